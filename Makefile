@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+# A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-long bench check format install uninstall clean
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+setup: ## install the Debian packages that are missing
+	@tools/setup
+
+build: ## compile the release build into build/
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+demo: setup build ## watch Prudence hold a flat memory line under an update storm
+	@tools/demo
+
+test: setup ## all checks, and all tests in five builds
+	@tools/test
+
+test-long: setup ## the same with a minute for each torture test
+	@PRUDENCE_TORTURE_SECONDS=60 tools/test
+
+bench: setup build ## the full set of measurements
+	@tools/bench
+
+check: setup build ## format, static analysis, layers, licence lines
+	@tools/check
+
+format: ## rewrite the C and C++ sources in the house style
+	@tools/check-format --fix
+
+install: build ## install below PREFIX (/usr/local); DESTDIR is respected
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(abspath $(PREFIX))"
+	@mv build/install_manifest.txt build/installed.txt
+
+uninstall: ## remove what the last install put in place
+	@sed "s|^|$(DESTDIR)|" build/installed.txt | xargs -d '\n' rm -fv
+
+clean: ## remove everything that was built
+	@rm -rf build

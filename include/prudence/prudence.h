@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Prudence: a slab memory allocator that knows which objects are about to be freed.
+ *
+ * A writer hands the old version of an object to prudence_free_deferred(). The allocator keeps it,
+ * hidden and unwritten, until every reader that could hold it has finished (a grace period, see
+ * <prudence/rcu.h>), and then hands it out again directly. There is no callback queue and no
+ * reclaimer thread. "Paper" below is A. Prasad and K. Gopinath, "Prudent Memory Reclamation in
+ * Procrastination-Based Synchronization", ASPLOS 2016.
+ *
+ * Conventions of every function here, unless its comment says otherwise:
+ *  - Threads: may be called from any thread at any time; no registration is needed.
+ *  - Signals: not async-signal-safe (like malloc). Only the read side in <prudence/rcu.h> is.
+ *  - Fork: may be called in parent and child after fork(), also of a threaded process.
+ *  - Cancellation: none is a cancellation point of its own.
+ *  - Misuse (foreign, interior or misaligned pointer, wrong cache, double free) is reported on
+ *    standard error with pointer, cache and what happened, and then the process aborts. Doubles
+ *    are caught for certain at the call under the option check=1, else when both copies meet in
+ *    the slab; everything else in that list is always caught at the call.
+ *  - Waiting: allocating and deferring may wait for a grace period under memory pressure, never
+ *    longer than the option wait_max, never inside a read-side critical section, and never with a
+ *    lock of ours held. So no lock that the caller holds can turn such a wait into a deadlock.
+ */
+#ifndef PRUDENCE_PRUDENCE_H
+#define PRUDENCE_PRUDENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PRUDENCE_VERSION_MAJOR 0
+#define PRUDENCE_VERSION_MINOR 1
+#define PRUDENCE_VERSION_PATCH 0
+#define PRUDENCE_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define PRUDENCE_API __attribute__((visibility("default")))
+#define PRUDENCE_MALLOC __attribute__((malloc, warn_unused_result))
+#else
+#define PRUDENCE_API
+#define PRUDENCE_MALLOC
+#endif
+
+struct prudence_cache;
+struct prudence_domain;
+
+/* The version of the library that is loaded, as text: "0.1.0". Async-signal-safe. */
+PRUDENCE_API const char *prudence_version(void);
+
+/* ------------------------------------------------------------------------- objects of any size */
+
+/*
+ * Allocates `size` bytes, aligned for any type (16 bytes); the contents are undefined. A size of 0
+ * gives a unique pointer that must be freed. Returns NULL with errno ENOMEM when neither the system
+ * nor the option `limit` gives memory, even after a grace period (paper, section 4.2, "Handling
+ * memory pressure"). Cost: a few nanoseconds while the object cache has an object.
+ */
+PRUDENCE_API PRUDENCE_MALLOC void *prudence_malloc(size_t size);
+
+/* As prudence_malloc(count * size), zeroed. ENOMEM when the product overflows. */
+PRUDENCE_API PRUDENCE_MALLOC void *prudence_calloc(size_t count, size_t size);
+
+/*
+ * Changes the size of `object` to `size` bytes, moving it if need be; the bytes up to the smaller
+ * of both sizes are kept. realloc(NULL, n) allocates. A size of 0 is not a free: it gives a block
+ * of size 0. On failure NULL with errno ENOMEM, and the old object is untouched.
+ */
+PRUDENCE_API void *prudence_realloc(void *object, size_t size);
+
+/*
+ * As prudence_malloc, aligned to `alignment` bytes: a power of two. `size` need not be a multiple
+ * of it. EINVAL (and NULL) when the alignment is not a power of two.
+ */
+PRUDENCE_API PRUDENCE_MALLOC void *prudence_aligned_alloc(size_t alignment, size_t size);
+
+/* The bytes that may be used behind `object` (at least those asked for); 0 for NULL. */
+PRUDENCE_API size_t prudence_usable_size(const void *object);
+
+/*
+ * Frees `object`, of any cache or size, for immediate reuse. NULL is ignored; errno is kept. No
+ * reader may hold it: use prudence_free_deferred() for what readers could still see.
+ */
+PRUDENCE_API void prudence_free(void *object);
+
+/*
+ * As prudence_free; `size` is what was asked for when `object` was allocated. A size that cannot
+ * be that of this object is reported as misuse.
+ */
+PRUDENCE_API void prudence_free_sized(void *object, size_t size);
+
+/*
+ * Frees `object` once every read-side critical section of its cache's domain that is running now
+ * has ended (paper: kfree_deferred, Listing 2, Algorithm 1). Call it after the object is unlinked,
+ * that is: when new readers cannot find it. Until the grace period is over the memory is neither
+ * written nor handed out. May be called inside a read-side critical section and with any locks
+ * held. Always succeeds. NULL is ignored; errno is kept. Cost: that of prudence_free.
+ */
+PRUDENCE_API void prudence_free_deferred(void *object);
+
+/* ---------------------------------------------------------------------- caches of equal objects */
+
+enum prudence_cache_flags {
+    /*
+     * Type-safe memory, as SLAB_TYPESAFE_BY_RCU: an object freed with prudence_cache_free() may be
+     * handed out again at once, but its page stays a slab of this cache until a grace period after
+     * the slab became free. Readers must check that they still have the object they looked for.
+     */
+    PRUDENCE_CACHE_TYPESAFE = 1 << 0,
+};
+
+/* Attributes of a cache; zero is the default of each. Set `size` to sizeof this structure. */
+struct prudence_cache_attr {
+    size_t size;           /* sizeof(struct prudence_cache_attr), so that it can grow */
+    size_t alignment;      /* of each object: a power of two up to 4096; 0: 16 (8 below 16 bytes) */
+    unsigned flags;        /* of enum prudence_cache_flags */
+    unsigned reserved;     /* 0 */
+    /*
+     * Called once for each object when its slab is made, never when an object is handed out
+     * again: a freed object must be left in its constructed state. May not allocate.
+     */
+    void (*constructor)(void *object, void *context);
+    void *context;                  /* the constructor's second argument */
+    struct prudence_domain *domain; /* whose readers see the objects; NULL: the default domain */
+    size_t object_cache_bytes;      /* budget of one CPU's object cache; 0: 1 MiB */
+};
+
+/*
+ * Makes a cache of objects of `object_size` bytes (1 to 32768). `name` is copied (up to 31 bytes);
+ * it stands in statistics and messages and need not be unique. Returns NULL with errno EINVAL
+ * (size, alignment, flags, name NULL or empty) or ENOMEM.
+ */
+PRUDENCE_API struct prudence_cache *
+prudence_cache_create(const char *name, size_t object_size, const struct prudence_cache_attr *attr);
+
+/* Allocates an object; contents undefined, or as constructed and left. NULL with errno ENOMEM. */
+PRUDENCE_API PRUDENCE_MALLOC void *prudence_cache_alloc(struct prudence_cache *cache);
+
+/* Frees an object of `cache` for immediate reuse. NULL is ignored. */
+PRUDENCE_API void prudence_cache_free(struct prudence_cache *cache, void *object);
+
+/* As prudence_free_deferred, for an object of `cache` (paper: kmem_cache_free_deferred). */
+PRUDENCE_API void prudence_cache_free_deferred(struct prudence_cache *cache, void *object);
+
+/*
+ * Allocates up to `count` objects into `objects`. Returns how many there are: less than `count`
+ * only when memory ran out (errno ENOMEM); those are the caller's all the same.
+ */
+PRUDENCE_API size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count,
+                                              void **objects);
+
+/* Frees, or defers, each of `count` objects; NULLs among them are ignored. */
+PRUDENCE_API void prudence_cache_free_bulk(struct prudence_cache *cache, size_t count,
+                                           void **objects);
+PRUDENCE_API void prudence_cache_free_deferred_bulk(struct prudence_cache *cache, size_t count,
+                                                    void **objects);
+
+/*
+ * Empties the object caches of all CPUs into their slabs, merges what is safe, and gives every
+ * free slab back. Does not wait for a grace period. Returns the bytes given back. Cost: a system
+ * call for each CPU that holds objects.
+ */
+PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
+
+/*
+ * Destroys `cache`. Waits for the grace period of this cache's own deferred objects and for
+ * nothing else. Returns 0, or an error number with the cache as usable as before: EBUSY while
+ * objects are live; EDEADLK inside a read-side critical section (which is reported, with the
+ * caller's address); EINVAL for NULL. Nobody may use the cache any more when it is called.
+ */
+PRUDENCE_API int prudence_cache_destroy(struct prudence_cache *cache);
+
+/* ----------------------------------------------------------------------------- the whole process */
+
+/*
+ * prudence_cache_shrink for every cache, and unused pages back to the system. Returns the bytes
+ * given back.
+ */
+PRUDENCE_API size_t prudence_trim(void);
+
+/*
+ * Sets the option `name` to `value`, as PRUDENCE_OPTIONS="name=value,..." does at start. The table
+ * of options is in docs/options.md. Returns 0, or an error number: ENOENT no such option, EINVAL
+ * not a value for it (either is reported on standard error, by name and value), EBUSY an option
+ * that can be set only before the first allocation.
+ */
+PRUDENCE_API int prudence_option_set(const char *name, const char *value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PRUDENCE_PRUDENCE_H */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Atomic accesses by name of their order. Compiler builtins, so that the same text compiles in a
+ * process and in a kernel; one place to look when a barrier is in question.
+ */
+#ifndef BASE_ATOMIC_H
+#define BASE_ATOMIC_H
+
+#define load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define add_relaxed(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
+#define sub_relaxed(p, v) __atomic_fetch_sub((p), (v), __ATOMIC_RELAXED)
+#define exchange_acquire(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQUIRE)
+#define exchange_relaxed(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELAXED)
+
+/* Sequentially consistent; *(expected) is updated when it fails. */
+#define compare_exchange(p, expected, v)                                                           \
+    __atomic_compare_exchange_n((p), (expected), (v), false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)
+
+/* A counter with one writer at a time: no read-modify-write needed, readers see whole values. */
+#define count_add(p, v) store_relaxed((p), load_relaxed(p) + (v))
+
+#define compiler_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+#endif /* BASE_ATOMIC_H */

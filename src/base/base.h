@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Types and small macros that every layer uses. No libc, no state: compiles in a kernel unchanged.
+ */
+#ifndef BASE_BASE_H
+#define BASE_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+
+/* Of a variable that a fast path reads: addressed directly, not through a table. */
+#define HIDDEN __attribute__((visibility("hidden")))
+
+#define CACHE_LINE 64
+
+static inline size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline size_t clamp_size(size_t value, size_t low, size_t high)
+{
+    return max_size(low, min_size(value, high));
+}
+
+static inline bool is_power_of_two(size_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+/* `alignment` is a power of two; wraps for values next to SIZE_MAX, which callers exclude. */
+static inline size_t round_up(size_t value, size_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+static inline size_t round_up_to_power_of_two(size_t value)
+{
+    return value <= 1 ? 1 : (size_t)1 << (64 - __builtin_clzll(value - 1));
+}
+
+#endif /* BASE_BASE_H */

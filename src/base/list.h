@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Circular doubly linked list; the head is a link of its own. Whoever owns the structure that
+ * holds the head serializes every call.
+ */
+#ifndef BASE_LIST_H
+#define BASE_LIST_H
+
+#include "base/base.h"
+
+struct list {
+    struct list *next, *previous;
+};
+
+static inline void list_init(struct list *list)
+{
+    list->next = list->previous = list;
+}
+
+static inline bool list_is_empty(const struct list *list)
+{
+    return list->next == list;
+}
+
+static inline void list_insert_between(struct list *item, struct list *before, struct list *after)
+{
+    item->previous = before;
+    item->next = after;
+    before->next = item;
+    after->previous = item;
+}
+
+static inline void list_add_head(struct list *list, struct list *item)
+{
+    list_insert_between(item, list, list->next);
+}
+
+static inline void list_add_tail(struct list *list, struct list *item)
+{
+    list_insert_between(item, list->previous, list);
+}
+
+/* Leaves the item a list of its own, so that removing it twice does no harm. */
+static inline void list_remove(struct list *item)
+{
+    item->previous->next = item->next;
+    item->next->previous = item->previous;
+    list_init(item);
+}
+
+#define list_entry(item, type, member) container_of((item), type, member)
+
+#define list_first(list, type, member)                                                             \
+    (list_is_empty(list) ? NULL : list_entry((list)->next, type, member))
+
+#define list_for_each(item, list) for ((item) = (list)->next; (item) != (list); (item) = (item)->next)
+
+/* As list_for_each; the current item may be removed, `following` is its successor. */
+#define list_for_each_safe(item, following, list)                                                  \
+    for ((item) = (list)->next, (following) = (item)->next; (item) != (list);                      \
+         (item) = (following), (following) = (item)->next)
+
+#endif /* BASE_LIST_H */

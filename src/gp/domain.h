@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Private to gp/: what a domain is made of.
+ *
+ * Sequence values count grace periods in steps of GP_STEP, above the nesting bits of a reader's
+ * word; they are compared modulo 2^64, and start near their wrap in debug builds.
+ *
+ * Invariants: completed <= sequence <= completed + a few; a goal at or below `barrier_goal` has had
+ * its barrier; `completed` = g means that every section entered before grace period g was started
+ * has ended.
+ */
+#ifndef GP_DOMAIN_H
+#define GP_DOMAIN_H
+
+#include <prudence/rcu.h>
+
+#include "base/list.h"
+#include "gp/gp.h"
+#include "os/os.h"
+
+#define GP_STEP (PRUDENCE_NESTING_MASK + 1)
+#define GP_NAME_SIZE 32
+
+#ifdef PRUDENCE_DEBUG
+#define GP_FIRST (UINT64_C(0) - 1000 * GP_STEP)
+#else
+#define GP_FIRST (16 * GP_STEP)
+#endif
+
+enum reader_mode { READER_MODE_AUTO, READER_MODE_FENCED, READER_MODE_FREE };
+
+/* A thread's slot in one domain. Type-stable: slots are reused, never unmapped. */
+struct reader_slot {
+    struct prudence_reader reader; /* first: what the inline read side points at */
+    uint32_t used;                 /* 0 or 1; claimed by compare-and-swap */
+    int32_t thread;                /* its kernel thread id */
+    uint64_t entries_seen;         /* of reader.entries, by the mode's choice */
+    uint64_t stall_word;           /* the word that was in the way at stall_since; drivers */
+    uint64_t stall_since;          /* ns */
+    uint64_t stall_reported;       /* the word that was reported last */
+    char pad[128 - 16 - 8 - 32];
+};
+_Static_assert(sizeof(struct reader_slot) == 128, "two cache lines: no false sharing of prefetches");
+
+/* A chunk is larger than what metadata locks for, so that a signal handler may make one. */
+#define SLOTS_IN_CHUNK 127
+
+struct reader_chunk {
+    struct reader_chunk *next; /* older chunk of the same domain, or next free one */
+    struct reader_slot slots[SLOTS_IN_CHUNK];
+};
+
+struct prudence_domain {
+    struct gp_progress progress __attribute__((aligned(CACHE_LINE)));
+    uint64_t barrier_goal; /* grows by compare-and-swap, release, after the goal's barrier */
+
+    struct prudence_domain_shared *shared __attribute__((aligned(CACHE_LINE)));
+    struct prudence_domain_shared own; /* what `shared` points at, but for the default domain */
+    uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
+                                          every reader see shared->fenced */
+    enum prudence_domain_kind kind;
+    struct reader_chunk *chunks; /* pushed by compare-and-swap; read by drivers */
+
+    uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint */
+    uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
+
+    /* The choice of mode (mode.c), by whoever holds `choosing`. */
+    uint32_t choosing;
+    uint64_t chosen_at;             /* ns */
+    uint64_t grace_periods_then;    /* at chosen_at */
+    uint64_t membarrier_cost;       /* ns, running mean */
+
+    /* The reader that outlasted an implicit wait, and its word then (gp_worth_waiting). */
+    struct reader_slot *expired_reader;
+    uint64_t expired_word;
+
+    uint32_t caches;     /* caches that name this domain; atomic */
+    unsigned index;      /* in every thread's table of slots; guarded by the readers' lock */
+    uint64_t generation; /* unique among all domains ever made */
+    struct list link;    /* in the list of domains; guarded by the readers' lock */
+    char name[GP_NAME_SIZE];
+};
+
+extern struct prudence_domain prudence_default;
+
+/* Options, set through heap/options.c. */
+extern enum reader_mode gp_reader_mode;
+extern uint64_t gp_stall_timeout; /* ns; 0: never report */
+
+static inline bool sequence_before(uint64_t a, uint64_t b)
+{
+    return (int64_t)(a - b) < 0;
+}
+
+/* readers.c */
+void readers_start(void);
+struct reader_slot *readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
+struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
+bool readers_any_inside(const struct prudence_domain *domain);
+void readers_release_chunks(struct prudence_domain *domain);
+extern struct os_lock readers_lock;
+extern struct list readers_domains;
+
+/* Calls for each slot in use, oldest last; `slot` is evaluated only while in use. */
+#define for_each_slot(chunk, slot, domain)                                                         \
+    for ((chunk) = load_acquire(&(domain)->chunks); (chunk); (chunk) = (chunk)->next)              \
+        for ((slot) = (chunk)->slots; (slot) != (chunk)->slots + SLOTS_IN_CHUNK; (slot)++)         \
+            if (load_acquire(&(slot)->used))
+
+/* mode.c */
+void mode_start(struct prudence_domain *domain);
+void mode_choose(struct prudence_domain *domain);
+
+/* stall.c */
+void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word);
+
+/* Process life (heap/process.c). */
+void gp_start(void);
+void gp_fork_prepare(void);
+void gp_fork_parent(void);
+void gp_fork_child(void);
+
+#endif /* GP_DOMAIN_H */

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fence-free or fenced readers.
+ *
+ * Fence-free, a section costs nothing, but each grace period a membarrier (about 10 us with busy
+ * CPUs). Fenced, a section costs about 1 ns and a grace period no system call. Whichever costs less
+ * at the measured rates is chosen, at most every 10 ms and only where grace periods are driven; with
+ * a factor of two between, so that it does not flap.
+ *
+ * Switching. To fenced: tell the readers, membarrier, only then let drivers skip it. To fence-free:
+ * first make drivers use it again, then let readers stop. Drivers read the mode after their goal,
+ * readers after publishing (models 6 to 9 of the seed, tests/model/test_grace_period.py).
+ */
+#include "gp/domain.h"
+
+#define CHOICE_PERIOD_NS 10000000
+#define FENCE_COST_PS 1100         /* a locked instruction in a section, docs/adr */
+#define MEMBARRIER_COST_NS 10000   /* until the first one was measured */
+
+enum reader_mode gp_reader_mode = READER_MODE_AUTO;
+
+static void switch_to_fenced(struct prudence_domain *domain)
+{
+    store_release(&domain->shared->fenced, 1u);
+    os_membarrier();
+    store_release(&domain->readers_fence_themselves, 1u);
+    add_relaxed(&domain->mode_switches, 1);
+}
+
+static void switch_to_free(struct prudence_domain *domain)
+{
+    store_release(&domain->readers_fence_themselves, 0u);
+    store_release(&domain->shared->fenced, 0u);
+    add_relaxed(&domain->mode_switches, 1);
+}
+
+void mode_start(struct prudence_domain *domain)
+{
+    bool fenced = !os_membarrier_available() || gp_reader_mode == READER_MODE_FENCED;
+
+    store_relaxed(&domain->shared->fenced, (uint32_t)fenced);
+    store_relaxed(&domain->readers_fence_themselves, (uint32_t)fenced);
+    domain->membarrier_cost = MEMBARRIER_COST_NS;
+}
+
+/* Sections entered since the last choice, all threads. */
+static uint64_t entries_since(struct prudence_domain *domain)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+    uint64_t sum = 0;
+
+    for_each_slot(chunk, slot, domain)
+    {
+        uint64_t entries = load_relaxed(&slot->reader.entries);
+
+        sum += entries - slot->entries_seen;
+        slot->entries_seen = entries;
+    }
+    return sum;
+}
+
+static bool fenced_is_better(struct prudence_domain *domain, bool fenced_now)
+{
+    uint64_t ended = load_relaxed(&domain->grace_periods);
+    uint64_t cost_free = (ended - domain->grace_periods_then) * load_relaxed(&domain->membarrier_cost);
+    uint64_t cost_fenced = entries_since(domain) * FENCE_COST_PS / 1000;
+
+    domain->grace_periods_then = ended;
+    if (gp_reader_mode != READER_MODE_AUTO)
+        return gp_reader_mode == READER_MODE_FENCED;
+    return fenced_now ? cost_fenced <= 2 * cost_free : cost_free > 2 * cost_fenced;
+}
+
+static void choose(struct prudence_domain *domain)
+{
+    bool fenced = load_relaxed(&domain->readers_fence_themselves);
+    bool want_fenced = fenced_is_better(domain, fenced) || !os_membarrier_available();
+
+    if (want_fenced && !fenced)
+        switch_to_fenced(domain);
+    else if (!want_fenced && fenced)
+        switch_to_free(domain);
+}
+
+void mode_choose(struct prudence_domain *domain)
+{
+    uint64_t now;
+    uint32_t nobody = 0;
+
+    if (!os_membarrier_available() && load_relaxed(&domain->readers_fence_themselves))
+        return; /* for good */
+    now = os_clock_ns();
+    if (now - load_relaxed(&domain->chosen_at) < CHOICE_PERIOD_NS)
+        return;
+    if (!compare_exchange(&domain->choosing, &nobody, 1u))
+        return;
+    store_relaxed(&domain->chosen_at, now);
+    choose(domain);
+    store_release(&domain->choosing, 0u);
+}

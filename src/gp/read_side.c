@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The read side out of line: domains other than the default one, qsbr, and misuse. The same
+ * protocol as the inline functions of <prudence/rcu.h>; an online thread of a qsbr domain is inside
+ * one long section, which a quiescent state ends and enters anew.
+ */
+#include "gp/domain.h"
+
+void prudence_reader_nest_overflow(void)
+{
+    os_panic("read-side critical sections nested deeper than %u", (unsigned)PRUDENCE_NESTING_MASK);
+}
+
+void prudence_reader_unlock_unbalanced(void)
+{
+    os_panic("prudence_read_unlock outside a read-side critical section");
+}
+
+bool prudence_read_lock_held(void)
+{
+    return prudence_reader_self && load_relaxed(&prudence_reader_self->word) != 0;
+}
+
+static struct reader_slot *slot_or_panic(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = readers_slot(domain);
+
+    if (unlikely(!slot))
+        os_panic("no memory to register a reader of domain '%s'", domain->name);
+    return slot;
+}
+
+static void enter(struct prudence_domain *domain, struct reader_slot *slot)
+{
+    uint64_t sequence = load_acquire(&domain->shared->sequence);
+
+    /* Release: a qsbr reader's word goes from one section to the next without a 0 between. */
+    store_release(&slot->reader.word, sequence | 1);
+    compiler_barrier();
+    if (load_relaxed(&domain->shared->fenced))
+        os_full_fence();
+    count_add(&slot->reader.entries, 1);
+}
+
+void prudence_domain_read_lock(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = slot_or_panic(domain);
+    uint64_t word = load_relaxed(&slot->reader.word);
+
+    if (domain->kind == PRUDENCE_DOMAIN_QSBR) {
+        if (!word)
+            os_panic("read-side critical section in qsbr domain '%s' by a thread that is offline",
+                     domain->name);
+        return;
+    }
+    if (!word) {
+        enter(domain, slot);
+        return;
+    }
+    if ((word & PRUDENCE_NESTING_MASK) == PRUDENCE_NESTING_MASK)
+        prudence_reader_nest_overflow();
+    store_relaxed(&slot->reader.word, word + 1);
+    compiler_barrier();
+}
+
+void prudence_domain_read_unlock(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = readers_slot_if_any(domain);
+    uint64_t word = slot ? load_relaxed(&slot->reader.word) : 0;
+
+    if (!word)
+        prudence_reader_unlock_unbalanced();
+    if (domain->kind == PRUDENCE_DOMAIN_QSBR)
+        return;
+    /* Release: what the section read is read before its end is seen. */
+    store_release(&slot->reader.word, (word & PRUDENCE_NESTING_MASK) == 1 ? 0 : word - 1);
+}
+
+bool prudence_domain_read_lock_held(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = readers_slot_if_any(domain);
+
+    return slot && load_relaxed(&slot->reader.word) != 0;
+}
+
+static bool is_qsbr(const struct prudence_domain *domain, const char *what)
+{
+    if (domain->kind == PRUDENCE_DOMAIN_QSBR)
+        return true;
+    os_report("%s: domain '%s' is not qsbr; nothing done", what, domain->name);
+    return false;
+}
+
+void prudence_qsbr_online(struct prudence_domain *domain)
+{
+    if (is_qsbr(domain, "prudence_qsbr_online"))
+        enter(domain, slot_or_panic(domain));
+}
+
+void prudence_qsbr_offline(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+
+    if (!is_qsbr(domain, "prudence_qsbr_offline"))
+        return;
+    slot = readers_slot_if_any(domain);
+    if (slot)
+        store_release(&slot->reader.word, (uint64_t)0);
+}
+
+void prudence_qsbr_quiescent(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+
+    if (!is_qsbr(domain, "prudence_qsbr_quiescent"))
+        return;
+    slot = readers_slot_if_any(domain);
+    if (slot && load_relaxed(&slot->reader.word))
+        enter(domain, slot);
+}

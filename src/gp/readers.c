@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which threads read in which domain: slots, claimed at a thread's first entry and given back when
+ * it exits.
+ *
+ * Slots stand in chunks that each domain owns; chunks are never unmapped (drivers look at them
+ * without a lock), only passed on to another domain when theirs is destroyed. A thread finds its
+ * slot of the default domain in prudence_reader_self, those of other domains in a table of its own,
+ * indexed by the domain's number and checked against its generation.
+ *
+ * Registration may happen in a signal handler, so it takes no lock and blocks signals while a slot
+ * is claimed but not yet entered in the thread's table. `used` is claimed by a sequentially
+ * consistent compare-and-swap, followed by the full fence below: a driver that misses the slot made
+ * its barrier before, so this reader sees the driver's sequence and all that was unlinked.
+ */
+#define _GNU_SOURCE /* gettid */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gp/domain.h"
+
+/* This thread's slot in the domain of a number, if generations agree. */
+struct table_entry {
+    struct reader_slot *slot;
+    uint64_t generation;
+};
+
+/* Larger than what metadata locks for, so that a signal handler may make one; of its pages only
+ * those written to cost memory. */
+#define TABLE_STEP 1024
+
+struct table {
+    unsigned size;
+    struct table_entry entries[];
+};
+
+PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reader_self
+    __attribute__((tls_model("initial-exec")));
+static __thread struct table *thread_table __attribute__((tls_model("initial-exec")));
+
+struct os_lock readers_lock = OS_LOCK_INIT(OS_RANK_READERS);
+struct list readers_domains = {&readers_domains, &readers_domains};
+
+static struct reader_chunk *free_chunks; /* guarded by readers_lock */
+static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t exit_key;
+
+static struct reader_slot *slot_of(struct prudence_reader *reader)
+{
+    return (struct reader_slot *)reader;
+}
+
+static void slot_release(struct prudence_domain *domain, struct reader_slot *slot)
+{
+    uint64_t word = load_relaxed(&slot->reader.word);
+
+    if (word && domain->kind != PRUDENCE_DOMAIN_QSBR)
+        os_report("thread %d exits inside a read-side critical section of domain '%s'; the section "
+                  "is ended",
+                  (int)slot->thread, domain->name);
+    store_release(&slot->reader.word, (uint64_t)0);
+    store_release(&slot->used, 0u);
+}
+
+static size_t table_bytes(unsigned size)
+{
+    return sizeof(struct table) + size * sizeof(struct table_entry);
+}
+
+static void table_release(struct table *table)
+{
+    struct list *item;
+
+    if (!table)
+        return;
+    os_lock_take(&readers_lock);
+    list_for_each(item, &readers_domains)
+    {
+        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
+
+        if (domain->index < table->size &&
+            table->entries[domain->index].generation == domain->generation)
+            slot_release(domain, table->entries[domain->index].slot);
+    }
+    os_lock_release(&readers_lock);
+    os_meta_free(table, table_bytes(table->size));
+}
+
+/* Runs at thread exit. Later destructors of the program may read again: that registers anew. */
+static void thread_exits(void *unused)
+{
+    struct table *table = thread_table;
+    sigset_t saved, all;
+
+    (void)unused;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &saved);
+    if (prudence_reader_self)
+        slot_release(&prudence_default, slot_of(prudence_reader_self));
+    prudence_reader_self = NULL;
+    thread_table = NULL;
+    table_release(table);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+}
+
+static void exit_key_make(void)
+{
+    if (pthread_key_create(&exit_key, thread_exits))
+        os_panic("no thread-specific key left (pthread_key_create)");
+}
+
+static struct reader_chunk *chunk_make(void)
+{
+    struct reader_chunk *chunk = NULL;
+
+    /* A signal handler may have interrupted the holder: then make a new one. */
+    if (os_lock_try(&readers_lock)) {
+        chunk = free_chunks;
+        if (chunk)
+            free_chunks = chunk->next;
+        os_lock_release(&readers_lock);
+    }
+    return chunk ? chunk : os_meta_alloc(sizeof *chunk);
+}
+
+static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
+{
+    for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++) {
+        uint32_t unused = 0;
+
+        if (load_relaxed(&slot->used) == 0 && compare_exchange(&slot->used, &unused, 1u))
+            return slot;
+    }
+    return NULL;
+}
+
+static struct reader_slot *slot_claim(struct prudence_domain *domain)
+{
+    struct reader_chunk *chunk, *first;
+    struct reader_slot *slot;
+
+    first = load_acquire(&domain->chunks);
+    for (chunk = first; chunk; chunk = chunk->next) {
+        slot = slot_claim_in(chunk);
+        if (slot)
+            return slot;
+    }
+    chunk = chunk_make();
+    if (!chunk)
+        return NULL;
+    slot = slot_claim_in(chunk);
+    do
+        chunk->next = first;
+    while (!compare_exchange(&domain->chunks, &first, chunk));
+    return slot;
+}
+
+void readers_start(void)
+{
+    pthread_once(&exit_key_once, exit_key_make);
+}
+
+static struct reader_slot *slot_register(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+
+    readers_start();
+    pthread_setspecific(exit_key, &exit_key);
+    slot = slot_claim(domain);
+    if (!slot)
+        return NULL;
+    slot->thread = gettid();
+    slot->entries_seen = load_relaxed(&slot->reader.entries);
+    os_full_fence(); /* see the head of this file */
+    return slot;
+}
+
+struct prudence_reader *prudence_reader_register(void)
+{
+    sigset_t saved, all;
+    int saved_errno = errno;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &saved);
+    if (!prudence_reader_self) {
+        struct reader_slot *slot = slot_register(&prudence_default);
+
+        if (!slot)
+            os_panic("no memory to register a reader");
+        prudence_reader_self = &slot->reader;
+    }
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    errno = saved_errno;
+    return prudence_reader_self;
+}
+
+static bool table_grow(unsigned index)
+{
+    struct table *old = thread_table;
+    unsigned size = (unsigned)round_up(index + 1, TABLE_STEP);
+    struct table *table = os_meta_alloc(table_bytes(size));
+
+    if (!table)
+        return false;
+    table->size = size;
+    if (old)
+        memcpy(table->entries, old->entries, old->size * sizeof old->entries[0]);
+    thread_table = table;
+    if (old)
+        os_meta_free(old, table_bytes(old->size));
+    return true;
+}
+
+struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain)
+{
+    const struct table *table = thread_table;
+
+    if (domain == &prudence_default)
+        return prudence_reader_self ? slot_of(prudence_reader_self) : NULL;
+    if (!table || domain->index >= table->size ||
+        table->entries[domain->index].generation != domain->generation)
+        return NULL;
+    return table->entries[domain->index].slot;
+}
+
+static struct reader_slot *table_enter(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+
+    if ((!thread_table || domain->index >= thread_table->size) && !table_grow(domain->index))
+        return NULL;
+    slot = slot_register(domain);
+    if (!slot)
+        return NULL;
+    thread_table->entries[domain->index] =
+        (struct table_entry){.slot = slot, .generation = domain->generation};
+    return slot;
+}
+
+struct reader_slot *readers_slot(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = readers_slot_if_any(domain);
+    sigset_t saved, all;
+
+    if (likely(slot != NULL))
+        return slot;
+    if (domain == &prudence_default)
+        return slot_of(prudence_reader_register());
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &saved);
+    slot = readers_slot_if_any(domain);
+    slot = slot ? slot : table_enter(domain);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return slot;
+}
+
+bool gp_may_wait(void)
+{
+    const struct table *table = thread_table;
+    struct list *item;
+    bool inside = prudence_reader_self && load_relaxed(&prudence_reader_self->word);
+
+    if (inside || !table)
+        return !inside;
+    os_lock_take(&readers_lock);
+    list_for_each(item, &readers_domains)
+    {
+        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
+        struct reader_slot *slot = readers_slot_if_any(domain);
+
+        inside |= slot && load_relaxed(&slot->reader.word);
+    }
+    os_lock_release(&readers_lock);
+    return !inside;
+}
+
+bool readers_any_inside(const struct prudence_domain *domain)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+
+    for_each_slot(chunk, slot, domain) if (load_acquire(&slot->reader.word)) return true;
+    return false;
+}
+
+void readers_release_chunks(struct prudence_domain *domain)
+{
+    while (domain->chunks) {
+        struct reader_chunk *chunk = domain->chunks;
+
+        domain->chunks = chunk->next;
+        for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++)
+            store_release(&slot->used, 0u);
+        chunk->next = free_chunks;
+        free_chunks = chunk;
+    }
+}
+
+/* --- fork: only the forking thread lives on in the child, and its sections with it --- */
+
+void gp_fork_prepare(void)
+{
+    os_lock_take(&readers_lock);
+}
+
+void gp_fork_parent(void)
+{
+    os_lock_release(&readers_lock);
+}
+
+static void forget_other_threads(struct prudence_domain *domain)
+{
+    struct reader_slot *mine = readers_slot_if_any(domain);
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+
+    for_each_slot(chunk, slot, domain)
+    {
+        if (slot == mine) {
+            slot->thread = gettid();
+            continue;
+        }
+        store_relaxed(&slot->reader.word, (uint64_t)0);
+        store_release(&slot->used, 0u);
+    }
+    domain->choosing = 0;
+    domain->scan_began = 0;
+}
+
+void gp_fork_child(void)
+{
+    struct list *item;
+
+    forget_other_threads(&prudence_default);
+    list_for_each(item, &readers_domains)
+        forget_other_threads(list_entry(item, struct prudence_domain, link));
+    os_lock_release(&readers_lock);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Readers that stay too long: each section is reported once, with the thread's name and id, and how
+ * long it has been in the way of a grace period. Any driver may note or report; races lose nothing
+ * but a little of the duration.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gp/domain.h"
+
+uint64_t gp_stall_timeout = UINT64_C(10000000000);
+
+static void thread_name(int thread, char *name, size_t size)
+{
+    char path[64];
+    ssize_t length = 0;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/comm", thread);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        length = read(fd, name, size - 1);
+        close(fd);
+    }
+    name[length > 0 ? length : 0] = '\0';
+    name[strcspn(name, "\n")] = '\0';
+}
+
+static void report(struct prudence_domain *domain, struct reader_slot *slot, uint64_t stayed)
+{
+    char name[32];
+
+    thread_name(slot->thread, name, sizeof name);
+    os_report("stall: thread '%s' (tid %d) has kept a grace period of domain '%s' from ending for "
+              "%llu ms",
+              name, (int)slot->thread, domain->name, (unsigned long long)(stayed / 1000000));
+    add_relaxed(&domain->stalls, 1);
+}
+
+void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
+{
+    uint64_t section = word & ~PRUDENCE_NESTING_MASK;
+    uint64_t now, reported;
+
+    if (!gp_stall_timeout)
+        return;
+    now = os_clock_ns();
+    if (load_relaxed(&slot->stall_word) != section) {
+        store_relaxed(&slot->stall_since, now);
+        store_relaxed(&slot->stall_word, section);
+        return;
+    }
+    reported = load_relaxed(&slot->stall_reported);
+    if (reported == section || now - load_relaxed(&slot->stall_since) < gp_stall_timeout)
+        return;
+    if (compare_exchange(&slot->stall_reported, &reported, section))
+        report(domain, slot, now - load_relaxed(&slot->stall_since));
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Caches of equal objects: the functions of <prudence/prudence.h> that take a cache. */
+#include <errno.h>
+
+#include <prudence/prudence.h>
+
+#include "heap/object.h"
+
+_Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");
+
+static bool attributes_are_valid(const struct prudence_cache_attr *attr)
+{
+    if (!attr)
+        return true;
+    if (attr->size != sizeof *attr || attr->reserved || attr->flags & ~PRUDENCE_CACHE_TYPESAFE)
+        return false;
+    return attr->alignment == 0 ||
+           (is_power_of_two(attr->alignment) && attr->alignment <= OS_PAGE_SIZE);
+}
+
+struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
+                                             const struct prudence_cache_attr *attr)
+{
+    struct cache_layout layout = {.object_size = object_size};
+    struct prudence_cache *cache;
+
+    if (!name || !*name || !object_size || object_size > OBJECT_SIZE_MAX ||
+        !attributes_are_valid(attr)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (attr) {
+        layout.alignment = attr->alignment;
+        layout.flags = attr->flags;
+        layout.constructor = attr->constructor;
+        layout.context = attr->context;
+        layout.domain = attr->domain;
+        layout.object_cache_bytes = attr->object_cache_bytes;
+    }
+    process_start();
+    cache = cache_create(name, &layout);
+    if (!cache)
+        errno = ENOMEM;
+    return cache;
+}
+
+static void refuse_null(const struct prudence_cache *cache, const char *what)
+{
+    if (unlikely(!cache))
+        os_panic("%s: the cache is NULL", what);
+}
+
+void *prudence_cache_alloc(struct prudence_cache *cache)
+{
+    return object_alloc(cache, "prudence_cache_alloc");
+}
+
+void prudence_cache_free(struct prudence_cache *cache, void *object)
+{
+    object_free(slab_of_cache(cache, object), cache, object, "prudence_cache_free");
+}
+
+void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
+{
+    object_free_deferred(slab_of_cache(cache, object), cache, object,
+                         "prudence_cache_free_deferred");
+}
+
+size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
+{
+    size_t done;
+
+    refuse_null(cache, "prudence_cache_alloc_bulk");
+    done = cache_alloc_bulk(cache, count, objects);
+    if (done < count)
+        errno = ENOMEM;
+    return done;
+}
+
+void prudence_cache_free_bulk(struct prudence_cache *cache, size_t count, void **objects)
+{
+    for (size_t i = 0; i < count; i++)
+        object_free(slab_of_cache(cache, objects[i]), cache, objects[i], "prudence_cache_free_bulk");
+}
+
+void prudence_cache_free_deferred_bulk(struct prudence_cache *cache, size_t count, void **objects)
+{
+    for (size_t i = 0; i < count; i++)
+        object_free_deferred(slab_of_cache(cache, objects[i]), cache, objects[i],
+                             "prudence_cache_free_deferred_bulk");
+}
+
+size_t prudence_cache_shrink(struct prudence_cache *cache)
+{
+    refuse_null(cache, "prudence_cache_shrink");
+    return cache_shrink(cache);
+}
+
+int prudence_cache_destroy(struct prudence_cache *cache)
+{
+    if (!cache)
+        return EINVAL;
+    if (!gp_may_wait()) {
+        os_report("prudence_cache_destroy of '%s', called from %p, inside a read-side critical "
+                  "section: it would wait for itself",
+                  cache->name, __builtin_return_address(0));
+        return EDEADLK;
+    }
+    return cache_destroy(cache) ? 0 : EBUSY;
+}
+
+/* Every cache, then the pages they left. */
+size_t prudence_trim(void)
+{
+    struct os_pages_stats before, after;
+    struct list *item;
+
+    process_start();
+    os_pages_stats(&before);
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        cache_shrink(list_entry(item, struct prudence_cache, link));
+    }
+    os_lock_release(&slab_caches_lock);
+    os_pages_trim();
+    os_pages_stats(&after);
+    before.used += before.retained;
+    after.used += after.retained;
+    return before.used > after.used ? before.used - after.used : 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Private to heap/: any size, on top of slab caches; options; process life.
+ */
+#ifndef HEAP_HEAP_H
+#define HEAP_HEAP_H
+
+#include "slab/cache.h"
+
+/* process.c: makes everything below ready; cheap when it is. Called by whatever may come first. */
+void process_start_slow(void);
+extern uint32_t process_started;
+static inline void process_start(void)
+{
+    if (unlikely(!load_acquire(&process_started)))
+        process_start_slow();
+}
+
+/* large.c: blocks of whole pages. */
+void *large_alloc(size_t size, size_t alignment, bool *zeroed);
+bool is_large(const struct slab *slab);
+
+/* options.c */
+void options_read_environment(void);
+
+#endif /* HEAP_HEAP_H */

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* Objects of any size: the functions of <prudence/prudence.h> that take no cache. */
+#include <errno.h>
+#include <string.h>
+
+#include <prudence/prudence.h>
+
+#include "heap/object.h"
+#include "heap/size_class.h"
+
+static void *out_of_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* What no existing size class serves: a class still to be made, another alignment, a large block. */
+static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, bool *zeroed)
+{
+    bool failed = false;
+    struct prudence_cache *cache = size_class_cache(size, alignment, &failed);
+    void *object = NULL;
+
+    if (cache)
+        return object_alloc(cache, "prudence_malloc");
+    if (!failed)
+        object = large_alloc(size, alignment, zeroed);
+    return object ? object : out_of_memory();
+}
+
+void *prudence_malloc(size_t size)
+{
+    struct prudence_cache *cache = size_class_ready(size);
+    bool zeroed;
+
+    return likely(cache) ? object_alloc(cache, "prudence_malloc") : allocate(size, 1, &zeroed);
+}
+
+void *prudence_calloc(size_t count, size_t size)
+{
+    bool zeroed = false;
+    size_t bytes;
+    void *object;
+
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return out_of_memory();
+    object = allocate(bytes, 1, &zeroed);
+    if (object && !zeroed)
+        memset(object, 0, bytes);
+    return object;
+}
+
+void *prudence_aligned_alloc(size_t alignment, size_t size)
+{
+    bool zeroed;
+
+    if (!is_power_of_two(alignment)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return allocate(size, alignment, &zeroed);
+}
+
+size_t prudence_usable_size(const void *object)
+{
+    if (!object)
+        return 0;
+    return slab_object_bytes(slab_of_checked(NULL, object, "prudence_usable_size"));
+}
+
+void *prudence_realloc(void *object, size_t size)
+{
+    size_t usable;
+    void *moved;
+
+    if (!object)
+        return prudence_malloc(size);
+    usable = slab_object_bytes(slab_of_checked(NULL, object, "prudence_realloc"));
+    if (size <= usable && size >= usable / 2)
+        return object;
+    moved = prudence_malloc(size);
+    if (!moved)
+        return NULL;
+    memcpy(moved, object, min_size(size, usable));
+    prudence_free(object);
+    return moved;
+}
+
+void prudence_free(void *object)
+{
+    object_free(slab_of(object), OBJECT_ANY_CACHE, object, "prudence_free");
+}
+
+void prudence_free_sized(void *object, size_t size)
+{
+    struct slab *slab = slab_of(object);
+
+    if (unlikely(slab && size > slab_object_bytes(slab)))
+        os_panic("prudence_free_sized: %p of cache '%s' has %zu bytes, fewer than the size %zu given",
+                 object, slab->cache->name, slab_object_bytes(slab), size);
+    object_free(slab, OBJECT_ANY_CACHE, object, "prudence_free_sized");
+}
+
+void prudence_free_deferred(void *object)
+{
+    object_free_deferred(slab_of(object), OBJECT_ANY_CACHE, object, "prudence_free_deferred");
+}

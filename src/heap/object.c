@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* The slow side of every public function that takes or gives an object (see object.h). */
+#include <errno.h>
+
+#include "heap/object.h"
+
+void *object_alloc_slow(struct prudence_cache *cache, const char *what)
+{
+    int saved_errno = errno;
+    void *object;
+
+    if (!cache)
+        os_panic("%s: the cache is NULL", what);
+    object = cache_alloc_slow(cache);
+    errno = object ? saved_errno : ENOMEM;
+    return object;
+}
+
+static struct slab *slab_or_panic(const struct prudence_cache *cache, const void *object,
+                                  const char *what)
+{
+    if (!cache)
+        os_panic("%s: the cache is NULL (object %p)", what, object);
+    return slab_of_checked(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);
+}
+
+void object_free_slow(struct prudence_cache *cache, void *object, const char *what)
+{
+    int saved_errno = errno;
+
+    if (object)
+        cache_free_slow(slab_or_panic(cache, object, what), object);
+    errno = saved_errno;
+}
+
+void object_free_deferred_slow(struct prudence_cache *cache, void *object, const char *what)
+{
+    int saved_errno = errno;
+
+    if (object)
+        cache_free_deferred_slow(slab_or_panic(cache, object, what), object);
+    errno = saved_errno;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the public functions have in common: the fast path inlined, everything else behind one tail
+ * call, so that a fast path saves no registers and does not touch errno.
+ */
+#ifndef HEAP_OBJECT_H
+#define HEAP_OBJECT_H
+
+#include "heap/heap.h"
+#include "slab/fast_path.h"
+
+/* object.c. These check the pointer again, report misuse, and keep errno (alloc sets it). `cache`
+ * is the one that the caller named, OBJECT_ANY_CACHE where the function takes none. `what` names
+ * the public function. */
+#define OBJECT_ANY_CACHE ((struct prudence_cache *)-1)
+void *object_alloc_slow(struct prudence_cache *cache, const char *what);
+void object_free_slow(struct prudence_cache *cache, void *object, const char *what);
+void object_free_deferred_slow(struct prudence_cache *cache, void *object, const char *what);
+
+static inline void *object_alloc(struct prudence_cache *cache, const char *what)
+{
+    void *object = likely(cache) ? cache_alloc_fast(cache) : NULL;
+
+    return likely(object) ? object : object_alloc_slow(cache, what);
+}
+
+/* `slab` is what slab_of or slab_of_cache found for the object: NULL for misuse and for a NULL
+ * object, which the slow side tells apart. */
+static inline void object_free(struct slab *slab, struct prudence_cache *cache, void *object,
+                               const char *what)
+{
+    if (unlikely(!slab) || unlikely(!cache_free_fast(slab, object)))
+        object_free_slow(cache, object, what);
+}
+
+static inline void object_free_deferred(struct slab *slab, struct prudence_cache *cache,
+                                        void *object, const char *what)
+{
+    if (unlikely(!slab) || unlikely(!cache_free_deferred_fast(slab, object)))
+        object_free_deferred_slow(cache, object, what);
+}
+
+#endif /* HEAP_OBJECT_H */

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options: one table, read from PRUDENCE_OPTIONS at start and by prudence_option_set().
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <prudence/prudence.h>
+
+#include "gp/domain.h"
+#include "heap/heap.h"
+#include "heap/options.h"
+
+bool option_rseq = true, option_membarrier = true;
+
+/* A number with an optional suffix, of at most `max`. */
+static bool parse_number(const char *text, const char *const *suffixes, const uint64_t *units,
+                         uint64_t *value)
+{
+    char *end;
+    unsigned long long number;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    number = strtoull(text, &end, 10);
+    if (errno)
+        return false;
+    for (unsigned i = 0; suffixes[i]; i++)
+        if (strcmp(end, suffixes[i]) == 0)
+            return !__builtin_mul_overflow((uint64_t)number, units[i], value);
+    return false;
+}
+
+static bool parse_bytes(const char *text, uint64_t *value)
+{
+    static const char *const suffixes[] = {"", "K", "M", "G", NULL};
+    static const uint64_t units[] = {1, 1 << 10, 1 << 20, 1 << 30};
+
+    return parse_number(text, suffixes, units, value) && *value <= INT64_MAX;
+}
+
+static bool parse_time(const char *text, uint64_t *value)
+{
+    static const char *const suffixes[] = {"ms", "us", "s", "", NULL};
+    static const uint64_t units[] = {1000000, 1000, 1000000000, 1000000};
+
+    return parse_number(text, suffixes, units, value) && *value <= INT64_MAX;
+}
+
+static bool parse_switch(const char *text, bool *value)
+{
+    *value = strcmp(text, "1") == 0;
+    return *value || strcmp(text, "0") == 0;
+}
+
+static bool set_limit(const char *text)
+{
+    uint64_t bytes;
+
+    if (!parse_bytes(text, &bytes))
+        return false;
+    os_pages_set_limit(bytes);
+    return true;
+}
+
+static bool set_retain(const char *text)
+{
+    uint64_t bytes;
+
+    if (!parse_bytes(text, &bytes))
+        return false;
+    os_pages_set_retain(bytes);
+    return true;
+}
+
+static bool set_latent_limit(const char *text)
+{
+    uint64_t bytes;
+
+    if (!parse_bytes(text, &bytes))
+        return false;
+    store_relaxed(&slab_latent_limit, bytes);
+    return true;
+}
+
+static bool set_wait_max(const char *text)
+{
+    uint64_t time;
+
+    if (!parse_time(text, &time))
+        return false;
+    store_relaxed(&slab_wait_max, time);
+    return true;
+}
+
+static bool set_stall_timeout(const char *text)
+{
+    uint64_t time;
+
+    if (!parse_time(text, &time))
+        return false;
+    store_relaxed(&gp_stall_timeout, time);
+    return true;
+}
+
+static bool set_reader_mode(const char *text)
+{
+    static const char *const names[] = {"auto", "fenced", "free", NULL};
+
+    for (unsigned i = 0; names[i]; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            gp_reader_mode = (enum reader_mode)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_background(const char *text)
+{
+    return parse_switch(text, &preflush_enabled);
+}
+
+static bool set_check(const char *text)
+{
+    return parse_switch(text, &slab_check);
+}
+
+static bool set_rseq(const char *text)
+{
+    return parse_switch(text, &option_rseq);
+}
+
+static bool set_membarrier(const char *text)
+{
+    return parse_switch(text, &option_membarrier);
+}
+
+/* docs/options.md says what each is for. */
+static const struct option {
+    const char *name;
+    const char *values;
+    bool (*set)(const char *text);
+    bool at_start; /* only before the first cache is made, or at start */
+} options[] = {
+    {"limit", "bytes (K, M, G); 0: none", set_limit, false},
+    {"latent_limit", "bytes (K, M, G); 0: none", set_latent_limit, false},
+    {"wait_max", "a time (us, ms, s)", set_wait_max, false},
+    {"stall_timeout", "a time (us, ms, s); 0: never", set_stall_timeout, false},
+    {"retain", "bytes (K, M, G)", set_retain, false},
+    {"background", "0 or 1", set_background, false},
+    {"reader_mode", "auto, fenced or free", set_reader_mode, true},
+    {"check", "0 or 1", set_check, true},
+    {"rseq", "0 or 1", set_rseq, true},
+    {"membarrier", "0 or 1", set_membarrier, true},
+};
+
+static const struct option *find(const char *name)
+{
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (strcmp(options[i].name, name) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static int set(const char *name, const char *value, bool starting)
+{
+    const struct option *option = find(name);
+
+    if (!option) {
+        os_report("unknown option '%s' (value '%s')", name, value);
+        return ENOENT;
+    }
+    if (option->at_start && !starting && !list_is_empty(&slab_caches)) {
+        os_report("option '%s' can be set only before the first cache is made (value '%s')", name,
+                  value);
+        return EBUSY;
+    }
+    if (!option->set(value)) {
+        os_report("option '%s': bad value '%s' (expected: %s)", name, value, option->values);
+        return EINVAL;
+    }
+    return 0;
+}
+
+int prudence_option_set(const char *name, const char *value)
+{
+    int error;
+
+    if (!name || !value) {
+        os_report("prudence_option_set: option name or value is NULL");
+        return EINVAL;
+    }
+    process_start();
+    error = set(name, value, false);
+    if (!error && find(name)->at_start)
+        process_apply_start_options();
+    return error;
+}
+
+void options_read_environment(void)
+{
+    const char *text = getenv("PRUDENCE_OPTIONS");
+    char entry[128];
+
+    while (text && *text) {
+        size_t length = strcspn(text, ",");
+        char *equals;
+
+        snprintf(entry, sizeof entry, "%.*s", (int)min_size(length, sizeof entry - 1), text);
+        equals = strchr(entry, '=');
+        if (equals)
+            *equals = '\0';
+        if (length)
+            set(entry, equals ? equals + 1 : "", true);
+        text += length + (text[length] == ',');
+    }
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Size classes: 16 bytes apart up to 128, then eight to each doubling up to 32 KiB, so that at most
+ * 12.5 % of an object above 128 bytes is not asked for. Alignments above 64 bytes have classes of
+ * their own, powers of two. Each class is a slab cache, made when it is first needed.
+ */
+#include <stdio.h>
+
+#include "heap/size_class.h"
+
+#define ALIGNED_CLASSES 16 /* by the logarithm of the size */
+
+_Static_assert(LINEAR_MAX << DOUBLINGS == OBJECT_SIZE_MAX, "the last class is the largest object");
+
+struct prudence_cache *size_classes[CLASSES];
+static struct prudence_cache *aligned_classes[ALIGNED_CLASSES];
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_OPTIONS);
+
+static size_t class_size(unsigned class)
+{
+    unsigned doubling = (class - LINEAR_CLASSES) / CLASSES_PER_DOUBLING;
+    unsigned step = (class - LINEAR_CLASSES) % CLASSES_PER_DOUBLING + 1;
+
+    if (class < LINEAR_CLASSES)
+        return (class + 1) * LINEAR_STEP;
+    return ((size_t)LINEAR_MAX << doubling) + ((size_t)step << (doubling + 4));
+}
+
+static struct prudence_cache *make(struct prudence_cache **place, const char *kind, size_t size,
+                                   size_t alignment)
+{
+    struct cache_layout layout = {.object_size = size, .alignment = alignment};
+    char name[CACHE_NAME_SIZE];
+
+    process_start();
+    snprintf(name, sizeof name, "%s-%zu", kind, size);
+    os_lock_take(&lock);
+    if (!*place)
+        store_release(place, cache_create(name, &layout));
+    os_lock_release(&lock);
+    return *place;
+}
+
+static struct prudence_cache *aligned_cache(size_t size, size_t alignment)
+{
+    size_t power = round_up_to_power_of_two(max_size(size, alignment));
+    struct prudence_cache **place = &aligned_classes[63 - __builtin_clzll(power)];
+    struct prudence_cache *cache = load_acquire(place);
+
+    return cache ? cache : make(place, "aligned", power, min_size(power, OS_PAGE_SIZE));
+}
+
+struct prudence_cache *size_class_cache(size_t size, size_t alignment, bool *failed)
+{
+    struct prudence_cache *cache;
+
+    if (size > OBJECT_SIZE_MAX || alignment > OS_PAGE_SIZE)
+        return NULL;
+    if (alignment > LINEAR_STEP) {
+        cache = aligned_cache(max_size(size, 1), alignment);
+    } else {
+        unsigned class = size_class_of(max_size(size, 1));
+
+        cache = load_acquire(&size_classes[class]);
+        if (!cache)
+            cache = make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
+    }
+    *failed = !cache;
+    return cache;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Size classes: from a size to its slab cache (see size_class.c). */
+#ifndef HEAP_SIZE_CLASS_H
+#define HEAP_SIZE_CLASS_H
+
+#include "heap/heap.h"
+
+#define LINEAR_STEP 16
+#define LINEAR_MAX 128
+#define LINEAR_CLASSES (LINEAR_MAX / LINEAR_STEP)
+#define CLASSES_PER_DOUBLING 8
+#define DOUBLINGS 8 /* 128 to 32768 */
+#define CLASSES (LINEAR_CLASSES + DOUBLINGS * CLASSES_PER_DOUBLING)
+
+extern HIDDEN struct prudence_cache *size_classes[CLASSES];
+
+/* `size` is 1 to OBJECT_SIZE_MAX. */
+static inline unsigned size_class_of(size_t size)
+{
+    unsigned doubling, step_shift;
+
+    if (size <= LINEAR_MAX)
+        return (unsigned)((size - 1) / LINEAR_STEP);
+    doubling = 63 - (unsigned)__builtin_clzll(size - 1) - 7; /* 0 for 129 to 256 */
+    step_shift = doubling + 4;                               /* an eighth of 128 << doubling */
+    return LINEAR_CLASSES + doubling * CLASSES_PER_DOUBLING +
+           (unsigned)((size - 1 - ((size_t)LINEAR_MAX << doubling)) >> step_shift);
+}
+
+/* The cache of an ordinary size whose class is in use already; NULL for anything else. */
+static inline struct prudence_cache *size_class_ready(size_t size)
+{
+    if (unlikely(size - 1 >= OBJECT_SIZE_MAX)) /* 0 wraps */
+        return NULL;
+    return load_acquire(&size_classes[size_class_of(size)]);
+}
+
+/* The cache for `size` bytes at `alignment`, made if need be; NULL when it must be a large block,
+ * or (with *failed set) when memory for the cache itself ran out. */
+struct prudence_cache *size_class_cache(size_t size, size_t alignment, bool *failed);
+
+#endif /* HEAP_SIZE_CLASS_H */

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Everything that the allocator asks of the system it runs in. One folder a system implements it
+ * (posix/ for a process); the build's include path chooses, no file above asks where it is.
+ *
+ * None of these waits for a grace period or calls back into the layers above.
+ */
+#ifndef OS_OS_H
+#define OS_OS_H
+
+#include "base/atomic.h"
+#include "base/base.h"
+
+#include "os_lock.h"     /* struct os_lock: sleeping lock with a rank, checked in debug builds */
+#include "os_page_map.h" /* page -> its owner, in constant time */
+#include "os_percpu.h"   /* per-CPU caches: fast paths and ownership */
+
+#define OS_PAGE_SIZE ((size_t)4096)
+
+/* --- pages (the page source) ---
+ * os_pages_alloc: `bytes` (a multiple of the page size) aligned to `alignment` (a power of two, at
+ * least a page), near `node`; NULL when the system, the option `limit` or an injected failure says
+ * no. *zeroed (if given) tells whether they are known to be zero. os_pages_free takes exactly what
+ * an alloc gave. Pages freed are kept up to os_pages_retain bytes; os_pages_trim gives them back
+ * and returns how many bytes. Any thread; a lock and at times a system call. */
+void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed);
+void os_pages_free(void *pages, size_t bytes);
+size_t os_pages_trim(void);
+
+struct os_pages_stats {
+    uint64_t used, used_peak, retained, metadata;
+};
+void os_pages_stats(struct os_pages_stats *stats);
+void os_pages_set_limit(uint64_t bytes); /* 0: none */
+uint64_t os_pages_limit(void);
+void os_pages_set_retain(uint64_t bytes);
+
+/* --- metadata: zeroed, 64-byte aligned, apart from the pages that users see; NULL on failure.
+ * Blocks of more than OS_META_LOCK_FREE bytes take no lock (a signal handler may ask). --- */
+#define OS_META_LOCK_FREE ((size_t)8192)
+void *os_meta_alloc(size_t bytes);
+void os_meta_free(void *meta, size_t bytes);
+
+/* --- failure injection for tests: called before each of the above and each page-map extension;
+ * true makes it fail. NULL in normal life. --- */
+extern bool (*os_memory_fails)(void);
+
+/* --- CPUs and nodes. Counts are constant after start. The current CPU is only a hint. --- */
+unsigned os_cpu_count(void);
+unsigned os_cpu_current(void);
+unsigned os_node_count(void);
+unsigned os_node_of_cpu(unsigned cpu);
+
+/* --- barriers ---
+ * os_full_fence orders everything before it with everything after it, on this CPU. os_membarrier
+ * makes every running thread of the process execute one; only where it is available. */
+static inline void os_full_fence(void)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    __asm__ __volatile__("lock; addq $0, -8(%%rsp)" ::: "memory", "cc");
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+bool os_membarrier_available(void);
+void os_membarrier(void);
+
+/* --- time and waiting --- */
+uint64_t os_clock_ns(void); /* monotonic */
+void os_sleep_ns(uint64_t nanoseconds);
+static inline void os_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+/* --- idle work: a helper thread of idle priority, started at the first kick and never needed for
+ * progress. It calls `work` while that returns true, and sleeps without waking until the next kick.
+ * os_idle_move_to makes the helper run on a CPU; false when it may not. --- */
+void os_idle_kick(bool (*work)(void));
+bool os_idle_move_to(unsigned cpu);
+
+/* --- messages: one line each on standard error, without allocating. os_panic also aborts. --- */
+void os_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void os_panic(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+#ifdef PRUDENCE_DEBUG
+#define debug_assert(condition)                                                                    \
+    ((condition) ? (void)0                                                                         \
+                 : os_panic("assertion failed: %s (%s:%d)", #condition, __FILE__, __LINE__))
+#else
+#define debug_assert(condition) ((void)0)
+#endif
+
+#endif /* OS_OS_H */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Time and sleeping. */
+#include <errno.h>
+#include <time.h>
+
+#include "os/os.h"
+
+uint64_t os_clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void os_sleep_ns(uint64_t nanoseconds)
+{
+    struct timespec span = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
+                            .tv_nsec = (long)(nanoseconds % 1000000000u)};
+    int saved_errno = errno;
+
+    nanosleep(&span, NULL); /* woken early by a signal: callers loop */
+    errno = saved_errno;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Page map: from any address to the owner of its page (the slab), in two loads and without
+ * trusting any memory around the pointer. A table of 2^17 leaves, each of which covers 1 GiB with
+ * one word a 4 KiB page; leaves are mapped when first needed, their pages when first written, so
+ * the cost is 8 bytes for each page owned. Leaves are never unmapped.
+ *
+ * Writers: whoever owns the pages, before an address in them can reach another thread, so entries
+ * need no order of their own beyond that hand-over; a lookup of a wild pointer may race with any
+ * of it and reads one whole word, the old or the new.
+ */
+#ifndef OS_POSIX_PAGE_MAP_H
+#define OS_POSIX_PAGE_MAP_H
+
+#include "base/atomic.h"
+#include "base/base.h"
+
+#define PAGE_MAP_PAGE_SHIFT 12
+#define PAGE_MAP_LEAF_SHIFT 30
+#define PAGE_MAP_ADDRESS_BITS 47
+#define PAGE_MAP_LEAVES ((size_t)1 << (PAGE_MAP_ADDRESS_BITS - PAGE_MAP_LEAF_SHIFT))
+#define PAGE_MAP_LEAF_PAGES ((size_t)1 << (PAGE_MAP_LEAF_SHIFT - PAGE_MAP_PAGE_SHIFT))
+
+extern HIDDEN void **os_page_map[PAGE_MAP_LEAVES];
+
+/* The owner of the page that `address` lies in; NULL for pages that are not ours. */
+static inline void *os_page_owner(const void *address)
+{
+    uintptr_t number = (uintptr_t)address;
+    void **leaf;
+
+    if (unlikely(number >> PAGE_MAP_ADDRESS_BITS))
+        return NULL;
+    leaf = load_relaxed(&os_page_map[number >> PAGE_MAP_LEAF_SHIFT]);
+    if (unlikely(!leaf))
+        return NULL;
+    return load_relaxed(&leaf[number >> PAGE_MAP_PAGE_SHIFT & (PAGE_MAP_LEAF_PAGES - 1)]);
+}
+
+/* Enters `owner` (NULL: none) for every page of the range. False when a leaf cannot be had, with
+ * nothing entered. */
+bool os_page_owner_set(void *pages, size_t bytes, void *owner);
+
+#endif /* OS_POSIX_PAGE_MAP_H */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Per-CPU caches, protected by restartable sequences.
+ *
+ * Each CPU has a line: a stack of pointers (the object cache), a ring of pointers (the latent
+ * cache) and an owner word. Fast paths are rseq sections: they find the line of the CPU they run
+ * on, test that nobody owns it, read, and commit with one store; the kernel restarts a section that
+ * was preempted, migrated or interrupted by a signal before its commit.
+ *
+ * Ownership (the slow paths). Who owns a line, and nobody else, changes it in any way:
+ *  - Local take: an rseq section that tests owner == 0 and commits the taker's token. It is the
+ *    only section on its CPU, so no fast path of this CPU is half done; later ones see the token.
+ *  - Remote take: compare-and-swap 0 -> token, then membarrier RSEQ on that CPU, then recheck. The
+ *    membarrier restarts a section that had already tested owner == 0, and is a full fence there:
+ *    all that was pushed on that CPU is visible. The recheck finds a local take that committed
+ *    over the token between the two. Tokens are unique among attempts in flight (an address on
+ *    the taker's stack), or one taker could mistake another's token for its own.
+ *  - Release: store of 0 with release order. Fast paths test the owner with acquire order, so they
+ *    see all that the owner did, on whatever CPU it ran by then.
+ * Nobody waits for a line: who finds it owned goes to the node instead. Under ownership there is no
+ * system call, no lock and no wait, so an owner that loses its CPU delays nobody. (Fork and the
+ * destruction of a cache do wait, briefly, for an owner to finish.) Modelled in
+ * tests/model/test_busy_flag.py.
+ *
+ * The stack's word packs the operation count of pops above the number of objects, because an rseq
+ * section commits one word and statistics are to be exact: pops << 16 | count.
+ *
+ * Where rseq or membarrier RSEQ is missing, and under ThreadSanitizer, which sees neither, every
+ * operation takes the line by compare-and-swap (os_percpu_rseq is false and fast paths are not
+ * used). Modes are chosen once, at start.
+ */
+#ifndef OS_POSIX_PERCPU_H
+#define OS_POSIX_PERCPU_H
+
+#include "base/atomic.h"
+#include "base/base.h"
+
+#define OS_PERCPU_SHIFT 8
+#define OS_PERCPU_STRIDE ((size_t)1 << OS_PERCPU_SHIFT) /* bytes from one CPU's line to the next */
+
+#define STACK_COUNT_BITS 16
+#define STACK_COUNT_MASK ((UINT64_C(1) << STACK_COUNT_BITS) - 1)
+#define STACK_POP ((UINT64_C(1) << STACK_COUNT_BITS) - 1) /* one pop more, one object less */
+
+/* The offsets are known to the assembly (os_percpu_x86_64.h). */
+struct os_percpu_line {
+    uintptr_t owner;       /*  0: 0, or the owner's token */
+    uint64_t stack_word;   /*  8: pops << 16 | objects on the stack */
+    void **stack;          /* 16 */
+    uint64_t stack_limit;  /* 24: objects that may be on the stack */
+    uint64_t ring_tail;    /* 32: objects ever appended */
+    uint64_t ring_stop;    /* 40: the tail at which appending needs the slow path */
+    void **ring;           /* 48 */
+    uint64_t ring_mask;    /* 56: slots of the ring - 1 */
+    uint64_t ring_head;    /* 64: objects ever removed */
+    unsigned cpu;          /* 72: whose line this is; constant */
+};
+
+static inline unsigned stack_count(const struct os_percpu_line *line)
+{
+    return (unsigned)(load_relaxed(&line->stack_word) & STACK_COUNT_MASK);
+}
+
+static inline uint64_t stack_pops(const struct os_percpu_line *line)
+{
+    return load_relaxed(&line->stack_word) >> STACK_COUNT_BITS;
+}
+
+/* Whether fast paths may be used; constant after start. */
+extern HIDDEN bool os_percpu_rseq;
+
+/* Where this thread's struct rseq lies, from the thread pointer; a dummy without rseq. */
+extern HIDDEN ptrdiff_t os_percpu_rseq_offset;
+
+#if defined(__x86_64__)
+#include "os_percpu_x86_64.h"
+#else
+#include "os_percpu_generic.h"
+#endif
+
+/*
+ * Takes the line of the CPU that the caller runs on; `lines` is the first CPU's. `token` is the
+ * address of a variable on the caller's stack. NULL when it is owned by another. The caller may be
+ * moved to another CPU meanwhile and keeps the line that it took.
+ */
+struct os_percpu_line *os_percpu_take(void *lines, const void *token);
+
+/* Takes the line of any CPU. False when it is owned. Costs a system call with rseq. */
+bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
+
+/* The remote take in its three steps, so that many lines share one system call: claim each, fence
+ * all CPUs, then confirm each. Claim and confirm are false when the line is another's. */
+bool os_percpu_claim(struct os_percpu_line *line, const void *token);
+void os_percpu_fence_all(void);
+bool os_percpu_confirm(const struct os_percpu_line *line, const void *token);
+
+static inline void os_percpu_release(struct os_percpu_line *line)
+{
+    /* Release: pairs with the acquire of the owner test in fast paths and takes. */
+    store_release(&line->owner, (uintptr_t)0);
+}
+
+#endif /* OS_POSIX_PERCPU_H */

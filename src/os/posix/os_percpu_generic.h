@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processors without an rseq assembly of ours: os_percpu_rseq is always false, so none of these is
+ * ever reached; every operation takes the line instead.
+ */
+#ifndef OS_POSIX_PERCPU_GENERIC_H
+#define OS_POSIX_PERCPU_GENERIC_H
+
+#define OS_PERCPU_HAS_RSEQ 0
+
+static inline void *os_percpu_pop(void *lines)
+{
+    (void)lines;
+    return NULL;
+}
+
+static inline bool os_percpu_push(void *lines, void *object)
+{
+    (void)lines, (void)object;
+    return false;
+}
+
+static inline bool os_percpu_append(void *lines, void *object)
+{
+    (void)lines, (void)object;
+    return false;
+}
+
+static inline struct os_percpu_line *os_percpu_take_rseq(void *lines, uintptr_t token)
+{
+    (void)lines, (void)token;
+    return NULL;
+}
+
+static inline void *os_percpu_remove(void *lines, unsigned cpu, uint64_t expected_head)
+{
+    (void)lines, (void)cpu, (void)expected_head;
+    return NULL;
+}
+
+#endif /* OS_POSIX_PERCPU_GENERIC_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* The page map's slow side: making leaves and entering owners (see os_page_map.h). */
+#include <sys/mman.h>
+
+#include "os/os.h"
+
+void **os_page_map[PAGE_MAP_LEAVES];
+
+static bool leaf_make(size_t index)
+{
+    size_t bytes = PAGE_MAP_LEAF_PAGES * sizeof(void *);
+    void **none = NULL;
+    void **leaf;
+
+    if (os_memory_fails && os_memory_fails())
+        return false;
+    leaf = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                -1, 0);
+    if (leaf == MAP_FAILED)
+        return false;
+    if (!compare_exchange(&os_page_map[index], &none, leaf))
+        munmap(leaf, bytes); /* another thread was first */
+    return true;
+}
+
+bool os_page_owner_set(void *pages, size_t bytes, void *owner)
+{
+    uintptr_t first = (uintptr_t)pages >> PAGE_MAP_PAGE_SHIFT;
+    uintptr_t last = ((uintptr_t)pages + bytes - 1) >> PAGE_MAP_PAGE_SHIFT;
+
+    if (last >> (PAGE_MAP_ADDRESS_BITS - PAGE_MAP_PAGE_SHIFT))
+        return false;
+    for (uintptr_t leaf = first / PAGE_MAP_LEAF_PAGES; leaf <= last / PAGE_MAP_LEAF_PAGES; leaf++)
+        if (!load_acquire(&os_page_map[leaf]) && !leaf_make(leaf))
+            return false;
+    for (uintptr_t page = first; page <= last; page++)
+        store_relaxed(&os_page_map[page / PAGE_MAP_LEAF_PAGES][page % PAGE_MAP_LEAF_PAGES], owner);
+    return true;
+}

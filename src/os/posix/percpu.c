@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* Taking per-CPU lines, and the choice between rseq and the lock fallback (see os_percpu.h). */
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "posix.h"
+
+bool os_percpu_rseq;
+ptrdiff_t os_percpu_rseq_offset;
+
+/* glibc since 2.35 registers rseq for every thread and says where; weak, for older ones. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+static bool membarrier_rseq(unsigned cpu)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU,
+                   cpu) == 0;
+}
+
+void posix_percpu_start(bool wanted)
+{
+    os_percpu_rseq = false;
+#if OS_PERCPU_HAS_RSEQ && !defined(__SANITIZE_THREAD__)
+    if (!wanted || !&__rseq_size || __rseq_size == 0)
+        return;
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) != 0 ||
+        !membarrier_rseq(0))
+        return;
+    os_percpu_rseq_offset = __rseq_offset;
+    os_percpu_rseq = true;
+#else
+    (void)wanted;
+#endif
+}
+
+bool os_percpu_claim(struct os_percpu_line *line, const void *token)
+{
+    uintptr_t nobody = 0;
+
+    /* Acquire: sees all that the last owner did before its release. */
+    return load_relaxed(&line->owner) == 0 &&
+           compare_exchange(&line->owner, &nobody, (uintptr_t)token);
+}
+
+bool os_percpu_confirm(const struct os_percpu_line *line, const void *token)
+{
+    return load_acquire(&line->owner) == (uintptr_t)token;
+}
+
+void os_percpu_fence_all(void)
+{
+    if (!os_percpu_rseq ||
+        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0)
+        return;
+    if (!posix_visit_cpus(0, os_cpu_count()))
+        os_panic("membarrier was refused after start, and so was sched_setaffinity: per-CPU caches "
+                 "of other CPUs are out of reach");
+}
+
+struct os_percpu_line *os_percpu_take(void *lines, const void *token)
+{
+    struct os_percpu_line *line;
+
+    if (os_percpu_rseq)
+        return os_percpu_take_rseq(lines, (uintptr_t)token);
+    line = (void *)((char *)lines + os_cpu_current() * OS_PERCPU_STRIDE);
+    return os_percpu_claim(line, token) ? line : NULL;
+}
+
+bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
+{
+    if (!os_percpu_claim(line, token))
+        return false;
+    if (os_percpu_rseq && !membarrier_rseq(line->cpu))
+        os_percpu_fence_all();
+    return os_percpu_confirm(line, token);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Private to os/posix and to the process glue above: starting the parts in order, fork, and what
+ * tests inject. Not part of what the allocator asks of a system (os/os.h).
+ */
+#ifndef OS_POSIX_POSIX_H
+#define OS_POSIX_POSIX_H
+
+#include "base/base.h"
+
+/* Called once, in this order, before any other function of os/os.h. */
+void posix_cpu_start(void);
+void posix_membarrier_start(bool wanted);
+void posix_percpu_start(bool wanted);
+
+/* Pretend to have `cpus` CPUs on `nodes` nodes; `current` says which one a thread runs on. Before
+ * any cache is made; per-CPU caches then use the lock fallback. */
+void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
+
+/*
+ * Runs on each CPU of the range that this thread is allowed on, then goes back: whatever thread of
+ * the process ran there has been switched out, which is a full fence for it and aborts its rseq
+ * section. The slow substitute for a membarrier that the system refuses after it granted it at
+ * start (a seccomp filter that came later). False when no CPU could be visited.
+ */
+bool posix_visit_cpus(unsigned first, unsigned count);
+
+/* Around fork, after and before the locks of the layers above. */
+void posix_memory_fork_prepare(void);
+void posix_memory_fork_done(void);
+void posix_membarrier_fork_child(void);
+void posix_idle_fork_child(void);
+
+#endif /* OS_POSIX_POSIX_H */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages: formatted on the stack and written with one write(2), so that they work with any lock
+ * held, before main and from a broken heap.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/os.h"
+
+static void write_line(const char *format, va_list arguments)
+{
+    static const char prefix[] = "prudence: ";
+    char line[512];
+    size_t length = sizeof prefix - 1;
+    int saved_errno = errno;
+    int written;
+
+    memcpy(line, prefix, length);
+    written = vsnprintf(line + length, sizeof line - length - 1, format, arguments);
+    if (written > 0)
+        length += min_size((size_t)written, sizeof line - length - 2);
+    line[length++] = '\n';
+    if (write(STDERR_FILENO, line, length) < 0)
+        length = 0; /* nobody is left to tell */
+    errno = saved_errno;
+}
+
+void os_report(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    write_line(format, arguments);
+    va_end(arguments);
+}
+
+void os_panic(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    write_line(format, arguments);
+    va_end(arguments);
+    abort();
+}

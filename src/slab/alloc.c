@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * An object's way out: object cache, else merge, else refill (paper, Algorithm 1, lines 1 to 33).
+ */
+#include "slab/cache.h"
+
+/* Bytes deferred on one CPU that are worth a grace period: little when it costs no system call. */
+#define DUE_CHEAP_BYTES ((size_t)256 << 10)
+#define DUE_CHEAP_OBJECTS 256
+#define DUE_CHEAP_BYTES_MAX ((size_t)1 << 20)
+#define DUE_COSTLY_BYTES ((size_t)4 << 20)
+
+static size_t due_bytes(const struct prudence_cache *cache)
+{
+    if (gp_is_cheap(cache->domain))
+        return clamp_size(DUE_CHEAP_OBJECTS * cache->stride, DUE_CHEAP_BYTES, DUE_CHEAP_BYTES_MAX);
+    return DUE_COSTLY_BYTES;
+}
+
+/* What a miss found out while it owned the caches. */
+struct miss {
+    void *object;
+    unsigned refill; /* objects to take from the node */
+    unsigned grow;   /* the size that demand asks for; 0: the present one will do */
+    bool due;        /* a grace period is worth its cost; `cookie` makes the oldest batch safe */
+    gp_cookie cookie;
+};
+
+static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct miss *miss)
+{
+    unsigned latent = latent_count(cpu);
+    bool full = latent + cache->batch > cpu->size;
+    bool enough = latent * cache->stride >= due_bytes(cache);
+
+    /* o - d, at least one: the latent ones will want the room (rule 3). */
+    miss->refill = cpu->slots ? (cpu->size > latent ? cpu->size - latent : 1) : cache->size_min;
+    miss->due = (full || enough) && latent_newest_cookie(cache, cpu, &miss->cookie);
+    /* All that may wait is waiting, and it is not even worth a grace period: make room (rule 10). */
+    if (cpu->size < cache->size_max && (!cpu->slots || (full && !enough)))
+        miss->grow = cpu->slots ? (unsigned)min_size(2 * cpu->size, cache->size_max)
+                                : cache->size_min;
+}
+
+/* From this CPU's caches: the stack, or after a merge. False when they are another's. */
+static bool take_here(struct prudence_cache *cache, struct miss *miss)
+{
+    struct cpu_cache *cpu = cpu_cache_take(cache, miss);
+
+    if (!cpu)
+        return false;
+    miss->object = object_cache_pop(cpu);
+    if (!miss->object && cpu->slots) {
+        latent_close(cache, cpu);
+        if (latent_merge(cache, cpu)) {
+            miss->object = object_cache_pop(cpu);
+            count_add(&cpu->counts.hits_after_merge, 1);
+        }
+    }
+    if (!miss->object)
+        weigh(cache, cpu, miss);
+    cpu_cache_release(cpu);
+    return true;
+}
+
+static void *alloc_past_stack(struct prudence_cache *cache)
+{
+    struct miss miss = {.refill = 1};
+
+    if (!take_here(cache, &miss)) {
+        node_count_bypass(cache);
+        return object_cache_refill(cache, 1);
+    }
+    if (!miss.object && miss.grow)
+        cpu_cache_grow(cache, miss.grow);
+    if (!miss.object && miss.due) {
+        gp_request(cache->domain, miss.cookie);
+        gp_drive_shared(cache->domain);
+        take_here(cache, &miss);
+    }
+    return miss.object ? miss.object : object_cache_refill(cache, miss.refill);
+}
+
+void *cache_alloc_slow(struct prudence_cache *cache)
+{
+    void *object = alloc_past_stack(cache);
+
+    if (unlikely(cache->checked) && object)
+        object_state_change(os_page_owner(object), object, OBJECT_FREE, OBJECT_LIVE, "allocation");
+    return object;
+}
+
+/* Takes what the stack has in one go, then one by one. */
+size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
+{
+    size_t done = 0;
+
+    while (done < count) {
+        unsigned want = (unsigned)min_size(count - done, TRANSFER_MAX), taken = 0;
+        struct cpu_cache *cpu = cache->checked ? NULL : cpu_cache_take(cache, &taken);
+
+        if (cpu) {
+            taken = object_cache_take(cpu, objects + done, want);
+            /* Pops all the same: count them where the fast path does. */
+            store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) +
+                                                     ((uint64_t)taken << STACK_COUNT_BITS));
+            cpu_cache_release(cpu);
+        }
+        done += taken;
+        if (taken == want)
+            continue;
+        objects[done] = cache_alloc_slow(cache);
+        if (!objects[done])
+            break;
+        done++;
+    }
+    return done;
+}

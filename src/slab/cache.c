@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A slab cache's beginning and end, and the list of all of them.
+ *
+ * Sizes follow proven heuristics: a slab is the smallest power of two of pages that holds 128
+ * objects, up to 64 KiB, or at least 8 of the large ones; a node keeps 5 to 10 free slabs.
+ */
+#include "slab/cache.h"
+
+#define SLAB_BYTES_MAX ((size_t)64 << 10)
+#define SLAB_OBJECTS_WANTED 128
+#define SLAB_OBJECTS_MIN 8
+#define COLORS_MAX 64
+
+#define BATCH_MAX 128
+#define BATCH_BYTES ((size_t)64 << 10) /* 16 objects of 4 KiB */
+#define SIZE_MAX_OBJECTS 16384
+#define BUDGET_BYTES ((size_t)1 << 20)
+#define BUDGET_OBJECTS 1024 /* of large objects, at least up to BUDGET_BYTES_MAX */
+#define BUDGET_BYTES_MAX ((size_t)4 << 20)
+
+struct os_lock slab_caches_lock = OS_LOCK_INIT(OS_RANK_CACHES);
+struct list slab_caches = {&slab_caches, &slab_caches};
+bool slab_check;
+
+/* Leftover bytes of a slab let its first object lie in different places. Large objects of a power
+ * of two leave none: then one object less is worth it (what is read of many such objects would
+ * share a few cache sets; see docs/adr). */
+static void choose_colors(struct prudence_cache *cache)
+{
+    size_t step = max_size(cache->alignment, CACHE_LINE);
+    size_t wanted = min_size(cache->stride, OS_PAGE_SIZE);
+    size_t left = cache->slab_bytes - cache->capacity * cache->stride;
+
+    if (left + step < wanted && cache->stride > 2 * CACHE_LINE &&
+        cache->capacity > SLAB_OBJECTS_MIN) {
+        cache->capacity--;
+        left += cache->stride;
+    }
+    cache->colors = (unsigned)clamp_size(left / step + 1, 1, COLORS_MAX);
+}
+
+static void choose_slab(struct prudence_cache *cache)
+{
+    size_t bytes = OS_PAGE_SIZE;
+
+    while (bytes / cache->stride < SLAB_OBJECTS_WANTED && bytes < SLAB_BYTES_MAX)
+        bytes *= 2;
+    while (bytes / cache->stride < SLAB_OBJECTS_MIN)
+        bytes *= 2;
+    cache->slab_bytes = bytes;
+    cache->capacity = (unsigned)(bytes / cache->stride);
+    cache->free_limit = (unsigned)clamp_size(64 - (size_t)__builtin_clzll(cache->stride), 5, 10);
+    choose_colors(cache);
+}
+
+static void choose_sizes(struct prudence_cache *cache, size_t budget)
+{
+    if (!budget)
+        budget = clamp_size(BUDGET_OBJECTS * cache->stride, BUDGET_BYTES, BUDGET_BYTES_MAX);
+    cache->batch = (unsigned)clamp_size(BATCH_BYTES / cache->stride, 4, BATCH_MAX);
+    cache->size_max = (unsigned)clamp_size(budget / cache->stride, 4, SIZE_MAX_OBJECTS);
+    cache->batch = (unsigned)min_size(cache->batch, cache->size_max / 2);
+    cache->size_min = (unsigned)min_size(2 * cache->batch, cache->size_max);
+}
+
+static void layout_apply(struct prudence_cache *cache, const char *name,
+                         const struct cache_layout *layout)
+{
+    for (unsigned i = 0; i < CACHE_NAME_SIZE - 1 && name[i]; i++)
+        cache->name[i] = name[i];
+    cache->domain = layout->domain ? layout->domain : gp_default_domain();
+    cache->flags = layout->flags;
+    cache->constructor = layout->constructor;
+    cache->context = layout->context;
+    cache->object_size = layout->object_size;
+    cache->checked = slab_check;
+    cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
+    if (layout->no_cpu_caches) {
+        cache->capacity = 1;
+        cache->stride = OS_PAGE_SIZE;
+        return;
+    }
+    cache->stride = round_up(layout->object_size, cache->alignment);
+    choose_slab(cache);
+    choose_sizes(cache, layout->object_cache_bytes);
+}
+
+static bool nodes_make(struct prudence_cache *cache)
+{
+    cache->nodes = os_meta_alloc(os_node_count() * sizeof *cache->nodes);
+    for (unsigned i = 0; cache->nodes && i < os_node_count(); i++) {
+        struct node *node = &cache->nodes[i];
+
+        os_lock_init(&node->lock, OS_RANK_NODE);
+        list_init(&node->waiting);
+        for (unsigned list = 0; list < SLAB_LISTS; list++)
+            list_init(&node->lists[list]);
+    }
+    return cache->nodes != NULL;
+}
+
+static bool lines_make(struct prudence_cache *cache)
+{
+    cache->lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+        cpu_cache_of(cache, i)->line.cpu = i;
+    cache->fast_lines = os_percpu_rseq && !cache->checked ? cache->lines : NULL;
+    return cache->lines != NULL;
+}
+
+static void cache_release(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; cache->nodes && i < os_node_count(); i++)
+        os_lock_destroy(&cache->nodes[i].lock);
+    if (cache->nodes)
+        os_meta_free(cache->nodes, os_node_count() * sizeof *cache->nodes);
+    if (cache->lines)
+        os_meta_free(cache->lines, os_cpu_count() * OS_PERCPU_STRIDE);
+    os_meta_free(cache, sizeof *cache);
+}
+
+/* The layout is valid. NULL when memory ran out. */
+struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout)
+{
+    struct prudence_cache *cache = os_meta_alloc(sizeof *cache);
+
+    if (!cache)
+        return NULL;
+    layout_apply(cache, name, layout);
+    if (!nodes_make(cache) || (!layout->no_cpu_caches && !lines_make(cache))) {
+        cache_release(cache);
+        return NULL;
+    }
+    gp_domain_get(cache->domain);
+    os_lock_take(&slab_caches_lock);
+    list_add_tail(&slab_caches, &cache->link);
+    os_lock_release(&slab_caches_lock);
+    return cache;
+}
+
+/* ------------------------------------------------------------------------------------ destruction */
+
+/* All that is free or safe goes to its slab; all CPUs are owned. */
+static void settle_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    void *objects[TRANSFER_MAX];
+    unsigned taken;
+
+    if (!cpu->slots)
+        return;
+    do {
+        latent_close(cache, cpu); /* each time: there may have been no room to remember a batch */
+        taken = object_cache_take(cpu, objects, TRANSFER_MAX);
+        count_add(&cpu->counts.unstacked, taken);
+        taken = taken ? taken : latent_take_safe(cache, cpu, objects, TRANSFER_MAX);
+        node_flush(cache, objects, taken);
+    } while (taken);
+}
+
+static void settle_all(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        settle_cpu(cache, cpu_cache_of(cache, i));
+    for (unsigned i = 0; i < os_node_count(); i++)
+        node_shrink(cache, &cache->nodes[i], 0);
+}
+
+static unsigned slabs_left(const struct prudence_cache *cache)
+{
+    unsigned slabs = 0;
+
+    for (unsigned i = 0; i < os_node_count(); i++)
+        slabs += cache->nodes[i].slabs;
+    return slabs;
+}
+
+/* Whether any object is live: slabs that neither are free nor will be. Latent ones are counted as
+ * those in rings (`latent`) and in slabs. */
+static bool has_live_objects(struct prudence_cache *cache)
+{
+    struct list *item;
+    size_t allocated = 0, latent = 0;
+
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        latent += latent_count(cpu_cache_of(cache, i));
+    for (unsigned i = 0; i < os_node_count(); i++) {
+        os_lock_take(&cache->nodes[i].lock);
+        for (unsigned list = 0; list < SLAB_LISTS; list++) {
+            list_for_each(item, &cache->nodes[i].lists[list])
+            {
+                struct slab *slab = list_entry(item, struct slab, link);
+                allocated += slab->capacity - slab->free - slab->latent;
+            }
+        }
+        os_lock_release(&cache->nodes[i].lock);
+    }
+    return allocated > latent;
+}
+
+/* Merges and empties everything there is; whether no slab is left. Sets *live. */
+static bool is_settled(struct prudence_cache *cache, bool *live)
+{
+    size_t token;
+
+    cpu_cache_take_all(cache, &token);
+    settle_all(cache);
+    *live = has_live_objects(cache);
+    cpu_cache_release_all(cache);
+    return slabs_left(cache) == 0;
+}
+
+/*
+ * False while objects are live. Waits for grace periods of this cache's domain as long as it has
+ * latent objects (or type-safe pages), and for nobody else's. No CPU is owned while it waits.
+ *
+ * Once the cache is empty it leaves the list, so that neither fork nor pressure can find it; then
+ * every CPU is revoked for good before the arrays are freed. (A fork by another thread in between
+ * leaves an empty cache behind in the child.)
+ */
+bool cache_destroy(struct prudence_cache *cache)
+{
+    bool live;
+
+    preflush_forget(cache);
+    while (!is_settled(cache, &live)) {
+        if (live)
+            return false;
+        gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+    }
+    os_lock_take(&slab_caches_lock);
+    list_remove(&cache->link);
+    os_lock_release(&slab_caches_lock);
+    preflush_forget(cache);
+    cpu_cache_take_all(cache, &live);
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        cpu_cache_free_arrays(cache, cpu_cache_of(cache, i));
+    gp_domain_put(cache->domain);
+    cache_release(cache);
+    return true;
+}
+
+/* --- fork: nobody owns a CPU's caches or a node's lock while the process is copied --- */
+
+static char fork_token;
+
+void slab_fork_prepare(void)
+{
+    struct list *item;
+
+    preflush_fork_prepare();
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        cpu_cache_take_all(cache, &fork_token);
+        for (unsigned i = 0; i < os_node_count(); i++)
+            os_lock_take(&cache->nodes[i].lock);
+    }
+}
+
+void slab_fork_done(void)
+{
+    struct list *item;
+
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        for (unsigned i = 0; i < os_node_count(); i++)
+            os_lock_release(&cache->nodes[i].lock);
+        cpu_cache_release_all(cache);
+    }
+    os_lock_release(&slab_caches_lock);
+    preflush_fork_done();
+}

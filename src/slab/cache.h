@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Private to slab/: the structures of a slab cache, from the CPU down to the page. One line each:
+ *
+ *   prudence_cache  all objects of one size: its CPUs' caches and its nodes
+ *   cpu_cache       one CPU's object cache (stack) and latent cache (ring of closed batches and an
+ *                   open one)
+ *   batch           objects deferred together: one cookie
+ *   node            one NUMA node's lists of slabs, and their lock
+ *   slab            a run of pages cut into equal objects, and its latent slab (two bitmaps)
+ *   handful         latent objects on their way from the idle helper to a node
+ *
+ * Where an object can be: live (with the caller), on a stack, in a ring, in a handful, or in its
+ * slab: free, waiting or next. Exactly one of them at any time. To its slab an object is
+ * "allocated" unless its free bit is set; "latent" when it is waiting or next.
+ */
+#ifndef SLAB_CACHE_H
+#define SLAB_CACHE_H
+
+#include "base/bits.h"
+#include "base/divide.h"
+#include "base/list.h"
+#include "gp/gp.h"
+#include "os/os.h"
+
+#define CACHE_NAME_SIZE 32
+#define OBJECT_SIZE_MAX ((size_t)32768)
+
+/* At most this many objects move between a CPU's caches and a node at a time: what is copied on
+ * the mover's stack, and what bounds the time that a CPU's caches stay owned. */
+#define TRANSFER_MAX 128
+
+/* Where a slab stands in its node. */
+enum slab_list {
+    SLAB_FULL,     /* nothing free, nothing latent */
+    SLAB_PARTIAL,  /* some free or latent, some live; those with free objects stand first */
+    SLAB_DRAINING, /* all that is allocated is latent; used last, and only what is truly free */
+    SLAB_FREE,     /* everything is free */
+    SLAB_LISTS,
+};
+
+/* Invariants (under the node's lock): |free| = slab->free; |waiting| + |next| = slab->latent; the
+ * three bitmaps are disjoint; list = list_for(slab); in node->waiting exactly when |waiting| > 0;
+ * next is empty unless waiting is not. */
+struct slab {
+    /* What every free looks at; constant. */
+    struct prudence_cache *cache;
+    char *base; /* the first object */
+    struct exact_divisor stride;
+    uint32_t capacity; /* objects */
+    uint16_t node;
+    uint8_t list; /* enum slab_list; the node's lock */
+    uint8_t padding;
+    uint32_t free;   /* objects; the node's lock, as all below */
+    uint32_t latent; /* objects in waiting and next */
+    gp_cookie waiting_cookie;
+    gp_cookie free_cookie; /* type-safe memory: when the pages may go, once the slab is free */
+    struct list link;      /* in a list of its node */
+    struct list waiting_link;
+    void *pages;
+    size_t bytes;
+    uint8_t *states; /* check=1: enum object_state of each object, atomic; else NULL */
+    uint64_t bits[]; /* free, waiting, next: bits_words(capacity) words each */
+};
+
+static inline uint64_t *slab_free_bits(struct slab *slab)
+{
+    return slab->bits;
+}
+
+static inline uint64_t *slab_waiting_bits(struct slab *slab)
+{
+    return slab->bits + bits_words(slab->capacity);
+}
+
+static inline uint64_t *slab_next_bits(struct slab *slab)
+{
+    return slab->bits + 2 * bits_words(slab->capacity);
+}
+
+/* Above or equal to the capacity when `object` is no object of the slab. */
+static inline uint64_t slab_index(const struct slab *slab, const void *object)
+{
+    return exact_quotient((uint64_t)((const char *)object - slab->base), slab->stride);
+}
+
+static inline void *slab_object(const struct slab *slab, unsigned index, size_t stride)
+{
+    return slab->base + index * stride;
+}
+
+/* Counters of a node; written under its lock. */
+struct node_counts {
+    uint64_t allocations; /* objects handed out without passing an object cache: misses, bypasses */
+    uint64_t frees;       /* objects freed without passing an object cache */
+    uint64_t deferred;    /* objects deferred straight into their latent slab */
+    uint64_t merges, merged_objects, premoved_slabs, grows, shrinks, bypasses;
+    uint64_t flushes, flushed_objects;
+};
+
+struct node {
+    struct os_lock lock __attribute__((aligned(CACHE_LINE)));
+    struct list lists[SLAB_LISTS];
+    unsigned free_slabs;   /* on SLAB_FREE */
+    unsigned slabs;        /* on all lists */
+    struct list waiting;   /* slabs with waiting objects, oldest cookie first */
+    struct node_counts counts;
+    struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
+};
+
+struct batch {
+    uint64_t end; /* the ring's tail when it was closed */
+    gp_cookie cookie;
+};
+
+/* Counters of a CPU; written by who owns its caches. */
+struct cpu_counts {
+    uint64_t stacked;   /* objects that the owner put on the stack: refills, merges */
+    uint64_t unstacked; /* objects that the owner took off it: flushes */
+    uint64_t refills, refilled_objects;
+    uint64_t merges, merged_objects;
+    uint64_t hits_after_merge;
+};
+
+/*
+ * Invariants: objects on the stack <= size; tail - head <= size; closed batches are
+ * batches[batch_head .. batch_tail), the last one ends at `closed`, and the open one is
+ * [closed, tail). Everything but head, tail, stop and the stack's word is the owner's.
+ */
+struct cpu_cache {
+    struct os_percpu_line line;
+    unsigned size;  /* of the object cache, and the limit of the latent cache; follows demand */
+    unsigned slots; /* of stack and ring; a power of two, 0: none yet */
+    unsigned batch_head, batch_tail; /* ever closed; index modulo batch_slots */
+    struct batch *batches;
+    uint64_t closed;
+    struct cpu_counts counts;
+    uint64_t quiet_word, quiet_tail; /* what drain_quiet_cpus() saw last */
+    uint64_t oldest_end;                         /* of the oldest closed batch, for the idle helper; */
+    gp_cookie oldest_cookie;                     /* written before oldest_end */
+    uint64_t preflush_pops, preflush_deferred;   /* what the idle helper saw last */
+};
+_Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");
+
+struct prudence_cache {
+    /* What fast paths look at; constant. */
+    void *fast_lines; /* = lines, or NULL when fast paths may not be used (check=1, no rseq) */
+    void *lines;      /* the first CPU's cpu_cache; NULL: large blocks, which have none */
+    struct prudence_domain *domain;
+
+    size_t object_size, stride, alignment;
+    size_t slab_bytes;
+    unsigned capacity; /* objects of a slab */
+    unsigned colors;   /* different places of the first object, 64 bytes (or alignment) apart */
+    unsigned batch;    /* objects that share a cookie */
+    unsigned size_min, size_max; /* of an object cache */
+    unsigned free_limit;         /* free slabs that a node keeps */
+    unsigned flags;
+    bool checked;
+    void (*constructor)(void *object, void *context);
+    void *context;
+    struct node *nodes;
+
+    uint32_t next_color; /* atomic */
+    uint64_t slabs_now, slabs_peak; /* atomic, as the next */
+    uint64_t bypasses, preflushed, pressure_waits, remote_drains;
+    uint64_t quiet_checked_at;                            /* ns; atomic */
+    struct list link;                                     /* in slab_caches; its lock */
+    char name[CACHE_NAME_SIZE];
+};
+
+#define CACHE_TYPESAFE (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
+
+static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache, unsigned cpu)
+{
+    return (struct cpu_cache *)((char *)cache->lines + cpu * OS_PERCPU_STRIDE);
+}
+
+static inline struct node *node_here(const struct prudence_cache *cache)
+{
+    return &cache->nodes[os_node_of_cpu(os_cpu_current())];
+}
+
+static inline struct node *node_of(const struct slab *slab)
+{
+    return &slab->cache->nodes[slab->node];
+}
+
+/* What one object of the slab takes. */
+static inline size_t slab_object_bytes(const struct slab *slab)
+{
+    return slab->cache->lines ? slab->cache->stride : slab->bytes;
+}
+
+/* All caches, and the lock of the list; it is never held across a wait for a grace period. */
+extern struct os_lock slab_caches_lock;
+extern struct list slab_caches;
+
+/* --- cache.c --- */
+struct cache_layout {
+    size_t object_size, alignment;
+    unsigned flags;
+    void (*constructor)(void *object, void *context);
+    void *context;
+    struct prudence_domain *domain;
+    size_t object_cache_bytes;
+    bool no_cpu_caches; /* large blocks: every block is a slab of its own */
+};
+struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout);
+bool cache_destroy(struct prudence_cache *cache);
+extern bool slab_check; /* the option check; before the first cache is made */
+
+/* --- alloc.c, free.c, defer.c: an object's way out and in, past the fast path (fast_path.h) --- */
+void *cache_alloc_slow(struct prudence_cache *cache);
+size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects);
+void cache_free_slow(struct slab *slab, void *object);
+void cache_free_deferred_slow(struct slab *slab, void *object);
+
+/* --- misuse.c: from a pointer to its slab, or a report and abort. `cache` NULL: any. --- */
+struct slab *slab_of_checked(const struct prudence_cache *cache, const void *object,
+                             const char *what);
+enum object_state { OBJECT_FREE, OBJECT_LIVE, OBJECT_LATENT };
+void object_state_change(struct slab *slab, const void *object, enum object_state from,
+                         enum object_state to, const char *what);
+void report_double(const struct slab *slab, const void *object, bool latent, const char *what)
+    __attribute__((noreturn));
+
+/* The slab of an object of any cache, or NULL for misuse. */
+static inline struct slab *slab_of(const void *object)
+{
+    struct slab *slab = os_page_owner(object);
+
+    return likely(slab && slab_index(slab, object) < slab->capacity) ? slab : NULL;
+}
+
+/* The slab of an object of `cache`, or NULL for misuse. */
+static inline struct slab *slab_of_cache(const struct prudence_cache *cache, const void *object)
+{
+    struct slab *slab = os_page_owner(object);
+
+    return likely(slab && slab->cache == cache && slab_index(slab, object) < slab->capacity) ? slab
+                                                                                              : NULL;
+}
+
+/* --- cpu_cache.c: owning a CPU's caches ---
+ * Between take and release the caller makes no system call, takes no lock and does not wait. */
+struct cpu_cache *cpu_cache_take(struct prudence_cache *cache, const void *token);
+bool cpu_cache_take_remote(struct cpu_cache *cpu, const void *token);
+void cpu_cache_release(struct cpu_cache *cpu);
+bool cpu_cache_grow(struct prudence_cache *cache, unsigned size);
+void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu);
+void cpu_cache_take_all(struct prudence_cache *cache, const void *token);
+void cpu_cache_release_all(struct prudence_cache *cache);
+
+/* --- object_cache.c: the stack, owned --- */
+void *object_cache_pop(struct cpu_cache *cpu);
+unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count);
+unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count);
+void *object_cache_refill(struct prudence_cache *cache, unsigned count);
+unsigned object_cache_flush_count(const struct cpu_cache *cpu);
+
+/* --- latent_cache.c: the ring, owned --- */
+static inline unsigned latent_count(const struct cpu_cache *cpu)
+{
+    /* The head first: it never passes a tail read after it, so the difference is never negative. */
+    uint64_t head = load_acquire(&cpu->line.ring_head);
+
+    return (unsigned)(load_relaxed(&cpu->line.ring_tail) - head);
+}
+void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object);
+unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
+                          unsigned count);
+unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                          gp_cookie *cookie);
+bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu);
+void latent_set_stop(struct cpu_cache *cpu, unsigned batch);
+static inline unsigned batch_slots(const struct prudence_cache *cache, unsigned slots)
+{
+    return (unsigned)round_up_to_power_of_two(max_size(8, 2 * slots / cache->batch));
+}
+
+/* --- node.c: slabs of one node --- */
+unsigned node_take(struct prudence_cache *cache, struct node *node, void **objects, unsigned count);
+void node_put(struct prudence_cache *cache, void **objects, unsigned count);
+void node_put_latent(struct slab *slab, void *object);
+void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
+void node_add_slab(struct node *node, struct slab *slab);
+void node_adopt_live(struct node *node, struct slab *slab);
+size_t node_shrink(struct prudence_cache *cache, struct node *node, unsigned keep);
+void node_count_bypass(struct prudence_cache *cache);
+void node_hand_over(struct node *node, struct handful *handful);
+unsigned node_latent_objects(struct node *node);
+
+/* --- slab.c: pages and metadata of one slab --- */
+struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
+                       bool *zeroed);
+void slab_unmake(struct slab *slab);
+struct slab *slab_grow(struct prudence_cache *cache, unsigned node);
+struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
+                             bool *zeroed);
+
+/* --- pressure.c: garbage and memory under their limits --- */
+extern uint64_t slab_latent_limit; /* bytes; 0: none */
+extern uint64_t slab_wait_max;     /* ns */
+void latent_account(unsigned cpu, int64_t bytes);
+uint64_t latent_bytes(void);
+uint64_t latent_bytes_peak(void);
+void latent_throttle(struct prudence_cache *cache);
+void pressure_reclaim(struct prudence_cache *cache);
+size_t cache_shrink(struct prudence_cache *cache);
+bool drain_quiet_cpus(struct prudence_cache *cache);
+struct throttle_counts {
+    uint64_t waits, expiries, pressure_waits;
+};
+extern struct throttle_counts throttle_counts;
+
+/* --- preflush.c --- */
+#define HANDFUL_MAX 15
+struct handful {
+    struct handful *next;
+    gp_cookie cookie;
+    unsigned count;
+    void *objects[HANDFUL_MAX];
+};
+extern bool preflush_enabled;
+bool preflush_start(void);
+void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu);
+unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu, unsigned handfuls);
+bool preflush_work(void);
+void preflush_forget(struct prudence_cache *cache);
+void preflush_fork_prepare(void);
+void preflush_fork_done(void);
+void handful_return(struct handful *handful);
+
+/* --- process life --- */
+bool slab_start(void);
+void slab_fork_prepare(void);
+void slab_fork_done(void);
+
+#endif /* SLAB_CACHE_H */

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Owning a CPU's caches, and the arrays behind them.
+ *
+ * Stack, ring and batches of one CPU are one block of metadata, made when the CPU first needs them
+ * and again when the size follows demand. A new block is made before the caches are taken and the
+ * old one freed after they are released, since neither may happen in between.
+ */
+#include "slab/cache.h"
+
+struct cpu_cache *cpu_cache_take(struct prudence_cache *cache, const void *token)
+{
+    return (struct cpu_cache *)os_percpu_take(cache->lines, token);
+}
+
+bool cpu_cache_take_remote(struct cpu_cache *cpu, const void *token)
+{
+    return os_percpu_take_remote(&cpu->line, token);
+}
+
+void cpu_cache_release(struct cpu_cache *cpu)
+{
+    os_percpu_release(&cpu->line);
+}
+
+/* Fork and destruction need all; an owner finishes without waiting for anything, so neither do
+ * they wait long. */
+static void take_all_of(struct prudence_cache *cache, const void *token, bool confirmed)
+{
+    for (unsigned i = 0; i < os_cpu_count(); i++) {
+        struct os_percpu_line *line = &cpu_cache_of(cache, i)->line;
+
+        while (confirmed ? !os_percpu_confirm(line, token) && !os_percpu_take_remote(line, token)
+                         : !os_percpu_claim(line, token))
+            os_sleep_ns(1000);
+    }
+}
+
+void cpu_cache_take_all(struct prudence_cache *cache, const void *token)
+{
+    if (!cache->lines)
+        return;
+    take_all_of(cache, token, false);
+    os_percpu_fence_all();
+    take_all_of(cache, token, true);
+}
+
+void cpu_cache_release_all(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+        cpu_cache_release(cpu_cache_of(cache, i));
+}
+
+struct arrays {
+    void *block;
+    size_t bytes;
+};
+
+static struct arrays arrays_of(const struct prudence_cache *cache, void *block, unsigned slots)
+{
+    return (struct arrays){
+        .block = block,
+        .bytes = 2 * slots * sizeof(void *) + batch_slots(cache, slots) * sizeof(struct batch)};
+}
+
+/* Copies what the caches hold into a block for `slots`, owned; gives the old block back. */
+static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cache *cpu,
+                                    void *block, unsigned slots)
+{
+    struct arrays old = arrays_of(cache, cpu->line.stack, cpu->slots);
+    void **stack = block;
+    void **ring = stack + slots;
+    struct batch *batches = (struct batch *)(ring + slots);
+    unsigned batch_mask = batch_slots(cache, slots) - 1;
+    unsigned old_mask = batch_slots(cache, cpu->slots) - 1;
+
+    for (unsigned i = 0; i < stack_count(&cpu->line); i++)
+        stack[i] = cpu->line.stack[i];
+    for (uint64_t i = cpu->line.ring_head; i != cpu->line.ring_tail; i++)
+        ring[i & (slots - 1)] = cpu->line.ring[i & cpu->line.ring_mask];
+    for (unsigned i = cpu->batch_head; i != cpu->batch_tail; i++)
+        batches[i & batch_mask] = cpu->batches[i & old_mask];
+    cpu->line.stack = stack;
+    cpu->line.ring = ring;
+    cpu->line.ring_mask = slots - 1;
+    cpu->batches = batches;
+    cpu->slots = slots;
+    return old;
+}
+
+/*
+ * Makes object cache and latent limit of the CPU that the caller runs on `size` objects, if they
+ * are smaller now. False when there is no memory for it, or the caches are another's.
+ */
+bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
+{
+    unsigned slots = (unsigned)round_up_to_power_of_two(size);
+    struct arrays spare = arrays_of(cache, NULL, slots);
+    struct cpu_cache *cpu;
+
+    spare.block = os_meta_alloc(spare.bytes);
+    if (!spare.block)
+        return false;
+    cpu = cpu_cache_take(cache, &spare);
+    if (cpu && cpu->size < size) {
+        spare = arrays_replace(cache, cpu, spare.block, slots);
+        cpu->size = size;
+        cpu->line.stack_limit = size;
+        latent_set_stop(cpu, cache->batch);
+    }
+    if (cpu)
+        cpu_cache_release(cpu);
+    if (spare.block)
+        os_meta_free(spare.block, spare.bytes);
+    return cpu != NULL;
+}
+
+void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    struct arrays arrays = arrays_of(cache, cpu->line.stack, cpu->slots);
+
+    if (cpu->slots)
+        os_meta_free(arrays.block, arrays.bytes);
+    cpu->slots = 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The three fast paths, inlined into each public function: one restartable sequence each, no
+ * atomic read-modify-write, no fence. Whatever they cannot do (empty, full, owned by another,
+ * check=1, no rseq) the slow path does from the start.
+ */
+#ifndef SLAB_FAST_PATH_H
+#define SLAB_FAST_PATH_H
+
+#include "slab/cache.h"
+
+/* NULL: take the slow path. */
+static inline void *cache_alloc_fast(struct prudence_cache *cache)
+{
+    return likely(cache->fast_lines) ? os_percpu_pop(cache->fast_lines) : NULL;
+}
+
+/* False: take the slow path. */
+static inline bool cache_free_fast(struct slab *slab, void *object)
+{
+    void *lines = slab->cache->fast_lines;
+
+    return likely(lines) && likely(os_percpu_push(lines, object));
+}
+
+static inline bool cache_free_deferred_fast(struct slab *slab, void *object)
+{
+    void *lines = slab->cache->fast_lines;
+
+    return likely(lines) && likely(os_percpu_append(lines, object));
+}
+
+#endif /* SLAB_FAST_PATH_H */

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The latent cache: a ring of deferred objects a CPU, oldest first, in batches. The last batch is
+ * open: the fast path appends to it. Closed ones have a cookie and become safe in order.
+ *
+ * Closing: detach (set `closed`, by the owner, so that no append is under way), full fence, cookie
+ * (both in gp_snapshot). In that order: a cookie taken before the detach could predate the unlink
+ * of an object that another thread of this CPU pushed meanwhile.
+ *
+ * All functions are called by the CPU's owner.
+ */
+#include "slab/cache.h"
+
+/* Where the fast path must stop: at the end of the open batch, or when the ring is at its limit. */
+void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
+{
+    uint64_t full = cpu->closed + batch;
+    uint64_t limit = load_relaxed(&cpu->line.ring_head) + cpu->size;
+    uint64_t tail = load_relaxed(&cpu->line.ring_tail);
+    uint64_t stop = (int64_t)(full - limit) < 0 ? full : limit;
+
+    if ((int64_t)(stop - tail) < 0)
+        stop = tail;
+    store_relaxed(&cpu->line.ring_stop, stop);
+}
+
+/* The oldest closed batch that still has objects; NULL: none. Tells the idle helper. */
+static struct batch *oldest_batch(const struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    uint64_t head = load_relaxed(&cpu->line.ring_head);
+
+    for (; cpu->batch_head != cpu->batch_tail; cpu->batch_head++) {
+        struct batch *batch = &cpu->batches[cpu->batch_head % batch_slots(cache, cpu->slots)];
+
+        if (batch->end == head) /* emptied */
+            continue;
+        store_relaxed(&cpu->oldest_cookie, batch->cookie);
+        store_release(&cpu->oldest_end, batch->end); /* pairs with take_oldest in preflush.c */
+        return batch;
+    }
+    return NULL;
+}
+
+/* Closes the open batch, unless it is empty or there is no room to remember another one: then it
+ * stays open, and grows. */
+void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    uint64_t tail = load_relaxed(&cpu->line.ring_tail);
+    unsigned slots = batch_slots(cache, cpu->slots);
+
+    if (tail == cpu->closed || cpu->batch_tail - cpu->batch_head == slots)
+        return;
+    latent_account(cpu->line.cpu, (int64_t)((tail - cpu->closed) * cache->stride));
+    cpu->closed = tail;
+    cpu->batches[cpu->batch_tail % slots] =
+        (struct batch){.end = tail, .cookie = gp_snapshot(cache->domain)};
+    cpu->batch_tail++;
+    (void)oldest_batch(cache, cpu);
+    latent_set_stop(cpu, cache->batch);
+}
+
+/* The slow path's append: also where the batch could not be closed. False at the limit. */
+bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object)
+{
+    uint64_t tail = load_relaxed(&cpu->line.ring_tail);
+
+    if (tail - load_relaxed(&cpu->line.ring_head) >= cpu->size)
+        return false;
+    cpu->line.ring[tail & cpu->line.ring_mask] = object;
+    store_relaxed(&cpu->line.ring_tail, tail + 1);
+    latent_set_stop(cpu, cache->batch);
+    return true;
+}
+
+bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    const struct batch *batch = oldest_batch(cache, cpu);
+
+    return batch && gp_poll(cache->domain, batch->cookie);
+}
+
+/* The cookie after which all closed batches are safe. */
+bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                          gp_cookie *cookie)
+{
+    if (cpu->batch_head == cpu->batch_tail)
+        return false;
+    *cookie = cpu->batches[(cpu->batch_tail - 1) % batch_slots(cache, cpu->slots)].cookie;
+    return true;
+}
+
+/* Takes up to `count` objects of the oldest batch, if it is safe. They are latent no more. */
+unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
+                          unsigned count)
+{
+    struct batch *batch = oldest_batch(cache, cpu);
+    uint64_t head = load_relaxed(&cpu->line.ring_head);
+
+    if (!batch || !gp_poll(cache->domain, batch->cookie))
+        return 0;
+    count = (unsigned)min_size(count, batch->end - head);
+    for (unsigned i = 0; i < count; i++) {
+        objects[i] = cpu->line.ring[(head + i) & cpu->line.ring_mask];
+        if (unlikely(cache->checked))
+            object_state_change(os_page_owner(objects[i]), objects[i], OBJECT_LATENT, OBJECT_FREE,
+                                "merge");
+    }
+    /* Release: who reads the new head (latent_count) may reuse nothing yet; order for readers of
+     * statistics only. */
+    store_release(&cpu->line.ring_head, head + count);
+    latent_set_stop(cpu, cache->batch);
+    latent_account(cpu->line.cpu, -(int64_t)(count * cache->stride));
+    count_add(&cpu->counts.merges, 1);
+    count_add(&cpu->counts.merged_objects, count);
+    return count;
+}
+
+/* Merges the oldest batch into the object cache, as far as it is safe and fits; one batch, so that
+ * the caches are not owned for long. Returns how many objects. */
+unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    unsigned have = stack_count(&cpu->line);
+    unsigned room = cpu->size > have ? cpu->size - have : 0;
+    unsigned merged;
+
+    if (!cpu->slots || !room)
+        return 0;
+    merged = latent_take_safe(cache, cpu, cpu->line.stack + have, room);
+    store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) + merged);
+    count_add(&cpu->counts.stacked, merged);
+    return merged;
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A node: the slabs of one cache on one NUMA node, and everything that happens to them.
+ *
+ * The lock that counts is that of a slab's home node, not of the current CPU (rule 11). Nothing is
+ * called under it that waits, makes system calls or takes a lock of a lower rank; pages go back
+ * after it is released.
+ *
+ * Each slab stands where its free, latent and live objects put it (list_for). Since latent objects
+ * count, a deferral moves its slab at once to where it will belong: pre-movement (rule 8). In the
+ * partial and draining lists, slabs with free objects stand before those without.
+ */
+#include "slab/cache.h"
+
+/* A refill looks at so many partial slabs (paper, section 5.4). */
+#define SLABS_WEIGHED 10
+
+/* Slabs whose waiting objects one visit merges at most, so that the lock is not held for long. */
+#define SLABS_MERGED_MAX 64
+
+static enum slab_list list_for(const struct slab *slab)
+{
+    if (slab->free == slab->capacity)
+        return SLAB_FREE;
+    if (slab->free + slab->latent == slab->capacity)
+        return SLAB_DRAINING;
+    if (slab->free || slab->latent)
+        return SLAB_PARTIAL;
+    return SLAB_FULL;
+}
+
+static void attach(struct node *node, struct slab *slab, enum slab_list list)
+{
+    slab->list = (uint8_t)list;
+    if (slab->free)
+        list_add_head(&node->lists[list], &slab->link);
+    else
+        list_add_tail(&node->lists[list], &slab->link);
+    if (list == SLAB_FREE)
+        node->free_slabs++;
+}
+
+static void detach(struct node *node, struct slab *slab)
+{
+    list_remove(&slab->link);
+    if (slab->list == SLAB_FREE)
+        node->free_slabs--;
+}
+
+/* Puts the slab where it belongs after a change; `had_free` is whether it had free objects before.
+ * Returns whether it went to another list. */
+static bool place(struct node *node, struct slab *slab, bool had_free)
+{
+    enum slab_list from = slab->list, to = list_for(slab);
+
+    if (from == to && had_free == (slab->free > 0))
+        return false;
+    detach(node, slab);
+    attach(node, slab, to);
+    if (to == SLAB_FREE && from != SLAB_FREE && slab->cache->flags & CACHE_TYPESAFE)
+        slab->free_cookie = gp_snapshot(slab->cache->domain);
+    return from != to;
+}
+
+/* ------------------------------------------------------------------------------- latent slabs */
+
+static void wait_in_line(struct node *node, struct slab *slab, gp_cookie cookie)
+{
+    slab->waiting_cookie = cookie;
+    list_add_tail(&node->waiting, &slab->waiting_link);
+}
+
+static bool is_waiting(const struct slab *slab)
+{
+    return !list_is_empty(&slab->waiting_link);
+}
+
+/*
+ * Puts an object into its latent slab: under the waiting cookie if that is its own, else into next,
+ * which gets a cookie when waiting is merged. (One cookie renewed at each deferral never merges
+ * under load; one kept is unsound.) `cookie` NULL: none was taken yet.
+ */
+static void put_latent(struct node *node, struct slab *slab, const void *object,
+                       const gp_cookie *cookie)
+{
+    unsigned index = (unsigned)slab_index(slab, object);
+    bool had_free = slab->free > 0;
+
+    if (bits_test(slab_free_bits(slab), index))
+        report_double(slab, object, false, "deferred free");
+    if (bits_test(slab_waiting_bits(slab), index) || bits_test(slab_next_bits(slab), index))
+        report_double(slab, object, true, "deferred free");
+    slab->latent++;
+    if (!is_waiting(slab)) {
+        bits_set(slab_waiting_bits(slab), index);
+        wait_in_line(node, slab, cookie ? *cookie : gp_snapshot(slab->cache->domain));
+    } else if (cookie && *cookie == slab->waiting_cookie) {
+        bits_set(slab_waiting_bits(slab), index);
+    } else {
+        bits_set(slab_next_bits(slab), index);
+    }
+    if (place(node, slab, had_free))
+        node->counts.premoved_slabs++;
+}
+
+static void forget_states(struct slab *slab, unsigned word, uint64_t bits)
+{
+    for (; bits; bits &= bits - 1) {
+        unsigned index = word * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits);
+
+        object_state_change(slab, slab_object(slab, index, slab->cache->stride), OBJECT_LATENT,
+                            OBJECT_FREE, "merge");
+    }
+}
+
+/* Latent slab -> slab: the waiting objects are safe. */
+static void merge_waiting(struct node *node, struct slab *slab)
+{
+    unsigned words = bits_words(slab->capacity), merged = 0;
+    bool had_free = slab->free > 0;
+
+    for (unsigned w = 0; w < words; w++) {
+        merged += (unsigned)__builtin_popcountll(slab_waiting_bits(slab)[w]);
+        if (unlikely(slab->states != NULL))
+            forget_states(slab, w, slab_waiting_bits(slab)[w]);
+    }
+    bits_move(slab_free_bits(slab), slab_waiting_bits(slab), words);
+    bits_move(slab_waiting_bits(slab), slab_next_bits(slab), words);
+    slab->free += merged;
+    slab->latent -= merged;
+    place(node, slab, had_free);
+    node->counts.merges++;
+    node->counts.merged_objects += merged;
+    latent_account(os_cpu_current(), -(int64_t)(merged * slab_object_bytes(slab)));
+}
+
+/* Merges the slabs whose time has come. Those with further latent objects wait anew: one fence and
+ * one cookie, taken when all of them are detached from next, serve them all. */
+static void merge_safe(struct node *node)
+{
+    struct list again;
+    struct slab *slab;
+    unsigned merged = 0;
+    gp_cookie cookie;
+
+    list_init(&again);
+    while ((slab = list_first(&node->waiting, struct slab, waiting_link)) &&
+           merged++ < SLABS_MERGED_MAX && gp_poll(slab->cache->domain, slab->waiting_cookie)) {
+        list_remove(&slab->waiting_link);
+        merge_waiting(node, slab);
+        if (slab->latent)
+            list_add_tail(&again, &slab->waiting_link);
+    }
+    if (list_is_empty(&again))
+        return;
+    slab = list_first(&again, struct slab, waiting_link);
+    cookie = gp_snapshot(slab->cache->domain);
+    while ((slab = list_first(&again, struct slab, waiting_link))) {
+        list_remove(&slab->waiting_link);
+        wait_in_line(node, slab, cookie);
+    }
+}
+
+/* ----------------------------------------------------------------------------------- hand-over */
+
+/* Without the lock: by whoever must own nothing. Release: pairs with the acquire in `receive`. */
+void node_hand_over(struct node *node, struct handful *handful)
+{
+    struct handful *first = load_relaxed(&node->handover);
+
+    do
+        handful->next = first;
+    while (!compare_exchange(&node->handover, &first, handful));
+}
+
+static void receive(struct node *node)
+{
+    struct handful *handful = load_relaxed(&node->handover);
+
+    if (likely(!handful))
+        return;
+    handful = exchange_acquire(&node->handover, NULL);
+    while (handful) {
+        struct handful *next = handful->next;
+
+        for (unsigned i = 0; i < handful->count; i++)
+            put_latent(node, os_page_owner(handful->objects[i]), handful->objects[i],
+                       &handful->cookie);
+        handful_return(handful);
+        handful = next;
+    }
+}
+
+/* Every visit to a node begins with what has become due there. */
+static void enter(struct node *node)
+{
+    os_lock_take(&node->lock);
+    receive(node);
+    merge_safe(node);
+}
+
+/* ------------------------------------------------------------------------------------- taking */
+
+/*
+ * The slab to refill from: of the first partial ones with free objects that which has most live
+ * objects, for it is the least likely to become free; so the others drain, and total fragmentation
+ * ends lowest (paper, Figure 5). Then a free one; then, rather than grow, a draining one.
+ */
+static struct slab *pick(const struct node *node)
+{
+    const struct list *partial = &node->lists[SLAB_PARTIAL];
+    struct slab *best = NULL, *slab;
+    struct list *item;
+    unsigned weighed = 0, best_live = 0;
+
+    list_for_each(item, partial)
+    {
+        slab = list_entry(item, struct slab, link);
+        if (!slab->free || weighed++ == SLABS_WEIGHED)
+            break;
+        if (slab->capacity - slab->free - slab->latent > best_live) {
+            best = slab;
+            best_live = slab->capacity - slab->free - slab->latent;
+        }
+    }
+    if (!best)
+        best = list_first(&node->lists[SLAB_FREE], struct slab, link);
+    if (!best) {
+        slab = list_first(&node->lists[SLAB_DRAINING], struct slab, link);
+        best = slab && slab->free ? slab : NULL;
+    }
+    return best;
+}
+
+static unsigned take_from_slab(struct slab *slab, size_t stride, void **objects, unsigned count)
+{
+    unsigned taken = 0;
+
+    for (unsigned w = 0; taken < count && w < bits_words(slab->capacity); w++) {
+        uint64_t bits = slab_free_bits(slab)[w];
+
+        for (; bits && taken < count; bits &= bits - 1)
+            objects[taken++] =
+                slab_object(slab, w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits), stride);
+        slab_free_bits(slab)[w] = bits;
+    }
+    slab->free -= taken;
+    return taken;
+}
+
+/* Takes up to `count` free objects for one allocation and its refill; returns how many. */
+unsigned node_take(struct prudence_cache *cache, struct node *node, void **objects, unsigned count)
+{
+    unsigned taken = 0;
+    struct slab *slab;
+
+    enter(node);
+    while (taken < count && (slab = pick(node))) {
+        taken += take_from_slab(slab, cache->stride, objects + taken, count - taken);
+        place(node, slab, true);
+    }
+    node->counts.allocations += taken > 0;
+    os_lock_release(&node->lock);
+    return taken;
+}
+
+/* ------------------------------------------------------------------------------------ putting */
+
+static void put_free(struct node *node, struct slab *slab, const void *object, const char *what)
+{
+    unsigned index = (unsigned)slab_index(slab, object);
+    bool had_free = slab->free > 0;
+
+    if (bits_test(slab_free_bits(slab), index))
+        report_double(slab, object, false, what);
+    if (bits_test(slab_waiting_bits(slab), index) || bits_test(slab_next_bits(slab), index))
+        report_double(slab, object, true, what);
+    bits_set(slab_free_bits(slab), index);
+    slab->free++;
+    place(node, slab, had_free);
+}
+
+/* Free slabs beyond `keep`, oldest first, onto `excess`. Never one with a latent bit: those are
+ * not free. Type-safe memory stays until a grace period after its slab became free. */
+static void detach_excess(struct node *node, unsigned keep, struct list *excess)
+{
+    while (node->free_slabs > keep) {
+        struct slab *slab = list_entry(node->lists[SLAB_FREE].previous, struct slab, link);
+
+        if (slab->cache->flags & CACHE_TYPESAFE &&
+            !gp_poll(slab->cache->domain, slab->free_cookie)) {
+            gp_request(slab->cache->domain, slab->free_cookie);
+            break;
+        }
+        detach(node, slab);
+        list_add_tail(excess, &slab->link);
+        node->slabs--;
+        node->counts.shrinks++;
+    }
+}
+
+static size_t unmake_all(struct list *excess)
+{
+    struct slab *slab;
+    size_t bytes = 0;
+
+    while ((slab = list_first(excess, struct slab, link))) {
+        list_remove(&slab->link);
+        bytes += slab->bytes;
+        slab_unmake(slab);
+    }
+    return bytes;
+}
+
+/* Leaves the node; what it has too much of is given back behind the lock. */
+static size_t leave(struct node *node, unsigned keep)
+{
+    struct list excess;
+
+    list_init(&excess);
+    detach_excess(node, keep, &excess);
+    os_lock_release(&node->lock);
+    return unmake_all(&excess);
+}
+
+/* Returns objects to their slabs, each run of one home node under one hold of its lock. `visit`
+ * counts what the run was. */
+static void put_all(struct prudence_cache *cache, void **objects, unsigned count, const char *what,
+                    void (*visit)(struct node *node, unsigned run))
+{
+    for (unsigned i = 0; i < count;) {
+        struct slab *slab = os_page_owner(objects[i]);
+        struct node *node = node_of(slab);
+        unsigned first = i;
+
+        enter(node);
+        for (; i < count && node_of(slab = os_page_owner(objects[i])) == node; i++)
+            put_free(node, slab, objects[i], what);
+        visit(node, i - first);
+        leave(node, cache->free_limit);
+    }
+}
+
+static void count_frees(struct node *node, unsigned run)
+{
+    node->counts.frees += run;
+}
+
+static void count_flush(struct node *node, unsigned run)
+{
+    node->counts.flushes++;
+    node->counts.flushed_objects += run;
+}
+
+/* Objects that were freed past the object cache. */
+void node_put(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    put_all(cache, objects, count, "free", count_frees);
+}
+
+/* Objects that come from an object cache or a latent cache (safe ones). */
+void node_flush(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    put_all(cache, objects, count, "flush", count_flush);
+}
+
+/* Defers an object straight into its latent slab. */
+void node_put_latent(struct slab *slab, void *object)
+{
+    struct node *node = node_of(slab);
+
+    enter(node);
+    put_latent(node, slab, object, NULL);
+    node->counts.deferred++;
+    latent_account(os_cpu_current(), (int64_t)slab_object_bytes(slab));
+    leave(node, slab->cache->free_limit);
+}
+
+/* -------------------------------------------------------------------------- coming and going */
+
+void node_add_slab(struct node *node, struct slab *slab)
+{
+    os_lock_take(&node->lock);
+    attach(node, slab, SLAB_FREE);
+    node->slabs++;
+    node->counts.grows++;
+    os_lock_release(&node->lock);
+}
+
+/* A large block begins its life allocated. */
+void node_adopt_live(struct node *node, struct slab *slab)
+{
+    bits_clear(slab_free_bits(slab), 0);
+    slab->free = 0;
+    os_lock_take(&node->lock);
+    attach(node, slab, SLAB_FULL);
+    node->slabs++;
+    node->counts.grows++;
+    node->counts.allocations++;
+    os_lock_release(&node->lock);
+}
+
+/* Merges what is safe and gives back free slabs beyond `keep`; returns their bytes. */
+size_t node_shrink(struct prudence_cache *cache, struct node *node, unsigned keep)
+{
+    unsigned merged;
+
+    (void)cache;
+    enter(node);
+    do {
+        merged = (unsigned)node->counts.merges;
+        merge_safe(node);
+    } while (merged != (unsigned)node->counts.merges);
+    return leave(node, keep);
+}
+
+void node_count_bypass(struct prudence_cache *cache)
+{
+    add_relaxed(&cache->bypasses, 1);
+}
+
+/* Objects in the node's latent slabs and on their way there. */
+unsigned node_latent_objects(struct node *node)
+{
+    unsigned latent = 0;
+    struct list *item;
+
+    os_lock_take(&node->lock);
+    receive(node);
+    list_for_each(item, &node->waiting)
+    {
+        latent += list_entry(item, struct slab, waiting_link)->latent;
+    }
+    os_lock_release(&node->lock);
+    return latent;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The object cache: a stack of free objects a CPU. Refill (slabs -> object cache) and flush (back).
+ *
+ * Functions with a `cpu` are called by its owner. Pops are counted in the stack's word, where the
+ * fast path counts them too.
+ */
+#include "slab/cache.h"
+
+void *object_cache_pop(struct cpu_cache *cpu)
+{
+    uint64_t word = load_relaxed(&cpu->line.stack_word);
+    unsigned count = (unsigned)(word & STACK_COUNT_MASK);
+
+    if (!count)
+        return NULL;
+    store_relaxed(&cpu->line.stack_word, word + STACK_POP);
+    return cpu->line.stack[count - 1];
+}
+
+/* Puts as many as fit; returns how many. */
+unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count)
+{
+    unsigned have = stack_count(&cpu->line);
+    unsigned room = cpu->size > have ? cpu->size - have : 0;
+
+    count = count < room ? count : room;
+    for (unsigned i = 0; i < count; i++)
+        cpu->line.stack[have + i] = objects[i];
+    store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) + count);
+    return count;
+}
+
+/* Takes up to `count`; not counted as pops: the caller counts what it does with them. */
+unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count)
+{
+    unsigned have = stack_count(&cpu->line);
+
+    count = count < have ? count : have;
+    for (unsigned i = 0; i < count; i++)
+        objects[i] = cpu->line.stack[have - 1 - i];
+    store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) - count);
+    return count;
+}
+
+/*
+ * How many objects an overflow flushes: half of the cache, or as many as are latent, when they
+ * will want the room (rule 5: more are flushed when more are latent).
+ */
+unsigned object_cache_flush_count(const struct cpu_cache *cpu)
+{
+    unsigned half = cpu->size / 2, latent = latent_count(cpu);
+
+    return (unsigned)clamp_size(half > latent ? half : latent, 1, TRANSFER_MAX);
+}
+
+/* Puts refilled objects on the stack of the CPU that runs now; what does not fit goes back. */
+static void stack_refilled(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    unsigned put = 0;
+    struct cpu_cache *cpu = cpu_cache_take(cache, &put);
+
+    if (cpu) {
+        put = object_cache_push(cpu, objects, count);
+        count_add(&cpu->counts.stacked, put);
+        count_add(&cpu->counts.refilled_objects, put);
+        count_add(&cpu->counts.refills, 1);
+        cpu_cache_release(cpu);
+    }
+    if (put < count)
+        node_flush(cache, objects + put, count - put);
+}
+
+/* Objects from this CPU's node, from a new slab of it, else from any node that has some. */
+static unsigned take_or_grow(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    struct node *node = node_here(cache);
+    unsigned taken = node_take(cache, node, objects, count);
+    struct slab *slab;
+
+    if (taken)
+        return taken;
+    if (drain_quiet_cpus(cache)) {
+        taken = node_take(cache, node, objects, count);
+        if (taken)
+            return taken;
+    }
+    slab = slab_grow(cache, (unsigned)(node - cache->nodes));
+    if (slab) {
+        node_add_slab(node, slab);
+        taken = node_take(cache, node, objects, count);
+    }
+    for (unsigned i = 0; !taken && i < os_node_count(); i++)
+        taken = node_take(cache, &cache->nodes[i], objects, count);
+    return taken;
+}
+
+/*
+ * The miss: takes up to `count` objects from the node; one is returned, the others go to the object
+ * cache. Grows, and under memory pressure waits for a grace period, before it fails (rule 9).
+ */
+void *object_cache_refill(struct prudence_cache *cache, unsigned count)
+{
+    void *objects[TRANSFER_MAX];
+    unsigned taken;
+
+    count = (unsigned)clamp_size(count, 1, TRANSFER_MAX);
+    taken = take_or_grow(cache, objects, count);
+    if (!taken) {
+        pressure_reclaim(cache);
+        taken = take_or_grow(cache, objects, count);
+    }
+    if (!taken)
+        return NULL;
+    if (taken > 1)
+        stack_refilled(cache, objects, taken - 1);
+    return objects[taken - 1];
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Pre-flush: latent objects go from a latent cache to their latent slabs in idle time, before they
+ * would overflow the object cache (paper, section 4.2).
+ *
+ * Whoever does it may run at idle priority and lose its CPU for long, so it owns nothing that
+ * others wait for: it takes single objects from its own CPU by a restartable sequence, holds a
+ * counted handful, and hands that over by a lock-free push, which the next holder of the node's
+ * lock receives. Handfuls come from a fixed pool; when it is used up the work waits.
+ */
+#include "slab/cache.h"
+
+#define HANDFULS 32
+
+static struct handful pool[HANDFULS];
+static uint32_t pool_used[HANDFULS];
+
+static struct handful *handful_claim(void)
+{
+    for (unsigned i = 0; i < HANDFULS; i++) {
+        uint32_t unused = 0;
+
+        if (!load_relaxed(&pool_used[i]) && compare_exchange(&pool_used[i], &unused, 1u)) {
+            pool[i].count = 0;
+            return &pool[i];
+        }
+    }
+    return NULL;
+}
+
+/* Release: its contents were read before it is claimed again. */
+void handful_return(struct handful *handful)
+{
+    store_release(&pool_used[handful - pool], 0u);
+}
+
+/* ------------------------------------------------------------------------------ one CPU's work */
+
+/*
+ * Takes the oldest object of the calling CPU's closed batches. The order of reads: the batch's end
+ * first (acquire), then its cookie, which its owner wrote before the end. If both are of another
+ * batch than `head` lies in, the head has moved, and the take fails.
+ */
+static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp_cookie *cookie)
+{
+    uint64_t head = load_relaxed(&cpu->line.ring_head);
+    uint64_t end = load_acquire(&cpu->oldest_end);
+    void *object = NULL;
+
+    if ((int64_t)(end - head) <= 0)
+        return NULL;
+    *cookie = load_relaxed(&cpu->oldest_cookie);
+    if (cache->fast_lines)
+        return os_percpu_remove(cache->fast_lines, cpu->line.cpu, head);
+    if (!cpu_cache_take_remote(cpu, &object))
+        return NULL;
+    if (load_relaxed(&cpu->line.ring_head) == head) {
+        object = cpu->line.ring[head & cpu->line.ring_mask];
+        store_release(&cpu->line.ring_head, head + 1);
+    }
+    cpu_cache_release(cpu);
+    return object;
+}
+
+static bool fits(const struct cpu_cache *cpu)
+{
+    return stack_count(&cpu->line) + latent_count(cpu) <= load_relaxed(&cpu->size);
+}
+
+/* Fills a handful with objects of one node and one cookie, or as far as there are any; `carry` is
+ * an object that began the last one but belongs to another node or batch. */
+struct carry {
+    void *object;
+    gp_cookie cookie;
+};
+
+static struct node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
+                         struct handful *handful, struct carry *carry)
+{
+    struct node *node = NULL;
+
+    while (handful->count < HANDFUL_MAX) {
+        struct slab *slab;
+
+        if (!carry->object)
+            carry->object = fits(cpu) ? NULL : take_oldest(cache, cpu, &carry->cookie);
+        if (!carry->object)
+            break;
+        slab = os_page_owner(carry->object);
+        if (handful->count && (node != node_of(slab) || handful->cookie != carry->cookie))
+            break;
+        node = node_of(slab);
+        handful->cookie = carry->cookie;
+        handful->objects[handful->count++] = carry->object;
+        carry->object = NULL;
+    }
+    return node;
+}
+
+/*
+ * Pre-flushes a CPU until both caches fit or the pool of handfuls is used up. With rseq the caller
+ * runs on that CPU. Returns the objects moved; `more` tells whether there is more to do.
+ */
+unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigned handfuls)
+{
+    struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
+    struct carry carry = {.object = NULL};
+    unsigned moved = 0;
+
+    while (handfuls-- > 0 || carry.object) {
+        struct handful *handful = handful_claim();
+        struct node *node;
+
+        if (!handful && carry.object) { /* no pool: its slab takes it now, under a new cookie */
+            latent_account(cpu_number, -(int64_t)cache->stride);
+            node_put_latent(os_page_owner(carry.object), carry.object);
+            break;
+        }
+        node = handful ? fill(cache, cpu, handful, &carry) : NULL;
+        if (!node) {
+            if (handful)
+                handful_return(handful);
+            break;
+        }
+        moved += handful->count;
+        node_hand_over(node, handful);
+    }
+    add_relaxed(&cache->preflushed, moved);
+    return moved;
+}
+
+/* ----------------------------------------------------------------------------- who does it, when */
+
+/*
+ * A box for each CPU holds the cache that wants a pre-flush there, or 0. The helper marks the box
+ * while it works for that cache (bit 0), and a cache that is destroyed clears its boxes first.
+ */
+#define BEING_SERVED ((uintptr_t)1)
+
+bool preflush_enabled; /* the option background */
+static uintptr_t *boxes;
+static uint32_t paused; /* a fork is under way */
+
+bool preflush_start(void)
+{
+    boxes = os_meta_alloc(os_cpu_count() * sizeof *boxes);
+    return boxes != NULL;
+}
+
+/* By the owner of the caches, so without a system call; preflush_kick wakes the helper later. */
+void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    uintptr_t empty = 0;
+
+    if (preflush_enabled && !load_relaxed(&boxes[cpu->line.cpu]))
+        compare_exchange(&boxes[cpu->line.cpu], &empty, (uintptr_t)cache);
+}
+
+/* Latent caches fill faster than object caches empty, over the last looks: be quick about it. */
+static bool is_urgent(struct cpu_cache *cpu)
+{
+    uint64_t pops = stack_pops(&cpu->line), deferred = load_relaxed(&cpu->line.ring_tail);
+    bool filling = deferred - cpu->preflush_deferred > pops - cpu->preflush_pops;
+
+    cpu->preflush_deferred = deferred; /* the helper's own */
+    cpu->preflush_pops = pops;
+    return filling && latent_count(cpu) > load_relaxed(&cpu->size) / 8 * 7;
+}
+
+/* One round over the boxes, by the helper. Returns whether to come back soon. */
+bool preflush_work(void)
+{
+    bool more = false;
+
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++) {
+        uintptr_t box = load_relaxed(&boxes[cpu]);
+        struct prudence_cache *cache = (struct prudence_cache *)box;
+        unsigned handfuls;
+
+        if (!box || !compare_exchange(&boxes[cpu], &box, box | BEING_SERVED))
+            continue;
+        if (load_acquire(&paused)) { /* after the mark: fork sees one or the other */
+            store_release(&boxes[cpu], (uintptr_t)cache);
+            break;
+        }
+        handfuls = is_urgent(cpu_cache_of(cache, cpu)) ? HANDFULS : 2;
+        if (os_idle_move_to(cpu))
+            preflush_cpu(cache, cpu, handfuls);
+        more |= !fits(cpu_cache_of(cache, cpu));
+        store_release(&boxes[cpu], fits(cpu_cache_of(cache, cpu)) ? 0 : (uintptr_t)cache);
+    }
+    return more;
+}
+
+/* Before a cache is destroyed. Waits for the helper, if it is just at work for this cache. */
+void preflush_forget(struct prudence_cache *cache)
+{
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++) {
+        uintptr_t mine = (uintptr_t)cache;
+
+        while (!compare_exchange(&boxes[cpu], &mine, (uintptr_t)0) &&
+               (mine & ~BEING_SERVED) == (uintptr_t)cache) {
+            mine = (uintptr_t)cache;
+            os_sleep_ns(10000);
+        }
+    }
+}
+
+/* Fork: the child has no helper, so none of its handfuls may be half full meanwhile. */
+void preflush_fork_prepare(void)
+{
+    if (!boxes)
+        return;
+    store_release(&paused, 1u);
+    os_full_fence();
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
+        while (load_acquire(&boxes[cpu]) & BEING_SERVED)
+            os_sleep_ns(10000);
+}
+
+void preflush_fork_done(void)
+{
+    store_release(&paused, 0u);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * One slab: its pages, and apart from them its metadata. Metadata is type-stable enough for a
+ * lookup that races: a page's owner is cleared before the pages go.
+ */
+#include "slab/cache.h"
+
+static size_t slab_metadata_bytes(const struct prudence_cache *cache)
+{
+    return sizeof(struct slab) + 3 * bits_words(cache->capacity) * sizeof(uint64_t);
+}
+
+static size_t states_bytes(const struct slab *slab)
+{
+    return slab->capacity * sizeof slab->states[0];
+}
+
+/* Bytes of the color: where the first object of this slab lies, so that equal objects of many
+ * slabs do not all fall into the same cache sets (Bonwick 1994, section 4.3). */
+static size_t next_color_offset(struct prudence_cache *cache)
+{
+    size_t step = max_size(cache->alignment, CACHE_LINE);
+
+    return cache->colors > 1 ? add_relaxed(&cache->next_color, 1) % cache->colors * step : 0;
+}
+
+static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned node, size_t bytes)
+{
+    slab->cache = cache;
+    slab->capacity = cache->capacity;
+    slab->bytes = bytes;
+    slab->node = (uint16_t)node;
+    slab->base = (char *)slab->pages + next_color_offset(cache);
+    slab->stride = exact_divisor_of(cache->lines ? cache->stride : bytes);
+    slab->free = slab->capacity;
+    bits_fill(slab_free_bits(slab), slab->capacity);
+    list_init(&slab->link);
+    list_init(&slab->waiting_link);
+}
+
+/* Pages and metadata for a slab that is on no list yet and all of whose objects are free. NULL when
+ * memory ran out, with nothing lost. */
+struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
+                       bool *zeroed)
+{
+    struct slab *slab = os_meta_alloc(slab_metadata_bytes(cache));
+
+    if (!slab)
+        return NULL;
+    slab->pages = os_pages_alloc(bytes, alignment, node, zeroed);
+    if (!slab->pages)
+        goto no_pages;
+    slab_init(slab, cache, node, bytes);
+    if (cache->checked) {
+        slab->states = os_meta_alloc(states_bytes(slab));
+        if (!slab->states)
+            goto no_states;
+    }
+    if (!os_page_owner_set(slab->pages, bytes, slab))
+        goto no_owner;
+    return slab;
+
+no_owner:
+    if (slab->states)
+        os_meta_free(slab->states, states_bytes(slab));
+no_states:
+    os_pages_free(slab->pages, bytes);
+no_pages:
+    os_meta_free(slab, slab_metadata_bytes(cache));
+    return NULL;
+}
+
+void slab_unmake(struct slab *slab)
+{
+    struct prudence_cache *cache = slab->cache;
+
+    os_page_owner_set(slab->pages, slab->bytes, NULL);
+    if (slab->states)
+        os_meta_free(slab->states, states_bytes(slab));
+    os_pages_free(slab->pages, slab->bytes);
+    os_meta_free(slab, slab_metadata_bytes(cache));
+    sub_relaxed(&cache->slabs_now, 1);
+}
+
+static void count_slab(struct prudence_cache *cache)
+{
+    uint64_t now = add_relaxed(&cache->slabs_now, 1) + 1;
+    uint64_t peak = load_relaxed(&cache->slabs_peak);
+
+    while (now > peak && !compare_exchange(&cache->slabs_peak, &peak, now))
+        ;
+}
+
+/* A new slab with constructed objects. */
+struct slab *slab_grow(struct prudence_cache *cache, unsigned node)
+{
+    struct slab *slab = slab_make(cache, node, cache->slab_bytes, OS_PAGE_SIZE, NULL);
+
+    if (!slab)
+        return NULL;
+    for (unsigned i = 0; cache->constructor && i < slab->capacity; i++)
+        cache->constructor(slab_object(slab, i, cache->stride), cache->context);
+    count_slab(cache);
+    return slab;
+}
+
+/* A slab of one object, of any size: a large block. It is live when this returns. */
+struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
+                             bool *zeroed)
+{
+    unsigned node = os_node_of_cpu(os_cpu_current());
+    struct slab *slab = slab_make(cache, node, bytes, alignment, zeroed);
+
+    if (!slab) {
+        pressure_reclaim(cache);
+        slab = slab_make(cache, node, bytes, alignment, zeroed);
+    }
+    if (!slab)
+        return NULL;
+    count_slab(cache);
+    node_adopt_live(&cache->nodes[node], slab);
+    return slab;
+}

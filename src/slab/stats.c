@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Adding up a cache's counters. What fast paths do not count follows from what is conserved:
+ * objects on a stack = frees pushed + put there by owners - pops - taken off by owners.
+ */
+#include "slab/stats.h"
+
+static void add_cpu(struct cache_sums *sums, const struct cpu_cache *cpu)
+{
+    const struct cpu_counts *counts = &cpu->counts;
+    uint64_t pops = stack_pops(&cpu->line), count = stack_count(&cpu->line);
+
+    sums->hits += pops;
+    sums->hits_after_merge += load_relaxed(&counts->hits_after_merge);
+    sums->frees += count + pops + load_relaxed(&counts->unstacked) - load_relaxed(&counts->stacked);
+    sums->deferred += load_relaxed(&cpu->line.ring_tail);
+    sums->cached += count;
+    sums->latent += latent_count(cpu);
+    sums->refills += load_relaxed(&counts->refills);
+    sums->refilled_objects += load_relaxed(&counts->refilled_objects);
+    sums->merges += load_relaxed(&counts->merges);
+    sums->merged_objects += load_relaxed(&counts->merged_objects);
+    if (cpu->size > sums->object_cache_size)
+        sums->object_cache_size = cpu->size;
+}
+
+static void add_node(struct cache_sums *sums, struct node *node)
+{
+    uint64_t latent = node_latent_objects(node);
+    const struct node_counts *counts = &node->counts;
+
+    os_lock_take(&node->lock);
+    sums->misses += counts->allocations;
+    sums->frees += counts->frees;
+    sums->deferred += counts->deferred;
+    sums->overflowed += counts->deferred;
+    sums->flushes += counts->flushes;
+    sums->flushed_objects += counts->flushed_objects;
+    sums->merges += counts->merges;
+    sums->merged_objects += counts->merged_objects;
+    sums->premoved_slabs += counts->premoved_slabs;
+    sums->grows += counts->grows;
+    sums->shrinks += counts->shrinks;
+    os_lock_release(&node->lock);
+    sums->latent += latent;
+}
+
+void cache_sum(const struct prudence_cache *cache, struct cache_sums *sums)
+{
+    *sums = (struct cache_sums){.hits = 0};
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+        add_cpu(sums, cpu_cache_of(cache, i));
+    for (unsigned i = 0; i < os_node_count(); i++)
+        add_node(sums, &cache->nodes[i]);
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""A check that cannot fail is a defect: each check of tools/ passes a clean tree and fails,
+naming the place, when one violation is put into it."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DUAL = "/* SPDX-License-Identifier: MIT OR GPL-2.0-only */\n"
+MIT = "/* SPDX-License-Identifier: MIT */\n"
+
+CLEAN = {
+    "include/prudence/prudence.h": MIT + "#include <stddef.h>\n#include <prudence/version.h>\n",
+    "include/prudence/version.h": MIT + "#define PRUDENCE_VERSION 1\n",
+    "include/prudence/stats.h": MIT + "#include <stdio.h>\n",
+    "src/base/bits.h": DUAL + "#include <stdint.h>\n",
+    "src/os/os.h": MIT + '#include "base/bits.h"\n',
+    "src/os/posix/page.h": MIT + '#include <pthread.h>\n#include "base/bits.h"\n',
+    "src/gp/gp.h": MIT + '#include "os/os.h"\n',
+    "src/slab/slab.h": DUAL + '#include <prudence/prudence.h>\n#include "page.h"\n#include "gp/gp.h"\n',
+    "src/slab/slab.c": DUAL + '#include "slab.h"\n\nint slab_half(int n)\n{\n    return n / 2;\n}\n',
+    "src/heap/heap.c": MIT + '#include <stdlib.h>\n#include <prudence/stats.h>\n#include "slab/slab.h"\n',
+    "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
+    "docs/notes.md": "No licence line is wanted here.\n",
+}
+
+
+class Check(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        for name, text in CLEAN.items():
+            self.write(name, text)
+        for name in (".clang-format", ".clang-tidy"):
+            shutil.copy(ROOT / name, self.root)
+        self.write("build/compile_commands.json", json.dumps([{
+            "directory": str(self.root),
+            "file": str(self.root / name),
+            "command": f"cc -std=gnu11 -Iinclude -Isrc -Isrc/os/posix -c {self.root / name}",
+        } for name in ("src/slab/slab.c", "src/heap/heap.c")]))
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run_tool(self, tool, *arguments):
+        return subprocess.run([ROOT / "tools" / tool, *arguments], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def passes(self, tool, *arguments):
+        done = self.run_tool(tool, *(arguments or (self.root,)))
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def fails(self, tool, *words, arguments=None):
+        done = self.run_tool(tool, *(arguments or (self.root,)))
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        for word in words:
+            self.assertIn(word, done.stdout)
+
+
+class Layers(Check):
+    def breaks(self, name, line, place=None):
+        """The clean file with this line at its end fails, and the place is named."""
+        self.write(name, CLEAN.get(name, MIT) + line + "\n")
+        place = place or f"{name}:{CLEAN.get(name, MIT).count(chr(10)) + 1}:"
+        self.fails("check-layers", place, "1 failures")
+
+    def test_clean_tree(self):
+        self.passes("check-layers")
+
+    def test_no_sources(self):
+        shutil.rmtree(self.root / "src")
+        shutil.rmtree(self.root / "include")
+        self.fails("check-layers", "0 files")
+
+    def test_include_of_a_layer_above(self):
+        self.breaks("src/gp/gp.h", '#include "slab/slab.h"')
+
+    def test_include_of_a_layer_above_through_its_own_folder(self):
+        self.breaks("src/base/bits.h", '#include "../slab/slab.h"')
+
+    def test_include_of_the_os_shim_from_base(self):
+        self.breaks("src/base/bits.h", '#include "page.h"')
+
+    def test_include_of_a_missing_file_above(self):
+        self.breaks("src/slab/slab.h", '#  include "heap/missing.h"')
+
+    def test_libc_in_slab(self):
+        self.breaks("src/slab/slab.h", "#include <string.h>")
+
+    def test_libc_in_base_in_quotes(self):
+        self.breaks("src/base/bits.h", '#include "errno.h"')
+
+    def test_libc_in_slab_through_a_public_header(self):
+        self.breaks("src/slab/slab.h", "#include <prudence/stats.h>")
+
+    def test_kernel_question_in_slab(self):
+        self.breaks("src/slab/slab.h", "#ifdef __KERNEL__\n#endif")
+
+    def test_public_header_with_posix(self):
+        self.breaks("include/prudence/stats.h", "#include <pthread.h>")
+
+    def test_public_header_with_a_private_one(self):
+        self.breaks("include/prudence/stats.h", '#include "../../src/base/bits.h"')
+
+    def test_include_of_a_macro(self):
+        self.breaks("src/heap/heap.c", "#include HEADER")
+
+    def test_unknown_layer(self):
+        self.breaks("src/misc/misc.c", "", "src/misc/misc.c:1:")
+
+    def test_file_outside_the_layers(self):
+        self.breaks("src/misc.c", "", "src/misc.c:1:")
+
+    def test_comments_do_not_count(self):
+        self.write("src/base/bits.h", DUAL + '/*\n#include "slab/slab.h"\n*/\n// #include <stdio.h>\n')
+        self.passes("check-layers")
+
+
+class Spdx(Check):
+    def test_clean_tree(self):
+        self.passes("check-spdx")
+
+    def test_missing(self):
+        self.write("src/gp/gp.c", "int gp;\n")
+        self.fails("check-spdx", "src/gp/gp.c:1:", "1 failures")
+
+    def test_too_late(self):
+        self.write("src/gp/gp.c", "\n\n\n" + MIT)
+        self.fails("check-spdx", "src/gp/gp.c:1:")
+
+    def test_missing_in_a_script_without_suffix(self):
+        self.write("tools/run", "#!/bin/sh\n")
+        self.fails("check-spdx", "tools/run:1:")
+
+    def test_kernel_layer_must_be_dual(self):
+        self.write("src/slab/slab.h", MIT)
+        self.fails("check-spdx", "src/slab/slab.h:1:", "MIT OR GPL-2.0-only")
+
+    def test_other_layers_must_not_be_dual(self):
+        self.write("src/heap/heap.c", DUAL)
+        self.fails("check-spdx", "src/heap/heap.c:1:")
+
+
+class Format(Check):
+    def test_clean_tree(self):
+        self.passes("check-format")
+
+    def test_violation_and_repair(self):
+        self.write("src/slab/slab.c", DUAL + "int  half(int n) { return n/2; }\n")
+        self.fails("check-format", "src/slab/slab.c:2:")
+        self.passes("check-format", "--fix", self.root)
+        self.passes("check-format")
+
+
+class Static(Check):
+    def test_clean_tree(self):
+        self.passes("check-static")
+
+    def test_cppcheck_finds(self):
+        self.write("src/slab/slab.c", DUAL + "int f(void)\n{\n    int a[2] = {0, 0};\n\n    return a[2];\n}\n")
+        self.fails("check-static", "src/slab/slab.c:6:", "[arrayIndexOutOfBounds]")
+
+    def test_clang_tidy_finds(self):
+        self.write("src/slab/slab.c", DUAL + "#define HALF(n) n / 2\n\nint f(int n)\n{\n    return HALF(n);\n}\n")
+        self.fails("check-static", "src/slab/slab.c:2:", "bugprone-macro-parentheses")
+
+    def test_clang_tidy_finds_in_headers(self):
+        self.write("src/slab/slab.h", DUAL + "#define HALF(n) n / 2\n")
+        self.fails("check-static", "src/slab/slab.h:2:", "bugprone-macro-parentheses")
+
+    def test_no_database(self):
+        (self.root / "build/compile_commands.json").unlink()
+        self.fails("check-static", "compile_commands.json is missing")
+
+
+class Symbols(Check):
+    def setUp(self):
+        super().setUp()
+        self.library = self.root / "libp.so"
+        self.list = self.root / "symbols.txt"
+        self.compile("int shown(void) { return 1; }")
+        self.passes("check-symbols", "--update", self.library, self.list)
+
+    def compile(self, text):
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", self.library, "-xc", "-"], check=True,
+                       input=text, text=True)
+
+    def test_same(self):
+        self.assertEqual(self.list.read_text(), "shown\n")
+        self.passes("check-symbols", self.library, self.list)
+
+    def test_one_more(self):
+        self.compile("int shown(void) { return 1; } int leaked(void) { return 1; }")
+        self.fails("check-symbols", "+leaked", arguments=(self.library, self.list))
+
+    def test_one_less(self):
+        self.compile("int other;")
+        self.fails("check-symbols", "-shown", arguments=(self.library, self.list))
+
+    def test_no_library(self):
+        self.fails("check-symbols", arguments=(self.root / "missing.so", self.list))
+
+
+class All(Check):
+    def test_clean_tree(self):
+        self.passes("check")
+
+    def test_reports_every_failure(self):
+        self.write("src/slab/slab.c", "#include <string.h>\n#define HALF(n) n / 2\nint  a;\n")
+        self.fails("check", "FAILED: check-spdx check-layers check-format check-static")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The installed library is found and linked by CMake and by pkg-config, shared and static."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
+USER = """
+#include <prudence/prudence.h>
+int main(void)
+{
+    prudence_free(prudence_malloc(1));
+    return 0;
+}
+"""
+PROJECT = """
+cmake_minimum_required(VERSION 3.22)
+project(user LANGUAGES C)
+find_package(prudence 0.1 REQUIRED CONFIG)
+foreach(library prudence prudence_static)
+    add_executable(with_${library} user.c)
+    target_link_libraries(with_${library} PRIVATE prudence::${library})
+endforeach()
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          **options)
+    if done.returncode:
+        raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.root = Path(cls.folder.name)
+        cls.prefix = cls.root / "prefix"
+        run("cmake", "--install", BUILD, "--prefix", cls.prefix)
+        (cls.root / "user.c").write_text(USER)
+        (cls.root / "CMakeLists.txt").write_text(PROJECT)
+
+    def library_folder(self):
+        return next(self.prefix.rglob("libprudence.so")).parent
+
+    def test_cmake(self):
+        out = self.root / "out"
+        run("cmake", "-G", "Ninja", "-S", self.root, "-B", out,
+            f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", out)
+        for library in ("prudence", "prudence_static"):
+            run(out / f"with_{library}")
+        self.assertNotIn("libprudence", run("ldd", out / "with_prudence_static"))
+
+    def test_pkg_config(self):
+        libraries = self.library_folder()
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(libraries / "pkgconfig"),
+                       "LD_LIBRARY_PATH": str(libraries)}
+        flags = run("pkg-config", "--cflags", "--libs", "prudence", env=environment).split()
+        program = self.root / "user"
+        run("cc", "-o", program, self.root / "user.c", *flags)
+        run(program, env=environment)
+
+    def test_soname(self):
+        self.assertIn("libprudence.so.0]", run("readelf", "-d", self.library_folder() / "libprudence.so"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""tools/setup on a made-up system: commands that only note how they were called."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+SETUP = Path(__file__).resolve().parents[2] / "tools/setup"
+
+
+class Setup(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.bin = Path(folder.name)
+        self.calls = self.bin / "calls"
+        self.calls.touch()
+        for name in ("bash", "dirname", "env", "grep", "sh"):
+            (self.bin / name).symlink_to(Path("/usr/bin", name))
+        self.command("apt-get", f'echo "apt-get $1" >>{self.calls}')
+        self.command("id", "echo 0")
+
+    def command(self, name, body):
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+
+    def installed(self, status):
+        """dpkg-query answers with this status for every package but cmake, which is there."""
+        self.command("dpkg-query", "shift 3; for package; do case $package in "
+                     f'cmake) echo "installed cmake";; *) echo "{status} $package";; esac; done')
+
+    def run_setup(self):
+        return subprocess.run(["/bin/bash", SETUP], env={**os.environ, "PATH": str(self.bin)},
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def test_nothing_missing_changes_nothing(self):
+        self.installed("installed")
+        self.command("id", "echo 1000")
+        done = self.run_setup()
+        self.assertEqual((done.returncode, self.calls.read_text()), (0, ""), done.stdout)
+
+    def test_missing_is_installed(self):
+        self.installed("not-installed")
+        done = self.run_setup()
+        self.assertEqual((done.returncode, self.calls.read_text()),
+                         (0, "apt-get update\napt-get install\n"), done.stdout)
+        self.assertIn(" ninja-build ", done.stdout)
+        self.assertNotIn(" cmake ", done.stdout)
+
+    def test_removed_but_configured_is_missing(self):
+        self.installed("config-files")
+        self.assertIn("missing: build-essential", self.run_setup().stdout)
+
+    def test_sudo_is_used(self):
+        self.installed("not-installed")
+        self.command("id", "echo 1000")
+        self.command("sudo", f'echo sudo >>{self.calls}; exec "$@"')
+        self.assertEqual(self.run_setup().returncode, 0)
+        self.assertEqual(self.calls.read_text(), "sudo\napt-get update\nsudo\napt-get install\n")
+
+    def test_neither_root_nor_sudo(self):
+        self.installed("not-installed")
+        self.command("id", "echo 1000")
+        done = self.run_setup()
+        self.assertEqual((done.returncode, self.calls.read_text()), (1, ""))
+        self.assertIn("there is no sudo", done.stdout)
+
+    def test_not_debian(self):
+        (self.bin / "apt-get").unlink()
+        done = self.run_setup()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not a Debian-like system", done.stdout)
+
+    def test_apt_fails(self):
+        self.installed("not-installed")
+        self.command("apt-get", "exit 100")
+        self.assertEqual(self.run_setup().returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,346 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The grace period protocol: reader entry, cookie, driver, mode switch, re-scan.
+
+Shared words: seq, the global sequence; word[i], reader i's own word (0: idle);
+done, the completed sequence; mode; fgoal, the greatest goal whose barrier is
+over (`fenced_goal`).  p = 1 while the object can be reached; ck is its cookie,
+0 before it has one; freed is the observer's.  A case holds if no reader uses a
+freed object in any execution.
+"""
+import sys
+from tso import (Machine, Thread, add, cas, cas_max, check, fence, fence_if, ghost,
+                 jump, jump_if, let, load, mark, membarrier, membarrier_rseq,
+                 section, store, suite, when)
+
+FREE, SWITCHING, FENCED = 0, 1, 2
+UAF = 'freed object in use'
+
+
+def memory(**more):
+    return {'seq': 1, 'done': 1, 'word': [0, 0], 'p': 1, 'ck': 0, 'freed': 0,
+            'mode': FREE, 'fgoal': 1, **more}
+
+
+# ------------------------------------------------------------------ readers
+def enter(i, early_mode=False):
+    mode = [load('md', 'mode')]
+    publish = [load('s', 'seq'), store(f'word[{i}]', 's')]
+    return [mode + publish if early_mode else publish + mode, fence_if('md % 4 != 0')]
+
+
+def read(i, p='p', freed='freed', **kw):
+    return [enter(i, **kw), load('o', p),
+            when('o', [check(f'not {freed}', UAF)]), store(f'word[{i}]', 0)]
+
+
+def reader(i=0, sections=1, **kw):
+    return Thread(f'reader{i}', [read(i, **kw) for _ in range(sections)])
+
+
+# ------------------------------------------------------------------ cookies
+def close(fenced=True, plus=1, p='p', ck='ck'):
+    """Unlink, close, take the cookie."""
+    return [store(p, 0), fence() if fenced else [], load('c', 'seq'),
+            store(ck, f'c + {plus}')]
+
+
+def closer(**kw):
+    return Thread('closer', close(**kw))
+
+
+# ------------------------------------------------------------------ drivers
+START = [load('q', 'seq'), cas('seq', 'q', 'q + 1')]
+GOAL = [load('goal', 'seq')]
+
+
+def scan(readers=(0,), ignore=False, goal='goal'):
+    """completed = max(completed, min(goal, the readers' words))."""
+    return [let('low', goal), [[load('w', f'word[{i}]'),
+            let('low', 'low if w == 0 else min(low, w)')] for i in readers],
+            cas_max('done', goal if ignore else 'low')]
+
+
+def reclaim(ck='ck', freed='freed'):
+    return [load('k', ck), load('d', 'done'), when('k and k <= d', [ghost(freed, 1)])]
+
+
+def barrier(mode='md'):
+    """Behind the goal: a membarrier, except in the stable fenced mode."""
+    return when(f'{mode} % 4 == {FENCED}', [fence()], [membarrier()])
+
+
+MODE = [load('md', 'mode')]
+
+
+def driver(name='driver', rounds=1, readers=(0,), before=(), ignore=False,
+           order=('goal', 'mode', 'barrier')):
+    part = {'goal': GOAL, 'mode': MODE, 'barrier': barrier}
+    return Thread(name, before, [[START, [part[o]() if callable(part[o]) else part[o]
+                                          for o in order],
+                  scan(readers, ignore), reclaim()] for _ in range(rounds)])
+
+
+def flipper(*states):
+    return Thread('flipper', [store('mode', s) for s in states])
+
+
+def basic():
+    G_LAST = ('mode', 'barrier', 'goal')
+    M_FIRST = ('mode', 'goal', 'barrier')
+    yield 'one driver, fence-free', Machine(
+        [reader(sections=2), closer(), driver(rounds=2)], memory()), None
+    yield 'one driver, fenced', Machine(
+        [reader(sections=2), closer(), driver(rounds=2)], memory(mode=FENCED)), None
+    yield 'two drivers, fence-free', Machine(
+        [reader(), closer(), driver('A'), driver('B')], memory()), None
+    yield 'two drivers, fenced', Machine(
+        [reader(), closer(), driver('A'), driver('B')], memory(mode=FENCED)), None
+    yield 'two readers, fence-free', Machine(
+        [reader(0), reader(1), closer(), driver(readers=(0, 1))], memory()), None
+    yield 'mutant: no fence before the cookie is loaded', Machine(
+        [reader(), closer(fenced=False), driver()], memory()), UAF
+    yield 'mutant: cookie = sequence, not + 1', Machine(
+        [reader(), closer(plus=0), driver()], memory()), UAF
+    yield 'mutant: completed = goal, whoever reads', Machine(
+        [reader(), closer(), driver(ignore=True)], memory()), UAF
+    yield 'mutant: goal after the membarrier', Machine(
+        [reader(), closer(), driver('A', order=G_LAST), driver('B', order=G_LAST)],
+        memory()), UAF
+    yield 'mutant: no barrier', Machine(
+        [reader(), closer(), driver(order=('goal',))], memory()), UAF
+    yield 'mutant: mode read before the goal', Machine(
+        [reader(), closer(), driver('A', order=M_FIRST), driver('B', order=M_FIRST),
+         flipper(FREE)], memory(mode=FENCED)), UAF
+
+
+# ------------------------------------------------------------- mode switches
+def switch(states=(SWITCHING, None, FENCED), barrier=True):
+    """To fenced: set the mode, membarrier (None), only then let drivers skip it."""
+    return [store('mode', x) if x is not None else membarrier() if barrier else []
+            for x in states]
+
+
+def gp(start=True, **kw):
+    return [START if start else [], GOAL, MODE, barrier(), scan(**kw), reclaim()]
+
+
+def adaptive(to_fenced, back=True):
+    """The driver that switches: to fenced, a GP, back to fence-free, a GP."""
+    return Thread('adaptive', to_fenced, gp(),
+                  [store('mode', FREE), gp()] if back else [])
+
+
+def versioned(name, *steps):
+    """Switcher of a mode word that holds 4 * version + state: every change but
+    SWITCHING -> FENCED (which must find its own version) makes a new version."""
+    return Thread(name, steps)
+
+
+def switches():
+    plain = driver('B', before=[])
+    yield 'to fenced and back, adaptive driver', Machine(
+        [reader(), closer(), adaptive(switch())], memory()), None
+    yield 'to fenced, adaptive driver and another', Machine(
+        [reader(), closer(), adaptive(switch(), back=False), plain], memory()), None
+    yield 'to fence-free under two drivers', Machine(
+        [reader(), closer(), driver('A'), plain, flipper(FREE)],
+        memory(mode=FENCED)), None
+    yield 'mutant: to fenced without the membarrier', Machine(
+        [reader(), closer(), adaptive(switch(barrier=False))], memory()), UAF
+    yield 'mutant: no SWITCHING state, another driver skips too early', Machine(
+        [reader(), closer(), plain, Thread('switcher', switch((FENCED, None)))],
+        memory()), UAF
+    yield 'mutant: reader tests the mode before it publishes', Machine(
+        [reader(early_mode=True), closer(), adaptive(switch(), back=False)],
+        memory()), UAF
+    # Two switchers: the first one's membarrier must not vouch for a later switch.
+    again = [load('x', 'mode'),
+             when('x == 1', [store('mode', FREE), cas('mode', FREE, SWITCHING)])]
+    yield 'mutant: two switchers, no version in the mode word', Machine(
+        [reader(), closer(), Thread('switcher', again),
+         Thread('adaptive', store('mode', SWITCHING), membarrier('reader0'),
+                cas('mode', SWITCHING, FENCED), gp())], memory()), UAF
+    again = [load('x', 'mode'), when('x == 1', [
+        cas('mode', 'x', 4), cas('mode', 4, 5), mark('switched back and forth')])]
+    yield 'two switchers, versioned mode word', Machine(
+        [reader(), closer(), Thread('switcher', again),
+         Thread('adaptive', store('mode', 1), membarrier('reader0'),
+                cas('mode', 1, 2), gp())], memory()), None
+
+
+# ----------------------------------------------- re-scan without a membarrier
+def rescan(start=True, slack=0, early=False, reload=False, mode_first=False,
+           words_first=False, goal='goal'):
+    """A driver that skips the barrier if fgoal covers its goal."""
+    raise_it = cas_max('fgoal', 'goal')
+    words = scan()[1:-1]
+    return [START if start else [], MODE if mode_first else [], GOAL,
+            words_first and [let('low', 'goal'), words] or [],
+            load('f', 'fgoal'),
+            when(f'f < goal - {slack}',
+                 [[] if mode_first else MODE, raise_it if early else [], barrier(),
+                  [] if early else raise_it, let('low', 'goal'), words],
+                 [mark('barrier skipped'), GOAL if reload else [],
+                  [] if words_first else [let('low', goal), words]]),
+            cas_max('done', 'low'), reclaim()]
+
+
+def rescans():
+    def pair(mem, *more, a=None, **kw):
+        return Machine([reader(), closer(), Thread('A', a or rescan(**kw)),
+                        Thread('B', rescan(start=False, **kw)), *more], mem)
+    yield 're-scan, fence-free', pair(memory()), None
+    yield 're-scan with fgoal as the goal, fence-free', pair(memory(), goal='f'), None
+    yield 're-scan, fenced', pair(memory(mode=FENCED)), None
+    yield 're-scan, fence-free to fenced', pair(
+        memory(), a=[switch(), rescan()]), None
+    yield 're-scan, fenced to fence-free', pair(
+        memory(mode=FENCED), flipper(FREE)), None
+    yield 'mutant: re-scan, fgoal raised before the barrier', pair(
+        memory(), early=True), UAF
+    yield 'mutant: re-scan, fgoal one behind the goal', pair(memory(), slack=1), UAF
+    yield 'mutant: re-scan, goal loaded again after the test', pair(
+        memory(), reload=True), UAF
+    yield 'mutant: re-scan, words read before fgoal', pair(
+        memory(), words_first=True), UAF
+    yield 'mutant: re-scan across a flip, mode read before the goal', Machine(
+        [reader(), closer(), Thread('A', rescan(mode_first=True)),
+         Thread('starter', START), flipper(FREE)], memory(mode=FENCED)), UAF
+
+
+# ---------------------------------------------------------- late registration
+def registrations():
+    """`used` is the high-water mark of the readers' slots, 0 at first."""
+    RMW, PLAIN = [add('used', 1), fence()], [store('used', 1)]
+    LOOK = load('u', 'used')
+    one = [let('low', 'goal'), when('u', scan()[1:-1]), cas_max('done', 'low'), reclaim()]
+
+    def machine(register, *gp, mode=FREE):
+        return Machine([Thread('reader', register, read(0)), closer(),
+                        Thread('A', START, gp, one), Thread('B', START)],
+                       memory(mode=mode, used=0))
+    for mode, text in (FREE, 'fence-free'), (FENCED, 'fenced'):
+        yield f'late reader: RMW + fence, used after the barrier, {text}', machine(
+            RMW, GOAL, MODE, barrier(), LOOK, mode=mode), None
+    yield 'late reader: no fence, used after the barrier, fence-free', machine(
+        PLAIN, GOAL, MODE, barrier(), LOOK), None
+    yield 'late reader: no fence, used after the barrier, fenced', machine(
+        PLAIN, GOAL, MODE, barrier(), LOOK, mode=FENCED), None
+    yield 'late reader: RMW + fence, used between goal and barrier', machine(
+        RMW, GOAL, LOOK, MODE, barrier()), None
+    yield 'mutant: late reader, no fence, used before the barrier', machine(
+        PLAIN, GOAL, LOOK, MODE, barrier()), UAF
+    yield 'mutant: late reader, RMW + fence, used before the goal', machine(
+        RMW, LOOK, GOAL, MODE, barrier()), UAF
+
+
+# ---------------------------------------------------------------- latent slab
+def latent_slabs():
+    """Two objects of one slab, deferred one after the other; bit i is object i."""
+    both = [enter(0), [[load('o', f'p[{i}]'), when('o', [check(f'not freed[{i}]', UAF)])]
+                       for i in (0, 1)], store('word[0]', 0)]
+
+    def free(bits):
+        return [when(f'{bits} & {1 << i}', [ghost(f'freed[{i}]', 1)]) for i in (0, 1)]
+
+    def merge(fenced=True, all_bits=False):
+        """Merge `waiting` when safe; then `next` becomes `waiting`."""
+        return [load('d', 'done'),
+                when('wait and ck <= d',
+                     [free('(wait | nxt)' if all_bits else 'wait'), let('wait', 0),
+                      let('nxt', 0) if all_bits else []]),
+                when('not wait and nxt',
+                     [let('wait', 'nxt'), let('nxt', 0), fence() if fenced else [],
+                      load('c', 'seq'), let('ck', 'c + 1')])]
+
+    def defer(i, one_cookie=False, **kw):
+        bit = 1 << i
+        if one_cookie:
+            return [store(f'p[{i}]', 0), fence(),
+                    when('wait', [let('wait', f'wait | {bit}')],
+                         [let('wait', bit), load('c', 'seq'), let('ck', 'c + 1')])]
+        return [store(f'p[{i}]', 0), let('nxt', f'nxt | {bit}'), merge(**kw)]
+
+    def machine(**kw):
+        polls = {k: v for k, v in kw.items() if k != 'one_cookie'}
+        return Machine([Thread('reader', both), driver(rounds=2, readers=(0,)) if 0 else
+                        Thread('driver', [[START, GOAL, membarrier(), scan()]] * 2),
+                        Thread('deferrer', let('wait', 0), let('nxt', 0), let('ck', 0),
+                               defer(0, **kw), defer(1, **kw), merge(**polls),
+                               merge(**polls))],
+                       memory(p=[1, 1], freed=[0, 0]))
+    yield 'latent slab, two bitmaps', machine(), None
+    yield 'mutant: latent slab, one cookie kept', machine(one_cookie=True), UAF
+    yield 'mutant: latent slab, no fence before the cookie', machine(fenced=False), UAF
+    yield 'mutant: latent slab, next merged with waiting', machine(all_bits=True), UAF
+
+    def locked(i, early=False):
+        """Another thread's defer, under the node lock; the books are in memory."""
+        take = [load('c', 'seq')]
+        return Thread(f'deferrer{i}', store(f'p[{i}]', 0), take if early else [],
+                      'spin', cas('lock', 0, 1, 'got'), jump_if('not got', 'spin'),
+                      load('wait', 'wait'), load('nxt', 'nxt'), load('d', 'done'),
+                      load('ck', 'ck'), let('nxt', f'nxt | {1 << i}'),
+                      when('wait and ck <= d', [free('wait'), let('wait', 0)]),
+                      when('not wait', [let('wait', 'nxt'), let('nxt', 0),
+                                        [] if early else [fence(), take],
+                                        store('ck', 'c + 1')]),
+                      store('wait', 'wait'), store('nxt', 'nxt'), store('lock', 0),
+                      # a later poll by the same thread, its objects still hidden
+                      'again', cas('lock', 0, 1, 'got'), jump_if('not got', 'again'),
+                      load('wait', 'wait'), load('d', 'done'), load('ck', 'ck'),
+                      when('wait and ck <= d', [free('wait'), store('wait', 0)]),
+                      store('lock', 0))
+
+    def two(early):
+        look = [enter(0), load('o', 'p[1]'), when('o', [check('not freed[1]', UAF)]),
+                store('word[0]', 0)]
+        return Machine([Thread('reader', look), locked(0, early), locked(1),
+                        Thread('driver', START, GOAL, membarrier('reader'), scan())],
+                       memory(p=[1, 1], freed=[0, 0], lock=0, wait=0, nxt=0))
+    yield 'latent slab, two threads under the node lock', two(False), None
+    yield 'mutant: latent slab, cookie loaded before the lock', two(True), UAF
+
+
+# --------------------------------------------------------------- remote close
+def remote_closes():
+    """Pusher on CPU 0 (restartable section), closed by another CPU.  Object 0 is
+    in the batch from the start; the pusher unlinks and defers object 1."""
+    push = [store('p', 0), 'again', section(
+        'again', load('o', 'owner'), jump_if('o', 'busy'), load('n', 'n'),
+        store('slot[n]', 1), store('n', 'n + 1')), mark('pushed'), 'busy']
+
+    def close_remote(own, fence_cpu, early):
+        cookie = [fence(), load('c', 'seq')]
+        return [cas('owner', 0, 1) if own else [], membarrier_rseq(0) if fence_cpu else [],
+                cookie if early else [],
+                load('n', 'n'), let('x', -1), let('y', -1),
+                when('n > 0', [load('x', 'slot[0]')]), when('n > 1', [load('y', 'slot[1]')]),
+                store('n', 0), [] if early else cookie,
+                [when(f'{v} >= 0', [check(f'not closed[{v}]', 'object in two batches'),
+                                    ghost(f'closed[{v}]', 1)]) for v in 'xy'],
+                when('x == 1 or y == 1', [store('ck', 'c + 1')]), store('owner', 0)]
+
+    def machine(own=True, fence_cpu=True, early=False, times=2, rounds=1):
+        return Machine(
+            [Thread('pusher', push), reader(),
+             Thread('closer', [close_remote(own, fence_cpu, early) for _ in range(times)]),
+             Thread('driver', [[START, GOAL, membarrier('reader0'), scan(), reclaim()]
+                               for _ in range(rounds)])],
+            memory(owner=0, n=1, slot=[0, 0], closed=[0, 0]))
+    yield 'remote close, twice', machine(), None
+    yield 'mutant: remote close, cookie before the detach', machine(
+        early=True, times=1), UAF
+    yield 'mutant: remote close, CPU not fenced', machine(fence_cpu=False), 'two batches'
+    yield 'mutant: remote close, CPU fenced but not owned', machine(own=False), \
+        'two batches'
+
+
+def main():
+    return suite(case for part in (basic, switches, rescans, registrations,
+                                   latent_slabs, remote_closes) for case in part())
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -10,8 +10,8 @@ freed object in any execution.
 """
 import sys
 from tso import (Machine, Thread, add, cas, cas_max, check, fence, fence_if, ghost,
-                 jump, jump_if, let, load, mark, membarrier, membarrier_rseq,
-                 section, store, suite, when)
+                 jump_if, let, load, mark, membarrier, membarrier_rseq, section,
+                 store, suite, when)
 
 FREE, SWITCHING, FENCED = 0, 1, 2
 UAF = 'freed object in use'
@@ -65,20 +65,15 @@ def reclaim(ck='ck', freed='freed'):
     return [load('k', ck), load('d', 'done'), when('k and k <= d', [ghost(freed, 1)])]
 
 
-def barrier(mode='md'):
-    """Behind the goal: a membarrier, except in the stable fenced mode."""
-    return when(f'{mode} % 4 == {FENCED}', [fence()], [membarrier()])
-
-
 MODE = [load('md', 'mode')]
+# Behind the goal: a membarrier, except in the stable fenced mode.
+BARRIER = when(f'md % 4 == {FENCED}', [fence()], [membarrier()])
 
 
-def driver(name='driver', rounds=1, readers=(0,), before=(), ignore=False,
-           order=('goal', 'mode', 'barrier')):
-    part = {'goal': GOAL, 'mode': MODE, 'barrier': barrier}
-    return Thread(name, before, [[START, [part[o]() if callable(part[o]) else part[o]
-                                          for o in order],
-                  scan(readers, ignore), reclaim()] for _ in range(rounds)])
+def driver(name='driver', rounds=1, readers=(0,), ignore=False,
+           order=(GOAL, MODE, BARRIER)):
+    return Thread(name, [[START, order, scan(readers, ignore), reclaim()]
+                         for _ in range(rounds)])
 
 
 def flipper(*states):
@@ -86,8 +81,7 @@ def flipper(*states):
 
 
 def basic():
-    G_LAST = ('mode', 'barrier', 'goal')
-    M_FIRST = ('mode', 'goal', 'barrier')
+    G_LAST, M_FIRST = (MODE, BARRIER, GOAL), (MODE, GOAL, BARRIER)
     yield 'one driver, fence-free', Machine(
         [reader(sections=2), closer(), driver(rounds=2)], memory()), None
     yield 'one driver, fenced', Machine(
@@ -108,21 +102,21 @@ def basic():
         [reader(), closer(), driver('A', order=G_LAST), driver('B', order=G_LAST)],
         memory()), UAF
     yield 'mutant: no barrier', Machine(
-        [reader(), closer(), driver(order=('goal',))], memory()), UAF
+        [reader(), closer(), driver(order=GOAL)], memory()), UAF
     yield 'mutant: mode read before the goal', Machine(
         [reader(), closer(), driver('A', order=M_FIRST), driver('B', order=M_FIRST),
          flipper(FREE)], memory(mode=FENCED)), UAF
 
 
 # ------------------------------------------------------------- mode switches
-def switch(states=(SWITCHING, None, FENCED), barrier=True):
+def switch(states=(SWITCHING, None, FENCED), fenced=True):
     """To fenced: set the mode, membarrier (None), only then let drivers skip it."""
-    return [store('mode', x) if x is not None else membarrier() if barrier else []
+    return [store('mode', x) if x is not None else membarrier() if fenced else []
             for x in states]
 
 
-def gp(start=True, **kw):
-    return [START if start else [], GOAL, MODE, barrier(), scan(**kw), reclaim()]
+def gp():
+    return [START, GOAL, MODE, BARRIER, scan(), reclaim()]
 
 
 def adaptive(to_fenced, back=True):
@@ -131,23 +125,17 @@ def adaptive(to_fenced, back=True):
                   [store('mode', FREE), gp()] if back else [])
 
 
-def versioned(name, *steps):
-    """Switcher of a mode word that holds 4 * version + state: every change but
-    SWITCHING -> FENCED (which must find its own version) makes a new version."""
-    return Thread(name, steps)
-
-
 def switches():
-    plain = driver('B', before=[])
+    plain = driver('B')
     yield 'to fenced and back, adaptive driver', Machine(
-        [reader(), closer(), adaptive(switch())], memory()), None
+        [reader(sections=2), closer(), adaptive(switch())], memory()), None
     yield 'to fenced, adaptive driver and another', Machine(
         [reader(), closer(), adaptive(switch(), back=False), plain], memory()), None
     yield 'to fence-free under two drivers', Machine(
         [reader(), closer(), driver('A'), plain, flipper(FREE)],
         memory(mode=FENCED)), None
     yield 'mutant: to fenced without the membarrier', Machine(
-        [reader(), closer(), adaptive(switch(barrier=False))], memory()), UAF
+        [reader(), closer(), adaptive(switch(fenced=False))], memory()), UAF
     yield 'mutant: no SWITCHING state, another driver skips too early', Machine(
         [reader(), closer(), plain, Thread('switcher', switch((FENCED, None)))],
         memory()), UAF
@@ -155,6 +143,7 @@ def switches():
         [reader(early_mode=True), closer(), adaptive(switch(), back=False)],
         memory()), UAF
     # Two switchers: the first one's membarrier must not vouch for a later switch.
+    # The mode word is state + 4 * version; only a new SWITCHING is a new version.
     again = [load('x', 'mode'),
              when('x == 1', [store('mode', FREE), cas('mode', FREE, SWITCHING)])]
     yield 'mutant: two switchers, no version in the mode word', Machine(
@@ -171,7 +160,7 @@ def switches():
 
 # ----------------------------------------------- re-scan without a membarrier
 def rescan(start=True, slack=0, early=False, reload=False, mode_first=False,
-           words_first=False, goal='goal'):
+           words_first=False, goal='goal', note=False, crossed=None):
     """A driver that skips the barrier if fgoal covers its goal."""
     raise_it = cas_max('fgoal', 'goal')
     words = scan()[1:-1]
@@ -179,24 +168,43 @@ def rescan(start=True, slack=0, early=False, reload=False, mode_first=False,
             words_first and [let('low', 'goal'), words] or [],
             load('f', 'fgoal'),
             when(f'f < goal - {slack}',
-                 [[] if mode_first else MODE, raise_it if early else [], barrier(),
-                  [] if early else raise_it, let('low', 'goal'), words],
-                 [mark('barrier skipped'), GOAL if reload else [],
+                 [[] if mode_first else MODE, raise_it if early else [], BARRIER,
+                  [] if early else raise_it,
+                  [ghost('was', 'md + 1')] if note else [],
+                  let('low', 'goal'), words],
+                 [mark('barrier skipped'),
+                  [load('k', 'was'), load('x', 'mode'), when(
+                      f'k == {crossed} + 1 and x != {crossed}',
+                      [mark('barrier skipped across a flip')])]
+                  if crossed is not None else [], GOAL if reload else [],
                   [] if words_first else [let('low', goal), words]]),
             cas_max('done', 'low'), reclaim()]
 
 
 def rescans():
-    def pair(mem, *more, a=None, **kw):
-        return Machine([reader(), closer(), Thread('A', a or rescan(**kw)),
-                        Thread('B', rescan(start=False, **kw)), *more], mem)
+    def pair(mem, *more, a=None, crossed=None, **kw):
+        return Machine([reader(), closer(), Thread('A', a or rescan(note=crossed is not None,
+                                                           **kw)),
+                        Thread('B', rescan(start=False, crossed=crossed, **kw)), *more],
+                       {**mem, 'was': 0})
     yield 're-scan, fence-free', pair(memory()), None
     yield 're-scan with fgoal as the goal, fence-free', pair(memory(), goal='f'), None
     yield 're-scan, fenced', pair(memory(mode=FENCED)), None
+    # `crossed`: the run must contain a skip that rests on a barrier of that mode
+    # after the mode has changed.
     yield 're-scan, fence-free to fenced', pair(
-        memory(), a=[switch(), rescan()]), None
+        memory(), a=[rescan(note=True), switch()], crossed=FREE), None
     yield 're-scan, fenced to fence-free', pair(
-        memory(mode=FENCED), flipper(FREE)), None
+        memory(mode=FENCED), flipper(FREE), crossed=FENCED), None
+    yield 're-scan, fenced to fence-free and back', pair(
+        memory(mode=FENCED), crossed=FENCED,
+        a=[rescan(note=True), store('mode', FREE), switch()]), None
+    if '--deep' in sys.argv:
+        yield 're-scan, fence-free to fenced, switcher on its own', pair(
+            memory(), Thread('switcher', switch()), crossed=FREE), None
+        yield 're-scan, fenced to fence-free and back, switcher on its own', pair(
+            memory(mode=FENCED), Thread('switcher', store('mode', FREE), switch()),
+            crossed=FENCED), None
     yield 'mutant: re-scan, fgoal raised before the barrier', pair(
         memory(), early=True), UAF
     yield 'mutant: re-scan, fgoal one behind the goal', pair(memory(), slack=1), UAF
@@ -222,17 +230,17 @@ def registrations():
                        memory(mode=mode, used=0))
     for mode, text in (FREE, 'fence-free'), (FENCED, 'fenced'):
         yield f'late reader: RMW + fence, used after the barrier, {text}', machine(
-            RMW, GOAL, MODE, barrier(), LOOK, mode=mode), None
+            RMW, GOAL, MODE, BARRIER, LOOK, mode=mode), None
     yield 'late reader: no fence, used after the barrier, fence-free', machine(
-        PLAIN, GOAL, MODE, barrier(), LOOK), None
+        PLAIN, GOAL, MODE, BARRIER, LOOK), None
     yield 'late reader: no fence, used after the barrier, fenced', machine(
-        PLAIN, GOAL, MODE, barrier(), LOOK, mode=FENCED), None
+        PLAIN, GOAL, MODE, BARRIER, LOOK, mode=FENCED), None
     yield 'late reader: RMW + fence, used between goal and barrier', machine(
-        RMW, GOAL, LOOK, MODE, barrier()), None
+        RMW, GOAL, LOOK, MODE, BARRIER), None
     yield 'mutant: late reader, no fence, used before the barrier', machine(
-        PLAIN, GOAL, LOOK, MODE, barrier()), UAF
+        PLAIN, GOAL, LOOK, MODE, BARRIER), UAF
     yield 'mutant: late reader, RMW + fence, used before the goal', machine(
-        RMW, LOOK, GOAL, MODE, barrier()), UAF
+        RMW, LOOK, GOAL, MODE, BARRIER), UAF
 
 
 # ---------------------------------------------------------------- latent slab
@@ -264,7 +272,7 @@ def latent_slabs():
 
     def machine(**kw):
         polls = {k: v for k, v in kw.items() if k != 'one_cookie'}
-        return Machine([Thread('reader', both), driver(rounds=2, readers=(0,)) if 0 else
+        return Machine([Thread('reader', both),
                         Thread('driver', [[START, GOAL, membarrier(), scan()]] * 2),
                         Thread('deferrer', let('wait', 0), let('nxt', 0), let('ck', 0),
                                defer(0, **kw), defer(1, **kw), merge(**polls),
@@ -275,30 +283,27 @@ def latent_slabs():
     yield 'mutant: latent slab, no fence before the cookie', machine(fenced=False), UAF
     yield 'mutant: latent slab, next merged with waiting', machine(all_bits=True), UAF
 
-    def locked(i, early=False):
-        """Another thread's defer, under the node lock; the books are in memory."""
+    def visit(n, bit=0, early=False):
+        """One holding of the node lock; the books are in memory."""
         take = [load('c', 'seq')]
-        return Thread(f'deferrer{i}', store(f'p[{i}]', 0), take if early else [],
-                      'spin', cas('lock', 0, 1, 'got'), jump_if('not got', 'spin'),
-                      load('wait', 'wait'), load('nxt', 'nxt'), load('d', 'done'),
-                      load('ck', 'ck'), let('nxt', f'nxt | {1 << i}'),
-                      when('wait and ck <= d', [free('wait'), let('wait', 0)]),
-                      when('not wait', [let('wait', 'nxt'), let('nxt', 0),
-                                        [] if early else [fence(), take],
-                                        store('ck', 'c + 1')]),
-                      store('wait', 'wait'), store('nxt', 'nxt'), store('lock', 0),
-                      # a later poll by the same thread, its objects still hidden
-                      'again', cas('lock', 0, 1, 'got'), jump_if('not got', 'again'),
-                      load('wait', 'wait'), load('d', 'done'), load('ck', 'ck'),
-                      when('wait and ck <= d', [free('wait'), store('wait', 0)]),
-                      store('lock', 0))
+        return [take if early else [],
+                f'spin{n}', cas('lock', 0, 1, 'got'), jump_if('not got', f'spin{n}'),
+                load('w', 'wait'), load('x', 'nxt'), load('d', 'done'), load('k', 'ck'),
+                let('x', f'x | {bit}'),
+                when('w and k <= d', [free('w'), let('w', 0)]),
+                when('not w and x', [[] if early else [fence(), take], let('w', 'x'),
+                                     let('x', 0), store('ck', 'c + 1')]),
+                store('wait', 'w'), store('nxt', 'x'), store('lock', 0)]
 
     def two(early):
         look = [enter(0), load('o', 'p[1]'), when('o', [check('not freed[1]', UAF)]),
                 store('word[0]', 0)]
-        return Machine([Thread('reader', look), locked(0, early), locked(1),
-                        Thread('driver', START, GOAL, membarrier('reader'), scan())],
-                       memory(p=[1, 1], freed=[0, 0], lock=0, wait=0, nxt=0))
+        return Machine([Thread('reader', look),
+                        Thread('X', visit(0, 1), visit(1, early=early)),
+                        Thread('Y', store('p[1]', 0), visit(0, 2), visit(1)),
+                        Thread('driver', [[START, GOAL, membarrier('reader'), scan()]
+                                          for _ in range(2)])],
+                       memory(p=[0, 1], freed=[0, 0], lock=0, wait=0, nxt=0))
     yield 'latent slab, two threads under the node lock', two(False), None
     yield 'mutant: latent slab, cookie loaded before the lock', two(True), UAF
 
@@ -313,8 +318,9 @@ def remote_closes():
 
     def close_remote(own, fence_cpu, early):
         cookie = [fence(), load('c', 'seq')]
-        return [cas('owner', 0, 1) if own else [], membarrier_rseq(0) if fence_cpu else [],
-                cookie if early else [],
+        return [cookie if early == 'before owning' else [],
+                cas('owner', 0, 1) if own else [], membarrier_rseq(0) if fence_cpu else [],
+                cookie if early == 'owned' else [],
                 load('n', 'n'), let('x', -1), let('y', -1),
                 when('n > 0', [load('x', 'slot[0]')]), when('n > 1', [load('y', 'slot[1]')]),
                 store('n', 0), [] if early else cookie,
@@ -322,7 +328,7 @@ def remote_closes():
                                     ghost(f'closed[{v}]', 1)]) for v in 'xy'],
                 when('x == 1 or y == 1', [store('ck', 'c + 1')]), store('owner', 0)]
 
-    def machine(own=True, fence_cpu=True, early=False, times=2, rounds=1):
+    def machine(own=True, fence_cpu=True, early=None, times=2, rounds=1):
         return Machine(
             [Thread('pusher', push), reader(),
              Thread('closer', [close_remote(own, fence_cpu, early) for _ in range(times)]),
@@ -330,8 +336,10 @@ def remote_closes():
                                for _ in range(rounds)])],
             memory(owner=0, n=1, slot=[0, 0], closed=[0, 0]))
     yield 'remote close, twice', machine(), None
-    yield 'mutant: remote close, cookie before the detach', machine(
-        early=True, times=1), UAF
+    yield 'remote close, cookie once the CPU is owned and fenced', machine(
+        early='owned'), None
+    yield 'mutant: remote close, cookie before the CPU is owned', machine(
+        early='before owning', times=1), UAF
     yield 'mutant: remote close, CPU not fenced', machine(fence_cpu=False), 'two batches'
     yield 'mutant: remote close, CPU fenced but not owned', machine(own=False), \
         'two batches'

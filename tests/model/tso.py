@@ -42,6 +42,7 @@ import re
 import sys
 import time
 from collections import deque
+from copy import copy
 from itertools import count
 
 _fresh = count()
@@ -50,19 +51,22 @@ _fresh = count()
 # ---------------------------------------------------------------- operations
 class Op:
     """One operation: kind, target register or variable, operands, target label."""
-    __slots__ = ('kind', 'reg', 'var', 'a', 'b', 'to', 'text', 'abort')
+    __slots__ = ('kind', 'reg', 'var', 'a', 'b', 'to', 'text', 'abort', 'also')
 
     def __init__(self, kind, text, reg=None, var=None, a=None, b=None, to=None):
         self.kind, self.text, self.reg, self.var = kind, text, reg, var
-        self.a, self.b, self.to, self.abort = a, b, to, None
+        self.a, self.b, self.to, self.abort, self.also = a, b, to, None, None
 
 
 def load(reg, var):
     return Op('load', f'{reg} = {var}', reg=reg, var=var)
 
 
-def store(var, value):
-    return Op('store', f'{var} = {value}', var=var, a=value)
+def store(var, value, also=None):
+    """also = (variable, value): a ghost recorded at the same moment."""
+    op = Op('store', f'{var} = {value}', var=var, a=value)
+    op.also = also
+    return op
 
 
 def fence():
@@ -104,11 +108,23 @@ def jump_if(cond, label):
     return Op('jump', f'jump {label} if {cond}', a=cond, to=label)
 
 
-def when(cond, then, otherwise=()):
-    """Structured form of jump_if."""
-    els, end = f'.else{next(_fresh)}', f'.end{next(_fresh)}'
-    return [jump_if(f'not ({cond})', els), then, jump(end) if otherwise else [],
-            els, list(otherwise), end]
+class When:
+    """Structured form of jump_if; lists that hold one may be used repeatedly."""
+
+    def __init__(self, cond, then, otherwise=()):
+        self.cond, self.then, self.otherwise = cond, then, otherwise
+
+    def expand(self):
+        n = next(_fresh)
+        out = [jump_if(f'not ({self.cond})', f'.else{n}'), self.then]
+        if self.otherwise:
+            out += [jump(f'.end{n}'), f'.else{n}', self.otherwise, f'.end{n}']
+        else:
+            out += [f'.else{n}']
+        return out
+
+
+when = When
 
 
 def membarrier(*cpus):
@@ -122,7 +138,7 @@ def membarrier_rseq(cpu):
 
 def section(abort, *ops):
     """A restartable section; the last operation is its commit."""
-    ops = list(_flatten(ops))
+    ops = [copy(x) for x in _flatten(ops)]
     for op in ops:
         if isinstance(op, Op):
             op.abort = abort
@@ -151,6 +167,8 @@ def _flatten(items):
     for x in items:
         if isinstance(x, (list, tuple)):
             yield from _flatten(x)
+        elif isinstance(x, When):
+            yield from _flatten(x.expand())
         else:
             yield x
 
@@ -218,6 +236,7 @@ class Code:
         self.kind = [o.kind for o in self.ops] + ['end']
         self.uses = []
         self.fn = [self._compile(o) for o in self.ops]
+        self.also = [o.also and self._also(*o.also, u) for o, u in zip(self.ops, self.uses)]
         self.to = [self.labels[o.to] if o.to else None for o in self.ops]
         self.reg = [self.regs[o.reg] if o.reg is not None else None for o in self.ops]
         self.dead = self._liveness()
@@ -255,6 +274,10 @@ class Code:
         self.uses.append(used)
         return var[0], var[1], a, b
 
+    def _also(self, var, value, used):
+        at, ix = self._address(var, True, used)
+        return at, ix, self._expr(value, True, used)
+
     def succ(self, pc):
         out = [] if self.kind[pc] == 'jump' and self.ops[pc].a == 1 else [pc + 1]
         return out + [t for t in (self.to[pc], self.abort[pc]) if t is not None]
@@ -284,7 +307,7 @@ class Violation(Exception):
 class Machine:
     """threads, initial memory, and a condition (or a list) on every final memory."""
 
-    def __init__(self, threads, memory, final=()):
+    def __init__(self, threads, memory, final=(), reduce=True):
         self.names, mem, self.where = [], [], {}
         for name, v in memory.items():
             vals = v if isinstance(v, list) else [v]
@@ -303,7 +326,8 @@ class Machine:
         self.migrate = [t.migrate for t in threads]
         self.preempt = [t.preempt for t in threads]
         self.scheduled = len(set(self.cpu0)) < len(threads) or any(self.migrate)
-        self.ncpu, self.mem0 = cpus, tuple(mem)
+        self.ncpu, self.mem0, self.reduce = cpus, tuple(mem), reduce
+        self.finals = set()
         self.final = [(f, eval('lambda m, r: ' + ast.unparse(
             _Names({}, self.where).visit(ast.parse(f, mode='eval')))))
             for f in ([final] if isinstance(final, str) else final)]
@@ -315,8 +339,9 @@ class Machine:
         writers = {}
         for t, code in enumerate(self.codes):
             for op in code.ops:
-                if op.var and op.kind != 'load':
-                    writers.setdefault(op.var.partition('[')[0], set()).add(t)
+                for var in ([op.var] if op.var and op.kind != 'load' else []) + \
+                        ([op.also[0]] if op.also else []):
+                    writers.setdefault(var.partition('[')[0], set()).add(t)
         for t, code in enumerate(self.codes):
             for pc, op in enumerate(code.ops):
                 code.local[pc] = op.kind in ('let', 'jump', 'mark') or (
@@ -326,6 +351,8 @@ class Machine:
     def settle(self, t, m, b, r, pc):
         """Runs the local operations from pc on; forgets dead registers."""
         code = self.codes[t]
+        if not self.reduce:
+            return r, pc
         local, kinds, fns = code.local, code.kind, code.fn
         for _ in range(1000):
             k = kinds[pc]
@@ -335,7 +362,7 @@ class Machine:
                     pc = code.to[pc] if a(m, r) else pc + 1
                     continue
                 if k == 'mark':
-                    self.covered.add((t, pc))
+                    self.covered.add((t, code.ops[pc].text))
                 else:
                     if k == 'let':
                         v = a(m, r)
@@ -389,19 +416,30 @@ class Machine:
         at, ix, a, b2 = code.fn[pc]
         if ix is not None:
             at = ix(m, r)
-        v = None
+        v, to = None, pc + 1
         if k == 'load':
             v = _read(m, b, at)
         elif k == 'store':
             b = b + ((at, a(m, r)),)
+            if code.also[pc]:
+                at, ix, a = code.also[pc]
+                m = _put(m, at if ix is None else ix(m, r), a(m, r))
         elif k == 'check':
             if not a(m, r):
                 raise Violation(code.ops[pc].b)
         elif k == 'ghost':
             m = _put(m, at, a(m, r))
-            self.covered.add((t, pc))
+            self.covered.add((t, code.ops[pc].text))
         elif k == 'cpu':
             v = c
+        elif k == 'let':
+            v = a(m, r)
+        elif k == 'mark':
+            self.covered.add((t, code.ops[pc].text))
+        elif k == 'jump':
+            to = code.to[pc] if a(m, r) else to
+        elif k == 'fence' and not a(m, r):
+            pass
         elif b:
             return None
         elif k == 'ipi' or k == 'ipi_rseq':
@@ -425,7 +463,7 @@ class Machine:
         i = code.reg[pc]
         if i is not None:
             r = r[:i] + (v,) + r[i + 1:]
-        r, pc = self.settle(t, m, b, r, pc + 1)
+        r, pc = self.settle(t, m, b, r, to)
         if b is not bufs[c]:
             bufs = _put(bufs, c, b)
         return (m, bufs, _put(pcs, t, pc), _put(regs, t, r), run, where)
@@ -507,6 +545,7 @@ class Machine:
                         queue.append(n)
             if not moved:
                 why = None if s[2] == ends else 'stuck'
+                self.finals.add(s[0])
                 for text, f in self.final:
                     if not why and not f(s[0], ()):
                         why = f'at the end: {text}'
@@ -541,7 +580,7 @@ class Machine:
         """ghost and mark operations that no execution reached."""
         return [f'{code.name}: {op.text}' for t, code in enumerate(self.codes)
                 for pc, op in enumerate(code.ops)
-                if op.kind in ('ghost', 'mark') and (t, pc) not in self.covered]
+                if op.kind in ('ghost', 'mark') and (t, op.text) not in self.covered]
 
 
 def _put(t, i, v):

@@ -40,15 +40,16 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie)
         compare_exchange(&domain->shared->sequence, &sequence, sequence + GP_STEP);
 }
 
-/* Raises *value to `to` unless it is there already. Release: with all that came before. */
-static bool raise_to(uint64_t *value, uint64_t to)
+/* Raises *value to `to` unless it is there already; returns by how much. Release: with all that
+ * came before. */
+static uint64_t raise_to(uint64_t *value, uint64_t to)
 {
     uint64_t current = load_relaxed(value);
 
     while (sequence_before(current, to))
         if (compare_exchange(value, &current, to))
-            return true;
-    return false;
+            return to - current;
+    return 0;
 }
 
 /* The barrier between loading the goal and scanning, once for each goal. */
@@ -93,19 +94,17 @@ static uint64_t scan(struct prudence_domain *domain, uint64_t goal)
 
 void gp_drive(struct prudence_domain *domain)
 {
-    uint64_t goal, least, before;
+    uint64_t goal;
 
     if (domain->kind == PRUDENCE_DOMAIN_MANUAL)
         return;
     goal = load_acquire(&domain->shared->sequence);
-    before = load_acquire(&domain->progress.completed);
-    if (!sequence_before(before, goal))
+    if (!sequence_before(load_acquire(&domain->progress.completed), goal))
         return;
     make_barrier(domain, goal);
-    least = scan(domain, goal);
     add_relaxed(&domain->scans, 1);
-    if (raise_to(&domain->progress.completed, least))
-        add_relaxed(&domain->grace_periods, (least - before) / GP_STEP);
+    add_relaxed(&domain->grace_periods,
+                raise_to(&domain->progress.completed, scan(domain, goal)) / GP_STEP);
     mode_choose(domain);
 }
 

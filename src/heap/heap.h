@@ -16,6 +16,9 @@ static inline void process_start(void)
         process_start_slow();
 }
 
+/* Guards the making of size classes and of the cache of large blocks (size_class.c). */
+extern struct os_lock heap_lock;
+
 /* large.c: blocks of whole pages. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed);
 bool is_large(const struct slab *slab);

@@ -7,7 +7,6 @@
 #include "heap/heap.h"
 
 static struct prudence_cache *large;
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_OPTIONS);
 
 static struct prudence_cache *large_cache(void)
 {
@@ -17,10 +16,10 @@ static struct prudence_cache *large_cache(void)
     if (likely(cache != NULL))
         return cache;
     process_start();
-    os_lock_take(&lock);
+    os_lock_take(&heap_lock);
     if (!large)
         store_release(&large, cache_create("large", &layout));
-    os_lock_release(&lock);
+    os_lock_release(&heap_lock);
     return large;
 }
 

@@ -27,6 +27,7 @@ const char *prudence_version(void)
 
 static void fork_prepare(void)
 {
+    os_lock_take(&heap_lock);
     gp_fork_prepare();
     slab_fork_prepare();
     posix_memory_fork_prepare();
@@ -37,6 +38,7 @@ static void fork_parent(void)
     posix_memory_fork_done();
     slab_fork_done();
     gp_fork_parent();
+    os_lock_release(&heap_lock);
 }
 
 static void fork_child(void)
@@ -46,6 +48,7 @@ static void fork_child(void)
     posix_memory_fork_done();
     slab_fork_done();
     gp_fork_child();
+    os_lock_release(&heap_lock);
 }
 
 void process_apply_start_options(void)

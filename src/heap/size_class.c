@@ -14,7 +14,7 @@ _Static_assert(LINEAR_MAX << DOUBLINGS == OBJECT_SIZE_MAX, "the last class is th
 
 struct prudence_cache *size_classes[CLASSES];
 static struct prudence_cache *aligned_classes[ALIGNED_CLASSES];
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_OPTIONS);
+struct os_lock heap_lock = OS_LOCK_INIT(OS_RANK_HEAP);
 
 static size_t class_size(unsigned class)
 {
@@ -34,10 +34,10 @@ static struct prudence_cache *make(struct prudence_cache **place, const char *ki
 
     process_start();
     snprintf(name, sizeof name, "%s-%zu", kind, size);
-    os_lock_take(&lock);
+    os_lock_take(&heap_lock);
     if (!*place)
         store_release(place, cache_create(name, &layout));
-    os_lock_release(&lock);
+    os_lock_release(&heap_lock);
     return *place;
 }
 

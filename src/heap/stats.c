@@ -256,26 +256,39 @@ static void print_cache(FILE *file, const struct prudence_cache_stats *stats, bo
     fprintf(file, "  %-22s %.4f\n", "total_fragmentation", stats->total_fragmentation);
 }
 
-/* Under the lock of the list, so that no cache goes meanwhile; the stream's own buffer is all the
- * memory that printing needs. */
-static void print_caches(FILE *file, bool json)
+/* The figures of the cache at a place in the list; false behind its end. */
+static bool fill_nth(unsigned place, struct prudence_cache_stats *stats)
 {
-    const char *separator = "";
     struct list *item;
+    bool found = false;
 
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
-        struct prudence_cache_stats stats;
+        if (place-- == 0) {
+            fill(list_entry(item, struct prudence_cache, link), stats);
+            found = true;
+            break;
+        }
+    }
+    os_lock_release(&slab_caches_lock);
+    return found;
+}
 
-        fill(list_entry(item, struct prudence_cache, link), &stats);
+/* No lock of ours is held while the stream's is taken: another thread may hold that one while it
+ * allocates. */
+static void print_caches(FILE *file, bool json)
+{
+    const char *separator = "";
+    struct prudence_cache_stats stats;
+
+    for (unsigned place = 0; fill_nth(place, &stats); place++) {
         if (!stats.allocations)
             continue;
         fputs(json ? separator : "", file);
         print_cache(file, &stats, json);
         separator = ",";
     }
-    os_lock_release(&slab_caches_lock);
 }
 
 int prudence_stats_print(FILE *file, enum prudence_stats_format format)
@@ -288,7 +301,7 @@ int prudence_stats_print(FILE *file, enum prudence_stats_format format)
     prudence_stats(&stats);
     fputs(json ? "{" : "", file);
     print_totals(file, &stats, json);
-    fputs(json ? "\"cache\":[" : "", file);
+    fputs(json ? "\"caches_list\":[" : "", file);
     print_caches(file, json);
     fputs(json ? "]}\n" : "", file);
     return ferror(file) ? EIO : 0;

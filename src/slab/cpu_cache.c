@@ -104,7 +104,7 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
     cpu = cpu_cache_take(cache, &spare);
     if (cpu && cpu->size < size) {
         spare = arrays_replace(cache, cpu, spare.block, slots);
-        cpu->size = size;
+        store_relaxed(&cpu->size, size); /* read by the idle helper and statistics */
         cpu->line.stack_limit = size;
         latent_set_stop(cpu, cache->batch);
     }

@@ -89,6 +89,23 @@ bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_c
     return true;
 }
 
+/* Copies ring slots from `head` on, in at most two runs. */
+static void ring_copy(const struct cpu_cache *cpu, uint64_t head, void **objects, unsigned count)
+{
+    unsigned start = (unsigned)(head & cpu->line.ring_mask);
+    unsigned run = (unsigned)min_size(count, cpu->line.ring_mask + 1 - start);
+
+    __builtin_memcpy(objects, cpu->line.ring + start, run * sizeof *objects);
+    __builtin_memcpy(objects + run, cpu->line.ring, (count - run) * sizeof *objects);
+}
+
+static void states_free(void **objects, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        object_state_change(os_page_owner(objects[i]), objects[i], OBJECT_LATENT, OBJECT_FREE,
+                            "merge");
+}
+
 /* Takes up to `count` objects of the oldest batch, if it is safe. They are latent no more. */
 unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                           unsigned count)
@@ -99,14 +116,9 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
     if (!batch || !gp_poll(cache->domain, batch->cookie))
         return 0;
     count = (unsigned)min_size(count, batch->end - head);
-    for (unsigned i = 0; i < count; i++) {
-        objects[i] = cpu->line.ring[(head + i) & cpu->line.ring_mask];
-        if (unlikely(cache->checked))
-            object_state_change(os_page_owner(objects[i]), objects[i], OBJECT_LATENT, OBJECT_FREE,
-                                "merge");
-    }
-    /* Release: who reads the new head (latent_count) may reuse nothing yet; order for readers of
-     * statistics only. */
+    ring_copy(cpu, head, objects, count);
+    if (unlikely(cache->checked))
+        states_free(objects, count);
     store_release(&cpu->line.ring_head, head + count);
     latent_set_stop(cpu, cache->batch);
     latent_account(cpu->line.cpu, -(int64_t)(count * cache->stride));

@@ -15,6 +15,7 @@
 
 #define COUNT_SLACK ((int64_t)64 << 10)
 #define THROTTLE_PAUSE_NS 20000
+#define OWNER_PAUSE_NS 5000
 #define QUIET_NS 10000000
 #define DOMAINS_AT_ONCE 16
 
@@ -72,13 +73,24 @@ static bool is_empty(const struct cpu_cache *cpu)
     return stack_count(&cpu->line) == 0 && latent_count(cpu) == 0;
 }
 
+/* Owners are quick, unless they lost their CPU: worth a few short waits, no more. */
+static bool take_patiently(struct cpu_cache *cpu, const void *token)
+{
+    for (unsigned tries = 0; tries < 4; tries++) {
+        if (cpu_cache_take_remote(cpu, token))
+            return true;
+        os_sleep_ns(OWNER_PAUSE_NS);
+    }
+    return false;
+}
+
 /* One owned step: closes the open batch, and takes what a node may have. */
 static unsigned take_some(struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones,
                           void **objects)
 {
     unsigned taken = 0;
 
-    if (!cpu_cache_take_remote(cpu, objects))
+    if (!take_patiently(cpu, objects))
         return 0;
     if (cpu->slots) {
         latent_close(cache, cpu);

@@ -100,6 +100,8 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node)
         return NULL;
     for (unsigned i = 0; cache->constructor && i < slab->capacity; i++)
         cache->constructor(slab_object(slab, i, cache->stride), cache->context);
+    if (cache->flags & CACHE_TYPESAFE)
+        slab->free_cookie = gp_snapshot(cache->domain);
     count_slab(cache);
     return slab;
 }

@@ -134,6 +134,13 @@ def switches():
     yield 'to fence-free under two drivers', Machine(
         [reader(), closer(), driver('A'), plain, flipper(FREE)],
         memory(mode=FENCED)), None
+    yield 'to fenced: its membarrier serves the goal loaded before it', Machine(
+        [reader(sections=2), closer(), Thread('B', START),
+         Thread('adaptive', START, GOAL, switch(), scan(), reclaim())], memory()), None
+    yield 'mutant: to fenced, goal loaded after its membarrier', Machine(
+        [reader(), closer(), Thread('B', START), Thread(
+            'adaptive', START, store('mode', SWITCHING), membarrier(), GOAL,
+            store('mode', FREE), scan(), reclaim())], memory()), UAF
     yield 'mutant: to fenced without the membarrier', Machine(
         [reader(), closer(), adaptive(switch(fenced=False))], memory()), UAF
     yield 'mutant: no SWITCHING state, another driver skips too early', Machine(
@@ -237,6 +244,16 @@ def registrations():
         PLAIN, GOAL, MODE, BARRIER, LOOK, mode=FENCED), None
     yield 'late reader: RMW + fence, used between goal and barrier', machine(
         RMW, GOAL, LOOK, MODE, BARRIER), None
+    def skipping(before):
+        """B skips the barrier on A's fgoal, and looks at `used` before or after."""
+        return Machine([Thread('reader', PLAIN, read(0)), closer(),
+                        Thread('A', START, GOAL, membarrier(), cas_max('fgoal', 'goal')),
+                        Thread('B', GOAL, LOOK if before else [], load('f', 'fgoal'),
+                               when('f >= goal', [[] if before else LOOK, one]))],
+                       memory(used=0))
+    yield 'late reader: no fence, re-scan with used after fgoal', skipping(False), None
+    yield 'mutant: late reader, no fence, re-scan with used before fgoal', \
+        skipping(True), UAF
     yield 'mutant: late reader, no fence, used before the barrier', machine(
         PLAIN, GOAL, LOOK, MODE, BARRIER), UAF
     yield 'mutant: late reader, RMW + fence, used before the goal', machine(

@@ -212,10 +212,10 @@ class _Names(ast.NodeTransformer):
 class Code:
     """A thread, compiled: op kinds and closures by pc."""
 
-    def __init__(self, thread, where, cpu_of, cpus):
+    def __init__(self, thread, where, cpu_of, cpus, reduce):
         self.name, self.labels = thread.name, thread.labels
         self.regs, self.where = {}, where
-        self.ops, renumber = [], {}
+        self.ops, renumber, self.reduce = [], {}, reduce
         for pc, op in enumerate(thread.ops):
             renumber[pc] = len(self.ops)
             if op.kind != 'membarrier':
@@ -308,6 +308,7 @@ class Machine:
     """threads, initial memory, and a condition (or a list) on every final memory."""
 
     def __init__(self, threads, memory, final=(), reduce=True):
+        self.threads, self.memory = threads, memory
         self.names, mem, self.where = [], [], {}
         for name, v in memory.items():
             vals = v if isinstance(v, list) else [v]
@@ -322,7 +323,7 @@ class Machine:
                                               if x.cpu is not None], default=-1) + 1)
         cpus = max(self.cpu0 + [c for t in threads for c in t.migrate]) + 1
         cpu_of = {t.name: c for t, c in zip(threads, self.cpu0)}
-        self.codes = [Code(t, self.where, cpu_of, cpus) for t in threads]
+        self.codes = [Code(t, self.where, cpu_of, cpus, reduce) for t in threads]
         self.migrate = [t.migrate for t in threads]
         self.preempt = [t.preempt for t in threads]
         self.scheduled = len(set(self.cpu0)) < len(threads) or any(self.migrate)

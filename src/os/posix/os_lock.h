@@ -14,7 +14,7 @@
 /* Every lock of the library, in the order in which they may be taken. Node locks of different
  * nodes are never held together, save by fork, which takes them in one fixed order. */
 enum os_lock_rank {
-    OS_RANK_OPTIONS = 1,
+    OS_RANK_HEAP = 1,
     OS_RANK_READERS,
     OS_RANK_CACHES,
     OS_RANK_NODE,

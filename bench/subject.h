@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who is measured. A family says how objects are allocated and reclaimed; a subject is a family
+ * over one allocator. Each family is one file, subject_*.c, which exports one struct family.
+ *
+ * The hot loops of loops.h are compiled once for each family, with its operations as constants:
+ * what they call is called directly (or through the procedure linkage table, for all alike).
+ */
+#ifndef BENCH_SUBJECT_H
+#define BENCH_SUBJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+struct prudence_cache;
+struct run;
+struct worker;
+
+/* Where objects of one size come from: a slab cache, or malloc and a size. */
+union pool {
+    struct prudence_cache *cache;
+    size_t size;
+};
+
+struct operations {
+    union pool (*pool_create)(size_t object_size);
+    void (*pool_destroy)(union pool pool); /* waits for what was retired to it */
+    void *(*allocate)(union pool pool);
+    void (*retire)(union pool pool, void *object);
+    void (*retire_timed)(union pool pool, void *object); /* the callback records the latency */
+    void (*read_lock)(void);
+    void (*read_unlock)(void);
+    bool times_callbacks; /* retire_timed does; else the next allocation of the object does */
+};
+
+enum loop {
+    LOOP_PAIRS,    /* allocate, touch, retire */
+    LOOP_READ,     /* lock, unlock */
+    LOOP_UPDATE,   /* replace the entries of an own list */
+    LOOP_TRAVERSE, /* read all lists */
+    LOOP_REUSE,    /* as pairs; how long until memory comes back? */
+    LOOP_STAY,     /* lock, sleep, unlock */
+    LOOP_PRODUCE,  /* allocate and hand over */
+    LOOP_CONSUME,  /* be handed and retire */
+    LOOP_DESTROY,  /* make a pool, fill it, retire all, destroy it */
+    LOOP_COUNT,
+};
+
+typedef void loop_function(struct worker *worker);
+
+struct family {
+    const char *library; /* name of what reclaims */
+    const char *version; /* of it; NULL: ask library_version */
+    const char *(*library_version)(void);
+    bool deferring;
+    void (*start)(struct run *run); /* by main, before the workers */
+    void (*thread_start)(void);     /* by each worker, pinned */
+    void (*thread_stop)(void);
+    void (*quiesce)(void);                  /* by main: waits until all that is deferred is free */
+    uint64_t (*latent)(uint64_t retired);   /* objects deferred and not free now */
+    void (*report)(struct run *run, json_t *result); /* counters */
+    const struct operations *operations;
+    loop_function *loops[LOOP_COUNT];
+};
+
+struct allocator {
+    const char *name;
+    const char *preload; /* file for the run's LD_PRELOAD; NULL: none */
+    const char *file;    /* part of the name of the file that must then define malloc */
+};
+
+struct subject {
+    char name[32];
+    const struct family *family;
+    const struct allocator *allocator;
+    const char *options; /* PRUDENCE_OPTIONS that make it what it is; NULL: none */
+};
+
+extern const struct family prudence_family, prudence_heap_family, classic_family, urcu_memb_family,
+    urcu_memb_percpu_family, urcu_mb_family, ck_epoch_family, plain_family, plain_prudence_family;
+
+/* All subjects; *count says how many. */
+const struct subject *subjects(unsigned *count);
+const struct subject *subject_find(const char *name);
+
+/*
+ * Objects freed by callbacks, whoever calls them: each thread counts in a slot of its own, so that
+ * counting costs a subject one increment.
+ */
+extern __thread uint64_t *reclaimed_slot;
+uint64_t *reclaimed_slot_make(void);
+uint64_t reclaimed_total(void);
+uint64_t reclaimed_latent(uint64_t retired); /* for struct family */
+
+static inline void reclaimed_one(void)
+{
+    uint64_t *slot = reclaimed_slot ? reclaimed_slot : reclaimed_slot_make();
+
+    __atomic_store_n(slot, *slot + 1, __ATOMIC_RELAXED);
+}
+
+/* The end of a latency that retire_timed began, by whoever frees the object. */
+void timed_object_freed(void *object);
+
+#endif /* BENCH_SUBJECT_H */

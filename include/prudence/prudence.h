@@ -35,7 +35,7 @@ extern "C" {
 #define PRUDENCE_VERSION_MAJOR 0
 #define PRUDENCE_VERSION_MINOR 1
 #define PRUDENCE_VERSION_PATCH 0
-#define PRUDENCE_VERSION "0.1.0"
+#define PRUDENCE_VERSION       "0.1.0"
 
 #if defined(__has_attribute)
 #if __has_attribute(noplt)
@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define PRUDENCE_API __attribute__((visibility("default")))
+#define PRUDENCE_API    __attribute__((visibility("default")))
 #define PRUDENCE_MALLOC __attribute__((malloc, warn_unused_result))
 #else
 #define PRUDENCE_API
@@ -123,10 +123,10 @@ enum prudence_cache_flags {
 
 /* Attributes of a cache; zero is the default of each. Set `size` to sizeof this structure. */
 struct prudence_cache_attr {
-    size_t size;           /* sizeof(struct prudence_cache_attr), so that it can grow */
-    size_t alignment;      /* of each object: a power of two up to 4096; 0: 16 (8 below 16 bytes) */
-    unsigned flags;        /* of enum prudence_cache_flags */
-    unsigned reserved;     /* 0 */
+    size_t size;       /* sizeof(struct prudence_cache_attr), so that it can grow */
+    size_t alignment;  /* of each object: a power of two up to 4096; 0: 16 (8 below 16 bytes) */
+    unsigned flags;    /* of enum prudence_cache_flags */
+    unsigned reserved; /* 0 */
     /*
      * Called once for each object when its slab is made, never when an object is handed out
      * again: a freed object must be left in its constructed state. May not allocate.
@@ -142,17 +142,19 @@ struct prudence_cache_attr {
  * it stands in statistics and messages and need not be unique. Returns NULL with errno EINVAL
  * (size, alignment, flags, name NULL or empty) or ENOMEM.
  */
-PRUDENCE_API struct prudence_cache *
-prudence_cache_create(const char *name, size_t object_size, const struct prudence_cache_attr *attr);
+PRUDENCE_API struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
+                                                          const struct prudence_cache_attr *attr);
 
 /* Allocates an object; contents undefined, or as constructed and left. NULL with errno ENOMEM. */
-PRUDENCE_API PRUDENCE_NOPLT PRUDENCE_MALLOC void *prudence_cache_alloc(struct prudence_cache *cache);
+PRUDENCE_API PRUDENCE_NOPLT PRUDENCE_MALLOC void *
+prudence_cache_alloc(struct prudence_cache *cache);
 
 /* Frees an object of `cache` for immediate reuse. NULL is ignored. */
 PRUDENCE_API PRUDENCE_NOPLT void prudence_cache_free(struct prudence_cache *cache, void *object);
 
 /* As prudence_free_deferred, for an object of `cache` (paper: kmem_cache_free_deferred). */
-PRUDENCE_API PRUDENCE_NOPLT void prudence_cache_free_deferred(struct prudence_cache *cache, void *object);
+PRUDENCE_API PRUDENCE_NOPLT void prudence_cache_free_deferred(struct prudence_cache *cache,
+                                                              void *object);
 
 /*
  * Allocates up to `count` objects into `objects`. Returns how many there are: less than `count`

@@ -158,19 +158,19 @@ static inline bool prudence_gp_same_state(prudence_gp_t a, prudence_gp_t b)
  * section, what it finds stays valid until the section ends.
  */
 #define prudence_assign_pointer(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
-#define prudence_dereference(p) __atomic_load_n(&(p), __ATOMIC_CONSUME)
+#define prudence_dereference(p)       __atomic_load_n(&(p), __ATOMIC_CONSUME)
 
 /* -------------------------------------------------------------------------------- domains */
 
 enum prudence_domain_kind {
-    PRUDENCE_DOMAIN_MEMB,   /* as the default domain: read_lock/unlock, threads register themselves */
-    PRUDENCE_DOMAIN_QSBR,   /* readers cost nothing; threads announce quiescent states */
+    PRUDENCE_DOMAIN_MEMB, /* as the default domain: read_lock/unlock, threads register themselves */
+    PRUDENCE_DOMAIN_QSBR, /* readers cost nothing; threads announce quiescent states */
     PRUDENCE_DOMAIN_MANUAL, /* for tests: a grace period ends when prudence_manual_advance says so */
 };
 
 struct prudence_domain_attr {
-    size_t size; /* sizeof(struct prudence_domain_attr) */
-    unsigned flags; /* 0 */
+    size_t size;       /* sizeof(struct prudence_domain_attr) */
+    unsigned flags;    /* 0 */
     unsigned reserved; /* 0 */
 };
 
@@ -180,9 +180,9 @@ struct prudence_domain_attr {
  * while a cache belongs to it or a thread is inside a section (or online) there; EINVAL for NULL
  * and for the default domain, which lives as long as the process.
  */
-PRUDENCE_API struct prudence_domain *prudence_domain_create(const char *name,
-                                                            enum prudence_domain_kind kind,
-                                                            const struct prudence_domain_attr *attr);
+PRUDENCE_API struct prudence_domain *
+prudence_domain_create(const char *name, enum prudence_domain_kind kind,
+                       const struct prudence_domain_attr *attr);
 PRUDENCE_API int prudence_domain_destroy(struct prudence_domain *domain);
 PRUDENCE_API struct prudence_domain *prudence_default_domain(void);
 

@@ -21,9 +21,9 @@ extern "C" {
 
 struct prudence_cache_stats {
     char name[32];
-    size_t object_size; /* bytes, as asked for at creation */
-    size_t object_stride; /* bytes from one object to the next in a slab */
-    size_t slab_size;     /* bytes of a slab, its pages */
+    size_t object_size;       /* bytes, as asked for at creation */
+    size_t object_stride;     /* bytes from one object to the next in a slab */
+    size_t slab_size;         /* bytes of a slab, its pages */
     size_t object_cache_size; /* objects: the largest of all CPUs' object caches now */
 
     uint64_t allocations;
@@ -32,29 +32,29 @@ struct prudence_cache_stats {
     uint64_t frees;
     uint64_t deferred_frees;
 
-    uint64_t refills;          /* times, slabs -> object cache */
+    uint64_t refills; /* times, slabs -> object cache */
     uint64_t refilled_objects;
-    uint64_t flushes;          /* times, object cache -> slabs */
+    uint64_t flushes; /* times, object cache -> slabs */
     uint64_t flushed_objects;
     uint64_t object_cache_churns; /* pairs of a refill and a flush */
     uint64_t grows;               /* slabs, pages -> node */
     uint64_t shrinks;             /* slabs, node -> pages */
     uint64_t slab_churns;         /* pairs of a grow and a shrink */
-    uint64_t merges;              /* batches latent cache -> object cache, and latent slabs -> slab */
+    uint64_t merges; /* batches latent cache -> object cache, and latent slabs -> slab */
     uint64_t merged_objects;
-    uint64_t preflushed_objects;  /* latent cache -> latent slab in idle time */
-    uint64_t overflowed_objects;  /* deferred straight into their latent slab: latent cache full */
-    uint64_t premoved_slabs;      /* list changes for what will be free */
-    uint64_t busy_bypasses;       /* operations that found their CPU's caches owned by another */
-    uint64_t remote_drains;       /* quiet CPUs' caches emptied by another CPU */
-    uint64_t pressure_waits;      /* allocations that waited for a grace period before failing */
+    uint64_t preflushed_objects; /* latent cache -> latent slab in idle time */
+    uint64_t overflowed_objects; /* deferred straight into their latent slab: latent cache full */
+    uint64_t premoved_slabs;     /* list changes for what will be free */
+    uint64_t busy_bypasses;      /* operations that found their CPU's caches owned by another */
+    uint64_t remote_drains;      /* quiet CPUs' caches emptied by another CPU */
+    uint64_t pressure_waits;     /* allocations that waited for a grace period before failing */
 
     uint64_t slabs_now;
     uint64_t slabs_peak;
-    uint64_t objects_live;   /* allocated, neither freed nor deferred */
-    uint64_t objects_latent; /* deferred, not merged yet */
-    uint64_t objects_cached; /* free, in object caches */
-    uint64_t bytes_latent;   /* objects_latent x object_stride */
+    uint64_t objects_live;      /* allocated, neither freed nor deferred */
+    uint64_t objects_latent;    /* deferred, not merged yet */
+    uint64_t objects_cached;    /* free, in object caches */
+    uint64_t bytes_latent;      /* objects_latent x object_stride */
     double total_fragmentation; /* f_t: slabs x slab size / (live objects x object size); 0: none */
 };
 
@@ -63,14 +63,14 @@ struct prudence_stats {
     uint64_t allocations, hits, hits_after_merge, frees, deferred_frees;
     uint64_t object_cache_churns, slab_churns, merges;
     uint64_t slabs_now;
-    uint64_t slab_bytes;        /* bytes of pages that slabs and large blocks hold now */
+    uint64_t slab_bytes; /* bytes of pages that slabs and large blocks hold now */
     uint64_t slab_bytes_peak;
-    uint64_t retained_bytes;    /* pages kept for reuse, given back by prudence_trim */
+    uint64_t retained_bytes; /* pages kept for reuse, given back by prudence_trim */
     uint64_t metadata_bytes;
     uint64_t objects_live, objects_latent;
-    uint64_t bytes_latent;      /* all caches, counted batch by batch */
+    uint64_t bytes_latent; /* all caches, counted batch by batch */
     uint64_t bytes_latent_peak;
-    uint64_t limit;             /* the option, bytes; 0: none */
+    uint64_t limit; /* the option, bytes; 0: none */
     uint64_t latent_limit;
     uint64_t pressure_waits;    /* allocations that waited before failing */
     uint64_t throttle_waits;    /* deferrals that waited because of latent_limit */
@@ -78,12 +78,12 @@ struct prudence_stats {
     uint64_t grace_periods;     /* of the default domain, completed */
     uint64_t grace_period_scans;
     uint64_t membarriers;
-    uint64_t mode_switches;     /* fenced to fence-free or back */
-    uint64_t stalls;            /* readers reported for staying longer than stall_timeout */
-    uint64_t readers;           /* threads that have a reader slot in the default domain */
-    char percpu[16];            /* "rseq" or "lock": how per-CPU caches are protected */
-    char readers_mode[16];      /* "fence-free" or "fenced" now */
-    char membarrier[16];        /* "available", or "missing": fenced readers for good */
+    uint64_t mode_switches; /* fenced to fence-free or back */
+    uint64_t stalls;        /* readers reported for staying longer than stall_timeout */
+    uint64_t readers;       /* threads that have a reader slot in the default domain */
+    char percpu[16];        /* "rseq" or "lock": how per-CPU caches are protected */
+    char readers_mode[16];  /* "fence-free" or "fenced" now */
+    char membarrier[16];    /* "available", or "missing": fenced readers for good */
 };
 
 /* Fills `stats`. Returns 0 or EINVAL for NULL. */

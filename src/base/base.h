@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define likely(x) __builtin_expect(!!(x), 1)
+#define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))

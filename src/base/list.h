@@ -53,7 +53,8 @@ static inline void list_remove(struct list *item)
 #define list_first(list, type, member)                                                             \
     (list_is_empty(list) ? NULL : list_entry((list)->next, type, member))
 
-#define list_for_each(item, list) for ((item) = (list)->next; (item) != (list); (item) = (item)->next)
+#define list_for_each(item, list)                                                                  \
+    for ((item) = (list)->next; (item) != (list); (item) = (item)->next)
 
 /* As list_for_each; the current item may be removed, `following` is its successor. */
 #define list_for_each_safe(item, following, list)                                                  \

@@ -10,8 +10,7 @@
 #include "gp/domain.h"
 
 struct prudence_domain_shared prudence_default_shared __attribute__((aligned(CACHE_LINE))) = {
-    .sequence = GP_FIRST,
-    .fenced = 1, /* until gp_start knows better */
+    .sequence = GP_FIRST, .fenced = 1, /* until gp_start knows better */
 };
 
 struct prudence_domain prudence_default = {
@@ -121,9 +120,10 @@ int prudence_domain_destroy(struct prudence_domain *domain)
 /* Reports a wait that would never end, with the place that asked for it. */
 static void report_self_wait(const char *what, const struct prudence_domain *domain, void *caller)
 {
-    os_report("%s for domain '%s', called from %p, inside a read-side critical section of this "
-              "thread (or online in a qsbr domain): it would wait for itself",
-              what, domain->name, caller);
+    os_report(
+        "%s for domain '%s', called from %p, inside a read-side critical section of this "
+        "thread (or online in a qsbr domain): it would wait for itself",
+        what, domain->name, caller);
 }
 
 static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)

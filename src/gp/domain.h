@@ -18,7 +18,7 @@
 #include "gp/gp.h"
 #include "os/os.h"
 
-#define GP_STEP (PRUDENCE_NESTING_MASK + 1)
+#define GP_STEP      (PRUDENCE_NESTING_MASK + 1)
 #define GP_NAME_SIZE 32
 
 #ifdef PRUDENCE_DEBUG
@@ -40,7 +40,8 @@ struct reader_slot {
     uint64_t stall_reported;       /* the word that was reported last */
     char pad[128 - 16 - 8 - 32];
 };
-_Static_assert(sizeof(struct reader_slot) == 128, "two cache lines: no false sharing of prefetches");
+_Static_assert(sizeof(struct reader_slot) == 128,
+               "two cache lines: no false sharing of prefetches");
 
 /* A chunk is larger than what metadata locks for, so that a signal handler may make one. */
 #define SLOTS_IN_CHUNK 127
@@ -61,14 +62,14 @@ struct prudence_domain {
     enum prudence_domain_kind kind;
     struct reader_chunk *chunks; /* pushed by compare-and-swap; read by drivers */
 
-    uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint */
+    uint64_t scan_began __attribute__((aligned(CACHE_LINE)));          /* ns; a hint */
     uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
     uint32_t choosing;
-    uint64_t chosen_at;             /* ns */
-    uint64_t grace_periods_then;    /* at chosen_at */
-    uint64_t membarrier_cost;       /* ns, running mean */
+    uint64_t chosen_at;          /* ns */
+    uint64_t grace_periods_then; /* at chosen_at */
+    uint64_t membarrier_cost;    /* ns, running mean */
 
     /* The reader that outlasted an implicit wait, and its word then (gp_worth_waiting). */
     struct reader_slot *expired_reader;
@@ -94,7 +95,8 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
 
 /* readers.c */
 void readers_start(void);
-struct reader_slot *readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
+struct reader_slot *
+readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 bool readers_any_inside(const struct prudence_domain *domain);
 void readers_release_chunks(struct prudence_domain *domain);

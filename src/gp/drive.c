@@ -66,7 +66,8 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
     began = os_clock_ns();
     os_membarrier();
     cost = os_clock_ns() - began;
-    store_relaxed(&domain->membarrier_cost, (load_relaxed(&domain->membarrier_cost) * 7 + cost) / 8);
+    store_relaxed(&domain->membarrier_cost,
+                  (load_relaxed(&domain->membarrier_cost) * 7 + cost) / 8);
     add_relaxed(&domain->membarriers, 1);
     raise_to(&domain->barrier_goal, goal);
 }

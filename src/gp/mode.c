@@ -13,9 +13,9 @@
  */
 #include "gp/domain.h"
 
-#define CHOICE_PERIOD_NS 10000000
-#define FENCE_COST_PS 1100         /* a locked instruction in a section, docs/adr */
-#define MEMBARRIER_COST_NS 10000   /* until the first one was measured */
+#define CHOICE_PERIOD_NS   10000000
+#define FENCE_COST_PS      1100  /* a locked instruction in a section, docs/adr */
+#define MEMBARRIER_COST_NS 10000 /* until the first one was measured */
 
 enum reader_mode gp_reader_mode = READER_MODE_AUTO;
 
@@ -63,7 +63,8 @@ static uint64_t entries_since(struct prudence_domain *domain)
 static bool fenced_is_better(struct prudence_domain *domain, bool fenced_now)
 {
     uint64_t ended = load_relaxed(&domain->grace_periods);
-    uint64_t cost_free = (ended - domain->grace_periods_then) * load_relaxed(&domain->membarrier_cost);
+    uint64_t cost_free =
+        (ended - domain->grace_periods_then) * load_relaxed(&domain->membarrier_cost);
     uint64_t cost_fenced = entries_since(domain) * FENCE_COST_PS / 1000;
 
     domain->grace_periods_then = ended;

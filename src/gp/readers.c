@@ -58,9 +58,10 @@ static void slot_release(struct prudence_domain *domain, struct reader_slot *slo
     uint64_t word = load_relaxed(&slot->reader.word);
 
     if (word && domain->kind != PRUDENCE_DOMAIN_QSBR)
-        os_report("thread %d exits inside a read-side critical section of domain '%s'; the section "
-                  "is ended",
-                  (int)slot->thread, domain->name);
+        os_report(
+            "thread %d exits inside a read-side critical section of domain '%s'; the section "
+            "is ended",
+            (int)slot->thread, domain->name);
     store_release(&slot->reader.word, (uint64_t)0);
     store_release(&slot->used, 0u);
 }

@@ -34,9 +34,10 @@ static void report(struct prudence_domain *domain, struct reader_slot *slot, uin
     char name[32];
 
     thread_name(slot->thread, name, sizeof name);
-    os_report("stall: thread '%s' (tid %d) has kept a grace period of domain '%s' from ending for "
-              "%llu ms",
-              name, (int)slot->thread, domain->name, (unsigned long long)(stayed / 1000000));
+    os_report(
+        "stall: thread '%s' (tid %d) has kept a grace period of domain '%s' from ending for "
+        "%llu ms",
+        name, (int)slot->thread, domain->name, (unsigned long long)(stayed / 1000000));
     add_relaxed(&domain->stalls, 1);
 }
 

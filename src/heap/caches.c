@@ -80,7 +80,8 @@ size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count, voi
 void prudence_cache_free_bulk(struct prudence_cache *cache, size_t count, void **objects)
 {
     for (size_t i = 0; i < count; i++)
-        object_free(slab_of_cache(cache, objects[i]), cache, objects[i], "prudence_cache_free_bulk");
+        object_free(slab_of_cache(cache, objects[i]), cache, objects[i],
+                    "prudence_cache_free_bulk");
 }
 
 void prudence_cache_free_deferred_bulk(struct prudence_cache *cache, size_t count, void **objects)
@@ -101,9 +102,10 @@ int prudence_cache_destroy(struct prudence_cache *cache)
     if (!cache)
         return EINVAL;
     if (!gp_may_wait()) {
-        os_report("prudence_cache_destroy of '%s', called from %p, inside a read-side critical "
-                  "section: it would wait for itself",
-                  cache->name, __builtin_return_address(0));
+        os_report(
+            "prudence_cache_destroy of '%s', called from %p, inside a read-side critical "
+            "section: it would wait for itself",
+            cache->name, __builtin_return_address(0));
         return EDEADLK;
     }
     return cache_destroy(cache) ? 0 : EBUSY;

@@ -96,8 +96,9 @@ void prudence_free_sized(void *object, size_t size)
     struct slab *slab = slab_of(object);
 
     if (unlikely(slab && size > slab_object_bytes(slab)))
-        os_panic("prudence_free_sized: %p of cache '%s' has %zu bytes, fewer than the size %zu given",
-                 object, slab->cache->name, slab_object_bytes(slab), size);
+        os_panic(
+            "prudence_free_sized: %p of cache '%s' has %zu bytes, fewer than the size %zu given",
+            object, slab->cache->name, slab_object_bytes(slab), size);
     object_free(slab, OBJECT_ANY_CACHE, object, "prudence_free_sized");
 }
 

@@ -5,12 +5,12 @@
 
 #include "heap/heap.h"
 
-#define LINEAR_STEP 16
-#define LINEAR_MAX 128
-#define LINEAR_CLASSES (LINEAR_MAX / LINEAR_STEP)
+#define LINEAR_STEP          16
+#define LINEAR_MAX           128
+#define LINEAR_CLASSES       (LINEAR_MAX / LINEAR_STEP)
 #define CLASSES_PER_DOUBLING 8
-#define DOUBLINGS 8 /* 128 to 32768 */
-#define CLASSES (LINEAR_CLASSES + DOUBLINGS * CLASSES_PER_DOUBLING)
+#define DOUBLINGS            8 /* 128 to 32768 */
+#define CLASSES              (LINEAR_CLASSES + DOUBLINGS * CLASSES_PER_DOUBLING)
 
 extern HIDDEN struct prudence_cache *size_classes[CLASSES];
 

@@ -111,6 +111,12 @@ static void add_memory(struct prudence_stats *total)
     total->throttle_expiries = load_relaxed(&throttle_counts.expiries);
 }
 
+/* Into a field of 16 bytes, zeroed before. */
+static void set_text(char field[16], const char *text)
+{
+    memcpy(field, text, strnlen(text, 15));
+}
+
 static void add_grace_periods(struct prudence_stats *total)
 {
     const struct prudence_domain *domain = &prudence_default;
@@ -123,9 +129,9 @@ static void add_grace_periods(struct prudence_stats *total)
     total->mode_switches = load_relaxed(&domain->mode_switches);
     total->stalls = load_relaxed(&domain->stalls);
     for_each_slot(chunk, slot, domain) total->readers++;
-    strcpy(total->percpu, os_percpu_rseq ? "rseq" : "lock");
-    strcpy(total->readers_mode, load_relaxed(&domain->shared->fenced) ? "fenced" : "fence-free");
-    strcpy(total->membarrier, os_membarrier_available() ? "available" : "missing");
+    set_text(total->percpu, os_percpu_rseq ? "rseq" : "lock");
+    set_text(total->readers_mode, load_relaxed(&domain->shared->fenced) ? "fenced" : "fence-free");
+    set_text(total->membarrier, os_membarrier_available() ? "available" : "missing");
 }
 
 int prudence_stats(struct prudence_stats *stats)
@@ -157,46 +163,75 @@ struct figure {
 
 #define CACHE_FIGURE(name)                                                                         \
     {                                                                                              \
-        #name, offsetof(struct prudence_cache_stats, name)                                         \
+#name, offsetof(struct prudence_cache_stats, name)                                         \
     }
 static const struct figure cache_figures[] = {
-    CACHE_FIGURE(object_size),         CACHE_FIGURE(object_stride),
-    CACHE_FIGURE(slab_size),           CACHE_FIGURE(object_cache_size),
-    CACHE_FIGURE(allocations),         CACHE_FIGURE(hits),
-    CACHE_FIGURE(hits_after_merge),    CACHE_FIGURE(frees),
-    CACHE_FIGURE(deferred_frees),      CACHE_FIGURE(refills),
-    CACHE_FIGURE(refilled_objects),    CACHE_FIGURE(flushes),
-    CACHE_FIGURE(flushed_objects),     CACHE_FIGURE(object_cache_churns),
-    CACHE_FIGURE(grows),               CACHE_FIGURE(shrinks),
-    CACHE_FIGURE(slab_churns),         CACHE_FIGURE(merges),
-    CACHE_FIGURE(merged_objects),      CACHE_FIGURE(preflushed_objects),
-    CACHE_FIGURE(overflowed_objects),  CACHE_FIGURE(premoved_slabs),
-    CACHE_FIGURE(busy_bypasses),       CACHE_FIGURE(remote_drains),
-    CACHE_FIGURE(pressure_waits),      CACHE_FIGURE(slabs_now),
-    CACHE_FIGURE(slabs_peak),          CACHE_FIGURE(objects_live),
-    CACHE_FIGURE(objects_latent),      CACHE_FIGURE(objects_cached),
+    CACHE_FIGURE(object_size),
+    CACHE_FIGURE(object_stride),
+    CACHE_FIGURE(slab_size),
+    CACHE_FIGURE(object_cache_size),
+    CACHE_FIGURE(allocations),
+    CACHE_FIGURE(hits),
+    CACHE_FIGURE(hits_after_merge),
+    CACHE_FIGURE(frees),
+    CACHE_FIGURE(deferred_frees),
+    CACHE_FIGURE(refills),
+    CACHE_FIGURE(refilled_objects),
+    CACHE_FIGURE(flushes),
+    CACHE_FIGURE(flushed_objects),
+    CACHE_FIGURE(object_cache_churns),
+    CACHE_FIGURE(grows),
+    CACHE_FIGURE(shrinks),
+    CACHE_FIGURE(slab_churns),
+    CACHE_FIGURE(merges),
+    CACHE_FIGURE(merged_objects),
+    CACHE_FIGURE(preflushed_objects),
+    CACHE_FIGURE(overflowed_objects),
+    CACHE_FIGURE(premoved_slabs),
+    CACHE_FIGURE(busy_bypasses),
+    CACHE_FIGURE(remote_drains),
+    CACHE_FIGURE(pressure_waits),
+    CACHE_FIGURE(slabs_now),
+    CACHE_FIGURE(slabs_peak),
+    CACHE_FIGURE(objects_live),
+    CACHE_FIGURE(objects_latent),
+    CACHE_FIGURE(objects_cached),
     CACHE_FIGURE(bytes_latent),
 };
 
 #define TOTAL_FIGURE(name)                                                                         \
     {                                                                                              \
-        #name, offsetof(struct prudence_stats, name)                                               \
+#name, offsetof(struct prudence_stats, name)                                               \
     }
 static const struct figure total_figures[] = {
-    TOTAL_FIGURE(caches),              TOTAL_FIGURE(allocations),
-    TOTAL_FIGURE(hits),                TOTAL_FIGURE(hits_after_merge),
-    TOTAL_FIGURE(frees),               TOTAL_FIGURE(deferred_frees),
-    TOTAL_FIGURE(object_cache_churns), TOTAL_FIGURE(slab_churns),
-    TOTAL_FIGURE(merges),              TOTAL_FIGURE(slabs_now),
-    TOTAL_FIGURE(slab_bytes),          TOTAL_FIGURE(slab_bytes_peak),
-    TOTAL_FIGURE(retained_bytes),      TOTAL_FIGURE(metadata_bytes),
-    TOTAL_FIGURE(objects_live),        TOTAL_FIGURE(objects_latent),
-    TOTAL_FIGURE(bytes_latent),        TOTAL_FIGURE(bytes_latent_peak),
-    TOTAL_FIGURE(limit),               TOTAL_FIGURE(latent_limit),
-    TOTAL_FIGURE(pressure_waits),      TOTAL_FIGURE(throttle_waits),
-    TOTAL_FIGURE(throttle_expiries),   TOTAL_FIGURE(grace_periods),
-    TOTAL_FIGURE(grace_period_scans),  TOTAL_FIGURE(membarriers),
-    TOTAL_FIGURE(mode_switches),       TOTAL_FIGURE(stalls),
+    TOTAL_FIGURE(caches),
+    TOTAL_FIGURE(allocations),
+    TOTAL_FIGURE(hits),
+    TOTAL_FIGURE(hits_after_merge),
+    TOTAL_FIGURE(frees),
+    TOTAL_FIGURE(deferred_frees),
+    TOTAL_FIGURE(object_cache_churns),
+    TOTAL_FIGURE(slab_churns),
+    TOTAL_FIGURE(merges),
+    TOTAL_FIGURE(slabs_now),
+    TOTAL_FIGURE(slab_bytes),
+    TOTAL_FIGURE(slab_bytes_peak),
+    TOTAL_FIGURE(retained_bytes),
+    TOTAL_FIGURE(metadata_bytes),
+    TOTAL_FIGURE(objects_live),
+    TOTAL_FIGURE(objects_latent),
+    TOTAL_FIGURE(bytes_latent),
+    TOTAL_FIGURE(bytes_latent_peak),
+    TOTAL_FIGURE(limit),
+    TOTAL_FIGURE(latent_limit),
+    TOTAL_FIGURE(pressure_waits),
+    TOTAL_FIGURE(throttle_waits),
+    TOTAL_FIGURE(throttle_expiries),
+    TOTAL_FIGURE(grace_periods),
+    TOTAL_FIGURE(grace_period_scans),
+    TOTAL_FIGURE(membarriers),
+    TOTAL_FIGURE(mode_switches),
+    TOTAL_FIGURE(stalls),
     TOTAL_FIGURE(readers),
 };
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "figures are read as 64-bit words");
@@ -232,7 +267,7 @@ static void print_json_string(FILE *file, const char *text)
 
 static void print_totals(FILE *file, const struct prudence_stats *stats, bool json)
 {
-    const char *const text[] = {"percpu",  stats->percpu,    "readers_mode", stats->readers_mode,
+    const char *const text[] = {"percpu",     stats->percpu,    "readers_mode", stats->readers_mode,
                                 "membarrier", stats->membarrier};
 
     for (unsigned i = 0; i < COUNT_OF(text); i += 2)

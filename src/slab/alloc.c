@@ -5,10 +5,10 @@
 #include "slab/cache.h"
 
 /* Bytes deferred on one CPU that are worth a grace period: little when it costs no system call. */
-#define DUE_CHEAP_BYTES ((size_t)256 << 10)
-#define DUE_CHEAP_OBJECTS 256
+#define DUE_CHEAP_BYTES     ((size_t)256 << 10)
+#define DUE_CHEAP_OBJECTS   256
 #define DUE_CHEAP_BYTES_MAX ((size_t)1 << 20)
-#define DUE_COSTLY_BYTES ((size_t)4 << 20)
+#define DUE_COSTLY_BYTES    ((size_t)4 << 20)
 
 static size_t due_bytes(const struct prudence_cache *cache)
 {
@@ -37,8 +37,8 @@ static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct mi
     miss->due = (full || enough) && latent_newest_cookie(cache, cpu, &miss->cookie);
     /* All that may wait is waiting, and it is not even worth a grace period: make room (rule 10). */
     if (cpu->size < cache->size_max && (!cpu->slots || (full && !enough)))
-        miss->grow = cpu->slots ? (unsigned)min_size(2 * cpu->size, cache->size_max)
-                                : cache->size_min;
+        miss->grow =
+            cpu->slots ? (unsigned)min_size(2 * cpu->size, cache->size_max) : cache->size_min;
 }
 
 /* From this CPU's caches: the stack, or after a merge. False when they are another's. */
@@ -85,7 +85,7 @@ void *cache_alloc_slow(struct prudence_cache *cache)
     void *object = alloc_past_stack(cache);
 
     if (unlikely(cache->checked) && object)
-        object_state_change(os_page_owner(object), object, OBJECT_FREE, OBJECT_LIVE, "allocation");
+        object_state_change(slab_known(object), object, OBJECT_FREE, OBJECT_LIVE, "allocation");
     return object;
 }
 

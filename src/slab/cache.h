@@ -75,7 +75,7 @@ static inline uint64_t *slab_waiting_bits(struct slab *slab)
 
 static inline uint64_t *slab_next_bits(struct slab *slab)
 {
-    return slab->bits + 2 * bits_words(slab->capacity);
+    return slab->bits + (size_t)2 * bits_words(slab->capacity);
 }
 
 /* Above or equal to the capacity when `object` is no object of the slab. */
@@ -101,9 +101,9 @@ struct node_counts {
 struct node {
     struct os_lock lock __attribute__((aligned(CACHE_LINE)));
     struct list lists[SLAB_LISTS];
-    unsigned free_slabs;   /* on SLAB_FREE */
-    unsigned slabs;        /* on all lists */
-    struct list waiting;   /* slabs with waiting objects, oldest cookie first */
+    unsigned free_slabs; /* on SLAB_FREE */
+    unsigned slabs;      /* on all lists */
+    struct list waiting; /* slabs with waiting objects, oldest cookie first */
     struct node_counts counts;
     struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
 };
@@ -136,9 +136,9 @@ struct cpu_cache {
     uint64_t closed;
     struct cpu_counts counts;
     uint64_t quiet_word, quiet_tail; /* what drain_quiet_cpus() saw last */
-    uint64_t oldest_end;                         /* of the oldest closed batch, for the idle helper; */
-    gp_cookie oldest_cookie;                     /* written before oldest_end */
-    uint64_t preflush_pops, preflush_deferred;   /* what the idle helper saw last */
+    uint64_t oldest_end;             /* of the oldest closed batch, for the idle helper; */
+    gp_cookie oldest_cookie;         /* written before oldest_end */
+    uint64_t preflush_pops, preflush_deferred; /* what the idle helper saw last */
 };
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");
 
@@ -161,11 +161,11 @@ struct prudence_cache {
     void *context;
     struct node *nodes;
 
-    uint32_t next_color; /* atomic */
+    uint32_t next_color;            /* atomic */
     uint64_t slabs_now, slabs_peak; /* atomic, as the next */
     uint64_t bypasses, preflushed, pressure_waits, remote_drains;
-    uint64_t quiet_checked_at;                            /* ns; atomic */
-    struct list link;                                     /* in slab_caches; its lock */
+    uint64_t quiet_checked_at; /* ns; atomic */
+    struct list link;          /* in slab_caches; its lock */
     char name[CACHE_NAME_SIZE];
 };
 
@@ -179,6 +179,16 @@ static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache,
 static inline struct node *node_here(const struct prudence_cache *cache)
 {
     return &cache->nodes[os_node_of_cpu(os_cpu_current())];
+}
+
+/* The slab of an object that is known to be ours. */
+static inline struct slab *slab_known(const void *object)
+{
+    struct slab *slab = os_page_owner(object);
+
+    if (unlikely(!slab))
+        os_panic("object %p has lost its slab", object);
+    return slab;
 }
 
 static inline struct node *node_of(const struct slab *slab)
@@ -239,7 +249,7 @@ static inline struct slab *slab_of_cache(const struct prudence_cache *cache, con
     struct slab *slab = os_page_owner(object);
 
     return likely(slab && slab->cache == cache && slab_index(slab, object) < slab->capacity) ? slab
-                                                                                              : NULL;
+                                                                                             : NULL;
 }
 
 /* --- cpu_cache.c: owning a CPU's caches ---

@@ -58,9 +58,9 @@ struct arrays {
 
 static struct arrays arrays_of(const struct prudence_cache *cache, void *block, unsigned slots)
 {
-    return (struct arrays){
-        .block = block,
-        .bytes = 2 * slots * sizeof(void *) + batch_slots(cache, slots) * sizeof(struct batch)};
+    return (struct arrays){.block = block,
+                           .bytes = (size_t)2 * slots * sizeof(void *) +
+                                    batch_slots(cache, slots) * sizeof(struct batch)};
 }
 
 /* Copies what the caches hold into a block for `slots`, owned; gives the old block back. */

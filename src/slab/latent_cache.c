@@ -102,7 +102,7 @@ static void ring_copy(const struct cpu_cache *cpu, uint64_t head, void **objects
 static void states_free(void **objects, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        object_state_change(os_page_owner(objects[i]), objects[i], OBJECT_LATENT, OBJECT_FREE,
+        object_state_change(slab_known(objects[i]), objects[i], OBJECT_LATENT, OBJECT_FREE,
                             "merge");
 }
 

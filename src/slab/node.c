@@ -184,7 +184,7 @@ static void receive(struct node *node)
         struct handful *next = handful->next;
 
         for (unsigned i = 0; i < handful->count; i++)
-            put_latent(node, os_page_owner(handful->objects[i]), handful->objects[i],
+            put_latent(node, slab_known(handful->objects[i]), handful->objects[i],
                        &handful->cookie);
         handful_return(handful);
         handful = next;
@@ -329,12 +329,12 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
                     void (*visit)(struct node *node, unsigned run))
 {
     for (unsigned i = 0; i < count;) {
-        struct slab *slab = os_page_owner(objects[i]);
+        struct slab *slab = slab_known(objects[i]);
         struct node *node = node_of(slab);
         unsigned first = i;
 
         enter(node);
-        for (; i < count && node_of(slab = os_page_owner(objects[i])) == node; i++)
+        for (; i < count && node_of(slab = slab_known(objects[i])) == node; i++)
             put_free(node, slab, objects[i], what);
         visit(node, i - first);
         leave(node, cache->free_limit);

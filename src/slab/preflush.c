@@ -86,7 +86,7 @@ static struct node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
             carry->object = fits(cpu) ? NULL : take_oldest(cache, cpu, &carry->cookie);
         if (!carry->object)
             break;
-        slab = os_page_owner(carry->object);
+        slab = slab_known(carry->object);
         if (handful->count && (node != node_of(slab) || handful->cookie != carry->cookie))
             break;
         node = node_of(slab);
@@ -113,7 +113,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
 
         if (!handful && carry.object) { /* no pool: its slab takes it now, under a new cookie */
             latent_account(cpu_number, -(int64_t)cache->stride);
-            node_put_latent(os_page_owner(carry.object), carry.object);
+            node_put_latent(slab_known(carry.object), carry.object);
             break;
         }
         node = handful ? fill(cache, cpu, handful, &carry) : NULL;

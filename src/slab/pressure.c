@@ -13,11 +13,11 @@
  */
 #include "slab/cache.h"
 
-#define COUNT_SLACK ((int64_t)64 << 10)
+#define COUNT_SLACK       ((int64_t)64 << 10)
 #define THROTTLE_PAUSE_NS 20000
-#define OWNER_PAUSE_NS 5000
-#define QUIET_NS 10000000
-#define DOMAINS_AT_ONCE 16
+#define OWNER_PAUSE_NS    5000
+#define QUIET_NS          10000000
+#define DOMAINS_AT_ONCE   16
 
 struct pending {
     int64_t bytes;

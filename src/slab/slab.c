@@ -7,7 +7,7 @@
 
 static size_t slab_metadata_bytes(const struct prudence_cache *cache)
 {
-    return sizeof(struct slab) + 3 * bits_words(cache->capacity) * sizeof(uint64_t);
+    return sizeof(struct slab) + (size_t)3 * bits_words(cache->capacity) * sizeof(uint64_t);
 }
 
 static size_t states_bytes(const struct slab *slab)

@@ -137,10 +137,14 @@ def switches():
     yield 'to fenced: its membarrier serves the goal loaded before it', Machine(
         [reader(sections=2), closer(), Thread('B', START),
          Thread('adaptive', START, GOAL, switch(), scan(), reclaim())], memory()), None
-    yield 'mutant: to fenced, goal loaded after its membarrier', Machine(
-        [reader(), closer(), Thread('B', START), Thread(
-            'adaptive', START, store('mode', SWITCHING), membarrier(), GOAL,
-            store('mode', FREE), scan(), reclaim())], memory()), UAF
+    def given_up(*steps):
+        return Machine([reader(), closer(), Thread('B', START), Thread(
+            'adaptive', START, store('mode', SWITCHING), membarrier(), steps,
+            scan(), reclaim())], memory())
+    yield 'to fenced, goal loaded behind its membarrier, then given up', \
+        given_up(GOAL, store('mode', FREE)), None
+    yield 'mutant: to fenced, given up before the goal is loaded', \
+        given_up(store('mode', FREE), GOAL), UAF
     yield 'mutant: to fenced without the membarrier', Machine(
         [reader(), closer(), adaptive(switch(fenced=False))], memory()), UAF
     yield 'mutant: no SWITCHING state, another driver skips too early', Machine(

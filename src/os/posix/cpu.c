@@ -18,7 +18,7 @@
 #include "os/os.h"
 #include "posix.h"
 
-#define CPUS_MAX 4096
+#define CPUS_MAX  4096
 #define NODES_MAX 64
 
 static unsigned cpu_count = 1;

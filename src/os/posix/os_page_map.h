@@ -15,11 +15,11 @@
 #include "base/atomic.h"
 #include "base/base.h"
 
-#define PAGE_MAP_PAGE_SHIFT 12
-#define PAGE_MAP_LEAF_SHIFT 30
+#define PAGE_MAP_PAGE_SHIFT   12
+#define PAGE_MAP_LEAF_SHIFT   30
 #define PAGE_MAP_ADDRESS_BITS 47
-#define PAGE_MAP_LEAVES ((size_t)1 << (PAGE_MAP_ADDRESS_BITS - PAGE_MAP_LEAF_SHIFT))
-#define PAGE_MAP_LEAF_PAGES ((size_t)1 << (PAGE_MAP_LEAF_SHIFT - PAGE_MAP_PAGE_SHIFT))
+#define PAGE_MAP_LEAVES       ((size_t)1 << (PAGE_MAP_ADDRESS_BITS - PAGE_MAP_LEAF_SHIFT))
+#define PAGE_MAP_LEAF_PAGES   ((size_t)1 << (PAGE_MAP_LEAF_SHIFT - PAGE_MAP_PAGE_SHIFT))
 
 extern HIDDEN void **os_page_map[PAGE_MAP_LEAVES];
 

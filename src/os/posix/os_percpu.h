@@ -35,25 +35,25 @@
 #include "base/atomic.h"
 #include "base/base.h"
 
-#define OS_PERCPU_SHIFT 8
+#define OS_PERCPU_SHIFT  8
 #define OS_PERCPU_STRIDE ((size_t)1 << OS_PERCPU_SHIFT) /* bytes from one CPU's line to the next */
 
 #define STACK_COUNT_BITS 16
 #define STACK_COUNT_MASK ((UINT64_C(1) << STACK_COUNT_BITS) - 1)
-#define STACK_POP ((UINT64_C(1) << STACK_COUNT_BITS) - 1) /* one pop more, one object less */
+#define STACK_POP        ((UINT64_C(1) << STACK_COUNT_BITS) - 1) /* one pop more, one object less */
 
 /* The offsets are known to the assembly (os_percpu_x86_64.h). */
 struct os_percpu_line {
-    uintptr_t owner;       /*  0: 0, or the owner's token */
-    uint64_t stack_word;   /*  8: pops << 16 | objects on the stack */
-    void **stack;          /* 16 */
-    uint64_t stack_limit;  /* 24: objects that may be on the stack */
-    uint64_t ring_tail;    /* 32: objects ever appended */
-    uint64_t ring_stop;    /* 40: the tail at which appending needs the slow path */
-    void **ring;           /* 48 */
-    uint64_t ring_mask;    /* 56: slots of the ring - 1 */
-    uint64_t ring_head;    /* 64: objects ever removed */
-    unsigned cpu;          /* 72: whose line this is; constant */
+    uintptr_t owner;      /*  0: 0, or the owner's token */
+    uint64_t stack_word;  /*  8: pops << 16 | objects on the stack */
+    void **stack;         /* 16 */
+    uint64_t stack_limit; /* 24: objects that may be on the stack */
+    uint64_t ring_tail;   /* 32: objects ever appended */
+    uint64_t ring_stop;   /* 40: the tail at which appending needs the slow path */
+    void **ring;          /* 48 */
+    uint64_t ring_mask;   /* 56: slots of the ring - 1 */
+    uint64_t ring_head;   /* 64: objects ever removed */
+    unsigned cpu;         /* 72: whose line this is; constant */
 };
 
 static inline unsigned stack_count(const struct os_percpu_line *line)

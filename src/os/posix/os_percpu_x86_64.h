@@ -131,9 +131,10 @@ static inline struct os_percpu_line *os_percpu_take_rseq(void *lines, uintptr_t 
 {
     struct os_percpu_line *taken;
 
-    __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED "movq %%rax, %[taken]\n\t"
-                                                           "movq %[token], (%%rax)\n"
-                                                           "2:"
+    __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED
+                              "movq %%rax, %[taken]\n\t"
+                              "movq %[token], (%%rax)\n"
+                              "2:"
                               : [taken] "=&r"(taken)
                               : RSEQ_INPUTS, [token] "r"(token)
                               : "memory", "cc", "rax"
@@ -152,18 +153,19 @@ static inline void *os_percpu_remove(void *lines, unsigned cpu, uint64_t expecte
 {
     void *object;
 
-    __asm__ __volatile__ goto(RSEQ_BEGIN "cmpl %[cpu], %%eax\n\t"
-                                         "jne %l[out]\n\t" RSEQ_LINE_UNOWNED
-                                         "movq 64(%%rax), %%rcx\n\t"
-                                         "cmpq %[head], %%rcx\n\t"
-                                         "jne %l[out]\n\t"
-                                         "movq 48(%%rax), %[object]\n\t"
-                                         "movq %%rcx, %%rdx\n\t"
-                                         "andq 56(%%rax), %%rdx\n\t"
-                                         "movq (%[object],%%rdx,8), %[object]\n\t"
-                                         "incq %%rcx\n\t"
-                                         "movq %%rcx, 64(%%rax)\n"
-                                         "2:"
+    __asm__ __volatile__ goto(RSEQ_BEGIN
+                              "cmpl %[cpu], %%eax\n\t"
+                              "jne %l[out]\n\t" RSEQ_LINE_UNOWNED
+                              "movq 64(%%rax), %%rcx\n\t"
+                              "cmpq %[head], %%rcx\n\t"
+                              "jne %l[out]\n\t"
+                              "movq 48(%%rax), %[object]\n\t"
+                              "movq %%rcx, %%rdx\n\t"
+                              "andq 56(%%rax), %%rdx\n\t"
+                              "movq (%[object],%%rdx,8), %[object]\n\t"
+                              "incq %%rcx\n\t"
+                              "movq %%rcx, 64(%%rax)\n"
+                              "2:"
                               : [object] "=&r"(object)
                               : RSEQ_INPUTS, [cpu] "r"(cpu), [head] "r"(expected_head)
                               : "memory", "cc", "rax", "rcx", "rdx"

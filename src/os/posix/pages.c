@@ -21,16 +21,16 @@
 #include "os/os.h"
 #include "posix.h"
 
-#define REGION_SIZE ((size_t)4 << 20)
+#define REGION_SIZE  ((size_t)4 << 20)
 #define REGION_PAGES (REGION_SIZE / OS_PAGE_SIZE)
-#define RUN_MAX (REGION_SIZE / 2) /* larger ones are mapped on their own */
+#define RUN_MAX      (REGION_SIZE / 2) /* larger ones are mapped on their own */
 
 struct region {
     struct list link; /* in `regions` */
     char *base;
     unsigned node;
-    unsigned free_pages;  /* not used: clean or dirty */
-    unsigned longest;     /* no free run is longer; an upper bound */
+    unsigned free_pages; /* not used: clean or dirty */
+    unsigned longest;    /* no free run is longer; an upper bound */
     unsigned dirty_pages;
     uint64_t used[REGION_PAGES / BITS_PER_WORD];
     uint64_t dirty[REGION_PAGES / BITS_PER_WORD];
@@ -90,7 +90,8 @@ static struct region *region_of(const void *pages)
     char *base = (char *)((uintptr_t)pages & ~(REGION_SIZE - 1));
     struct list *item;
 
-    list_for_each(item, &regions) {
+    list_for_each(item, &regions)
+    {
         struct region *region = list_entry(item, struct region, link);
         if (region->base == base)
             return region;
@@ -160,7 +161,8 @@ static void *run_alloc(unsigned pages, unsigned step, unsigned node, bool *clean
     struct region *region;
     unsigned start;
 
-    list_for_each(item, &regions) {
+    list_for_each(item, &regions)
+    {
         region = list_entry(item, struct region, link);
         if (region->node != node || region->longest < pages)
             continue;
@@ -214,7 +216,8 @@ static size_t purge_all(unsigned keep)
     uint64_t before = retained_bytes;
     struct list *item, *following;
 
-    list_for_each_safe(item, following, &regions) {
+    list_for_each_safe(item, following, &regions)
+    {
         struct region *region = list_entry(item, struct region, link);
         region_purge(region);
         if (region->free_pages != REGION_PAGES)
@@ -323,8 +326,8 @@ void os_pages_set_retain(uint64_t bytes)
  * in a list of their size. Larger ones are mapped on their own.
  */
 #define META_CHUNK ((size_t)256 << 10)
-#define META_STEP 64
-#define META_MAX OS_META_LOCK_FREE
+#define META_STEP  64
+#define META_MAX   OS_META_LOCK_FREE
 
 static struct os_lock meta_lock = OS_LOCK_INIT(OS_RANK_META);
 static void *meta_free_lists[META_MAX / META_STEP + 1];

@@ -56,8 +56,9 @@ void os_percpu_fence_all(void)
         syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0)
         return;
     if (!posix_visit_cpus(0, os_cpu_count()))
-        os_panic("membarrier was refused after start, and so was sched_setaffinity: per-CPU caches "
-                 "of other CPUs are out of reach");
+        os_panic(
+            "membarrier was refused after start, and so was sched_setaffinity: per-CPU caches "
+            "of other CPUs are out of reach");
 }
 
 struct os_percpu_line *os_percpu_take(void *lines, const void *token)

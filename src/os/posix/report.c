@@ -25,8 +25,8 @@ static void write_line(const char *format, va_list arguments)
     if (written > 0)
         length += min_size((size_t)written, sizeof line - length - 2);
     line[length++] = '\n';
-    if (write(STDERR_FILENO, line, length) < 0)
-        length = 0; /* nobody is left to tell */
+    written = (int)write(STDERR_FILENO, line, length);
+    (void)written; /* if it failed, nobody is left to tell */
     errno = saved_errno;
 }
 

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hot loops, as templates: SUBJECT_LOOPS(operations) in a family's file compiles each of them
+ * with that family's operations, a constant, so that the calls in them are direct.
+ *
+ * Every loop works in slices, and looks at the clock's verdict (worker_goes_on) between two of
+ * them. An object is touched in one byte, as its user would at least.
+ */
+#ifndef BENCH_LOOPS_H
+#define BENCH_LOOPS_H
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "bench.h"
+
+#define TEMPLATE static inline __attribute__((always_inline))
+#define SLICE    256
+
+/* What stands behind the callback's head in an object, which the peers overwrite at once. */
+#define HEAD_SIZE 16
+
+struct node {
+    char head[HEAD_SIZE];
+    struct node *next;
+    uint64_t value; /* NODE_VALUE while it is a node */
+};
+
+#define NODE_VALUE UINT64_C(0x6e6f6465206f6620)
+
+struct timed_object {
+    char head[HEAD_SIZE];
+    uint64_t retired_at; /* now_ns(), or 0: not timed */
+};
+
+TEMPLATE void *allocate_touched(struct worker *worker, const struct operations *op, union pool pool)
+{
+    void *object = op->allocate(pool);
+
+    if (__builtin_expect(!object, 0))
+        worker_out_of_memory(worker);
+    else
+        *(volatile char *)object = 1;
+    return object;
+}
+
+/* ------------------------------------------------------------------------------------ pairs */
+
+TEMPLATE bool slice_of_pairs(struct worker *worker, const struct operations *op, union pool pool)
+{
+    for (unsigned i = 0; i < SLICE; i++) {
+        void *object = allocate_touched(worker, op, pool);
+
+        if (!object)
+            return false;
+        op->retire(pool, object);
+    }
+    worker_did(worker, SLICE, SLICE);
+    return true;
+}
+
+TEMPLATE bool one_batch(struct worker *worker, const struct operations *op, union pool pool,
+                        void **objects, unsigned batch)
+{
+    unsigned count = 0;
+
+    while (count < batch && (objects[count] = allocate_touched(worker, op, pool)))
+        count++;
+    for (unsigned i = 0; i < count; i++)
+        op->retire(pool, objects[i]);
+    worker_did(worker, count, count);
+    return count == batch;
+}
+
+TEMPLATE void loop_pairs(struct worker *worker, const struct operations *op)
+{
+    const struct config *config = &worker->run->config;
+    uint64_t end = config->pairs ? worker->done + config->pairs : UINT64_MAX;
+    void **objects = calloc(config->batch, sizeof *objects);
+    union pool pool = worker->pool;
+    bool memory = true;
+
+    while (memory && worker_goes_on(worker) && worker->done < end) {
+        if (config->batch == 1)
+            memory = slice_of_pairs(worker, op, pool);
+        else
+            memory = one_batch(worker, op, pool, objects, config->batch);
+    }
+    worker->finished = worker->done >= end;
+    free(objects);
+}
+
+/* ---------------------------------------------------------------------------------- readers */
+
+TEMPLATE void loop_read(struct worker *worker, const struct operations *op)
+{
+    while (worker_goes_on(worker)) {
+        for (unsigned i = 0; i < SLICE; i++) {
+            op->read_lock();
+            __asm__ __volatile__("" ::: "memory");
+            op->read_unlock();
+        }
+        worker_did(worker, SLICE, 0);
+    }
+}
+
+TEMPLATE void loop_stay(struct worker *worker, const struct operations *op)
+{
+    unsigned stay_ms = worker->run->config.stay_ms;
+    struct timespec stay = {.tv_sec = stay_ms / 1000, .tv_nsec = stay_ms % 1000 * 1000000L};
+
+    while (worker_goes_on(worker)) {
+        op->read_lock();
+        nanosleep(&stay, NULL);
+        op->read_unlock();
+        worker_did(worker, 1, 0);
+    }
+}
+
+/* ------------------------------------------------------------ lists, as in the paper's 3.5 */
+
+TEMPLATE struct node *make_node(struct worker *worker, const struct operations *op, union pool pool,
+                                struct node *next)
+{
+    struct node *node = allocate_touched(worker, op, pool);
+
+    if (node) {
+        node->next = next;
+        node->value = NODE_VALUE;
+    }
+    return node;
+}
+
+TEMPLATE bool fill_list(struct worker *worker, const struct operations *op, struct list *list)
+{
+    struct node *first = NULL;
+
+    for (unsigned i = 0; i < worker->run->config.length; i++) {
+        struct node *node = make_node(worker, op, worker->pool, first);
+
+        if (!node)
+            return false;
+        first = node;
+    }
+    __atomic_store_n(&list->head, first, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* Replaces one entry after the other, round and round. */
+TEMPLATE void loop_update(struct worker *worker, const struct operations *op)
+{
+    struct list *list = &worker->run->lists[worker->index];
+    struct node **link = &list->head;
+    union pool pool = worker->pool;
+
+    if (!fill_list(worker, op, list))
+        return;
+    while (worker_goes_on(worker)) {
+        for (unsigned i = 0; i < SLICE; i++) {
+            struct node *old = *link;
+            struct node *node = make_node(worker, op, pool, old->next);
+
+            if (!node)
+                return;
+            __atomic_store_n(link, node, __ATOMIC_RELEASE);
+            op->retire(pool, old);
+            link = node->next ? &node->next : &list->head;
+        }
+        worker_did(worker, SLICE, SLICE);
+    }
+}
+
+TEMPLATE void loop_traverse(struct worker *worker, const struct operations *op)
+{
+    unsigned lists = worker->run->config.threads;
+
+    for (unsigned next = worker->index; worker_goes_on(worker); next++) {
+        struct list *list = &worker->run->lists[next % lists];
+        uint64_t errors = 0;
+
+        op->read_lock();
+        for (const struct node *node = __atomic_load_n(&list->head, __ATOMIC_CONSUME); node;
+             node = __atomic_load_n(&node->next, __ATOMIC_CONSUME))
+            errors += node->value != NODE_VALUE;
+        op->read_unlock();
+        worker->errors += errors;
+        worker_did(worker, 1, 0);
+    }
+}
+
+/* ---------------------------------------------------------------------- from retire to reuse */
+
+#define TIMED_ONE_IN 16 /* reading the clock for each object would throttle the storm */
+
+TEMPLATE void loop_reuse(struct worker *worker, const struct operations *op)
+{
+    union pool pool = worker->pool;
+
+    while (worker_goes_on(worker)) {
+        for (unsigned i = 0; i < SLICE; i++) {
+            struct timed_object *object = allocate_touched(worker, op, pool);
+
+            if (!object)
+                return;
+            if (!op->times_callbacks)
+                timed_object_freed(object);
+            object->retired_at = i % TIMED_ONE_IN ? 0 : now_ns();
+            op->retire_timed(pool, object);
+        }
+        worker_did(worker, SLICE, SLICE);
+    }
+}
+
+/* --------------------------------------------------------------- retire on A, allocate on B */
+
+#define RING_SLOTS 1024
+
+struct ring {
+    uint64_t head __attribute__((aligned(CACHE_LINE))); /* objects put in, by the producer */
+    uint64_t tail __attribute__((aligned(CACHE_LINE))); /* taken out, by the consumer */
+    void *slot[RING_SLOTS] __attribute__((aligned(CACHE_LINE)));
+};
+
+/* Waits until the ring is not in the way: `other` must not be `blocked`. False: the run is over. */
+TEMPLATE bool ring_wait(struct worker *worker, uint64_t *other, uint64_t blocked)
+{
+    while (__atomic_load_n(other, __ATOMIC_ACQUIRE) == blocked) {
+        if (!worker_goes_on(worker))
+            return false;
+        sched_yield();
+    }
+    return true;
+}
+
+TEMPLATE void loop_produce(struct worker *worker, const struct operations *op)
+{
+    struct ring *ring = &worker->run->rings[worker->index / 2];
+    union pool pool = worker->pool;
+
+    while (worker_goes_on(worker)) {
+        uint64_t head = ring->head;
+        void *object = allocate_touched(worker, op, pool);
+
+        if (!object || !ring_wait(worker, &ring->tail, head - RING_SLOTS))
+            return;
+        ring->slot[head % RING_SLOTS] = object;
+        __atomic_store_n(&ring->head, head + 1, __ATOMIC_RELEASE);
+    }
+}
+
+TEMPLATE void loop_consume(struct worker *worker, const struct operations *op)
+{
+    struct ring *ring = &worker->run->rings[worker->index / 2];
+    union pool pool = worker->pool;
+
+    while (worker_goes_on(worker)) {
+        uint64_t tail = ring->tail;
+
+        if (!ring_wait(worker, &ring->head, tail))
+            return;
+        op->retire(pool, ring->slot[tail % RING_SLOTS]);
+        __atomic_store_n(&ring->tail, tail + 1, __ATOMIC_RELEASE);
+        worker_did(worker, 1, 1);
+    }
+}
+
+/* -------------------------------------------------------------------- create, fill, destroy */
+
+TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
+{
+    const struct config *config = &worker->run->config;
+    void **objects = calloc(config->objects, sizeof *objects);
+    bool memory = true;
+
+    for (unsigned i = 0; memory && i < config->cycles && worker_goes_on(worker); i++) {
+        union pool pool = op->pool_create(config->size);
+        uint64_t begin;
+
+        memory = one_batch(worker, op, pool, objects, config->objects);
+        begin = now_ns();
+        op->pool_destroy(pool);
+        histogram_record(worker->run->latencies, now_ns() - begin);
+    }
+    worker->finished = true;
+    free(objects);
+}
+
+/* ---------------------------------------------------------------------------- instantiation */
+
+#define SUBJECT_LOOP(name)                                                                         \
+    static void subject_##name(struct worker *worker)                                              \
+    {                                                                                              \
+        loop_##name(worker, &operations);                                                          \
+    }
+
+/* Compiles every loop with the file's `static const struct operations operations`. */
+#define SUBJECT_LOOPS                                                                              \
+    SUBJECT_LOOP(pairs)                                                                            \
+    SUBJECT_LOOP(read)                                                                             \
+    SUBJECT_LOOP(update)                                                                           \
+    SUBJECT_LOOP(traverse)                                                                         \
+    SUBJECT_LOOP(reuse)                                                                            \
+    SUBJECT_LOOP(stay)                                                                             \
+    SUBJECT_LOOP(produce)                                                                          \
+    SUBJECT_LOOP(consume)                                                                          \
+    SUBJECT_LOOP(destroy)
+
+#define SUBJECT_LOOP_TABLE                                                                         \
+    {                                                                                              \
+        [LOOP_PAIRS] = subject_pairs, [LOOP_READ] = subject_read, [LOOP_UPDATE] = subject_update,  \
+        [LOOP_TRAVERSE] = subject_traverse, [LOOP_REUSE] = subject_reuse,                          \
+        [LOOP_STAY] = subject_stay, [LOOP_PRODUCE] = subject_produce,                              \
+        [LOOP_CONSUME] = subject_consume, [LOOP_DESTROY] = subject_destroy,                        \
+    }
+
+#endif /* BENCH_LOOPS_H */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Prudence's slabs without what the paper adds to them: the same caches, allocated from and freed
+ * to directly, and deferral by a queue of callbacks, as in a kernel with a classic slab allocator.
+ */
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include "classic.h"
+#include "loops.h"
+#include "prudence_counters.h"
+
+static union pool pool_create(size_t object_size)
+{
+    return (union pool){.cache = prudence_counted_cache(object_size)};
+}
+
+static void pool_destroy(union pool pool)
+{
+    classic_barrier();
+    prudence_cache_destroy(pool.cache);
+}
+
+static inline void *allocate(union pool pool)
+{
+    return prudence_cache_alloc(pool.cache);
+}
+
+static void free_object(struct classic_head *head)
+{
+    struct prudence_cache *cache = head->cache;
+
+    reclaimed_one();
+    prudence_cache_free(cache, head);
+}
+
+static void free_timed_object(struct classic_head *head)
+{
+    timed_object_freed(head);
+    free_object(head);
+}
+
+static inline void retire(union pool pool, void *object)
+{
+    classic_call(object, pool.cache);
+}
+
+static void start(struct run *run)
+{
+    bool timed = run->scenario->writer(0) == LOOP_REUSE;
+
+    classic_start(timed ? free_timed_object : free_object);
+}
+
+/* The library's own account of latent bytes is empty here: what waits is in the queues. */
+static void report(struct run *run, json_t *result)
+{
+    prudence_report(run, result);
+    json_object_del(result, "latent_peak_bytes");
+}
+
+static const struct operations operations = {
+    .pool_create = pool_create,
+    .pool_destroy = pool_destroy,
+    .allocate = allocate,
+    .retire = retire,
+    .retire_timed = retire,
+    .read_lock = prudence_read_lock,
+    .read_unlock = prudence_read_unlock,
+    .times_callbacks = true,
+};
+
+SUBJECT_LOOPS
+
+const struct family classic_family = {
+    .library = "prudence",
+    .library_version = prudence_version,
+    .deferring = true,
+    .start = start,
+    .quiesce = classic_barrier,
+    .latent = reclaimed_latent,
+    .report = report,
+    .operations = &operations,
+    .loops = SUBJECT_LOOP_TABLE,
+};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Prudence without a cache in the caller's hand: objects of any size, by their size class. */
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include "loops.h"
+#include "prudence_counters.h"
+
+static union pool pool_create(size_t object_size)
+{
+    return (union pool){.size = object_size};
+}
+
+/* There is no pool to destroy; a grace period is the nearest thing. */
+static void pool_destroy(union pool pool)
+{
+    (void)pool;
+    prudence_synchronize();
+}
+
+static inline void *allocate(union pool pool)
+{
+    return prudence_malloc(pool.size);
+}
+
+static inline void retire(union pool pool, void *object)
+{
+    (void)pool;
+    prudence_free_deferred(object);
+}
+
+static const struct operations operations = {
+    .pool_create = pool_create,
+    .pool_destroy = pool_destroy,
+    .allocate = allocate,
+    .retire = retire,
+    .retire_timed = retire,
+    .read_lock = prudence_read_lock,
+    .read_unlock = prudence_read_unlock,
+};
+
+SUBJECT_LOOPS
+
+const struct family prudence_heap_family = {
+    .library = "prudence",
+    .library_version = prudence_version,
+    .deferring = true,
+    .quiesce = prudence_synchronize,
+    .latent = prudence_latent,
+    .report = prudence_report_totals,
+    .operations = &operations,
+    .loops = SUBJECT_LOOP_TABLE,
+};

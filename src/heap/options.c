@@ -203,7 +203,8 @@ int prudence_option_set(const char *name, const char *value)
 
 void options_read_environment(void)
 {
-    const char *text = getenv("PRUDENCE_OPTIONS");
+    /* At start, before any thread of ours could change it. */
+    const char *text = getenv("PRUDENCE_OPTIONS"); /* NOLINT(concurrency-mt-unsafe) */
     char entry[128];
 
     while (text && *text) {

@@ -22,7 +22,7 @@ static size_t class_size(unsigned class)
     unsigned step = (class - LINEAR_CLASSES) % CLASSES_PER_DOUBLING + 1;
 
     if (class < LINEAR_CLASSES)
-        return (class + 1) * LINEAR_STEP;
+        return (size_t)(class + 1) * LINEAR_STEP;
     return ((size_t)LINEAR_MAX << doubling) + ((size_t)step << (doubling + 4));
 }
 

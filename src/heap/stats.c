@@ -114,7 +114,7 @@ static void add_memory(struct prudence_stats *total)
 /* Into a field of 16 bytes, zeroed before. */
 static void set_text(char field[16], const char *text)
 {
-    memcpy(field, text, strnlen(text, 15));
+    snprintf(field, 16, "%s", text);
 }
 
 static void add_grace_periods(struct prudence_stats *total)

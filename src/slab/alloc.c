@@ -6,7 +6,7 @@
 
 /* Bytes deferred on one CPU that are worth a grace period: little when it costs no system call. */
 #define DUE_CHEAP_BYTES     ((size_t)256 << 10)
-#define DUE_CHEAP_OBJECTS   256
+#define DUE_CHEAP_OBJECTS   ((size_t)256)
 #define DUE_CHEAP_BYTES_MAX ((size_t)1 << 20)
 #define DUE_COSTLY_BYTES    ((size_t)4 << 20)
 

@@ -16,7 +16,7 @@
 #define BATCH_BYTES      ((size_t)64 << 10) /* 16 objects of 4 KiB */
 #define SIZE_MAX_OBJECTS 16384
 #define BUDGET_BYTES     ((size_t)1 << 20)
-#define BUDGET_OBJECTS   1024 /* of large objects, at least up to BUDGET_BYTES_MAX */
+#define BUDGET_OBJECTS   ((size_t)1024) /* of large objects, at least up to BUDGET_BYTES_MAX */
 #define BUDGET_BYTES_MAX ((size_t)4 << 20)
 
 struct os_lock slab_caches_lock = OS_LOCK_INIT(OS_RANK_CACHES);

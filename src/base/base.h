@@ -17,7 +17,7 @@
 /* Of a variable that a fast path reads: addressed directly, not through a table. */
 #define HIDDEN __attribute__((visibility("hidden")))
 
-#define CACHE_LINE 64
+#define CACHE_LINE ((size_t)64)
 
 static inline size_t min_size(size_t a, size_t b)
 {

@@ -37,8 +37,8 @@ static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct mi
     miss->due = (full || enough) && latent_newest_cookie(cache, cpu, &miss->cookie);
     /* All that may wait is waiting, and it is not even worth a grace period: make room (rule 10). */
     if (cpu->size < cache->size_max && (!cpu->slots || (full && !enough)))
-        miss->grow =
-            cpu->slots ? (unsigned)min_size(2 * cpu->size, cache->size_max) : cache->size_min;
+        miss->grow = cpu->slots ? (unsigned)min_size((size_t)2 * cpu->size, cache->size_max)
+                                : cache->size_min;
 }
 
 /* From this CPU's caches: the stack, or after a merge. False when they are another's. */

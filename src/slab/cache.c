@@ -61,7 +61,7 @@ static void choose_sizes(struct prudence_cache *cache, size_t budget)
     cache->batch = (unsigned)clamp_size(BATCH_BYTES / cache->stride, 4, BATCH_MAX);
     cache->size_max = (unsigned)clamp_size(budget / cache->stride, 4, SIZE_MAX_OBJECTS);
     cache->batch = (unsigned)min_size(cache->batch, cache->size_max / 2);
-    cache->size_min = (unsigned)min_size(2 * cache->batch, cache->size_max);
+    cache->size_min = (unsigned)min_size((size_t)2 * cache->batch, cache->size_max);
 }
 
 static void layout_apply(struct prudence_cache *cache, const char *name,

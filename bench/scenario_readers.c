@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What entering and leaving a read-side section costs, with and without a busy writer. */
+#include "scenario.h"
+
+static enum loop writer(unsigned index)
+{
+    (void)index;
+    return LOOP_PAIRS;
+}
+
+static const char *refuse(const struct config *config)
+{
+    return config->readers ? NULL : "readers needs at least one reader";
+}
+
+const struct scenario scenario_readers = {
+    .name = "readers",
+    .summary = "lock and unlock; --threads is the number of update-heavy writers beside it",
+    .subjects = "prudence,prudence-fenced,prudence-free,urcu+glibc,urcu-mb+glibc,ck-epoch+glibc",
+    .options = "",
+    .pair = "a read-side section entered and left",
+    .deferring = true,
+    .warms_up = true,
+    .defaults = {.size = 64, .threads = 1, .readers = 1, .seconds = 0.5},
+    .writer = writer,
+    .reader = LOOP_READ,
+    .counted = COUNTS(LOOP_READ),
+    .charged = COUNTS(LOOP_READ),
+    .refuse = refuse,
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One CPU allocates, another retires: writers come in couples, joined by a bounded queue. What is
+ * retired on the one CPU must find its way back to the other, or memory grows.
+ */
+#include "scenario.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "loops.h"
+
+static enum loop writer(unsigned index)
+{
+    return index % 2 ? LOOP_CONSUME : LOOP_PRODUCE;
+}
+
+static const char *refuse(const struct config *config)
+{
+    return config->threads % 2 ? "recycle needs couples of threads (--threads 2, 4, ...)" : NULL;
+}
+
+static void prepare(struct run *run)
+{
+    size_t bytes = run->config.threads / 2 * sizeof *run->rings;
+
+    run->rings = aligned_alloc(CACHE_LINE, bytes);
+    if (!run->rings)
+        abort();
+    memset(run->rings, 0, bytes);
+}
+
+const struct scenario scenario_recycle = {
+    .name = "recycle",
+    .summary = "allocate on one CPU, retire on another",
+    .subjects = "prudence,prudence-heap,classic,urcu+*,ck-epoch+*,plain+*",
+    .options = "",
+    .pair = "an object allocated, handed over and retired",
+    .samples = true,
+    .defaults = {.size = 512, .threads = 2, .seconds = 2},
+    .writer = writer,
+    .reader = LOOP_READ,
+    .counted = COUNTS(LOOP_CONSUME),
+    .charged = COUNTS(LOOP_CONSUME) | COUNTS(LOOP_PRODUCE) | HELPERS,
+    .refuse = refuse,
+    .prepare = prepare,
+};

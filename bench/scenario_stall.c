@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* A reader stays in its section for 1, 10 or 100 ms, asleep, again and again. */
+#include "scenario.h"
+
+static enum loop writer(unsigned index)
+{
+    (void)index;
+    return LOOP_PAIRS;
+}
+
+static const char *refuse(const struct config *config)
+{
+    return config->readers ? NULL : "stall needs a reader that stays (--readers 1)";
+}
+
+const struct scenario scenario_stall = {
+    .name = "stall",
+    .summary = "allocate and retire while a reader stays in its section",
+    .subjects = "prudence,urcu+*,ck-epoch+*",
+    .options = "by",
+    .pair = "an object allocated and retired",
+    .deferring = true,
+    .samples = true,
+    .defaults = {.size = 512, .threads = 1, .readers = 1, .seconds = 1},
+    .writer = writer,
+    .reader = LOOP_STAY,
+    .counted = COUNTS(LOOP_PAIRS),
+    .charged = COUNTS(LOOP_PAIRS) | HELPERS,
+    .refuse = refuse,
+};

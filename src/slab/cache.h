@@ -94,7 +94,8 @@ struct node_counts {
     uint64_t allocations; /* objects handed out without passing an object cache: misses, bypasses */
     uint64_t frees;       /* objects freed without passing an object cache */
     uint64_t deferred;    /* objects deferred straight into their latent slab */
-    uint64_t merges, merged_objects, premoved_slabs, grows, shrinks, bypasses;
+    uint64_t merges, merged_objects, premoved_slabs, grows, shrinks;
+    uint64_t overflowed; /* latent objects put into their latent slabs because the ring was full */
     uint64_t flushes, flushed_objects;
 };
 
@@ -281,6 +282,8 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object);
 unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                           unsigned count);
+unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
+                            unsigned count, gp_cookie *cookie);
 unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                           gp_cookie *cookie);
@@ -296,6 +299,7 @@ unsigned node_take(struct prudence_cache *cache, struct node *node, void **objec
 void node_put(struct prudence_cache *cache, void **objects, unsigned count);
 void node_put_latent(struct slab *slab, void *object);
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
+void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
 void node_add_slab(struct node *node, struct slab *slab);
 void node_adopt_live(struct node *node, struct slab *slab);
 size_t node_shrink(struct prudence_cache *cache, struct node *node, unsigned keep);

@@ -8,34 +8,44 @@
  */
 #include "slab/cache.h"
 
-/* What a deferral found out while it owned the caches. */
+/* What a deferral did and found out while it owned the caches. */
 struct deferral {
     bool appended;
     bool no_arrays;
     bool may_drive; /* batches wait for `cookie` */
     gp_cookie cookie;
-    void *flushed[TRANSFER_MAX];
-    unsigned flush_count;
+    /* Taken out of the caches, for the nodes: free ones (a flush), or latent ones (an overflow). Never
+     * both: a flush makes room for a merge, and that room for the object. */
+    void *objects[TRANSFER_MAX];
+    unsigned flushed, overflowed;
+    gp_cookie overflow_cookie;
 };
 
 /* Room for a batch that is safe: flush the object cache, merge, and by that room in the ring. */
 static void flush_and_merge(struct prudence_cache *cache, struct cpu_cache *cpu,
                             struct deferral *deferral)
 {
-    unsigned have = stack_count(&cpu->line);
-
     if (!latent_oldest_is_safe(cache, cpu))
         return;
-    if (have + cache->batch > cpu->size && !deferral->flush_count) {
-        deferral->flush_count =
-            object_cache_take(cpu, deferral->flushed, object_cache_flush_count(cpu));
-        count_add(&cpu->counts.unstacked, deferral->flush_count);
+    if (stack_count(&cpu->line) + cache->batch > cpu->size) {
+        deferral->flushed =
+            object_cache_take(cpu, deferral->objects, object_cache_flush_count(cpu));
+        count_add(&cpu->counts.unstacked, deferral->flushed);
     }
     latent_merge(cache, cpu);
 }
 
+/* At the limit, with nothing that is safe: the oldest latent objects go to their latent slabs. A
+ * batch of them, since they share a cookie, and a node's lock is worth more than one object. */
+static void overflow(struct prudence_cache *cache, struct cpu_cache *cpu, struct deferral *deferral)
+{
+    deferral->overflowed =
+        latent_take_oldest(cache, cpu, deferral->objects, TRANSFER_MAX, &deferral->overflow_cookie);
+}
+
 /* False when the caches are another's. */
-static bool append_here(struct prudence_cache *cache, void *object, struct deferral *deferral)
+static bool append_here(struct prudence_cache *cache, void *object, bool may_overflow,
+                        struct deferral *deferral)
 {
     struct cpu_cache *cpu = cpu_cache_take(cache, deferral);
 
@@ -49,6 +59,10 @@ static bool append_here(struct prudence_cache *cache, void *object, struct defer
             flush_and_merge(cache, cpu, deferral);
             deferral->appended = latent_append(cache, cpu, object);
         }
+        if (!deferral->appended && may_overflow) {
+            overflow(cache, cpu, deferral);
+            deferral->appended = latent_append(cache, cpu, object);
+        }
         deferral->may_drive = latent_newest_cookie(cache, cpu, &deferral->cookie);
         if (stack_count(&cpu->line) + latent_count(cpu) > cpu->size)
             preflush_schedule(cache, cpu);
@@ -57,25 +71,37 @@ static bool append_here(struct prudence_cache *cache, void *object, struct defer
     return true;
 }
 
-static void append_or_overflow(struct prudence_cache *cache, struct slab *slab, void *object)
+/* Into the latent cache if that is possible; false when the object is still in nobody's books. */
+static bool append_or_overflow(struct prudence_cache *cache, void *object,
+                               struct deferral *deferral)
 {
-    struct deferral deferral = {.appended = false};
-    bool owned = append_here(cache, object, &deferral);
+    bool owned = append_here(cache, object, false, deferral);
 
-    if (owned && deferral.no_arrays && cpu_cache_grow(cache, cache->size_min)) {
-        owned = append_here(cache, object, &deferral);
-    } else if (owned && !deferral.appended && deferral.may_drive) {
+    if (owned && deferral->no_arrays && cpu_cache_grow(cache, cache->size_min)) {
+        owned = append_here(cache, object, false, deferral);
+    } else if (owned && !deferral->appended && deferral->may_drive) {
         /* At the limit: perhaps a grace period is all that is missing. */
-        gp_request(cache->domain, deferral.cookie);
+        gp_request(cache->domain, deferral->cookie);
         gp_drive_shared(cache->domain);
-        owned = append_here(cache, object, &deferral);
+        owned = append_here(cache, object, true, deferral);
     }
     if (!owned)
         node_count_bypass(cache);
-    if (!deferral.appended)
+    return deferral->appended;
+}
+
+static void defer_past_ring(struct prudence_cache *cache, struct slab *slab, void *object)
+{
+    struct deferral deferral;
+
+    deferral.appended = false;
+    deferral.flushed = deferral.overflowed = 0;
+    if (!append_or_overflow(cache, object, &deferral))
         node_put_latent(slab, object);
-    if (deferral.flush_count)
-        node_flush(cache, deferral.flushed, deferral.flush_count);
+    if (deferral.flushed)
+        node_flush(cache, deferral.objects, deferral.flushed);
+    if (deferral.overflowed)
+        node_overflow(cache, deferral.objects, deferral.overflowed, deferral.overflow_cookie);
     if (unlikely(preflush_enabled))
         os_idle_kick(preflush_work);
 }
@@ -87,7 +113,7 @@ void cache_free_deferred_slow(struct slab *slab, void *object)
     if (unlikely(cache->checked))
         object_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
     if (cache->lines)
-        append_or_overflow(cache, slab, object);
+        defer_past_ring(cache, slab, object);
     else
         node_put_latent(slab, object);
     latent_throttle(cache);

@@ -106,6 +106,27 @@ static void states_free(void **objects, unsigned count)
                             "merge");
 }
 
+/* Takes up to `count` of the oldest objects, of as many closed batches as that is, safe or not.
+ * They stay latent, under *cookie: the newest of these batches'. Returns how many. */
+unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
+                            unsigned count, gp_cookie *cookie)
+{
+    unsigned taken = 0;
+    const struct batch *batch;
+
+    while (taken < count && (batch = oldest_batch(cache, cpu))) {
+        uint64_t head = load_relaxed(&cpu->line.ring_head);
+        unsigned run = (unsigned)min_size(count - taken, batch->end - head);
+
+        ring_copy(cpu, head, objects + taken, run);
+        store_release(&cpu->line.ring_head, head + run);
+        *cookie = batch->cookie;
+        taken += run;
+    }
+    latent_set_stop(cpu, cache->batch);
+    return taken;
+}
+
 /* Takes up to `count` objects of the oldest batch, if it is safe. They are latent no more. */
 unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                           unsigned count)

@@ -266,15 +266,17 @@ unsigned node_take(struct prudence_cache *cache, struct node *node, void **objec
 
 /* ------------------------------------------------------------------------------------ putting */
 
-static void put_free(struct node *node, struct slab *slab, const void *object, const char *what)
+static void put_free(struct node *node, struct slab *slab, const void *object,
+                     const gp_cookie *cookie)
 {
+    (void)cookie; /* it is free already */
     unsigned index = (unsigned)slab_index(slab, object);
     bool had_free = slab->free > 0;
 
     if (bits_test(slab_free_bits(slab), index))
-        report_double(slab, object, false, what);
+        report_double(slab, object, false, "free");
     if (bits_test(slab_waiting_bits(slab), index) || bits_test(slab_next_bits(slab), index))
-        report_double(slab, object, true, what);
+        report_double(slab, object, true, "free");
     bits_set(slab_free_bits(slab), index);
     slab->free++;
     place(node, slab, had_free);
@@ -323,10 +325,12 @@ static size_t leave(struct node *node, unsigned keep)
     return unmake_all(&excess);
 }
 
-/* Returns objects to their slabs, each run of one home node under one hold of its lock. `visit`
- * counts what the run was. */
-static void put_all(struct prudence_cache *cache, void **objects, unsigned count, const char *what,
-                    void (*visit)(struct node *node, unsigned run))
+/* Hands objects to their home nodes, each run of one node under one hold of its lock. `put` puts
+ * one, `visit` counts the run. */
+static void put_all(struct prudence_cache *cache, void **objects, unsigned count,
+                    void (*put)(struct node *node, struct slab *slab, const void *object,
+                                const gp_cookie *cookie),
+                    const gp_cookie *cookie, void (*visit)(struct node *node, unsigned run))
 {
     for (unsigned i = 0; i < count;) {
         struct slab *slab = slab_known(objects[i]);
@@ -335,7 +339,7 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
 
         enter(node);
         for (; i < count && node_of(slab = slab_known(objects[i])) == node; i++)
-            put_free(node, slab, objects[i], what);
+            put(node, slab, objects[i], cookie);
         visit(node, i - first);
         leave(node, cache->free_limit);
     }
@@ -352,16 +356,27 @@ static void count_flush(struct node *node, unsigned run)
     node->counts.flushed_objects += run;
 }
 
+static void count_overflow(struct node *node, unsigned run)
+{
+    node->counts.overflowed += run;
+}
+
 /* Objects that were freed past the object cache. */
 void node_put(struct prudence_cache *cache, void **objects, unsigned count)
 {
-    put_all(cache, objects, count, "free", count_frees);
+    put_all(cache, objects, count, put_free, NULL, count_frees);
 }
 
 /* Objects that come from an object cache or a latent cache (safe ones). */
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count)
 {
-    put_all(cache, objects, count, "flush", count_flush);
+    put_all(cache, objects, count, put_free, NULL, count_flush);
+}
+
+/* Latent objects from a latent cache that was full; `cookie` makes them all safe. */
+void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie)
+{
+    put_all(cache, objects, count, put_latent, &cookie, count_overflow);
 }
 
 /* Defers an object straight into its latent slab. */

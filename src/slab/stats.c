@@ -33,7 +33,7 @@ static void add_node(struct cache_sums *sums, struct node *node)
     sums->misses += counts->allocations;
     sums->frees += counts->frees;
     sums->deferred += counts->deferred;
-    sums->overflowed += counts->deferred;
+    sums->overflowed += counts->overflowed;
     sums->flushes += counts->flushes;
     sums->flushed_objects += counts->flushed_objects;
     sums->merges += counts->merges;

@@ -19,7 +19,7 @@ CLEAN = {
     "include/prudence/version.h": MIT + "#define PRUDENCE_VERSION 1\n",
     "include/prudence/stats.h": MIT + "#include <stdio.h>\n",
     "src/base/bits.h": DUAL + "#include <stdint.h>\n",
-    "src/os/os.h": MIT + '#include "base/bits.h"\n',
+    "src/os/os.h": DUAL + '#include "base/bits.h"\n',
     "src/os/posix/page.h": MIT + '#include <pthread.h>\n#include "base/bits.h"\n',
     "src/gp/gp.h": MIT + '#include "os/os.h"\n',
     "src/slab/slab.h": DUAL + '#include <prudence/prudence.h>\n#include "page.h"\n#include "gp/gp.h"\n',
@@ -143,6 +143,10 @@ class Spdx(Check):
     def test_kernel_layer_must_be_dual(self):
         self.write("src/slab/slab.h", MIT)
         self.fails("check-spdx", "src/slab/slab.h:1:", "MIT OR GPL-2.0-only")
+
+    def test_what_slab_asks_of_the_system_must_be_dual(self):
+        self.write("src/os/os.h", MIT)
+        self.fails("check-spdx", "src/os/os.h:1:", "MIT OR GPL-2.0-only")
 
     def test_other_layers_must_not_be_dual(self):
         self.write("src/heap/heap.c", DUAL)

@@ -57,7 +57,8 @@ def critical(early_release=False):
             [leave, release, last] if early_release else [last, leave, release]]
 
 
-def take_remote(token, k='r', barrier='after', recheck=True, how='cas', **kw):
+def take_remote(token, k='r', barrier='after', recheck=True, how='cas',
+                clears=False, **kw):
     """CAS, membarrier RSEQ, recheck."""
     own = [cas('owner', 0, token, 'got')] if how == 'cas' else \
         [load('got', 'owner'), let('got', 'not got'), jump_if('not got', f'lost{k}'),
@@ -65,7 +66,9 @@ def take_remote(token, k='r', barrier='after', recheck=True, how='cas', **kw):
     return [membarrier_rseq(0) if barrier == 'before' else [],
             own, jump_if('not got', f'lost{k}'),
             membarrier_rseq(0) if barrier == 'after' else [],
-            [load('o', 'owner'), jump_if(f'o != {token}', f'lost{k}')] if recheck else [],
+            [load('o', 'owner'),
+             when(f'o != {token}', [[store('owner', 0)] if clears else [],
+                                    jump(f'lost{k}')])] if recheck else [],
             critical(**kw), f'lost{k}']
 
 
@@ -101,6 +104,12 @@ def ownership():
         f'{TWICE}|{LOST}'
     yield 'mutant: push against a remote take without membarrier', \
         pushers(barrier=None), f'{TWICE}|{LOST}'
+    yield 'local take, one remote twice with one token, another remote', Machine(
+        [Thread('local', take_local(5), cpu=0),
+         Thread('remote7', take_remote(7, 'x'), take_remote(7, 'y'), cpu=1),
+         Thread('remote8', take_remote(8), cpu=2)], memory(3), conserved(1, 2, 3)), None
+    yield 'mutant: a remote take that lost clears the owner', \
+        local_and_remotes(clears=True), TWO
     yield 'mutant: no recheck', local_and_remotes(recheck=False), TWO
     yield 'mutant: all remotes use one token', local_and_remotes(tokens=(7, 7)), TWO
     yield 'mutant: remote take by a plain store', local_and_remotes(how='store'), TWO

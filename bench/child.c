@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What happens in a child: one run, its result as JSON on standard output. Prudence takes its
+ * options, and ld.so the allocator, from the environment that the parent has made.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "host.h"
+#include "loops.h"
+
+#define PATIENCE 120 /* seconds beyond those measured, until a run counts as hanging */
+
+static struct run current; /* static: callbacks know only their object */
+
+void timed_object_freed(void *object)
+{
+    const struct timed_object *timed = object;
+
+    if (timed->retired_at)
+        histogram_record(current.latencies, now_ns() - timed->retired_at);
+}
+
+static const char *version_of(const struct family *family)
+{
+    return family->version ? family->version : family->library_version();
+}
+
+static json_t *versions(const struct family *family)
+{
+    return json_pack("{s:s, s:s, s:o}", "library", family->library, "library_version",
+                     version_of(family), "allocator", host_allocator());
+}
+
+static int prepare(struct run *run, const char *config_text)
+{
+    json_t *json = json_loads(config_text, 0, NULL);
+
+    if (!json || config_from_json(&run->config, json))
+        return -1;
+    json_decref(json);
+    run->scenario = scenario_find(run->config.scenario);
+    run->subject = subject_find(run->config.subject);
+    return run->scenario && run->subject ? 0 : -1;
+}
+
+static int check_allocator(const struct allocator *allocator)
+{
+    const char *file = host_allocator_file();
+
+    if (strstr(file, allocator->file))
+        return 0;
+    fprintf(stderr, "prudence-bench: malloc comes from %s, not from %s\n", file, allocator->file);
+    return -1;
+}
+
+int child_run(const char *config_text)
+{
+    struct run *run = &current;
+    json_t *result = json_object();
+
+    if (prepare(run, config_text) || check_allocator(run->subject->allocator))
+        return EXIT_FAILURE;
+    alarm((unsigned)run->config.seconds + PATIENCE);
+    if (run->subject->family->start)
+        run->subject->family->start(run);
+    run->pool = run->subject->family->operations->pool_create(run->config.size);
+    if (run->scenario->prepare)
+        run->scenario->prepare(run);
+    json_object_set_new(result, "versions", versions(run->subject->family));
+    crew_work(run, result);
+    json_dumpf(result, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    fflush(stdout);
+    _exit(EXIT_SUCCESS); /* nothing is torn down: the system takes it all */
+}
+
+int child_probe(void)
+{
+    json_t *allocator = host_allocator();
+
+    json_dumpf(allocator, stdout, JSON_COMPACT);
+    json_decref(allocator);
+    return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "host.h"
+
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+/* The first line of a file that begins with `key`, behind its colon; the whole line for "". */
+static void file_value(const char *path, const char *key, char *value, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    char line[512];
+
+    snprintf(value, size, "unknown");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *from = *key ? strchr(line, ':') : line;
+
+        if (strncmp(line, key, strlen(key)) || !from)
+            continue;
+        from += strspn(from, ": \t");
+        snprintf(value, size, "%.*s", (int)strcspn(from, "\n"), from);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+json_t *host_description(void)
+{
+    char processor[128], huge_pages[128];
+    struct utsname name;
+    cpu_set_t set;
+
+    uname(&name);
+    sched_getaffinity(0, sizeof set, &set);
+    file_value("/proc/cpuinfo", "model name", processor, sizeof processor);
+    file_value("/sys/kernel/mm/transparent_hugepage/enabled", "", huge_pages, sizeof huge_pages);
+    return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:s}", "system", name.sysname,
+                     "kernel", name.release, "cpu", processor, "cpus", CPU_COUNT(&set),
+                     "libc", gnu_get_libc_version(), "compiler", __VERSION__, "huge_pages",
+                     huge_pages);
+}
+
+const char *host_allocator_file(void)
+{
+    Dl_info info;
+
+    return dladdr(dlsym(RTLD_DEFAULT, "malloc"), &info) ? info.dli_fname : "unknown";
+}
+
+/* ---------------------------------------------------- each allocator has its own way to say it */
+
+static bool jemalloc_version(char *text, size_t size)
+{
+    int (*control)(const char *, void *, size_t *, void *, size_t) = dlsym(RTLD_DEFAULT, "mallctl");
+    const char *version;
+    size_t length = sizeof version;
+
+    if (!control || control("version", &version, &length, NULL, 0))
+        return false;
+    snprintf(text, size, "%.*s", (int)strcspn(version, "-"), version);
+    return true;
+}
+
+static bool mimalloc_version(char *text, size_t size)
+{
+    int (*version)(void) = dlsym(RTLD_DEFAULT, "mi_version");
+
+    if (!version)
+        return false;
+    snprintf(text, size, "%d.%d.%d", version() / 100, version() / 10 % 10, version() % 10);
+    return true;
+}
+
+static bool tcmalloc_version(char *text, size_t size)
+{
+    const char *(*version)(int *, int *, const char **) = dlsym(RTLD_DEFAULT, "tc_version");
+
+    if (!version)
+        return false;
+    snprintf(text, size, "%s", version(NULL, NULL, NULL));
+    return true;
+}
+
+json_t *host_allocator(void)
+{
+    const char *file = host_allocator_file();
+    const char *slash = strrchr(file, '/');
+    const char *name = "glibc";
+    char version[64];
+
+    if (jemalloc_version(version, sizeof version))
+        name = "jemalloc";
+    else if (mimalloc_version(version, sizeof version))
+        name = "mimalloc";
+    else if (tcmalloc_version(version, sizeof version))
+        name = "tcmalloc";
+    else
+        snprintf(version, sizeof version, "%s", gnu_get_libc_version());
+    return json_pack("{s:s, s:s, s:s}", "name", name, "version", version, "file",
+                     slash ? slash + 1 : file);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the torture programs have in common: variants (each in a process of its own, since most
+ * options are read at start), the clock, random numbers, violations, and marks by which an object
+ * tells later where it has been.
+ *
+ * ThreadSanitizer sees neither rseq nor membarrier nor plain fences. Its build takes per-CPU caches
+ * by compare-and-swap, and the readers are forced to be fenced. Not covered there: the restartable
+ * sequences, remote takes by membarrier, fence-free readers and the switch between modes.
+ */
+#ifndef TESTS_SUPPORT_GP_TORTURE_H
+#define TESTS_SUPPORT_GP_TORTURE_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+
+#define TORTURE_UNUSED __attribute__((unused))
+
+#if defined(__SANITIZE_THREAD__)
+#define TORTURE_TSAN 1
+#else
+#define TORTURE_TSAN 0
+#endif
+
+/* ------------------------------------------------------------------------ clock and chance */
+
+static uint64_t torture_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+TORTURE_UNUSED static void torture_sleep_us(unsigned microseconds)
+{
+    struct timespec span = {.tv_sec = microseconds / 1000000,
+                            .tv_nsec = (long)(microseconds % 1000000) * 1000};
+
+    nanosleep(&span, NULL);
+}
+
+/* xorshift64*; `state` is not 0. */
+TORTURE_UNUSED static uint64_t torture_random(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * UINT64_C(2685821657736338717);
+}
+
+TORTURE_UNUSED static unsigned torture_below(uint64_t *state, unsigned bound)
+{
+    return (unsigned)((torture_random(state) >> 33) % bound);
+}
+
+/* Moves the calling thread to a CPU that it may use; forced migration. */
+TORTURE_UNUSED static void torture_migrate(uint64_t *state)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET(torture_below(state, (unsigned)sysconf(_SC_NPROCESSORS_ONLN)), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+TORTURE_UNUSED static void torture_roam(void)
+{
+    cpu_set_t all;
+
+    memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof all, &all);
+}
+
+/* ------------------------------------------------------------------------------- violations */
+
+static uint64_t torture_violations;
+static volatile sig_atomic_t torture_stop;
+
+/* Counts a violation; the first twenty are told. */
+TORTURE_UNUSED __attribute__((format(printf, 1, 2))) static void torture_violation(const char *format,
+                                                                                   ...)
+{
+    va_list arguments;
+    char line[400];
+    int length;
+
+    if (__atomic_fetch_add(&torture_violations, 1, __ATOMIC_RELAXED) >= 20)
+        return;
+    va_start(arguments, format);
+    length = vsnprintf(line, sizeof line - 1, format, arguments);
+    va_end(arguments);
+    if (length > 0 && write(STDERR_FILENO, "VIOLATION: ", 11) == 11) {
+        length = length < (int)sizeof line - 2 ? length : (int)sizeof line - 2;
+        line[length++] = '\n';
+        if (write(STDERR_FILENO, line, (size_t)length) < 0)
+            return;
+    }
+}
+
+#define TORTURE_CHECK(condition)                                                                   \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            torture_violation("%s:%d: %s", __FILE__, __LINE__, #condition);                        \
+    } while (0)
+
+TORTURE_UNUSED static pthread_t torture_thread(void *(*run)(void *), void *argument)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, run, argument)) {
+        perror("pthread_create");
+        exit(2);
+    }
+    return thread;
+}
+
+/* ------------------------------------------------------------------------------------ marks */
+
+/*
+ * The start of an object that can say where it is in its life, also after it was freed: `seal`
+ * binds the other words to this address, so that bytes of some other origin are told apart.
+ */
+struct torture_mark {
+    uint64_t birth;  /* unique */
+    uint64_t state;  /* enum torture_state, atomic */
+    uint64_t cookie; /* of a grace period that began after it was unlinked; atomic */
+    uint64_t seal;   /* atomic */
+};
+
+enum torture_state { TORTURE_NEW = 0x6e65, TORTURE_LIVE = 0x6c69, TORTURE_RETIRED = 0x7265 };
+
+static inline uint64_t torture_seal(const struct torture_mark *mark, uint64_t state, uint64_t cookie)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)mark ^ mark->birth * UINT64_C(0x9e3779b97f4a7c15);
+
+    hash ^= (cookie + state) * UINT64_C(0xc2b2ae3d27d4eb4f);
+    return hash * UINT64_C(2685821657736338717) | 1;
+}
+
+static inline void torture_mark_set(struct torture_mark *mark, uint64_t state, uint64_t cookie)
+{
+    __atomic_store_n(&mark->cookie, cookie, __ATOMIC_RELAXED);
+    __atomic_store_n(&mark->state, state, __ATOMIC_RELAXED);
+    __atomic_store_n(&mark->seal, torture_seal(mark, state, cookie), __ATOMIC_RELAXED);
+}
+
+/*
+ * Of an object that was just handed out: if it says that it was deferred, its grace period must be
+ * over. Returns whether it could say.
+ */
+TORTURE_UNUSED static bool torture_check_reuse(const struct torture_mark *mark,
+                                               const struct prudence_domain *domain)
+{
+    if (mark->seal != torture_seal(mark, mark->state, mark->cookie))
+        return false;
+    if (mark->state == TORTURE_LIVE)
+        torture_violation("object %p was handed out while live", (const void *)mark);
+    if (mark->state == TORTURE_RETIRED && !gp_poll(domain, mark->cookie))
+        torture_violation("object %p was handed out before its grace period: cookie %llx, "
+                          "completed %llx",
+                          (const void *)mark, (unsigned long long)mark->cookie,
+                          (unsigned long long)load_acquire(&domain->progress.completed));
+    return true;
+}
+
+/* --------------------------------------------------------------------------------- variants */
+
+struct torture_variant {
+    const char *name;
+    const char *options; /* PRUDENCE_OPTIONS */
+};
+
+static double torture_seconds(void)
+{
+    const char *text = getenv("PRUDENCE_TORTURE_SECONDS");
+    double seconds = text ? atof(text) : 0;
+
+    return seconds > 0 ? seconds : 2;
+}
+
+/* Prints counts that every program has, and returns the exit status. */
+TORTURE_UNUSED static int torture_end(const char *variant)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    if (stats.stalls) /* no section here comes near the default stall_timeout of 10 s */
+        torture_violation("%llu false stall reports", (unsigned long long)stats.stalls);
+    printf(" | gp=%llu membarriers=%llu switches=%llu percpu=%s readers=%s: %s (%llu violations)\n",
+           (unsigned long long)stats.grace_periods, (unsigned long long)stats.membarriers,
+           (unsigned long long)stats.mode_switches, stats.percpu, stats.readers_mode, variant,
+           (unsigned long long)torture_violations);
+    fflush(stdout);
+    return torture_violations ? 1 : 0;
+}
+
+/* A child that hangs is a violation: it gets SIGABRT, so that a core or a sanitizer says where. */
+static int torture_wait(pid_t child, double patience)
+{
+    uint64_t deadline = torture_now() + (uint64_t)(patience * 1e9);
+    int status;
+
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        if (torture_now() > deadline) {
+            fprintf(stderr, "VIOLATION: process %d hangs\n", (int)child);
+            kill(child, SIGABRT);
+            torture_sleep_us(500000);
+            kill(child, SIGKILL);
+            waitpid(child, &status, 0);
+            return -1;
+        }
+        torture_sleep_us(1000);
+    }
+    return status;
+}
+
+/*
+ * main of a torture program: with an argument, runs `body` for that variant in this process; else
+ * starts one process for each variant, which share the time.
+ */
+TORTURE_UNUSED static int torture_main(int argc, char **argv, const struct torture_variant *variants,
+                                       unsigned count, int (*body)(const char *variant, double seconds))
+{
+    double seconds = torture_seconds();
+    int failed = 0;
+
+    if (argc > 1)
+        return body(argv[1], argc > 2 ? atof(argv[2]) : seconds);
+    seconds /= count;
+    for (unsigned i = 0; i < count; i++) {
+        char options[200], duration[32], name[64];
+        char *arguments[] = {argv[0], name, duration, NULL};
+        const char *program = strrchr(argv[0], '/');
+        pid_t child;
+        int status;
+
+        snprintf(options, sizeof options, "%s%s", variants[i].options,
+                 TORTURE_TSAN ? ",reader_mode=fenced" : "");
+        snprintf(duration, sizeof duration, "%f", seconds);
+        snprintf(name, sizeof name, "%s", variants[i].name);
+        printf("%s", program ? program + 1 : argv[0]);
+        fflush(stdout);
+        child = fork();
+        if (child == 0) {
+            setenv("PRUDENCE_OPTIONS", options, 1);
+            execv("/proc/self/exe", arguments);
+            _exit(127);
+        }
+        status = torture_wait(child, 60 + 20 * seconds);
+        if (status != 0) {
+            printf("\n%s: variant '%s' (PRUDENCE_OPTIONS=%s) FAILED with status %#x\n", argv[0],
+                   variants[i].name, options, (unsigned)status);
+            failed = 1;
+        }
+    }
+    return failed;
+}
+
+#endif /* TESTS_SUPPORT_GP_TORTURE_H */

@@ -106,6 +106,16 @@ static bool set_stall_timeout(const char *text)
     return true;
 }
 
+static bool set_decay(const char *text)
+{
+    uint64_t time;
+
+    if (!parse_time(text, &time))
+        return false;
+    store_relaxed(&slab_decay, time);
+    return true;
+}
+
 static bool set_reader_mode(const char *text)
 {
     static const char *const names[] = {"auto", "fenced", "free", NULL};
@@ -151,6 +161,7 @@ static const struct option {
     {"wait_max", "a time (us, ms, s)", set_wait_max, false},
     {"stall_timeout", "a time (us, ms, s); 0: never", set_stall_timeout, false},
     {"retain", "bytes (K, M, G)", set_retain, false},
+    {"decay", "a time (us, ms, s); 0: at once", set_decay, false},
     {"background", "0 or 1", set_background, false},
     {"reader_mode", "auto, fenced or free", set_reader_mode, true},
     {"check", "0 or 1", set_check, true},

@@ -102,9 +102,11 @@ struct node_counts {
 struct node {
     struct os_lock lock __attribute__((aligned(CACHE_LINE)));
     struct list lists[SLAB_LISTS];
-    unsigned free_slabs; /* on SLAB_FREE */
-    unsigned slabs;      /* on all lists */
-    struct list waiting; /* slabs with waiting objects, oldest cookie first */
+    unsigned free_slabs;                  /* on SLAB_FREE */
+    unsigned slabs;                       /* on all lists */
+    struct list waiting;                  /* slabs with waiting objects, oldest cookie first */
+    unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
+    uint64_t window_end;                  /* ns */
     struct node_counts counts;
     struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
 };
@@ -306,6 +308,8 @@ size_t node_shrink(struct prudence_cache *cache, struct node *node, unsigned kee
 void node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
 unsigned node_latent_objects(struct node *node);
+
+extern uint64_t slab_decay; /* ns; the option decay */
 
 /* --- slab.c: pages and metadata of one slab --- */
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,

@@ -3,7 +3,7 @@
  * The latent cache: a ring of deferred objects a CPU, oldest first, in batches. The last batch is
  * open: the fast path appends to it. Closed ones have a cookie and become safe in order.
  *
- * Closing: detach (set `closed`, by the owner, so that no append is under way), full fence, cookie
+ * Closing: detach (own the CPU, so that no append is under way, and read the tail), full fence, cookie
  * (both in gp_snapshot). In that order: a cookie taken before the detach could predate the unlink
  * of an object that another thread of this CPU pushed meanwhile.
  *
@@ -41,20 +41,41 @@ static struct batch *oldest_batch(const struct prudence_cache *cache, struct cpu
     return NULL;
 }
 
-/* Closes the open batch, unless it is empty or there is no room to remember another one: then it
- * stays open, and grows. */
+/* Where the cookie of a batch that ends at the tail is remembered: with the newest batch, if it has
+ * the same one, else in a new place; NULL when there is none. */
+static struct batch *place_for(const struct prudence_cache *cache, struct cpu_cache *cpu,
+                               gp_cookie cookie)
+{
+    unsigned slots = batch_slots(cache, cpu->slots);
+    struct batch *newest = &cpu->batches[(cpu->batch_tail - 1) % slots];
+
+    if (cpu->batch_tail != cpu->batch_head && newest->cookie == cookie)
+        return newest;
+    if (cpu->batch_tail - cpu->batch_head == slots)
+        return NULL;
+    return &cpu->batches[cpu->batch_tail++ % slots];
+}
+
+/*
+ * Closes the open batch. Batches with one cookie are one batch: while a reader keeps a grace period
+ * from ending, misses close batches of single objects, and those must not use up the places. When
+ * all are used the batch stays open, and grows.
+ */
 void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
-    unsigned slots = batch_slots(cache, cpu->slots);
+    struct batch *batch;
+    gp_cookie cookie;
 
-    if (tail == cpu->closed || cpu->batch_tail - cpu->batch_head == slots)
+    if (tail == cpu->closed)
+        return;
+    cookie = gp_snapshot(cache->domain);
+    batch = place_for(cache, cpu, cookie);
+    if (!batch)
         return;
     latent_account(cpu->line.cpu, (int64_t)((tail - cpu->closed) * cache->stride));
+    *batch = (struct batch){.end = tail, .cookie = cookie};
     cpu->closed = tail;
-    cpu->batches[cpu->batch_tail % slots] =
-        (struct batch){.end = tail, .cookie = gp_snapshot(cache->domain)};
-    cpu->batch_tail++;
     (void)oldest_batch(cache, cpu);
     latent_set_stop(cpu, cache->batch);
 }

@@ -161,6 +161,40 @@ static void merge_safe(struct node *node)
     }
 }
 
+/* ------------------------------------------------------------------------------------- demand */
+
+uint64_t slab_decay = 100000000;
+
+static unsigned used_slabs(const struct node *node)
+{
+    return node->slabs - node->free_slabs;
+}
+
+static void note_used(struct node *node)
+{
+    if (used_slabs(node) > node->used_peak)
+        node->used_peak = used_slabs(node);
+}
+
+/* Free slabs that were all in use within the last one or two windows of decay will be again: keeping
+ * them saves a shrink, a grow and the page faults of both. */
+static unsigned keep_for_demand(struct node *node)
+{
+    uint64_t decay = load_relaxed(&slab_decay), now;
+    unsigned peak;
+
+    if (!decay)
+        return 0;
+    now = os_clock_ns();
+    if (now >= node->window_end) {
+        node->used_peak_before = now - node->window_end < decay ? node->used_peak : 0;
+        node->used_peak = used_slabs(node);
+        node->window_end = now + decay;
+    }
+    peak = (unsigned)max_size(node->used_peak, node->used_peak_before);
+    return peak - used_slabs(node);
+}
+
 /* ----------------------------------------------------------------------------------- hand-over */
 
 /* Without the lock: by whoever must own nothing. Release: pairs with the acquire in `receive`. */
@@ -259,6 +293,7 @@ unsigned node_take(struct prudence_cache *cache, struct node *node, void **objec
         taken += take_from_slab(slab, cache->stride, objects + taken, count - taken);
         place(node, slab, true);
     }
+    note_used(node);
     node->counts.allocations += taken > 0;
     os_lock_release(&node->lock);
     return taken;
@@ -282,10 +317,12 @@ static void put_free(struct node *node, struct slab *slab, const void *object,
     place(node, slab, had_free);
 }
 
-/* Free slabs beyond `keep`, oldest first, onto `excess`. Never one with a latent bit: those are
+/* Free slabs beyond `keep` (0: all) and beyond what demand will want, oldest first, onto `excess`. Never one with a latent bit: those are
  * not free. Type-safe memory stays until a grace period after its slab became free. */
 static void detach_excess(struct node *node, unsigned keep, struct list *excess)
 {
+    if (keep && node->free_slabs > keep)
+        keep = (unsigned)max_size(keep, keep_for_demand(node));
     while (node->free_slabs > keep) {
         struct slab *slab = list_entry(node->lists[SLAB_FREE].previous, struct slab, link);
 

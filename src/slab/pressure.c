@@ -14,6 +14,7 @@
 #include "slab/cache.h"
 
 #define COUNT_SLACK       ((int64_t)64 << 10)
+#define MARGIN_BYTES      ((size_t)256 << 10)
 #define THROTTLE_PAUSE_NS 20000
 #define OWNER_PAUSE_NS    5000
 #define QUIET_NS          10000000
@@ -202,8 +203,10 @@ static bool over_limit(void)
 {
     int64_t limit = (int64_t)load_relaxed(&slab_latent_limit);
 
-    /* An eighth below: what the total does not know of yet (open batches, COUNT_SLACK). */
-    return limit && load_relaxed(&total) > limit - limit / 8;
+    int64_t margin = (int64_t)min_size((size_t)limit / 2, (size_t)limit / 8 + MARGIN_BYTES);
+
+    /* Below the limit by what the total does not know of yet: open batches, COUNT_SLACK. */
+    return limit && load_relaxed(&total) > limit - margin;
 }
 
 /*

@@ -88,7 +88,7 @@ static void one_step(uint64_t *random, unsigned steps)
             replace(random);
         else if (dice < 900)
             churn_sizes(random);
-        else if (dice < 902)
+        else if (dice < 902 && !prudence_read_lock_held())
             short_lived_cache(random);
         else if (dice < 903)
             prudence_trim();

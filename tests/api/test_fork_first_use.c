@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A fork while another thread makes the first object of a size: the child has no such thread, and
+ * must be able to make objects of that size (and of any other new size) itself.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+
+#include "os/os.h"
+
+static sem_t inside, go_on;
+static pthread_t maker;
+static bool waited;
+
+/* Called where the maker is half way through making a cache: lets main fork there. */
+static bool wait_for_the_fork(void)
+{
+    if (waited || !pthread_equal(pthread_self(), maker))
+        return false;
+    waited = true;
+    sem_post(&inside);
+    sem_wait(&go_on);
+    return false;
+}
+
+static void *make_one(void *size)
+{
+    maker = pthread_self();
+    os_memory_fails = wait_for_the_fork;
+    prudence_free(prudence_malloc((size_t)size));
+    return NULL;
+}
+
+static void fork_during_first_use(size_t size, size_t size_in_child)
+{
+    pthread_t thread;
+    pid_t child;
+    int status;
+
+    waited = false;
+    sem_init(&inside, 0, 0);
+    sem_init(&go_on, 0, 0);
+    assert_int_equal(pthread_create(&thread, NULL, make_one, (void *)size), 0);
+    sem_wait(&inside);
+    child = fork();
+    if (child == 0) {
+        alarm(5); /* a deadlock ends here */
+        os_memory_fails = NULL;
+        prudence_free(prudence_malloc(size_in_child));
+        _exit(0);
+    }
+    sem_post(&go_on);
+    pthread_join(thread, NULL);
+    os_memory_fails = NULL;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void while_the_same_size_class_is_made(void **state)
+{
+    (void)state;
+    fork_during_first_use(1000, 1000);
+}
+
+static void while_another_size_class_is_made(void **state)
+{
+    (void)state;
+    fork_during_first_use(3000, 5000);
+}
+
+static void while_the_first_large_block_is_made(void **state)
+{
+    (void)state;
+    fork_during_first_use(100000, 200000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(while_the_same_size_class_is_made),
+        cmocka_unit_test(while_another_size_class_is_made),
+        cmocka_unit_test(while_the_first_large_block_is_made),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -4,7 +4,9 @@
  *
  * Shape of each: store the descriptor's address into struct rseq (rseq_cs, offset 8), which arms
  * the section [1, 2); read cpu_id (offset 4) inside the section, so that no comparison is needed;
- * work; the last instruction before label 2 is the commit. A jump to `out` leaves without committing.
+ * work; the last instruction before label 2 is the commit. A jump to label 2, or to `out`, leaves
+ * without committing. Sections with a result are plain asm with the result zeroed first: asm goto
+ * with outputs is miscompiled by the gcc of Debian 12 (its outputs are taken for set on the jump).
  * The kernel sends an interrupted section to label 4, behind the signature that rseq was
  * registered with (glibc's: 0x53053053), and from there it starts again at 5. Stores before the
  * commit go to slots that nobody reads until the commit.
@@ -49,11 +51,11 @@ _Static_assert(OS_PERCPU_SHIFT == 8, "known to the assembly");
     "movl %%fs:4(%[rseq]), %%eax\n\t"
 
 /* rax = lines + cpu x stride; out when it is owned. */
-#define RSEQ_LINE_UNOWNED                                                                          \
+#define RSEQ_LINE_UNOWNED(out)                                                                     \
     "shlq $8, %%rax\n\t"                                                                           \
     "addq %[lines], %%rax\n\t"                                                                     \
     "cmpq $0, (%%rax)\n\t"                                                                         \
-    "jne %l[out]\n\t"
+    "jne " out "\n\t"
 
 #define RSEQ_INPUTS [lines] "r"(lines), [rseq] "r"(os_percpu_rseq_offset)
 
@@ -62,29 +64,26 @@ static inline void *os_percpu_pop(void *lines)
 {
     void *object;
 
-    __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED
-                              "movq 8(%%rax), %%rcx\n\t"
-                              "movzwl %%cx, %%edx\n\t"
-                              "testl %%edx, %%edx\n\t"
-                              "jz %l[out]\n\t"
-                              "movq 16(%%rax), %[object]\n\t"
-                              "movq -8(%[object],%%rdx,8), %[object]\n\t"
-                              "addq %[pop], %%rcx\n\t"
-                              "movq %%rcx, 8(%%rax)\n"
-                              "2:"
-                              : [object] "=&r"(object)
-                              : RSEQ_INPUTS, [pop] "i"(STACK_POP)
-                              : "memory", "cc", "rax", "rcx", "rdx"
-                              : out);
+    __asm__ __volatile__(RSEQ_BEGIN "xorl %k[object], %k[object]\n\t" RSEQ_LINE_UNOWNED("2f")
+                         "movq 8(%%rax), %%rcx\n\t"
+                         "movzwl %%cx, %%edx\n\t"
+                         "testl %%edx, %%edx\n\t"
+                         "jz 2f\n\t"
+                         "movq 16(%%rax), %[object]\n\t"
+                         "movq -8(%[object],%%rdx,8), %[object]\n\t"
+                         "addq %[pop], %%rcx\n\t"
+                         "movq %%rcx, 8(%%rax)\n"
+                         "2:"
+                         : [object] "=&r"(object)
+                         : RSEQ_INPUTS, [pop] "i"(STACK_POP)
+                         : "memory", "cc", "rax", "rcx", "rdx");
     return object;
-out:
-    return NULL;
 }
 
 /* Puts an object on this CPU's stack; false when it is full or owned. */
 static inline bool os_percpu_push(void *lines, void *object)
 {
-    __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED
+    __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED("%l[out]")
                               "movq 8(%%rax), %%rcx\n\t"
                               "movzwl %%cx, %%edx\n\t"
                               "cmpq 24(%%rax), %%rdx\n\t"
@@ -106,7 +105,7 @@ out:
 /* Appends an object to this CPU's ring; false when its batch is full or the line owned. */
 static inline bool os_percpu_append(void *lines, void *object)
 {
-    __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED
+    __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED("%l[out]")
                               "movq 32(%%rax), %%rcx\n\t"
                               "cmpq 40(%%rax), %%rcx\n\t"
                               "je %l[out]\n\t"
@@ -131,17 +130,14 @@ static inline struct os_percpu_line *os_percpu_take_rseq(void *lines, uintptr_t 
 {
     struct os_percpu_line *taken;
 
-    __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED
-                              "movq %%rax, %[taken]\n\t"
-                              "movq %[token], (%%rax)\n"
-                              "2:"
-                              : [taken] "=&r"(taken)
-                              : RSEQ_INPUTS, [token] "r"(token)
-                              : "memory", "cc", "rax"
-                              : out);
+    __asm__ __volatile__(RSEQ_BEGIN "xorl %k[taken], %k[taken]\n\t" RSEQ_LINE_UNOWNED("2f")
+                         "movq %%rax, %[taken]\n\t"
+                         "movq %[token], (%%rax)\n"
+                         "2:"
+                         : [taken] "=&r"(taken)
+                         : RSEQ_INPUTS, [token] "r"(token)
+                         : "memory", "cc", "rax");
     return taken;
-out:
-    return NULL;
 }
 
 /*
@@ -153,26 +149,23 @@ static inline void *os_percpu_remove(void *lines, unsigned cpu, uint64_t expecte
 {
     void *object;
 
-    __asm__ __volatile__ goto(RSEQ_BEGIN
-                              "cmpl %[cpu], %%eax\n\t"
-                              "jne %l[out]\n\t" RSEQ_LINE_UNOWNED
-                              "movq 64(%%rax), %%rcx\n\t"
-                              "cmpq %[head], %%rcx\n\t"
-                              "jne %l[out]\n\t"
-                              "movq 48(%%rax), %[object]\n\t"
-                              "movq %%rcx, %%rdx\n\t"
-                              "andq 56(%%rax), %%rdx\n\t"
-                              "movq (%[object],%%rdx,8), %[object]\n\t"
-                              "incq %%rcx\n\t"
-                              "movq %%rcx, 64(%%rax)\n"
-                              "2:"
-                              : [object] "=&r"(object)
-                              : RSEQ_INPUTS, [cpu] "r"(cpu), [head] "r"(expected_head)
-                              : "memory", "cc", "rax", "rcx", "rdx"
-                              : out);
+    __asm__ __volatile__(RSEQ_BEGIN "xorl %k[object], %k[object]\n\t"
+                         "cmpl %[cpu], %%eax\n\t"
+                         "jne 2f\n\t" RSEQ_LINE_UNOWNED("2f")
+                         "movq 64(%%rax), %%rcx\n\t"
+                         "cmpq %[head], %%rcx\n\t"
+                         "jne 2f\n\t"
+                         "movq %%rcx, %%rdx\n\t"
+                         "andq 56(%%rax), %%rdx\n\t"
+                         "movq 48(%%rax), %[object]\n\t"
+                         "movq (%[object],%%rdx,8), %[object]\n\t"
+                         "incq %%rcx\n\t"
+                         "movq %%rcx, 64(%%rax)\n"
+                         "2:"
+                         : [object] "=&r"(object)
+                         : RSEQ_INPUTS, [cpu] "r"(cpu), [head] "r"(expected_head)
+                         : "memory", "cc", "rax", "rcx", "rdx");
     return object;
-out:
-    return NULL;
 }
 
 #endif /* OS_POSIX_PERCPU_X86_64_H */

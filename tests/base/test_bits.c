@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Bitmaps: filling, setting, testing and moving at and across the borders of words. */
+#include "support/slab_test.h"
+
+static void filling_sets_exactly_the_first_bits(void **state)
+{
+    (void)state;
+    for (unsigned count = 1; count <= 260; count++) {
+        uint64_t bits[6];
+
+        memset(bits, 0xa5, sizeof bits);
+        bits_fill(bits, count);
+        assert_int_equal(bits_words(count), (count + 63) / 64);
+        for (unsigned i = 0; i < bits_words(count) * 64; i++)
+            assert_int_equal(bits_test(bits, i), i < count);
+        if (bits_words(count) < 6) /* and nothing behind its words */
+            assert_true(bits[bits_words(count)] == UINT64_C(0xa5a5a5a5a5a5a5a5));
+    }
+}
+
+static void setting_and_clearing_change_one_bit(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 192; i++) {
+        uint64_t bits[3] = {0, 0, 0};
+
+        bits_set(bits, i);
+        for (unsigned j = 0; j < 192; j++)
+            assert_int_equal(bits_test(bits, j), i == j);
+        memset(bits, 0xff, sizeof bits);
+        bits_clear(bits, i);
+        for (unsigned j = 0; j < 192; j++)
+            assert_int_equal(bits_test(bits, j), i != j);
+    }
+}
+
+static void moving_adds_and_empties(void **state)
+{
+    uint64_t to[3] = {1, 0, UINT64_C(1) << 63}, from[3] = {6, 5, 1};
+
+    (void)state;
+    bits_move(to, from, 2);
+    assert_int_equal(to[0], 7);
+    assert_int_equal(to[1], 5);
+    assert_true(to[2] == UINT64_C(1) << 63);
+    assert_int_equal(from[0] | from[1], 0);
+    assert_int_equal(from[2], 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(filling_sets_exactly_the_first_bits),
+        cmocka_unit_test(setting_and_clearing_change_one_bit),
+        cmocka_unit_test(moving_adds_and_empties),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* See slab_test.h. */
+#define _GNU_SOURCE /* sched_setaffinity */
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gp/domain.h"
+#include "posix.h"
+#include "support/slab_test.h"
+
+/* ------------------------------------------------------------------------- where the test runs */
+
+unsigned pin_thread(void)
+{
+    cpu_set_t allowed, one;
+    unsigned cpu = 0;
+
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    while (!CPU_ISSET(cpu, &allowed))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    return cpu;
+}
+
+unsigned injected_cpu;
+
+static unsigned current_injected(void)
+{
+    return injected_cpu;
+}
+
+void inject_topology(void)
+{
+    posix_topology_inject(64, 4, current_injected);
+    assert_true(slab_start()); /* its arrays of one entry a CPU were made for the real ones */
+}
+
+/* ----------------------------------------------------------------------------- domains, caches */
+
+struct prudence_domain *manual_domain(void)
+{
+    struct prudence_domain *domain =
+        prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+
+    assert_non_null(domain);
+    return domain;
+}
+
+struct prudence_cache *fixed_cache(size_t object_size, unsigned objects,
+                                   struct prudence_domain *domain)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_cache *cache;
+
+    attr.object_cache_bytes = objects * round_up(object_size, object_size < 16 ? 8 : 16);
+    cache = prudence_cache_create("test", object_size, &attr);
+    assert_non_null(cache);
+    if (objects) {
+        assert_int_equal(cache->size_min, objects);
+        assert_int_equal(cache->size_max, objects);
+    }
+    return cache;
+}
+
+struct cpu_cache *cpu_here(struct prudence_cache *cache)
+{
+    return cpu_cache_of(cache, os_cpu_current());
+}
+
+void allocate_all(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        objects[i] = prudence_cache_alloc(cache);
+        assert_non_null(objects[i]);
+    }
+}
+
+void defer_all(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        prudence_cache_free_deferred(cache, objects[i]);
+}
+
+void free_all(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        prudence_cache_free(cache, objects[i]);
+}
+
+struct prudence_cache_stats stats_of(struct prudence_cache *cache)
+{
+    struct prudence_cache_stats stats;
+
+    assert_int_equal(prudence_cache_stats(cache, &stats), 0);
+    return stats;
+}
+
+bool contains(void *const *objects, unsigned count, const void *object)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (objects[i] == object)
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------- balance */
+
+static unsigned ones(const uint64_t *bits, unsigned words)
+{
+    unsigned count = 0;
+
+    for (unsigned w = 0; w < words; w++)
+        count += (unsigned)__builtin_popcountll(bits[w]);
+    return count;
+}
+
+static void check_slab(struct slab *slab, unsigned list)
+{
+    unsigned words = bits_words(slab->capacity), capacity = slab->capacity;
+    unsigned waiting = ones(slab_waiting_bits(slab), words);
+    unsigned next = ones(slab_next_bits(slab), words);
+
+    assert_int_equal(slab->list, list);
+    assert_int_equal(ones(slab_free_bits(slab), words), slab->free);
+    assert_int_equal(waiting + next, slab->latent);
+    assert_true(waiting > 0 || next == 0);
+    assert_int_equal(waiting > 0, !list_is_empty(&slab->waiting_link));
+    for (unsigned w = 0; w < words; w++) {
+        assert_int_equal(slab_free_bits(slab)[w] & slab_waiting_bits(slab)[w], 0);
+        assert_int_equal(slab_free_bits(slab)[w] & slab_next_bits(slab)[w], 0);
+        assert_int_equal(slab_waiting_bits(slab)[w] & slab_next_bits(slab)[w], 0);
+    }
+    if (slab->free == capacity)
+        assert_int_equal(list, SLAB_FREE);
+    else if (slab->free + slab->latent == capacity)
+        assert_int_equal(list, SLAB_DRAINING);
+    else if (slab->free + slab->latent > 0)
+        assert_int_equal(list, SLAB_PARTIAL);
+    else
+        assert_int_equal(list, SLAB_FULL);
+}
+
+/* Returns how many objects the node's slabs have given away; checks slabs and lists. */
+static uint64_t check_node(struct node *node, unsigned *slabs)
+{
+    uint64_t allocated = 0;
+    unsigned here = 0;
+
+    for (unsigned list = 0; list < SLAB_LISTS; list++) {
+        struct list *item;
+        unsigned count = 0;
+        bool beyond_free_ones = false;
+
+        list_for_each(item, &node->lists[list])
+        {
+            struct slab *slab = list_entry(item, struct slab, link);
+
+            check_slab(slab, list);
+            assert_false(beyond_free_ones && slab->free);
+            beyond_free_ones = slab->free == 0;
+            allocated += slab->capacity - slab->free - slab->latent;
+            count++;
+        }
+        if (list == SLAB_FREE)
+            assert_int_equal(count, node->free_slabs);
+        here += count;
+    }
+    assert_int_equal(here, node->slabs);
+    *slabs += here;
+    return allocated;
+}
+
+void check_books(struct prudence_cache *cache)
+{
+    struct prudence_cache_stats stats = stats_of(cache); /* receives handfuls, too */
+    uint64_t allocated = 0, in_rings = 0;
+    unsigned slabs = 0;
+
+    for (unsigned i = 0; i < os_cpu_count(); i++) {
+        struct cpu_cache *cpu = cpu_cache_of(cache, i);
+
+        assert_int_equal(cpu->line.owner, 0);
+        assert_true(stack_count(&cpu->line) <= cpu->size);
+        assert_true(latent_count(cpu) <= cpu->size);
+        in_rings += latent_count(cpu);
+    }
+    for (unsigned i = 0; i < os_node_count(); i++)
+        allocated += check_node(&cache->nodes[i], &slabs);
+    assert_int_equal(slabs, stats.slabs_now);
+    assert_int_equal(stats.grows - stats.shrinks, stats.slabs_now);
+    assert_int_equal(stats.objects_live, stats.allocations - stats.frees - stats.deferred_frees);
+    assert_int_equal(allocated, stats.objects_live + stats.objects_cached + in_rings);
+}
+
+void destroy_empty(struct prudence_cache *cache)
+{
+    struct prudence_domain *domain = cache->domain;
+
+    for (int i = 0; i < 4; i++) {
+        prudence_cache_shrink(cache);
+        if (domain->kind == PRUDENCE_DOMAIN_MANUAL)
+            prudence_manual_advance(domain);
+        else
+            assert_int_equal(prudence_domain_synchronize(domain), 0);
+    }
+    prudence_cache_shrink(cache);
+    check_books(cache);
+    assert_int_equal(stats_of(cache).objects_live, 0);
+    assert_int_equal(stats_of(cache).objects_latent, 0);
+    assert_int_equal(stats_of(cache).slabs_now, 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+/* ------------------------------------------------------------------------------------ patterns */
+
+static unsigned char pattern_at(const void *object, size_t i)
+{
+    return (unsigned char)(((uintptr_t)object >> 4) * 31 + i * 7 + 1);
+}
+
+void fill_pattern(void *object, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        ((unsigned char *)object)[i] = pattern_at(object, i);
+}
+
+bool has_pattern(const void *object, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (((const unsigned char *)object)[i] != pattern_at(object, i))
+            return false;
+    return true;
+}
+
+/* ------------------------------------------------------------------------ memory that runs out */
+
+unsigned memory_calls;
+static unsigned failing_first, failing_count;
+
+static bool fails(void)
+{
+    unsigned call = memory_calls++;
+
+    return call >= failing_first && call - failing_first < failing_count;
+}
+
+void memory_fail(unsigned first, unsigned count)
+{
+    memory_calls = 0;
+    failing_first = first;
+    failing_count = count;
+    os_memory_fails = fails;
+}
+
+void memory_succeed(void)
+{
+    os_memory_fails = NULL;
+}
+
+/* -------------------------------------------------------------------------------------- deaths */
+
+static int run_child(void (*act)(void *), void *argument, char *output, size_t size)
+{
+    int ends[2], status;
+    size_t length = 0;
+    ssize_t got;
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        act(argument);
+        _exit(0);
+    }
+    close(ends[1]);
+    while ((got = read(ends[0], output + length, size - 1 - length)) > 0)
+        length += (size_t)got;
+    output[length] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+void expect_death(void (*act)(void *), void *argument, const char *text, const char *more,
+                  const char *yet_more)
+{
+    const char *const texts[] = {text, more, yet_more};
+    char output[4096];
+    int status = run_child(act, argument, output, sizeof output);
+
+    for (unsigned i = 0; i < 3; i++)
+        if (texts[i] && !strstr(output, texts[i]))
+            fail_msg("expected '%s' in the message, got: %s", texts[i], output);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
+        fail_msg("expected an abort, got status %#x: %s", (unsigned)status, output);
+}
+
+void expect_life(void (*act)(void *), void *argument, char *output, size_t size)
+{
+    int status = run_child(act, argument, output, size);
+
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_msg("expected a normal exit, got status %#x: %s", (unsigned)status, output);
+}

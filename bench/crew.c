@@ -73,6 +73,8 @@ static void *work(void *argument)
     while ((phase = __atomic_load_n(&worker->run->phase, __ATOMIC_RELAXED)) != PHASE_OVER &&
            !__atomic_load_n(&worker->finished, __ATOMIC_RELAXED))
         measure_phase(worker, (enum phase)phase);
+    while (__atomic_load_n(&worker->run->phase, __ATOMIC_RELAXED) != PHASE_OVER)
+        usleep(100); /* its CPU clock is read until the run is over */
     if (family->thread_stop)
         family->thread_stop();
     return NULL;
@@ -192,15 +194,16 @@ static bool watch_once(struct run *run, struct watch *watch)
     return !__atomic_load_n(&run->out_of_memory, __ATOMIC_RELAXED) && !work_finished(run);
 }
 
-static uint64_t helpers_cpu_ns(const struct run *run)
+/* CPU time of the threads that are neither workers nor main; up to a tick of each CPU off. */
+static int64_t helpers_cpu_ns(const struct run *run)
 {
-    uint64_t helpers = process_cpu_ns() - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int64_t helpers = (int64_t)(process_cpu_ns() - clock_ns(CLOCK_THREAD_CPUTIME_ID));
 
     for (unsigned i = 0; i < run->workers; i++) {
         clockid_t clock;
 
         pthread_getcpuclockid(run->worker[i].thread, &clock);
-        helpers -= clock_ns(clock);
+        helpers -= (int64_t)clock_ns(clock);
     }
     return helpers;
 }
@@ -208,7 +211,7 @@ static uint64_t helpers_cpu_ns(const struct run *run)
 static void watch_phase(struct run *run, struct watch *watch)
 {
     uint64_t length = (uint64_t)(run->config.seconds * 1e9);
-    uint64_t helpers = helpers_cpu_ns(run);
+    int64_t helpers = helpers_cpu_ns(run);
     uint64_t next = watch->started = now_ns();
     uint64_t end = run->config.pairs ? UINT64_MAX : next + length;
 
@@ -216,7 +219,8 @@ static void watch_phase(struct run *run, struct watch *watch)
         next = next + SAMPLE_NS < end ? next + SAMPLE_NS : end;
         sleep_until_ns(next);
     }
-    watch->cpu = helpers_cpu_ns(run) - helpers;
+    helpers = helpers_cpu_ns(run) - helpers;
+    watch->cpu = helpers > 0 ? (uint64_t)helpers : 0;
     set_phase(run, PHASE_OVER);
     watch->ended = now_ns();
 }

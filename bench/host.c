@@ -55,13 +55,22 @@ const char *host_allocator_file(void)
 
 /* ---------------------------------------------------- each allocator has its own way to say it */
 
+/* Sets the function pointer `function` (of any type: POSIX lets an object pointer hold it). */
+static bool find(const char *name, void *function)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+
+    memcpy(function, &found, sizeof found);
+    return found;
+}
+
 static bool jemalloc_version(char *text, size_t size)
 {
-    int (*control)(const char *, void *, size_t *, void *, size_t) = dlsym(RTLD_DEFAULT, "mallctl");
+    int (*control)(const char *, void *, size_t *, void *, size_t);
     const char *version;
     size_t length = sizeof version;
 
-    if (!control || control("version", &version, &length, NULL, 0))
+    if (!find("mallctl", &control) || control("version", &version, &length, NULL, 0))
         return false;
     snprintf(text, size, "%.*s", (int)strcspn(version, "-"), version);
     return true;
@@ -69,9 +78,9 @@ static bool jemalloc_version(char *text, size_t size)
 
 static bool mimalloc_version(char *text, size_t size)
 {
-    int (*version)(void) = dlsym(RTLD_DEFAULT, "mi_version");
+    int (*version)(void);
 
-    if (!version)
+    if (!find("mi_version", &version))
         return false;
     snprintf(text, size, "%d.%d.%d", version() / 100, version() / 10 % 10, version() % 10);
     return true;
@@ -79,9 +88,9 @@ static bool mimalloc_version(char *text, size_t size)
 
 static bool tcmalloc_version(char *text, size_t size)
 {
-    const char *(*version)(int *, int *, const char **) = dlsym(RTLD_DEFAULT, "tc_version");
+    const char *(*version)(int *, int *, const char **);
 
-    if (!version)
+    if (!find("tc_version", &version))
         return false;
     snprintf(text, size, "%s", version(NULL, NULL, NULL));
     return true;

@@ -21,7 +21,7 @@ const struct scenario scenario_stall = {
     .pair = "an object allocated and retired",
     .deferring = true,
     .samples = true,
-    .defaults = {.size = 512, .threads = 1, .readers = 1, .seconds = 1},
+    .defaults = {.size = 512, .threads = 1, .readers = 1, .seconds = 1, .stay_ms = 100},
     .writer = writer,
     .reader = LOOP_STAY,
     .counted = COUNTS(LOOP_PAIRS),

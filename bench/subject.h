@@ -56,6 +56,7 @@ struct family {
     const char *version; /* of it; NULL: ask library_version */
     const char *(*library_version)(void);
     bool deferring;
+    bool latent_limited; /* the option latent_limit makes a difference */
     void (*start)(struct run *run); /* by main, before the workers */
     void (*thread_start)(void);     /* by each worker, pinned */
     void (*thread_stop)(void);

@@ -42,6 +42,7 @@ const struct family prudence_family = {
     .library = "prudence",
     .library_version = prudence_version,
     .deferring = true,
+    .latent_limited = true,
     .quiesce = prudence_synchronize,
     .latent = prudence_latent,
     .report = prudence_report,

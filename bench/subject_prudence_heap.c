@@ -45,6 +45,7 @@ const struct family prudence_heap_family = {
     .library = "prudence",
     .library_version = prudence_version,
     .deferring = true,
+    .latent_limited = true,
     .quiesce = prudence_synchronize,
     .latent = prudence_latent,
     .report = prudence_report_totals,

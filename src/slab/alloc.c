@@ -77,7 +77,10 @@ static void *alloc_past_stack(struct prudence_cache *cache)
         gp_drive_shared(cache->domain);
         take_here(cache, &miss);
     }
-    return miss.object ? miss.object : object_cache_refill(cache, miss.refill);
+    if (miss.object)
+        return miss.object;
+    latent_throttle(cache); /* misses close batches too, at times before they are full */
+    return object_cache_refill(cache, miss.refill);
 }
 
 void *cache_alloc_slow(struct prudence_cache *cache)

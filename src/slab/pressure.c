@@ -210,8 +210,8 @@ static bool over_limit(void)
 }
 
 /*
- * Holds a deferral back while garbage is over its limit. Its object is already deferred; waiting
- * gives the reader that keeps it the CPU. A sleep, since a yield need not hand the CPU over.
+ * Holds a deferral, or an allocation that needs more memory, back while garbage is over its limit.
+ * Waiting gives the reader that keeps it the CPU. A sleep, since a yield need not hand the CPU over.
  */
 void latent_throttle(struct prudence_cache *cache)
 {

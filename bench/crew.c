@@ -260,7 +260,7 @@ static void report_work(const struct run *run, const struct watch *watch, json_t
             reads += own;
         }
     }
-    set_number(result, "pairs", done);
+    set_number(result, "pairs_done", done);
     set_number(result, "ns_per_pair_wall", done > 0 ? wall / done : 0);
     set_number(result, "ns_per_pair_cpu", done > 0 ? cpu / done : 0);
     set_number(result, "helpers_cpu_seconds", (double)watch->cpu / 1e9);

@@ -4,7 +4,7 @@
  * over one allocator. Each family is one file, subject_*.c, which exports one struct family.
  *
  * The hot loops of loops.h are compiled once for each family, with its operations as constants:
- * what they call is called directly (or through the procedure linkage table, for all alike).
+ * what they call is called directly, or in a shared library by one indirect call, for all alike.
  */
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H

@@ -50,9 +50,9 @@ struct prudence_domain_shared {
 PRUDENCE_API extern struct prudence_domain_shared prudence_default_shared;
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reader_self
     __attribute__((tls_model("initial-exec")));
-PRUDENCE_API struct prudence_reader *prudence_reader_register(void);
-PRUDENCE_API void prudence_reader_nest_overflow(void);
-PRUDENCE_API void prudence_reader_unlock_unbalanced(void);
+PRUDENCE_API void prudence_read_lock_first(void); /* registers the thread, and enters */
+PRUDENCE_API void prudence_read_lock_too_deep(void) __attribute__((noreturn, cold));
+PRUDENCE_API void prudence_read_unlock_unbalanced(void) __attribute__((noreturn, cold));
 
 /* A full fence; a locked instruction costs a fraction of mfence. */
 static inline void prudence_full_fence(void)
@@ -82,8 +82,10 @@ static inline void prudence_read_lock(void)
     struct prudence_reader *self = prudence_reader_self;
     uint64_t word;
 
-    if (__builtin_expect(!self, 0))
-        self = prudence_reader_register();
+    if (__builtin_expect(!self, 0)) {
+        prudence_read_lock_first();
+        return;
+    }
     word = __atomic_load_n(&self->word, __ATOMIC_RELAXED);
     if (__builtin_expect(word == 0, 1)) {
         word = __atomic_load_n(&prudence_default_shared.sequence, __ATOMIC_ACQUIRE);
@@ -95,7 +97,7 @@ static inline void prudence_read_lock(void)
         return;
     }
     if (__builtin_expect((word & PRUDENCE_NESTING_MASK) == PRUDENCE_NESTING_MASK, 0))
-        prudence_reader_nest_overflow();
+        prudence_read_lock_too_deep();
     __atomic_store_n(&self->word, word + 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
@@ -106,16 +108,14 @@ static inline void prudence_read_unlock(void)
     struct prudence_reader *self = prudence_reader_self;
     uint64_t word;
 
-    if (__builtin_expect(!self, 0)) {
-        prudence_reader_unlock_unbalanced();
-        return;
-    }
+    if (__builtin_expect(!self, 0))
+        prudence_read_unlock_unbalanced();
     word = __atomic_load_n(&self->word, __ATOMIC_RELAXED);
     if (__builtin_expect((word & PRUDENCE_NESTING_MASK) == 1, 1)) {
         /* Release: what the section read is read before the word says that it is over. */
         __atomic_store_n(&self->word, 0, __ATOMIC_RELEASE);
     } else if (__builtin_expect(word == 0, 0)) {
-        prudence_reader_unlock_unbalanced();
+        prudence_read_unlock_unbalanced();
     } else {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         __atomic_store_n(&self->word, word - 1, __ATOMIC_RELAXED);

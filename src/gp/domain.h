@@ -95,6 +95,7 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
 
 /* readers.c */
 void readers_start(void);
+void readers_register_default(void);
 struct reader_slot *
 readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);

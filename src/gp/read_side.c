@@ -6,12 +6,12 @@
  */
 #include "gp/domain.h"
 
-void prudence_reader_nest_overflow(void)
+void prudence_read_lock_too_deep(void)
 {
     os_panic("read-side critical sections nested deeper than %u", (unsigned)PRUDENCE_NESTING_MASK);
 }
 
-void prudence_reader_unlock_unbalanced(void)
+void prudence_read_unlock_unbalanced(void)
 {
     os_panic("prudence_read_unlock outside a read-side critical section");
 }
@@ -42,6 +42,12 @@ static void enter(struct prudence_domain *domain, struct reader_slot *slot)
     count_add(&slot->reader.entries, 1);
 }
 
+void prudence_read_lock_first(void)
+{
+    readers_register_default();
+    prudence_read_lock();
+}
+
 void prudence_domain_read_lock(struct prudence_domain *domain)
 {
     struct reader_slot *slot = slot_or_panic(domain);
@@ -58,7 +64,7 @@ void prudence_domain_read_lock(struct prudence_domain *domain)
         return;
     }
     if ((word & PRUDENCE_NESTING_MASK) == PRUDENCE_NESTING_MASK)
-        prudence_reader_nest_overflow();
+        prudence_read_lock_too_deep();
     store_relaxed(&slot->reader.word, word + 1);
     compiler_barrier();
 }
@@ -69,7 +75,7 @@ void prudence_domain_read_unlock(struct prudence_domain *domain)
     uint64_t word = slot ? load_relaxed(&slot->reader.word) : 0;
 
     if (!word)
-        prudence_reader_unlock_unbalanced();
+        prudence_read_unlock_unbalanced();
     if (domain->kind == PRUDENCE_DOMAIN_QSBR)
         return;
     /* Release: what the section read is read before its end is seen. */

@@ -179,7 +179,7 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     return slot;
 }
 
-struct prudence_reader *prudence_reader_register(void)
+void readers_register_default(void)
 {
     sigset_t saved, all;
     int saved_errno = errno;
@@ -195,7 +195,6 @@ struct prudence_reader *prudence_reader_register(void)
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     errno = saved_errno;
-    return prudence_reader_self;
 }
 
 static bool table_grow(unsigned index)
@@ -248,8 +247,10 @@ struct reader_slot *readers_slot(struct prudence_domain *domain)
 
     if (likely(slot != NULL))
         return slot;
-    if (domain == &prudence_default)
-        return slot_of(prudence_reader_register());
+    if (domain == &prudence_default) {
+        readers_register_default();
+        return slot_of(prudence_reader_self);
+    }
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
     slot = readers_slot_if_any(domain);

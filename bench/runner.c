@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "runner.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct child {
+    pid_t pid;
+    FILE *output;
+    int status; /* as of waitpid */
+};
+
+/* The kernel's choice, should memory run out faster than a sample notices. */
+static void volunteer_for_oom(void)
+{
+    int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (file < 0)
+        return;
+    if (write(file, "1000", 4) < 0)
+        perror("prudence-bench: oom_score_adj");
+    close(file);
+}
+
+static void set_environment(const char *name, const char *value)
+{
+    if (value && *value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+/* In the child: becomes `prudence-bench command argument`. Does not return. */
+static void become(const char *command, const char *argument, const struct allocator *allocator,
+                   const char *options, int output)
+{
+    set_environment("LD_PRELOAD", allocator->preload);
+    set_environment("PRUDENCE_OPTIONS", options);
+    dup2(output, STDOUT_FILENO);
+    volunteer_for_oom();
+    execl("/proc/self/exe", "prudence-bench", command, argument, NULL);
+    perror("prudence-bench: exec");
+    _exit(127);
+}
+
+static void child_start(struct child *child, const char *command, const char *argument,
+                        const struct allocator *allocator, const char *options, bool quiet)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) || (child->pid = fork()) < 0) {
+        perror("prudence-bench: cannot start a child");
+        exit(EXIT_FAILURE);
+    }
+    if (child->pid == 0) {
+        if (quiet && !freopen("/dev/null", "w", stderr))
+            _exit(127);
+        become(command, argument, allocator, options, ends[1]);
+    }
+    close(ends[1]);
+    child->output = fdopen(ends[0], "r");
+}
+
+/* What the child says, or NULL. */
+static json_t *child_finish(struct child *child)
+{
+    json_t *said = json_loadf(child->output, 0, NULL);
+
+    fclose(child->output);
+    waitpid(child->pid, &child->status, 0);
+    return said;
+}
+
+bool runner_has(const struct allocator *allocator)
+{
+    static const struct allocator *asked[8];
+    static bool had[8];
+    struct child child;
+    json_t *said;
+    unsigned i;
+
+    for (i = 0; asked[i]; i++) {
+        if (asked[i] == allocator)
+            return had[i];
+    }
+    asked[i] = allocator;
+    child_start(&child, "probe", NULL, allocator, NULL, true);
+    said = child_finish(&child);
+    had[i] = said && strstr(json_string_value(json_object_get(said, "file")), allocator->file);
+    json_decref(said);
+    return had[i];
+}
+
+/* Why there is no result. The kernel's kill means that memory ran out. */
+static json_t *failure(const struct row *row, int status)
+{
+    char why[64];
+
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        return json_pack("{s:b, s:b}", "out_of_memory", 1, "killed", 1);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(why, sizeof why, "hangs");
+    else if (WIFSIGNALED(status))
+        snprintf(why, sizeof why, "ended by signal %d", WTERMSIG(status));
+    else
+        snprintf(why, sizeof why, "exit status %d", WEXITSTATUS(status));
+    fprintf(stderr, "prudence-bench: %s %s: %s\n", row->config.scenario, row->subject->name, why);
+    return json_pack("{s:s}", "failed", why);
+}
+
+static bool run_once(struct row *row)
+{
+    json_t *config = config_to_json(&row->config);
+    char *argument = json_dumps(config, JSON_COMPACT);
+    struct child child;
+    json_t *said;
+
+    child_start(&child, "run", argument, row->subject->allocator, row->config.options, false);
+    said = child_finish(&child);
+    if (row->config.progress && isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+    if (!said || child.status) {
+        json_decref(said);
+        said = failure(row, child.status);
+    }
+    json_array_append_new(row->repeats, said);
+    json_decref(config);
+    free(argument);
+    return !json_object_get(said, "failed");
+}
+
+unsigned runner_run(struct row *rows, unsigned count, unsigned repeat)
+{
+    unsigned failed = 0;
+
+    for (unsigned i = 0; i < repeat; i++) {
+        for (unsigned j = 0; j < count; j++)
+            failed += !run_once(&rows[j]);
+    }
+    return failed;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs in child processes, and what several of them add up to. */
+#ifndef BENCH_RUNNER_H
+#define BENCH_RUNNER_H
+
+#include "bench.h"
+
+/* One subject in one configuration. */
+struct row {
+    struct config config;
+    const struct subject *subject;
+    json_t *repeats; /* array: what each run said */
+    json_t *merged;  /* object: medians of that; rows_merge */
+};
+
+/* Whether the subject's allocator can be had; asked of a child, once for each allocator. */
+bool runner_has(const struct allocator *allocator);
+
+/*
+ * Runs each row `repeat` times, round-robin, so that a slow minute of the machine strikes all
+ * alike. Returns how many runs failed (out of memory is a result, not a failure).
+ */
+unsigned runner_run(struct row *rows, unsigned count, unsigned repeat);
+
+/* report_json.c: medians; the whole document; the file (0, or -1 with a message). */
+void rows_merge(struct row *rows, unsigned count);
+json_t *document_create(const struct scenario *scenario);
+void document_add(json_t *document, const struct row *rows, unsigned count);
+void document_skip(json_t *document, const struct subject *subject, const char *why);
+int document_write(json_t *document, const char *path);
+
+/* report_text.c: a table on standard output. */
+void table_head(const struct scenario *scenario);
+void table_row(const struct row *row);
+
+#endif /* BENCH_RUNNER_H */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 1: free bookkeeping is out of line too. A freed object is not written, neither in an object
+ * cache nor in its slab; and a program that overwrites freed objects does not corrupt the books.
+ */
+#include "support/slab_test.h"
+
+#define SIZE  48
+#define COUNT 300
+
+static void *objects[COUNT], *again[COUNT];
+
+static void freed_objects_keep_their_bytes(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
+
+    (void)state;
+    allocate_all(cache, objects, COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        fill_pattern(objects[i], SIZE);
+    free_all(cache, objects, COUNT); /* 16 stay in the object cache, the others go to their slabs */
+    assert_true(stats_of(cache).flushes > 0);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(has_pattern(objects[i], SIZE));
+    destroy_empty(cache);
+}
+
+static void writing_to_freed_objects_corrupts_nothing(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
+
+    (void)state;
+    allocate_all(cache, objects, COUNT);
+    free_all(cache, objects, COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        memset(objects[i], 0xff, SIZE);
+    allocate_all(cache, again, COUNT);
+    for (unsigned i = 0; i < COUNT; i++) {
+        assert_true(slab_of_cache(cache, again[i]) != NULL);
+        assert_false(contains(again, i, again[i]));
+    }
+    free_all(cache, again, COUNT);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freed_objects_keep_their_bytes),
+        cmocka_unit_test(writing_to_freed_objects_corrupts_nothing),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 1: a deferred object keeps every byte until its grace period is over, wherever it waits:
+ * latent cache, latent slab, on its way between them, and under memory pressure.
+ */
+#include "support/slab_test.h"
+
+#define SIZE  96
+#define COUNT 400
+#define ROOM  32
+
+static void *objects[COUNT];
+
+static void expect_patterns(void)
+{
+    for (unsigned i = 0; i < COUNT; i++)
+        if (!has_pattern(objects[i], SIZE))
+            fail_msg("object %u was written", i);
+}
+
+static struct prudence_cache *cache_of_deferred(struct prudence_domain *domain)
+{
+    struct prudence_cache *cache = fixed_cache(SIZE, ROOM, domain);
+
+    allocate_all(cache, objects, COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        fill_pattern(objects[i], SIZE);
+    defer_all(cache, objects, COUNT); /* some in the latent cache, the others in latent slabs */
+    assert_true(latent_count(cpu_here(cache)) > 0);
+    assert_true(stats_of(cache).overflowed_objects >= COUNT - ROOM);
+    return cache;
+}
+
+static void in_latent_cache_and_latent_slab(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = cache_of_deferred(domain);
+    void *others[COUNT];
+
+    (void)state;
+    expect_patterns();
+    allocate_all(cache, others, COUNT); /* misses, refills, grows, all around them */
+    for (unsigned i = 0; i < COUNT; i++)
+        memset(others[i], 0, SIZE);
+    free_all(cache, others, COUNT);
+    expect_patterns();
+    prudence_cache_shrink(cache);
+    prudence_trim();
+    expect_patterns();
+    destroy_empty(cache);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void during_pre_flush(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = cache_of_deferred(domain);
+    void *others[ROOM];
+
+    (void)state;
+    allocate_all(cache, others, ROOM);
+    free_all(cache, others, ROOM);
+    assert_true(preflush_cpu(cache, os_cpu_current(), 1) > 0);
+    expect_patterns();
+    check_books(cache); /* the node receives them */
+    expect_patterns();
+    destroy_empty(cache);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void under_memory_pressure(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = cache_of_deferred(domain);
+
+    (void)state;
+    assert_int_equal(prudence_option_set("wait_max", "1ms"), 0);
+    memory_fail(0, UINT32_MAX);
+    while (prudence_cache_alloc(cache)) /* what was truly free */
+        ;
+    memory_succeed();
+    assert_true(stats_of(cache).pressure_waits > 0);
+    expect_patterns();
+    assert_int_equal(prudence_cache_destroy(cache), EBUSY);
+    expect_patterns();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_latent_cache_and_latent_slab),
+        cmocka_unit_test(during_pre_flush),
+        cmocka_unit_test(under_memory_pressure),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 2: objects are not tracked one by one. Those that are deferred in a row share a batch and
+ * its one cookie; a batch is closed when it is full, by the deferral that follows.
+ */
+#include "support/slab_test.h"
+
+#define ROOM 32 /* batches of 16 */
+
+static void *objects[ROOM];
+
+static void sixteen_in_a_row_are_one_batch(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
+    struct cpu_cache *cpu;
+
+    (void)state;
+    assert_int_equal(cache->batch, ROOM / 2);
+    allocate_all(cache, objects, ROOM);
+    cpu = cpu_here(cache);
+    defer_all(cache, objects, 16);
+    assert_int_equal(cpu->batch_tail, cpu->batch_head); /* all in the open batch */
+    defer_all(cache, objects + 16, 1);
+    assert_int_equal(cpu->batch_tail - cpu->batch_head, 1);
+    assert_int_equal(cpu->batches[0].end, 16);
+    assert_int_equal(cpu->closed, 16);
+    prudence_manual_advance(cache->domain);
+    defer_all(cache, objects + 17, 15);
+    assert_int_equal(cpu->batch_tail - cpu->batch_head, 1);
+    destroy_empty(cache);
+}
+
+static void a_batch_becomes_safe_as_a_whole(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
+    void *after[ROOM];
+
+    (void)state;
+    allocate_all(cache, objects, ROOM);
+    defer_all(cache, objects, 17); /* a closed batch of 16, and an open one of 1 */
+    prudence_manual_advance(cache->domain);
+    after[0] = prudence_cache_alloc(cache); /* a miss: merges the safe batch, all of it */
+    assert_int_equal(stats_of(cache).merged_objects, 16);
+    assert_int_equal(stats_of(cache).merges, 1);
+    allocate_all(cache, after + 1, 15);
+    for (unsigned i = 0; i < 16; i++)
+        assert_true(contains(after, 16, objects[i]));
+    free_all(cache, after, 16);
+    free_all(cache, objects + 17, 15);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sixteen_in_a_row_are_one_batch),
+        cmocka_unit_test(a_batch_becomes_safe_as_a_whole),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

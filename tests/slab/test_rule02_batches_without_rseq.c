@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 2 without fast paths (no rseq, or check=1): there, too, objects that are deferred in a row
+ * share a batch and its cookie.
+ */
+#include "support/slab_test.h"
+
+#define ROOM 32 /* batches of 16 */
+
+static void the_slow_path_fills_batches(void **state)
+{
+    struct prudence_cache *cache;
+    struct cpu_cache *cpu;
+    void *objects[ROOM];
+
+    (void)state;
+    assert_int_equal(prudence_option_set("check", "1"), 0);
+    cache = fixed_cache(64, ROOM, manual_domain());
+    allocate_all(cache, objects, ROOM);
+    cpu = cpu_here(cache);
+    defer_all(cache, objects, ROOM);
+    assert_true(cpu->batch_tail - cpu->batch_head <= 1);
+    assert_int_equal(stats_of(cache).overflowed_objects, 0);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_slow_path_fills_batches),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Rule 3: a cache grows only when the node has nothing truly free: neither free nor safe objects. */
+#include "support/slab_test.h"
+
+static void *objects[OBJECTS_MAX];
+
+static void a_slab_is_used_up_before_the_next(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
+
+    (void)state;
+    for (unsigned slab = 1; slab <= 5; slab++) {
+        allocate_all(cache, objects, cache->capacity);
+        assert_int_equal(stats_of(cache).grows, slab);
+    }
+    check_books(cache);
+}
+
+static void safe_latent_objects_come_before_growth(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
+    unsigned count = 2 * cache->capacity;
+
+    (void)state;
+    allocate_all(cache, objects, count);
+    defer_all(cache, objects, count);
+    assert_true(stats_of(cache).overflowed_objects > 0);
+    prudence_manual_advance(cache->domain); /* all that waits */
+    prudence_cache_shrink(cache);           /* what was next waits now, and open batches closed */
+    prudence_manual_advance(cache->domain);
+    allocate_all(cache, objects, 16);
+    assert_int_equal(stats_of(cache).grows, 2);
+    check_books(cache);
+}
+
+static void unsafe_ones_do_not_keep_it_from_growing(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
+    void *others[200];
+    unsigned count = cache->capacity;
+
+    (void)state;
+    allocate_all(cache, objects, count);
+    defer_all(cache, objects, count);
+    allocate_all(cache, others, count);
+    assert_int_equal(stats_of(cache).grows, 2);
+    for (unsigned i = 0; i < count; i++)
+        assert_false(contains(others, count, objects[i]));
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slab_is_used_up_before_the_next),
+        cmocka_unit_test(safe_latent_objects_come_before_growth),
+        cmocka_unit_test(unsafe_ones_do_not_keep_it_from_growing),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 3: an allocation miss closes the caller's open batch, then merges what is safe, and only
+ * then refills. An allocation served by a merge is a hit and does not visit the node.
+ */
+#include "support/slab_test.h"
+
+#define ROOM 16
+
+static void *objects[64];
+
+static struct prudence_cache *cache_about_to_miss(unsigned *count)
+{
+    struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
+
+    *count = 0;
+    do
+        allocate_all(cache, objects + (*count)++, 1);
+    while (stack_count(&cpu_here(cache)->line));
+    return cache;
+}
+
+static void a_miss_closes_the_open_batch(void **state)
+{
+    unsigned count;
+    struct prudence_cache *cache = cache_about_to_miss(&count);
+    struct cpu_cache *cpu = cpu_here(cache);
+
+    (void)state;
+    defer_all(cache, objects, 3);
+    assert_int_equal(cpu->batch_tail - cpu->batch_head, 0);
+    objects[0] = prudence_cache_alloc(cache);
+    assert_int_equal(cpu->batch_tail - cpu->batch_head, 1);
+    assert_int_equal(cpu->closed, 3);
+}
+
+static void a_merge_comes_before_a_refill(void **state)
+{
+    unsigned count;
+    struct prudence_cache *cache = cache_about_to_miss(&count);
+    struct prudence_cache_stats before, after;
+    void *deferred[3] = {objects[0], objects[1], objects[2]}, *object;
+
+    (void)state;
+    defer_all(cache, deferred, 3);
+    do
+        object = prudence_cache_alloc(cache); /* the first of these closes the batch */
+    while (stack_count(&cpu_here(cache)->line));
+    prudence_manual_advance(cache->domain);
+    before = stats_of(cache);
+    object = prudence_cache_alloc(cache);
+    after = stats_of(cache);
+    assert_true(contains(deferred, 3, object));
+    assert_int_equal(after.refills, before.refills);
+    assert_int_equal(after.merges, before.merges + 1);
+    assert_int_equal(after.merged_objects, before.merged_objects + 3);
+    assert_int_equal(after.hits, before.hits + 1);
+    assert_int_equal(after.hits_after_merge, before.hits_after_merge + 1);
+    assert_int_equal(after.objects_latent, 0);
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_miss_closes_the_open_batch),
+        cmocka_unit_test(a_merge_comes_before_a_refill),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

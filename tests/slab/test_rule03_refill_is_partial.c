@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 3: a refill takes max(1, o - d) objects: the size of the object cache less what is latent,
+ * and at most TRANSFER_MAX. One of them is the allocation's.
+ */
+#include "support/slab_test.h"
+
+static void *objects[OBJECTS_MAX];
+
+static void refill_with_latent(unsigned room, unsigned latent, unsigned expected)
+{
+    struct prudence_cache *cache = fixed_cache(64, room, manual_domain());
+    struct cpu_cache *cpu;
+    uint64_t refills;
+    void *object;
+
+    allocate_all(cache, objects, 3 * room);
+    cpu = cpu_here(cache);
+    while (stack_count(&cpu->line)) /* to the next miss */
+        allocate_all(cache, objects + 3 * room, 1);
+    defer_all(cache, objects, latent);
+    refills = stats_of(cache).refills;
+    object = prudence_cache_alloc(cache);
+    assert_non_null(object);
+    assert_int_equal(stack_count(&cpu->line), expected - 1);
+    assert_true(stats_of(cache).refills <= refills + 1);
+    check_books(cache);
+}
+
+static void refill_is_size_less_latent(void **state)
+{
+    (void)state;
+    for (unsigned latent = 0; latent <= 16; latent++)
+        refill_with_latent(16, latent, latent < 16 ? 16 - latent : 1);
+}
+
+static void refill_is_at_most_a_transfer(void **state)
+{
+    (void)state;
+    refill_with_latent(256, 0, TRANSFER_MAX);
+    refill_with_latent(256, 100, TRANSFER_MAX);
+    refill_with_latent(256, 200, 56);
+    refill_with_latent(256, 256, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refill_is_size_less_latent),
+        cmocka_unit_test(refill_is_at_most_a_transfer),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 4: a latent slab keeps two bitmaps. What is deferred while others wait goes to `next`, is
+ * not merged with them, and then waits under a cookie of its own. So under steady deferral every
+ * grace period or two merges something (one cookie renewed at each deferral would merge nothing).
+ */
+#include "support/slab_test.h"
+
+static void *objects[OBJECTS_MAX];
+
+/* A full slab, all of it live; its objects in `objects`. */
+static struct slab *full_slab(void)
+{
+    struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
+
+    allocate_all(cache, objects, cache->capacity);
+    return slab_of(objects[0]);
+}
+
+static bool is_in(uint64_t *bits, struct slab *slab, const void *object)
+{
+    return bits_test(bits, (unsigned)slab_index(slab, object));
+}
+
+static void next_is_not_merged_with_waiting(void **state)
+{
+    struct slab *slab = full_slab();
+    struct prudence_cache *cache = slab->cache;
+    void *others[300];
+
+    (void)state;
+    node_put_latent(slab, objects[0]);
+    node_put_latent(slab, objects[1]);
+    assert_true(is_in(slab_waiting_bits(slab), slab, objects[0]));
+    assert_true(is_in(slab_next_bits(slab), slab, objects[1]));
+    prudence_manual_advance(cache->domain);
+    node_shrink(cache, node_of(slab), 0); /* a visit */
+    assert_true(is_in(slab_free_bits(slab), slab, objects[0]));
+    assert_true(is_in(slab_waiting_bits(slab), slab, objects[1]));
+    assert_int_equal(slab->latent, 1);
+    allocate_all(cache, others, 200);
+    assert_true(contains(others, 200, objects[0]));
+    assert_false(contains(others, 200, objects[1]));
+    prudence_manual_advance(cache->domain);
+    allocate_all(cache, others, 100);
+    assert_true(contains(others, 100, objects[1]));
+    check_books(cache);
+}
+
+static void a_grace_period_before_next_waits_does_not_count(void **state)
+{
+    struct slab *slab = full_slab();
+    struct prudence_cache *cache = slab->cache;
+
+    (void)state;
+    node_put_latent(slab, objects[0]);
+    prudence_manual_advance(cache->domain); /* objects[0] is safe */
+    node_put_latent(slab, objects[1]);      /* this visit merges it; objects[1] begins to wait */
+    assert_true(is_in(slab_free_bits(slab), slab, objects[0]));
+    assert_true(is_in(slab_waiting_bits(slab), slab, objects[1]));
+    assert_false(gp_poll(cache->domain, slab->waiting_cookie));
+    check_books(cache);
+}
+
+static void steady_deferral_merges_steadily(void **state)
+{
+    struct slab *slab = full_slab();
+    struct prudence_cache *cache = slab->cache;
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i += 2) {
+        node_put_latent(slab, objects[i]);
+        node_put_latent(slab, objects[i + 1]);
+        prudence_manual_advance(cache->domain);
+        assert_true(slab->latent <= 4); /* of this grace period and the one before */
+    }
+    assert_true(stats_of(cache).merged_objects >= 96);
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(next_is_not_merged_with_waiting),
+        cmocka_unit_test(a_grace_period_before_next_waits_does_not_count),
+        cmocka_unit_test(steady_deferral_merges_steadily),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

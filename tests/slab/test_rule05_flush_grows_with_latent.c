@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 5: the more objects are latent, the more an overflowing object cache flushes, for they will
+ * want the room. Not more than is there, and at least one.
+ */
+#include "support/slab_test.h"
+
+static void *objects[OBJECTS_MAX];
+
+/* What one free into a full object cache flushes, with `latent` objects latent. */
+static unsigned flushed_with_latent(size_t size, unsigned room, unsigned latent)
+{
+    struct prudence_cache *cache = fixed_cache(size, room, manual_domain());
+    struct cpu_cache *cpu;
+    unsigned next = 0;
+    uint64_t before;
+
+    allocate_all(cache, objects, 4 * room);
+    cpu = cpu_here(cache);
+    while (stack_count(&cpu->line) < room)
+        free_all(cache, objects + next++, 1);
+    defer_all(cache, objects + next, latent);
+    assert_int_equal(stats_of(cache).overflowed_objects, 0);
+    before = stats_of(cache).flushed_objects;
+    free_all(cache, objects + 4 * room - 1, 1);
+    check_books(cache);
+    return (unsigned)(stats_of(cache).flushed_objects - before);
+}
+
+static void grows(size_t size, unsigned room)
+{
+    unsigned none = flushed_with_latent(size, room, 0);
+    unsigned last = none;
+
+    assert_true(none >= 1 && none < room);
+    for (unsigned latent = room / 4; latent <= room; latent += room / 4) {
+        unsigned flushed = flushed_with_latent(size, room, latent);
+
+        assert_true(flushed >= last);
+        assert_true(flushed <= room);
+        last = flushed;
+    }
+    assert_true(last > none);
+}
+
+static void of_large_objects(void **state)
+{
+    (void)state;
+    grows(4096, 32);
+}
+
+static void of_a_small_object_cache(void **state)
+{
+    (void)state;
+    grows(64, 16);
+}
+
+static void of_small_objects_at_their_usual_size(void **state)
+{
+    (void)state;
+    grows(64, 256); /* the least size that a cache of 64-byte objects has by default */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_large_objects),
+        cmocka_unit_test(of_a_small_object_cache),
+        cmocka_unit_test(of_small_objects_at_their_usual_size),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

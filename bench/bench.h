@@ -44,6 +44,7 @@ struct config {
     unsigned cycles;       /* of create, fill, destroy */
     unsigned objects;      /* in each of them */
     unsigned length;       /* of each writer's list */
+    bool demand;           /* latency: retire a batch and want it back */
     bool progress;         /* a line on standard error while it runs */
     char options[160];     /* PRUDENCE_OPTIONS of the run */
 };
@@ -102,9 +103,10 @@ struct scenario {
     bool deferring;       /* plain allocators have no part in it */
     bool samples;         /* memory over time belongs to the result */
     bool warms_up;
+    bool times_objects; /* by struct timed_object */
     size_t min_size;
     struct config defaults;
-    enum loop (*writer)(unsigned index);
+    enum loop (*writer)(const struct config *config, unsigned index);
     enum loop reader;
     unsigned counted; /* loops whose work and wall time are counted */
     unsigned charged; /* loops whose CPU time is charged to that work */

@@ -20,15 +20,15 @@ const struct scenario *scenario_find(const char *name)
 
 json_t *config_to_json(const struct config *config)
 {
-    return json_pack("{s:s, s:s, s:I, s:i, s:i, s:i, s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:b, "
-                     "s:s}",
-                     "scenario", config->scenario, "subject", config->subject, "size",
-                     (json_int_t)config->size, "threads", config->threads, "readers",
-                     config->readers, "batch", config->batch, "seconds", config->seconds, "pairs",
-                     (json_int_t)config->pairs, "limit", (json_int_t)config->limit, "latent_limit",
-                     (json_int_t)config->latent_limit, "stay_ms", config->stay_ms, "cycles",
-                     config->cycles, "objects", config->objects, "length", config->length,
-                     "progress", config->progress, "options", config->options);
+    return json_pack(
+        "{s:s, s:s, s:I, s:i, s:i, s:i, s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:b, "
+        "s:b, s:s}",
+        "scenario", config->scenario, "subject", config->subject, "size", (json_int_t)config->size,
+        "threads", config->threads, "readers", config->readers, "batch", config->batch, "seconds",
+        config->seconds, "pairs", (json_int_t)config->pairs, "limit", (json_int_t)config->limit,
+        "latent_limit", (json_int_t)config->latent_limit, "stay_ms", config->stay_ms, "cycles",
+        config->cycles, "objects", config->objects, "length", config->length, "demand",
+        config->demand, "progress", config->progress, "options", config->options);
 }
 
 static uint64_t number(json_t *json, const char *key)
@@ -61,6 +61,7 @@ int config_from_json(struct config *config, json_t *json)
         .cycles = (unsigned)number(json, "cycles"),
         .objects = (unsigned)number(json, "objects"),
         .length = (unsigned)number(json, "length"),
+        .demand = json_is_true(json_object_get(json, "demand")),
         .progress = json_is_true(json_object_get(json, "progress")),
     };
     return text(config->scenario, sizeof config->scenario, json, "scenario") |

@@ -117,7 +117,7 @@ static void start_workers(struct run *run)
 
     pthread_barrier_init(&run->start, NULL, count + 1);
     for (unsigned i = 0; i < run->config.threads; i++)
-        start_worker(run, run->scenario->writer(i), i);
+        start_worker(run, run->scenario->writer(&run->config, i), i);
     for (unsigned i = 0; i < run->config.readers; i++)
         start_worker(run, run->scenario->reader, i);
     pthread_barrier_wait(&run->start);
@@ -299,10 +299,10 @@ static json_t *samples_to_json(const struct watch *watch)
     for (unsigned i = 0; i < watch->count; i++) {
         const struct sample *sample = &watch->samples[i];
 
-        json_array_append_new(
-            rows, json_pack("[f, I, I, I]", (double)sample->time / 1e6,
-                            (json_int_t)sample->resident, (json_int_t)sample->latent,
-                            (json_int_t)sample->done));
+        json_array_append_new(rows,
+                              json_pack("[f, I, I, I]", (double)sample->time / 1e6,
+                                        (json_int_t)sample->resident, (json_int_t)sample->latent,
+                                        (json_int_t)sample->done));
     }
     return rows;
 }
@@ -347,7 +347,7 @@ static void watch_start(struct run *run, struct watch *watch, json_t *result)
 
 void crew_work(struct run *run, json_t *result)
 {
-    struct watch watch = {0};
+    struct watch watch = {.progress = PROGRESS_NS};
     bool warm = run->scenario->warms_up && !run->config.pairs;
 
     watch_start(run, &watch, result);

@@ -40,10 +40,9 @@ json_t *host_description(void)
     sched_getaffinity(0, sizeof set, &set);
     file_value("/proc/cpuinfo", "model name", processor, sizeof processor);
     file_value("/sys/kernel/mm/transparent_hugepage/enabled", "", huge_pages, sizeof huge_pages);
-    return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:s}", "system", name.sysname,
-                     "kernel", name.release, "cpu", processor, "cpus", CPU_COUNT(&set),
-                     "libc", gnu_get_libc_version(), "compiler", __VERSION__, "huge_pages",
-                     huge_pages);
+    return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:s}", "system", name.sysname, "kernel",
+                     name.release, "cpu", processor, "cpus", CPU_COUNT(&set), "libc",
+                     gnu_get_libc_version(), "compiler", __VERSION__, "huge_pages", huge_pages);
 }
 
 const char *host_allocator_file(void)

@@ -212,9 +212,73 @@ TEMPLATE void loop_reuse(struct worker *worker, const struct operations *op)
     }
 }
 
+/* Objects kept at most while others are wanted back: those may lie below all that are free. */
+#define DEMANDED 16384
+
+/* Retires `batch` new objects, timed. False: no memory. */
+TEMPLATE bool retire_some(struct worker *worker, const struct operations *op, unsigned batch,
+                          struct timed_object **objects)
+{
+    for (unsigned i = 0; i < batch; i++) {
+        objects[i] = allocate_touched(worker, op, worker->pool);
+        if (!objects[i])
+            return false;
+        if (!op->times_callbacks)
+            timed_object_freed(objects[i]); /* one of an earlier round */
+    }
+    for (unsigned i = 0; i < batch; i++) {
+        objects[i]->retired_at = now_ns();
+        op->retire_timed(worker->pool, objects[i]);
+    }
+    return true;
+}
+
+/* Allocates, and keeps what comes, until all that was retired has; then frees what was kept. */
+TEMPLATE void demand_back(struct worker *worker, const struct operations *op, uint64_t retired,
+                          struct timed_object **kept)
+{
+    struct histogram *latencies = worker->run->latencies;
+    unsigned count = 0;
+
+    while (count < DEMANDED && histogram_count(latencies) < retired) {
+        kept[count] = allocate_touched(worker, op, worker->pool);
+        if (!kept[count])
+            break;
+        timed_object_freed(kept[count]);
+        kept[count++]->retired_at = 0;
+    }
+    while (count)
+        op->discard(worker->pool, kept[--count]);
+}
+
+/* Where callbacks free there is nothing to do but wait. */
+TEMPLATE void await_callbacks(struct worker *worker, const struct operations *op, uint64_t retired)
+{
+    while (histogram_count(worker->run->latencies) < retired && worker_goes_on(worker)) {
+        if (op->poll)
+            op->poll();
+    }
+}
+
+TEMPLATE void loop_demand(struct worker *worker, const struct operations *op)
+{
+    unsigned batch = worker->run->config.batch;
+    struct timed_object **objects = calloc(batch + DEMANDED, sizeof *objects);
+
+    while (worker_goes_on(worker) && retire_some(worker, op, batch, objects)) {
+        worker_did(worker, batch, batch);
+        if (op->times_callbacks)
+            await_callbacks(worker, op, worker->done);
+        else
+            demand_back(worker, op, worker->done, objects);
+    }
+    free(objects);
+}
+
 /* --------------------------------------------------------------- retire on A, allocate on B */
 
 #define RING_SLOTS 1024
+#define SPINS      256 /* loads of the other's index, until the CPU is offered to others */
 
 struct ring {
     uint64_t head __attribute__((aligned(CACHE_LINE))); /* objects put in, by the producer */
@@ -225,7 +289,9 @@ struct ring {
 /* Waits until the ring is not in the way: `other` must not be `blocked`. False: the run is over. */
 TEMPLATE bool ring_wait(struct worker *worker, uint64_t *other, uint64_t blocked)
 {
-    while (__atomic_load_n(other, __ATOMIC_ACQUIRE) == blocked) {
+    for (unsigned spins = 1; __atomic_load_n(other, __ATOMIC_ACQUIRE) == blocked; spins++) {
+        if (spins % SPINS)
+            continue;
         if (!worker_goes_on(worker))
             return false;
         sched_yield();
@@ -301,6 +367,7 @@ TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
     SUBJECT_LOOP(update)                                                                           \
     SUBJECT_LOOP(traverse)                                                                         \
     SUBJECT_LOOP(reuse)                                                                            \
+    SUBJECT_LOOP(demand)                                                                           \
     SUBJECT_LOOP(stay)                                                                             \
     SUBJECT_LOOP(produce)                                                                          \
     SUBJECT_LOOP(consume)                                                                          \
@@ -310,8 +377,9 @@ TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
     {                                                                                              \
         [LOOP_PAIRS] = subject_pairs, [LOOP_READ] = subject_read, [LOOP_UPDATE] = subject_update,  \
         [LOOP_TRAVERSE] = subject_traverse, [LOOP_REUSE] = subject_reuse,                          \
-        [LOOP_STAY] = subject_stay, [LOOP_PRODUCE] = subject_produce,                              \
-        [LOOP_CONSUME] = subject_consume, [LOOP_DESTROY] = subject_destroy,                        \
+        [LOOP_DEMAND] = subject_demand, [LOOP_STAY] = subject_stay,                                \
+        [LOOP_PRODUCE] = subject_produce, [LOOP_CONSUME] = subject_consume,                        \
+        [LOOP_DESTROY] = subject_destroy,                                                          \
     }
 
 #endif /* BENCH_LOOPS_H */

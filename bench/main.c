@@ -36,6 +36,7 @@ static const struct argp_option all_options[] = {
     {"pairs", 'n', "N", 0, "Length of a run in pairs of each thread, instead of time", 0},
     {"batch", 'b', "N,...", 0, "Objects allocated before as many are retired", 0},
     {"stay", 'y', "MS,...", 0, "Milliseconds that the reader stays", 0},
+    {"demand", 'd', NULL, 0, "Retire a batch and want it back, instead of a storm", 0},
     {"cycles", 'c', "N", 0, "Caches made and destroyed, at most", 0},
     {"objects", 'o', "N", 0, "Objects in each of them", 0},
     {"length", 'L', "N", 0, "Entries of each thread's list", 0},
@@ -156,6 +157,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         break;
     case 'p':
         config->progress = true;
+        break;
+    case 'd':
+        config->demand = true;
         break;
     case 'i':
         request->list = true;
@@ -375,8 +379,8 @@ static int carry_out(const struct request *request)
     skip_missing(marked, document);
     table_head(request->scenario);
     for (unsigned i = 0; configure(request, i, &config); i++)
-        failed += measure(rows, make_rows(request, &config, marked, rows), request->repeat,
-                          document);
+        failed +=
+            measure(rows, make_rows(request, &config, marked, rows), request->repeat, document);
     if (request->json && document_write(document, request->json))
         return EXIT_FAILURE;
     json_decref(document);
@@ -385,15 +389,17 @@ static int carry_out(const struct request *request)
 
 static void usage(FILE *file)
 {
-    fputs("Usage: prudence-bench SCENARIO [OPTION...]\n"
-          "Measure Prudence beside other allocators and reclaimers.\n\n",
-          file);
+    fputs(
+        "Usage: prudence-bench SCENARIO [OPTION...]\n"
+        "Measure Prudence beside other allocators and reclaimers.\n\n",
+        file);
     for (unsigned i = 0; scenarios[i]; i++)
         fprintf(file, "  %-11s%s\n", scenarios[i]->name, scenarios[i]->summary);
-    fputs("\n  prudence-bench SCENARIO --help   its options\n"
-          "  prudence-bench --list            the subjects\n"
-          "  prudence-bench --version\n",
-          file);
+    fputs(
+        "\n  prudence-bench SCENARIO --help   its options\n"
+        "  prudence-bench --list            the subjects\n"
+        "  prudence-bench --version\n",
+        file);
 }
 
 int main(int argc, char **argv)

@@ -115,6 +115,11 @@ void histogram_record(struct histogram *histogram, uint64_t value)
         ;
 }
 
+uint64_t histogram_count(const struct histogram *histogram)
+{
+    return __atomic_load_n(&histogram->count, __ATOMIC_RELAXED);
+}
+
 uint64_t histogram_quantile(const struct histogram *histogram, double quantile)
 {
     uint64_t wanted = (uint64_t)(quantile * (double)histogram->count);

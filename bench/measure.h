@@ -30,6 +30,7 @@ uint64_t resident_bytes_peak(void);
 struct histogram;
 struct histogram *histogram_create(void);
 void histogram_record(struct histogram *histogram, uint64_t value);
+uint64_t histogram_count(const struct histogram *histogram);
 uint64_t histogram_quantile(const struct histogram *histogram, double quantile);
 json_t *histogram_to_json(const struct histogram *histogram);
 

@@ -117,7 +117,7 @@ static json_t *merge(json_t *objects)
 static json_t *spread(json_t *repeats)
 {
     static const char *const keys[] = {"ns_per_pair_wall", "ns_per_pair_cpu", "pairs_per_second",
-                                       "peak_rss_bytes",   "latent_peak_bytes"};
+                                       "peak_rss_bytes", "latent_peak_bytes"};
     double *values = calloc(json_array_size(repeats) + 1, sizeof *values);
     json_t *spreads = json_object();
 
@@ -125,9 +125,9 @@ static json_t *spread(json_t *repeats)
         size_t count = numbers_under(repeats, keys[i], values);
 
         if (count)
-            json_object_set_new(spreads, keys[i],
-                                json_pack("{s:f, s:f}", "min", values[0], "max",
-                                          values[count - 1]));
+            json_object_set_new(
+                spreads, keys[i],
+                json_pack("{s:f, s:f}", "min", values[0], "max", values[count - 1]));
     }
     free(values);
     return spreads;

@@ -49,8 +49,8 @@ static void print_notes(const struct row *row)
 
 void table_row(const struct row *row)
 {
-    const json_t *wall = json_object_get(json_object_get(row->merged, "spread"),
-                                         "ns_per_pair_wall");
+    const json_t *wall =
+        json_object_get(json_object_get(row->merged, "spread"), "ns_per_pair_wall");
     char range[32];
 
     snprintf(range, sizeof range, "[%.2f - %.2f]", number(wall, "min"), number(wall, "max"));

@@ -5,8 +5,9 @@
  */
 #include "scenario.h"
 
-static enum loop writer(unsigned index)
+static enum loop writer(const struct config *config, unsigned index)
 {
+    (void)config;
     return index ? LOOP_PAIRS : LOOP_DESTROY;
 }
 

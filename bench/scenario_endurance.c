@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-static enum loop writer(unsigned index)
+static enum loop writer(const struct config *config, unsigned index)
 {
-    (void)index;
+    (void)config, (void)index;
     return LOOP_UPDATE;
 }
 

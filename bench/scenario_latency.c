@@ -2,13 +2,24 @@
 /*
  * How long memory is away: from the retire until the same memory is handed out again; for
  * callbacks until the callback runs, which is earlier than its next use.
+ *
+ * By default in a storm of pairs: then a subject chooses how much is in flight. With --demand a
+ * batch of objects is retired and wanted back at once: the writer allocates, and keeps what it
+ * gets, until all have returned; where there are callbacks it only waits.
  */
 #include "scenario.h"
 
-static enum loop writer(unsigned index)
+static const char *refuse(const struct config *config)
+{
+    if (config->demand && config->threads > 1)
+        return "latency --demand is for one writer (--threads 1)";
+    return config->batch > 1 && !config->demand ? "latency: --batch is for --demand" : NULL;
+}
+
+static enum loop writer(const struct config *config, unsigned index)
 {
     (void)index;
-    return LOOP_REUSE;
+    return config->demand ? LOOP_DEMAND : LOOP_REUSE;
 }
 
 static void prepare(struct run *run)
@@ -18,16 +29,18 @@ static void prepare(struct run *run)
 
 const struct scenario scenario_latency = {
     .name = "latency",
-    .summary = "from retire to reuse; one object in 16 is timed",
+    .summary = "from retire to reuse, in a storm or (--demand) wanted back at once",
     .subjects = "prudence*,classic,urcu+*,ck-epoch+*",
-    .options = "",
+    .options = "bd",
     .pair = "an object allocated and retired",
     .deferring = true,
+    .times_objects = true,
     .min_size = 32,
     .defaults = {.size = 64, .threads = 1, .readers = 1, .seconds = 0.5},
     .writer = writer,
     .reader = LOOP_READ,
-    .counted = COUNTS(LOOP_REUSE),
-    .charged = COUNTS(LOOP_REUSE) | HELPERS,
+    .counted = COUNTS(LOOP_REUSE) | COUNTS(LOOP_DEMAND),
+    .charged = COUNTS(LOOP_REUSE) | COUNTS(LOOP_DEMAND) | HELPERS,
+    .refuse = refuse,
     .prepare = prepare,
 };

@@ -2,9 +2,9 @@
 /* The paper's section 5.2: every writer allocates and defers in a tight loop. */
 #include "scenario.h"
 
-static enum loop writer(unsigned index)
+static enum loop writer(const struct config *config, unsigned index)
 {
-    (void)index;
+    (void)config, (void)index;
     return LOOP_PAIRS;
 }
 

@@ -2,9 +2,9 @@
 /* What entering and leaving a read-side section costs, with and without a busy writer. */
 #include "scenario.h"
 
-static enum loop writer(unsigned index)
+static enum loop writer(const struct config *config, unsigned index)
 {
-    (void)index;
+    (void)config, (void)index;
     return LOOP_PAIRS;
 }
 

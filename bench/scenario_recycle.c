@@ -10,8 +10,9 @@
 
 #include "loops.h"
 
-static enum loop writer(unsigned index)
+static enum loop writer(const struct config *config, unsigned index)
 {
+    (void)config;
     return index % 2 ? LOOP_CONSUME : LOOP_PRODUCE;
 }
 

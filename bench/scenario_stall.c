@@ -2,9 +2,9 @@
 /* A reader stays in its section for 1, 10 or 100 ms, asleep, again and again. */
 #include "scenario.h"
 
-static enum loop writer(unsigned index)
+static enum loop writer(const struct config *config, unsigned index)
 {
-    (void)index;
+    (void)config, (void)index;
     return LOOP_PAIRS;
 }
 

@@ -30,7 +30,9 @@ struct operations {
     void (*pool_destroy)(union pool pool); /* waits for what was retired to it */
     void *(*allocate)(union pool pool);
     void (*retire)(union pool pool, void *object);
+    void (*discard)(union pool pool, void *object);      /* frees what no reader has seen */
     void (*retire_timed)(union pool pool, void *object); /* the callback records the latency */
+    void (*poll)(void); /* calls callbacks that are due, where the thread must; or NULL */
     void (*read_lock)(void);
     void (*read_unlock)(void);
     bool times_callbacks; /* retire_timed does; else the next allocation of the object does */
@@ -42,6 +44,7 @@ enum loop {
     LOOP_UPDATE,   /* replace the entries of an own list */
     LOOP_TRAVERSE, /* read all lists */
     LOOP_REUSE,    /* as pairs; how long until memory comes back? */
+    LOOP_DEMAND,   /* retire one object and want it back */
     LOOP_STAY,     /* lock, sleep, unlock */
     LOOP_PRODUCE,  /* allocate and hand over */
     LOOP_CONSUME,  /* be handed and retire */
@@ -56,12 +59,12 @@ struct family {
     const char *version; /* of it; NULL: ask library_version */
     const char *(*library_version)(void);
     bool deferring;
-    bool latent_limited; /* the option latent_limit makes a difference */
+    bool latent_limited;            /* the option latent_limit makes a difference */
     void (*start)(struct run *run); /* by main, before the workers */
     void (*thread_start)(void);     /* by each worker, pinned */
     void (*thread_stop)(void);
-    void (*quiesce)(void);                  /* by main: waits until all that is deferred is free */
-    uint64_t (*latent)(uint64_t retired);   /* objects deferred and not free now */
+    void (*quiesce)(void);                /* by main: waits until all that is deferred is free */
+    uint64_t (*latent)(uint64_t retired); /* objects deferred and not free now */
     void (*report)(struct run *run, json_t *result); /* counters */
     const struct operations *operations;
     loop_function *loops[LOOP_COUNT];

@@ -61,6 +61,11 @@ static inline void retire_timed(union pool pool, void *object)
     call_and_poll(object, free_timed_object);
 }
 
+static inline void poll(void)
+{
+    ck_epoch_poll(record);
+}
+
 static inline void read_lock(void)
 {
     ck_epoch_begin(record, NULL);
@@ -92,12 +97,20 @@ static void thread_stop(void)
     ck_epoch_unregister(record);
 }
 
+static inline void discard(union pool pool, void *object)
+{
+    (void)pool;
+    free(object);
+}
+
 static const struct operations operations = {
     .pool_create = pool_create,
     .pool_destroy = pool_destroy,
     .allocate = allocate,
     .retire = retire,
+    .discard = discard,
     .retire_timed = retire_timed,
+    .poll = poll,
     .read_lock = read_lock,
     .read_unlock = read_unlock,
     .times_callbacks = true,

@@ -47,9 +47,7 @@ static inline void retire(union pool pool, void *object)
 
 static void start(struct run *run)
 {
-    bool timed = run->scenario->writer(0) == LOOP_REUSE;
-
-    classic_start(timed ? free_timed_object : free_object);
+    classic_start(run->scenario->times_objects ? free_timed_object : free_object);
 }
 
 /* The library's own account of latent bytes is empty here: what waits is in the queues. */
@@ -61,11 +59,17 @@ static void report(struct run *run, json_t *result)
     json_object_set_new(result, "latent_peak_bytes", latent);
 }
 
+static inline void discard(union pool pool, void *object)
+{
+    prudence_cache_free(pool.cache, object);
+}
+
 static const struct operations operations = {
     .pool_create = pool_create,
     .pool_destroy = pool_destroy,
     .allocate = allocate,
     .retire = retire,
+    .discard = discard,
     .retire_timed = retire,
     .read_lock = prudence_read_lock,
     .read_unlock = prudence_read_unlock,

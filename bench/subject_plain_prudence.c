@@ -35,6 +35,7 @@ static const struct operations operations = {
     .pool_destroy = pool_destroy,
     .allocate = allocate,
     .retire = retire,
+    .discard = retire,
     .retire_timed = retire,
     .read_lock = read_nothing,
     .read_unlock = read_nothing,

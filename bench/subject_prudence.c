@@ -26,11 +26,17 @@ static inline void retire(union pool pool, void *object)
     prudence_cache_free_deferred(pool.cache, object);
 }
 
+static inline void discard(union pool pool, void *object)
+{
+    prudence_cache_free(pool.cache, object);
+}
+
 static const struct operations operations = {
     .pool_create = pool_create,
     .pool_destroy = pool_destroy,
     .allocate = allocate,
     .retire = retire,
+    .discard = discard,
     .retire_timed = retire,
     .read_lock = prudence_read_lock,
     .read_unlock = prudence_read_unlock,

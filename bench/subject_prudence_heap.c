@@ -29,11 +29,18 @@ static inline void retire(union pool pool, void *object)
     prudence_free_deferred(object);
 }
 
+static inline void discard(union pool pool, void *object)
+{
+    (void)pool;
+    prudence_free(object);
+}
+
 static const struct operations operations = {
     .pool_create = pool_create,
     .pool_destroy = pool_destroy,
     .allocate = allocate,
     .retire = retire,
+    .discard = discard,
     .retire_timed = retire,
     .read_lock = prudence_read_lock,
     .read_unlock = prudence_read_unlock,

@@ -30,8 +30,8 @@ static const struct {
     const char *name;
     const struct family *family;
 } over_malloc[] = {
-    {"urcu", &urcu_memb_family},   {"urcu-percpu", &urcu_memb_percpu_family},
-    {"urcu-mb", &urcu_mb_family},  {"ck-epoch", &ck_epoch_family},
+    {"urcu", &urcu_memb_family},  {"urcu-percpu", &urcu_memb_percpu_family},
+    {"urcu-mb", &urcu_mb_family}, {"ck-epoch", &ck_epoch_family},
     {"plain", &plain_family},
 };
 

@@ -85,11 +85,18 @@ static void start(struct run *run)
     get_default_call_rcu_data();
 }
 
+static inline void discard(union pool pool, void *object)
+{
+    (void)pool;
+    free(object);
+}
+
 static const struct operations operations = {
     .pool_create = pool_create,
     .pool_destroy = pool_destroy,
     .allocate = allocate,
     .retire = retire,
+    .discard = discard,
     .retire_timed = retire_timed,
     .read_lock = read_lock,
     .read_unlock = read_unlock,

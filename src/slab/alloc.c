@@ -35,8 +35,9 @@ static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct mi
     /* o - d, at least one: the latent ones will want the room (rule 3). */
     miss->refill = cpu->slots ? (cpu->size > latent ? cpu->size - latent : 1) : cache->size_min;
     miss->due = (full || enough) && latent_newest_cookie(cache, cpu, &miss->cookie);
-    /* All that may wait is waiting, and it is not even worth a grace period: make room (rule 10). */
-    if (cpu->size < cache->size_max && (!cpu->slots || (full && !enough)))
+    /* Rule 10: make room when all that may wait is waiting and it is not even worth a grace period,
+     * and when what was flushed is wanted back. */
+    if (cpu->size < cache->size_max && (!cpu->slots || (full && !enough) || cpu->churned))
         miss->grow = cpu->slots ? (unsigned)min_size((size_t)2 * cpu->size, cache->size_max)
                                 : cache->size_min;
 }

@@ -132,6 +132,7 @@ struct cpu_counts {
  */
 struct cpu_cache {
     struct os_percpu_line line;
+    bool churned;   /* flushed since its last growth: a refill then makes a churn */
     unsigned size;  /* of the object cache, and the limit of the latent cache; follows demand */
     unsigned slots; /* of stack and ring; a power of two, 0: none yet */
     unsigned batch_head, batch_tail; /* ever closed; index modulo batch_slots */

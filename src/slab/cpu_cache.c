@@ -106,6 +106,7 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
         spare = arrays_replace(cache, cpu, spare.block, slots);
         store_relaxed(&cpu->size, size); /* read by the idle helper and statistics */
         cpu->line.stack_limit = size;
+        cpu->churned = false;
         latent_set_stop(cpu, cache->batch);
     }
     if (cpu)

@@ -17,6 +17,7 @@ static bool push_or_flush(struct prudence_cache *cache, void *object, void **obj
     if (cpu->slots && stack_count(&cpu->line) >= cpu->size) {
         *flushed = object_cache_take(cpu, objects, object_cache_flush_count(cpu));
         count_add(&cpu->counts.unstacked, *flushed);
+        cpu->churned = true;
     }
     pushed = object_cache_push(cpu, &object, 1);
     cpu_cache_release(cpu);

@@ -64,15 +64,17 @@ static void without_a_safe_batch_nothing_is_flushed(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     unsigned cached;
+    uint64_t flushes;
 
     (void)state;
     allocate_all(cache, objects, 100);
     free_all(cache, objects, 12);
     cached = (unsigned)stats_of(cache).objects_cached;
+    flushes = stats_of(cache).flushes;
     defer_all(cache, objects + 12, ROOM + 5);
     assert_int_equal(stats_of(cache).objects_cached, cached);
     assert_true(stats_of(cache).overflowed_objects >= 5);
-    assert_int_equal(stats_of(cache).flushes, 0);
+    assert_int_equal(stats_of(cache).flushes, flushes);
     check_books(cache);
 }
 

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 6: a deferral that overfills its CPU schedules a pre-flush; a cache that is destroyed is
+ * forgotten by the helper, with what is on its way received first.
+ */
+#include "support/slab_test.h"
+
+#define ROOM 32
+
+static void *objects[200];
+
+static struct prudence_cache *overfull_cache(void)
+{
+    struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
+    unsigned held = 100;
+
+    allocate_all(cache, objects, held);
+    while (stack_count(&cpu_here(cache)->line) < ROOM)
+        free_all(cache, &objects[--held], 1);
+    defer_all(cache, objects, 17);
+    free_all(cache, objects + 17, held - 17);
+    while (stack_count(&cpu_here(cache)->line) < ROOM) {
+        objects[0] = prudence_cache_alloc(cache);
+        free_all(cache, objects, 1);
+    }
+    return cache;
+}
+
+static void the_helper_serves_a_scheduled_cache(void **state)
+{
+    struct prudence_cache *cache = overfull_cache();
+
+    (void)state;
+    preflush_enabled = true;
+    preflush_schedule(cache, cpu_here(cache));
+    preflush_work();
+    preflush_enabled = false;
+    assert_true(stats_of(cache).preflushed_objects > 0);
+    preflush_forget(cache);
+    destroy_empty(cache);
+}
+
+static void a_destroyed_cache_is_not_served(void **state)
+{
+    struct prudence_cache *cache = overfull_cache(), *second;
+
+    (void)state;
+    preflush_enabled = true;
+    preflush_schedule(cache, cpu_here(cache));
+    preflush_enabled = false;
+    destroy_empty(cache);
+    second = overfull_cache(); /* perhaps where the first one was */
+    assert_false(preflush_work());
+    assert_int_equal(stats_of(second).preflushed_objects, 0);
+    destroy_empty(second);
+}
+
+static void handfuls_on_their_way_do_not_outlive_it(void **state)
+{
+    struct prudence_cache *cache = overfull_cache();
+
+    (void)state;
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), HANDFUL_MAX);
+    destroy_empty(cache);
+    for (unsigned i = 0; i < 100; i++) { /* and the pool of handfuls is whole */
+        cache = overfull_cache();
+        assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), HANDFUL_MAX);
+        destroy_empty(cache);
+    }
+}
+
+/* What cannot be moved (it lies in the open batch) must not keep the helper awake. */
+static void the_helper_ends_when_nothing_can_be_moved(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
+    unsigned held = 100, rounds = 0;
+
+    (void)state;
+    allocate_all(cache, objects, held);
+    while (stack_count(&cpu_here(cache)->line) < ROOM)
+        free_all(cache, &objects[--held], 1);
+    defer_all(cache, objects, 3); /* open */
+    preflush_enabled = true;
+    preflush_schedule(cache, cpu_here(cache));
+    preflush_enabled = false;
+    while (preflush_work() && rounds < 100)
+        rounds++;
+    assert_true(rounds < 100);
+    free_all(cache, objects + 3, held - 3);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_helper_serves_a_scheduled_cache),
+        cmocka_unit_test(a_destroyed_cache_is_not_served),
+        cmocka_unit_test(handfuls_on_their_way_do_not_outlive_it),
+        cmocka_unit_test(the_helper_ends_when_nothing_can_be_moved),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

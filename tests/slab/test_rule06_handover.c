@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 6: pre-flush owns nothing that others wait for. It pushes its handfuls without the node's
+ * lock; the next holder of the lock receives them, under the cookie that they came with.
+ */
+#include "support/slab_test.h"
+
+#define ROOM 32
+
+static void *objects[200];
+
+/* 15 objects on their way to their node. */
+static struct node *node_with_handful(struct prudence_cache **made)
+{
+    struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
+    struct cpu_cache *cpu;
+    unsigned held = 100;
+    struct node *node;
+
+    allocate_all(cache, objects, held);
+    cpu = cpu_here(cache);
+    while (stack_count(&cpu->line) < ROOM)
+        free_all(cache, &objects[--held], 1);
+    defer_all(cache, objects, 17); /* a closed batch of 16 and an open one */
+    node = node_of(slab_of(objects[0]));
+    os_lock_take(&node->lock); /* whoever holds it does not stop the helper */
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), HANDFUL_MAX);
+    assert_non_null(node->handover);
+    assert_int_equal(slab_of(objects[0])->latent, 0);
+    os_lock_release(&node->lock);
+    *made = cache;
+    return node;
+}
+
+static void the_next_holder_of_the_lock_receives(void **state)
+{
+    struct prudence_cache *cache;
+    struct node *node = node_with_handful(&cache);
+    struct slab *slab = slab_of(objects[0]);
+
+    (void)state;
+    node_put(cache, &objects[18], 1);
+    assert_null(node->handover);
+    assert_int_equal(slab->latent, HANDFUL_MAX);
+    for (unsigned i = 0; i < HANDFUL_MAX; i++)
+        assert_true(bits_test(slab_waiting_bits(slab), (unsigned)slab_index(slab, objects[i])));
+    check_books(cache);
+}
+
+/* Received late, they do not wait for another grace period. */
+static void they_keep_their_cookie(void **state)
+{
+    struct prudence_cache *cache;
+    struct node *node = node_with_handful(&cache);
+    struct slab *slab = slab_of(objects[0]);
+
+    (void)state;
+    prudence_manual_advance(cache->domain);
+    node_put(cache, &objects[18], 1);
+    assert_null(node->handover);
+    assert_int_equal(slab->latent, 0);
+    for (unsigned i = 0; i < HANDFUL_MAX; i++)
+        assert_true(bits_test(slab_free_bits(slab), (unsigned)slab_index(slab, objects[i])));
+    check_books(cache);
+}
+
+static void they_count_as_latent_on_their_way(void **state)
+{
+    struct prudence_cache *cache;
+
+    (void)state;
+    node_with_handful(&cache);
+    assert_int_equal(stats_of(cache).objects_latent, 17);
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_next_holder_of_the_lock_receives),
+        cmocka_unit_test(they_keep_their_cookie),
+        cmocka_unit_test(they_count_as_latent_on_their_way),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

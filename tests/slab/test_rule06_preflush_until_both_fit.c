@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 6: pre-flush moves latent objects to their latent slabs, oldest first, until object cache
+ * and latent cache fit together into the object cache's size; not one more. It hands out nothing
+ * and loses nothing.
+ */
+#include "support/slab_test.h"
+
+#define ROOM 64 /* batches of 32 */
+
+static void *objects[4 * ROOM], *others[2 * ROOM];
+
+/* `cached` objects in the object cache, ROOM latent ones in two closed batches. Those deferred are
+ * objects[0 .. ROOM). */
+static struct prudence_cache *overfull_cache(unsigned cached)
+{
+    struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
+    struct cpu_cache *cpu;
+    unsigned held = 3 * ROOM;
+
+    allocate_all(cache, objects, held);
+    cpu = cpu_here(cache);
+    while (stack_count(&cpu->line) < cached)
+        free_all(cache, &objects[--held], 1);
+    while (stack_count(&cpu->line) > cached)
+        allocate_all(cache, &objects[held++], 1);
+    defer_all(cache, objects, ROOM / 2);
+    assert_non_null(cpu_cache_take(cache, &held));
+    latent_close(cache, cpu);
+    cpu_cache_release(cpu);
+    prudence_manual_advance(cache->domain); /* the batches shall not be one */
+    defer_all(cache, objects + ROOM / 2, ROOM / 2);
+    assert_non_null(cpu_cache_take(cache, &held));
+    latent_close(cache, cpu);
+    cpu_cache_release(cpu);
+    assert_int_equal(latent_count(cpu), ROOM);
+    assert_int_equal(cpu->batch_tail - cpu->batch_head, 2);
+    return cache;
+}
+
+static void moves_what_does_not_fit(void **state)
+{
+    struct prudence_cache *cache = overfull_cache(20);
+    struct cpu_cache *cpu = cpu_here(cache);
+
+    (void)state;
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 20);
+    assert_int_equal(stack_count(&cpu->line) + latent_count(cpu), ROOM);
+    assert_int_equal(cpu->line.ring[cpu->line.ring_head & cpu->line.ring_mask] == objects[20], 1);
+    assert_int_equal(stats_of(cache).preflushed_objects, 20);
+    assert_int_equal(stats_of(cache).objects_latent, ROOM);
+    check_books(cache);
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 0); /* it fits now */
+    check_books(cache);
+}
+
+/* More than the oldest batch has: goes on with the next one, without any help of the owner. */
+static void moves_more_than_one_batch(void **state)
+{
+    struct prudence_cache *cache = overfull_cache(50);
+    struct cpu_cache *cpu = cpu_here(cache);
+
+    (void)state;
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 50);
+    assert_int_equal(stack_count(&cpu->line) + latent_count(cpu), ROOM);
+    check_books(cache);
+}
+
+static void leaves_alone_what_fits(void **state)
+{
+    struct prudence_cache *cache = overfull_cache(0);
+
+    (void)state;
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 0);
+    assert_int_equal(stats_of(cache).preflushed_objects, 0);
+    check_books(cache);
+}
+
+static void nothing_is_handed_out_early(void **state)
+{
+    struct prudence_cache *cache = overfull_cache(20);
+
+    (void)state;
+    preflush_cpu(cache, os_cpu_current(), 100);
+    /* The first batch's grace period is over, the second's is not. */
+    allocate_all(cache, others, 2 * ROOM);
+    for (unsigned i = 0; i < ROOM / 2; i++)
+        assert_false(contains(others, 2 * ROOM, objects[ROOM / 2 + i]));
+    prudence_manual_advance(cache->domain);
+    check_books(cache);
+    free_all(cache, others, 2 * ROOM);
+    prudence_cache_shrink(cache);
+    prudence_manual_advance(cache->domain);
+    prudence_cache_shrink(cache);
+    assert_int_equal(stats_of(cache).objects_latent, 0);
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moves_what_does_not_fit),
+        cmocka_unit_test(moves_more_than_one_batch),
+        cmocka_unit_test(leaves_alone_what_fits),
+        cmocka_unit_test(nothing_is_handed_out_early),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 7: a refill takes from that of the first 10 partial slabs with truly free objects that
+ * leaves total fragmentation lowest: the one with most live objects, where latent ones do not count
+ * as live (paper, Figure 5). Slabs with nothing to give do not count among the 10.
+ */
+#include "support/slab_test.h"
+
+#define SLABS 24
+
+static struct prudence_cache *cache;
+static struct node *node;
+static void *objects[SLABS][256]; /* of each slab */
+static struct slab *slabs[SLABS];
+
+/* `count` full slabs, taken straight from the node. */
+static void full_slabs(unsigned count)
+{
+    cache = fixed_cache(1024, 16, manual_domain());
+    node = node_here(cache);
+    for (unsigned i = 0; i < count; i++) {
+        slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes));
+        assert_non_null(slabs[i]);
+        node_add_slab(node, slabs[i]);
+        assert_int_equal(node_take(cache, node, objects[i], cache->capacity), cache->capacity);
+        assert_ptr_equal(slab_of(objects[i][0]), slabs[i]);
+    }
+}
+
+static void put(unsigned slab, unsigned first, unsigned count)
+{
+    node_put(cache, objects[slab] + first, count);
+}
+
+static void defer(unsigned slab, unsigned first, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        node_put_latent(slabs[slab], objects[slab][first + i]);
+}
+
+static struct slab *slab_taken_from(void)
+{
+    void *object;
+
+    assert_int_equal(node_take(cache, node, &object, 1), 1);
+    return slab_of(object);
+}
+
+static void figure_5(void **state)
+{
+    (void)state;
+    for (unsigned b = 0; b < 2; b++) { /* whichever stands first */
+        full_slabs(2);
+        put(0, 2, cache->capacity - 2);
+        put(1, 2, cache->capacity - 2);
+        defer(b, 0, 2); /* B's two objects will be free: so B will be */
+        for (unsigned i = 0; i < 3; i++)
+            assert_ptr_equal(slab_taken_from(), slabs[1 - b]);
+    }
+}
+
+static void latent_objects_are_not_live(void **state)
+{
+    (void)state;
+    for (unsigned b = 0; b < 2; b++) {
+        full_slabs(2);
+        put(1 - b, 4, cache->capacity - 4); /* A: 4 live */
+        put(b, 6, cache->capacity - 6);     /* B: 6 allocated, of which 3 are latent */
+        defer(b, 0, 3);
+        assert_ptr_equal(slab_taken_from(), slabs[1 - b]);
+    }
+}
+
+static void ten_are_weighed(void **state)
+{
+    struct list *item;
+    struct slab *order[SLABS];
+    unsigned count = 0, number[SLABS];
+
+    (void)state;
+    full_slabs(13);
+    for (unsigned i = 0; i < 13; i++)
+        put(i, 0, 1);
+    list_for_each(item, &node->lists[SLAB_PARTIAL])
+    {
+        order[count] = list_entry(item, struct slab, link);
+        for (unsigned i = 0; i < 13; i++)
+            if (slabs[i] == order[count])
+                number[count] = i;
+        count++;
+    }
+    assert_int_equal(count, 13);
+    for (unsigned i = 0; i < 13; i++) /* the 10th is the fullest of ten, those behind it are fuller */
+        put(number[i], 1, i < 9 ? 4 : i == 9 ? 2 : 0);
+    assert_ptr_equal(slab_taken_from(), order[9]);
+    check_books(cache);
+}
+
+static void slabs_with_nothing_to_give_do_not_count(void **state)
+{
+    (void)state;
+    full_slabs(23);
+    for (unsigned i = 0; i < 11; i++)
+        defer(i, 0, 1);
+    put(11, 0, 5);
+    for (unsigned i = 12; i < 23; i++)
+        defer(i, 0, 1);
+    assert_ptr_equal(slab_taken_from(), slabs[11]);
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figure_5),
+        cmocka_unit_test(latent_objects_are_not_live),
+        cmocka_unit_test(ten_are_weighed),
+        cmocka_unit_test(slabs_with_nothing_to_give_do_not_count),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 8: a slab changes list because of what will be free: full -> partial with its first latent
+ * object, -> draining when all that is allocated is latent, draining -> free when that is merged.
+ * Draining slabs are used last, and only their truly free objects.
+ */
+#include "support/slab_test.h"
+
+static void *objects[256];
+
+static struct slab *full_slab(void)
+{
+    struct prudence_cache *cache = fixed_cache(1024, 16, manual_domain());
+    struct node *node = node_here(cache);
+    struct slab *slab = slab_grow(cache, (unsigned)(node - cache->nodes));
+
+    node_add_slab(node, slab);
+    assert_int_equal(slab->list, SLAB_FREE);
+    assert_int_equal(node_take(cache, node, objects, cache->capacity), cache->capacity);
+    assert_int_equal(slab->list, SLAB_FULL);
+    return slab;
+}
+
+static void full_partial_draining_free(void **state)
+{
+    struct slab *slab = full_slab();
+    struct prudence_cache *cache = slab->cache;
+
+    (void)state;
+    node_put_latent(slab, objects[0]);
+    assert_int_equal(slab->list, SLAB_PARTIAL);
+    assert_int_equal(stats_of(cache).premoved_slabs, 1);
+    for (unsigned i = 1; i < cache->capacity - 1; i++)
+        node_put_latent(slab, objects[i]);
+    assert_int_equal(slab->list, SLAB_PARTIAL);
+    assert_int_equal(stats_of(cache).premoved_slabs, 1);
+    node_put_latent(slab, objects[cache->capacity - 1]);
+    assert_int_equal(slab->list, SLAB_DRAINING);
+    assert_int_equal(stats_of(cache).premoved_slabs, 2);
+    prudence_manual_advance(cache->domain);
+    node_shrink(cache, node_of(slab), 10); /* merges waiting: the first one */
+    assert_int_equal(slab->list, SLAB_DRAINING);
+    assert_int_equal(slab->free, 1);
+    prudence_manual_advance(cache->domain);
+    node_shrink(cache, node_of(slab), 10);
+    assert_int_equal(slab->list, SLAB_FREE);
+    check_books(cache);
+}
+
+static void the_last_live_object_may_be_freed(void **state)
+{
+    struct slab *slab = full_slab();
+    struct prudence_cache *cache = slab->cache;
+
+    (void)state;
+    node_put_latent(slab, objects[0]);
+    node_put(cache, objects + 1, cache->capacity - 1);
+    assert_int_equal(slab->list, SLAB_DRAINING);
+    check_books(cache);
+}
+
+/* Partial before free before draining; and a draining one before growth. */
+static void draining_slabs_are_used_last(void **state)
+{
+    struct slab *draining = full_slab(), *second;
+    struct prudence_cache *cache = draining->cache;
+    struct node *node = node_of(draining);
+    void *more[256], *object;
+
+    (void)state;
+    node_put_latent(draining, objects[0]);
+    node_put(cache, objects + 1, cache->capacity - 1);
+    second = slab_grow(cache, draining->node);
+    node_add_slab(node, second); /* free */
+    assert_int_equal(node_take(cache, node, more, cache->capacity), cache->capacity);
+    assert_ptr_equal(slab_of(more[0]), second);
+    assert_ptr_equal(slab_of(more[cache->capacity - 1]), second);
+    node_put(cache, more, 1); /* partial */
+    assert_int_equal(node_take(cache, node, &object, 1), 1);
+    assert_ptr_equal(slab_of(object), second);
+    for (unsigned i = 1; i < cache->capacity; i++) { /* nothing else left */
+        assert_int_equal(node_take(cache, node, &object, 1), 1);
+        assert_ptr_equal(slab_of(object), draining);
+        assert_ptr_not_equal(object, objects[0]);
+    }
+    assert_int_equal(node_take(cache, node, &object, 1), 0); /* the latent one is not to be had */
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_partial_draining_free),
+        cmocka_unit_test(the_last_live_object_may_be_freed),
+        cmocka_unit_test(draining_slabs_are_used_last),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 8: a node shrinks when its free slabs exceed the limit, to the limit; when told to, to none;
+ * and it never gives away a slab with a latent bit.
+ */
+#include <unistd.h>
+
+#include "support/slab_test.h"
+
+#define SLABS 20
+
+static void *objects[OBJECTS_MAX];
+
+/* SLABS full slabs, their objects taken past the object cache. */
+static struct prudence_cache *full_slabs(const char *decay)
+{
+    struct prudence_cache *cache = fixed_cache(1024, 16, manual_domain());
+
+    assert_int_equal(prudence_option_set("decay", decay), 0);
+    for (unsigned i = 0; i < SLABS; i++) {
+        node_add_slab(node_here(cache), slab_grow(cache, 0));
+        node_take(cache, node_here(cache), objects + i * cache->capacity, cache->capacity);
+    }
+    assert_int_equal(stats_of(cache).slabs_now, SLABS);
+    return cache;
+}
+
+static void free_slabs_beyond_the_limit_go_back(void **state)
+{
+    struct prudence_cache *cache = full_slabs("0");
+
+    (void)state;
+    node_put(cache, objects, SLABS * cache->capacity);
+    assert_int_equal(stats_of(cache).slabs_now, cache->free_limit);
+    assert_int_equal(stats_of(cache).shrinks, SLABS - cache->free_limit);
+    check_books(cache);
+    assert_int_equal(prudence_cache_shrink(cache), cache->free_limit * cache->slab_bytes);
+    assert_int_equal(stats_of(cache).slabs_now, 0);
+    check_books(cache);
+}
+
+static void slabs_wanted_lately_are_kept_for_a_while(void **state)
+{
+    struct prudence_cache *cache = full_slabs("1s");
+
+    (void)state;
+    node_put(cache, objects, SLABS * cache->capacity);
+    assert_int_equal(stats_of(cache).slabs_now, SLABS);
+    assert_int_equal(prudence_option_set("decay", "1us"), 0);
+    node_here(cache)->window_end = 0; /* long ago */
+    for (unsigned i = 0; i < 3; i++) {
+        void *object;
+
+        usleep(100);
+        assert_int_equal(node_take(cache, node_here(cache), &object, 1), 1);
+        node_put(cache, &object, 1);
+    }
+    assert_true(stats_of(cache).slabs_now <= cache->free_limit + 1);
+    check_books(cache);
+}
+
+static void a_slab_with_a_latent_bit_stays(void **state)
+{
+    struct prudence_cache *cache = full_slabs("0");
+    unsigned capacity = cache->capacity;
+
+    (void)state;
+    for (unsigned i = 0; i < SLABS; i++) /* in waiting or in next */
+        node_put_latent(slab_of(objects[i * capacity]), objects[i * capacity]);
+    for (unsigned i = 0; i < SLABS; i++)
+        node_put(cache, objects + i * capacity + 1, capacity - 1);
+    assert_int_equal(stats_of(cache).slabs_now, SLABS);
+    assert_int_equal(prudence_cache_shrink(cache), 0);
+    assert_int_equal(stats_of(cache).slabs_now, SLABS);
+    check_books(cache);
+    prudence_manual_advance(cache->domain);
+    assert_int_equal(prudence_cache_shrink(cache), SLABS * cache->slab_bytes);
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_slabs_beyond_the_limit_go_back),
+        cmocka_unit_test(slabs_wanted_lately_are_kept_for_a_while),
+        cmocka_unit_test(a_slab_with_a_latent_bit_stays),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

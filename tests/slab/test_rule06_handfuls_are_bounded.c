@@ -8,8 +8,6 @@
 
 #define ROOM 256 /* batches of 128 */
 
-static void *objects[4 * ROOM];
-
 /* A closed batch of 128 objects of two nodes in turn, and a full object cache. */
 static struct prudence_cache *alternating_cache(void)
 {

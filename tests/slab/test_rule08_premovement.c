@@ -16,7 +16,7 @@ static struct slab *full_slab(void)
 
     node_add_slab(node, slab);
     assert_int_equal(slab->list, SLAB_FREE);
-    assert_int_equal(node_take(cache, node, objects, cache->capacity), cache->capacity);
+    node_take_all(cache, node, objects, cache->capacity);
     assert_int_equal(slab->list, SLAB_FULL);
     return slab;
 }
@@ -72,7 +72,7 @@ static void draining_slabs_are_used_last(void **state)
     node_put(cache, objects + 1, cache->capacity - 1);
     second = slab_grow(cache, draining->node);
     node_add_slab(node, second); /* free */
-    assert_int_equal(node_take(cache, node, more, cache->capacity), cache->capacity);
+    node_take_all(cache, node, more, cache->capacity);
     assert_ptr_equal(slab_of(more[0]), second);
     assert_ptr_equal(slab_of(more[cache->capacity - 1]), second);
     node_put(cache, more, 1); /* partial */

@@ -19,7 +19,7 @@ static struct prudence_cache *full_slabs(const char *decay)
     assert_int_equal(prudence_option_set("decay", decay), 0);
     for (unsigned i = 0; i < SLABS; i++) {
         node_add_slab(node_here(cache), slab_grow(cache, 0));
-        node_take(cache, node_here(cache), objects + i * cache->capacity, cache->capacity);
+        node_take_all(cache, node_here(cache), objects + i * cache->capacity, cache->capacity);
     }
     assert_int_equal(stats_of(cache).slabs_now, SLABS);
     return cache;
@@ -39,20 +39,28 @@ static void free_slabs_beyond_the_limit_go_back(void **state)
     check_books(cache);
 }
 
-static void slabs_wanted_lately_are_kept_for_a_while(void **state)
+static void slabs_wanted_just_now_are_kept_for_a_while(void **state)
 {
     struct prudence_cache *cache = full_slabs("1s");
 
     (void)state;
     node_put(cache, objects, SLABS * cache->capacity);
     assert_int_equal(stats_of(cache).slabs_now, SLABS);
-    assert_int_equal(prudence_option_set("decay", "1us"), 0);
-    node_here(cache)->window_end = 0; /* long ago */
+    assert_int_equal(prudence_cache_shrink(cache), SLABS * cache->slab_bytes);
+    check_books(cache);
+}
+
+static void slabs_wanted_long_ago_go_back(void **state)
+{
+    struct prudence_cache *cache = full_slabs("1us");
+
+    (void)state;
+    node_put(cache, objects, SLABS * cache->capacity);
     for (unsigned i = 0; i < 3; i++) {
         void *object;
 
         usleep(100);
-        assert_int_equal(node_take(cache, node_here(cache), &object, 1), 1);
+        node_take_all(cache, node_here(cache), &object, 1);
         node_put(cache, &object, 1);
     }
     assert_true(stats_of(cache).slabs_now <= cache->free_limit + 1);
@@ -82,7 +90,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_slabs_beyond_the_limit_go_back),
-        cmocka_unit_test(slabs_wanted_lately_are_kept_for_a_while),
+        cmocka_unit_test(slabs_wanted_just_now_are_kept_for_a_while),
+        cmocka_unit_test(slabs_wanted_long_ago_go_back),
         cmocka_unit_test(a_slab_with_a_latent_bit_stays),
     };
 

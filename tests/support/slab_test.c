@@ -91,6 +91,12 @@ void free_all(struct prudence_cache *cache, void **objects, unsigned count)
         prudence_cache_free(cache, objects[i]);
 }
 
+void node_take_all(struct prudence_cache *cache, struct node *node, void **objects, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(node_take(cache, node, objects + i, 1), 1);
+}
+
 struct prudence_cache_stats stats_of(struct prudence_cache *cache)
 {
     struct prudence_cache_stats stats;

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests of what kills a process, hangs, or depends on how it starts: the body runs in a child, with
+ * its standard error caught and an alarm against deadlocks.
+ */
+#ifndef TESTS_SUPPORT_GP_CHILD_H
+#define TESTS_SUPPORT_GP_CHILD_H
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHILD_PATIENCE 30 /* seconds: valgrind and sanitizers are slow */
+
+struct child_result {
+    int status;        /* of waitpid */
+    char output[8192]; /* what went to standard error (and output) */
+};
+
+static inline bool child_exited_with(const struct child_result *result, int code)
+{
+    return WIFEXITED(result->status) && WEXITSTATUS(result->status) == code;
+}
+
+/* Under a sanitizer abort() may end as an exit; either is a death. */
+static inline bool child_died(const struct child_result *result)
+{
+    return WIFSIGNALED(result->status) ? WTERMSIG(result->status) == SIGABRT
+                                       : WEXITSTATUS(result->status) != 0;
+}
+
+static inline bool child_said(const struct child_result *result, const char *text)
+{
+    return strstr(result->output, text) != NULL;
+}
+
+/* How often `text` was said. */
+static inline unsigned child_count(const struct child_result *result, const char *text)
+{
+    unsigned count = 0;
+
+    for (const char *at = result->output; (at = strstr(at, text)); at += strlen(text))
+        count++;
+    return count;
+}
+
+static inline void child_collect(pid_t child, int from, struct child_result *result)
+{
+    size_t length = 0;
+    ssize_t got;
+
+    while ((got = read(from, result->output + length, sizeof result->output - 1 - length)) > 0)
+        length += (size_t)got;
+    result->output[length] = '\0';
+    close(from);
+    waitpid(child, &result->status, 0);
+}
+
+/* Runs `body(argument)` in a forked child; its return value is the exit status. */
+static inline void child_run(int (*body)(void *argument), void *argument, struct child_result *result)
+{
+    int ends[2];
+    pid_t child;
+
+    fflush(NULL);
+    if (pipe(ends))
+        abort();
+    child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        signal(SIGABRT, SIG_DFL);
+        signal(SIGSEGV, SIG_DFL);
+        alarm(CHILD_PATIENCE);
+        _exit(body(argument));
+    }
+    close(ends[1]);
+    child_collect(child, ends[0], result);
+}
+
+/* Runs a program in a child, with `options` as PRUDENCE_OPTIONS (NULL: none). */
+static inline void child_exec(char *const *arguments, const char *options, struct child_result *result)
+{
+    int ends[2];
+    pid_t child;
+
+    fflush(NULL);
+    if (pipe(ends))
+        abort();
+    child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        alarm(CHILD_PATIENCE); /* survives execve */
+        if (options)
+            setenv("PRUDENCE_OPTIONS", options, 1);
+        else
+            unsetenv("PRUDENCE_OPTIONS");
+        execvp(arguments[0], arguments);
+        _exit(126);
+    }
+    close(ends[1]);
+    child_collect(child, ends[0], result);
+}
+
+/* Runs this very program again, with `role` as its first argument. */
+static inline void child_again(const char *role, const char *options, struct child_result *result)
+{
+    char name[128];
+    char *arguments[] = {"/proc/self/exe", name, NULL};
+
+    snprintf(name, sizeof name, "%s", role);
+    child_exec(arguments, options, result);
+}
+
+#endif /* TESTS_SUPPORT_GP_CHILD_H */

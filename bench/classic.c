@@ -12,7 +12,7 @@
 
 #include <prudence/rcu.h>
 
-#define BATCH_LIMIT 10
+#define BATCH_LIMIT (10 * 10) /* callbacks of a softirq, softirqs before others get a turn */
 #define HIGH_MARK   10000
 #define LOW_MARK    100
 

@@ -4,9 +4,9 @@
  * the kernel's tree RCU. The head of a callback lies in the object itself.
  *
  * A reclaimer thread for each CPU, bound to it, takes what is queued, waits for a grace period,
- * and calls the callbacks in throttled batches: BATCH_LIMIT at a time with a yield between them,
- * without limit while more than HIGH_MARK wait, until there are less than LOW_MARK again (blimit,
- * qhimark and qlowmark of kernel/rcu/tree.c, with their values).
+ * and calls the callbacks in throttled batches: 10 at a time, and a turn for the CPU's other
+ * threads after 10 such batches, as softirqs do; without limit while more than 10,000 wait, until
+ * there are less than 100 again (blimit, qhimark and qlowmark of kernel/rcu/tree.c).
  */
 #ifndef BENCH_CLASSIC_H
 #define BENCH_CLASSIC_H

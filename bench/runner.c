@@ -124,7 +124,7 @@ static bool run_once(struct row *row)
     child_start(&child, "run", argument, row->subject->allocator, row->config.options, false);
     said = child_finish(&child);
     if (row->config.progress && isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+        fputc('\n', stderr);
     if (!said || child.status) {
         json_decref(said);
         said = failure(row, child.status);

@@ -20,7 +20,7 @@ static struct prudence_cache *overfull_cache(void)
     defer_all(cache, objects, 17);
     free_all(cache, objects + 17, held - 17);
     while (stack_count(&cpu_here(cache)->line) < ROOM) {
-        objects[0] = prudence_cache_alloc(cache);
+        node_take_all(cache, node_here(cache), objects, 1);
         free_all(cache, objects, 1);
     }
     return cache;

@@ -13,6 +13,18 @@ void os_lock_destroy(struct os_lock *lock)
     pthread_mutex_destroy(&lock->mutex);
 }
 
+#define SPINS 100
+
+void os_lock_take_contended(struct os_lock *lock)
+{
+    for (int spin = 0; spin < SPINS; spin++) {
+        os_relax();
+        if (pthread_mutex_trylock(&lock->mutex) == 0)
+            return;
+    }
+    pthread_mutex_lock(&lock->mutex);
+}
+
 #ifdef PRUDENCE_DEBUG
 
 static __thread unsigned held_of_rank[OS_RANK_COUNT];

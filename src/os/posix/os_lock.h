@@ -58,10 +58,14 @@ static inline void os_lock_note_released(const struct os_lock *lock)
 /* How many locks of the library this thread holds; always 0 without PRUDENCE_DEBUG. */
 unsigned os_locks_held(void);
 
+/* Spins a little before it sleeps: sections are a microsecond long, a sleep costs ten. */
+void os_lock_take_contended(struct os_lock *lock);
+
 static inline void os_lock_take(struct os_lock *lock)
 {
     os_lock_note_taken(lock);
-    pthread_mutex_lock(&lock->mutex);
+    if (unlikely(pthread_mutex_trylock(&lock->mutex)))
+        os_lock_take_contended(lock);
 }
 
 static inline bool os_lock_try(struct os_lock *lock)

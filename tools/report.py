@@ -1,0 +1,278 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Pictures and pages from the JSON of prudence-bench.
+
+    tools/report.py endurance FILE.json    memory and speed over time: .html, .svg, .png beside FILE
+    tools/report.py pairs FILE.json        nanoseconds per pair by object size, likewise
+
+The page stands alone: the picture is inside it as SVG.
+"""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import jinja2
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402 (the backend comes first)
+
+OURS = "#0b6e4f"
+# Okabe and Ito's colours, which the colour-blind can tell apart.
+THEIRS = ["#d55e00", "#0072b2", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#000000"]
+MEGA = 1e6
+
+plt.rcParams.update({
+    "svg.fonttype": "none", "svg.hashsalt": "prudence", "font.size": 11,
+    "font.family": "sans-serif", "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.color": "#e4e4e0", "grid.linewidth": 0.8, "axes.axisbelow": True,
+    "axes.titlelocation": "left", "axes.titleweight": "bold",
+})
+
+
+def is_ours(row):
+    return row["versions"]["library"] == "prudence"
+
+
+def label(row):
+    """urcu+jemalloc -> call_rcu over jemalloc."""
+    name = row["subject"]
+    if name.startswith("urcu+"):
+        return "call_rcu over " + name.removeprefix("urcu+")
+    return {"prudence": "Prudence"}.get(name, name)
+
+
+def colours(rows):
+    theirs = iter(THEIRS * len(rows))
+    return [OURS if row["subject"] == "prudence" else next(theirs) for row in rows]
+
+
+def version(row):
+    versions, allocator = row["versions"], row["versions"]["allocator"]
+    library = f'{versions["library"]} {versions["library_version"]}'
+    return library if is_ours(row) else f'{library}, {allocator["name"]} {allocator["version"]}'
+
+
+def measured(document):
+    """The rows that have a result, a crash of the subject apart."""
+    return [row for row in document["rows"] if "versions" in row]
+
+
+# ------------------------------------------------------------------------------------- endurance
+
+def samples(row):
+    """Seconds, resident megabytes, updates so far."""
+    taken = next(run["samples"] for run in row["repeats"] if run.get("samples"))
+    return ([ms / 1e3 for ms, *_ in taken], [resident / MEGA for _, resident, *_ in taken],
+            [done for *_, done in taken])
+
+
+def rates(seconds, done, window=0.25):
+    """Millions of updates a second, window by window."""
+    points, last = [], 0
+    for i, second in enumerate(seconds):
+        if second - seconds[last] >= window:
+            rate = (done[i] - done[last]) / (second - seconds[last]) / MEGA
+            points.append(((second + seconds[last]) / 2, rate))
+            last = i
+    return zip(*points) if points else ((), ())
+
+
+def draw_endurance(rows):
+    figure, (memory, speed) = plt.subplots(2, 1, figsize=(10, 7.2), sharex=True,
+                                           height_ratios=[2.2, 1], constrained_layout=True)
+    for row, colour in zip(rows, colours(rows)):
+        seconds, resident, done = samples(row)
+        width = 2.6 if row["subject"] == "prudence" else 1.4
+        memory.plot(seconds, resident, color=colour, linewidth=width, label=label(row))
+        speed.plot(*rates(seconds, done), color=colour, linewidth=width)
+        if row.get("out_of_memory"):
+            memory.plot(seconds[-1], resident[-1], "x", color=colour, markersize=10,
+                        markeredgewidth=3)
+    limit = rows[0]["limit"] / MEGA
+    memory.axhline(limit, color="#444444", linewidth=1, linestyle=(0, (4, 3)))
+    memory.annotate("memory limit", (0, limit), xytext=(4, 4), textcoords="offset points",
+                    color="#444444", fontsize=9)
+    memory.set(yscale="log", ylabel="resident memory, MB", title="Memory under an update storm")
+    speed.set(yscale="log", ylabel="million updates/s", xlabel="seconds",
+              title="Updates per second")
+    for axes in (memory, speed):
+        axes.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+        axes.margins(x=0.01)
+    memory.set_ylim(top=limit * 1.6)
+    memory.legend(frameon=False, ncols=2, loc="upper left", bbox_to_anchor=(0.12, 0.93))
+    return figure
+
+
+def share(part, whole):
+    return f"{100 * part / whole:.2f} %" if whole else "–"
+
+
+def endurance_cells(row):
+    counters = row.get("counters", {})
+    return {
+        "subject": label(row),
+        "updates/s": f'{row["pairs_per_second"] / MEGA:.1f} M',
+        "ns/update": f'{row["ns_per_pair_wall"]:.1f}',
+        "CPU ns": f'{row["ns_per_pair_cpu"]:.1f}',
+        "peak resident": f'{row["peak_rss_bytes"] / MEGA:.0f} MB',
+        "peak latent": f'{row["latent_peak_bytes"] / MEGA:.1f} MB',
+        "hits": share(counters.get("hits", 0), counters.get("allocations", 0)),
+        "object-cache churns": str(counters.get("object_cache_churns", "–")),
+        "slab churns": str(counters.get("slab_churns", "–")),
+        "out of memory": f'after {row["measured_seconds"]:.1f} s' if row["out_of_memory"] else "no",
+    }
+
+
+def endurance_headline(rows):
+    """Ours against the others, in one sentence; empty when one of them is missing."""
+    ours = next((row for row in rows if row["subject"] == "prudence"), None)
+    others = [row for row in rows if not is_ours(row)]
+    if not ours or not others:
+        return ""
+    fastest = max(others, key=lambda row: row["pairs_per_second"])
+    least = min(row["peak_rss_bytes"] for row in others)
+    times = ours["pairs_per_second"] / fastest["pairs_per_second"]
+    return (f'Prudence makes {ours["pairs_per_second"] / MEGA:.0f} million updates a second within '
+            f'{ours["peak_rss_bytes"] / MEGA:.0f} MB. The fastest of the others, {label(fastest)}, '
+            f'makes {fastest["pairs_per_second"] / MEGA:.1f} million ({times:.0f} times less); '
+            f'none of them stays under {least / MEGA:.0f} MB.')
+
+
+ENDURANCE_NOTES = [
+    "Each writer replaces the entries of its own list of 64 objects, one after the other, without "
+    "a pause; readers traverse all lists. What is live never grows: all that does is garbage that "
+    "has not found its way back yet. Both vertical axes are logarithmic.",
+    "ns/update is wall time of one writer; CPU ns is the CPU time of the writers and of the "
+    "threads that free for them (call_rcu has one), per update. It does not include what is still "
+    "waiting to be freed at the end.",
+    "Peak resident is the whole process, VmHWM. Peak latent is what was retired and not yet free: "
+    "for Prudence its own count, for call_rcu the callbacks not called yet.",
+    "Hits are allocations served without the node; an object-cache churn is a pair of a refill and "
+    "a flush, a slab churn a pair of a grow and a shrink.",
+]
+
+
+# ----------------------------------------------------------------------------------------- pairs
+
+def curves(rows):
+    """(subject, threads, readers, batch) -> {size: row}, in order of appearance."""
+    found = {}
+    for row in rows:
+        key = (row["subject"], row["threads"], row["readers"], row["batch"])
+        found.setdefault(key, {})[row["size"]] = row
+    return found
+
+
+def pairs_style(subject, used):
+    """Ours solid and green, call_rcu dashed, floors dotted; a colour for each allocator."""
+    if subject.startswith("prudence"):
+        return {"color": OURS, "linewidth": 2.6 if subject == "prudence" else 1.2,
+                "linestyle": {"prudence-fenced": "--", "prudence-free": ":"}.get(subject, "-")}
+    allocator = subject.partition("+")[2] or subject
+    colour = THEIRS[used.setdefault(allocator, len(used)) % len(THEIRS)]
+    dashes = {"plain": (0, (1, 1.5)), "urcu": "-"}.get(subject.partition("+")[0], "--")
+    return {"color": colour, "linewidth": 1.3, "linestyle": dashes}
+
+
+def draw_pairs(rows):
+    settings = sorted({(row["threads"], row["readers"], row["batch"]) for row in rows})
+    figure, grid = plt.subplots(len(settings), 1, figsize=(10, 5.2 * len(settings)), squeeze=False,
+                                constrained_layout=True)
+    used = {}
+    for axes, (threads, readers, batch) in zip(grid[:, 0], settings):
+        for (subject, *setting), by_size in curves(rows).items():
+            if setting == [threads, readers, batch]:
+                sizes = sorted(by_size)
+                axes.plot(sizes, [by_size[size]["ns_per_pair_wall"] for size in sizes], marker="o",
+                          markersize=3, label=subject, **pairs_style(subject, used))
+        axes.set(xscale="log", yscale="log", xlabel="object size, bytes", ylabel="ns per pair",
+                 title=f"{threads} writers, {readers} readers, batches of {batch}")
+        axes.set_xticks(sorted({row["size"] for row in rows}))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+        axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def pairs_cells(row):
+    spread = row["spread"]["ns_per_pair_wall"]
+    return {
+        "subject": row["subject"], "size": str(row["size"]), "writers": str(row["threads"]),
+        "readers": str(row["readers"]), "batch": str(row["batch"]),
+        "ns/pair": f'{row["ns_per_pair_wall"]:.2f}',
+        "min to max": f'{spread["min"]:.2f} to {spread["max"]:.2f}',
+        "CPU ns": f'{row["ns_per_pair_cpu"]:.2f}',
+        "peak resident": f'{row["peak_rss_bytes"] / MEGA:.1f} MB',
+        "peak latent": f'{row["latent_peak_bytes"] / MEGA:.1f} MB',
+        "readers' mode": row.get("reader_mode", "–"),
+    }
+
+
+PAIRS_NOTES = [
+    "A pair is one object allocated, touched in one byte, and retired; nanoseconds of one writer. "
+    "Plain subjects free at once and have no reader to wait for: they are the floor.",
+    "Medians of interleaved runs, each in a fresh process.",
+]
+
+KINDS = {
+    "endurance": ("Endurance", draw_endurance, endurance_cells, endurance_headline,
+                  ENDURANCE_NOTES),
+    "pairs": ("Allocate and retire", draw_pairs, pairs_cells, lambda rows: "", PAIRS_NOTES),
+}
+
+
+# ------------------------------------------------------------------------------------------ files
+
+def inline_svg(figure):
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()
+
+
+def print_table(cells):
+    columns = list(cells[0])
+    widths = {name: max(len(name), *(len(row[name]) for row in cells)) for name in columns}
+    for row in [{name: name for name in columns}] + cells:
+        print("  ".join(row[name].ljust(widths[name]) if name == columns[0]
+                        else row[name].rjust(widths[name]) for name in columns))
+
+
+def write_page(path, document, kind, svg, rows, cells):
+    title, _, _, headline, notes = KINDS[kind]
+    template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True,
+                                  undefined=jinja2.StrictUndefined).from_string(
+        (Path(__file__).parent / "report_page.html").read_text())
+    path.write_text(template.render(
+        title=title, headline=headline(rows), picture=svg[svg.index("<svg"):], cells=cells,
+        notes=notes, versions=sorted({version(row) for row in rows}), document=document))
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in KINDS:
+        sys.exit(__doc__)
+    kind, source = sys.argv[1], Path(sys.argv[2])
+    document = json.loads(source.read_text())
+    rows = measured(document)
+    if not rows:
+        sys.exit(f"report: {source} has no rows with a result")
+    _, draw, cells_of, headline, _ = KINDS[kind]
+    cells = [cells_of(row) for row in rows]
+    figure = draw(rows)
+    svg = inline_svg(figure)
+    source.with_suffix(".svg").write_text(svg)
+    figure.savefig(source.with_suffix(".png"), dpi=140)
+    write_page(source.with_suffix(".html"), document, kind, svg, rows, cells)
+    if kind == "endurance":
+        print_table(cells)
+        print("\n" + headline(rows))
+    for skipped in document["skipped"]:
+        print(f'skipped: {skipped["subject"]}: {skipped["why"]}')
+    print("\nwritten:", ", ".join(str(source.with_suffix(suffix))
+                                  for suffix in (".html", ".svg", ".png", ".json")))
+
+
+main()

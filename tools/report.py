@@ -136,9 +136,9 @@ def endurance_headline(rows):
     least = min(row["peak_rss_bytes"] for row in others)
     times = ours["pairs_per_second"] / fastest["pairs_per_second"]
     return (f'Prudence makes {ours["pairs_per_second"] / MEGA:.0f} million updates a second within '
-            f'{ours["peak_rss_bytes"] / MEGA:.0f} MB. The fastest of the others, {label(fastest)}, '
-            f'makes {fastest["pairs_per_second"] / MEGA:.1f} million ({times:.0f} times less); '
-            f'none of them stays under {least / MEGA:.0f} MB.')
+            f'{ours["peak_rss_bytes"] / MEGA:.0f} MB: {times:.0f} times as many as the fastest of '
+            f'the others ({label(fastest)}, {fastest["pairs_per_second"] / MEGA:.1f} million), of '
+            f'which none stays under {least / MEGA:.0f} MB.')
 
 
 ENDURANCE_NOTES = [
@@ -177,6 +177,10 @@ def pairs_style(subject, used):
     return {"color": colour, "linewidth": 1.3, "linestyle": dashes}
 
 
+def count(number, noun):
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
 def draw_pairs(rows):
     settings = sorted({(row["threads"], row["readers"], row["batch"]) for row in rows})
     figure, grid = plt.subplots(len(settings), 1, figsize=(10, 5.2 * len(settings)), squeeze=False,
@@ -189,11 +193,12 @@ def draw_pairs(rows):
                 axes.plot(sizes, [by_size[size]["ns_per_pair_wall"] for size in sizes], marker="o",
                           markersize=3, label=subject, **pairs_style(subject, used))
         axes.set(xscale="log", yscale="log", xlabel="object size, bytes", ylabel="ns per pair",
-                 title=f"{threads} writers, {readers} readers, batches of {batch}")
+                 title=f"{count(threads, 'writer')}, {count(readers, 'reader')}, "
+                       f"{'one at a time' if batch == 1 else f'batches of {batch}'}")
         axes.set_xticks(sorted({row["size"] for row in rows}))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
-        axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+        axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
         axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 

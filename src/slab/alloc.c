@@ -4,17 +4,22 @@
  */
 #include "slab/cache.h"
 
-/* Bytes deferred on one CPU that are worth a grace period: little when it costs no system call. */
-#define DUE_CHEAP_BYTES     ((size_t)256 << 10)
-#define DUE_CHEAP_OBJECTS   ((size_t)256)
-#define DUE_CHEAP_BYTES_MAX ((size_t)1 << 20)
-#define DUE_COSTLY_BYTES    ((size_t)4 << 20)
+/*
+ * Bytes deferred on one CPU that are worth a grace period. Where it costs no system call: so few
+ * that an object is reused within some ten microseconds, and so many objects that the cost of a
+ * scan disappears among them.
+ */
+#define DUE_CHEAP_OBJECTS     ((size_t)2048)
+#define DUE_CHEAP_BYTES       ((size_t)128 << 10)
+#define DUE_CHEAP_OBJECTS_MIN ((size_t)128)
+#define DUE_COSTLY_BYTES      ((size_t)4 << 20)
 
 static size_t due_bytes(const struct prudence_cache *cache)
 {
-    if (gp_is_cheap(cache->domain))
-        return clamp_size(DUE_CHEAP_OBJECTS * cache->stride, DUE_CHEAP_BYTES, DUE_CHEAP_BYTES_MAX);
-    return DUE_COSTLY_BYTES;
+    if (!gp_is_cheap(cache->domain))
+        return DUE_COSTLY_BYTES;
+    return clamp_size(DUE_CHEAP_BYTES, DUE_CHEAP_OBJECTS_MIN * cache->stride,
+                      DUE_CHEAP_OBJECTS * cache->stride);
 }
 
 /* What a miss found out while it owned the caches. */

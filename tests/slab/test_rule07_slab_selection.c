@@ -90,7 +90,8 @@ static void ten_are_weighed(void **state)
         count++;
     }
     assert_int_equal(count, 13);
-    for (unsigned i = 0; i < 13; i++) /* the 10th is the fullest of ten, those behind it are fuller */
+    for (unsigned i = 0; i < 13;
+         i++) /* the 10th is the fullest of ten, those behind it are fuller */
         put(number[i], 1, i < 9 ? 4 : i == 9 ? 2 : 0);
     assert_ptr_equal(slab_taken_from(), order[9]);
     check_books(cache);

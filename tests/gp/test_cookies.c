@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Cookies: which grace period they name, what polling does and does not do, who waits for whom. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_reader.h"
+
+static void polling_ends_what_was_started(void **state)
+{
+    prudence_gp_t cookie = prudence_gp_start_poll();
+    unsigned polls = 0;
+
+    (void)state;
+    while (!prudence_gp_poll_state(cookie))
+        assert_true(++polls < 1000);
+}
+
+static void polling_does_not_start_what_was_not(void **state)
+{
+    prudence_gp_t cookie;
+
+    (void)state;
+    prudence_synchronize();
+    cookie = prudence_gp_get_state();
+    for (unsigned i = 0; i < 1000; i++)
+        assert_false(prudence_gp_poll_state(cookie));
+    prudence_synchronize(); /* somebody else's does */
+    assert_true(prudence_gp_poll_state(cookie));
+}
+
+/* A cookie taken while a grace period runs is not satisfied by that one. */
+static void a_running_grace_period_is_not_enough(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    prudence_gp_t running, later;
+
+    (void)state;
+    held_reader_start(&reader);
+    running = prudence_gp_start_poll();
+    later = prudence_gp_get_state();
+    assert_false(prudence_gp_same_state(running, later));
+    held_reader_end(&reader);
+    assert_true(prudence_gp_poll_state(running));
+    assert_false(prudence_gp_poll_state(later));
+    prudence_gp_cond_synchronize(later);
+    assert_true(prudence_gp_poll_state(later));
+}
+
+static void cookies_of_one_state_are_the_same(void **state)
+{
+    prudence_gp_t a, b, c;
+
+    (void)state;
+    a = prudence_gp_get_state();
+    b = prudence_gp_get_state();
+    assert_true(prudence_gp_same_state(a, b));
+    c = prudence_gp_start_poll(); /* names the same one, and starts it */
+    assert_true(prudence_gp_same_state(a, c));
+    assert_false(prudence_gp_same_state(a, prudence_gp_get_state()));
+    prudence_gp_cond_synchronize(a);
+    assert_true(prudence_gp_poll_state(b));
+}
+
+static void cond_synchronize_waits_only_if_need_be(void **state)
+{
+    prudence_gp_t cookie = prudence_gp_start_poll();
+    uint64_t completed;
+
+    (void)state;
+    prudence_synchronize();
+    completed = prudence_default.progress.completed;
+    prudence_gp_cond_synchronize(cookie);
+    assert_int_equal(prudence_default.progress.completed, completed);
+    prudence_gp_cond_synchronize(prudence_gp_get_state());
+    assert_true(sequence_before(completed, prudence_default.progress.completed));
+}
+
+static void a_grace_period_waits_for_a_reader_before_it(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    prudence_gp_t cookie;
+
+    (void)state;
+    held_reader_start(&reader);
+    cookie = prudence_gp_start_poll();
+    for (unsigned i = 0; i < 1000; i++)
+        assert_false(prudence_gp_poll_state(cookie));
+    held_reader_end(&reader);
+    assert_true(prudence_gp_poll_state(cookie));
+}
+
+static void a_grace_period_does_not_wait_for_a_later_reader(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    prudence_gp_t cookie = prudence_gp_start_poll();
+
+    (void)state;
+    held_reader_start(&reader); /* after the start */
+    assert_true(prudence_gp_poll_state(cookie));
+    cookie = prudence_gp_start_poll();
+    assert_false(prudence_gp_poll_state(cookie));
+    held_reader_end(&reader);
+    assert_true(prudence_gp_poll_state(cookie));
+}
+
+/* The reader before is waited for although others enter all the time. */
+static void synchronize_ends_while_others_keep_reading(void **state)
+{
+    struct held_reader readers[4] = {{.domain = NULL}};
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++)
+        held_reader_start(&readers[i]);
+    for (unsigned i = 0; i < 40; i++) {
+        prudence_gp_t cookie = prudence_gp_start_poll();
+
+        for (unsigned j = 0; j < 4; j++) { /* one by one, they are never all outside */
+            assert_false(prudence_gp_poll_state(cookie));
+            held_reader_end(&readers[j]);
+            held_reader_start(&readers[j]);
+        }
+        assert_true(prudence_gp_poll_state(cookie));
+    }
+    for (unsigned i = 0; i < 4; i++)
+        held_reader_end(&readers[i]);
+}
+
+#define SHARERS 16
+
+static pthread_barrier_t together;
+
+static void *synchronize_together(void *unused)
+{
+    pthread_barrier_wait(&together);
+    prudence_synchronize();
+    return unused;
+}
+
+static uint64_t grace_periods(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    return stats.grace_periods;
+}
+
+/* All ask while a reader stays, so all can be served by the next two. */
+static void many_threads_share_a_grace_period(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    pthread_t threads[SHARERS];
+    uint64_t before;
+
+    (void)state;
+    held_reader_start(&reader);
+    before = grace_periods();
+    pthread_barrier_init(&together, NULL, SHARERS);
+    for (unsigned i = 0; i < SHARERS; i++)
+        pthread_create(&threads[i], NULL, synchronize_together, NULL);
+    pause_ms(50);
+    assert_int_equal(grace_periods(), before);
+    held_reader_end(&reader);
+    for (unsigned i = 0; i < SHARERS; i++)
+        pthread_join(threads[i], NULL);
+    assert_in_range(grace_periods() - before, 1, SHARERS); /* those that came one after the other */
+    pthread_barrier_destroy(&together);
+}
+
+/* The same without chance: cookies that are taken before the start share it. */
+static void requests_for_one_cookie_start_one_grace_period(void **state)
+{
+    prudence_gp_t cookies[SHARERS];
+    uint64_t before;
+
+    (void)state;
+    prudence_synchronize();
+    before = grace_periods();
+    for (unsigned i = 0; i < SHARERS; i++)
+        cookies[i] = prudence_gp_get_state();
+    for (unsigned i = 0; i < SHARERS; i++)
+        prudence_gp_cond_synchronize(cookies[i]);
+    assert_int_equal(grace_periods() - before, 1);
+}
+
+static void grace_periods_are_counted_exactly(void **state)
+{
+    uint64_t before = grace_periods(), completed = prudence_default.progress.completed;
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++)
+        prudence_synchronize();
+    prudence_synchronize_expedited();
+    assert_int_equal(grace_periods() - before,
+                     (prudence_default.progress.completed - completed) / GP_STEP);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(polling_ends_what_was_started),
+        cmocka_unit_test(polling_does_not_start_what_was_not),
+        cmocka_unit_test(a_running_grace_period_is_not_enough),
+        cmocka_unit_test(cookies_of_one_state_are_the_same),
+        cmocka_unit_test(cond_synchronize_waits_only_if_need_be),
+        cmocka_unit_test(a_grace_period_waits_for_a_reader_before_it),
+        cmocka_unit_test(a_grace_period_does_not_wait_for_a_later_reader),
+        cmocka_unit_test(synchronize_ends_while_others_keep_reading),
+        cmocka_unit_test(many_threads_share_a_grace_period),
+        cmocka_unit_test(requests_for_one_cookie_start_one_grace_period),
+        cmocka_unit_test(grace_periods_are_counted_exactly),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* Read-side critical sections: nesting, the packed word, misuse. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include <prudence/rcu.h>
+
+#include "gp/domain.h"
+#include "support/gp_child.h"
+
+static void sections_nest(void **state)
+{
+    (void)state;
+    assert_false(prudence_read_lock_held());
+    prudence_read_lock();
+    prudence_read_lock();
+    assert_true(prudence_read_lock_held());
+    prudence_read_unlock();
+    assert_true(prudence_read_lock_held());
+    prudence_read_unlock();
+    assert_false(prudence_read_lock_held());
+}
+
+static void sections_nest_1023_deep(void **state)
+{
+    uint64_t completed;
+    prudence_gp_t cookie;
+
+    (void)state;
+    for (unsigned i = 0; i < 1023; i++)
+        prudence_read_lock();
+    assert_int_equal(prudence_reader_self->word & PRUDENCE_NESTING_MASK, 1023);
+    completed = prudence_default.progress.completed;
+    cookie = prudence_gp_start_poll();
+    for (unsigned i = 0; i < 1023; i++) {
+        assert_true(prudence_read_lock_held());
+        assert_false(prudence_gp_poll_state(cookie));
+        prudence_read_unlock();
+    }
+    assert_false(prudence_read_lock_held());
+    assert_true(prudence_gp_poll_state(cookie));
+    assert_true(sequence_before(completed, prudence_default.progress.completed));
+}
+
+static void sequence_and_depth_share_a_word(void **state)
+{
+    uint64_t sequence;
+
+    (void)state;
+    prudence_read_lock();
+    sequence = prudence_reader_self->word & ~PRUDENCE_NESTING_MASK;
+    assert_int_equal(sequence, prudence_default_shared.sequence);
+    prudence_gp_start_poll(); /* the sequence goes on, the word does not */
+    prudence_read_lock();
+    assert_int_equal(prudence_reader_self->word, sequence | 2);
+    prudence_read_unlock();
+    assert_int_equal(prudence_reader_self->word, sequence | 1);
+    prudence_read_unlock();
+    assert_int_equal(prudence_reader_self->word, 0);
+    prudence_synchronize();
+}
+
+static int nest_too_deep(void *domain)
+{
+    for (unsigned i = 0; i < 1024; i++) {
+        if (domain)
+            prudence_domain_read_lock(domain);
+        else
+            prudence_read_lock();
+    }
+    return 0;
+}
+
+static void nesting_1024_deep_dies_with_a_message(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(nest_too_deep, NULL, &result);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "nested deeper than 1023"));
+    child_run(nest_too_deep, prudence_default_domain(), &result);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "nested deeper than 1023"));
+}
+
+static int unlock_too_often(void *unused)
+{
+    (void)unused;
+    prudence_read_lock();
+    prudence_read_unlock();
+    prudence_read_unlock();
+    return 0;
+}
+
+static void *unlock_once(void *unused)
+{
+    prudence_read_unlock();
+    return unused;
+}
+
+static int unlock_unregistered(void *unused)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, unlock_once, unused);
+    pthread_join(thread, NULL);
+    return 0;
+}
+
+static int unlock_domain(void *unused)
+{
+    (void)unused;
+    prudence_domain_read_unlock(
+        prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL));
+    return 0;
+}
+
+static void an_unlock_too_many_dies_with_a_message(void **state)
+{
+    int (*const bodies[])(void *) = {unlock_too_often, unlock_unregistered, unlock_domain};
+    struct child_result result;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        child_run(bodies[i], NULL, &result);
+        assert_true(child_died(&result));
+        assert_true(child_said(&result, "outside a read-side critical section"));
+    }
+}
+
+/* The default domain by its pointer and by the inline functions is one and the same. */
+static void both_faces_of_the_default_domain_agree(void **state)
+{
+    struct prudence_domain *domain = prudence_default_domain();
+
+    (void)state;
+    prudence_domain_read_lock(domain);
+    assert_true(prudence_read_lock_held());
+    prudence_read_lock();
+    prudence_domain_read_unlock(domain);
+    assert_true(prudence_domain_read_lock_held(domain));
+    prudence_read_unlock();
+    assert_false(prudence_domain_read_lock_held(domain));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sections_nest),
+        cmocka_unit_test(sections_nest_1023_deep),
+        cmocka_unit_test(sequence_and_depth_share_a_word),
+        cmocka_unit_test(nesting_1024_deep_dies_with_a_message),
+        cmocka_unit_test(an_unlock_too_many_dies_with_a_message),
+        cmocka_unit_test(both_faces_of_the_default_domain_agree),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

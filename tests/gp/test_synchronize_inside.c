@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting for oneself: an error that names the place, never a deadlock. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include "support/gp_child.h"
+
+enum way { PLAIN, EXPEDITED, CONDITIONAL };
+
+static int synchronize_inside(void *argument)
+{
+    enum way way = *(enum way *)argument;
+
+    prudence_read_lock();
+    if (way == PLAIN)
+        prudence_synchronize();
+    else if (way == EXPEDITED)
+        prudence_synchronize_expedited();
+    else
+        prudence_gp_cond_synchronize(prudence_gp_start_poll());
+    return 0;
+}
+
+/* The message names an address inside the caller. */
+static void assert_names_the_caller(const struct child_result *result, const void *function)
+{
+    const char *place = strstr(result->output, "called from 0x");
+    uintptr_t address;
+
+    assert_non_null(place);
+    address = (uintptr_t)strtoull(place + strlen("called from "), NULL, 16);
+    assert_in_range(address, (uintptr_t)function, (uintptr_t)function + 4096);
+}
+
+static void each_kind_aborts_with_the_callers_address(void **state)
+{
+    static const char *const names[] = {"prudence_synchronize", "prudence_synchronize_expedited",
+                                        "prudence_gp_cond_synchronize"};
+    struct child_result result;
+
+    (void)state;
+    for (enum way way = PLAIN; way <= CONDITIONAL; way++) {
+        child_run(synchronize_inside, &way, &result);
+        assert_true(child_died(&result));
+        assert_true(child_said(&result, names[way]));
+        assert_names_the_caller(&result, (const void *)synchronize_inside);
+    }
+}
+
+static int synchronize_inside_another(void *unused)
+{
+    (void)unused;
+    prudence_domain_read_lock(prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL));
+    prudence_synchronize();
+    return 0;
+}
+
+static int synchronize_online(void *unused)
+{
+    (void)unused;
+    prudence_qsbr_online(prudence_domain_create("other", PRUDENCE_DOMAIN_QSBR, NULL));
+    prudence_synchronize();
+    return 0;
+}
+
+static void so_it_is_in_a_section_of_any_domain(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(synchronize_inside_another, NULL, &result);
+    assert_true(child_died(&result));
+    assert_names_the_caller(&result, (const void *)synchronize_inside_another);
+    child_run(synchronize_online, NULL, &result);
+    assert_true(child_died(&result));
+}
+
+static int domain_synchronize_twice(void *unused)
+{
+    struct prudence_domain *domain = prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL);
+    int first, second;
+
+    (void)unused;
+    prudence_domain_read_lock(domain);
+    first = prudence_domain_synchronize(domain);
+    second = prudence_domain_synchronize(domain);
+    prudence_domain_read_unlock(domain);
+    return first == EDEADLK && second == EDEADLK && prudence_domain_synchronize(domain) == 0 ? 42 : 1;
+}
+
+/* "reported once, with the caller's address" (<prudence/rcu.h>) */
+static void domain_synchronize_is_an_error_that_is_reported(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(domain_synchronize_twice, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_true(child_said(&result, "'mine'"));
+    assert_names_the_caller(&result, (const void *)domain_synchronize_twice);
+}
+
+static int destroy_inside(void *unused)
+{
+    struct prudence_cache *cache = prudence_cache_create("doomed", 64, NULL);
+    int inside;
+
+    (void)unused;
+    prudence_read_lock();
+    inside = prudence_cache_destroy(cache);
+    prudence_read_unlock();
+    return inside == EDEADLK && prudence_cache_destroy(cache) == 0 ? 42 : 1;
+}
+
+static void destroying_a_cache_inside_a_section_is_an_error(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(destroy_inside, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_true(child_said(&result, "'doomed'"));
+    assert_names_the_caller(&result, (const void *)destroy_inside);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_kind_aborts_with_the_callers_address),
+        cmocka_unit_test(so_it_is_in_a_section_of_any_domain),
+        cmocka_unit_test(domain_synchronize_is_an_error_that_is_reported),
+        cmocka_unit_test(destroying_a_cache_inside_a_section_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

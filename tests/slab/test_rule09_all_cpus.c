@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 9: what is deferred on any CPU is closed, merged and shrunk, also where that CPU does
+ * nothing any more; and an allocation may then use another node's objects.
+ */
+#include "support/slab_test.h"
+
+#define COUNT 640
+
+static void *objects[COUNT + 1];
+
+static void open_batches_of_all_cpus(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(512, 16, NULL);
+    unsigned count, live;
+
+    (void)state;
+    allocate_all(cache, objects, 5 * cache->capacity); /* all that the slabs have */
+    assert_int_equal(stats_of(cache).objects_cached, 0);
+    count = 5 * cache->capacity / 64 * 64;
+    for (unsigned i = 0; i < count; i++) {
+        injected_cpu = i % 64; /* as many on each of 64 CPUs */
+        prudence_cache_free_deferred(cache, objects[i]);
+    }
+    for (unsigned cpu = 0; cpu < 64; cpu++)
+        assert_int_equal(latent_count(cpu_cache_of(cache, cpu)), count / 64);
+    injected_cpu = 63; /* node 3; the slabs are on node 0 */
+    memory_fail(0, UINT32_MAX);
+    objects[0] = prudence_cache_alloc(cache);
+    assert_non_null(objects[0]);
+    memory_succeed();
+    assert_true(stats_of(cache).pressure_waits > 0);
+    for (unsigned cpu = 0; cpu < 63; cpu++)
+        assert_int_equal(latent_count(cpu_cache_of(cache, cpu)), 0);
+    check_books(cache);
+    live = 5 * cache->capacity - count;
+    free_all(cache, objects, 1);
+    free_all(cache, objects + count, live);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_batches_of_all_cpus),
+    };
+
+    pin_thread();
+    inject_topology();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

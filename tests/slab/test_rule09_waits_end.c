@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 9 and Waiting: the wait before an allocation fails ends at wait_max; then it is NULL and
+ * ENOMEM, and everything is usable. Inside a read-side critical section there is no wait at all,
+ * nor with nothing latent.
+ */
+#include "support/slab_test.h"
+
+#define WAIT_MS UINT64_C(30)
+
+static void *objects[OBJECTS_MAX];
+
+/* All memory used up; returns how many objects are live. */
+static unsigned exhaust(struct prudence_cache *cache)
+{
+    unsigned held = 0;
+
+    allocate_all(cache, objects, 100);
+    memory_fail(0, UINT32_MAX);
+    for (held = 100; (objects[held] = prudence_cache_alloc(cache)); held++)
+        ;
+    return held;
+}
+
+static uint64_t failing_allocation_ms(struct prudence_cache *cache)
+{
+    uint64_t began = os_clock_ns();
+
+    errno = 0;
+    assert_null(prudence_cache_alloc(cache));
+    assert_int_equal(errno, ENOMEM);
+    return (os_clock_ns() - began) / 1000000;
+}
+
+static void at_wait_max(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(512, 16, manual_domain());
+    unsigned held = exhaust(cache);
+    uint64_t ms;
+
+    (void)state;
+    prudence_cache_free_deferred(cache, objects[--held]);
+    ms = failing_allocation_ms(cache);
+    assert_true(ms >= WAIT_MS);
+    assert_true(ms < 100 * WAIT_MS);
+    assert_int_equal(stats_of(cache).pressure_waits, 1);
+    assert_int_equal(stats_of(cache).objects_live, held);
+    assert_int_equal(stats_of(cache).objects_latent, 1);
+    memory_succeed();
+    objects[held++] = prudence_cache_alloc(cache);
+    assert_non_null(objects[held - 1]);
+    check_books(cache);
+    free_all(cache, objects, held);
+    destroy_empty(cache);
+}
+
+static void without_latent_objects_at_once(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(512, 16, manual_domain());
+    unsigned held = exhaust(cache);
+
+    (void)state;
+    failing_allocation_ms(cache);
+    assert_int_equal(stats_of(cache).pressure_waits, 0);
+    memory_succeed();
+    free_all(cache, objects, held);
+    destroy_empty(cache);
+}
+
+static void inside_a_section_at_once(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(512, 16, manual_domain());
+    unsigned held;
+
+    (void)state;
+    prudence_read_lock(); /* of any domain */
+    held = exhaust(cache);
+    prudence_cache_free_deferred(cache, objects[--held]);
+    failing_allocation_ms(cache);
+    prudence_read_unlock();
+    assert_int_equal(stats_of(cache).pressure_waits, 0);
+    memory_succeed();
+    free_all(cache, objects, held);
+    destroy_empty(cache);
+}
+
+static int set_wait(void **state)
+{
+    (void)state;
+    return prudence_option_set("wait_max", "30ms");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(at_wait_max),
+        cmocka_unit_test(without_latent_objects_at_once),
+        cmocka_unit_test(inside_a_section_at_once),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, set_wait, NULL);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 10: object and latent caches grow to hold what is deferred during one grace period, within
+ * their budget of bytes; so deferrals stay off the nodes' locks. Without demand they stay small.
+ */
+#include "support/slab_test.h"
+
+static void *objects[OBJECTS_MAX];
+
+/* `rounds` grace periods with `pairs` allocate/defer pairs in each. */
+static void update(struct prudence_cache *cache, unsigned rounds, unsigned pairs)
+{
+    for (unsigned round = 0; round < rounds; round++) {
+        for (unsigned i = 0; i < pairs; i++)
+            prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+        prudence_manual_advance(cache->domain);
+    }
+}
+
+static void they_grow_to_the_demand(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
+    uint64_t overflowed;
+
+    (void)state;
+    update(cache, 10, 1500);
+    overflowed = stats_of(cache).overflowed_objects;
+    update(cache, 10, 1500);
+    assert_true(stats_of(cache).object_cache_size >= 1500);
+    assert_int_equal(stats_of(cache).overflowed_objects, overflowed);
+    assert_true(stats_of(cache).object_cache_size * 64 <= 1 << 20);
+    destroy_empty(cache);
+}
+
+static void they_stay_within_the_budget(void **state)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .object_cache_bytes = 64 << 10};
+    struct prudence_cache *cache;
+
+    (void)state;
+    attr.domain = manual_domain();
+    cache = prudence_cache_create("budget", 64, &attr);
+    update(cache, 10, 5000);
+    assert_int_equal(stats_of(cache).object_cache_size, 1024);
+    assert_true(latent_count(cpu_here(cache)) <= 1024);
+    assert_true(stats_of(cache).overflowed_objects > 0);
+    destroy_empty(cache);
+}
+
+static void they_stay_small_without_demand(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
+
+    (void)state;
+    update(cache, 100, 50);
+    assert_int_equal(stats_of(cache).object_cache_size, cache->size_min);
+    destroy_empty(cache);
+}
+
+/* Bursts of allocations and frees that a small object cache would flush and refill each time. */
+static void they_grow_with_churn(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
+    uint64_t churns;
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++) {
+        allocate_all(cache, objects, 2000);
+        free_all(cache, objects, 2000);
+    }
+    churns = stats_of(cache).object_cache_churns;
+    for (unsigned i = 0; i < 100; i++) {
+        allocate_all(cache, objects, 2000);
+        free_all(cache, objects, 2000);
+    }
+    assert_int_equal(stats_of(cache).object_cache_churns, churns);
+    assert_true(stats_of(cache).object_cache_size <= cache->size_max);
+    destroy_empty(cache);
+}
+
+static void sizes_follow_known_heuristics(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size <= 32768; size += size < 600 ? 1 : 97) {
+        struct prudence_cache *cache = fixed_cache(size, 0, NULL);
+        size_t wasted = cache->slab_bytes - cache->capacity * cache->stride;
+
+        assert_true(cache->capacity >= 8);
+        assert_true(cache->slab_bytes % OS_PAGE_SIZE == 0 && is_power_of_two(cache->slab_bytes));
+        assert_true(wasted <= cache->slab_bytes / 6);
+        assert_true(cache->batch >= 2 && cache->batch <= 128);
+        assert_true(cache->size_min >= 2 * cache->batch && cache->size_min <= cache->size_max);
+        assert_true(cache->size_max < 1 << STACK_COUNT_BITS);
+        assert_true(cache->free_limit >= 5 && cache->free_limit <= 10);
+        assert_int_equal(prudence_cache_destroy(cache), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_grow_to_the_demand),
+        cmocka_unit_test(they_stay_within_the_budget),
+        cmocka_unit_test(they_stay_small_without_demand),
+        cmocka_unit_test(they_grow_with_churn),
+        cmocka_unit_test(sizes_follow_known_heuristics),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

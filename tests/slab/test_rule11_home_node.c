@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 11: the node that counts is that of the slab's home: a CPU allocates from its own node, and
+ * what is freed or deferred on another node's CPU returns to the node that it came from.
+ */
+#include "support/slab_test.h"
+
+#define COUNT 500
+
+static void *objects[4][COUNT];
+
+/* A cache with COUNT live objects of each of 4 nodes. */
+static struct prudence_cache *cache_of_four_nodes(void)
+{
+    struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
+
+    for (unsigned node = 0; node < 4; node++) {
+        injected_cpu = 16 * node + 3;
+        assert_int_equal(os_node_of_cpu(injected_cpu), node);
+        allocate_all(cache, objects[node], COUNT);
+        for (unsigned i = 0; i < COUNT; i++)
+            assert_int_equal(slab_of(objects[node][i])->node, node);
+    }
+    return cache;
+}
+
+/* Nothing of a node is anywhere but at home; the caches of CPUs apart. */
+static void expect_all_at_home(struct prudence_cache *cache)
+{
+    for (unsigned n = 0; n < 4; n++) {
+        struct list *item;
+
+        for (unsigned list = 0; list < SLAB_LISTS; list++)
+            list_for_each(item, &cache->nodes[n].lists[list])
+                assert_int_equal(list_entry(item, struct slab, link)->node, n);
+    }
+    check_books(cache);
+}
+
+static void freed_elsewhere(void **state)
+{
+    struct prudence_cache *cache = cache_of_four_nodes();
+
+    (void)state;
+    injected_cpu = 63;                   /* node 3 */
+    for (unsigned i = 0; i < COUNT; i++) /* of all nodes in turn */
+        for (unsigned node = 0; node < 4; node++)
+            prudence_cache_free(cache, objects[node][i]);
+    for (unsigned node = 0; node < 4; node++)
+        assert_true(cache->nodes[node].counts.flushed_objects > COUNT / 2);
+    expect_all_at_home(cache);
+    destroy_empty(cache);
+}
+
+static void deferred_elsewhere(void **state)
+{
+    struct prudence_cache *cache = cache_of_four_nodes();
+
+    (void)state;
+    injected_cpu = 63;
+    for (unsigned i = 0; i < COUNT; i++)
+        for (unsigned node = 0; node < 4; node++)
+            prudence_cache_free_deferred(cache, objects[node][i]);
+    for (unsigned node = 0; node < 4; node++)
+        assert_true(node_latent_objects(&cache->nodes[node]) > COUNT / 2);
+    expect_all_at_home(cache);
+    destroy_empty(cache);
+}
+
+static void pre_flushed_elsewhere(void **state)
+{
+    struct prudence_cache *cache = cache_of_four_nodes();
+    struct cpu_cache *cpu;
+
+    (void)state;
+    injected_cpu = 20; /* node 1 */
+    allocate_all(cache, objects[1], 1);
+    cpu = cpu_here(cache);
+    while (stack_count(&cpu->line) < 16)
+        free_all(cache, objects[1] + stack_count(&cpu->line), 1);
+    defer_all(cache, objects[2], 9);
+    assert_int_equal(preflush_cpu(cache, 20, 32), 8); /* a batch */
+    assert_non_null(cache->nodes[2].handover);
+    assert_null(cache->nodes[1].handover);
+    assert_int_equal(node_latent_objects(&cache->nodes[2]), 8);
+    expect_all_at_home(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freed_elsewhere),
+        cmocka_unit_test(deferred_elsewhere),
+        cmocka_unit_test(pre_flushed_elsewhere),
+    };
+
+    pin_thread();
+    inject_topology();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

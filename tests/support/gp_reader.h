@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread that stays inside a read-side critical section for as long as a test wants. */
+#ifndef TESTS_SUPPORT_GP_READER_H
+#define TESTS_SUPPORT_GP_READER_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <prudence/rcu.h>
+
+struct held_reader {
+    struct prudence_domain *domain; /* NULL: the default one, through the inline functions */
+    const char *name;               /* of the thread; NULL: as it is */
+    pthread_t thread;
+    pid_t tid;
+    sem_t inside, leave;
+};
+
+pid_t gettid(void);
+
+static inline void *held_reader_run(void *argument)
+{
+    struct held_reader *reader = argument;
+
+    reader->tid = gettid();
+    if (reader->domain)
+        prudence_domain_read_lock(reader->domain);
+    else
+        prudence_read_lock();
+    sem_post(&reader->inside);
+    while (sem_wait(&reader->leave))
+        ;
+    if (reader->domain)
+        prudence_domain_read_unlock(reader->domain);
+    else
+        prudence_read_unlock();
+    return NULL;
+}
+
+/* Returns when the thread is inside. */
+static inline void held_reader_start(struct held_reader *reader)
+{
+    sem_init(&reader->inside, 0, 0);
+    sem_init(&reader->leave, 0, 0);
+    if (pthread_create(&reader->thread, NULL, held_reader_run, reader))
+        abort();
+    while (sem_wait(&reader->inside))
+        ;
+}
+
+static inline void held_reader_end(struct held_reader *reader)
+{
+    sem_post(&reader->leave);
+    pthread_join(reader->thread, NULL);
+}
+
+static inline void pause_ms(unsigned milliseconds)
+{
+    struct timespec span = {.tv_sec = milliseconds / 1000,
+                            .tv_nsec = (long)(milliseconds % 1000) * 1000000};
+
+    nanosleep(&span, NULL);
+}
+
+static inline unsigned long long now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec;
+}
+
+#endif /* TESTS_SUPPORT_GP_READER_H */

@@ -1,0 +1,301 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The summary of tools/bench in Markdown: each target, whether it is reached, and its numbers.
+
+    tools/report_summary.py DIRECTORY > summary.md
+
+Reads DIRECTORY/*.json as tools/bench leaves them; what was not measured is left out.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+MEGA = 1e6
+ENDURANCE_BOUND = 16 << 20  # bytes beyond the live set, while threads <= CPUs
+PLAIN_PEERS = {"plain+glibc", "plain+jemalloc", "plain+mimalloc", "plain+tcmalloc"}
+NO_MORE_THREADS_THAN_CPUS = [(1, 0), (2, 0), (1, 1)]  # (writers, readers) on the 2-CPU machine
+
+
+class Results:
+    """The rows of all parts, found by what they must match."""
+
+    def __init__(self, folder):
+        self.parts = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")
+                      if "rows" in json.loads(path.read_text())}
+
+    def rows(self, part, **wanted):
+        return [row for row in self.parts.get(part, {"rows": []})["rows"]
+                if "ns_per_pair_wall" in row
+                and all(row.get(key) == value for key, value in wanted.items())]
+
+    def row(self, part, **wanted):
+        return next(iter(self.rows(part, **wanted)), None)
+
+    def sizes(self, part):
+        return sorted({row["size"] for row in self.rows(part)})
+
+
+class Verdicts:
+    """Targets met, of how many."""
+
+    def __init__(self):
+        self.lines = []
+
+    def add(self, target, good, total):
+        verdict = "**reached**" if good == total else f"**missed** in {total - good} of {total}"
+        self.lines.append([target, verdict])
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(map(str, cells)) + " |" for cells in [head, *rows]]
+    lines.insert(1, "|" + "---|" * len(head))
+    return "\n".join(lines) + "\n"
+
+
+def ns(row):
+    return f'{row["ns_per_pair_wall"]:.2f}'
+
+
+def fastest(rows):
+    return min(rows, key=lambda row: row["ns_per_pair_wall"], default=None)
+
+
+def named(row):
+    return f'{row["subject"]} {ns(row)}'
+
+
+def times(value):
+    return f"{value:.2f}×"
+
+
+def pairs(results, verdicts):
+    lines, half, even, twenty = [], [], [], []
+    for threads, readers in NO_MORE_THREADS_THAN_CPUS:
+        for size in results.sizes("pairs"):
+            where = {"size": size, "threads": threads, "readers": readers}
+            ours = {name: results.row("pairs", subject=name, **where)
+                    for name in ("prudence", "prudence-fenced", "prudence-free")}
+            plain = fastest(row for row in results.rows("batches", **where)
+                            if row["subject"] in PLAIN_PEERS)
+            single = fastest(row for row in results.rows("pairs", **where)
+                             if row["subject"] in PLAIN_PEERS)
+            call_rcu = fastest(row for row in results.rows("pairs", **where)
+                               if row["subject"].startswith("urcu"))
+            if not all([*ours.values(), plain, single, call_rcu]):
+                continue
+            cost = {name: row["ns_per_pair_wall"] for name, row in ours.items()}
+            floor = plain["ns_per_pair_wall"]
+            factor = call_rcu["ns_per_pair_wall"] / cost["prudence"]
+            half += [cost["prudence"] <= floor / 2, cost["prudence-fenced"] <= floor / 2]
+            even.append(cost["prudence-free"] <= floor)
+            twenty.append(factor >= 20)
+            lines.append([f"{threads} + {readers}", size, *map(ns, ours.values()), named(plain),
+                          times(cost["prudence"] / floor), named(single), named(call_rcu),
+                          f"{factor:.0f}×"])
+    if not lines:
+        return ""
+    verdicts.add("pair: adaptive and fenced at most half of the best plain pair in batches",
+                 sum(half), len(half))
+    verdicts.add("pair: fence-free no slower than the best plain pair in batches",
+                 sum(even), len(even))
+    verdicts.add("pair: 20× faster than every `call_rcu` subject", sum(twenty), len(twenty))
+    return "## Allocate/defer pairs, ns\n\n" + table(
+        ["writers + readers", "bytes", "prudence", "fenced", "fence-free",
+         "best plain, batches of 1,024", "ours ÷ that", "best plain, one at a time",
+         "best `call_rcu`", "that ÷ ours"], lines)
+
+
+def batches(results, _):
+    rows = [[f'{row["threads"]} + {row["readers"]}', row["size"], row["subject"], ns(row)]
+            for row in results.rows("batches") if row["subject"].startswith("prudence")
+            and (row["threads"], row["readers"]) in NO_MORE_THREADS_THAN_CPUS]
+    return rows and "## Ours in batches of 1,024, ns per pair\n\n" + table(
+        ["writers + readers", "bytes", "subject", "ns"], rows)
+
+
+def limit(results, verdicts):
+    rows = results.rows("limit")
+    within = [row["latent_peak_bytes"] <= row["latent_limit"] for row in rows]
+    if not rows:
+        return ""
+    verdicts.add("2 writers + 1, 2, 4 readers: bytes in flight within `latent_limit`",
+                 sum(within), len(rows))
+    return "## Throughput against `latent_limit`\n\n" + table(
+        ["readers", "bytes", "limit, MB", "latent peak, MB", "ns wall", "ns CPU"],
+        [[row["readers"], row["size"], f'{row["latent_limit"] / MEGA:.1f}',
+          f'{row["latent_peak_bytes"] / MEGA:.1f}', ns(row), f'{row["ns_per_pair_cpu"]:.2f}']
+         for row in rows])
+
+
+def per_million(row, key):
+    counters = row["counters"]
+    return 1e6 * counters[key] / max(1, counters["allocations"])
+
+
+def classic(results, verdicts):
+    lines, faster = [], []
+    for part in ("pairs", "endurance"):
+        for theirs in results.rows(part, subject="classic"):
+            ours = results.row(part, subject="prudence", size=theirs["size"],
+                               threads=theirs["threads"], readers=theirs["readers"])
+            if ours:
+                faster.append(ours["ns_per_pair_wall"] < theirs["ns_per_pair_wall"])
+                lines.append(classic_line(part, ours, theirs))
+    if not lines:
+        return ""
+    verdicts.add("faster than `classic` at every size", sum(faster), len(faster))
+    return ("## Prudence against `classic` (the paper's Figures 6 to 11)\n\n"
+            "Each cell: prudence / classic. Churns are per million allocations.\n\n") + table(
+        ["scenario", "writers + readers", "bytes", "ns", "hits, %", "object-cache churns",
+         "slab churns", "peak slabs", "f_t"], lines)
+
+
+def classic_line(part, ours, theirs):
+    def both(value):
+        return f"{value(ours)} / {value(theirs)}"
+
+    def counter(key):
+        return both(lambda row: row["counters"][key])
+
+    return [part, f'{ours["threads"]} + {ours["readers"]}', ours["size"], both(ns),
+            both(lambda row: f'{per_million(row, "hits") / 1e4:.2f}'),
+            both(lambda row: f'{per_million(row, "object_cache_churns"):.1f}'),
+            both(lambda row: f'{per_million(row, "slab_churns"):.1f}'), counter("slabs_peak"),
+            both(lambda row: f'{row["counters"]["total_fragmentation"]:.2f}'
+                 if row["counters"]["objects_live"] else "–")]
+
+
+def growth_after_first_second(row):
+    """The most, of all runs, that memory rose above what it was in the first second."""
+    rises = []
+    for run in row["repeats"]:
+        taken = [(ms, resident) for ms, resident, *_ in run.get("samples", [])]
+        first = max((resident for ms, resident in taken if ms <= 1000), default=0)
+        rises += [resident - first for ms, resident in taken if ms > 1000]
+    return max(rises, default=0)
+
+
+def endurance(results, verdicts):
+    lines, bound, flat = [], [], []
+    for row in results.rows("endurance"):
+        beyond = (row["peak_rss_bytes"] - row["baseline_rss_bytes"]
+                  - row["length"] * row["size"] * row["threads"])
+        rise = growth_after_first_second(row)
+        few = (row["threads"], row["readers"]) in NO_MORE_THREADS_THAN_CPUS
+        if row["subject"] == "prudence":
+            bound.append(beyond <= (ENDURANCE_BOUND if few else row["totals"]["latent_limit"]))
+            flat.append(rise < 1 << 20)
+        lines.append([f'{row["threads"]} + {row["readers"]}', row["subject"], ns(row),
+                      f'{row["ns_per_pair_cpu"]:.2f}', f'{row["peak_rss_bytes"] / MEGA:.1f}',
+                      f"{beyond / MEGA:.1f}", f"{rise / MEGA:.1f}",
+                      f'{row["latent_peak_bytes"] / MEGA:.1f}',
+                      "yes" if row["out_of_memory"] else "no"])
+    if not lines:
+        return ""
+    verdicts.add("endurance: under 16 MB beyond the live set while threads ≤ CPUs, within "
+                 "`latent_limit` beyond", sum(bound), len(bound))
+    verdicts.add("endurance: flat after the first second (rises less than 1 MiB in any run)",
+                 sum(flat), len(flat))
+    return "## Endurance\n\n" + table(
+        ["writers + readers", "subject", "ns wall", "ns CPU", "peak, MB", "beyond live, MB",
+         "rise after 1 s, MB", "latent peak, MB", "out of memory"], lines)
+
+
+def latency(results, verdicts):
+    text = ""
+    for part, title in (("latency", "in a storm"), ("demand", "wanted back at once")):
+        lines, good, total = [], 0, 0
+        for row in results.rows(part):
+            took = {key: value / 1e3 for key, value in row["latency_ns"].items()}
+            if row["subject"] == "prudence" and row["readers"]:
+                good += took["p50"] < 25 and took["p99"] < 200
+                total += 1
+            lines.append([row["readers"], row["size"], row["batch"], row["subject"],
+                          *(f"{took[key]:.1f}" for key in ("p50", "p99", "p99_9", "max"))])
+        if lines:
+            verdicts.add(f"free-to-reuse with a busy reader, {title}: p50 < 25 µs, p99 < 200 µs",
+                         good, total)
+            text += f"## From retire to reuse, {title}, µs\n\n" + table(
+                ["readers", "bytes", "batch", "subject", "p50", "p99", "p99.9", "max"], lines)
+            text += "\n"
+    return text
+
+
+def readers(results, verdicts):
+    lines, good, total = [], 0, 0
+    for ours, theirs in (("prudence-free", "urcu+glibc"), ("prudence-fenced", "urcu-mb+glibc")):
+        for writers in (0, 1):
+            mine = results.row("readers", subject=ours, threads=writers)
+            other = results.row("readers", subject=theirs, threads=writers)
+            if mine and other:
+                good += mine["ns_per_pair_wall"] <= other["ns_per_pair_wall"]
+                total += 1
+    for row in results.rows("readers"):
+        lines.append([row["threads"], row["subject"], row.get("reader_mode", "–"), ns(row)])
+    if not lines:
+        return ""
+    verdicts.add("reader lock + unlock: fence-free no slower than liburcu memb, fenced than mb",
+                 good, total)
+    return "## Reader lock + unlock, ns\n\n" + table(["writers", "subject", "mode", "ns"], lines)
+
+
+def stall(results, verdicts):
+    ours = results.rows("stall", subject="prudence", stay_ms=100)
+    within = [row["latent_peak_bytes"] <= row["totals"]["latent_limit"] for row in ours]
+    if not results.rows("stall"):
+        return ""
+    verdicts.add("a reader that stays 100 ms: at or under `latent_limit`", sum(within), len(ours))
+    return "## A reader that stays\n\n" + table(
+        ["stays, ms", "subject", "ns wall", "ns CPU", "peak, MB", "latent peak, MB"],
+        [[row["stay_ms"], row["subject"], ns(row), f'{row["ns_per_pair_cpu"]:.2f}',
+          f'{row["peak_rss_bytes"] / MEGA:.1f}', f'{row["latent_peak_bytes"] / MEGA:.1f}']
+         for row in results.rows("stall")])
+
+
+def recycle(results, _):
+    rows = results.rows("recycle")
+    return rows and "## Retire on one CPU, allocate on another\n\n" + table(
+        ["subject", "ns", "peak, MB", "growth in the second half, MB"],
+        [[row["subject"], ns(row), f'{row["peak_rss_bytes"] / MEGA:.1f}',
+          f'{row["rss_growth_bytes"] / MEGA:.1f}'] for row in rows])
+
+
+def destroy(results, _):
+    rows = results.rows("destroy")
+    return rows and "## Destroy a cache while another is busy, µs\n\n" + table(
+        ["subject", "p50", "p99", "max", "destroyed"],
+        [[row["subject"], *(f'{row["latency_ns"][key] / 1e3:.1f}' for key in ("p50", "p99", "max")),
+          row["latency_ns"]["count"]] for row in rows])
+
+
+def versions(results):
+    found = set()
+    for part in results.parts:
+        for row in results.rows(part):
+            said = row["versions"]
+            found.add(f'{said["library"]} {said["library_version"]}'.strip())
+            found.add(f'{said["allocator"]["name"]} {said["allocator"]["version"]}')
+    return ", ".join(sorted(found - {"malloc"}))
+
+
+def main():
+    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
+        sys.exit(__doc__)
+    results, verdicts = Results(Path(sys.argv[1])), Verdicts()
+    if not results.parts:
+        sys.exit(f"report_summary: no results in {sys.argv[1]}")
+    sections = [section(results, verdicts) for section in (
+        pairs, batches, limit, classic, endurance, latency, readers, stall, recycle, destroy)]
+    document = next(iter(results.parts.values()))
+    host = document["host"]
+    print(f'# Measurements of {document["date"][:10]}\n')
+    print(f'{host["cpu"]}, {host["cpus"]} CPUs, {host["system"]} {host["kernel"]}, '
+          f'gcc {host["compiler"]}; {versions(results)}.')
+    print("Medians of interleaved runs, each in a fresh process; a pair and the subjects are "
+          "explained in docs/benchmark.md.\n")
+    print(table(["target", "verdict"], verdicts.lines))
+    print("\n".join(section for section in sections if section))
+
+
+main()

@@ -31,14 +31,14 @@ static int synchronize_inside(void *argument)
 }
 
 /* The message names an address inside the caller. */
-static void assert_names_the_caller(const struct child_result *result, const void *function)
+static void assert_names_the_caller(const struct child_result *result, uintptr_t function)
 {
     const char *place = strstr(result->output, "called from 0x");
     uintptr_t address;
 
     assert_non_null(place);
     address = (uintptr_t)strtoull(place + strlen("called from "), NULL, 16);
-    assert_in_range(address, (uintptr_t)function, (uintptr_t)function + 4096);
+    assert_in_range(address, function, function + 4096);
 }
 
 static void each_kind_aborts_with_the_callers_address(void **state)
@@ -52,7 +52,7 @@ static void each_kind_aborts_with_the_callers_address(void **state)
         child_run(synchronize_inside, &way, &result);
         assert_true(child_died(&result));
         assert_true(child_said(&result, names[way]));
-        assert_names_the_caller(&result, (const void *)synchronize_inside);
+        assert_names_the_caller(&result, (uintptr_t)synchronize_inside);
     }
 }
 
@@ -79,7 +79,7 @@ static void so_it_is_in_a_section_of_any_domain(void **state)
     (void)state;
     child_run(synchronize_inside_another, NULL, &result);
     assert_true(child_died(&result));
-    assert_names_the_caller(&result, (const void *)synchronize_inside_another);
+    assert_names_the_caller(&result, (uintptr_t)synchronize_inside_another);
     child_run(synchronize_online, NULL, &result);
     assert_true(child_died(&result));
 }
@@ -106,7 +106,7 @@ static void domain_synchronize_is_an_error_that_is_reported(void **state)
     child_run(domain_synchronize_twice, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_true(child_said(&result, "'mine'"));
-    assert_names_the_caller(&result, (const void *)domain_synchronize_twice);
+    assert_names_the_caller(&result, (uintptr_t)domain_synchronize_twice);
 }
 
 static int destroy_inside(void *unused)
@@ -129,7 +129,7 @@ static void destroying_a_cache_inside_a_section_is_an_error(void **state)
     child_run(destroy_inside, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_true(child_said(&result, "'doomed'"));
-    assert_names_the_caller(&result, (const void *)destroy_inside);
+    assert_names_the_caller(&result, (uintptr_t)destroy_inside);
 }
 
 int main(void)

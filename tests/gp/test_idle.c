@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An idle process makes no wake-ups: after all that the library does, also with garbage left, no
+ * thread of it runs; and by default there is no thread but the program's own.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+static unsigned threads;
+
+/* Context switches of all threads but this one. */
+static unsigned long long switches_of_others(void)
+{
+    unsigned long long sum = 0, number;
+    DIR *tasks = opendir("/proc/self/task");
+    char path[300], line[200];
+    struct dirent *entry;
+
+    threads = 0;
+    while ((entry = readdir(tasks))) {
+        FILE *file;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        threads++;
+        if (atoi(entry->d_name) == gettid())
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+        file = fopen(path, "r");
+        while (file && fgets(line, sizeof line, file))
+            if (sscanf(line, "voluntary_ctxt_switches: %llu", &number) == 1 ||
+                sscanf(line, "nonvoluntary_ctxt_switches: %llu", &number) == 1)
+                sum += number;
+        if (file)
+            fclose(file);
+    }
+    closedir(tasks);
+    return sum;
+}
+
+static int work_then_idle(void *own_threads)
+{
+    struct prudence_cache *cache = prudence_cache_create("idle", 512, NULL);
+    struct prudence_cache *overflowing = prudence_cache_create("overflowing", 4096, NULL);
+    unsigned long long before, after;
+    prudence_gp_t unfinished;
+
+    prudence_read_lock();
+    for (unsigned i = 0; i < 20000; i++)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    for (unsigned i = 0; i < 2000; i++)
+        prudence_cache_free_deferred(overflowing, prudence_cache_alloc(overflowing));
+    unfinished = prudence_gp_start_poll();
+    prudence_read_unlock();
+    (void)unfinished; /* a grace period that nobody asks for any more; garbage that nobody wants */
+    pause_ms(200);    /* what had begun may end */
+    before = switches_of_others();
+    pause_ms(500);
+    after = switches_of_others();
+    printf("threads: %u, switches: %llu\n", threads, after - before);
+    fflush(stdout);
+    return threads == *(unsigned *)own_threads && after == before ? 42 : 1;
+}
+
+static void an_idle_process_makes_no_wakeups(void **state)
+{
+    struct child_result result;
+    unsigned one = 1;
+
+    (void)state;
+    child_run(work_then_idle, &one, &result);
+    print_message("%s", result.output);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static int with_background(void *threads_then)
+{
+    prudence_option_set("background", "1");
+    return work_then_idle(threads_then);
+}
+
+/* The helper sleeps without a timeout when there is nothing to do. */
+static void nor_does_the_idle_helper(void **state)
+{
+    struct child_result result;
+    unsigned two = 2;
+
+    (void)state;
+    child_run(with_background, &two, &result);
+    print_message("%s", result.output);
+    assert_true(child_exited_with(&result, 42));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_idle_process_makes_no_wakeups),
+        cmocka_unit_test(nor_does_the_idle_helper),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

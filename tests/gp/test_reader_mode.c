@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* Fenced and fence-free readers: chosen by option or by measured rates, and switched under load. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include <prudence/prudence.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+static struct prudence_stats stats(void)
+{
+    struct prudence_stats now;
+
+    prudence_stats(&now);
+    return now;
+}
+
+/* --- roles, each in a process of its own --- */
+
+static int churn(void)
+{
+    unsigned long long end = now_ns() + 100000000;
+
+    while (now_ns() < end) {
+        for (unsigned i = 0; i < 100; i++)
+            prudence_free_deferred(prudence_malloc(500));
+        prudence_read_lock();
+        prudence_read_unlock();
+        prudence_synchronize();
+    }
+    printf("mode=%s membarriers=%llu switches=%llu\n", stats().readers_mode,
+           (unsigned long long)stats().membarriers, (unsigned long long)stats().mode_switches);
+    fflush(stdout);
+    return 0;
+}
+
+/* Grace periods as fast as they go and hardly a reader, then readers and hardly a grace period. */
+static int adapt(void)
+{
+    unsigned long long end;
+    char after_writing[16];
+
+    end = now_ns() + 100000000;
+    while (now_ns() < end)
+        prudence_synchronize();
+    snprintf(after_writing, sizeof after_writing, "%s", stats().readers_mode);
+    end = now_ns() + 100000000;
+    while (now_ns() < end) {
+        for (unsigned i = 0; i < 1000000; i++) {
+            prudence_read_lock();
+            prudence_read_unlock();
+        }
+        prudence_synchronize();
+    }
+    printf("written: %s, read: %s, switches=%llu\n", after_writing, stats().readers_mode,
+           (unsigned long long)stats().mode_switches);
+    fflush(stdout);
+    return 0;
+}
+
+/* --- tests --- */
+
+static void fenced_by_option(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("churn", "reader_mode=fenced", &result);
+    assert_true(child_exited_with(&result, 0));
+    assert_true(child_said(&result, "mode=fenced membarriers=0 switches=0"));
+}
+
+static void fence_free_by_option(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("churn", "reader_mode=free", &result);
+    assert_true(child_exited_with(&result, 0));
+    if (!os_membarrier_available())
+        skip();
+    assert_true(child_said(&result, "mode=fence-free"));
+    assert_false(child_said(&result, "membarriers=0 "));
+    assert_true(child_said(&result, "switches=0"));
+}
+
+static void fenced_for_good_without_membarrier(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("churn", "reader_mode=free,membarrier=0", &result);
+    assert_true(child_exited_with(&result, 0));
+    assert_true(child_said(&result, "mode=fenced membarriers=0 switches=0"));
+}
+
+static void auto_follows_the_rates(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    if (!os_membarrier_available())
+        skip();
+    child_again("adapt", "reader_mode=auto", &result);
+    print_message("%s", result.output);
+    assert_true(child_exited_with(&result, 0));
+    assert_true(child_said(&result, "written: fenced, read: fence-free"));
+}
+
+static void a_bad_mode_is_reported_by_name_and_value(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("churn", "reader_mode=quick", &result);
+    assert_true(child_said(&result, "reader_mode"));
+    assert_true(child_said(&result, "quick"));
+}
+
+/* --- switching under load, in this process --- */
+
+static struct prudence_cache *cache;
+static uint64_t *shared;
+static bool stop;
+static uint64_t wrong;
+
+static void *keep_reading(void *unused)
+{
+    while (!load_relaxed(&stop)) {
+        uint64_t *object;
+
+        prudence_read_lock();
+        object = prudence_dereference(shared);
+        for (unsigned i = 1; i < 8; i++)
+            if (load_relaxed(&object[i]) != load_relaxed(&object[0]))
+                add_relaxed(&wrong, 1);
+        prudence_read_unlock();
+    }
+    return unused;
+}
+
+static void *keep_switching(void *unused)
+{
+    for (unsigned i = 0; !load_relaxed(&stop); i++) {
+        __atomic_store_n(&gp_reader_mode, i % 2 ? READER_MODE_FREE : READER_MODE_FENCED,
+                         __ATOMIC_RELAXED);
+        store_relaxed(&prudence_default.chosen_at, (uint64_t)0);
+        pause_ms(1);
+    }
+    return unused;
+}
+
+static void replace(uint64_t i)
+{
+    uint64_t *object = prudence_cache_alloc(cache), *old = shared;
+
+    for (unsigned word = 0; word < 8; word++)
+        store_relaxed(&object[word], i);
+    prudence_assign_pointer(shared, object);
+    prudence_cache_free_deferred(cache, old);
+    if (i % 64 == 0)
+        prudence_synchronize();
+}
+
+static void modes_switch_under_load(void **state)
+{
+    pthread_t readers[4], switcher;
+    unsigned long long end = now_ns() + 1000000000;
+
+    (void)state;
+#if defined(__SANITIZE_THREAD__)
+    skip(); /* fence-free readers are ordered by membarrier, which ThreadSanitizer does not see */
+#endif
+    if (!os_membarrier_available())
+        skip();
+    cache = prudence_cache_create("switching", 64, NULL);
+    shared = prudence_cache_alloc(cache);
+    for (unsigned word = 0; word < 8; word++)
+        shared[word] = 0;
+    for (unsigned i = 0; i < 4; i++)
+        pthread_create(&readers[i], NULL, keep_reading, NULL);
+    pthread_create(&switcher, NULL, keep_switching, NULL);
+    for (uint64_t i = 1; now_ns() < end; i++)
+        replace(i);
+    store_relaxed(&stop, true);
+    for (unsigned i = 0; i < 4; i++)
+        pthread_join(readers[i], NULL);
+    pthread_join(switcher, NULL);
+    print_message("%llu switches\n", (unsigned long long)stats().mode_switches);
+    assert_int_equal(wrong, 0);
+    assert_true(stats().mode_switches > 10);
+    prudence_cache_free_deferred(cache, shared);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fenced_by_option),
+        cmocka_unit_test(fence_free_by_option),
+        cmocka_unit_test(fenced_for_good_without_membarrier),
+        cmocka_unit_test(auto_follows_the_rates),
+        cmocka_unit_test(a_bad_mode_is_reported_by_name_and_value),
+        cmocka_unit_test(modes_switch_under_load),
+    };
+
+    if (argc > 1)
+        return strcmp(argv[1], "churn") == 0 ? churn() : adapt();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

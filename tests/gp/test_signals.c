@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A signal handler may read at any instruction of the thread's own read_lock and read_unlock, also
+ * of its first, which registers it. What the interrupted section protects stays protected, and so
+ * does what the handler reads.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_reader.h"
+
+static struct prudence_domain *domain;
+static volatile uint64_t handled, broken;
+
+/* Enters and leaves; the words must be what they were before. */
+static void handler(int number)
+{
+    struct prudence_reader *self = prudence_reader_self;
+    uint64_t before = self ? self->word : 0;
+
+    (void)number;
+    prudence_read_lock();
+    if (!prudence_read_lock_held())
+        broken++;
+    prudence_domain_read_lock(domain);
+    prudence_domain_read_unlock(domain);
+    prudence_read_unlock();
+    if ((prudence_reader_self ? prudence_reader_self->word : 0) != before)
+        broken++;
+    handled++;
+}
+
+static void timer(unsigned microseconds)
+{
+    struct itimerval every = {.it_interval = {.tv_usec = microseconds},
+                              .it_value = {.tv_usec = microseconds}};
+
+    signal(SIGALRM, handler);
+    setitimer(ITIMER_REAL, &every, NULL);
+}
+
+static void handlers_read_between_any_two_instructions(void **state)
+{
+    unsigned long long end = now_ns() + 1500000000;
+    uint64_t sections = 0;
+
+    (void)state;
+    timer(100);
+    while (now_ns() < end) {
+        for (unsigned i = 0; i < 1000; i++, sections++) {
+            prudence_read_lock();
+            prudence_read_lock();
+            if (!prudence_read_lock_held())
+                broken++;
+            prudence_read_unlock();
+            if (!prudence_read_lock_held())
+                broken++;
+            prudence_read_unlock();
+            if (prudence_read_lock_held())
+                broken++;
+        }
+    }
+    timer(0);
+    print_message("%llu sections, %llu handlers\n", (unsigned long long)sections,
+                  (unsigned long long)handled);
+    assert_true(handled > 100);
+    assert_int_equal(broken, 0);
+}
+
+/* The same, instruction by instruction: the trap flag stops after each one. */
+#if defined(__x86_64__)
+
+static uint64_t steps;
+static bool in_handler;
+
+static void trap(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info, (void)context;
+    if (in_handler)
+        return;
+    in_handler = true;
+    steps++;
+    handler(0);
+    /* While the thread is inside, by its own word, grace periods must see it. */
+    if (prudence_reader_self->word & PRUDENCE_NESTING_MASK) {
+        prudence_gp_t cookie = prudence_gp_start_poll();
+
+        if (prudence_gp_poll_state(cookie))
+            broken++;
+    }
+    in_handler = false;
+}
+
+static __attribute__((noinline)) void stepped_sections(void)
+{
+    __asm__ __volatile__("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+    prudence_read_lock();
+    prudence_read_lock();
+    prudence_domain_read_lock(domain);
+    prudence_domain_read_unlock(domain);
+    prudence_read_unlock();
+    prudence_read_unlock();
+    __asm__ __volatile__("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+}
+
+static void handlers_read_after_every_instruction(void **state)
+{
+    struct sigaction action = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO};
+    struct sigaction saved;
+
+    (void)state;
+    prudence_read_lock();
+    prudence_read_unlock();
+    sigaction(SIGTRAP, &action, &saved);
+    stepped_sections();
+    sigaction(SIGTRAP, &saved, NULL);
+    print_message("%llu instructions stepped\n", (unsigned long long)steps);
+    assert_true(steps > 20);
+    assert_int_equal(broken, 0);
+    assert_false(prudence_read_lock_held());
+}
+
+#endif
+
+static void *read_first(void *unused)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+    prudence_domain_read_lock(domain);
+    prudence_domain_read_unlock(domain);
+    return unused;
+}
+
+/* Threads whose first entry and whose exit are interrupted: no slot is lost, none is shared. */
+static void registration_and_exit_are_interrupted(void **state)
+{
+    unsigned long long end = now_ns() + 1500000000;
+    struct prudence_stats stats;
+    unsigned threads = 0;
+    sigset_t alarm_only;
+    pthread_t thread;
+
+    (void)state;
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    for (handled = 0; now_ns() < end; threads++) {
+        pthread_create(&thread, NULL, read_first, NULL);
+        pthread_sigmask(SIG_BLOCK, &alarm_only, NULL); /* the other thread gets them */
+        timer(30);
+        pthread_join(thread, NULL);
+        timer(0);
+        pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL);
+    }
+    print_message("%u threads, %llu handlers\n", threads, (unsigned long long)handled);
+    assert_int_equal(broken, 0);
+    prudence_synchronize();
+    assert_int_equal(prudence_domain_synchronize(domain), 0);
+    prudence_stats(&stats);
+    print_message("slots in use in the end: %llu\n", (unsigned long long)stats.readers);
+    assert_true(stats.readers <= SLOTS_IN_CHUNK); /* lost ones add up */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handlers_read_between_any_two_instructions),
+#if defined(__x86_64__)
+        cmocka_unit_test(handlers_read_after_every_instruction),
+#endif
+        cmocka_unit_test(registration_and_exit_are_interrupted),
+    };
+
+    domain = prudence_domain_create("signals", PRUDENCE_DOMAIN_MEMB, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

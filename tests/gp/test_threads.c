@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads as readers: exit inside a section, slots given back, a thousand of them. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include <prudence/prudence.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+static uint64_t readers_now(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    return stats.readers;
+}
+
+static void *exit_inside(void *domain)
+{
+    if (domain)
+        prudence_domain_read_lock(domain);
+    else
+        prudence_read_lock();
+    return NULL;
+}
+
+static int exits_inside(void *domain)
+{
+    prudence_gp_t cookie;
+    pthread_t thread;
+    uint64_t before = readers_now();
+
+    pthread_create(&thread, NULL, exit_inside, domain);
+    pthread_join(thread, NULL);
+    cookie = prudence_gp_start_poll();
+    if (!prudence_gp_poll_state(cookie) || readers_now() != before)
+        return 1;
+    if (domain && prudence_domain_synchronize(domain))
+        return 2;
+    return domain && prudence_domain_destroy(domain) ? 3 : 42;
+}
+
+static void exit_inside_a_section_is_reported_and_blocks_nobody(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(exits_inside, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_true(child_said(&result, "exits inside a read-side critical section"));
+    assert_true(child_said(&result, "'default'"));
+    child_run(exits_inside, prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL), &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_true(child_said(&result, "'mine'"));
+}
+
+static void *exit_online(void *domain)
+{
+    prudence_qsbr_online(domain);
+    return NULL;
+}
+
+static int exits_online(void *domain)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, exit_online, domain);
+    pthread_join(thread, NULL);
+    return prudence_domain_synchronize(domain) == 0 && prudence_domain_destroy(domain) == 0 ? 42 : 1;
+}
+
+static void exit_online_is_going_offline(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(exits_online, prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL), &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_string_equal(result.output, "");
+}
+
+static void *read_once(void *unused)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+    return unused;
+}
+
+static unsigned chunks_now(void)
+{
+    struct reader_chunk *chunk;
+    unsigned chunks = 0;
+
+    for (chunk = prudence_default.chunks; chunk; chunk = chunk->next)
+        chunks++;
+    return chunks;
+}
+
+static void slots_are_used_again(void **state)
+{
+    pthread_t thread;
+    uint64_t before = readers_now();
+    unsigned chunks;
+
+    (void)state;
+    read_once(NULL);
+    chunks = chunks_now();
+    for (unsigned i = 0; i < 2000; i++) {
+        pthread_create(&thread, NULL, read_once, NULL);
+        pthread_join(thread, NULL);
+    }
+    assert_in_range(readers_now(), before, before + 1);
+    assert_int_equal(chunks_now(), chunks);
+}
+
+#define MANY 1000
+
+/* A scan costs what its slots cost; a bound far above what it takes (2 to 10 us) catches a lock, a
+ * system call or a quadratic walk. */
+static void a_thousand_readers_are_scanned_fast(void **state)
+{
+    static struct held_reader readers[MANY];
+    unsigned long long began, spent, best = ~0ull;
+    uint64_t before = readers_now();
+
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++)
+        held_reader_start(&readers[i]);
+    assert_int_equal(readers_now(), before + MANY);
+    for (unsigned i = 0; i < 100; i++) {
+        prudence_gp_t cookie = prudence_gp_start_poll();
+
+        began = now_ns();
+        assert_false(prudence_gp_poll_state(cookie)); /* one scan, all of them are in the way */
+        spent = now_ns() - began;
+        best = spent < best ? spent : best;
+    }
+    print_message("scan of %u registered readers, all inside: %.1f us\n", MANY, (double)best / 1000);
+    for (unsigned i = 0; i < MANY; i++)
+        sem_post(&readers[i].leave);
+    for (unsigned i = 0; i < MANY; i++)
+        pthread_join(readers[i].thread, NULL);
+    assert_int_equal(readers_now(), before);
+    assert_true(best < 2000000);
+    best = ~0ull;
+    for (unsigned i = 0; i < 100; i++) {
+        began = now_ns();
+        prudence_synchronize();
+        spent = now_ns() - began;
+        best = spent < best ? spent : best;
+    }
+    print_message("synchronize after they left: %.1f us\n", (double)best / 1000);
+}
+
+static pthread_key_t key;
+static unsigned reads_in_destructors;
+
+/* Runs in every round of destructors; each read registers the thread anew. */
+static void read_in_destructor(void *value)
+{
+    uintptr_t rounds = (uintptr_t)value;
+    void *object = prudence_malloc(100);
+
+    prudence_read_lock();
+    reads_in_destructors++;
+    prudence_read_unlock();
+    prudence_free_deferred(object);
+    if (rounds > 1)
+        pthread_setspecific(key, (void *)(rounds - 1));
+}
+
+static void *use_key(void *rounds)
+{
+    read_once(NULL);
+    pthread_setspecific(key, rounds);
+    return NULL;
+}
+
+/* More threads than two chunks have slots: lost ones would need a third. */
+static void read_in_key_destructors(uintptr_t rounds)
+{
+    unsigned threads = 3 * SLOTS_IN_CHUNK, chunks;
+    pthread_t thread;
+
+    read_once(NULL);
+    chunks = chunks_now();
+    reads_in_destructors = 0;
+    for (unsigned i = 0; i < threads; i++) {
+        pthread_create(&thread, NULL, use_key, (void *)rounds);
+        pthread_join(thread, NULL);
+    }
+    assert_int_equal(reads_in_destructors, threads * rounds);
+    prudence_synchronize();
+    assert_int_equal(chunks_now(), chunks);
+}
+
+static void key_destructors_may_read(void **state)
+{
+    (void)state;
+    assert_int_equal(pthread_key_create(&key, read_in_destructor), 0);
+    read_in_key_destructors(1);
+    read_in_key_destructors(2);
+    read_in_key_destructors(3);
+}
+
+/* In the last round that the system gives (PTHREAD_DESTRUCTOR_ITERATIONS): no slot is lost. */
+static void key_destructors_may_read_in_the_last_round(void **state)
+{
+    (void)state;
+    read_in_key_destructors(4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exit_inside_a_section_is_reported_and_blocks_nobody),
+        cmocka_unit_test(exit_online_is_going_offline),
+        cmocka_unit_test(slots_are_used_again),
+        cmocka_unit_test(key_destructors_may_read),
+        cmocka_unit_test(key_destructors_may_read_in_the_last_round),
+        cmocka_unit_test(a_thousand_readers_are_scanned_fast),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

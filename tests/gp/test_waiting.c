@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Implicit waits (DESIGN, Waiting): deferring never deadlocks whatever locks its caller holds. Each
+ * wait has a deadline; after one has expired nobody waits until that reader has left; none is made
+ * inside a section or online in a qsbr domain.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include <prudence/prudence.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_reader.h"
+
+#define LIMIT     (1 << 20)
+#define WAIT_MAX  20000000ull /* ns */
+#define MORE_THAN (4 * LIMIT / 512)
+
+static struct prudence_cache *cache;
+
+static struct prudence_stats stats(void)
+{
+    struct prudence_stats now;
+
+    prudence_stats(&now);
+    return now;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    prudence_option_set("latent_limit", "1M");
+    prudence_option_set("wait_max", "20ms");
+    cache = prudence_cache_create("waiting", 512, NULL);
+    return cache == NULL;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return prudence_cache_destroy(cache);
+}
+
+/* The longest that one of so many pairs took: an allocation that misses is held back as well. */
+static unsigned long long defer_many(unsigned count)
+{
+    unsigned long long longest = 0;
+
+    while (count-- > 0) {
+        unsigned long long began = now_ns();
+
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+        longest = now_ns() - began > longest ? now_ns() - began : longest;
+    }
+    return longest;
+}
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static sem_t inside;
+
+static void *want_mutex_inside(void *unused)
+{
+    prudence_read_lock();
+    sem_post(&inside);
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    prudence_read_unlock();
+    return unused;
+}
+
+static void deferring_with_a_lock_that_a_reader_wants_does_not_deadlock(void **state)
+{
+    struct prudence_stats before = stats(), after;
+    unsigned long long began, longest;
+    pthread_t reader;
+
+    (void)state;
+    sem_init(&inside, 0, 0);
+    pthread_mutex_lock(&mutex);
+    pthread_create(&reader, NULL, want_mutex_inside, NULL);
+    sem_wait(&inside);
+    began = now_ns();
+    longest = defer_many(MORE_THAN);
+    after = stats();
+    assert_true(after.bytes_latent > LIMIT);
+    /* One wait met its deadline, and then throttling was off: not one wait for each deferral. */
+    assert_int_equal(after.throttle_expiries - before.throttle_expiries, 1);
+    assert_int_equal(after.throttle_waits - before.throttle_waits, 1);
+    assert_true(longest >= WAIT_MAX && longest < 10 * WAIT_MAX);
+    assert_true(now_ns() - began < 20 * WAIT_MAX);
+    pthread_mutex_unlock(&mutex);
+    pthread_join(reader, NULL);
+}
+
+/* ... and it is on again when the reader has left. */
+static void throttling_returns_when_that_reader_has_left(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    struct prudence_stats before, after;
+
+    (void)state;
+    prudence_synchronize();
+    defer_many(MORE_THAN);
+    assert_true(stats().bytes_latent <= LIMIT);
+    before = stats();
+    held_reader_start(&reader);
+    defer_many(MORE_THAN);
+    held_reader_end(&reader);
+    after = stats();
+    assert_int_equal(after.throttle_expiries - before.throttle_expiries, 1);
+    defer_many(MORE_THAN);
+    assert_true(stats().bytes_latent <= LIMIT);
+}
+
+static void deferring_inside_a_section_never_waits(void **state)
+{
+    struct prudence_stats before = stats();
+    unsigned long long longest;
+
+    (void)state;
+    prudence_read_lock();
+    longest = defer_many(MORE_THAN);
+    assert_true(stats().bytes_latent > LIMIT);
+    assert_int_equal(stats().throttle_waits, before.throttle_waits);
+    assert_true(longest < WAIT_MAX); /* a preemption at most */
+    prudence_read_unlock();
+    prudence_synchronize();
+}
+
+static void deferring_while_online_in_a_qsbr_domain_never_waits(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    struct held_reader reader = {.domain = NULL};
+    struct prudence_stats before;
+
+    (void)state;
+    defer_many(MORE_THAN);
+    held_reader_start(&reader);
+    before = stats();
+    prudence_qsbr_online(domain);
+    defer_many(MORE_THAN);
+    assert_int_equal(stats().throttle_waits, before.throttle_waits);
+    prudence_qsbr_offline(domain);
+    held_reader_end(&reader);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* A reader that leaves in time: garbage stays under its limit, nothing expires. */
+static void a_short_stay_is_waited_for(void **state)
+{
+    struct prudence_stats before;
+
+    (void)state;
+    prudence_option_set("wait_max", "2s");
+    defer_many(MORE_THAN);
+    before = stats();
+    for (unsigned i = 0; i < 5; i++) {
+        struct held_reader reader = {.domain = NULL};
+
+        held_reader_start(&reader);
+        defer_many(LIMIT / 512 / 2);
+        assert_true(stats().bytes_latent <= LIMIT);
+        held_reader_end(&reader);
+        defer_many(MORE_THAN);
+        assert_true(stats().bytes_latent <= LIMIT);
+    }
+    assert_int_equal(stats().throttle_expiries, before.throttle_expiries);
+    prudence_option_set("wait_max", "20ms");
+}
+
+static void allocating_waits_no_longer_than_wait_max(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    unsigned long long began;
+    char limit[32];
+    void *object;
+    size_t count = 0;
+
+    (void)state;
+    prudence_option_set("latent_limit", "0");
+    prudence_trim();
+    snprintf(limit, sizeof limit, "%llu", (unsigned long long)stats().slab_bytes + 4 * LIMIT);
+    assert_int_equal(prudence_option_set("limit", limit), 0);
+    held_reader_start(&reader);
+    do {
+        began = now_ns();
+        object = prudence_cache_alloc(cache);
+        if (object)
+            prudence_cache_free_deferred(cache, object);
+        assert_true(++count < 1000000);
+    } while (object);
+    assert_true(now_ns() - began < 10 * WAIT_MAX);
+    held_reader_end(&reader);
+    object = prudence_cache_alloc(cache);
+    assert_non_null(object);
+    prudence_cache_free(cache, object);
+    prudence_option_set("limit", "0");
+    prudence_option_set("latent_limit", "1M");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deferring_with_a_lock_that_a_reader_wants_does_not_deadlock),
+        cmocka_unit_test(throttling_returns_when_that_reader_has_left),
+        cmocka_unit_test(deferring_inside_a_section_never_waits),
+        cmocka_unit_test(deferring_while_online_in_a_qsbr_domain_never_waits),
+        cmocka_unit_test(a_short_stay_is_waited_for),
+        cmocka_unit_test(allocating_waits_no_longer_than_wait_max),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

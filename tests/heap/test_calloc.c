@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* calloc: every byte is zero, also of memory that was used before; an overflow is ENOMEM. */
+#include "support/slab_test.h"
+
+static bool is_zero(const unsigned char *object, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (object[i])
+            return false;
+    return true;
+}
+
+static void reused_memory_is_zeroed(void **state)
+{
+    static const size_t sizes[] = {1, 16, 100, 1000, 4096, 32768, 32769, 200000, 3 << 20};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (unsigned round = 0; round < 4; round++) {
+            unsigned char *object = prudence_calloc(1, sizes[i]);
+
+            assert_non_null(object);
+            assert_true(is_zero(object, sizes[i]));
+            memset(object, 0xff, prudence_usable_size(object));
+            prudence_free(object);
+            object = prudence_malloc(sizes[i]); /* dirties it once more */
+            memset(object, 0xff, sizes[i]);
+            prudence_free(object);
+            if (round == 2)
+                prudence_trim(); /* fresh pages, too */
+        }
+    }
+}
+
+static void the_product_counts(void **state)
+{
+    unsigned char *object = prudence_calloc(30, 100);
+
+    (void)state;
+    assert_true(prudence_usable_size(object) >= 3000);
+    assert_true(is_zero(object, 3000));
+    prudence_free(object);
+    object = prudence_calloc(0, 100);
+    assert_non_null(object);
+    prudence_free(object);
+    object = prudence_calloc(100, 0);
+    assert_non_null(object);
+    prudence_free(object);
+}
+
+static void an_overflow_is_refused(void **state)
+{
+    static const size_t pairs[][2] = {
+        {SIZE_MAX, 2}, {2, SIZE_MAX}, {(size_t)1 << 32, (size_t)1 << 32}, {SIZE_MAX / 3, 4}};
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        void *object;
+
+        errno = 0;
+        object = prudence_calloc(pairs[i][0], pairs[i][1]);
+        assert_null(object);
+        assert_int_equal(errno, ENOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reused_memory_is_zeroed),
+        cmocka_unit_test(the_product_counts),
+        cmocka_unit_test(an_overflow_is_refused),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Large blocks: whole pages, found and counted as other objects; given back at once when freed, a
+ * grace period later when deferred; huge ones are ENOMEM.
+ */
+#include "support/slab_test.h"
+
+static uint64_t used(void)
+{
+    struct os_pages_stats stats;
+
+    os_pages_stats(&stats);
+    return stats.used;
+}
+
+static void freed_ones_go_back_at_once(void **state)
+{
+    static const size_t sizes[] = {32769, 40960, 100000, 1 << 20, (2 << 20) + 1, 9 << 20};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        uint64_t before = used();
+        char *block = prudence_malloc(sizes[i]);
+
+        assert_non_null(block);
+        assert_int_equal(used() - before, round_up(sizes[i], 4096));
+        assert_int_equal(prudence_usable_size(block), round_up(sizes[i], 4096));
+        memset(block, 1, sizes[i]);
+        prudence_free(block);
+        assert_int_equal(used(), before);
+    }
+}
+
+static void deferred_ones_stay_for_their_readers(void **state)
+{
+    uint64_t before = used();
+    unsigned char *block = prudence_malloc(100000), *again;
+    struct prudence_stats stats;
+
+    (void)state;
+    memset(block, 0x5a, 100000);
+    prudence_read_lock();
+    prudence_free_deferred(block);
+    again = prudence_malloc(100000);
+    assert_ptr_not_equal(again, block);
+    prudence_free(again);
+    prudence_trim();
+    for (unsigned i = 0; i < 100000; i++)
+        assert_int_equal(block[i], 0x5a);
+    prudence_stats(&stats);
+    assert_true(stats.bytes_latent >= 100000);
+    prudence_read_unlock();
+    prudence_synchronize();
+    prudence_trim();
+    assert_true(used() <= before);
+    prudence_stats(&stats);
+    assert_int_equal(stats.objects_latent, 0);
+    assert_int_equal(stats.bytes_latent, 0);
+}
+
+/* Each deferral visits the node, so a storm of them needs no other help to stay flat. */
+static void a_storm_of_deferred_ones_stays_flat(void **state)
+{
+    uint64_t before = used(), most = 0;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("latent_limit", "16M"), 0);
+    for (unsigned i = 0; i < 2000; i++) {
+        prudence_free_deferred(prudence_malloc(100000));
+        most = max_size(most, used() - before);
+    }
+    assert_true(most <= 17 << 20);
+    prudence_synchronize();
+    prudence_trim();
+    assert_true(used() <= before);
+}
+
+static void huge_ones_are_refused(void **state)
+{
+    static const size_t huge[] = {SIZE_MAX,    SIZE_MAX - 4096, (size_t)PTRDIFF_MAX + 1,
+                                  PTRDIFF_MAX, (size_t)1 << 60, (size_t)1 << 47};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof huge / sizeof huge[0]; i++) {
+        void *block;
+
+        errno = 0;
+        block = prudence_malloc(huge[i]);
+        assert_null(block);
+        assert_int_equal(errno, ENOMEM);
+        errno = 0;
+        block = prudence_aligned_alloc(1 << 20, huge[i]);
+        assert_null(block);
+        assert_int_equal(errno, ENOMEM);
+        errno = 0;
+        block = prudence_calloc(1, huge[i]);
+        assert_null(block);
+        assert_int_equal(errno, ENOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freed_ones_go_back_at_once),
+        cmocka_unit_test(deferred_ones_stay_for_their_readers),
+        cmocka_unit_test(a_storm_of_deferred_ones_stays_flat),
+        cmocka_unit_test(huge_ones_are_refused),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

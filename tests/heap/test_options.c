@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options: unknown names and bad values are reported by name and value, and change nothing; what
+ * can be set only at start is EBUSY once a cache was made.
+ */
+#include "gp/domain.h"
+#include "support/slab_test.h"
+
+static char output[8192];
+
+struct setting {
+    const char *name, *value;
+    int result;
+};
+
+static void set(void *argument)
+{
+    const struct setting *setting = argument;
+
+    if (prudence_option_set(setting->name, setting->value) != setting->result)
+        abort();
+}
+
+static void expect_report(const char *name, const char *value, int result)
+{
+    struct setting setting = {name, value, result};
+
+    expect_life(set, &setting, output, sizeof output);
+    if (!strstr(output, name) || !strstr(output, value))
+        fail_msg("%s=%s was reported as: %s", name, value, output);
+    assert_int_equal(strncmp(output, "prudence: ", 10), 0);
+}
+
+static void good_values_are_taken(void **state)
+{
+    (void)state;
+    assert_int_equal(prudence_option_set("limit", "3G"), 0);
+    assert_true(os_pages_limit() == UINT64_C(3) << 30);
+    assert_int_equal(prudence_option_set("limit", "0"), 0);
+    assert_int_equal(os_pages_limit(), 0);
+    assert_int_equal(prudence_option_set("latent_limit", "12345"), 0);
+    assert_int_equal(slab_latent_limit, 12345);
+    assert_int_equal(prudence_option_set("latent_limit", "7K"), 0);
+    assert_int_equal(slab_latent_limit, 7 << 10);
+    assert_int_equal(prudence_option_set("latent_limit", "64M"), 0);
+    assert_int_equal(slab_latent_limit, 64 << 20);
+    assert_int_equal(prudence_option_set("wait_max", "5"), 0);
+    assert_int_equal(slab_wait_max, 5000000);
+    assert_int_equal(prudence_option_set("wait_max", "7us"), 0);
+    assert_int_equal(slab_wait_max, 7000);
+    assert_int_equal(prudence_option_set("wait_max", "2s"), 0);
+    assert_int_equal(slab_wait_max, 2000000000);
+    assert_int_equal(prudence_option_set("wait_max", "100ms"), 0);
+    assert_int_equal(slab_wait_max, 100000000);
+    assert_int_equal(prudence_option_set("stall_timeout", "3s"), 0);
+    assert_true(gp_stall_timeout == UINT64_C(3000000000));
+    assert_int_equal(prudence_option_set("retain", "1M"), 0);
+    assert_int_equal(prudence_option_set("reader_mode", "fenced"), 0);
+    assert_int_equal(gp_reader_mode, READER_MODE_FENCED);
+    assert_int_equal(prudence_option_set("reader_mode", "auto"), 0);
+    assert_int_equal(prudence_option_set("check", "1"), 0);
+    assert_true(slab_check);
+    assert_int_equal(prudence_option_set("check", "0"), 0);
+    assert_false(slab_check);
+}
+
+static void unknown_names_are_reported(void **state)
+{
+    (void)state;
+    expect_report("limits", "1M", ENOENT);
+    expect_report("LIMIT", "1M", ENOENT);
+    expect_report("nonsense", "17", ENOENT);
+}
+
+static void bad_values_are_reported(void **state)
+{
+    static const char *const bytes[] = {"x",
+                                        "1X",
+                                        "1KB",
+                                        "-1",
+                                        "1.5G",
+                                        " 1",
+                                        "99999999999999999999",
+                                        "9223372036854775808",
+                                        "9000000000G",
+                                        "K"};
+    static const char *const times[] = {"soon", "1h", "-1ms", "1 ms", "ms", "99999999999s"};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
+        expect_report("limit", bytes[i], EINVAL);
+        expect_report("latent_limit", bytes[i], EINVAL);
+        expect_report("retain", bytes[i], EINVAL);
+    }
+    for (unsigned i = 0; i < sizeof times / sizeof times[0]; i++) {
+        expect_report("wait_max", times[i], EINVAL);
+        expect_report("stall_timeout", times[i], EINVAL);
+    }
+    expect_report("check", "2", EINVAL);
+    expect_report("background", "yes", EINVAL);
+    expect_report("rseq", "on", EINVAL);
+    expect_report("membarrier", "01", EINVAL);
+    expect_report("reader_mode", "fast", EINVAL);
+    assert_int_equal(prudence_option_set("limit", ""), EINVAL);
+    assert_int_equal(prudence_option_set(NULL, "1"), EINVAL);
+    assert_int_equal(prudence_option_set("limit", NULL), EINVAL);
+    assert_int_equal(os_pages_limit(), 0);
+    assert_int_equal(slab_wait_max, 100000000);
+}
+
+static void start_options_are_busy_later(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 16, NULL);
+
+    (void)state;
+    expect_report("check", "1", EBUSY);
+    expect_report("rseq", "0", EBUSY);
+    expect_report("membarrier", "0", EBUSY);
+    expect_report("reader_mode", "free", EBUSY);
+    assert_false(slab_check);
+    assert_int_equal(prudence_option_set("limit", "1G"), 0); /* others are not */
+    assert_int_equal(prudence_option_set("limit", "0"), 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_values_are_taken),
+        cmocka_unit_test(unknown_names_are_reported),
+        cmocka_unit_test(bad_values_are_reported),
+        cmocka_unit_test(start_options_are_busy_later),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

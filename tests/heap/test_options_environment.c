@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PRUDENCE_OPTIONS is read at start: several settings, empty ones skipped, bad ones reported by
+ * name and value without harm to the others. The program runs itself with that environment.
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gp/domain.h"
+#include "support/slab_test.h"
+
+static char output[8192];
+
+/* What the started program finds, on standard error. */
+static int show(void)
+{
+    fprintf(stderr, "limit=%llu wait_max=%llu check=%d rseq=%d mode=%d background=%d\n",
+            (unsigned long long)os_pages_limit(), (unsigned long long)slab_wait_max, slab_check,
+            os_percpu_rseq, (int)gp_reader_mode, preflush_enabled);
+    return 0;
+}
+
+static void run_self(void *options)
+{
+    setenv("PRUDENCE_OPTIONS", options, 1);
+    execl("/proc/self/exe", "self", "show", (char *)NULL);
+    abort();
+}
+
+static void run_with(const char *options)
+{
+    char copy[1024];
+
+    snprintf(copy, sizeof copy, "%s", options);
+    expect_life(run_self, copy, output, sizeof output);
+}
+
+static void expect(const char *text)
+{
+    if (!strstr(output, text))
+        fail_msg("expected '%s' in: %s", text, output);
+}
+
+static void several_are_read(void **state)
+{
+    (void)state;
+    run_with("limit=512M,wait_max=7ms,check=1,rseq=0,reader_mode=fenced,background=1");
+    assert_null(strstr(output, "prudence:"));
+    expect("limit=536870912 ");
+    expect("wait_max=7000000 ");
+    expect("check=1 ");
+    expect("rseq=0 ");
+    expect("mode=1 ");
+    expect("background=1");
+}
+
+static void bad_ones_do_no_harm(void **state)
+{
+    (void)state;
+    run_with("limit=1K,nosuch=3,,wait_max=forever,check,=5,latent_limit=,retain=1M,wait_max=3us,");
+    expect("'nosuch' (value '3')");
+    expect("'wait_max': bad value 'forever'");
+    expect("'check': bad value ''");
+    expect("'latent_limit': bad value ''");
+    expect("limit=1024 ");
+    expect("wait_max=3000 ");
+    expect("check=0 ");
+}
+
+static void nothing_is_no_option(void **state)
+{
+    (void)state;
+    run_with("");
+    assert_null(strstr(output, "prudence:"));
+    run_with(",,,");
+    assert_null(strstr(output, "prudence:"));
+}
+
+static void a_very_long_one_is_reported(void **state)
+{
+    char options[900] = "";
+
+    (void)state;
+    memset(options, 'x', 600);
+    strcpy(options + 600, "=1,wait_max=9ms");
+    run_with(options);
+    expect("unknown option 'xxx");
+    expect("wait_max=9000000 ");
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_are_read),
+        cmocka_unit_test(bad_ones_do_no_harm),
+        cmocka_unit_test(nothing_is_no_option),
+        cmocka_unit_test(a_very_long_one_is_reported),
+    };
+
+    if (count > 1 && strcmp(arguments[1], "show") == 0)
+        return show();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

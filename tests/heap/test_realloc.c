@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * realloc keeps the bytes up to the smaller size, from and to every kind of block; a size of 0 is
+ * no free; a failure leaves the old object untouched.
+ */
+#include "support/slab_test.h"
+
+static void bytes_are_kept(void **state)
+{
+    static const size_t sizes[] = {1,    15,   16,    17,    100,    128,    129,
+                                   1000, 5000, 32768, 32769, 100000, 3 << 20};
+    const unsigned count = sizeof sizes / sizeof sizes[0];
+
+    (void)state;
+    for (unsigned from = 0; from < count; from++) {
+        for (unsigned to = 0; to < count; to++) {
+            unsigned char *object = prudence_malloc(sizes[from]);
+
+            for (size_t i = 0; i < sizes[from]; i++)
+                object[i] = (unsigned char)(i * 13 + from);
+            object = prudence_realloc(object, sizes[to]);
+            assert_non_null(object);
+            assert_true(prudence_usable_size(object) >= sizes[to]);
+            for (size_t i = 0; i < min_size(sizes[from], sizes[to]); i++)
+                if (object[i] != (unsigned char)(i * 13 + from))
+                    fail_msg("byte %zu of %zu to %zu", i, sizes[from], sizes[to]);
+            prudence_free(object);
+        }
+    }
+}
+
+static void null_and_zero(void **state)
+{
+    void *object = prudence_realloc(NULL, 100);
+
+    (void)state;
+    assert_true(prudence_usable_size(object) >= 100);
+    object = prudence_realloc(object, 0);
+    assert_non_null(object);
+    assert_true(prudence_usable_size(object) > 0);
+    prudence_free(object);
+}
+
+static void large_memory_is_given_back(void **state)
+{
+    struct os_pages_stats before, after;
+    void *object;
+
+    (void)state;
+    prudence_free(prudence_malloc(64));
+    os_pages_stats(&before);
+    object = prudence_realloc(prudence_malloc(8 << 20), 64);
+    os_pages_stats(&after);
+    assert_true(after.used - before.used < 1 << 20);
+    prudence_free(object);
+}
+
+static void a_failure_leaves_the_object(void **state)
+{
+    char *object = prudence_malloc(100);
+
+    (void)state;
+    fill_pattern(object, 100);
+    errno = 0;
+    assert_null(prudence_realloc(object, SIZE_MAX / 2));
+    assert_int_equal(errno, ENOMEM);
+    memory_fail(0, UINT32_MAX);
+    errno = 0;
+    assert_null(prudence_realloc(object, 1 << 20));
+    assert_int_equal(errno, ENOMEM);
+    memory_succeed();
+    assert_true(has_pattern(object, 100));
+    prudence_free(object);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_are_kept),
+        cmocka_unit_test(null_and_zero),
+        cmocka_unit_test(large_memory_is_given_back),
+        cmocka_unit_test(a_failure_leaves_the_object),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

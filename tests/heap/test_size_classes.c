@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Size classes: every size has one that holds it, in order; above 128 bytes at most 12.5 % of an
+ * object was not asked for, below at most 15 bytes.
+ */
+#include "heap/size_class.h"
+#include "support/slab_test.h"
+
+static void every_size_fits_its_class(void **state)
+{
+    unsigned last = 0;
+
+    (void)state;
+    for (size_t size = 1; size <= OBJECT_SIZE_MAX; size++) {
+        unsigned class = size_class_of(size);
+        bool failed = false;
+        struct prudence_cache *cache = size_class_cache(size, 1, &failed);
+        size_t waste;
+
+        assert_non_null(cache);
+        assert_false(failed);
+        assert_ptr_equal(cache, size_classes[class]);
+        assert_ptr_equal(cache, size_class_ready(size));
+        assert_true(class == last || class == last + 1);
+        assert_true(cache->object_size >= size);
+        assert_int_equal(cache->stride, cache->object_size);
+        waste = cache->stride - size;
+        assert_true(size <= 128 ? waste < 16 : 8 * waste <= cache->stride);
+        last = class;
+    }
+    assert_int_equal(last, CLASSES - 1);
+}
+
+static void a_class_ends_at_its_size(void **state)
+{
+    (void)state;
+    for (unsigned class = 0; class < CLASSES; class ++) {
+        size_t size = size_classes[class]->object_size;
+
+        assert_int_equal(size_class_of(size), class);
+        assert_int_equal(size_class_of(size + 1), class + 1);
+    }
+    assert_int_equal(size_classes[CLASSES - 1]->object_size, OBJECT_SIZE_MAX);
+}
+
+static void other_sizes_have_none(void **state)
+{
+    bool failed = false;
+
+    (void)state;
+    assert_null(size_class_ready(0));
+    assert_null(size_class_ready(OBJECT_SIZE_MAX + 1));
+    assert_null(size_class_ready(SIZE_MAX));
+    assert_null(size_class_cache(OBJECT_SIZE_MAX + 1, 1, &failed));
+    assert_null(size_class_cache(SIZE_MAX, 1, &failed));
+    assert_null(size_class_cache(100, 8192, &failed));
+    assert_false(failed);
+}
+
+static void usable_size_is_the_class(void **state)
+{
+    (void)state;
+    for (size_t size = 0; size <= OBJECT_SIZE_MAX; size += 1 + size / 64) {
+        char *object = prudence_malloc(size);
+
+        assert_non_null(object);
+        assert_int_equal(prudence_usable_size(object),
+                         size_classes[size_class_of(max_size(size, 1))]->stride);
+        memset(object, 1, prudence_usable_size(object));
+        prudence_free_sized(object, size);
+    }
+    assert_int_equal(prudence_usable_size(NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_size_fits_its_class),
+        cmocka_unit_test(a_class_ends_at_its_size),
+        cmocka_unit_test(other_sizes_have_none),
+        cmocka_unit_test(usable_size_is_the_class),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

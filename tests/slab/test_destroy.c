@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Destroying a cache: EBUSY while objects are live, with the cache usable as before; waits for its
+ * own deferred objects and for nobody else's; EDEADLK inside a read-side critical section.
+ */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "support/slab_test.h"
+
+static void *objects[500];
+
+static void busy_while_objects_are_live(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
+
+    (void)state;
+    allocate_all(cache, objects, 300);
+    defer_all(cache, objects + 1, 99);
+    for (unsigned i = 100; i < 300; i++)
+        fill_pattern(objects[i], 64);
+    assert_int_equal(prudence_cache_destroy(cache), EBUSY);
+    assert_int_equal(stats_of(cache).objects_live, 201);
+    assert_int_equal(stats_of(cache).objects_latent, 99);
+    check_books(cache);
+    for (unsigned i = 100; i < 300; i++)
+        assert_true(has_pattern(objects[i], 64));
+    allocate_all(cache, objects + 300, 200); /* usable */
+    free_all(cache, objects + 100, 400);
+    assert_int_equal(prudence_cache_destroy(cache), EBUSY); /* one is left */
+    free_all(cache, objects, 1);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+static void *advance_after_a_while(void *domain)
+{
+    for (int i = 0; i < 5; i++) {
+        usleep(10000);
+        prudence_manual_advance(domain);
+    }
+    return NULL;
+}
+
+static void waits_for_its_deferred_objects(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(64, 16, domain);
+    uint64_t began = os_clock_ns();
+    pthread_t thread;
+
+    (void)state;
+    allocate_all(cache, objects, 100);
+    defer_all(cache, objects, 100);
+    assert_int_equal(pthread_create(&thread, NULL, advance_after_a_while, domain), 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_true(os_clock_ns() - began >= 10000000);
+    pthread_join(thread, NULL);
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache names it any more */
+}
+
+/* Nobody ends this domain's grace periods: a destroy that waited would never return. */
+static void does_not_wait_for_others(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(64, 16, domain), *other;
+
+    (void)state;
+    other = fixed_cache(64, 16, domain);
+    allocate_all(other, objects, 100);
+    defer_all(other, objects, 100);
+    allocate_all(cache, objects, 100);
+    free_all(cache, objects, 100);
+    alarm(60);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    alarm(0);
+    assert_int_equal(stats_of(other).objects_latent, 100);
+    destroy_empty(other);
+}
+
+static void not_inside_a_section(void **state)
+{
+    struct prudence_domain *own = prudence_domain_create("own", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct prudence_cache *cache = fixed_cache(64, 16, NULL);
+
+    (void)state;
+    prudence_read_lock();
+    assert_int_equal(prudence_cache_destroy(cache), EDEADLK);
+    prudence_read_unlock();
+    prudence_domain_read_lock(own); /* of any domain */
+    assert_int_equal(prudence_cache_destroy(cache), EDEADLK);
+    prudence_domain_read_unlock(own);
+    allocate_all(cache, objects, 1);
+    free_all(cache, objects, 1);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(prudence_cache_destroy(NULL), EINVAL);
+}
+
+static void a_thousand_times_gives_everything_back(void **state)
+{
+    struct os_pages_stats before, after;
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++) {
+        struct prudence_cache *cache = fixed_cache(64, 16, NULL);
+
+        allocate_all(cache, objects, 200);
+        defer_all(cache, objects, 150);
+        free_all(cache, objects + 150, 50);
+        assert_int_equal(prudence_cache_destroy(cache), 0);
+        os_pages_stats(i < 10 ? &before : &after);
+    }
+    assert_int_equal(after.used, before.used);
+    assert_int_equal(after.metadata, before.metadata);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(busy_while_objects_are_live),
+        cmocka_unit_test(waits_for_its_deferred_objects),
+        cmocka_unit_test(does_not_wait_for_others),
+        cmocka_unit_test(not_inside_a_section),
+        cmocka_unit_test(a_thousand_times_gives_everything_back),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bound on garbage: beyond latent_limit a deferral is held back until grace periods bring garbage
+ * under it, at most for wait_max; it then succeeds all the same. Not inside a read-side section.
+ */
+#include "support/slab_test.h"
+
+#define COUNT 4000
+
+static void *objects[COUNT];
+
+static struct prudence_stats totals(void)
+{
+    struct prudence_stats stats;
+
+    assert_int_equal(prudence_stats(&stats), 0);
+    return stats;
+}
+
+static uint64_t defer_ms(struct prudence_cache *cache, unsigned first, unsigned count)
+{
+    uint64_t began = os_clock_ns();
+
+    defer_all(cache, objects + first, count);
+    return (os_clock_ns() - began) / 1000000;
+}
+
+static void garbage_stays_under_the_limit(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
+
+    (void)state;
+    assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
+    for (unsigned round = 0; round < 5; round++) {
+        allocate_all(cache, objects, COUNT);
+        for (unsigned i = 0; i < COUNT; i++) {
+            prudence_cache_free_deferred(cache, objects[i]);
+            assert_true(stats_of(cache).bytes_latent <= 4 << 20);
+        }
+    }
+    destroy_empty(cache);
+}
+
+static void a_deferral_waits_no_longer_than_wait_max(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(4096, 0, manual_domain());
+    struct prudence_stats before;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
+    assert_int_equal(prudence_option_set("wait_max", "20ms"), 0);
+    allocate_all(cache, objects, COUNT);
+    defer_all(cache, objects, 512); /* half of the limit */
+    before = totals();
+    assert_int_equal(before.throttle_waits, totals().throttle_waits);
+    assert_true(defer_ms(cache, 512, 700) >= 20); /* nobody ends a grace period */
+    assert_true(totals().throttle_waits > before.throttle_waits);
+    assert_true(totals().throttle_expiries > before.throttle_expiries);
+    assert_int_equal(stats_of(cache).objects_latent, 1212);
+    check_books(cache);
+    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
+    free_all(cache, objects + 1212, COUNT - 1212);
+    destroy_empty(cache);
+}
+
+static void never_inside_a_section(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
+    struct prudence_stats before = totals();
+
+    (void)state;
+    assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
+    assert_int_equal(prudence_option_set("wait_max", "1s"), 0);
+    allocate_all(cache, objects, COUNT);
+    prudence_read_lock();
+    assert_true(defer_ms(cache, 0, COUNT) < 1000);
+    prudence_read_unlock();
+    assert_int_equal(totals().throttle_waits, before.throttle_waits);
+    assert_true(stats_of(cache).bytes_latent > 4 << 20);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(garbage_stays_under_the_limit),
+        cmocka_unit_test(a_deferral_waits_no_longer_than_wait_max),
+        cmocka_unit_test(never_inside_a_section),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shrink empties the object caches of all CPUs, merges what is safe and returns exactly the bytes
+ * of the slabs that went; trim does so for all caches and gives the pages back to the system.
+ */
+#include "support/slab_test.h"
+
+#define COUNT 2000
+
+static void *objects[COUNT];
+
+static void shrink_returns_what_it_gives_back(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(128, 32, manual_domain());
+    struct os_pages_stats before, after;
+    size_t bytes;
+
+    (void)state;
+    allocate_all(cache, objects, COUNT);
+    assert_int_equal(prudence_cache_shrink(cache), 0);
+    free_all(cache, objects, COUNT / 2);
+    defer_all(cache, objects + COUNT / 2, COUNT / 2);
+    os_pages_stats(&before);
+    bytes = prudence_cache_shrink(cache);
+    os_pages_stats(&after);
+    assert_true(bytes > 0 && bytes % cache->slab_bytes == 0);
+    assert_int_equal(before.used - after.used, bytes);
+    assert_int_equal(stats_of(cache).objects_cached, 0);
+    assert_int_equal(stats_of(cache).objects_latent, COUNT / 2);
+    check_books(cache);
+    prudence_manual_advance(cache->domain);
+    prudence_cache_shrink(cache);
+    prudence_manual_advance(cache->domain);
+    prudence_cache_shrink(cache);
+    assert_int_equal(stats_of(cache).slabs_now, 0);
+    assert_int_equal(prudence_cache_shrink(cache), 0);
+    check_books(cache);
+}
+
+static void all_cpus_are_emptied(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(128, 32, manual_domain());
+
+    (void)state;
+    for (unsigned cpu = 0; cpu < 64; cpu++) {
+        injected_cpu = cpu;
+        allocate_all(cache, objects, 1);
+        free_all(cache, objects, 1);
+        assert_true(stack_count(&cpu_here(cache)->line) > 0);
+    }
+    prudence_cache_shrink(cache);
+    for (unsigned cpu = 0; cpu < 64; cpu++)
+        assert_int_equal(stack_count(&cpu_cache_of(cache, cpu)->line), 0);
+    assert_int_equal(stats_of(cache).slabs_now, 0);
+    check_books(cache);
+}
+
+static void trim_gives_pages_to_the_system(void **state)
+{
+    struct prudence_cache *a = fixed_cache(128, 32, manual_domain());
+    struct prudence_cache *b = fixed_cache(1280, 32, manual_domain());
+    struct os_pages_stats before, after;
+
+    (void)state;
+    allocate_all(a, objects, COUNT);
+    free_all(a, objects, COUNT);
+    allocate_all(b, objects, COUNT);
+    free_all(b, objects, COUNT);
+    os_pages_stats(&before);
+    assert_int_equal(prudence_trim(), before.used + before.retained);
+    os_pages_stats(&after);
+    assert_int_equal(after.used + after.retained, 0);
+    assert_int_equal(prudence_trim(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shrink_returns_what_it_gives_back),
+        cmocka_unit_test(all_cpus_are_emptied),
+        cmocka_unit_test(trim_gives_pages_to_the_system),
+    };
+
+    pin_thread();
+    inject_topology();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Strays: objects retired on one CPU and wanted on another come back; what lies on a CPU that has
+ * gone quiet is drained where there is demand. So memory stays flat.
+ */
+#include <unistd.h>
+
+#include "support/slab_test.h"
+
+static void *objects[OBJECTS_MAX];
+
+/* Retire on CPU 1, allocate on CPU 0, a grace period each 100 objects. */
+static void retired_here_allocated_there_is_flat(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
+    uint64_t peak = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++) {
+        injected_cpu = 0;
+        allocate_all(cache, objects, 1);
+        injected_cpu = 1;
+        defer_all(cache, objects, 1);
+        if (i % 100 == 0)
+            prudence_manual_advance(cache->domain);
+        if (i == 4000)
+            peak = stats_of(cache).slabs_peak;
+    }
+    assert_true(stats_of(cache).slabs_peak <= peak + 1);
+    assert_true(stats_of(cache).slabs_peak * cache->capacity < 2000);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+static void a_quiet_cpu_is_drained_before_growth(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
+    unsigned capacity = cache->capacity;
+    void *more[64];
+
+    (void)state;
+    injected_cpu = 5;
+    allocate_all(cache, objects, 2 * capacity); /* all there is */
+    free_all(cache, objects, 20);
+    defer_all(cache, objects + 20, 40); /* a closed batch of 32 and an open one of 8 */
+    prudence_manual_advance(cache->domain);
+    injected_cpu = 6; /* and 5 does nothing any more */
+    cache->quiet_checked_at = 0;
+    assert_false(drain_quiet_cpus(cache)); /* the first look only notes */
+    cache->quiet_checked_at = 0;
+    assert_true(drain_quiet_cpus(cache));
+    assert_int_equal(stats_of(cache).remote_drains, 1);
+    assert_int_equal(stack_count(&cpu_cache_of(cache, 5)->line), 0);
+    allocate_all(cache, more, 52);
+    assert_int_equal(stats_of(cache).grows, 2);
+    prudence_manual_advance(cache->domain); /* the batch of 8 was closed by the drain */
+    cache->quiet_checked_at = 0;
+    drain_quiet_cpus(cache);
+    cache->quiet_checked_at = 0;
+    drain_quiet_cpus(cache);
+    assert_int_equal(latent_count(cpu_cache_of(cache, 5)), 0);
+    check_books(cache);
+}
+
+static void demand_looks_by_itself(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
+    void *more[10];
+
+    (void)state;
+    injected_cpu = 7;
+    allocate_all(cache, objects, cache->capacity);
+    free_all(cache, objects, 30);
+    injected_cpu = 8;
+    node_add_slab(node_here(cache), slab_grow(cache, 0)); /* so that the first look need not grow */
+    cache->quiet_checked_at = 0;
+    drain_quiet_cpus(cache);
+    node_take_all(cache, node_here(cache), objects + 300, cache->capacity);
+    usleep(11000); /* a look at most every 10 ms */
+    allocate_all(cache, more, 1);
+    assert_int_equal(stats_of(cache).grows, 2);
+    assert_int_equal(stats_of(cache).remote_drains, 1);
+    check_books(cache);
+}
+
+static void a_busy_cpu_is_left_alone(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
+
+    (void)state;
+    for (unsigned round = 0; round < 5; round++) {
+        injected_cpu = 9;
+        allocate_all(cache, objects, 3);
+        free_all(cache, objects, 3);
+        injected_cpu = 10;
+        cache->quiet_checked_at = 0;
+        assert_false(drain_quiet_cpus(cache));
+    }
+    assert_true(stack_count(&cpu_cache_of(cache, 9)->line) > 0);
+    assert_int_equal(stats_of(cache).remote_drains, 0);
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(retired_here_allocated_there_is_flat),
+        cmocka_unit_test(a_quiet_cpu_is_drained_before_growth),
+        cmocka_unit_test(demand_looks_by_itself),
+        cmocka_unit_test(a_busy_cpu_is_left_alone),
+    };
+
+    pin_thread();
+    inject_topology();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Type-safe memory: an object that is freed may be handed out again at once, but its page stays a
+ * slab of its cache until a grace period after the slab became free. Without the flag it goes when
+ * it is free.
+ */
+#include "support/slab_test.h"
+
+#define COUNT 200
+
+static void *objects[COUNT];
+
+static struct prudence_cache *cache_with_flags(unsigned flags)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .flags = flags};
+
+    attr.domain = manual_domain();
+    return prudence_cache_create("typesafe", 256, &attr);
+}
+
+static void pages_stay_for_a_grace_period(void **state)
+{
+    struct prudence_cache *cache = cache_with_flags(PRUDENCE_CACHE_TYPESAFE);
+    uint64_t slabs;
+
+    (void)state;
+    allocate_all(cache, objects, COUNT);
+    slabs = stats_of(cache).slabs_now;
+    prudence_manual_advance(cache->domain); /* before they are free: counts for nothing */
+    free_all(cache, objects, COUNT);
+    assert_int_equal(prudence_cache_shrink(cache), 0);
+    assert_int_equal(prudence_trim(), 0);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_ptr_equal(slab_of(objects[i])->cache, cache);
+    prudence_manual_advance(cache->domain);
+    assert_int_equal(prudence_cache_shrink(cache), slabs * cache->slab_bytes);
+    check_books(cache);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+static void a_slab_that_was_used_again_waits_anew(void **state)
+{
+    struct prudence_cache *cache = cache_with_flags(PRUDENCE_CACHE_TYPESAFE);
+
+    (void)state;
+    allocate_all(cache, objects, 1);
+    free_all(cache, objects, 1);
+    assert_int_equal(prudence_cache_shrink(cache), 0);
+    prudence_manual_advance(cache->domain);
+    allocate_all(cache, objects, 1); /* the slab could have gone, but is wanted */
+    free_all(cache, objects, 1);
+    assert_int_equal(prudence_cache_shrink(cache), 0);
+    prudence_manual_advance(cache->domain);
+    assert_int_equal(prudence_cache_shrink(cache), cache->slab_bytes);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+static void reuse_need_not_wait(void **state)
+{
+    struct prudence_cache *cache = cache_with_flags(PRUDENCE_CACHE_TYPESAFE);
+    void *object;
+
+    (void)state;
+    allocate_all(cache, objects, 1);
+    free_all(cache, objects, 1);
+    object = prudence_cache_alloc(cache);
+    assert_ptr_equal(object, objects[0]);
+    free_all(cache, objects, 1);
+    destroy_empty(cache);
+}
+
+static void ordinary_pages_go_at_once(void **state)
+{
+    struct prudence_cache *cache = cache_with_flags(0);
+
+    (void)state;
+    allocate_all(cache, objects, COUNT);
+    free_all(cache, objects, COUNT);
+    assert_true(prudence_cache_shrink(cache) > 0);
+    assert_int_equal(stats_of(cache).slabs_now, 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_stay_for_a_grace_period),
+        cmocka_unit_test(a_slab_that_was_used_again_waits_anew),
+        cmocka_unit_test(reuse_need_not_wait),
+        cmocka_unit_test(ordinary_pages_go_at_once),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

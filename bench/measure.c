@@ -135,6 +135,8 @@ uint64_t histogram_quantile(const struct histogram *histogram, double quantile)
 
 json_t *histogram_to_json(const struct histogram *histogram)
 {
+    if (!histogram->count)
+        return json_pack("{s:i}", "count", 0);
     return json_pack("{s:I, s:I, s:I, s:I, s:I}", "count", (json_int_t)histogram->count, "p50",
                      (json_int_t)histogram_quantile(histogram, 0.5), "p99",
                      (json_int_t)histogram_quantile(histogram, 0.99), "p99_9",

@@ -32,6 +32,7 @@ struct histogram *histogram_create(void);
 void histogram_record(struct histogram *histogram, uint64_t value);
 uint64_t histogram_count(const struct histogram *histogram);
 uint64_t histogram_quantile(const struct histogram *histogram, double quantile);
+/* Count, p50, p99, p99_9 and max; of an empty one only the count. A new reference. */
 json_t *histogram_to_json(const struct histogram *histogram);
 
 #endif /* BENCH_MEASURE_H */

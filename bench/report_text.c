@@ -21,6 +21,10 @@ static void print_latencies(const json_t *latencies)
 {
     if (!json_is_object(latencies))
         return;
+    if (!json_object_get(latencies, "p50")) {
+        printf("nothing came back ");
+        return;
+    }
     printf("us: p50 %.1f p99 %.1f p99.9 %.1f max %.1f ", number(latencies, "p50") / 1e3,
            number(latencies, "p99") / 1e3, number(latencies, "p99_9") / 1e3,
            number(latencies, "max") / 1e3);

@@ -207,12 +207,14 @@ def latency(results, verdicts):
     for part, title in (("latency", "in a storm"), ("demand", "wanted back at once")):
         lines, good, total = [], 0, 0
         for row in results.rows(part):
-            took = {key: value / 1e3 for key, value in row["latency_ns"].items()}
+            took = {key: row["latency_ns"].get(key, float("inf")) / 1e3
+                    for key in ("p50", "p99", "p99_9", "max")}
             if row["subject"] == "prudence" and row["readers"]:
                 good += took["p50"] < 25 and took["p99"] < 200
                 total += 1
             lines.append([row["readers"], row["size"], row["batch"], row["subject"],
-                          *(f"{took[key]:.1f}" for key in ("p50", "p99", "p99_9", "max"))])
+                          *(f"{value:.1f}" if value < float("inf") else "never"
+                            for value in took.values())])
         if lines:
             verdicts.add(f"free-to-reuse with a busy reader, {title}: p50 < 25 µs, p99 < 200 µs",
                          good, total)
@@ -265,7 +267,8 @@ def destroy(results, _):
     rows = results.rows("destroy")
     return rows and "## Destroy a cache while another is busy, µs\n\n" + table(
         ["subject", "p50", "p99", "max", "destroyed"],
-        [[row["subject"], *(f'{row["latency_ns"][key] / 1e3:.1f}' for key in ("p50", "p99", "max")),
+        [[row["subject"],
+          *(f'{row["latency_ns"].get(key, 0) / 1e3:.1f}' for key in ("p50", "p99", "max")),
           row["latency_ns"]["count"]] for row in rows])
 
 

@@ -32,8 +32,8 @@ enum reader_mode { READER_MODE_AUTO, READER_MODE_FENCED, READER_MODE_FREE };
 /* A thread's slot in one domain. Type-stable: slots are reused, never unmapped. */
 struct reader_slot {
     struct prudence_reader reader; /* first: what the inline read side points at */
-    uint32_t used;                 /* 0 or 1; claimed by compare-and-swap */
-    int32_t thread;                /* its kernel thread id */
+    int32_t thread;                /* kernel thread id of its owner; 0: free; claimed by
+                                      compare-and-swap */
     uint64_t entries_seen;         /* of reader.entries, by the mode's choice */
     uint64_t stall_word;           /* the word that was in the way at stall_since; drivers */
     uint64_t stall_since;          /* ns */
@@ -100,6 +100,7 @@ struct reader_slot *
 readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 bool readers_any_inside(const struct prudence_domain *domain);
+unsigned readers_reap(struct prudence_domain *domain); /* how many slots are in use */
 void readers_release_chunks(struct prudence_domain *domain);
 extern struct os_lock readers_lock;
 extern struct list readers_domains;
@@ -108,7 +109,7 @@ extern struct list readers_domains;
 #define for_each_slot(chunk, slot, domain)                                                         \
     for ((chunk) = load_acquire(&(domain)->chunks); (chunk); (chunk) = (chunk)->next)              \
         for ((slot) = (chunk)->slots; (slot) != (chunk)->slots + SLOTS_IN_CHUNK; (slot)++)         \
-            if (load_acquire(&(slot)->used))
+            if (load_acquire(&(slot)->thread))
 
 /* mode.c */
 void mode_start(struct prudence_domain *domain);

@@ -9,7 +9,7 @@
  * indexed by the domain's number and checked against its generation.
  *
  * Registration may happen in a signal handler, so it takes no lock and blocks signals while a slot
- * is claimed but not yet entered in the thread's table. `used` is claimed by a sequentially
+ * is claimed but not yet entered in the thread's table. `thread` is claimed by a sequentially
  * consistent compare-and-swap, followed by the full fence below: a driver that misses the slot made
  * its barrier before, so this reader sees the driver's sequence and all that was unlinked.
  */
@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "gp/domain.h"
@@ -44,6 +45,8 @@ static __thread struct table *thread_table __attribute__((tls_model("initial-exe
 struct os_lock readers_lock = OS_LOCK_INIT(OS_RANK_READERS);
 struct list readers_domains = {&readers_domains, &readers_domains};
 
+#define BEING_REAPED (-1)
+
 static struct reader_chunk *free_chunks; /* guarded by readers_lock */
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
@@ -63,7 +66,7 @@ static void slot_release(struct prudence_domain *domain, struct reader_slot *slo
             "is ended",
             (int)slot->thread, domain->name);
     store_release(&slot->reader.word, (uint64_t)0);
-    store_release(&slot->used, 0u);
+    store_release(&slot->thread, 0);
 }
 
 static size_t table_bytes(unsigned size)
@@ -130,29 +133,68 @@ static struct reader_chunk *chunk_make(void)
 static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
 {
     for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++) {
-        uint32_t unused = 0;
+        int32_t nobody = 0;
 
-        if (load_relaxed(&slot->used) == 0 && compare_exchange(&slot->used, &unused, 1u))
+        if (load_relaxed(&slot->thread) == 0 && compare_exchange(&slot->thread, &nobody, gettid()))
             return slot;
     }
     return NULL;
 }
 
+static bool thread_is_gone(int32_t thread)
+{
+    return thread > 0 && syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+}
+
+/*
+ * Frees the slots of threads that are gone: such as read again, in a signal handler or a destructor
+ * of the last round, after their own thread_exits(). The compare-and-swap makes one reaper. Returns
+ * how many slots are in use.
+ */
+unsigned readers_reap(struct prudence_domain *domain)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+    unsigned in_use = 0;
+
+    for_each_slot(chunk, slot, domain)
+    {
+        int32_t owner = load_relaxed(&slot->thread);
+
+        if (thread_is_gone(owner) && compare_exchange(&slot->thread, &owner, BEING_REAPED))
+            slot_release(domain, slot);
+        else
+            in_use++;
+    }
+    return in_use;
+}
+
+static struct reader_slot *slot_claim_existing(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = NULL;
+
+    for (struct reader_chunk *chunk = load_acquire(&domain->chunks); chunk && !slot;
+         chunk = chunk->next)
+        slot = slot_claim_in(chunk);
+    return slot;
+}
+
 static struct reader_slot *slot_claim(struct prudence_domain *domain)
 {
+    struct reader_slot *slot = slot_claim_existing(domain);
     struct reader_chunk *chunk, *first;
-    struct reader_slot *slot;
 
-    first = load_acquire(&domain->chunks);
-    for (chunk = first; chunk; chunk = chunk->next) {
-        slot = slot_claim_in(chunk);
-        if (slot)
-            return slot;
+    if (!slot) {
+        readers_reap(domain);
+        slot = slot_claim_existing(domain);
     }
+    if (slot)
+        return slot;
     chunk = chunk_make();
     if (!chunk)
         return NULL;
     slot = slot_claim_in(chunk);
+    first = load_acquire(&domain->chunks);
     do
         chunk->next = first;
     while (!compare_exchange(&domain->chunks, &first, chunk));
@@ -173,7 +215,6 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     slot = slot_claim(domain);
     if (!slot)
         return NULL;
-    slot->thread = gettid();
     slot->entries_seen = load_relaxed(&slot->reader.entries);
     os_full_fence(); /* see the head of this file */
     return slot;
@@ -295,7 +336,7 @@ void readers_release_chunks(struct prudence_domain *domain)
 
         domain->chunks = chunk->next;
         for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++)
-            store_release(&slot->used, 0u);
+            store_release(&slot->thread, 0);
         chunk->next = free_chunks;
         free_chunks = chunk;
     }
@@ -322,11 +363,11 @@ static void forget_other_threads(struct prudence_domain *domain)
     for_each_slot(chunk, slot, domain)
     {
         if (slot == mine) {
-            slot->thread = gettid();
+            slot->thread = gettid(); /* the child's */
             continue;
         }
         store_relaxed(&slot->reader.word, (uint64_t)0);
-        store_release(&slot->used, 0u);
+        store_release(&slot->thread, 0);
     }
     domain->choosing = 0;
     domain->scan_began = 0;

@@ -45,6 +45,7 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
 {
     uint64_t section = word & ~PRUDENCE_NESTING_MASK;
     uint64_t now, reported;
+    int64_t stayed;
 
     if (!gp_stall_timeout)
         return;
@@ -55,8 +56,9 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
         return;
     }
     reported = load_relaxed(&slot->stall_reported);
-    if (reported == section || now - load_relaxed(&slot->stall_since) < gp_stall_timeout)
+    stayed = (int64_t)(now - load_relaxed(&slot->stall_since)); /* negative: noted just after now */
+    if (reported == section || stayed < (int64_t)gp_stall_timeout)
         return;
     if (compare_exchange(&slot->stall_reported, &reported, section))
-        report(domain, slot, now - load_relaxed(&slot->stall_since));
+        report(domain, slot, (uint64_t)stayed);
 }

@@ -119,16 +119,14 @@ static void set_text(char field[16], const char *text)
 
 static void add_grace_periods(struct prudence_stats *total)
 {
-    const struct prudence_domain *domain = &prudence_default;
-    const struct reader_chunk *chunk;
-    const struct reader_slot *slot;
+    struct prudence_domain *domain = &prudence_default;
 
     total->grace_periods = load_relaxed(&domain->grace_periods);
     total->grace_period_scans = load_relaxed(&domain->scans);
     total->membarriers = load_relaxed(&domain->membarriers);
     total->mode_switches = load_relaxed(&domain->mode_switches);
     total->stalls = load_relaxed(&domain->stalls);
-    for_each_slot(chunk, slot, domain) total->readers++;
+    total->readers = readers_reap(domain);
     set_text(total->percpu, os_percpu_rseq ? "rseq" : "lock");
     set_text(total->readers_mode, load_relaxed(&domain->shared->fenced) ? "fenced" : "fence-free");
     set_text(total->membarrier, os_membarrier_available() ? "available" : "missing");

@@ -27,7 +27,8 @@ struct miss {
     void *object;
     unsigned refill; /* objects to take from the node */
     unsigned grow;   /* the size that demand asks for; 0: the present one will do */
-    bool due;        /* a grace period is worth its cost; `cookie` makes the oldest batch safe */
+    bool waits;      /* there are closed batches; `cookie` makes them all safe */
+    bool due;        /* ... and so much in them that a grace period is worth its cost */
     gp_cookie cookie;
 };
 
@@ -39,7 +40,8 @@ static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct mi
 
     /* o - d, at least one: the latent ones will want the room (rule 3). */
     miss->refill = cpu->slots ? (cpu->size > latent ? cpu->size - latent : 1) : cache->size_min;
-    miss->due = (full || enough) && latent_newest_cookie(cache, cpu, &miss->cookie);
+    miss->waits = latent_newest_cookie(cache, cpu, &miss->cookie);
+    miss->due = miss->waits && (full || enough);
     /* Rule 10: make room when all that may wait is waiting and it is not even worth a grace period,
      * and when what was flushed is wanted back. */
     if (cpu->size < cache->size_max && (!cpu->slots || (full && !enough) || cpu->churned))
@@ -68,25 +70,58 @@ static bool take_here(struct prudence_cache *cache, struct miss *miss)
     return true;
 }
 
+/* Drives the grace period that the batches wait for, and looks again. */
+static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
+{
+    gp_request(cache->domain, miss->cookie);
+    gp_drive_shared(cache->domain);
+    take_here(cache, miss);
+}
+
+/*
+ * Whether latent objects are to be tried for before the cache grows, though a grace period is not
+ * due: or a few would wait for ever while it grows. Not each time, or a cache would never grow to
+ * the size at which grace periods are rare.
+ */
+#define AVOID_CHEAP_NS  100000
+#define AVOID_COSTLY_NS 1000000
+
+static bool avoid_growing(struct prudence_cache *cache)
+{
+    uint64_t now = os_clock_ns(), then = load_relaxed(&cache->grow_avoided_at);
+
+    return now - then > (gp_is_cheap(cache->domain) ? AVOID_CHEAP_NS : AVOID_COSTLY_NS) &&
+           compare_exchange(&cache->grow_avoided_at, &then, now);
+}
+
+static void *refill(struct prudence_cache *cache, struct miss *miss)
+{
+    void *object = object_cache_refill(cache, miss->refill, false);
+
+    if (object)
+        return object;
+    if (miss->waits && !miss->due && avoid_growing(cache)) {
+        drive_and_take(cache, miss);
+        if (miss->object)
+            return miss->object;
+    }
+    latent_throttle(cache); /* misses close batches too, at times before they are full */
+    return object_cache_refill(cache, miss->refill, true);
+}
+
 static void *alloc_past_stack(struct prudence_cache *cache)
 {
     struct miss miss = {.refill = 1};
 
     if (!take_here(cache, &miss)) {
         node_count_bypass(cache);
-        return object_cache_refill(cache, 1);
+        return object_cache_refill(cache, 1, true);
     }
     if (!miss.object && miss.grow)
         cpu_cache_grow(cache, miss.grow);
-    if (!miss.object && miss.due) {
-        gp_request(cache->domain, miss.cookie);
-        gp_drive_shared(cache->domain);
-        take_here(cache, &miss);
-    }
-    if (miss.object)
-        return miss.object;
-    latent_throttle(cache); /* misses close batches too, at times before they are full */
-    return object_cache_refill(cache, miss.refill);
+    if (!miss.object && miss.due)
+        drive_and_take(cache, &miss);
+    return miss.object ? miss.object : refill(cache, &miss);
 }
 
 void *cache_alloc_slow(struct prudence_cache *cache)

@@ -30,6 +30,9 @@
  * the mover's stack, and what bounds the time that a CPU's caches stay owned. */
 #define TRANSFER_MAX 128
 
+/* A flush is at most so many of these moves. */
+#define FLUSH_MAX (4 * TRANSFER_MAX)
+
 /* Where a slab stands in its node. */
 enum slab_list {
     SLAB_FULL,     /* nothing free, nothing latent */
@@ -140,8 +143,7 @@ struct cpu_cache {
     uint64_t closed;
     struct cpu_counts counts;
     uint64_t quiet_word, quiet_tail; /* what drain_quiet_cpus() saw last */
-    uint64_t oldest_end;             /* of the oldest closed batch, for the idle helper; */
-    gp_cookie oldest_cookie;         /* written before oldest_end */
+    gp_cookie closed_cookie;         /* of the newest closed batch; written before `closed` */
     uint64_t preflush_pops, preflush_deferred; /* what the idle helper saw last */
 };
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");
@@ -168,6 +170,7 @@ struct prudence_cache {
     uint32_t next_color;            /* atomic */
     uint64_t slabs_now, slabs_peak; /* atomic, as the next */
     uint64_t bypasses, preflushed, pressure_waits, remote_drains;
+    uint64_t grow_avoided_at;  /* ns; atomic */
     uint64_t quiet_checked_at; /* ns; atomic */
     struct list link;          /* in slab_caches; its lock */
     char name[CACHE_NAME_SIZE];
@@ -270,7 +273,7 @@ void cpu_cache_release_all(struct prudence_cache *cache);
 void *object_cache_pop(struct cpu_cache *cpu);
 unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count);
 unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count);
-void *object_cache_refill(struct prudence_cache *cache, unsigned count);
+void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow);
 unsigned object_cache_flush_count(const struct cpu_cache *cpu);
 
 /* --- latent_cache.c: the ring, owned --- */

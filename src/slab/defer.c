@@ -29,7 +29,8 @@ static void flush_and_merge(struct prudence_cache *cache, struct cpu_cache *cpu,
         return;
     if (stack_count(&cpu->line) + cache->batch > cpu->size) {
         deferral->flushed =
-            object_cache_take(cpu, deferral->objects, object_cache_flush_count(cpu));
+            object_cache_take(cpu, deferral->objects,
+                              (unsigned)min_size(object_cache_flush_count(cpu), TRANSFER_MAX));
         count_add(&cpu->counts.unstacked, deferral->flushed);
     }
     latent_merge(cache, cpu);

@@ -4,39 +4,65 @@
  */
 #include "slab/cache.h"
 
-/* Makes room on this CPU's stack if need be, and pushes. False when the caches are another's, or
- * have no arrays yet. What was flushed is in `objects`. */
-static bool push_or_flush(struct prudence_cache *cache, void *object, void **objects,
-                          unsigned *flushed)
+/* Objects on their way from the object cache to their slabs. */
+struct flush {
+    unsigned wanted; /* still to be taken */
+    unsigned taken;
+    void *objects[TRANSFER_MAX];
+};
+
+static void take_for_flush(struct cpu_cache *cpu, struct flush *flush)
 {
-    struct cpu_cache *cpu = cpu_cache_take(cache, flushed);
+    flush->taken =
+        object_cache_take(cpu, flush->objects, (unsigned)min_size(flush->wanted, TRANSFER_MAX));
+    flush->wanted -= flush->taken;
+    count_add(&cpu->counts.unstacked, flush->taken);
+    cpu->churned = true;
+}
+
+/* Makes room on this CPU's stack if need be, and pushes. False when the caches are another's, or
+ * have no arrays yet. */
+static bool push_or_flush(struct prudence_cache *cache, void *object, struct flush *flush)
+{
+    struct cpu_cache *cpu = cpu_cache_take(cache, flush);
     bool pushed;
 
     if (!cpu)
         return false;
     if (cpu->slots && stack_count(&cpu->line) >= cpu->size) {
-        *flushed = object_cache_take(cpu, objects, object_cache_flush_count(cpu));
-        count_add(&cpu->counts.unstacked, *flushed);
-        cpu->churned = true;
+        flush->wanted = object_cache_flush_count(cpu);
+        take_for_flush(cpu, flush);
     }
     pushed = object_cache_push(cpu, &object, 1);
     cpu_cache_release(cpu);
     return pushed;
 }
 
+/* The rest of a flush: one move at a time, so that the caches are never owned for long. */
+static void flush_more(struct prudence_cache *cache, struct flush *flush)
+{
+    struct cpu_cache *cpu = flush->wanted ? cpu_cache_take(cache, flush) : NULL;
+
+    flush->taken = 0;
+    if (!cpu)
+        return;
+    take_for_flush(cpu, flush);
+    cpu_cache_release(cpu);
+}
+
 static void free_past_stack(struct prudence_cache *cache, void *object)
 {
-    void *objects[TRANSFER_MAX];
-    unsigned flushed = 0;
+    struct flush flush;
     bool pushed = false;
 
+    flush.wanted = flush.taken = 0;
     if (cache->lines) {
-        pushed = push_or_flush(cache, object, objects, &flushed);
+        pushed = push_or_flush(cache, object, &flush);
         if (!pushed && cpu_cache_grow(cache, cache->size_min))
-            pushed = push_or_flush(cache, object, objects, &flushed);
-        if (flushed)
-            node_flush(cache, objects, flushed);
+            pushed = push_or_flush(cache, object, &flush);
     }
+    for (; flush.taken; flush_more(cache, &flush))
+        node_flush(cache, flush.objects, flush.taken);
     if (!pushed)
         node_put(cache, &object, 1);
 }

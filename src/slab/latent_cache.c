@@ -24,7 +24,7 @@ void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
     store_relaxed(&cpu->line.ring_stop, stop);
 }
 
-/* The oldest closed batch that still has objects; NULL: none. Tells the idle helper. */
+/* The oldest closed batch that still has objects; NULL: none. */
 static struct batch *oldest_batch(const struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     uint64_t head = load_relaxed(&cpu->line.ring_head);
@@ -32,11 +32,9 @@ static struct batch *oldest_batch(const struct prudence_cache *cache, struct cpu
     for (; cpu->batch_head != cpu->batch_tail; cpu->batch_head++) {
         struct batch *batch = &cpu->batches[cpu->batch_head % batch_slots(cache, cpu->slots)];
 
-        if (batch->end == head) /* emptied */
-            continue;
-        store_relaxed(&cpu->oldest_cookie, batch->cookie);
-        store_release(&cpu->oldest_end, batch->end); /* pairs with take_oldest in preflush.c */
-        return batch;
+        /* At the head: emptied. Before it: the idle helper has gone on into the next batch. */
+        if ((int64_t)(batch->end - head) > 0)
+            return batch;
     }
     return NULL;
 }
@@ -75,8 +73,8 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
         return;
     latent_account(cpu->line.cpu, (int64_t)((tail - cpu->closed) * cache->stride));
     *batch = (struct batch){.end = tail, .cookie = cookie};
-    cpu->closed = tail;
-    (void)oldest_batch(cache, cpu);
+    store_relaxed(&cpu->closed_cookie, cookie);
+    store_release(&cpu->closed, tail); /* pairs with take_oldest in preflush.c */
     latent_set_stop(cpu, cache->batch);
 }
 

@@ -187,7 +187,7 @@ static unsigned keep_for_demand(struct node *node)
         return 0;
     now = os_clock_ns();
     if (now >= node->window_end) {
-        node->used_peak_before = now - node->window_end < decay ? node->used_peak : 0;
+        node->used_peak_before = node->used_peak;
         node->used_peak = used_slabs(node);
         node->window_end = now + decay;
     }

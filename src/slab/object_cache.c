@@ -44,14 +44,15 @@ unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count
 }
 
 /*
- * How many objects an overflow flushes: half of the cache, or as many as are latent, when they
- * will want the room (rule 5: more are flushed when more are latent).
+ * How many objects an overflow flushes: half of the cache, or as many as are latent, since they
+ * will want the room (rule 5: more are flushed when more are latent). Bounded, so that one free is
+ * never slow; the next overflow goes on.
  */
 unsigned object_cache_flush_count(const struct cpu_cache *cpu)
 {
     unsigned half = cpu->size / 2, latent = latent_count(cpu);
 
-    return (unsigned)clamp_size(half > latent ? half : latent, 1, TRANSFER_MAX);
+    return (unsigned)clamp_size(half > latent ? half : latent, 1, FLUSH_MAX);
 }
 
 /* Puts refilled objects on the stack of the CPU that runs now; what does not fit goes back. */
@@ -71,14 +72,15 @@ static void stack_refilled(struct prudence_cache *cache, void **objects, unsigne
         node_flush(cache, objects + put, count - put);
 }
 
-/* Objects from this CPU's node, from a new slab of it, else from any node that has some. */
-static unsigned take_or_grow(struct prudence_cache *cache, void **objects, unsigned count)
+/* Objects from this CPU's node; if it may grow, from quiet CPUs or a new slab, else from any node
+ * that has some. */
+static unsigned take(struct prudence_cache *cache, void **objects, unsigned count, bool may_grow)
 {
     struct node *node = node_here(cache);
     unsigned taken = node_take(cache, node, objects, count);
     struct slab *slab;
 
-    if (taken)
+    if (taken || !may_grow)
         return taken;
     if (drain_quiet_cpus(cache)) {
         taken = node_take(cache, node, objects, count);
@@ -97,18 +99,19 @@ static unsigned take_or_grow(struct prudence_cache *cache, void **objects, unsig
 
 /*
  * The miss: takes up to `count` objects from the node; one is returned, the others go to the object
- * cache. Grows, and under memory pressure waits for a grace period, before it fails (rule 9).
+ * cache. If it may grow, it does so and under memory pressure waits for a grace period before it
+ * fails (rule 9).
  */
-void *object_cache_refill(struct prudence_cache *cache, unsigned count)
+void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow)
 {
     void *objects[TRANSFER_MAX];
     unsigned taken;
 
     count = (unsigned)clamp_size(count, 1, TRANSFER_MAX);
-    taken = take_or_grow(cache, objects, count);
-    if (!taken) {
+    taken = take(cache, objects, count, may_grow);
+    if (!taken && may_grow) {
         pressure_reclaim(cache);
-        taken = take_or_grow(cache, objects, count);
+        taken = take(cache, objects, count, true);
     }
     if (!taken)
         return NULL;

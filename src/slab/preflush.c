@@ -37,19 +37,20 @@ void handful_return(struct handful *handful)
 /* ------------------------------------------------------------------------------ one CPU's work */
 
 /*
- * Takes the oldest object of the calling CPU's closed batches. The order of reads: the batch's end
- * first (acquire), then its cookie, which its owner wrote before the end. If both are of another
- * batch than `head` lies in, the head has moved, and the take fails.
+ * Takes the oldest object of the calling CPU's closed batches, under the newest cookie of these: it
+ * covers the older ones. The order of reads: the end of the closed batches first (acquire), then the
+ * cookie, which the owner wrote before that end: so it is that of the end, or a later one. If the
+ * head has moved meanwhile, the take fails.
  */
 static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp_cookie *cookie)
 {
     uint64_t head = load_relaxed(&cpu->line.ring_head);
-    uint64_t end = load_acquire(&cpu->oldest_end);
+    uint64_t end = load_acquire(&cpu->closed);
     void *object = NULL;
 
     if ((int64_t)(end - head) <= 0)
         return NULL;
-    *cookie = load_relaxed(&cpu->oldest_cookie);
+    *cookie = load_relaxed(&cpu->closed_cookie);
     if (cache->fast_lines)
         return os_percpu_remove(cache->fast_lines, cpu->line.cpu, head);
     if (!cpu_cache_take_remote(cpu, &object))
@@ -97,33 +98,41 @@ static struct node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
     return node;
 }
 
+static unsigned hand_over(struct node *node, struct handful *handful)
+{
+    unsigned count = handful->count;
+
+    node_hand_over(node, handful);
+    return count;
+}
+
 /*
- * Pre-flushes a CPU until both caches fit or the pool of handfuls is used up. With rseq the caller
- * runs on that CPU. Returns the objects moved; `more` tells whether there is more to do.
+ * Pre-flushes a CPU until both caches fit, `handfuls` were handed over or the pool is used up. With
+ * rseq the caller runs on that CPU. Returns the objects moved. One handful is spare, for an object
+ * that was taken and then found to belong to another node than the others.
  */
 unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigned handfuls)
 {
     struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
     struct carry carry = {.object = NULL};
+    struct handful *spare = handful_claim(), *handful;
     unsigned moved = 0;
 
-    while (handfuls-- > 0 || carry.object) {
-        struct handful *handful = handful_claim();
-        struct node *node;
+    while (spare && handfuls-- > 0 && (handful = handful_claim())) {
+        struct node *node = fill(cache, cpu, handful, &carry);
 
-        if (!handful && carry.object) { /* no pool: its slab takes it now, under a new cookie */
-            latent_account(cpu_number, -(int64_t)cache->stride);
-            node_put_latent(slab_known(carry.object), carry.object);
-            break;
-        }
-        node = handful ? fill(cache, cpu, handful, &carry) : NULL;
         if (!node) {
-            if (handful)
-                handful_return(handful);
+            handful_return(handful);
             break;
         }
-        moved += handful->count;
-        node_hand_over(node, handful);
+        moved += hand_over(node, handful);
+    }
+    if (carry.object) {
+        spare->cookie = carry.cookie;
+        spare->objects[spare->count++] = carry.object;
+        moved += hand_over(node_of(slab_known(carry.object)), spare);
+    } else if (spare) {
+        handful_return(spare);
     }
     add_relaxed(&cache->preflushed, moved);
     return moved;
@@ -175,7 +184,7 @@ bool preflush_work(void)
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++) {
         uintptr_t box = load_relaxed(&boxes[cpu]);
         struct prudence_cache *cache = (struct prudence_cache *)box;
-        unsigned handfuls;
+        unsigned moved = 0;
 
         if (!box || !compare_exchange(&boxes[cpu], &box, box | BEING_SERVED))
             continue;
@@ -183,11 +192,14 @@ bool preflush_work(void)
             store_release(&boxes[cpu], (uintptr_t)cache);
             break;
         }
-        handfuls = is_urgent(cpu_cache_of(cache, cpu)) ? HANDFULS : 2;
         if (os_idle_move_to(cpu))
-            preflush_cpu(cache, cpu, handfuls);
-        more |= !fits(cpu_cache_of(cache, cpu));
-        store_release(&boxes[cpu], fits(cpu_cache_of(cache, cpu)) ? 0 : (uintptr_t)cache);
+            moved = preflush_cpu(cache, cpu, is_urgent(cpu_cache_of(cache, cpu)) ? HANDFULS : 2);
+        /* Nothing could be moved: the next batch that is closed asks again. */
+        if (moved && !fits(cpu_cache_of(cache, cpu)))
+            more = true;
+        else
+            cache = NULL;
+        store_release(&boxes[cpu], (uintptr_t)cache);
     }
     return more;
 }

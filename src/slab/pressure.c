@@ -25,7 +25,7 @@ struct pending {
     char pad[CACHE_LINE - sizeof(int64_t)];
 };
 
-uint64_t slab_latent_limit = UINT64_C(64) << 20;
+uint64_t slab_latent_limit = UINT64_C(32) << 20;
 uint64_t slab_wait_max = UINT64_C(100000000);
 struct throttle_counts throttle_counts;
 

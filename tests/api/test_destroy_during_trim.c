@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * EBUSY means live objects, and nothing else: not that a prudence_trim() of another thread has just
+ * taken free objects of the cache off a CPU and not yet put them into their slabs.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include <prudence/prudence.h>
+
+#include "slab/cache.h"
+#include "support/gp_reader.h"
+
+static atomic_bool destroyed;
+static struct prudence_cache *cache;
+
+/* Stops the trimming thread where it is, for as long as destruction takes (but not for ever: it may
+ * as well wait for the trim to end). */
+static void stop_a_while(int number)
+{
+    (void)number;
+    for (unsigned i = 0; i < 300 && !destroyed; i++)
+        pause_ms(1);
+}
+
+static void *trim(void *unused)
+{
+    prudence_trim();
+    return unused;
+}
+
+static void destroying_a_cache_that_is_trimmed_is_no_error(void **state)
+{
+    void *objects[20];
+    pthread_t trimmer;
+    int error;
+
+    (void)state;
+    signal(SIGUSR1, stop_a_while);
+    cache = prudence_cache_create("trimmed", 64, NULL);
+    for (unsigned i = 0; i < 20; i++)
+        objects[i] = prudence_cache_alloc(cache);
+    prudence_cache_free_bulk(cache, 20, objects);
+    for (unsigned i = 0; i < os_node_count(); i++)
+        os_lock_take(&cache->nodes[i].lock);
+    pthread_create(&trimmer, NULL, trim, NULL);
+    pause_ms(100); /* it waits for the node now, with the objects in its hands */
+    pthread_kill(trimmer, SIGUSR1);
+    pause_ms(20);
+    for (unsigned i = 0; i < os_node_count(); i++)
+        os_lock_release(&cache->nodes[i].lock);
+    error = prudence_cache_destroy(cache);
+    destroyed = true;
+    pthread_join(trimmer, NULL);
+    assert_int_equal(error, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(destroying_a_cache_that_is_trimmed_is_no_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

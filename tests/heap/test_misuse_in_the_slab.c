@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Doubles without check=1: caught when both copies meet in the slab, at the latest when the object
+ * caches are emptied and grace periods are over.
+ */
+#include "support/slab_test.h"
+
+static struct prudence_cache *cache;
+static void *object;
+static char pointer[32];
+
+/* All copies go to the slab. */
+static void settle(void)
+{
+    for (int i = 0; i < 4; i++) {
+        prudence_cache_shrink(cache);
+        prudence_manual_advance(cache->domain);
+    }
+}
+
+static void free_twice(void *unused)
+{
+    (void)unused;
+    prudence_cache_free(cache, object);
+    prudence_cache_free(cache, object);
+    settle();
+}
+
+static void defer_twice(void *unused)
+{
+    (void)unused;
+    prudence_cache_free_deferred(cache, object);
+    prudence_cache_free_deferred(cache, object);
+    settle();
+}
+
+static void free_deferred_one(void *unused)
+{
+    (void)unused;
+    prudence_cache_free_deferred(cache, object);
+    prudence_cache_free(cache, object);
+    settle();
+}
+
+static void defer_free_one(void *unused)
+{
+    (void)unused;
+    prudence_cache_free(cache, object);
+    prudence_cache_free_deferred(cache, object);
+    settle();
+}
+
+static void defer_twice_past_the_latent_cache(void *unused)
+{
+    (void)unused;
+    node_put_latent(slab_of(object), object);
+    node_put_latent(slab_of(object), object);
+}
+
+static void free_one_in_the_latent_slab(void *unused)
+{
+    (void)unused;
+    node_put_latent(slab_of(object), object);
+    prudence_cache_free(cache, object);
+    prudence_cache_shrink(cache);
+}
+
+static void defer_one_in_the_slab(void *unused)
+{
+    (void)unused;
+    prudence_cache_free(cache, object);
+    prudence_cache_shrink(cache);
+    node_put_latent(slab_of(object), object);
+}
+
+static void doubles_die_in_the_slab(void **state)
+{
+    void *neighbour;
+
+    (void)state;
+    cache = fixed_cache(100, 16, manual_domain());
+    neighbour = prudence_cache_alloc(cache); /* keeps the slab */
+    object = prudence_cache_alloc(cache);
+    snprintf(pointer, sizeof pointer, "%p of cache 'test'", object);
+    expect_death(free_twice, NULL, "double free", pointer, "already free");
+    expect_death(defer_twice, NULL, "double free", pointer, "already free");
+    expect_death(free_deferred_one, NULL, "double free", pointer, "already free");
+    expect_death(defer_free_one, NULL, "double free", pointer, "already free");
+    expect_death(defer_twice_past_the_latent_cache, NULL, "double free", pointer,
+                 "already deferred and not yet safe");
+    expect_death(free_one_in_the_latent_slab, NULL, "double free", pointer,
+                 "already deferred and not yet safe");
+    expect_death(defer_one_in_the_slab, NULL, "double free", pointer, "already free");
+    prudence_cache_free(cache, object);
+    prudence_cache_free(cache, neighbour);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(doubles_die_in_the_slab),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

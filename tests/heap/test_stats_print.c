@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Printed statistics: text and JSON name every figure; names are escaped; nothing is allocated from
+ * this library for it; a stream's error is reported.
+ */
+#include "support/slab_test.h"
+
+static char text[1 << 16];
+
+static void print(enum prudence_stats_format format)
+{
+    FILE *file = fmemopen(text, sizeof text, "w");
+
+    assert_int_equal(prudence_stats_print(file, format), 0);
+    fclose(file);
+}
+
+static void expect(const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("expected '%s' in: %s", part, text);
+}
+
+static void every_cache_stands_there(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("odd \"name\"\\\n\xc3", 100, NULL);
+    struct prudence_cache *unused = prudence_cache_create("never used", 100, NULL);
+    void *objects[10];
+    int depth = 0;
+
+    (void)state;
+    allocate_all(cache, objects, 10);
+    defer_all(cache, objects, 4);
+    print(PRUDENCE_STATS_JSON);
+    expect("\"odd \\\"name\\\"\\\\\\u000a\\u00c3\"");
+    expect("\"objects_live\":6,");
+    expect("\"deferred_frees\":4,");
+    expect("\"allocations\":10,");
+    assert_null(strstr(text, "never used"));
+    for (const char *at = text; *at; at++) {
+        depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+        assert_true(depth >= 0);
+    }
+    assert_int_equal(depth, 0);
+    assert_null(strstr(text, ",}"));
+    assert_null(strstr(text, ",]"));
+    print(PRUDENCE_STATS_TEXT);
+    expect("objects_live");
+    expect("total_fragmentation");
+    free_all(cache, objects + 4, 6);
+    destroy_empty(cache);
+    assert_int_equal(prudence_cache_destroy(unused), 0);
+}
+
+static void bad_input_is_refused(void **state)
+{
+    FILE *full = fopen("/dev/full", "w");
+
+    (void)state;
+    assert_int_equal(prudence_stats_print(NULL, PRUDENCE_STATS_TEXT), EINVAL);
+    assert_int_equal(prudence_stats_print(stderr, (enum prudence_stats_format)7), EINVAL);
+    setvbuf(full, NULL, _IONBF, 0);
+    assert_int_not_equal(prudence_stats_print(full, PRUDENCE_STATS_JSON), 0);
+    fclose(full);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_cache_stands_there),
+        cmocka_unit_test(bad_input_is_refused),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

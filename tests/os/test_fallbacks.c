@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where rseq or membarrier is missing, refused at start, or refused later: what is used instead is
+ * told by the statistics, and works. Each case is a process of its own.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "support/gp_child.h"
+#include "support/gp_workload.h"
+
+/* ------------------------------------------------------------------------------------ roles */
+
+static int tell(uint64_t violations)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    printf("percpu=%s membarrier=%s readers=%s violations=%llu\n", stats.percpu, stats.membarrier,
+           stats.readers_mode, (unsigned long long)violations);
+    fflush(stdout);
+    return violations ? 1 : 0;
+}
+
+/* From now on, for all threads and what they execute: membarrier (and one more) fail with `error`. */
+static void refuse(unsigned call, unsigned other_call, unsigned error)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other_call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof filter / sizeof filter[0], .filter = filter};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
+        _exit(77);
+}
+
+static void refuse_membarrier(void)
+{
+    refuse(SYS_membarrier, SYS_membarrier, EPERM);
+}
+
+static int filtered_exec(unsigned error, unsigned other_call)
+{
+    char *arguments[] = {"/proc/self/exe", "work", NULL};
+
+    refuse(SYS_membarrier, other_call, error);
+    execv(arguments[0], arguments);
+    return 126;
+}
+
+/* Objects in the caches of every CPU, so that trimming needs them all. */
+static void fill_all_cpus(void)
+{
+    for (long cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1; cpu >= 0; cpu--) {
+        cpu_set_t one;
+
+        CPU_ZERO(&one);
+        CPU_SET((unsigned)cpu, &one);
+        sched_setaffinity(0, sizeof one, &one);
+        for (unsigned i = 0; i < 100; i++)
+            prudence_free(prudence_malloc(64));
+    }
+    torture_roam();
+}
+
+static int late(void)
+{
+    uint64_t violations = workload_run(100, NULL);
+
+    violations = workload_run(300, refuse_membarrier); /* while all threads are at it */
+    fill_all_cpus();
+    prudence_trim();
+    return tell(workload_run(200, NULL) + violations);
+}
+
+/* Neither membarrier nor another way to reach the other CPUs: no promise can be kept. */
+static int late_and_lost(void)
+{
+    prudence_option_set("reader_mode", "free");
+    workload_run(50, NULL);
+    refuse(SYS_membarrier, SYS_sched_setaffinity, EPERM);
+    workload_run(50, NULL);
+    return tell(0);
+}
+
+static int run_role(const char *role)
+{
+    if (strcmp(role, "work") == 0)
+        return tell(workload_run(200, NULL));
+    if (strcmp(role, "short") == 0)
+        return tell(workload_run(40, NULL));
+    if (strcmp(role, "eperm") == 0)
+        return filtered_exec(EPERM, SYS_membarrier);
+    if (strcmp(role, "enosys") == 0)
+        return filtered_exec(ENOSYS, SYS_membarrier);
+    if (strcmp(role, "no rseq call") == 0)
+        return filtered_exec(ENOSYS, SYS_rseq);
+    if (strcmp(role, "late") == 0)
+        return late();
+    return late_and_lost();
+}
+
+/* ------------------------------------------------------------------------------------ tests */
+
+static bool have_rseq, have_membarrier;
+
+static void assert_runs(const char *role, const char *options, const char *percpu,
+                        const char *membarrier)
+{
+    struct child_result result;
+    char expected[100];
+
+    child_again(role, options, &result);
+    snprintf(expected, sizeof expected, "percpu=%s membarrier=%s", percpu, membarrier);
+    if (!child_exited_with(&result, 0) || !child_said(&result, expected))
+        print_error("%s (status %#x)\n", result.output, (unsigned)result.status);
+    assert_true(child_exited_with(&result, 0));
+    assert_true(child_said(&result, expected));
+    if (strcmp(membarrier, "missing") == 0)
+        assert_true(child_said(&result, "readers=fenced"));
+}
+
+static const char *rseq_if_any(void)
+{
+    return have_rseq ? "rseq" : "lock";
+}
+
+static const char *membarrier_if_any(void)
+{
+    return have_membarrier ? "available" : "missing";
+}
+
+static int look_at_the_machine(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("short", NULL, &result);
+    have_rseq = child_said(&result, "percpu=rseq");
+    have_membarrier = child_said(&result, "membarrier=available");
+    print_message("here: %s", result.output);
+    return !child_exited_with(&result, 0);
+}
+
+static void without_rseq_by_option(void **state)
+{
+    (void)state;
+    assert_runs("work", "rseq=0", "lock", membarrier_if_any());
+}
+
+static void without_membarrier_by_option(void **state)
+{
+    (void)state;
+    assert_runs("work", "membarrier=0", rseq_if_any(), "missing");
+}
+
+static void without_both_by_option(void **state)
+{
+    (void)state;
+    assert_runs("work", "rseq=0,membarrier=0", "lock", "missing");
+}
+
+static void without_rseq_by_glibc_tunable(void **state)
+{
+    (void)state;
+    setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1);
+    assert_runs("work", NULL, "lock", membarrier_if_any());
+    unsetenv("GLIBC_TUNABLES");
+}
+
+/* Remote takes need membarrier too: without it at start, no rseq either. */
+static void membarrier_refused_before_start(void **state)
+{
+    (void)state;
+    assert_runs("eperm", NULL, "lock", "missing");
+    assert_runs("enosys", NULL, "lock", "missing");
+}
+
+static void rseq_and_membarrier_refused_before_start(void **state)
+{
+    (void)state;
+    assert_runs("no rseq call", NULL, "lock", "missing");
+}
+
+static void membarrier_refused_after_start(void **state)
+{
+    (void)state;
+    if (!have_membarrier)
+        skip();
+    assert_runs("late", "reader_mode=free", rseq_if_any(), "missing");
+    assert_runs("late", "reader_mode=free,rseq=0", "lock", "missing");
+    assert_runs("late", "reader_mode=free,background=1", rseq_if_any(), "missing");
+}
+
+static void all_refused_after_start_dies_with_a_message(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    if (!have_membarrier)
+        skip();
+    child_again("late and lost", "reader_mode=free", &result);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "membarrier was refused after start"));
+}
+
+static void under_valgrind(void **state)
+{
+    char *arguments[] = {"valgrind", "-q", "--error-exitcode=9", "--fair-sched=yes",
+                         "/proc/self/exe", "short", NULL};
+    char path[400];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    struct child_result result;
+
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip();
+#endif
+    if (system("valgrind --version >/dev/null 2>&1"))
+        skip();
+    path[length > 0 ? length : 0] = '\0';
+    arguments[4] = path; /* of this program, not of valgrind's own */
+    child_exec(arguments, NULL, &result);
+    if (!child_exited_with(&result, 0))
+        print_error("%s (status %#x)\n", result.output, (unsigned)result.status);
+    assert_true(child_exited_with(&result, 0));
+    assert_true(child_said(&result, "percpu=lock"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_rseq_by_option),
+        cmocka_unit_test(without_membarrier_by_option),
+        cmocka_unit_test(without_both_by_option),
+        cmocka_unit_test(without_rseq_by_glibc_tunable),
+        cmocka_unit_test(membarrier_refused_before_start),
+        cmocka_unit_test(rseq_and_membarrier_refused_before_start),
+        cmocka_unit_test(membarrier_refused_after_start),
+        cmocka_unit_test(all_refused_after_start_dies_with_a_message),
+        cmocka_unit_test(under_valgrind),
+    };
+
+    if (argc > 1)
+        return run_role(argv[1]);
+    return cmocka_run_group_tests(tests, look_at_the_machine, NULL);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Signal handlers that read, at any point of what the threads do: inside sections, inside restartable
+ * sequences (which a signal aborts), in the first entry of a thread, in its exit. What is found inside
+ * a section must not change there, in handlers as elsewhere.
+ */
+#define _GNU_SOURCE
+#include "support/gp_torture.h"
+
+#define WORKERS 6
+#define POINTERS 8
+#define WORDS 12
+
+struct object {
+    struct torture_mark mark;
+    uint64_t words[WORDS];
+};
+
+static struct object *pointers[POINTERS];
+static struct prudence_cache *cache;
+static struct prudence_domain *domain;
+static pthread_t targets[WORKERS];
+static bool running[WORKERS]; /* under `gate`: the thread of this place may be signalled */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t births, handled, updates;
+
+static void look(unsigned place)
+{
+    struct object *object;
+    uint64_t birth;
+
+    prudence_read_lock();
+    object = prudence_dereference(pointers[place % POINTERS]);
+    birth = __atomic_load_n(&object->mark.birth, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < WORDS; i++)
+        if (__atomic_load_n(&object->words[i], __ATOMIC_RELAXED) != birth + i)
+            torture_violation("object %p changed inside a section", (void *)object);
+    prudence_read_unlock();
+}
+
+static void handler(int number)
+{
+    int saved_errno = errno;
+    bool inside = prudence_read_lock_held();
+    static unsigned place;
+
+    (void)number;
+    look(__atomic_fetch_add(&place, 1, __ATOMIC_RELAXED));
+    prudence_domain_read_lock(domain);
+    prudence_domain_read_unlock(domain);
+    if (prudence_read_lock_held() != inside)
+        torture_violation("a handler's section changed its thread's");
+    __atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
+    errno = saved_errno;
+}
+
+static struct object *object_make(void)
+{
+    struct object *object = prudence_cache_alloc(cache);
+    uint64_t birth = __atomic_add_fetch(&births, WORDS, __ATOMIC_RELAXED);
+
+    torture_check_reuse(&object->mark, prudence_default_domain());
+    __atomic_store_n(&object->mark.birth, birth, __ATOMIC_RELAXED);
+    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
+    for (unsigned i = 0; i < WORDS; i++)
+        __atomic_store_n(&object->words[i], birth + i, __ATOMIC_RELAXED);
+    return object;
+}
+
+static void replace(uint64_t *random)
+{
+    struct object *fresh = object_make();
+    struct object *old = __atomic_exchange_n(&pointers[torture_below(random, POINTERS)], fresh,
+                                             __ATOMIC_ACQ_REL);
+
+    torture_mark_set(&old->mark, TORTURE_RETIRED, prudence_gp_get_state().private_value);
+    prudence_cache_free_deferred(cache, old);
+}
+
+/* The thread itself: short, so that first entries and exits are hit. */
+static void *worker(void *argument)
+{
+    uint64_t random = (uint64_t)(uintptr_t)argument;
+
+    for (unsigned i = 0; i < 20000 && !torture_stop; i++) {
+        replace(&random);
+        look(torture_below(&random, POINTERS));
+        if (torture_below(&random, 2000) == 0)
+            prudence_synchronize();
+        if (torture_below(&random, 2000) == 0)
+            torture_migrate(&random);
+        __atomic_fetch_add(&updates, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+static void set_running(unsigned place, bool now)
+{
+    pthread_mutex_lock(&gate);
+    running[place] = now;
+    pthread_mutex_unlock(&gate);
+}
+
+static void *worker_line(void *argument)
+{
+    unsigned place = (unsigned)(uintptr_t)argument;
+    sigset_t all;
+
+    sigfillset(&all);
+    for (unsigned round = 1; !torture_stop; round++) {
+        targets[place] = torture_thread(worker, (void *)(uintptr_t)(round * 100 + place));
+        pthread_sigmask(SIG_BLOCK, &all, NULL); /* this thread is no target */
+        set_running(place, true);
+        torture_sleep_us(20000);
+        set_running(place, false);
+        pthread_join(targets[place], NULL);
+        pthread_sigmask(SIG_UNBLOCK, &all, NULL);
+    }
+    return NULL;
+}
+
+static void bombard(double seconds)
+{
+    uint64_t random = 4711, end = torture_now() + (uint64_t)(seconds * 1e9);
+
+    while (torture_now() < end) {
+        unsigned place = torture_below(&random, WORKERS);
+
+        pthread_mutex_lock(&gate);
+        if (running[place])
+            pthread_kill(targets[place], SIGUSR1);
+        pthread_mutex_unlock(&gate);
+        torture_sleep_us(torture_below(&random, 20));
+    }
+}
+
+static int torture(const char *variant, double seconds)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    pthread_t lines[WORKERS];
+    struct prudence_stats stats;
+
+    cache = prudence_cache_create("torture", sizeof(struct object), NULL);
+    domain = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
+    for (unsigned i = 0; i < POINTERS; i++)
+        pointers[i] = object_make();
+    sigaction(SIGUSR1, &action, NULL);
+    for (uintptr_t i = 0; i < WORKERS; i++)
+        lines[i] = torture_thread(worker_line, (void *)i);
+    bombard(seconds);
+    torture_stop = 1;
+    for (unsigned i = 0; i < WORKERS; i++)
+        pthread_join(lines[i], NULL);
+    for (unsigned i = 0; i < POINTERS; i++)
+        prudence_cache_free_deferred(cache, pointers[i]);
+    TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
+    TORTURE_CHECK(prudence_domain_destroy(domain) == 0);
+    TORTURE_CHECK(handled > 100);
+    prudence_stats(&stats);
+    printf(": updates=%llu handlers=%llu readers left=%llu", (unsigned long long)updates,
+           (unsigned long long)handled, (unsigned long long)stats.readers);
+    return torture_end(variant);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct torture_variant variants[] = {
+        {"default", ""},
+        {"fence-free", "reader_mode=free"},
+        {"lock", "rseq=0,background=1"},
+        {"no membarrier", "membarrier=0"},
+    };
+
+    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
+}

@@ -26,7 +26,7 @@ struct pending {
 };
 
 uint64_t slab_latent_limit = UINT64_C(32) << 20;
-uint64_t slab_wait_max = UINT64_C(100000000);
+uint64_t slab_wait_max = UINT64_C(500000000);
 struct throttle_counts throttle_counts;
 
 static struct pending *pending;

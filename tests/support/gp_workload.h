@@ -99,6 +99,7 @@ TORTURE_UNUSED static uint64_t workload_run(unsigned milliseconds, void (*in_bet
     for (unsigned i = 0; i < WORKLOAD_THREADS / 2; i++)
         pthread_join(writers[i], NULL);
     prudence_trim();
+    torture_mark_set(&work.shared->mark, TORTURE_NEW, 0);
     prudence_cache_free_deferred(work.cache, work.shared);
     TORTURE_CHECK(work.updates > 0 && work.reads > 0);
     TORTURE_CHECK(prudence_cache_destroy(work.cache) == 0);

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The shared library loaded at run time, in a process whose threads are there already; then used by
+ * all of them, closed (which keeps it), and used again.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include "support/gp_child.h"
+
+#define THREADS 16
+
+/* By name, so that the static copy in this program is not what is called. */
+static struct {
+    void *(*alloc)(size_t);
+    void (*defer)(void *);
+    struct prudence_domain *(*domain)(void);
+    void (*lock)(struct prudence_domain *);
+    void (*unlock)(struct prudence_domain *);
+    int (*synchronize)(struct prudence_domain *);
+} late;
+
+static pthread_barrier_t loaded, used, closed;
+
+/* The library beside this program: build/bin/.., build/tests/... or what the environment says. */
+static bool find_library(char *path, size_t size)
+{
+    static const char *const places[] = {"..", ".", "../.."};
+    const char *named = getenv("PRUDENCE_LIBRARY");
+    char self[300];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    if (named) {
+        snprintf(path, size, "%s", named);
+        return access(path, R_OK) == 0;
+    }
+    self[length > 0 ? length : 0] = '\0';
+    *strrchr(self, '/') = '\0';
+    for (unsigned i = 0; i < 3; i++)
+        if (snprintf(path, size, "%s/%s/libprudence.so", self, places[i]) > 0 &&
+            access(path, R_OK) == 0)
+            return true;
+    return false;
+}
+
+static void symbol(void *library, const char *name, void *function)
+{
+    void *address = dlsym(library, name);
+
+    if (!address)
+        abort();
+    memcpy(function, &address, sizeof address);
+}
+
+static void use(void)
+{
+    struct prudence_domain *domain = late.domain();
+
+    for (unsigned i = 0; i < 3000; i++) {
+        late.lock(domain);
+        late.defer(late.alloc(i));
+        late.unlock(domain);
+    }
+    if (late.synchronize(domain))
+        abort();
+}
+
+static void *thread(void *unused)
+{
+    pthread_barrier_wait(&loaded);
+    use();
+    pthread_barrier_wait(&used);
+    pthread_barrier_wait(&closed);
+    use(); /* and its destructor for this thread is still there at exit */
+    return unused;
+}
+
+static int load_use_close_use(void *path)
+{
+    pthread_t threads[THREADS];
+    void *library;
+
+    pthread_barrier_init(&loaded, NULL, THREADS + 1);
+    pthread_barrier_init(&used, NULL, THREADS + 1);
+    pthread_barrier_init(&closed, NULL, THREADS + 1);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, thread, NULL);
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
+    symbol(library, "prudence_malloc", &late.alloc);
+    symbol(library, "prudence_free_deferred", &late.defer);
+    symbol(library, "prudence_default_domain", &late.domain);
+    symbol(library, "prudence_domain_read_lock", &late.lock);
+    symbol(library, "prudence_domain_read_unlock", &late.unlock);
+    symbol(library, "prudence_domain_synchronize", &late.synchronize);
+    if (late.domain() == prudence_default_domain())
+        return 2; /* the copy in this program: not what is tested */
+    pthread_barrier_wait(&loaded);
+    pthread_barrier_wait(&used);
+    dlclose(library);
+    if (!dlopen(path, RTLD_NOW | RTLD_NOLOAD))
+        return 3;
+    pthread_barrier_wait(&closed);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    use();
+    return 42;
+}
+
+static void loaded_late_used_by_many_threads_and_never_unloaded(void **state)
+{
+    struct child_result result;
+    char path[600];
+
+    (void)state;
+    if (!find_library(path, sizeof path)) {
+        print_message("libprudence.so not found beside this program\n");
+        skip();
+    }
+    child_run(load_use_close_use, path, &result);
+    if (!child_exited_with(&result, 42))
+        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loaded_late_used_by_many_threads_and_never_unloaded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* Before main, after exit, across exec, and when threads go: all of it may use the library. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+static void use_everything(void)
+{
+    struct prudence_cache *cache = prudence_cache_create("brief", 100, NULL);
+
+    prudence_read_lock();
+    prudence_free_deferred(prudence_malloc(64));
+    prudence_read_unlock();
+    prudence_synchronize();
+    for (unsigned i = 0; i < 3000; i++)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    if (prudence_cache_destroy(cache))
+        abort();
+}
+
+/* Before the library's own constructor (101), if the linker puts it so; else right behind it. */
+static void *from_constructor;
+
+__attribute__((constructor(101))) static void before_main(void)
+{
+    use_everything();
+    from_constructor = prudence_malloc(100);
+    memset(from_constructor, 7, 100);
+}
+
+static bool in_role;
+
+__attribute__((destructor)) static void after_main(void)
+{
+    use_everything();
+    if (in_role && write(STDOUT_FILENO, "destructor;", 11) < 0)
+        abort();
+}
+
+static void at_exit(void)
+{
+    use_everything();
+    prudence_trim();
+    if (write(STDOUT_FILENO, "atexit;", 7) < 0)
+        abort();
+}
+
+/* ------------------------------------------------------------------------------------ roles */
+
+static void leave_objects_outstanding(void)
+{
+    for (unsigned i = 0; i < 1000; i++) {
+        if (!prudence_malloc(i))
+            abort();
+        prudence_free_deferred(prudence_malloc(3 * i));
+    }
+}
+
+static void *stay_inside(void *sem)
+{
+    prudence_read_lock();
+    leave_objects_outstanding();
+    sem_post(sem);
+    pause();
+    return NULL;
+}
+
+static int exit_outstanding(void)
+{
+    pthread_t thread;
+    sem_t inside;
+
+    sem_init(&inside, 0, 0);
+    atexit(at_exit);
+    prudence_option_set("background", "1");
+    leave_objects_outstanding();
+    pthread_create(&thread, NULL, stay_inside, &inside);
+    sem_wait(&inside);
+    prudence_read_lock();
+    leave_objects_outstanding();
+    prudence_read_unlock();
+    return 0;
+}
+
+/* The other thread never leaves its section: what runs at exit must not wait for it. */
+static void at_exit_with_a_reader(void)
+{
+    leave_objects_outstanding();
+    prudence_trim();
+    if (write(STDOUT_FILENO, "atexit;", 7) < 0)
+        abort();
+}
+
+static int exit_with_a_reader(void)
+{
+    pthread_t thread;
+    sem_t inside;
+
+    sem_init(&inside, 0, 0);
+    atexit(at_exit_with_a_reader);
+    pthread_create(&thread, NULL, stay_inside, &inside);
+    sem_wait(&inside);
+    leave_objects_outstanding();
+    fflush(stdout);
+    prudence_read_lock();
+    exit(0);
+}
+
+static int run_role(const char *role)
+{
+    char *again[] = {"/proc/self/exe", "outstanding", NULL};
+
+    in_role = true;
+    if (strcmp(role, "reader") == 0) {
+        in_role = false;
+        at_exit_with_a_reader();
+        return 0;
+    }
+    if (strcmp(role, "exec") == 0) {
+        leave_objects_outstanding();
+        prudence_read_lock();
+        execv(again[0], again);
+        return 126;
+    }
+    return exit_outstanding();
+}
+
+/* ------------------------------------------------------------------------------------ tests */
+
+static void a_constructor_may_use_the_library(void **state)
+{
+    (void)state;
+    assert_non_null(from_constructor);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(((char *)from_constructor)[i], 7);
+    prudence_free_deferred(from_constructor);
+}
+
+static int exits_normally(void *unused)
+{
+    (void)unused;
+    atexit(at_exit);
+    in_role = true;
+    leave_objects_outstanding();
+    exit(0);
+}
+
+static void exit_with_objects_outstanding(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(exits_normally, NULL, &result);
+    assert_true(child_exited_with(&result, 0));
+    assert_string_equal(result.output, "atexit;destructor;");
+}
+
+static int exits_inside(void *unused)
+{
+    (void)unused;
+    return exit_with_a_reader();
+}
+
+static void exit_inside_a_section_and_with_a_reader_elsewhere(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(exits_inside, NULL, &result);
+    assert_true(child_said(&result, "atexit;"));
+    assert_false(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGALRM);
+}
+
+static void exec_inside_a_section_with_objects_outstanding(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("exec", "background=1", &result);
+    print_message("%s\n", result.output);
+    assert_false(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGSEGV);
+}
+
+/* ---------------------------------------------------------------------------------- threads */
+
+static struct prudence_cache *cache;
+
+static void *fill_and_go(void *unused)
+{
+    void *objects[500];
+
+    for (unsigned i = 0; i < 500; i++)
+        objects[i] = prudence_cache_alloc(cache);
+    for (unsigned i = 0; i < 500; i++)
+        if (i % 2)
+            prudence_cache_free(cache, objects[i]);
+        else
+            prudence_cache_free_deferred(cache, objects[i]);
+    return unused;
+}
+
+/* Caches are a CPU's, not a thread's: nothing goes with a thread. */
+static void threads_that_exit_leave_nothing_stranded(void **state)
+{
+    struct prudence_cache_stats stats;
+    uint64_t peak;
+
+    (void)state;
+    cache = prudence_cache_create("threads", 512, NULL);
+    for (unsigned i = 0; i < 20; i++) {
+        pthread_t thread;
+
+        pthread_create(&thread, NULL, fill_and_go, NULL);
+        pthread_join(thread, NULL);
+    }
+    prudence_cache_stats(cache, &stats);
+    peak = stats.slabs_peak;
+    for (unsigned i = 0; i < 1000; i++) {
+        pthread_t thread;
+
+        pthread_create(&thread, NULL, fill_and_go, NULL);
+        pthread_join(thread, NULL);
+    }
+    prudence_cache_stats(cache, &stats);
+    print_message("slabs: peak %llu after 20 threads, %llu after 1020\n", (unsigned long long)peak,
+                  (unsigned long long)stats.slabs_peak);
+    assert_true(stats.slabs_peak <= 3 * peak);
+    assert_int_equal(stats.objects_live, 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_constructor_may_use_the_library),
+        cmocka_unit_test(exit_with_objects_outstanding),
+        cmocka_unit_test(exit_inside_a_section_and_with_a_reader_elsewhere),
+        cmocka_unit_test(exec_inside_a_section_with_objects_outstanding),
+        cmocka_unit_test(threads_that_exit_leave_nothing_stranded),
+    };
+
+    if (argc > 1)
+        return run_role(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

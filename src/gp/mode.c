@@ -55,8 +55,8 @@ static uint64_t entries_since(struct prudence_domain *domain)
     {
         uint64_t entries = load_relaxed(&slot->reader.entries);
 
-        sum += entries - slot->entries_seen;
-        slot->entries_seen = entries;
+        sum += entries - load_relaxed(&slot->entries_seen);
+        store_relaxed(&slot->entries_seen, entries);
     }
     return sum;
 }

@@ -215,7 +215,7 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     slot = slot_claim(domain);
     if (!slot)
         return NULL;
-    slot->entries_seen = load_relaxed(&slot->reader.entries);
+    store_relaxed(&slot->entries_seen, load_relaxed(&slot->reader.entries));
     os_full_fence(); /* see the head of this file */
     return slot;
 }

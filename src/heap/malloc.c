@@ -91,13 +91,24 @@ void prudence_free(void *object)
     object_free(slab_of(object), OBJECT_ANY_CACHE, object, "prudence_free");
 }
 
+/* Whether an object of this slab can have been asked for with `size`. An object of a size class was
+ * asked for in that class, or has been reallocated in place, down to half of it. */
+static bool size_is_possible(const struct slab *slab, size_t size)
+{
+    size_t usable = slab_object_bytes(slab);
+
+    if (size >= usable / 2 || size_class_ready(usable) != slab->cache)
+        return size <= usable;
+    return size_class_ready(max_size(size, 1)) == slab->cache;
+}
+
 void prudence_free_sized(void *object, size_t size)
 {
     struct slab *slab = slab_of(object);
 
-    if (unlikely(slab && size > slab_object_bytes(slab)))
+    if (unlikely(slab && !size_is_possible(slab, size)))
         os_panic(
-            "prudence_free_sized: %p of cache '%s' has %zu bytes, fewer than the size %zu given",
+            "prudence_free_sized: %p of cache '%s' has %zu bytes, which the size %zu does not fit",
             object, slab->cache->name, slab_object_bytes(slab), size);
     object_free(slab, OBJECT_ANY_CACHE, object, "prudence_free_sized");
 }

@@ -198,41 +198,44 @@ static bool has_live_objects(struct prudence_cache *cache)
     return allocated > latent;
 }
 
-/* Merges and empties everything there is; whether no slab is left. Sets *live. */
-static bool is_settled(struct prudence_cache *cache, bool *live)
+/*
+ * Merges and empties everything there is. True when no slab is left: then the cache is off the list,
+ * so that neither fork nor pressure nor trim can find it, and every CPU stays owned, for good.
+ * Else sets *live. The lock of the list keeps those out who carry objects of the cache in their
+ * hands meanwhile, which would look like live ones.
+ */
+static bool retire(struct prudence_cache *cache, bool *live)
 {
-    size_t token;
+    bool settled;
 
-    cpu_cache_take_all(cache, &token);
+    os_lock_take(&slab_caches_lock);
+    cpu_cache_take_all(cache, &settled);
     settle_all(cache);
     *live = has_live_objects(cache);
-    cpu_cache_release_all(cache);
-    return slabs_left(cache) == 0;
+    settled = slabs_left(cache) == 0;
+    if (settled)
+        list_remove(&cache->link);
+    else
+        cpu_cache_release_all(cache);
+    os_lock_release(&slab_caches_lock);
+    return settled;
 }
 
 /*
  * False while objects are live. Waits for grace periods of this cache's domain as long as it has
- * latent objects (or type-safe pages), and for nobody else's. No CPU is owned while it waits.
- *
- * Once the cache is empty it leaves the list, so that neither fork nor pressure can find it; then
- * every CPU is revoked for good before the arrays are freed. (A fork by another thread in between
- * leaves an empty cache behind in the child.)
+ * latent objects (or type-safe pages), and for nobody else's. Nothing is held while it waits.
  */
 bool cache_destroy(struct prudence_cache *cache)
 {
     bool live;
 
     preflush_forget(cache);
-    while (!is_settled(cache, &live)) {
+    while (!retire(cache, &live)) {
         if (live)
             return false;
         gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
     }
-    os_lock_take(&slab_caches_lock);
-    list_remove(&cache->link);
-    os_lock_release(&slab_caches_lock);
     preflush_forget(cache);
-    cpu_cache_take_all(cache, &live);
     for (unsigned i = 0; i < os_cpu_count(); i++)
         cpu_cache_free_arrays(cache, cpu_cache_of(cache, i));
     gp_domain_put(cache->domain);

@@ -54,7 +54,8 @@ static bool append_here(struct prudence_cache *cache, void *object, bool may_ove
         return false;
     deferral->no_arrays = !cpu->slots;
     if (cpu->slots) {
-        latent_close(cache, cpu);
+        if (load_relaxed(&cpu->line.ring_tail) == load_relaxed(&cpu->line.ring_stop))
+            latent_close(cache, cpu); /* else there is room yet: no fast path, as with check=1 */
         deferral->appended = latent_append(cache, cpu, object);
         if (!deferral->appended) {
             flush_and_merge(cache, cpu, deferral);

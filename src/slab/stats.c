@@ -20,8 +20,7 @@ static void add_cpu(struct cache_sums *sums, const struct cpu_cache *cpu)
     sums->refilled_objects += load_relaxed(&counts->refilled_objects);
     sums->merges += load_relaxed(&counts->merges);
     sums->merged_objects += load_relaxed(&counts->merged_objects);
-    if (cpu->size > sums->object_cache_size)
-        sums->object_cache_size = cpu->size;
+    sums->object_cache_size = max_size(sums->object_cache_size, load_relaxed(&cpu->size));
 }
 
 static void add_node(struct cache_sums *sums, struct node *node)

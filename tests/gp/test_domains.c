@@ -121,7 +121,8 @@ static void assert_refused(const char *name, int kind, const struct prudence_dom
 
 static void bad_names_kinds_and_attributes_are_refused(void **state)
 {
-    const struct prudence_domain_attr small = {.size = 3}, flags = {.size = sizeof flags, .flags = 1},
+    const struct prudence_domain_attr small = {.size = 3},
+                                      flags = {.size = sizeof flags, .flags = 1},
                                       reserved = {.size = sizeof reserved, .reserved = 1},
                                       good = {.size = sizeof good};
     struct prudence_domain *domain;

@@ -117,8 +117,7 @@ static int unlock_unregistered(void *unused)
 static int unlock_domain(void *unused)
 {
     (void)unused;
-    prudence_domain_read_unlock(
-        prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL));
+    prudence_domain_read_unlock(prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL));
     return 0;
 }
 

@@ -94,7 +94,8 @@ static int domain_synchronize_twice(void *unused)
     first = prudence_domain_synchronize(domain);
     second = prudence_domain_synchronize(domain);
     prudence_domain_read_unlock(domain);
-    return first == EDEADLK && second == EDEADLK && prudence_domain_synchronize(domain) == 0 ? 42 : 1;
+    return first == EDEADLK && second == EDEADLK && prudence_domain_synchronize(domain) == 0 ? 42
+                                                                                             : 1;
 }
 
 /* "reported once, with the caller's address" (<prudence/rcu.h>) */

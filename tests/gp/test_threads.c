@@ -75,7 +75,8 @@ static int exits_online(void *domain)
 
     pthread_create(&thread, NULL, exit_online, domain);
     pthread_join(thread, NULL);
-    return prudence_domain_synchronize(domain) == 0 && prudence_domain_destroy(domain) == 0 ? 42 : 1;
+    return prudence_domain_synchronize(domain) == 0 && prudence_domain_destroy(domain) == 0 ? 42
+                                                                                            : 1;
 }
 
 static void exit_online_is_going_offline(void **state)
@@ -144,7 +145,8 @@ static void a_thousand_readers_are_scanned_fast(void **state)
         spent = now_ns() - began;
         best = spent < best ? spent : best;
     }
-    print_message("scan of %u registered readers, all inside: %.1f us\n", MANY, (double)best / 1000);
+    print_message("scan of %u registered readers, all inside: %.1f us\n", MANY,
+                  (double)best / 1000);
     for (unsigned i = 0; i < MANY; i++)
         sem_post(&readers[i].leave);
     for (unsigned i = 0; i < MANY; i++)

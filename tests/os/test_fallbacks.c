@@ -221,8 +221,9 @@ static void all_refused_after_start_dies_with_a_message(void **state)
 
 static void under_valgrind(void **state)
 {
-    char *arguments[] = {"valgrind", "-q", "--error-exitcode=9", "--fair-sched=yes",
-                         "/proc/self/exe", "short", NULL};
+    char *arguments[] = {
+        "valgrind", "-q", "--error-exitcode=9", "--fair-sched=yes", "/proc/self/exe",
+        "short",    NULL};
     char path[400];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     struct child_result result;

@@ -33,6 +33,21 @@ static void safe_latent_objects_come_before_growth(void **state)
     check_books(cache);
 }
 
+/* A few, not worth a grace period by themselves: one is driven all the same rather than grow. */
+static void latent_objects_that_can_be_had_come_before_growth(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 0, NULL); /* of a domain that nobody reads in */
+
+    (void)state;
+    allocate_all(cache, objects, cache->capacity);
+    defer_all(cache, objects, 3);
+    allocate_all(cache, objects, 3);
+    assert_int_equal(stats_of(cache).grows, 1);
+    check_books(cache);
+    free_all(cache, objects, cache->capacity);
+    destroy_empty(cache);
+}
+
 static void unsafe_ones_do_not_keep_it_from_growing(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
@@ -54,6 +69,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slab_is_used_up_before_the_next),
         cmocka_unit_test(safe_latent_objects_come_before_growth),
+        cmocka_unit_test(latent_objects_that_can_be_had_come_before_growth),
         cmocka_unit_test(unsafe_ones_do_not_keep_it_from_growing),
     };
 

@@ -78,11 +78,11 @@ static void leaves_alone_what_fits(void **state)
 
 static void nothing_is_handed_out_early(void **state)
 {
-    struct prudence_cache *cache = overfull_cache(20);
+    struct prudence_cache *cache = overfull_cache(50);
 
     (void)state;
     preflush_cpu(cache, os_cpu_current(), 100);
-    /* The first batch's grace period is over, the second's is not. */
+    /* The first batch's grace period is over, the second's is not: no handful mixes them. */
     allocate_all(cache, others, 2 * ROOM);
     for (unsigned i = 0; i < ROOM / 2; i++)
         assert_false(contains(others, 2 * ROOM, objects[ROOM / 2 + i]));

@@ -4,6 +4,9 @@
  * caches are closed, one grace period is waited for, everything is merged and shrunk, and the
  * allocation tried again. So nothing fails while what is deferred would do.
  */
+#include <pthread.h>
+#include <unistd.h>
+
 #include "support/slab_test.h"
 
 #define COUNT 1000
@@ -52,6 +55,49 @@ static void at_the_limit_other_caches_give_back(void **state)
     done(caches, COUNT);
 }
 
+static bool stop;
+
+/* Ends grace periods from the moment on at which somebody waits. */
+static void *advance_for_waiters(void *domain)
+{
+    while (!load_acquire(&stop)) {
+        usleep(1000);
+        if (load_relaxed(&throttle_counts.pressure_waits))
+            prudence_manual_advance(domain);
+    }
+    return NULL;
+}
+
+/* What was not safe before the wait is merged and given back after it, in other caches too. */
+static void after_the_wait_other_caches_give_back(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *wants = fixed_cache(512, 128, domain);
+    struct prudence_cache *has = fixed_cache(512, 128, domain);
+    struct os_pages_stats pages;
+    pthread_t thread;
+    unsigned capacity = wants->capacity;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("wait_max", "20s"), 0);
+    allocate_all(has, objects[0], capacity);
+    allocate_all(wants, objects[1], capacity);
+    defer_all(has, objects[0], capacity); /* all in its latent cache, none safe */
+    os_pages_stats(&pages);
+    os_pages_set_limit(pages.used);
+    throttle_counts.pressure_waits = 0;
+    assert_int_equal(pthread_create(&thread, NULL, advance_for_waiters, domain), 0);
+    allocate_all(wants, objects[1] + capacity, 1); /* in the pages of the other one's slab */
+    store_release(&stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(stats_of(has).slabs_now, 0);
+    assert_int_equal(stats_of(wants).pressure_waits, 1);
+    os_pages_set_limit(0);
+    free_all(wants, objects[1], capacity + 1);
+    destroy_empty(wants);
+    destroy_empty(has);
+}
+
 static void without_any_memory_latent_objects_do(void **state)
 {
     struct prudence_cache *caches[2];
@@ -59,22 +105,11 @@ static void without_any_memory_latent_objects_do(void **state)
     (void)state;
     deferred_caches(caches);
     memory_fail(0, UINT32_MAX);
-    for (unsigned i = 0; i < 2 * COUNT; i++) { /* as long as their own slabs last */
-        void *object = prudence_cache_alloc(caches[0]);
-
-        if (!object)
-            fail_msg("allocation %u", i);
-        objects[0][i % 100] = object;
-        if (i >= 100)
-            break;
-    }
+    allocate_all(caches[0], objects[0], COUNT); /* as many as were deferred */
     memory_succeed();
     check_books(caches[0]);
     check_books(caches[1]);
-    free_all(caches[0], objects[0] + 1, 99);
-    os_pages_set_limit(0);
-    assert_int_equal(prudence_cache_destroy(caches[0]), EBUSY); /* the two that were overwritten */
-    destroy_empty(caches[1]);
+    done(caches, COUNT);
 }
 
 /* An open batch of one object is all that there is to have. */
@@ -106,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_the_limit_other_caches_give_back),
+        cmocka_unit_test(after_the_wait_other_caches_give_back),
         cmocka_unit_test(without_any_memory_latent_objects_do),
         cmocka_unit_test(the_open_batch_is_closed),
     };

@@ -67,6 +67,22 @@ static void deferred_elsewhere(void **state)
     destroy_empty(cache);
 }
 
+static void deferred_past_the_caches(void **state)
+{
+    struct prudence_cache *cache = cache_of_four_nodes();
+    struct cpu_cache *cpu;
+
+    (void)state;
+    injected_cpu = 20; /* node 1, and its caches are owned */
+    cpu = cpu_cache_take(cache, &cpu);
+    defer_all(cache, objects[2], 5);
+    assert_int_equal(cache->nodes[2].counts.deferred, 5);
+    assert_int_equal(list_first(&cache->nodes[2].waiting, struct slab, waiting_link)->node, 2);
+    assert_true(list_is_empty(&cache->nodes[1].waiting));
+    cpu_cache_release(cpu);
+    expect_all_at_home(cache);
+}
+
 static void pre_flushed_elsewhere(void **state)
 {
     struct prudence_cache *cache = cache_of_four_nodes();
@@ -91,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(freed_elsewhere),
         cmocka_unit_test(deferred_elsewhere),
+        cmocka_unit_test(deferred_past_the_caches),
         cmocka_unit_test(pre_flushed_elsewhere),
     };
 

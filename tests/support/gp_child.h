@@ -63,7 +63,8 @@ static inline void child_collect(pid_t child, int from, struct child_result *res
 }
 
 /* Runs `body(argument)` in a forked child; its return value is the exit status. */
-static inline void child_run(int (*body)(void *argument), void *argument, struct child_result *result)
+static inline void child_run(int (*body)(void *argument), void *argument,
+                             struct child_result *result)
 {
     int ends[2];
     pid_t child;
@@ -86,7 +87,8 @@ static inline void child_run(int (*body)(void *argument), void *argument, struct
 }
 
 /* Runs a program in a child, with `options` as PRUDENCE_OPTIONS (NULL: none). */
-static inline void child_exec(char *const *arguments, const char *options, struct child_result *result)
+static inline void child_exec(char *const *arguments, const char *options,
+                              struct child_result *result)
 {
     int ends[2];
     pid_t child;

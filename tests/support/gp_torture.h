@@ -36,6 +36,12 @@
 
 #if defined(__SANITIZE_THREAD__)
 #define TORTURE_TSAN 1
+/* A fork holds the node locks of all caches, more than its deadlock detector can count (64). */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "detect_deadlocks=0";
+}
 #else
 #define TORTURE_TSAN 0
 #endif
@@ -93,11 +99,22 @@ TORTURE_UNUSED static void torture_roam(void)
 /* ------------------------------------------------------------------------------- violations */
 
 static uint64_t torture_violations;
-static volatile sig_atomic_t torture_stop;
+static int torture_stop_word;
+
+/* Threads run until the time is over. */
+TORTURE_UNUSED static bool torture_stopped(void)
+{
+    return __atomic_load_n(&torture_stop_word, __ATOMIC_RELAXED) != 0;
+}
+
+TORTURE_UNUSED static void torture_stop(void)
+{
+    __atomic_store_n(&torture_stop_word, 1, __ATOMIC_RELAXED);
+}
 
 /* Counts a violation; the first twenty are told. */
-TORTURE_UNUSED __attribute__((format(printf, 1, 2))) static void torture_violation(const char *format,
-                                                                                   ...)
+TORTURE_UNUSED __attribute__((format(printf, 1, 2))) static void
+torture_violation(const char *format, ...)
 {
     va_list arguments;
     char line[400];
@@ -148,7 +165,8 @@ struct torture_mark {
 
 enum torture_state { TORTURE_NEW = 0x6e65, TORTURE_LIVE = 0x6c69, TORTURE_RETIRED = 0x7265 };
 
-static inline uint64_t torture_seal(const struct torture_mark *mark, uint64_t state, uint64_t cookie)
+static inline uint64_t torture_seal(const struct torture_mark *mark, uint64_t state,
+                                    uint64_t cookie)
 {
     uint64_t hash = (uint64_t)(uintptr_t)mark ^ mark->birth * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -175,10 +193,11 @@ TORTURE_UNUSED static bool torture_check_reuse(const struct torture_mark *mark,
     if (mark->state == TORTURE_LIVE)
         torture_violation("object %p was handed out while live", (const void *)mark);
     if (mark->state == TORTURE_RETIRED && !gp_poll(domain, mark->cookie))
-        torture_violation("object %p was handed out before its grace period: cookie %llx, "
-                          "completed %llx",
-                          (const void *)mark, (unsigned long long)mark->cookie,
-                          (unsigned long long)load_acquire(&domain->progress.completed));
+        torture_violation(
+            "object %p was handed out before its grace period: cookie %llx, "
+            "completed %llx",
+            (const void *)mark, (unsigned long long)mark->cookie,
+            (unsigned long long)load_acquire(&domain->progress.completed));
     return true;
 }
 
@@ -237,8 +256,9 @@ static int torture_wait(pid_t child, double patience)
  * main of a torture program: with an argument, runs `body` for that variant in this process; else
  * starts one process for each variant, which share the time.
  */
-TORTURE_UNUSED static int torture_main(int argc, char **argv, const struct torture_variant *variants,
-                                       unsigned count, int (*body)(const char *variant, double seconds))
+TORTURE_UNUSED static int torture_main(int argc, char **argv,
+                                       const struct torture_variant *variants, unsigned count,
+                                       int (*body)(const char *variant, double seconds))
 {
     double seconds = torture_seconds();
     int failed = 0;

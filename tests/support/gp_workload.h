@@ -80,8 +80,8 @@ static void *workload_reader(void *work)
 /* Runs for so long, calling `in_between` (or NULL) half way. Returns the violations. */
 TORTURE_UNUSED static uint64_t workload_run(unsigned milliseconds, void (*in_between)(void))
 {
-    struct workload work = {.cache = prudence_cache_create("workload",
-                                                           sizeof(struct workload_object), NULL)};
+    struct workload work = {
+        .cache = prudence_cache_create("workload", sizeof(struct workload_object), NULL)};
     pthread_t readers[WORKLOAD_THREADS], writers[WORKLOAD_THREADS / 2];
 
     work.shared = workload_make(&work);

@@ -43,8 +43,7 @@ void inject_topology(void)
 
 struct prudence_domain *manual_domain(void)
 {
-    struct prudence_domain *domain =
-        prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
 
     assert_non_null(domain);
     return domain;

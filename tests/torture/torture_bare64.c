@@ -11,9 +11,9 @@
 #include "slab/cache.h"
 
 #define THREADS 8
-#define CPUS 64
-#define NODES 4
-#define OWNED 400
+#define CPUS    64
+#define NODES   4
+#define OWNED   400
 
 struct object {
     struct torture_mark mark;
@@ -62,7 +62,7 @@ static void *worker(void *argument)
     uint64_t me = (uint64_t)(uintptr_t)argument, random = me * 7919, done = 0;
     struct object **objects = calloc(OWNED, sizeof *objects);
 
-    for (; !torture_stop; done++) {
+    for (; !torture_stopped(); done++) {
         unsigned i = torture_below(&random, OWNED);
         struct prudence_cache *cache = i % 4 ? small : large;
         size_t size = cache == small ? sizeof(struct object) : 2048;
@@ -134,7 +134,7 @@ static int torture(const char *variant, double seconds)
         if (i % 3 == 2)
             prudence_trim();
     }
-    torture_stop = 1;
+    torture_stop();
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(workers[i], NULL);
     prudence_cache_stats(small, &one);

@@ -11,10 +11,10 @@
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
 
-#define THREADS 12
-#define CACHES 6
-#define OWNED 300 /* objects that a thread holds at most */
-#define BULK 40
+#define THREADS    12
+#define CACHES     6
+#define OWNED      300 /* objects that a thread holds at most */
+#define BULK       40
 #define TABLE_BITS 18
 #define TABLE_WAYS 8
 
@@ -200,7 +200,7 @@ static void *worker(void *argument)
     uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
     struct item *items = calloc(OWNED, sizeof *items);
 
-    for (; !torture_stop; done++) {
+    for (; !torture_stopped(); done++) {
         struct item *item = &items[torture_below(&random, OWNED)];
         unsigned dice = torture_below(&random, 4000);
 
@@ -257,7 +257,7 @@ static void *janitor(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument;
 
-    while (!torture_stop) {
+    while (!torture_stopped()) {
         unsigned dice = torture_below(&random, 10);
         struct prudence_stats stats;
 
@@ -291,7 +291,8 @@ static void check_end(void)
                               (unsigned long long)one.objects_live);
         TORTURE_CHECK(prudence_cache_destroy(caches[i]) == 0);
     }
-    for (unsigned round = 0; round < 3; round++) { /* close; merge, and close what was next; merge */
+    for (unsigned round = 0; round < 3;
+         round++) { /* close; merge, and close what was next; merge */
         prudence_trim();
         prudence_synchronize();
     }
@@ -320,7 +321,7 @@ static int torture(const char *variant, double seconds)
     for (uintptr_t i = 0; with_janitor && i < 2; i++)
         janitors[i] = torture_thread(janitor, (void *)(i + 1000));
     torture_sleep_us((unsigned)(seconds * 1e6));
-    torture_stop = 1;
+    torture_stop();
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(workers[i], NULL);
     for (unsigned i = 0; with_janitor && i < 2; i++)

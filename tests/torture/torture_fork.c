@@ -7,8 +7,8 @@
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
 
-#define WORKERS 4
-#define FORKERS 2
+#define WORKERS  4
+#define FORKERS  2
 #define POINTERS 8
 #define PATIENCE 20 /* seconds; a child needs a few milliseconds */
 
@@ -104,7 +104,7 @@ static void *worker(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
 
-    for (; !torture_stop; done++)
+    for (; !torture_stopped(); done++)
         one_step(&random, 20);
     __atomic_fetch_add(&updates, done, __ATOMIC_RELAXED);
     return NULL;
@@ -172,7 +172,7 @@ static void *forker(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument;
 
-    while (!torture_stop) {
+    while (!torture_stopped()) {
         bool inside = torture_below(&random, 3) == 0;
         uint64_t began, took, seed = torture_random(&random) | 1, most;
         pid_t child;
@@ -214,7 +214,7 @@ static int torture(const char *variant, double seconds)
     for (uintptr_t i = 0; i < FORKERS; i++)
         forkers[i] = torture_thread(forker, (void *)(i + 100));
     torture_sleep_us((unsigned)(seconds * 1e6));
-    torture_stop = 1;
+    torture_stop();
     for (unsigned i = 0; i < FORKERS; i++)
         pthread_join(forkers[i], NULL);
     for (unsigned i = 0; i < WORKERS; i++)
@@ -223,7 +223,8 @@ static int torture(const char *variant, double seconds)
         prudence_cache_free_deferred(cache, pointers[i]);
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
     printf(": forks=%llu steps=%llu fork mean=%llu us max=%llu us", (unsigned long long)forks,
-           (unsigned long long)updates * 20, (unsigned long long)(fork_ns / (forks + !forks) / 1000),
+           (unsigned long long)updates * 20,
+           (unsigned long long)(fork_ns / (forks + !forks) / 1000),
            (unsigned long long)fork_ns_max / 1000);
     return torture_end(variant);
 }

@@ -12,10 +12,10 @@
 #include "support/gp_torture.h"
 
 #define POINTERS 16
-#define WORDS 24
-#define READERS 12
-#define WRITERS 3
-#define AGES 6
+#define WORDS    24
+#define READERS  12
+#define WRITERS  3
+#define AGES     6
 
 struct object {
     struct torture_mark mark;
@@ -116,7 +116,7 @@ static void *reader(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
 
-    while (!torture_stop && done < 200000) {
+    while (!torture_stopped() && done < 200000) {
         read_once(&random);
         if (torture_below(&random, 5000) == 0)
             torture_migrate(&random);
@@ -130,7 +130,7 @@ static void *reader_line(void *argument)
 {
     uint64_t number = (uint64_t)(uintptr_t)argument;
 
-    for (; !torture_stop; number += 1000)
+    for (; !torture_stopped(); number += 1000)
         pthread_join(torture_thread(reader, (void *)(uintptr_t)number), NULL);
     return NULL;
 }
@@ -166,7 +166,7 @@ static void *writer(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
 
-    while (!torture_stop) {
+    while (!torture_stopped()) {
         struct object *fresh = object_make();
         unsigned place = torture_below(&random, POINTERS);
 
@@ -188,7 +188,7 @@ static void *writer(void *argument)
 /* Switches the readers' mode as fast as it can, against the choice's own patience. */
 static void *switcher(void *unused)
 {
-    for (unsigned i = 0; !torture_stop; i++) {
+    for (unsigned i = 0; !torture_stopped(); i++) {
         __atomic_store_n(&gp_reader_mode, i % 2 ? READER_MODE_FREE : READER_MODE_FENCED,
                          __ATOMIC_RELAXED);
         store_relaxed(&prudence_default.chosen_at, (uint64_t)0);
@@ -232,7 +232,7 @@ static int torture(const char *variant, double seconds)
     if (switching)
         switches = torture_thread(switcher, NULL);
     torture_sleep_us((unsigned)(seconds * 1e6));
-    torture_stop = 1;
+    torture_stop();
     if (switching)
         pthread_join(switches, NULL);
     for (unsigned i = 0; i < READERS; i++)

@@ -27,7 +27,7 @@ static void *help(void *unused)
     (void)unused;
     sched_setscheduler(0, SCHED_IDLE, &none);
     for (;;) {
-        while (current_work())
+        while (load_relaxed(&current_work)())
             os_sleep_ns(PAUSE_NS);
         os_sleep_ns(PAUSE_NS);
         store_release(&awake, 0u);
@@ -60,7 +60,7 @@ void os_idle_kick(bool (*work)(void))
         return;
     if (!compare_exchange(&awake, &no, 1u))
         return;
-    current_work = work;
+    store_relaxed(&current_work, work); /* the same function each time */
     no = 0;
     if (compare_exchange(&started, &no, 1u))
         start();

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nobody waits for the owner of a CPU's caches: who finds them owned goes to the node instead, or
+ * to the latent slab, and is counted as a bypass.
+ */
+#include "support/slab_test.h"
+
+static void every_operation_goes_to_the_node(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
+    struct prudence_cache_stats before, after;
+    void *objects[20], *owner = NULL, *more;
+    struct cpu_cache *cpu;
+    struct slab *slab;
+
+    (void)state;
+    allocate_all(cache, objects, 20);
+    before = stats_of(cache);
+    cpu = cpu_cache_take(cache, &owner);
+    assert_ptr_equal(cpu, cpu_here(cache));
+    more = prudence_cache_alloc(cache);
+    assert_non_null(more);
+    prudence_cache_free(cache, objects[0]);
+    prudence_cache_free_deferred(cache, objects[1]);
+    cpu_cache_release(cpu);
+    after = stats_of(cache);
+    assert_int_equal(after.objects_cached, before.objects_cached);
+    assert_int_equal(after.allocations, before.allocations + 1);
+    assert_int_equal(after.hits, before.hits);
+    assert_int_equal(after.frees, before.frees + 1);
+    assert_int_equal(after.deferred_frees, before.deferred_frees + 1);
+    slab = slab_of(objects[0]);
+    assert_true(bits_test(slab_free_bits(slab), (unsigned)slab_index(slab, objects[0])));
+    assert_true(bits_test(slab_waiting_bits(slab), (unsigned)slab_index(slab, objects[1])));
+    assert_int_equal(after.busy_bypasses, 3);
+    check_books(cache);
+    free_all(cache, &more, 1);
+    free_all(cache, objects + 2, 18);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation_goes_to_the_node),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -6,6 +6,7 @@
 
 /* Objects on their way from the object cache to their slabs. */
 struct flush {
+    bool no_arrays;  /* what was found out on the way: the CPU has no arrays yet */
     unsigned wanted; /* still to be taken */
     unsigned taken;
     void *objects[TRANSFER_MAX];
@@ -27,6 +28,7 @@ static bool push_or_flush(struct prudence_cache *cache, void *object, struct flu
     struct cpu_cache *cpu = cpu_cache_take(cache, flush);
     bool pushed;
 
+    flush->no_arrays = cpu && !cpu->slots;
     if (!cpu)
         return false;
     if (cpu->slots && stack_count(&cpu->line) >= cpu->size) {
@@ -58,8 +60,10 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
     flush.wanted = flush.taken = 0;
     if (cache->lines) {
         pushed = push_or_flush(cache, object, &flush);
-        if (!pushed && cpu_cache_grow(cache, cache->size_min))
+        if (flush.no_arrays && cpu_cache_grow(cache, cache->size_min))
             pushed = push_or_flush(cache, object, &flush);
+        if (!pushed && !flush.no_arrays)
+            node_count_bypass(cache);
     }
     for (; flush.taken; flush_more(cache, &flush))
         node_flush(cache, flush.objects, flush.taken);

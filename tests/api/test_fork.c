@@ -17,15 +17,6 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 
-#if defined(__SANITIZE_THREAD__)
-/* A fork holds the node locks of all caches, more than its deadlock detector can count (64). */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "detect_deadlocks=0";
-}
-#endif
-
 static struct prudence_cache *cache;
 
 static void use_everything(void)

@@ -18,6 +18,7 @@
 #include <prudence/prudence.h>
 
 #include "os/os.h"
+#include "support/gp_tsan.h"
 
 static sem_t inside;
 static pthread_t maker;

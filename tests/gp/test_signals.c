@@ -81,7 +81,7 @@ static void handlers_read_between_any_two_instructions(void **state)
 }
 
 /* The same, instruction by instruction: the trap flag stops after each one. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 
 static uint64_t steps;
 static bool in_handler;
@@ -173,11 +173,21 @@ static void registration_and_exit_are_interrupted(void **state)
     assert_true(stats.readers <= SLOTS_IN_CHUNK); /* lost ones add up */
 }
 
+/* ThreadSanitizer calls handlers late, at points of its own: there is nothing to find. */
+#if defined(__SANITIZE_THREAD__)
+int main(void)
+{
+    print_message("skipped under ThreadSanitizer\n");
+    (void)handlers_read_between_any_two_instructions;
+    (void)registration_and_exit_are_interrupted;
+    return 0;
+}
+#else
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handlers_read_between_any_two_instructions),
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
         cmocka_unit_test(handlers_read_after_every_instruction),
 #endif
         cmocka_unit_test(registration_and_exit_are_interrupted),
@@ -186,3 +196,4 @@ int main(void)
     domain = prudence_domain_create("signals", PRUDENCE_DOMAIN_MEMB, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+#endif

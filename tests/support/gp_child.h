@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/gp_tsan.h"
+
 #define CHILD_PATIENCE 30 /* seconds: valgrind and sanitizers are slow */
 
 struct child_result {

@@ -31,17 +31,12 @@
 #include <prudence/stats.h>
 
 #include "gp/domain.h"
+#include "support/gp_tsan.h"
 
 #define TORTURE_UNUSED __attribute__((unused))
 
 #if defined(__SANITIZE_THREAD__)
 #define TORTURE_TSAN 1
-/* A fork holds the node locks of all caches, more than its deadlock detector can count (64). */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "detect_deadlocks=0";
-}
 #else
 #define TORTURE_TSAN 0
 #endif

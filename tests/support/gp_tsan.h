@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ThreadSanitizer's options for programs that fork while they have threads: a fork holds the node
+ * locks of all caches, more than the deadlock detector can count (64); the child has no threads that
+ * it could have leaked.
+ */
+#ifndef TESTS_SUPPORT_GP_TSAN_H
+#define TESTS_SUPPORT_GP_TSAN_H
+
+#if defined(__SANITIZE_THREAD__)
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "detect_deadlocks=0:report_thread_leaks=0";
+}
+#endif
+
+#endif /* TESTS_SUPPORT_GP_TSAN_H */

@@ -31,7 +31,7 @@
 #define TRANSFER_MAX 128
 
 /* A flush is at most so many of these moves. */
-#define FLUSH_MAX (4 * TRANSFER_MAX)
+#define FLUSH_MAX ((size_t)4 * TRANSFER_MAX)
 
 /* Where a slab stands in its node. */
 enum slab_list {

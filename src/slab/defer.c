@@ -96,7 +96,7 @@ static void defer_past_ring(struct prudence_cache *cache, struct slab *slab, voi
 {
     struct deferral deferral;
 
-    deferral.appended = false;
+    deferral.appended = deferral.may_drive = false;
     deferral.flushed = deferral.overflowed = 0;
     if (!append_or_overflow(cache, object, &deferral))
         node_put_latent(slab, object);

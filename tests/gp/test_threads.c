@@ -173,7 +173,7 @@ static void read_in_destructor(void *value)
     void *object = prudence_malloc(100);
 
     prudence_read_lock();
-    reads_in_destructors++;
+    __atomic_fetch_add(&reads_in_destructors, 1, __ATOMIC_RELAXED);
     prudence_read_unlock();
     prudence_free_deferred(object);
     if (rounds > 1)

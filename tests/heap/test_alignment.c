@@ -41,6 +41,22 @@ static void as_asked_for(void **state)
     }
 }
 
+/* Of many slabs, whose first objects lie in different places. */
+static void in_slabs_of_every_color(void **state)
+{
+    static void *many[300];
+
+    (void)state;
+    for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
+        for (unsigned i = 0; i < 300; i++) {
+            many[i] = prudence_aligned_alloc(alignment, 1024);
+            assert_int_equal((uintptr_t)many[i] % alignment, 0);
+        }
+        for (unsigned i = 0; i < 300; i++)
+            prudence_free(many[i]);
+    }
+}
+
 static void bad_ones_are_refused(void **state)
 {
     static const size_t bad[] = {0, 3, 12, 48, 4097, SIZE_MAX};
@@ -81,9 +97,8 @@ static void of_cache_objects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_every_size),
-        cmocka_unit_test(as_asked_for),
-        cmocka_unit_test(bad_ones_are_refused),
+        cmocka_unit_test(of_every_size),           cmocka_unit_test(as_asked_for),
+        cmocka_unit_test(in_slabs_of_every_color), cmocka_unit_test(bad_ones_are_refused),
         cmocka_unit_test(of_cache_objects),
     };
 

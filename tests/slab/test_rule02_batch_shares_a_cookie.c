@@ -50,10 +50,48 @@ static void a_batch_becomes_safe_as_a_whole(void **state)
     destroy_empty(cache);
 }
 
+/* Misses close batches of single objects while a reader keeps a grace period from ending: with one
+ * cookie they are one batch, so none is left open for want of a place to remember it. */
+static void closed_under_one_cookie_they_are_one(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 256, manual_domain());
+    static void *many[OBJECTS_MAX], *others[300];
+    struct cpu_cache *cpu;
+    unsigned held = 300, deferred;
+
+    (void)state;
+    allocate_all(cache, many, held);
+    cpu = cpu_here(cache);
+    while (stack_count(&cpu->line))
+        allocate_all(cache, many + held++, 1);
+    defer_all(cache, many, 200);
+    for (deferred = 200; deferred < 250; deferred++) {
+        while (stack_count(&cpu->line))
+            allocate_all(cache, many + held++, 1);
+        allocate_all(cache, many + held++, 1); /* a miss */
+        defer_all(cache, many + deferred, 1);
+    }
+    assert_true(cpu->batch_tail - cpu->batch_head <= 2);
+    while (stack_count(&cpu->line))
+        allocate_all(cache, many + held++, 1);
+    allocate_all(cache, many + held++, 1);
+    assert_int_equal(cpu->closed, cpu->line.ring_tail);
+    prudence_manual_advance(cache->domain);
+    while (stack_count(&cpu->line))
+        allocate_all(cache, many + held++, 1);
+    allocate_all(cache, others, 250); /* one grace period is enough for all */
+    for (unsigned i = 0; i < 250; i++)
+        assert_true(contains(many, 250, others[i]));
+    free_all(cache, others, 250);
+    free_all(cache, many + 250, held - 250);
+    destroy_empty(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sixteen_in_a_row_are_one_batch),
+        cmocka_unit_test(closed_under_one_cookie_they_are_one),
         cmocka_unit_test(a_batch_becomes_safe_as_a_whole),
     };
 

@@ -11,7 +11,7 @@
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
-    return "detect_deadlocks=0:report_thread_leaks=0";
+    return "detect_deadlocks=0:report_thread_leaks=0:die_after_fork=0";
 }
 #endif
 

@@ -206,6 +206,8 @@ static int torture(const char *variant, double seconds)
 {
     pthread_t workers[WORKERS], forkers[FORKERS];
 
+    if (TORTURE_TSAN) /* which does not bear threads in a child of a threaded process */
+        prudence_option_set("background", "0");
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
     for (unsigned i = 0; i < POINTERS; i++)
         pointers[i] = object_make();

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The option limit bounds the pages that slabs and large blocks hold, those kept for reuse
+ * included: kept ones go back to the system before an allocation fails.
+ */
+#include "support/slab_test.h"
+
+#define MIB ((size_t)1 << 20)
+
+static struct os_pages_stats pages(void)
+{
+    struct os_pages_stats stats;
+
+    os_pages_stats(&stats);
+    return stats;
+}
+
+static void kept_pages_count(void **state)
+{
+    void *block, *large;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("retain", "8M"), 0);
+    block = prudence_malloc(MIB);
+    assert_non_null(block);
+    prudence_free(block);
+    assert_true(pages().retained >= MIB);
+    assert_int_equal(prudence_option_set("limit", "4M"), 0);
+    large = prudence_malloc(4 * MIB - 65536); /* does not fit beside what is kept */
+    assert_non_null(large);
+    assert_true(pages().used + pages().retained <= 4 * MIB);
+    prudence_free(large);
+}
+
+static void no_more_than_the_limit(void **state)
+{
+    void *blocks[64];
+    unsigned held = 0;
+
+    (void)state;
+    prudence_trim();
+    while ((blocks[held] = prudence_malloc(MIB / 4)))
+        held++;
+    assert_int_equal(errno, ENOMEM);
+    assert_true(held >= 14 && held <= 16);
+    assert_true(pages().used <= 4 * MIB);
+    prudence_free(blocks[--held]);
+    blocks[held] = prudence_malloc(MIB / 4);
+    assert_non_null(blocks[held++]);
+    assert_int_equal(prudence_option_set("limit", "0"), 0);
+    while (held)
+        prudence_free(blocks[--held]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kept_pages_count),
+        cmocka_unit_test(no_more_than_the_limit),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

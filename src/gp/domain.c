@@ -13,7 +13,11 @@ struct prudence_domain_shared prudence_default_shared __attribute__((aligned(CAC
     .sequence = GP_FIRST, .fenced = 1, /* until gp_start knows better */
 };
 
+/* So that the first threads to read need no memory. */
+static struct reader_chunk first_chunk;
+
 struct prudence_domain prudence_default = {
+    .chunks = &first_chunk,
     .progress.completed = GP_FIRST,
     .barrier_goal = GP_FIRST,
     .shared = &prudence_default_shared,

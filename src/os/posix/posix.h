@@ -13,8 +13,9 @@ void posix_cpu_start(void);
 void posix_membarrier_start(bool wanted);
 void posix_percpu_start(bool wanted);
 
-/* Pretend to have `cpus` CPUs on `nodes` nodes; `current` says which one a thread runs on. Before
- * any cache is made; per-CPU caches then use the lock fallback. */
+/* Pretend to have `cpus` CPUs on `nodes` nodes; `current` says which one a thread runs on. For
+ * tests: before any cache is made, and followed by slab_start(), which sizes its arrays by the
+ * number of CPUs. Per-CPU caches then use the lock fallback. */
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
 
 /*

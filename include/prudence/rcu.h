@@ -32,7 +32,7 @@ typedef struct {
  */
 struct prudence_reader {
     uint64_t word;    /* written by its thread; read by whoever drives a grace period */
-    uint64_t entries; /* outermost entries, for the choice of mode; written by its thread */
+    uint64_t entries; /* fenced entries, for the choice of mode; written by its thread */
 };
 
 struct prudence_domain_shared {
@@ -91,9 +91,10 @@ static inline void prudence_read_lock(void)
         word = __atomic_load_n(&prudence_default_shared.sequence, __ATOMIC_ACQUIRE);
         __atomic_store_n(&self->word, word | 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&prudence_default_shared.fenced, __ATOMIC_RELAXED))
+        if (__atomic_load_n(&prudence_default_shared.fenced, __ATOMIC_RELAXED)) {
             prudence_full_fence();
-        __atomic_store_n(&self->entries, self->entries + 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&self->entries, self->entries + 1, __ATOMIC_RELAXED);
+        }
         return;
     }
     if (__builtin_expect((word & PRUDENCE_NESTING_MASK) == PRUDENCE_NESTING_MASK, 0))

@@ -68,6 +68,7 @@ struct prudence_domain {
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
     uint32_t choosing;
     uint64_t chosen_at;          /* ns */
+    uint64_t not_fenced_before;  /* ns; after readers were found to be too many */
     uint64_t grace_periods_then; /* at chosen_at */
     uint64_t membarrier_cost;    /* ns, running mean */
 

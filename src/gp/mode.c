@@ -2,11 +2,14 @@
 /*
  * Fence-free or fenced readers.
  *
- * Fence-free, a section costs nothing, but each grace period a membarrier (about 10 us with busy
- * CPUs). Fenced, a section costs 0.4 ns more and a grace period no system call. Whichever costs less
- * at the measured rates is chosen, at most every 10 ms and only where grace periods are driven. Back
- * to fence-free there is a factor of two, so that it does not flap; and while readers are fenced
- * grace periods are more frequent (slab/alloc.c), which holds it there as long as updates are heavy.
+ * Fence-free, a section costs nothing more, but each grace period a membarrier (about 10 us with busy
+ * CPUs). Fenced, a section costs 0.8 ns more and a grace period no system call. What costs less at
+ * the measured rates is chosen, at most every 10 ms and only where grace periods are driven.
+ *
+ * Fence-free sections are not counted: that would cost them half as much as the fence. So where
+ * membarriers take more than a fiftieth of the time, fenced readers are given a try; they are counted
+ * behind their fence. If they turn out to cost twice what the membarriers would, it is back to
+ * fence-free, and no try again for half a second.
  *
  * Switching. To fenced: tell the readers, membarrier, only then let drivers skip it. To fence-free:
  * first make drivers use it again, then let readers stop. Drivers read the mode after their goal,
@@ -15,8 +18,10 @@
 #include "gp/domain.h"
 
 #define CHOICE_PERIOD_NS   10000000
-#define FENCE_COST_PS      400   /* a locked instruction in a section, above what it costs anyway */
+#define FENCE_COST_PS      800   /* a locked instruction in a section */
 #define MEMBARRIER_COST_NS 10000 /* until the first one was measured */
+#define WORTH_A_TRY        50
+#define NO_TRY_NS          500000000
 
 enum reader_mode gp_reader_mode = READER_MODE_AUTO;
 
@@ -44,7 +49,7 @@ void mode_start(struct prudence_domain *domain)
     domain->membarrier_cost = MEMBARRIER_COST_NS;
 }
 
-/* Sections entered since the last choice, all threads. */
+/* Fenced sections entered since the last choice, all threads. */
 static uint64_t entries_since(struct prudence_domain *domain)
 {
     struct reader_chunk *chunk;
@@ -61,23 +66,30 @@ static uint64_t entries_since(struct prudence_domain *domain)
     return sum;
 }
 
-static bool fenced_is_better(struct prudence_domain *domain, bool fenced_now)
+/* By rates since the last choice, `elapsed` ns ago. */
+static bool fenced_is_better(struct prudence_domain *domain, bool fenced_now, uint64_t elapsed)
 {
     uint64_t ended = load_relaxed(&domain->grace_periods);
     uint64_t cost_free =
         (ended - domain->grace_periods_then) * load_relaxed(&domain->membarrier_cost);
     uint64_t cost_fenced = entries_since(domain) * FENCE_COST_PS / 1000;
+    uint64_t now = domain->chosen_at;
 
     domain->grace_periods_then = ended;
     if (gp_reader_mode != READER_MODE_AUTO)
         return gp_reader_mode == READER_MODE_FENCED;
-    return fenced_now ? cost_fenced <= 2 * cost_free : cost_free > cost_fenced;
+    if (!fenced_now)
+        return cost_free > elapsed / WORTH_A_TRY && now >= domain->not_fenced_before;
+    if (cost_fenced <= 2 * cost_free)
+        return true;
+    domain->not_fenced_before = now + NO_TRY_NS;
+    return false;
 }
 
-static void choose(struct prudence_domain *domain)
+static void choose(struct prudence_domain *domain, uint64_t elapsed)
 {
     bool fenced = load_relaxed(&domain->readers_fence_themselves);
-    bool want_fenced = fenced_is_better(domain, fenced) || !os_membarrier_available();
+    bool want_fenced = fenced_is_better(domain, fenced, elapsed) || !os_membarrier_available();
 
     if (want_fenced && !fenced)
         switch_to_fenced(domain);
@@ -87,17 +99,18 @@ static void choose(struct prudence_domain *domain)
 
 void mode_choose(struct prudence_domain *domain)
 {
-    uint64_t now;
+    uint64_t now, elapsed;
     uint32_t nobody = 0;
 
     if (!os_membarrier_available() && load_relaxed(&domain->readers_fence_themselves))
         return; /* for good */
     now = os_clock_ns();
-    if (now - load_relaxed(&domain->chosen_at) < CHOICE_PERIOD_NS)
+    elapsed = now - load_relaxed(&domain->chosen_at);
+    if (elapsed < CHOICE_PERIOD_NS)
         return;
     if (!compare_exchange(&domain->choosing, &nobody, 1u))
         return;
     store_relaxed(&domain->chosen_at, now);
-    choose(domain);
+    choose(domain, elapsed);
     store_release(&domain->choosing, 0u);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 
@@ -16,6 +17,12 @@
 
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define SANITIZER_THREADS 1
+#else
+#define SANITIZER_THREADS 0
+#endif
 
 static struct prudence_cache *cache;
 
@@ -203,6 +210,17 @@ static void hundreds_of_forks_of_a_busy_process(void **state)
     use_everything();
 }
 
+static unsigned threads_now(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    unsigned threads = 0;
+
+    while (readdir(tasks))
+        threads++;
+    closedir(tasks);
+    return threads - 2 - SANITIZER_THREADS; /* . and .. */
+}
+
 /* The helper is not copied; a child that needs it starts its own. */
 static int child_with_background(void *unused)
 {
@@ -215,7 +233,10 @@ static int child_with_background(void *unused)
             objects[i] = prudence_cache_alloc(large);
         prudence_cache_free_deferred_bulk(large, 4000, objects);
     }
-    pause_ms(20);
+    for (unsigned i = 0; i < 500 && threads_now() < 2; i++)
+        pause_ms(10);
+    if (threads_now() != 2)
+        return 2; /* no helper of its own */
     return prudence_cache_destroy(large) ? 1 : 42;
 }
 

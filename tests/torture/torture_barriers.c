@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Readers' words that are late: a reader's stores to lines that the writer takes away fill its store
+ * buffer, so that its word is published long after it has read the pointer. Only the barrier of the
+ * grace period (or the reader's own fence) makes the writer see it. The writer poisons what it
+ * unlinked after each grace period; a reader that meets poison inside its section was missed.
+ *
+ * Finds what the other programs have no time for: no membarrier, no fence in a fenced reader, a
+ * switch of mode without its membarrier. (On a machine with one CPU it finds nothing.)
+ */
+#define _GNU_SOURCE
+#include "support/gp_torture.h"
+
+#define NODES 256
+#define NOISE 24 /* cache lines */
+
+enum { ALIVE = 1, POISON = 2 };
+
+struct shared_node {
+    uint64_t state;
+    char pad[120];
+};
+
+static struct shared_node nodes[NODES] __attribute__((aligned(128)));
+static struct shared_node *shared = &nodes[0];
+static uint64_t noise[NOISE * 8] __attribute__((aligned(128)));
+static uint64_t reads, grace_periods;
+static bool switching;
+
+static void pin(unsigned cpu)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET(cpu % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+static void make_noise(uint64_t value)
+{
+    for (unsigned i = 0; i < NOISE; i++)
+        __atomic_store_n(&noise[i * 8], value, __ATOMIC_RELAXED);
+}
+
+static void *reader(void *argument)
+{
+    uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
+
+    pin((unsigned)(uintptr_t)argument);
+    for (; !torture_stopped(); done++) {
+        struct shared_node *node;
+        unsigned looks = torture_below(&random, 40);
+
+        make_noise(done);
+        prudence_read_lock();
+        node = prudence_dereference(shared);
+        do {
+            if (__atomic_load_n(&node->state, __ATOMIC_RELAXED) == POISON) {
+                torture_violation("a reader was missed: its node is poisoned in its section");
+                break;
+            }
+        } while (looks-- > 0);
+        prudence_read_unlock();
+    }
+    __atomic_fetch_add(&reads, done, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void *writer(void *unused)
+{
+    uint64_t done = 0;
+
+    pin(0);
+    for (unsigned next = 1; !torture_stopped(); next = (next + 1) % NODES, done++) {
+        struct shared_node *old = shared;
+
+        make_noise(done);
+        if (switching) { /* at the end of the grace period, and against the choice's patience */
+            __atomic_store_n(&gp_reader_mode, done % 2 ? READER_MODE_FREE : READER_MODE_FENCED,
+                             __ATOMIC_RELAXED);
+            store_relaxed(&prudence_default.chosen_at, (uint64_t)0);
+        }
+        __atomic_store_n(&nodes[next].state, ALIVE, __ATOMIC_RELAXED);
+        prudence_assign_pointer(shared, &nodes[next]);
+        prudence_synchronize();
+        __atomic_store_n(&old->state, POISON, __ATOMIC_RELAXED);
+    }
+    grace_periods = done;
+    return unused;
+}
+
+static int torture(const char *variant, double seconds)
+{
+    pthread_t threads[3];
+
+    switching = strcmp(variant, "switching") == 0 && !TORTURE_TSAN;
+    nodes[0].state = ALIVE;
+    threads[0] = torture_thread(writer, NULL);
+    threads[1] = torture_thread(reader, (void *)1);
+    threads[2] = torture_thread(reader, (void *)3);
+    torture_sleep_us((unsigned)(seconds * 1e6));
+    torture_stop();
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    printf(": reads=%llu synchronized=%llu", (unsigned long long)reads,
+           (unsigned long long)grace_periods);
+    return torture_end(variant);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct torture_variant variants[] = {
+        {"fence-free", "reader_mode=free"},
+        {"fenced", "reader_mode=fenced"},
+        {"switching", "reader_mode=auto"},
+        {"no membarrier", "membarrier=0"},
+    };
+
+    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
+}

@@ -51,6 +51,7 @@ struct reader_chunk {
     struct reader_slot slots[SLOTS_IN_CHUNK];
 };
 
+/* Laid out by cache lines, not by size. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct prudence_domain {
     struct gp_progress progress __attribute__((aligned(CACHE_LINE)));
     uint64_t barrier_goal; /* grows by compare-and-swap, release, after the goal's barrier */

@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 
+#include <string.h>
+
 #include <prudence/prudence.h>
 #include <prudence/stats.h>
 
@@ -43,18 +45,26 @@ static int churn(void)
     return 0;
 }
 
-/* Grace periods as fast as they go and hardly a reader, then readers and hardly a grace period. */
+#define PATIENCE_NS 5000000000ull
+
+static bool mode_is(const char *mode)
+{
+    return strcmp(stats().readers_mode, mode) == 0;
+}
+
+/* Grace periods as fast as they go and hardly a reader, until that has its effect; then readers and
+ * hardly a grace period. */
 static int adapt(void)
 {
     unsigned long long end;
     char after_writing[16];
 
-    end = now_ns() + 100000000;
-    while (now_ns() < end)
+    end = now_ns() + PATIENCE_NS;
+    while (now_ns() < end && !mode_is("fenced"))
         prudence_synchronize();
     snprintf(after_writing, sizeof after_writing, "%s", stats().readers_mode);
-    end = now_ns() + 100000000;
-    while (now_ns() < end) {
+    end = now_ns() + PATIENCE_NS;
+    while (now_ns() < end && !mode_is("fence-free")) {
         for (unsigned i = 0; i < 1000000; i++) {
             prudence_read_lock();
             prudence_read_unlock();

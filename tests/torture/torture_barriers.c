@@ -66,24 +66,37 @@ static void *reader(void *argument)
     return NULL;
 }
 
+/* The grace period waits for whoever found the old node; then it is poison. */
+static void replace(unsigned next)
+{
+    struct shared_node *old = shared;
+
+    __atomic_store_n(&nodes[next].state, ALIVE, __ATOMIC_RELAXED);
+    prudence_assign_pointer(shared, &nodes[next]);
+    prudence_synchronize();
+    __atomic_store_n(&old->state, POISON, __ATOMIC_RELAXED);
+}
+
+/* At the end of the next grace period, against the choice's patience. */
+static void switch_to(enum reader_mode mode)
+{
+    __atomic_store_n(&gp_reader_mode, mode, __ATOMIC_RELAXED);
+    store_relaxed(&prudence_default.chosen_at, (uint64_t)0);
+}
+
+/* When switching: the mode changes at the end of the first grace period, and the second follows so
+ * closely that a reader may still be between publishing and testing the mode. */
 static void *writer(void *unused)
 {
     uint64_t done = 0;
 
     pin(0);
-    for (unsigned next = 1; !torture_stopped(); next = (next + 1) % NODES, done++) {
-        struct shared_node *old = shared;
-
+    for (unsigned next = 2; !torture_stopped(); next = (next + 2) % NODES, done += 2) {
         make_noise(done);
-        if (switching) { /* at the end of the grace period, and against the choice's patience */
-            __atomic_store_n(&gp_reader_mode, done % 2 ? READER_MODE_FREE : READER_MODE_FENCED,
-                             __ATOMIC_RELAXED);
-            store_relaxed(&prudence_default.chosen_at, (uint64_t)0);
-        }
-        __atomic_store_n(&nodes[next].state, ALIVE, __ATOMIC_RELAXED);
-        prudence_assign_pointer(shared, &nodes[next]);
-        prudence_synchronize();
-        __atomic_store_n(&old->state, POISON, __ATOMIC_RELAXED);
+        if (switching)
+            switch_to(done / 2 % 2 ? READER_MODE_FREE : READER_MODE_FENCED);
+        replace(next);
+        replace(next + 1);
     }
     grace_periods = done;
     return unused;

@@ -34,6 +34,8 @@ bool os_page_owner_set(void *pages, size_t bytes, void *owner)
         if (!load_acquire(&os_page_map[leaf]) && !leaf_make(leaf))
             return false;
     for (uintptr_t page = first; page <= last; page++)
-        store_relaxed(&os_page_map[page / PAGE_MAP_LEAF_PAGES][page % PAGE_MAP_LEAF_PAGES], owner);
+        store_relaxed(
+            &load_relaxed(&os_page_map[page / PAGE_MAP_LEAF_PAGES])[page % PAGE_MAP_LEAF_PAGES],
+            owner);
     return true;
 }

@@ -102,6 +102,7 @@ struct reader_slot *
 readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 bool readers_any_inside(const struct prudence_domain *domain);
+bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot);
 unsigned readers_reap(struct prudence_domain *domain); /* how many slots are in use */
 void readers_release_chunks(struct prudence_domain *domain);
 extern struct os_lock readers_lock;

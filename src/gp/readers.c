@@ -151,6 +151,16 @@ static bool thread_is_gone(int32_t thread)
  * of the last round, after their own thread_exits(). The compare-and-swap makes one reaper. Returns
  * how many slots are in use.
  */
+bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot)
+{
+    int32_t owner = load_relaxed(&slot->thread);
+
+    if (!thread_is_gone(owner) || !compare_exchange(&slot->thread, &owner, BEING_REAPED))
+        return false;
+    slot_release(domain, slot);
+    return true;
+}
+
 unsigned readers_reap(struct prudence_domain *domain)
 {
     struct reader_chunk *chunk;
@@ -159,12 +169,7 @@ unsigned readers_reap(struct prudence_domain *domain)
 
     for_each_slot(chunk, slot, domain)
     {
-        int32_t owner = load_relaxed(&slot->thread);
-
-        if (thread_is_gone(owner) && compare_exchange(&slot->thread, &owner, BEING_REAPED))
-            slot_release(domain, slot);
-        else
-            in_use++;
+        in_use += !readers_reap_slot(domain, slot);
     }
     return in_use;
 }

@@ -13,6 +13,10 @@
 
 uint64_t gp_stall_timeout = UINT64_C(10000000000);
 
+/* After so long in the way, it is worth a system call to see whether the thread is there at all: it
+ * may have ended inside a section that it entered after its own end was noticed. */
+#define GONE_AFTER_NS 5000000
+
 static void thread_name(int thread, char *name, size_t size)
 {
     char path[64];
@@ -47,8 +51,6 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
     uint64_t now, reported;
     int64_t stayed;
 
-    if (!gp_stall_timeout)
-        return;
     now = os_clock_ns();
     if (load_relaxed(&slot->stall_word) != section) {
         store_relaxed(&slot->stall_since, now);
@@ -57,7 +59,9 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
     }
     reported = load_relaxed(&slot->stall_reported);
     stayed = (int64_t)(now - load_relaxed(&slot->stall_since)); /* negative: noted just after now */
-    if (reported == section || stayed < (int64_t)gp_stall_timeout)
+    if (stayed > GONE_AFTER_NS && readers_reap_slot(domain, slot))
+        return;
+    if (!gp_stall_timeout || reported == section || stayed < (int64_t)gp_stall_timeout)
         return;
     if (compare_exchange(&slot->stall_reported, &reported, section))
         report(domain, slot, (uint64_t)stayed);

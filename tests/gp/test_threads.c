@@ -63,6 +63,79 @@ static void exit_inside_a_section_is_reported_and_blocks_nobody(void **state)
     assert_true(child_said(&result, "'mine'"));
 }
 
+static void *read_after(void *held)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+    *(bool *)held = prudence_read_lock_held();
+    return NULL;
+}
+
+static int read_with_the_slot_of_one_that_exited_inside(void *unused)
+{
+    pthread_t thread;
+    bool held = true;
+
+    pthread_create(&thread, NULL, exit_inside, NULL);
+    pthread_join(thread, NULL);
+    pthread_create(&thread, NULL, read_after, &held);
+    pthread_join(thread, NULL);
+    (void)unused;
+    return held ? 1 : 42;
+}
+
+static void the_next_owner_of_the_slot_starts_outside(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(read_with_the_slot_of_one_that_exited_inside, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static pthread_key_t last_key;
+
+/* Enters in the last round of destructors: the library's own destructor does not come after it. */
+static void enter_in_the_last_round(void *value)
+{
+    uintptr_t rounds = (uintptr_t)value;
+
+    if (rounds > 1)
+        pthread_setspecific(last_key, (void *)(rounds - 1));
+    else
+        prudence_read_lock();
+}
+
+static void *exit_inside_at_the_very_end(void *unused)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+    pthread_setspecific(last_key, (void *)(uintptr_t)4);
+    return unused;
+}
+
+static int synchronize_after_it(void *unused)
+{
+    pthread_t thread;
+
+    (void)unused;
+    pthread_key_create(&last_key, enter_in_the_last_round);
+    pthread_create(&thread, NULL, exit_inside_at_the_very_end, NULL);
+    pthread_join(thread, NULL);
+    alarm(3);
+    prudence_synchronize();
+    return 42;
+}
+
+static void exit_inside_at_the_very_end_blocks_nobody(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(synchronize_after_it, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
 static void *exit_online(void *domain)
 {
     prudence_qsbr_online(domain);
@@ -195,12 +268,12 @@ static void read_in_key_destructors(uintptr_t rounds)
 
     read_once(NULL);
     chunks = chunks_now();
-    reads_in_destructors = 0;
+    __atomic_store_n(&reads_in_destructors, 0, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < threads; i++) {
         pthread_create(&thread, NULL, use_key, (void *)rounds);
         pthread_join(thread, NULL);
     }
-    assert_int_equal(reads_in_destructors, threads * rounds);
+    assert_int_equal(__atomic_load_n(&reads_in_destructors, __ATOMIC_RELAXED), threads * rounds);
     prudence_synchronize();
     assert_int_equal(chunks_now(), chunks);
 }
@@ -225,6 +298,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_inside_a_section_is_reported_and_blocks_nobody),
+        cmocka_unit_test(the_next_owner_of_the_slot_starts_outside),
+        cmocka_unit_test(exit_inside_at_the_very_end_blocks_nobody),
         cmocka_unit_test(exit_online_is_going_offline),
         cmocka_unit_test(slots_are_used_again),
         cmocka_unit_test(key_destructors_may_read),

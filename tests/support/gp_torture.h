@@ -11,6 +11,7 @@
 #ifndef TESTS_SUPPORT_GP_TORTURE_H
 #define TESTS_SUPPORT_GP_TORTURE_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -143,6 +144,27 @@ TORTURE_UNUSED static pthread_t torture_thread(void *(*run)(void *), void *argum
         exit(2);
     }
     return thread;
+}
+
+/* The idle helper hardly gets a CPU in a torture; this makes its priority an ordinary one. */
+TORTURE_UNUSED static void *torture_promote_helper(void *unused)
+{
+    struct sched_param none = {.sched_priority = 0};
+
+    while (!torture_stopped()) {
+        DIR *tasks = opendir("/proc/self/task");
+        struct dirent *task;
+
+        while ((task = readdir(tasks))) {
+            int thread = atoi(task->d_name);
+
+            if (thread && sched_getscheduler(thread) == SCHED_IDLE)
+                sched_setscheduler(thread, SCHED_OTHER, &none);
+        }
+        closedir(tasks);
+        torture_sleep_us(20000);
+    }
+    return unused;
 }
 
 /* ------------------------------------------------------------------------------------ marks */

@@ -116,7 +116,8 @@ static void check_end(void)
 
 static int torture(const char *variant, double seconds)
 {
-    pthread_t workers[THREADS];
+    bool background = strcmp(variant, "background") == 0;
+    pthread_t workers[THREADS], helper = 0;
     struct prudence_cache_stats one;
 
     /* The start (reading options, making the tables of CPUs) comes first in a program with its own
@@ -128,6 +129,8 @@ static int torture(const char *variant, double seconds)
     large = prudence_cache_create("large", 2048, NULL);
     for (uintptr_t i = 0; i < THREADS; i++)
         workers[i] = torture_thread(worker, (void *)(i + 1));
+    if (background)
+        helper = torture_thread(torture_promote_helper, NULL);
     for (unsigned i = 0; i < 10; i++) { /* CPUs go quiet, and come back */
         torture_sleep_us((unsigned)(seconds * 1e5));
         __atomic_store_n(&outside, i % 2 ? CPUS : 8, __ATOMIC_RELAXED);
@@ -135,15 +138,18 @@ static int torture(const char *variant, double seconds)
             prudence_trim();
     }
     torture_stop();
+    if (background)
+        pthread_join(helper, NULL);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(workers[i], NULL);
     prudence_cache_stats(small, &one);
     if (one.objects_live)
         torture_violation("%lld objects are live in the end, by the statistics",
                           (long long)one.objects_live);
-    printf(": operations=%llu recognized=%llu remote drains=%llu slabs peak=%llu",
+    printf(": operations=%llu recognized=%llu remote drains=%llu slabs peak=%llu pre-flushed=%llu",
            (unsigned long long)operations, (unsigned long long)recognized,
-           (unsigned long long)one.remote_drains, (unsigned long long)one.slabs_peak);
+           (unsigned long long)one.remote_drains, (unsigned long long)one.slabs_peak,
+           (unsigned long long)one.preflushed_objects);
     check_end();
     return torture_end(variant);
 }

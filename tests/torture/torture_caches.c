@@ -275,6 +275,18 @@ static void *janitor(void *argument)
     return NULL;
 }
 
+static uint64_t preflushed(void)
+{
+    struct prudence_cache_stats one;
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < CACHES; i++) {
+        prudence_cache_stats(caches[i], &one);
+        sum += one.preflushed_objects;
+    }
+    return sum;
+}
+
 static void check_end(void)
 {
     struct prudence_stats stats;
@@ -307,7 +319,9 @@ static void check_end(void)
 
 static int torture(const char *variant, double seconds)
 {
-    pthread_t workers[THREADS], janitors[2];
+    bool background = strstr(variant, "background") != NULL;
+    pthread_t workers[THREADS], janitors[2], helper = 0;
+    uint64_t flushed;
     char name[32];
 
     checked_mode = strcmp(variant, "checked") == 0;
@@ -320,16 +334,22 @@ static int torture(const char *variant, double seconds)
         workers[i] = torture_thread(worker, (void *)(i + 1));
     for (uintptr_t i = 0; with_janitor && i < 2; i++)
         janitors[i] = torture_thread(janitor, (void *)(i + 1000));
+    if (background)
+        helper = torture_thread(torture_promote_helper, NULL);
     torture_sleep_us((unsigned)(seconds * 1e6));
     torture_stop();
+    if (background)
+        pthread_join(helper, NULL);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(workers[i], NULL);
     for (unsigned i = 0; with_janitor && i < 2; i++)
         pthread_join(janitors[i], NULL);
+    flushed = preflushed();
     check_end();
-    printf(": operations=%llu recognized=%llu janitor=%llu crowded=%llu",
+    printf(": operations=%llu recognized=%llu janitor=%llu crowded=%llu pre-flushed=%llu",
            (unsigned long long)operations, (unsigned long long)recognized,
-           (unsigned long long)janitor_rounds, (unsigned long long)crowded);
+           (unsigned long long)janitor_rounds, (unsigned long long)crowded,
+           (unsigned long long)flushed);
     return torture_end(variant);
 }
 

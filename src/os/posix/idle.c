@@ -48,6 +48,7 @@ static void start(void)
         pthread_detach(thread);
     } else {
         store_release(&started, 0u); /* again at the next kick; nothing depends on it */
+        store_release(&awake, 0u);
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
 }

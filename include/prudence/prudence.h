@@ -134,7 +134,8 @@ struct prudence_cache_attr {
     void (*constructor)(void *object, void *context);
     void *context;                  /* the constructor's second argument */
     struct prudence_domain *domain; /* whose readers see the objects; NULL: the default domain */
-    size_t object_cache_bytes;      /* budget of one CPU's object cache; 0: 1 MiB */
+    size_t
+        object_cache_bytes; /* budget of one CPU's object cache; 0: 1 MiB, up to 4 of large ones */
 };
 
 /*

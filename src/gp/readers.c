@@ -147,9 +147,8 @@ static bool thread_is_gone(int32_t thread)
 }
 
 /*
- * Frees the slots of threads that are gone: such as read again, in a signal handler or a destructor
- * of the last round, after their own thread_exits(). The compare-and-swap makes one reaper. Returns
- * how many slots are in use.
+ * Frees the slot if its thread is gone: one that read again, in a signal handler or a destructor of
+ * the last round, after its own thread_exits(). The compare-and-swap makes one reaper.
  */
 bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot)
 {
@@ -161,6 +160,7 @@ bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot)
     return true;
 }
 
+/* All such slots; returns how many are in use. */
 unsigned readers_reap(struct prudence_domain *domain)
 {
     struct reader_chunk *chunk;

@@ -21,7 +21,6 @@ extern struct os_lock heap_lock;
 
 /* large.c: blocks of whole pages. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed);
-bool is_large(const struct slab *slab);
 
 /* options.c */
 void options_read_environment(void);

@@ -23,11 +23,6 @@ static struct prudence_cache *large_cache(void)
     return large;
 }
 
-bool is_large(const struct slab *slab)
-{
-    return slab->cache == load_relaxed(&large);
-}
-
 /* NULL when memory ran out. *zeroed tells whether the pages are known to be zero. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed)
 {

@@ -163,7 +163,7 @@ static void settle_all(struct prudence_cache *cache)
     for (unsigned i = 0; i < os_cpu_count(); i++)
         settle_cpu(cache, cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
-        node_shrink(cache, &cache->nodes[i], 0);
+        node_shrink(&cache->nodes[i], 0);
 }
 
 static unsigned slabs_left(const struct prudence_cache *cache)

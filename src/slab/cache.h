@@ -308,7 +308,7 @@ void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
 void node_add_slab(struct node *node, struct slab *slab);
 void node_adopt_live(struct node *node, struct slab *slab);
-size_t node_shrink(struct prudence_cache *cache, struct node *node, unsigned keep);
+size_t node_shrink(struct node *node, unsigned keep);
 void node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
 unsigned node_latent_objects(struct node *node);

@@ -453,11 +453,10 @@ void node_adopt_live(struct node *node, struct slab *slab)
 }
 
 /* Merges what is safe and gives back free slabs beyond `keep`; returns their bytes. */
-size_t node_shrink(struct prudence_cache *cache, struct node *node, unsigned keep)
+size_t node_shrink(struct node *node, unsigned keep)
 {
     unsigned merged;
 
-    (void)cache;
     enter(node);
     do {
         merged = (unsigned)node->counts.merges;

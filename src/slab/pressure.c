@@ -136,7 +136,7 @@ static size_t shrink_nodes(struct prudence_cache *cache, unsigned keep)
     size_t bytes = 0;
 
     for (unsigned node = 0; node < os_node_count(); node++)
-        bytes += node_shrink(cache, &cache->nodes[node], keep);
+        bytes += node_shrink(&cache->nodes[node], keep);
     return bytes;
 }
 

@@ -34,7 +34,7 @@ static void next_is_not_merged_with_waiting(void **state)
     assert_true(is_in(slab_waiting_bits(slab), slab, objects[0]));
     assert_true(is_in(slab_next_bits(slab), slab, objects[1]));
     prudence_manual_advance(cache->domain);
-    node_shrink(cache, node_of(slab), 0); /* a visit */
+    node_shrink(node_of(slab), 0); /* a visit */
     assert_true(is_in(slab_free_bits(slab), slab, objects[0]));
     assert_true(is_in(slab_waiting_bits(slab), slab, objects[1]));
     assert_int_equal(slab->latent, 1);

@@ -38,11 +38,11 @@ static void full_partial_draining_free(void **state)
     assert_int_equal(slab->list, SLAB_DRAINING);
     assert_int_equal(stats_of(cache).premoved_slabs, 2);
     prudence_manual_advance(cache->domain);
-    node_shrink(cache, node_of(slab), 10); /* merges waiting: the first one */
+    node_shrink(node_of(slab), 10); /* merges waiting: the first one */
     assert_int_equal(slab->list, SLAB_DRAINING);
     assert_int_equal(slab->free, 1);
     prudence_manual_advance(cache->domain);
-    node_shrink(cache, node_of(slab), 10);
+    node_shrink(node_of(slab), 10);
     assert_int_equal(slab->list, SLAB_FREE);
     check_books(cache);
 }

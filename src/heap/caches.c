@@ -57,12 +57,12 @@ void *prudence_cache_alloc(struct prudence_cache *cache)
 
 void prudence_cache_free(struct prudence_cache *cache, void *object)
 {
-    object_free(slab_of_cache(cache, object), cache, object, "prudence_cache_free");
+    object_free(slab_of_cache(cache, object), cache, true, object, "prudence_cache_free");
 }
 
 void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
 {
-    object_free_deferred(slab_of_cache(cache, object), cache, object,
+    object_free_deferred(slab_of_cache(cache, object), cache, true, object,
                          "prudence_cache_free_deferred");
 }
 
@@ -80,14 +80,14 @@ size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count, voi
 void prudence_cache_free_bulk(struct prudence_cache *cache, size_t count, void **objects)
 {
     for (size_t i = 0; i < count; i++)
-        object_free(slab_of_cache(cache, objects[i]), cache, objects[i],
+        object_free(slab_of_cache(cache, objects[i]), cache, true, objects[i],
                     "prudence_cache_free_bulk");
 }
 
 void prudence_cache_free_deferred_bulk(struct prudence_cache *cache, size_t count, void **objects)
 {
     for (size_t i = 0; i < count; i++)
-        object_free_deferred(slab_of_cache(cache, objects[i]), cache, objects[i],
+        object_free_deferred(slab_of_cache(cache, objects[i]), cache, true, objects[i],
                              "prudence_cache_free_deferred_bulk");
 }
 

@@ -88,7 +88,7 @@ void *prudence_realloc(void *object, size_t size)
 
 void prudence_free(void *object)
 {
-    object_free(slab_of(object), OBJECT_ANY_CACHE, object, "prudence_free");
+    object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "prudence_free");
 }
 
 /* Whether an object of this slab can have been asked for with `size`. An object of a size class was
@@ -110,10 +110,11 @@ void prudence_free_sized(void *object, size_t size)
         os_panic(
             "prudence_free_sized: %p of cache '%s' has %zu bytes, which the size %zu does not fit",
             object, slab->cache->name, slab_object_bytes(slab), size);
-    object_free(slab, OBJECT_ANY_CACHE, object, "prudence_free_sized");
+    object_free(slab, OBJECT_ANY_CACHE, false, object, "prudence_free_sized");
 }
 
 void prudence_free_deferred(void *object)
 {
-    object_free_deferred(slab_of(object), OBJECT_ANY_CACHE, object, "prudence_free_deferred");
+    object_free_deferred(slab_of(object), OBJECT_ANY_CACHE, false, object,
+                         "prudence_free_deferred");
 }

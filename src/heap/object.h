@@ -24,19 +24,28 @@ static inline void *object_alloc(struct prudence_cache *cache, const char *what)
     return likely(object) ? object : object_alloc_slow(cache, what);
 }
 
+/* Does the caller name the cache, its lines are used, so that what follows does not wait for the slab
+ * to be found; constants where this is inlined. */
+static inline void *const *object_lines(const struct slab *slab, struct prudence_cache *cache,
+                                        bool named)
+{
+    return named ? &cache->fast_lines : &slab->fast_lines;
+}
+
 /* `slab` is what slab_of or slab_of_cache found for the object: NULL for misuse and for a NULL
  * object, which the slow side tells apart. */
-static inline void object_free(struct slab *slab, struct prudence_cache *cache, void *object,
-                               const char *what)
+static inline void object_free(struct slab *slab, struct prudence_cache *cache, bool named,
+                               void *object, const char *what)
 {
-    if (unlikely(!slab) || unlikely(!cache_free_fast(slab, object)))
+    if (unlikely(!slab) || unlikely(!cache_free_fast(object_lines(slab, cache, named), object)))
         object_free_slow(cache, object, what);
 }
 
-static inline void object_free_deferred(struct slab *slab, struct prudence_cache *cache,
+static inline void object_free_deferred(struct slab *slab, struct prudence_cache *cache, bool named,
                                         void *object, const char *what)
 {
-    if (unlikely(!slab) || unlikely(!cache_free_deferred_fast(slab, object)))
+    if (unlikely(!slab) ||
+        unlikely(!cache_free_deferred_fast(object_lines(slab, cache, named), object)))
         object_free_deferred_slow(cache, object, what);
 }
 

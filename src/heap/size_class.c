@@ -13,6 +13,7 @@
 _Static_assert(LINEAR_MAX << DOUBLINGS == OBJECT_SIZE_MAX, "the last class is the largest object");
 
 struct prudence_cache *size_classes[CLASSES];
+struct prudence_cache *small_classes[SMALL_MAX / LINEAR_STEP + 1];
 static struct prudence_cache *aligned_classes[ALIGNED_CLASSES];
 struct os_lock heap_lock = OS_LOCK_INIT(OS_RANK_HEAP);
 
@@ -41,6 +42,17 @@ static struct prudence_cache *make(struct prudence_cache **place, const char *ki
     return *place;
 }
 
+static struct prudence_cache *make_class(unsigned class)
+{
+    struct prudence_cache *cache =
+        make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
+
+    for (size_t step = 0; cache && step <= SMALL_MAX / LINEAR_STEP; step++)
+        if (size_class_of(max_size(step * LINEAR_STEP, 1)) == class)
+            store_release(&small_classes[step], cache);
+    return cache;
+}
+
 static struct prudence_cache *aligned_cache(size_t size, size_t alignment)
 {
     size_t power = round_up_to_power_of_two(max_size(size, alignment));
@@ -63,7 +75,7 @@ struct prudence_cache *size_class_cache(size_t size, size_t alignment, bool *fai
 
         cache = load_acquire(&size_classes[class]);
         if (!cache)
-            cache = make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
+            cache = make_class(class);
     }
     *failed = !cache;
     return cache;

@@ -75,13 +75,14 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->context = layout->context;
     cache->object_size = layout->object_size;
     cache->checked = slab_check;
+    cache->fast_lines = os_percpu_owned_lines;
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
     if (layout->no_cpu_caches) {
         cache->capacity = 1;
         cache->stride = OS_PAGE_SIZE;
         return;
     }
-    cache->stride = round_up(layout->object_size, cache->alignment);
+    cache->stride = max_size(round_up(layout->object_size, cache->alignment), 2); /* see grid_of */
     choose_slab(cache);
     choose_sizes(cache, layout->object_cache_bytes);
 }
@@ -105,7 +106,8 @@ static bool lines_make(struct prudence_cache *cache)
     cache->lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         cpu_cache_of(cache, i)->line.cpu = i;
-    cache->fast_lines = os_percpu_rseq && !cache->checked ? cache->lines : NULL;
+    if (os_percpu_rseq && !cache->checked)
+        cache->fast_lines = cache->lines;
     return cache->lines != NULL;
 }
 

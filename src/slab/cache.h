@@ -18,7 +18,7 @@
 #define SLAB_CACHE_H
 
 #include "base/bits.h"
-#include "base/divide.h"
+#include "base/grid.h"
 #include "base/list.h"
 #include "gp/gp.h"
 #include "os/os.h"
@@ -49,7 +49,8 @@ struct slab {
     /* What every free looks at; constant. */
     struct prudence_cache *cache;
     char *base; /* the first object */
-    struct exact_divisor stride;
+    struct grid grid;
+    void *fast_lines;  /* the cache's */
     uint32_t capacity; /* objects */
     uint16_t node;
     uint8_t list; /* enum slab_list; the node's lock */
@@ -81,10 +82,20 @@ static inline uint64_t *slab_next_bits(struct slab *slab)
     return slab->bits + (size_t)2 * bits_words(slab->capacity);
 }
 
-/* Above or equal to the capacity when `object` is no object of the slab. */
-static inline uint64_t slab_index(const struct slab *slab, const void *object)
+static inline uint64_t slab_offset(const struct slab *slab, const void *object)
 {
-    return exact_quotient((uint64_t)((const char *)object - slab->base), slab->stride);
+    return (uint64_t)((const char *)object - slab->base);
+}
+
+/* Whether an address in the slab's pages is that of an object. */
+static inline bool slab_has(const struct slab *slab, const void *object)
+{
+    return grid_has(slab->grid, slab_offset(slab, object));
+}
+
+static inline unsigned slab_index(const struct slab *slab, const void *object)
+{
+    return grid_index(slab->grid, slab_offset(slab, object));
 }
 
 static inline void *slab_object(const struct slab *slab, unsigned index, size_t stride)
@@ -150,7 +161,7 @@ _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride
 
 struct prudence_cache {
     /* What fast paths look at; constant. */
-    void *fast_lines; /* = lines, or NULL when fast paths may not be used (check=1, no rseq) */
+    void *fast_lines; /* = lines, or os_percpu_owned_lines (check=1, no rseq, large blocks) */
     void *lines;      /* the first CPU's cpu_cache; NULL: large blocks, which have none */
     struct prudence_domain *domain;
 
@@ -247,7 +258,7 @@ static inline struct slab *slab_of(const void *object)
 {
     struct slab *slab = os_page_owner(object);
 
-    return likely(slab && slab_index(slab, object) < slab->capacity) ? slab : NULL;
+    return likely(slab && slab_has(slab, object)) ? slab : NULL;
 }
 
 /* The slab of an object of `cache`, or NULL for misuse. */
@@ -255,8 +266,7 @@ static inline struct slab *slab_of_cache(const struct prudence_cache *cache, con
 {
     struct slab *slab = os_page_owner(object);
 
-    return likely(slab && slab->cache == cache && slab_index(slab, object) < slab->capacity) ? slab
-                                                                                             : NULL;
+    return likely(slab && slab->cache == cache && slab_has(slab, object)) ? slab : NULL;
 }
 
 /* --- cpu_cache.c: owning a CPU's caches ---

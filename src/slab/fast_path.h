@@ -12,22 +12,19 @@
 /* NULL: take the slow path. */
 static inline void *cache_alloc_fast(struct prudence_cache *cache)
 {
-    return likely(cache->fast_lines) ? os_percpu_pop(cache->fast_lines) : NULL;
+    return os_percpu_pop(&cache->fast_lines);
 }
 
-/* False: take the slow path. */
-static inline bool cache_free_fast(struct slab *slab, void *object)
+/* `lines`: of the slab, or the same from a cache that the caller named: then what follows does not
+ * wait for the slab to be found. False: take the slow path. */
+static inline bool cache_free_fast(void *const *lines, void *object)
 {
-    void *lines = slab->cache->fast_lines;
-
-    return likely(lines) && likely(os_percpu_push(lines, object));
+    return likely(os_percpu_push(lines, object));
 }
 
-static inline bool cache_free_deferred_fast(struct slab *slab, void *object)
+static inline bool cache_free_deferred_fast(void *const *lines, void *object)
 {
-    void *lines = slab->cache->fast_lines;
-
-    return likely(lines) && likely(os_percpu_append(lines, object));
+    return likely(os_percpu_append(lines, object));
 }
 
 #endif /* SLAB_FAST_PATH_H */

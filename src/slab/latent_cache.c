@@ -11,16 +11,23 @@
  */
 #include "slab/cache.h"
 
-/* Where the fast path must stop: at the end of the open batch, or when the ring is at its limit. */
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return (int64_t)(a - b) < 0 ? a : b;
+}
+
+/* Where the fast path must stop: at the end of the open batch, where the ring is at its limit, or
+ * where its turn ends. */
 void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
 {
-    uint64_t full = cpu->closed + batch;
     uint64_t limit = load_relaxed(&cpu->line.ring_head) + cpu->size;
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
-    uint64_t stop = (int64_t)(full - limit) < 0 ? full : limit;
+    uint64_t turn = tail & ~cpu->line.ring_mask;
+    uint64_t stop = earlier(earlier(cpu->closed + batch, limit), turn + cpu->line.ring_mask + 1);
 
     if ((int64_t)(stop - tail) < 0)
         stop = tail;
+    cpu->line.ring_turn = (uintptr_t)cpu->line.ring - turn * sizeof cpu->line.ring[0];
     store_relaxed(&cpu->line.ring_stop, stop);
 }
 

@@ -83,7 +83,7 @@ static bool is_waiting(const struct slab *slab)
 static void put_latent(struct node *node, struct slab *slab, const void *object,
                        const gp_cookie *cookie)
 {
-    unsigned index = (unsigned)slab_index(slab, object);
+    unsigned index = slab_index(slab, object);
     bool had_free = slab->free > 0;
 
     if (bits_test(slab_free_bits(slab), index))
@@ -305,7 +305,7 @@ static void put_free(struct node *node, struct slab *slab, const void *object,
                      const gp_cookie *cookie)
 {
     (void)cookie; /* it is free already */
-    unsigned index = (unsigned)slab_index(slab, object);
+    unsigned index = slab_index(slab, object);
     bool had_free = slab->free > 0;
 
     if (bits_test(slab_free_bits(slab), index))

@@ -31,7 +31,8 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
     slab->bytes = bytes;
     slab->node = (uint16_t)node;
     slab->base = (char *)slab->pages + next_color_offset(cache);
-    slab->stride = exact_divisor_of(cache->lines ? cache->stride : bytes);
+    slab->grid = grid_of(cache->lines ? cache->stride : bytes, cache->capacity);
+    slab->fast_lines = cache->fast_lines;
     slab->free = slab->capacity;
     bits_fill(slab_free_bits(slab), slab->capacity);
     list_init(&slab->link);

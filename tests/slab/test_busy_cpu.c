@@ -30,8 +30,8 @@ static void every_operation_goes_to_the_node(void **state)
     assert_int_equal(after.frees, before.frees + 1);
     assert_int_equal(after.deferred_frees, before.deferred_frees + 1);
     slab = slab_of(objects[0]);
-    assert_true(bits_test(slab_free_bits(slab), (unsigned)slab_index(slab, objects[0])));
-    assert_true(bits_test(slab_waiting_bits(slab), (unsigned)slab_index(slab, objects[1])));
+    assert_true(bits_test(slab_free_bits(slab), slab_index(slab, objects[0])));
+    assert_true(bits_test(slab_waiting_bits(slab), slab_index(slab, objects[1])));
     assert_int_equal(after.busy_bypasses, 3);
     check_books(cache);
     free_all(cache, &more, 1);

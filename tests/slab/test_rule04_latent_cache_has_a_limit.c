@@ -31,7 +31,7 @@ static void what_does_not_fit_goes_to_the_latent_slab(void **state)
     assert_int_equal(stats_of(cache).objects_latent, ROOM + 1);
     assert_int_equal(slab->latent, overflowed);
     for (unsigned i = 0; i < ROOM + 1; i++)
-        assert_int_equal(bits_test(slab_waiting_bits(slab), (unsigned)slab_index(slab, objects[i])),
+        assert_int_equal(bits_test(slab_waiting_bits(slab), slab_index(slab, objects[i])),
                          i < overflowed);
     assert_int_equal(slab->list, SLAB_PARTIAL);
     assert_int_equal(stats_of(cache).premoved_slabs, 1);

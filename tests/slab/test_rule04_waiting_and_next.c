@@ -19,7 +19,7 @@ static struct slab *full_slab(void)
 
 static bool is_in(uint64_t *bits, struct slab *slab, const void *object)
 {
-    return bits_test(bits, (unsigned)slab_index(slab, object));
+    return bits_test(bits, slab_index(slab, object));
 }
 
 static void next_is_not_merged_with_waiting(void **state)

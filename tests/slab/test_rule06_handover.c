@@ -43,7 +43,7 @@ static void the_next_holder_of_the_lock_receives(void **state)
     assert_null(node->handover);
     assert_int_equal(slab->latent, HANDFUL_MAX);
     for (unsigned i = 0; i < HANDFUL_MAX; i++)
-        assert_true(bits_test(slab_waiting_bits(slab), (unsigned)slab_index(slab, objects[i])));
+        assert_true(bits_test(slab_waiting_bits(slab), slab_index(slab, objects[i])));
     check_books(cache);
 }
 
@@ -60,7 +60,7 @@ static void they_keep_their_cookie(void **state)
     assert_null(node->handover);
     assert_int_equal(slab->latent, 0);
     for (unsigned i = 0; i < HANDFUL_MAX; i++)
-        assert_true(bits_test(slab_free_bits(slab), (unsigned)slab_index(slab, objects[i])));
+        assert_true(bits_test(slab_free_bits(slab), slab_index(slab, objects[i])));
     check_books(cache);
 }
 

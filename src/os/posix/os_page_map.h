@@ -23,13 +23,15 @@
 
 extern HIDDEN void **os_page_map[PAGE_MAP_LEAVES];
 
-/* The owner of the page that `address` lies in; NULL for pages that are not ours. Address bits above
- * the 47th are not looked at: whoever trusts the owner compares the address with its pages. */
+/* The owner of the page that `address` lies in; NULL for pages that are not ours. */
 static inline void *os_page_owner(const void *address)
 {
     uintptr_t number = (uintptr_t)address;
-    void **leaf = load_relaxed(&os_page_map[number >> PAGE_MAP_LEAF_SHIFT & (PAGE_MAP_LEAVES - 1)]);
+    void **leaf;
 
+    if (unlikely(number >> PAGE_MAP_LEAF_SHIFT >= PAGE_MAP_LEAVES))
+        return NULL;
+    leaf = load_relaxed(&os_page_map[number >> PAGE_MAP_LEAF_SHIFT]);
     if (unlikely(!leaf))
         return NULL;
     return load_relaxed(&leaf[number >> PAGE_MAP_PAGE_SHIFT & (PAGE_MAP_LEAF_PAGES - 1)]);

@@ -50,10 +50,12 @@ struct os_percpu_line {
     uint64_t stack_limit; /* 24: objects that may be on the stack */
     uint64_t ring_tail;   /* 32: objects ever appended */
     uint64_t ring_stop;   /* 40: the tail at which appending needs the slow path */
-    void **ring;          /* 48 */
+    uintptr_t ring_turn;  /* 48: slot 0, less the tail at which this turn of the ring began; see
+                                 os_percpu_append */
     uint64_t ring_mask;   /* 56: slots of the ring - 1 */
     uint64_t ring_head;   /* 64: objects ever removed */
-    unsigned cpu;         /* 72: whose line this is; constant */
+    void **ring;          /* 72 */
+    unsigned cpu;         /* 80: whose line this is; constant */
 };
 
 static inline unsigned stack_count(const struct os_percpu_line *line)
@@ -69,7 +71,11 @@ static inline uint64_t stack_pops(const struct os_percpu_line *line)
 /* Whether fast paths may be used; constant after start. */
 extern HIDDEN bool os_percpu_rseq;
 
-/* Where this thread's struct rseq lies, from the thread pointer; a dummy without rseq. */
+/* Lines that are owned for good. Who may not use fast paths gives them these, and saves the others
+ * a test: they find the line owned and go the slow way. */
+extern HIDDEN void *os_percpu_owned_lines;
+
+/* Where this thread's struct rseq lies, from the thread pointer; a dummy on CPU 0 without rseq. */
 extern HIDDEN ptrdiff_t os_percpu_rseq_offset;
 
 #if defined(__x86_64__)

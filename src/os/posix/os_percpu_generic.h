@@ -8,31 +8,31 @@
 
 #define OS_PERCPU_HAS_RSEQ 0
 
-static inline void *os_percpu_pop(void *lines)
+static inline void *os_percpu_pop(void *const *lines)
 {
     (void)lines;
     return NULL;
 }
 
-static inline bool os_percpu_push(void *lines, void *object)
+static inline bool os_percpu_push(void *const *lines, void *object)
 {
     (void)lines, (void)object;
     return false;
 }
 
-static inline bool os_percpu_append(void *lines, void *object)
+static inline bool os_percpu_append(void *const *lines, void *object)
 {
     (void)lines, (void)object;
     return false;
 }
 
-static inline struct os_percpu_line *os_percpu_take_rseq(void *lines, uintptr_t token)
+static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
 {
     (void)lines, (void)token;
     return NULL;
 }
 
-static inline void *os_percpu_remove(void *lines, unsigned cpu, uint64_t expected_head)
+static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
 {
     (void)lines, (void)cpu, (void)expected_head;
     return NULL;

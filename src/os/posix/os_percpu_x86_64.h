@@ -25,12 +25,13 @@ _Static_assert(offsetof(struct os_percpu_line, stack) == 16, "known to the assem
 _Static_assert(offsetof(struct os_percpu_line, stack_limit) == 24, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_tail) == 32, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_stop) == 40, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring) == 48, "known to the assembly");
+_Static_assert(offsetof(struct os_percpu_line, ring_turn) == 48, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_mask) == 56, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_head) == 64, "known to the assembly");
+_Static_assert(offsetof(struct os_percpu_line, ring) == 72, "known to the assembly");
 _Static_assert(OS_PERCPU_SHIFT == 8, "known to the assembly");
 
-/* The descriptor, the way back after an abort, and the start of the section: line = the CPU's number. */
+/* The descriptor, the way back after an abort, and the start of the section: rcx = the CPU's number. */
 #define RSEQ_BEGIN                                                                                 \
     ".pushsection __rseq_cs, \"aw\"\n\t"                                                           \
     ".balign 32\n"                                                                                 \
@@ -45,80 +46,82 @@ _Static_assert(OS_PERCPU_SHIFT == 8, "known to the assembly");
     "jmp 5f\n\t"                                                                                   \
     ".popsection\n"                                                                                \
     "5:\n\t"                                                                                       \
-    "leaq 3b(%%rip), %%rax\n\t"                                                                    \
-    "movq %%rax, %%fs:8(%[rseq])\n"                                                                \
+    "leaq 3b(%%rip), %%rcx\n\t"                                                                    \
+    "movq %%rcx, %%fs:8(%[rseq])\n"                                                                \
     "1:\n\t"                                                                                       \
-    "movl %%fs:4(%[rseq]), %%eax\n\t"
+    "movl %%fs:4(%[rseq]), %%ecx\n\t"
 
-/* rax = lines + cpu x stride; out when it is owned. */
+/* rcx = lines + cpu x stride; out when it is owned. */
 #define RSEQ_LINE_UNOWNED(out)                                                                     \
-    "shlq $8, %%rax\n\t"                                                                           \
-    "addq %[lines], %%rax\n\t"                                                                     \
-    "cmpq $0, (%%rax)\n\t"                                                                         \
+    "shlq $8, %%rcx\n\t"                                                                           \
+    "addq %[lines], %%rcx\n\t"                                                                     \
+    "cmpq $0, (%%rcx)\n\t"                                                                         \
     "jne " out "\n\t"
 
-#define RSEQ_INPUTS [lines] "r"(lines), [rseq] "r"(os_percpu_rseq_offset)
+#define RSEQ_INPUTS [lines] "m"(*lines), [rseq] "r"(os_percpu_rseq_offset)
 
 /* Takes an object from this CPU's stack; NULL when it is empty or owned. */
-static inline void *os_percpu_pop(void *lines)
+static inline void *os_percpu_pop(void *const *lines)
 {
     void *object;
 
     __asm__ __volatile__(RSEQ_BEGIN "xorl %k[object], %k[object]\n\t" RSEQ_LINE_UNOWNED("2f")
-                         "movq 8(%%rax), %%rcx\n\t"
-                         "movzwl %%cx, %%edx\n\t"
-                         "testl %%edx, %%edx\n\t"
+                         "movq 8(%%rcx), %%rdx\n\t"
+                         "movzwl %%dx, %%esi\n\t"
+                         "testl %%esi, %%esi\n\t"
                          "jz 2f\n\t"
-                         "movq 16(%%rax), %[object]\n\t"
-                         "movq -8(%[object],%%rdx,8), %[object]\n\t"
-                         "addq %[pop], %%rcx\n\t"
-                         "movq %%rcx, 8(%%rax)\n"
+                         "movq 16(%%rcx), %[object]\n\t"
+                         "movq -8(%[object],%%rsi,8), %[object]\n\t"
+                         "addq %[pop], %%rdx\n\t"
+                         "movq %%rdx, 8(%%rcx)\n"
                          "2:"
                          : [object] "=&r"(object)
                          : RSEQ_INPUTS, [pop] "i"(STACK_POP)
-                         : "memory", "cc", "rax", "rcx", "rdx");
+                         : "memory", "cc", "rcx", "rdx", "rsi");
     return object;
 }
 
 /* Puts an object on this CPU's stack; false when it is full or owned. */
-static inline bool os_percpu_push(void *lines, void *object)
+static inline bool os_percpu_push(void *const *lines, void *object)
 {
     __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED("%l[out]")
-                              "movq 8(%%rax), %%rcx\n\t"
-                              "movzwl %%cx, %%edx\n\t"
-                              "cmpq 24(%%rax), %%rdx\n\t"
+                              "movq 8(%%rcx), %%rdx\n\t"
+                              "movzwl %%dx, %%r8d\n\t"
+                              "cmpq 24(%%rcx), %%r8\n\t"
                               "jae %l[out]\n\t"
-                              "movq 16(%%rax), %%r8\n\t"
-                              "movq %[object], (%%r8,%%rdx,8)\n\t"
-                              "incq %%rcx\n\t"
-                              "movq %%rcx, 8(%%rax)\n"
+                              "movq 16(%%rcx), %%r9\n\t"
+                              "movq %[object], (%%r9,%%r8,8)\n\t"
+                              "incq %%rdx\n\t"
+                              "movq %%rdx, 8(%%rcx)\n"
                               "2:"
                               :
                               : RSEQ_INPUTS, [object] "r"(object)
-                              : "memory", "cc", "rax", "rcx", "rdx", "r8"
+                              : "memory", "cc", "rcx", "rdx", "r8", "r9"
                               : out);
     return true;
 out:
     return false;
 }
 
-/* Appends an object to this CPU's ring; false when its batch is full or the line owned. */
-static inline bool os_percpu_append(void *lines, void *object)
+/*
+ * Appends an object to this CPU's ring; false when its batch is full or the line owned. The slot is
+ * ring[tail & mask]; but a batch ends where a turn of the ring does, so within one the slow path has
+ * done that arithmetic: ring_turn + 8 x tail.
+ */
+static inline bool os_percpu_append(void *const *lines, void *object)
 {
     __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED("%l[out]")
-                              "movq 32(%%rax), %%rcx\n\t"
-                              "cmpq 40(%%rax), %%rcx\n\t"
+                              "movq 32(%%rcx), %%rdx\n\t"
+                              "cmpq 40(%%rcx), %%rdx\n\t"
                               "je %l[out]\n\t"
-                              "movq 56(%%rax), %%rdx\n\t"
-                              "movq 48(%%rax), %%r8\n\t"
-                              "andq %%rcx, %%rdx\n\t"
+                              "movq 48(%%rcx), %%r8\n\t"
                               "movq %[object], (%%r8,%%rdx,8)\n\t"
-                              "incq %%rcx\n\t"
-                              "movq %%rcx, 32(%%rax)\n"
+                              "incq %%rdx\n\t"
+                              "movq %%rdx, 32(%%rcx)\n"
                               "2:"
                               :
                               : RSEQ_INPUTS, [object] "r"(object)
-                              : "memory", "cc", "rax", "rcx", "rdx", "r8"
+                              : "memory", "cc", "rcx", "rdx", "r8"
                               : out);
     return true;
 out:
@@ -126,17 +129,17 @@ out:
 }
 
 /* Local take: commits the token; NULL when the line is owned. */
-static inline struct os_percpu_line *os_percpu_take_rseq(void *lines, uintptr_t token)
+static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
 {
     struct os_percpu_line *taken;
 
     __asm__ __volatile__(RSEQ_BEGIN "xorl %k[taken], %k[taken]\n\t" RSEQ_LINE_UNOWNED("2f")
-                         "movq %%rax, %[taken]\n\t"
-                         "movq %[token], (%%rax)\n"
+                         "movq %%rcx, %[taken]\n\t"
+                         "movq %[token], (%%rcx)\n"
                          "2:"
                          : [taken] "=&r"(taken)
                          : RSEQ_INPUTS, [token] "r"(token)
-                         : "memory", "cc", "rax");
+                         : "memory", "cc", "rcx");
     return taken;
 }
 
@@ -145,26 +148,26 @@ static inline struct os_percpu_line *os_percpu_take_rseq(void *lines, uintptr_t 
  * NULL otherwise. For the idle helper, which must own nothing. The caller has seen to it that the
  * head lies in a closed batch: the head only grows, so the same head means the same batch.
  */
-static inline void *os_percpu_remove(void *lines, unsigned cpu, uint64_t expected_head)
+static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
 {
     void *object;
 
     __asm__ __volatile__(RSEQ_BEGIN "xorl %k[object], %k[object]\n\t"
-                         "cmpl %[cpu], %%eax\n\t"
+                         "cmpl %[cpu], %%ecx\n\t"
                          "jne 2f\n\t" RSEQ_LINE_UNOWNED("2f")
-                         "movq 64(%%rax), %%rcx\n\t"
-                         "cmpq %[head], %%rcx\n\t"
+                         "movq 64(%%rcx), %%rdx\n\t"
+                         "cmpq %[head], %%rdx\n\t"
                          "jne 2f\n\t"
-                         "movq %%rcx, %%rdx\n\t"
-                         "andq 56(%%rax), %%rdx\n\t"
-                         "movq 48(%%rax), %[object]\n\t"
-                         "movq (%[object],%%rdx,8), %[object]\n\t"
-                         "incq %%rcx\n\t"
-                         "movq %%rcx, 64(%%rax)\n"
+                         "movq %%rdx, %%rsi\n\t"
+                         "andq 56(%%rcx), %%rsi\n\t"
+                         "movq 72(%%rcx), %[object]\n\t"
+                         "movq (%[object],%%rsi,8), %[object]\n\t"
+                         "incq %%rdx\n\t"
+                         "movq %%rdx, 64(%%rcx)\n"
                          "2:"
                          : [object] "=&r"(object)
                          : RSEQ_INPUTS, [cpu] "r"(cpu), [head] "r"(expected_head)
-                         : "memory", "cc", "rax", "rcx", "rdx");
+                         : "memory", "cc", "rcx", "rdx", "rsi");
     return object;
 }
 

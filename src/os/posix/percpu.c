@@ -9,6 +9,13 @@
 
 bool os_percpu_rseq;
 ptrdiff_t os_percpu_rseq_offset;
+void *os_percpu_owned_lines;
+
+/* Stands in for the kernel's struct rseq: each thread's says that it runs on CPU 0, forever. */
+static _Thread_local struct {
+    uint32_t cpu_id_start, cpu_id;
+    uint64_t rseq_cs;
+} dummy_rseq;
 
 /* glibc since 2.35 registers rseq for every thread and says where; weak, for older ones. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
@@ -20,9 +27,32 @@ static bool membarrier_rseq(unsigned cpu)
                    cpu) == 0;
 }
 
+static ptrdiff_t dummy_rseq_offset(void)
+{
+#if OS_PERCPU_HAS_RSEQ
+    return (char *)&dummy_rseq - (char *)__builtin_thread_pointer();
+#else
+    return 0;
+#endif
+}
+
+static void *owned_lines_make(void)
+{
+    char *lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
+
+    if (!lines)
+        os_panic("no memory to start");
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
+        ((struct os_percpu_line *)(lines + cpu * OS_PERCPU_STRIDE))->owner = (uintptr_t)lines;
+    return lines;
+}
+
 void posix_percpu_start(bool wanted)
 {
+    if (!os_percpu_owned_lines)
+        os_percpu_owned_lines = owned_lines_make();
     os_percpu_rseq = false;
+    os_percpu_rseq_offset = dummy_rseq_offset();
 #if OS_PERCPU_HAS_RSEQ && !defined(__SANITIZE_THREAD__)
     if (!wanted || !&__rseq_size || __rseq_size == 0)
         return;
@@ -66,7 +96,7 @@ struct os_percpu_line *os_percpu_take(void *lines, const void *token)
     struct os_percpu_line *line;
 
     if (os_percpu_rseq)
-        return os_percpu_take_rseq(lines, (uintptr_t)token);
+        return os_percpu_take_rseq(&lines, (uintptr_t)token);
     line = (void *)((char *)lines + os_cpu_current() * OS_PERCPU_STRIDE);
     return os_percpu_claim(line, token) ? line : NULL;
 }

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The latent cache is a ring, and its fast path does not wrap: a batch ends where a turn of the ring
+ * does. Over many turns, with batches that do not divide the ring, each object waits in its slot.
+ */
+#include "support/slab_test.h"
+
+#define ROOM 24 /* of a ring of 32 slots: a batch of 12 ends inside a turn's last slots */
+
+static bool waits_in_its_slot(const struct cpu_cache *cpu, uint64_t number, const void *object)
+{
+    return cpu->line.ring[number & cpu->line.ring_mask] == object;
+}
+
+static void every_object_is_in_its_slot(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
+    struct cpu_cache *cpu;
+    void *objects[7];
+    unsigned turns = 0;
+
+    (void)state;
+    allocate_all(cache, objects, 7);
+    cpu = cpu_here(cache);
+    assert_int_equal(cpu->slots, 32);
+    free_all(cache, objects, 7);
+    for (unsigned round = 0; round < 200; round++) {
+        uint64_t first = cpu->line.ring_tail;
+
+        allocate_all(cache, objects, 7);
+        defer_all(cache, objects, 7);
+        assert_int_equal(cpu->line.ring_tail, first + 7);
+        for (unsigned i = 0; i < 7; i++)
+            assert_true(waits_in_its_slot(cpu, first + i, objects[i]));
+        turns += (first & 31) > (cpu->line.ring_tail & 31);
+        check_books(cache);
+        prudence_manual_advance(cache->domain);
+    }
+    assert_true(turns > 40);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_object_is_in_its_slot),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

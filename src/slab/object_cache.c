@@ -18,7 +18,7 @@ void *object_cache_pop(struct cpu_cache *cpu)
     return cpu->line.stack[count - 1];
 }
 
-/* Puts as many as fit; returns how many. */
+/* Puts as many as fit, the first on top; returns how many. */
 unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count)
 {
     unsigned have = stack_count(&cpu->line);
@@ -26,7 +26,7 @@ unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count
 
     count = count < room ? count : room;
     for (unsigned i = 0; i < count; i++)
-        cpu->line.stack[have + i] = objects[i];
+        cpu->line.stack[have + i] = objects[count - 1 - i];
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) + count);
     return count;
 }
@@ -99,8 +99,9 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
 
 /*
  * The miss: takes up to `count` objects from the node; one is returned, the others go to the object
- * cache. If it may grow, it does so and under memory pressure waits for a grace period before it
- * fails (rule 9).
+ * cache, to be handed out in the order of their addresses: what a program makes in one go it will
+ * often walk in that order. If it may grow, it does so and under memory pressure waits for a grace
+ * period before it fails (rule 9).
  */
 void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow)
 {
@@ -116,6 +117,6 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
     if (!taken)
         return NULL;
     if (taken > 1)
-        stack_refilled(cache, objects, taken - 1);
-    return objects[taken - 1];
+        stack_refilled(cache, objects + 1, taken - 1);
+    return objects[0];
 }

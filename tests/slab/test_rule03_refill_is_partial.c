@@ -43,11 +43,27 @@ static void refill_is_at_most_a_transfer(void **state)
     refill_with_latent(256, 256, 1);
 }
 
+/* What a program makes in one go it will often walk in that order. */
+static void refilled_objects_come_in_order_of_address(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 64, manual_domain());
+    void *objects[128];
+
+    (void)state;
+    allocate_all(cache, objects, 128);
+    for (unsigned i = 1; i < 128; i++)
+        if (i % 64)
+            assert_ptr_equal((char *)objects[i], (char *)objects[i - 1] + cache->stride);
+    free_all(cache, objects, 128);
+    destroy_empty(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refill_is_size_less_latent),
         cmocka_unit_test(refill_is_at_most_a_transfer),
+        cmocka_unit_test(refilled_objects_come_in_order_of_address),
     };
 
     pin_thread();

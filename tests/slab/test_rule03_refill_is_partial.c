@@ -47,7 +47,6 @@ static void refill_is_at_most_a_transfer(void **state)
 static void refilled_objects_come_in_order_of_address(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 64, manual_domain());
-    void *objects[128];
 
     (void)state;
     allocate_all(cache, objects, 128);

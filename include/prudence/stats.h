@@ -54,7 +54,7 @@ struct prudence_cache_stats {
     uint64_t objects_live;      /* allocated, neither freed nor deferred */
     uint64_t objects_latent;    /* deferred, not merged yet */
     uint64_t objects_cached;    /* free, in object caches */
-    uint64_t bytes_latent;      /* objects_latent x object_stride */
+    uint64_t bytes_latent;      /* of these: objects_latent x object_stride; large blocks whole */
     double total_fragmentation; /* f_t: slabs x slab size / (live objects x object size); 0: none */
 };
 
@@ -68,13 +68,15 @@ struct prudence_stats {
     uint64_t retained_bytes; /* pages kept for reuse, given back by prudence_trim */
     uint64_t metadata_bytes;
     uint64_t objects_live, objects_latent;
-    uint64_t bytes_latent; /* all caches, counted batch by batch */
-    uint64_t bytes_latent_peak;
+    uint64_t bytes_latent;      /* all caches, added up */
+    uint64_t bytes_latent_peak; /* never below the truth: what CPUs had reserved counts too */
     uint64_t limit; /* the option, bytes; 0: none */
     uint64_t latent_limit;
     uint64_t pressure_waits;    /* allocations that waited before failing */
     uint64_t throttle_waits;    /* deferrals that waited because of latent_limit */
     uint64_t throttle_expiries; /* of both, those that met wait_max */
+    uint64_t latent_overruns;   /* times that garbage passed latent_limit: deferrals that could not
+                                   wait, inside a section or after an expiry */
     uint64_t grace_periods;     /* of the default domain, completed */
     uint64_t grace_period_scans;
     uint64_t membarriers;

@@ -76,6 +76,7 @@ struct prudence_domain {
     /* The reader that outlasted an implicit wait, and its word then (gp_worth_waiting). */
     struct reader_slot *expired_reader;
     uint64_t expired_word;
+    uint32_t expired_manually; /* manual: as long as expired_word is the last that ended */
 
     uint32_t caches;     /* caches that name this domain; atomic */
     unsigned index;      /* in every thread's table of slots; guarded by the readers' lock */

@@ -162,6 +162,11 @@ void gp_note_expired(struct prudence_domain *domain)
     struct reader_slot *slot;
     uint64_t completed = load_relaxed(&domain->progress.completed);
 
+    if (domain->kind == PRUDENCE_DOMAIN_MANUAL) {
+        store_relaxed(&domain->expired_word, completed);
+        store_release(&domain->expired_manually, 1u);
+        return;
+    }
     for_each_slot(chunk, slot, domain)
     {
         uint64_t word = load_relaxed(&slot->reader.word);
@@ -179,6 +184,11 @@ bool gp_worth_waiting(struct prudence_domain *domain)
     struct reader_slot *slot = load_acquire(&domain->expired_reader);
     uint64_t word;
 
+    if (load_acquire(&domain->expired_manually)) {
+        if (load_relaxed(&domain->progress.completed) == load_relaxed(&domain->expired_word))
+            return false;
+        store_relaxed(&domain->expired_manually, 0u);
+    }
     if (!slot)
         return true;
     word = load_relaxed(&slot->reader.word);

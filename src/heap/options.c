@@ -82,7 +82,7 @@ static bool set_latent_limit(const char *text)
 
     if (!parse_bytes(text, &bytes))
         return false;
-    store_relaxed(&slab_latent_limit, bytes);
+    latent_limit_set(bytes);
     return true;
 }
 

@@ -60,7 +60,7 @@ static void fill(const struct prudence_cache *cache, struct prudence_cache_stats
     stats->pressure_waits = load_relaxed(&cache->pressure_waits);
     stats->slabs_now = load_relaxed(&cache->slabs_now);
     stats->slabs_peak = load_relaxed(&cache->slabs_peak);
-    stats->bytes_latent = stats->objects_latent * cache->stride;
+    stats->bytes_latent = sums.latent_bytes;
     if (stats->objects_live && cache->lines)
         stats->total_fragmentation = (double)stats->slabs_now * (double)stats->slab_size /
                                      ((double)stats->objects_live * (double)stats->object_size);
@@ -91,6 +91,7 @@ static void add_cache(struct prudence_stats *total, const struct prudence_cache 
     total->slabs_now += stats.slabs_now;
     total->objects_live += stats.objects_live;
     total->objects_latent += stats.objects_latent;
+    total->bytes_latent += stats.bytes_latent;
 }
 
 static void add_memory(struct prudence_stats *total)
@@ -102,13 +103,13 @@ static void add_memory(struct prudence_stats *total)
     total->slab_bytes_peak = pages.used_peak;
     total->retained_bytes = pages.retained;
     total->metadata_bytes = pages.metadata;
-    total->bytes_latent = latent_bytes();
     total->bytes_latent_peak = latent_bytes_peak();
     total->limit = os_pages_limit();
     total->latent_limit = load_relaxed(&slab_latent_limit);
     total->pressure_waits = load_relaxed(&throttle_counts.pressure_waits);
     total->throttle_waits = load_relaxed(&throttle_counts.waits);
     total->throttle_expiries = load_relaxed(&throttle_counts.expiries);
+    total->latent_overruns = load_relaxed(&throttle_counts.overruns);
 }
 
 /* Into a field of 16 bytes, zeroed before. */
@@ -225,6 +226,7 @@ static const struct figure total_figures[] = {
     TOTAL_FIGURE(pressure_waits),
     TOTAL_FIGURE(throttle_waits),
     TOTAL_FIGURE(throttle_expiries),
+    TOTAL_FIGURE(latent_overruns),
     TOTAL_FIGURE(grace_periods),
     TOTAL_FIGURE(grace_period_scans),
     TOTAL_FIGURE(membarriers),

@@ -59,6 +59,8 @@ static bool take_here(struct prudence_cache *cache, struct miss *miss)
     miss->object = object_cache_pop(cpu);
     if (!miss->object && cpu->slots) {
         latent_close(cache, cpu);
+        if (cpu->ahead)
+            latent_open(cache, cpu); /* a whole batch again, for the fast path */
         if (latent_merge(cache, cpu)) {
             miss->object = object_cache_pop(cpu);
             count_add(&cpu->counts.hits_after_merge, 1);
@@ -105,7 +107,7 @@ static void *refill(struct prudence_cache *cache, struct miss *miss)
         if (miss->object)
             return miss->object;
     }
-    latent_throttle(cache); /* misses close batches too, at times before they are full */
+    latent_throttle(cache);
     return object_cache_refill(cache, miss->refill, true);
 }
 

@@ -153,6 +153,7 @@ static void settle_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
         return;
     do {
         latent_close(cache, cpu); /* each time: there may have been no room to remember a batch */
+        latent_take_back(cache, cpu);
         taken = object_cache_take(cpu, objects, TRANSFER_MAX);
         count_add(&cpu->counts.unstacked, taken);
         taken = taken ? taken : latent_take_safe(cache, cpu, objects, TRANSFER_MAX);

@@ -142,7 +142,8 @@ struct cpu_counts {
 /*
  * Invariants: objects on the stack <= size; tail - head <= size; closed batches are
  * batches[batch_head .. batch_tail), the last one ends at `closed`, and the open one is
- * [closed, tail). Everything but head, tail, stop and the stack's word is the owner's.
+ * [closed, tail). head <= tail <= stop <= reserved, and (reserved - head) objects are in the account
+ * of latent bytes, as are those that the idle helper took. Everything but head, tail, stop and the stack's word is the owner's.
  */
 struct cpu_cache {
     struct os_percpu_line line;
@@ -150,12 +151,14 @@ struct cpu_cache {
     unsigned size;  /* of the object cache, and the limit of the latent cache; follows demand */
     unsigned slots; /* of stack and ring; a power of two, 0: none yet */
     unsigned batch_head, batch_tail; /* ever closed; index modulo batch_slots */
+    unsigned ahead; /* objects: reserved - tail, at the owner's last visit */
     struct batch *batches;
     uint64_t closed;
     struct cpu_counts counts;
     uint64_t quiet_word, quiet_tail; /* what drain_quiet_cpus() saw last */
     gp_cookie closed_cookie;         /* of the newest closed batch; written before `closed` */
     uint64_t preflush_pops, preflush_deferred; /* what the idle helper saw last */
+    uint64_t reserved; /* the tail up to which the account knows of objects; >= tail */
 };
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");
 
@@ -294,6 +297,13 @@ static inline unsigned latent_count(const struct cpu_cache *cpu)
 
     return (unsigned)(load_relaxed(&cpu->line.ring_tail) - head);
 }
+/* What latent_open() found: none under the limit; room for one object or more; the same, but what
+ * other rings of the CPU have reserved leaves no more than that. */
+enum latent_room { LATENT_NO_ROOM, LATENT_ROOM, LATENT_ROOM_CROWDED };
+enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu);
+void latent_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu);
+void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object);
 unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
@@ -313,7 +323,7 @@ static inline unsigned batch_slots(const struct prudence_cache *cache, unsigned 
 /* --- node.c: slabs of one node --- */
 unsigned node_take(struct prudence_cache *cache, struct node *node, void **objects, unsigned count);
 void node_put(struct prudence_cache *cache, void **objects, unsigned count);
-void node_put_latent(struct slab *slab, void *object);
+bool node_put_latent(struct slab *slab, void *object, bool past_limit);
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
 void node_add_slab(struct node *node, struct slab *slab);
@@ -321,7 +331,7 @@ void node_adopt_live(struct node *node, struct slab *slab);
 size_t node_shrink(struct node *node, unsigned keep);
 void node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
-unsigned node_latent_objects(struct node *node);
+unsigned node_latent_objects(struct node *node, uint64_t *bytes);
 
 extern uint64_t slab_decay; /* ns; the option decay */
 
@@ -333,18 +343,31 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node);
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
                              bool *zeroed);
 
-/* --- pressure.c: garbage and memory under their limits --- */
+/* --- latent_account.c: bytes deferred and not merged, under latent_limit --- */
 extern uint64_t slab_latent_limit; /* bytes; 0: none */
-extern uint64_t slab_wait_max;     /* ns */
-void latent_account(unsigned cpu, int64_t bytes);
+bool latent_account_start(void);
+void latent_limit_set(uint64_t bytes);
+bool latent_reserve(unsigned cpu, size_t bytes);
+void latent_reserve_past_limit(unsigned cpu, size_t bytes);
+void latent_release(unsigned cpu, size_t bytes);
+unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigned batch);
+void latent_ahead_note(unsigned cpu, int64_t change);
+bool latent_fits(size_t bytes, bool idle);
+bool latent_never_fits(size_t bytes);
 uint64_t latent_bytes(void);
 uint64_t latent_bytes_peak(void);
+
+/* --- pressure.c: garbage and memory under their limits --- */
+extern uint64_t slab_wait_max; /* ns */
+void latent_take_back_here(void);
 void latent_throttle(struct prudence_cache *cache);
+bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline);
+bool latent_wait_instead(struct prudence_cache *cache);
 void pressure_reclaim(struct prudence_cache *cache);
 size_t cache_shrink(struct prudence_cache *cache);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 struct throttle_counts {
-    uint64_t waits, expiries, pressure_waits;
+    uint64_t waits, expiries, pressure_waits, overruns;
 };
 extern struct throttle_counts throttle_counts;
 

@@ -4,12 +4,15 @@
  * Algorithm 1, lines 34 to 51).
  *
  * Its memory is not touched: all that is remembered stands in rings and bitmaps. Deferring never
- * fails, and waits only to keep garbage under latent_limit (latent_throttle).
+ * fails, and waits only to keep garbage under latent_limit (latent_make_room): before the object is
+ * in anybody's books, so that what waits is not yet garbage.
  */
 #include "slab/cache.h"
 
 /* What a deferral did and found out while it owned the caches. */
 struct deferral {
+    bool past_limit; /* in: latent_limit does not count any more */
+    enum latent_room room;
     bool appended;
     bool no_arrays;
     bool may_drive; /* batches wait for `cookie` */
@@ -44,6 +47,36 @@ static void overflow(struct prudence_cache *cache, struct cpu_cache *cpu, struct
         latent_take_oldest(cache, cpu, deferral->objects, TRANSFER_MAX, &deferral->overflow_cookie);
 }
 
+/* Room for one object in the account. False: the limit on latent bytes does not allow it. */
+static bool reserve(struct prudence_cache *cache, struct cpu_cache *cpu, struct deferral *deferral)
+{
+    if (latent_is_full(cache, cpu))
+        latent_close(cache, cpu);
+    deferral->room = latent_open(cache, cpu);
+    if (deferral->room == LATENT_NO_ROOM && deferral->past_limit) {
+        latent_open_past_limit(cache, cpu);
+        deferral->room = LATENT_ROOM;
+    }
+    return deferral->room != LATENT_NO_ROOM;
+}
+
+static void append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object,
+                   bool may_overflow, struct deferral *deferral)
+{
+    deferral->appended = latent_append(cache, cpu, object);
+    if (!deferral->appended) {
+        flush_and_merge(cache, cpu, deferral);
+        deferral->appended = latent_append(cache, cpu, object);
+    }
+    if (!deferral->appended && may_overflow) {
+        overflow(cache, cpu, deferral);
+        deferral->appended = latent_append(cache, cpu, object);
+    }
+    deferral->may_drive = latent_newest_cookie(cache, cpu, &deferral->cookie);
+    if (stack_count(&cpu->line) + latent_count(cpu) > cpu->size)
+        preflush_schedule(cache, cpu);
+}
+
 /* False when the caches are another's. */
 static bool append_here(struct prudence_cache *cache, void *object, bool may_overflow,
                         struct deferral *deferral)
@@ -53,22 +86,8 @@ static bool append_here(struct prudence_cache *cache, void *object, bool may_ove
     if (!cpu)
         return false;
     deferral->no_arrays = !cpu->slots;
-    if (cpu->slots) {
-        if (load_relaxed(&cpu->line.ring_tail) == load_relaxed(&cpu->line.ring_stop))
-            latent_close(cache, cpu); /* else there is room yet: no fast path, as with check=1 */
-        deferral->appended = latent_append(cache, cpu, object);
-        if (!deferral->appended) {
-            flush_and_merge(cache, cpu, deferral);
-            deferral->appended = latent_append(cache, cpu, object);
-        }
-        if (!deferral->appended && may_overflow) {
-            overflow(cache, cpu, deferral);
-            deferral->appended = latent_append(cache, cpu, object);
-        }
-        deferral->may_drive = latent_newest_cookie(cache, cpu, &deferral->cookie);
-        if (stack_count(&cpu->line) + latent_count(cpu) > cpu->size)
-            preflush_schedule(cache, cpu);
-    }
+    if (cpu->slots && reserve(cache, cpu, deferral))
+        append(cache, cpu, object, may_overflow, deferral);
     cpu_cache_release(cpu);
     return true;
 }
@@ -81,7 +100,7 @@ static bool append_or_overflow(struct prudence_cache *cache, void *object,
 
     if (owned && deferral->no_arrays && cpu_cache_grow(cache, cache->size_min)) {
         owned = append_here(cache, object, false, deferral);
-    } else if (owned && !deferral->appended && deferral->may_drive) {
+    } else if (owned && !deferral->appended && deferral->room && deferral->may_drive) {
         /* At the limit: perhaps a grace period is all that is missing. */
         gp_request(cache->domain, deferral->cookie);
         gp_drive_shared(cache->domain);
@@ -92,31 +111,50 @@ static bool append_or_overflow(struct prudence_cache *cache, void *object,
     return deferral->appended;
 }
 
-static void defer_past_ring(struct prudence_cache *cache, struct slab *slab, void *object)
+/* False when latent_limit does not allow it, and `past_limit` does not override it. */
+static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
 {
+    struct prudence_cache *cache = slab->cache;
     struct deferral deferral;
+    bool done;
 
+    deferral.past_limit = past_limit;
+    deferral.room = LATENT_ROOM; /* there will be a latent slab, where the ring is another's */
     deferral.appended = deferral.may_drive = false;
     deferral.flushed = deferral.overflowed = 0;
-    if (!append_or_overflow(cache, object, &deferral))
-        node_put_latent(slab, object);
+    done = append_or_overflow(cache, object, &deferral);
+    if (!done && deferral.room)
+        done = node_put_latent(slab, object, past_limit);
     if (deferral.flushed)
         node_flush(cache, deferral.objects, deferral.flushed);
     if (deferral.overflowed)
         node_overflow(cache, deferral.objects, deferral.overflowed, deferral.overflow_cookie);
+    if (deferral.room == LATENT_ROOM_CROWDED)
+        latent_take_back_here();
     if (unlikely(preflush_enabled))
         os_idle_kick(preflush_work);
+    return done;
+}
+
+static bool defer(struct slab *slab, void *object, bool past_limit)
+{
+    return slab->cache->lines ? defer_past_ring(slab, object, past_limit)
+                              : node_put_latent(slab, object, past_limit);
 }
 
 void cache_free_deferred_slow(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
+    size_t bytes = slab_object_bytes(slab);
+    bool past_limit = latent_never_fits(bytes);
+    uint64_t deadline = 0;
 
+    if (unlikely(past_limit) && latent_wait_instead(cache)) {
+        cache_free_slow(slab, object);
+        return;
+    }
     if (unlikely(cache->checked))
         object_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
-    if (cache->lines)
-        defer_past_ring(cache, slab, object);
-    else
-        node_put_latent(slab, object);
-    latent_throttle(cache);
+    while (unlikely(!defer(slab, object, past_limit)))
+        past_limit = !latent_make_room(cache, bytes, &deadline);
 }

@@ -16,8 +16,8 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return (int64_t)(a - b) < 0 ? a : b;
 }
 
-/* Where the fast path must stop: at the end of the open batch, where the ring is at its limit, or
- * where its turn ends. */
+/* Where the fast path must stop: at the end of the open batch, where the ring is at its limit, where
+ * its turn ends, or where the account has not been told yet of more. */
 void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
 {
     uint64_t limit = load_relaxed(&cpu->line.ring_head) + cpu->size;
@@ -25,11 +25,64 @@ void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
     uint64_t turn = tail & ~cpu->line.ring_mask;
     uint64_t stop = earlier(earlier(cpu->closed + batch, limit), turn + cpu->line.ring_mask + 1);
 
+    stop = earlier(stop, cpu->reserved);
     if ((int64_t)(stop - tail) < 0)
         stop = tail;
     cpu->line.ring_turn = (uintptr_t)cpu->line.ring - turn * sizeof cpu->line.ring[0];
     store_relaxed(&cpu->line.ring_stop, stop);
 }
+
+/* ------------------------------------------------------------------------------- reserving ahead */
+
+static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned ahead)
+{
+    int64_t change = ((int64_t)ahead - cpu->ahead) * (int64_t)cache->stride;
+
+    cpu->reserved = load_relaxed(&cpu->line.ring_tail) + ahead;
+    store_relaxed(&cpu->ahead, ahead);
+    latent_ahead_note(cpu->line.cpu, change);
+    latent_set_stop(cpu, cache->batch);
+}
+
+/*
+ * Reserves for what will be appended next: for a batch, as far as limit and share allow. Returns
+ * what came of it: whether one object at least may be appended, and whether reservations of this CPU that are not used
+ * should be taken back.
+ */
+enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    unsigned ahead = (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail));
+    unsigned share = latent_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, cache->batch);
+    unsigned wanted = share ? share : 1;
+
+    if (ahead < wanted) {
+        if (latent_reserve(cpu->line.cpu, (wanted - ahead) * cache->stride))
+            ahead = wanted;
+        else if (!ahead && wanted > 1 && latent_reserve(cpu->line.cpu, cache->stride))
+            ahead = 1;
+    }
+    set_ahead(cache, cpu, ahead);
+    return !ahead ? LATENT_NO_ROOM : share ? LATENT_ROOM : LATENT_ROOM_CROWDED;
+}
+
+/* Room for one object, whatever the limit says. */
+void latent_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    latent_reserve_past_limit(cpu->line.cpu, cache->stride);
+    set_ahead(cache, cpu, (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail)) + 1);
+}
+
+/* Releases what was reserved ahead: the next append needs the slow path. */
+void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    uint64_t unused = cpu->reserved - load_relaxed(&cpu->line.ring_tail);
+
+    set_ahead(cache, cpu, 0);
+    if (unused)
+        latent_release(cpu->line.cpu, unused * cache->stride);
+}
+
+/* ----------------------------------------------------------------------------------------- batches */
 
 /* The oldest closed batch that still has objects; NULL: none. */
 static struct batch *oldest_batch(const struct prudence_cache *cache, struct cpu_cache *cpu)
@@ -78,14 +131,23 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     batch = place_for(cache, cpu, cookie);
     if (!batch)
         return;
-    latent_account(cpu->line.cpu, (int64_t)((tail - cpu->closed) * cache->stride));
     *batch = (struct batch){.end = tail, .cookie = cookie};
     store_relaxed(&cpu->closed_cookie, cookie);
     store_release(&cpu->closed, tail); /* pairs with take_oldest in preflush.c */
     latent_set_stop(cpu, cache->batch);
 }
 
-/* The slow path's append: also where the batch could not be closed. False at the limit. */
+/* Whether the open batch is complete, or nothing more fits behind it. */
+bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    uint64_t tail = load_relaxed(&cpu->line.ring_tail);
+
+    return tail - cpu->closed >= cache->batch ||
+           tail - load_relaxed(&cpu->line.ring_head) >= cpu->size;
+}
+
+/* The slow path's append: also where the batch could not be closed. Room for it is reserved. False
+ * when the ring is at its limit. */
 bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object)
 {
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
@@ -168,7 +230,7 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
         states_free(objects, count);
     store_release(&cpu->line.ring_head, head + count);
     latent_set_stop(cpu, cache->batch);
-    latent_account(cpu->line.cpu, -(int64_t)(count * cache->stride));
+    latent_release(cpu->line.cpu, count * cache->stride);
     count_add(&cpu->counts.merges, 1);
     count_add(&cpu->counts.merged_objects, count);
     return count;

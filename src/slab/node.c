@@ -131,7 +131,7 @@ static void merge_waiting(struct node *node, struct slab *slab)
     place(node, slab, had_free);
     node->counts.merges++;
     node->counts.merged_objects += merged;
-    latent_account(os_cpu_current(), -(int64_t)(merged * slab_object_bytes(slab)));
+    latent_release(os_cpu_current(), merged * slab_object_bytes(slab));
 }
 
 /* Merges the slabs whose time has come. Those with further latent objects wait anew: one fence and
@@ -416,16 +416,24 @@ void node_overflow(struct prudence_cache *cache, void **objects, unsigned count,
     put_all(cache, objects, count, put_latent, &cookie, count_overflow);
 }
 
-/* Defers an object straight into its latent slab. */
-void node_put_latent(struct slab *slab, void *object)
+/* Defers an object straight into its latent slab. False when the limit on latent bytes does not allow it. */
+bool node_put_latent(struct slab *slab, void *object, bool past_limit)
 {
     struct node *node = node_of(slab);
+    size_t bytes = slab_object_bytes(slab);
+    bool room = true;
 
     enter(node);
-    put_latent(node, slab, object, NULL);
-    node->counts.deferred++;
-    latent_account(os_cpu_current(), (int64_t)slab_object_bytes(slab));
+    if (past_limit)
+        latent_reserve_past_limit(os_cpu_current(), bytes);
+    else
+        room = latent_reserve(os_cpu_current(), bytes);
+    if (room) {
+        put_latent(node, slab, object, NULL);
+        node->counts.deferred++;
+    }
     leave(node, slab->cache->free_limit);
+    return room;
 }
 
 /* -------------------------------------------------------------------------- coming and going */
@@ -470,8 +478,8 @@ void node_count_bypass(struct prudence_cache *cache)
     add_relaxed(&cache->bypasses, 1);
 }
 
-/* Objects in the node's latent slabs and on their way there. */
-unsigned node_latent_objects(struct node *node)
+/* Objects in the node's latent slabs and on their way there; adds their bytes to *bytes. */
+unsigned node_latent_objects(struct node *node, uint64_t *bytes)
 {
     unsigned latent = 0;
     struct list *item;
@@ -480,7 +488,10 @@ unsigned node_latent_objects(struct node *node)
     receive(node);
     list_for_each(item, &node->waiting)
     {
-        latent += list_entry(item, struct slab, waiting_link)->latent;
+        const struct slab *slab = list_entry(item, struct slab, waiting_link);
+
+        latent += slab->latent;
+        *bytes += slab->latent * slab_object_bytes(slab);
     }
     os_lock_release(&node->lock);
     return latent;

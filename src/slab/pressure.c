@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Garbage and memory under their limits: counting latent bytes, throttling deferrals, waiting
- * instead of failing, emptying quiet CPUs.
- *
- * Latent bytes are counted when a batch is closed and when it is merged, in a word a CPU that
- * overflows into a total; so the total is exact to COUNT_SLACK a CPU and open batches.
+ * Garbage and memory under their limits: throttling deferrals, waiting instead of failing, emptying
+ * quiet CPUs.
  *
  * Implicit waits (DESIGN, Waiting): a caller may hold a lock that a reader wants inside its
  * section; so each has a deadline, and after one has expired nobody waits again until that reader
@@ -13,65 +10,24 @@
  */
 #include "slab/cache.h"
 
-#define COUNT_SLACK       ((int64_t)64 << 10)
-#define MARGIN_BYTES      ((size_t)256 << 10)
 #define THROTTLE_PAUSE_NS 20000
 #define OWNER_PAUSE_NS    5000
 #define QUIET_NS          10000000
 #define DOMAINS_AT_ONCE   16
 
-struct pending {
-    int64_t bytes;
-    char pad[CACHE_LINE - sizeof(int64_t)];
-};
-
-uint64_t slab_latent_limit = UINT64_C(32) << 20;
 uint64_t slab_wait_max = UINT64_C(500000000);
 struct throttle_counts throttle_counts;
 
-static struct pending *pending;
-static int64_t total, total_peak;
-
 bool slab_start(void)
 {
-    pending = os_meta_alloc(os_cpu_count() * sizeof *pending);
-    return pending && preflush_start();
-}
-
-void latent_account(unsigned cpu, int64_t bytes)
-{
-    int64_t now = add_relaxed(&pending[cpu].bytes, bytes) + bytes, peak;
-
-    if (now < COUNT_SLACK && now > -COUNT_SLACK)
-        return;
-    now = exchange_relaxed(&pending[cpu].bytes, 0);
-    now = add_relaxed(&total, now) + now;
-    peak = load_relaxed(&total_peak);
-    while (now > peak && !compare_exchange(&total_peak, &peak, now))
-        ;
-}
-
-uint64_t latent_bytes(void)
-{
-    int64_t sum = load_relaxed(&total);
-
-    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
-        sum += load_relaxed(&pending[cpu].bytes);
-    return sum > 0 ? (uint64_t)sum : 0;
-}
-
-uint64_t latent_bytes_peak(void)
-{
-    uint64_t now = latent_bytes(), peak = (uint64_t)load_relaxed(&total_peak);
-
-    return now > peak ? now : peak;
+    return latent_account_start() && preflush_start();
 }
 
 /* ------------------------------------------------------------------------------ emptying a CPU */
 
 static bool is_empty(const struct cpu_cache *cpu)
 {
-    return stack_count(&cpu->line) == 0 && latent_count(cpu) == 0;
+    return stack_count(&cpu->line) == 0 && latent_count(cpu) == 0 && !load_relaxed(&cpu->ahead);
 }
 
 /* Owners are quick, unless they lost their CPU: worth a few short waits, no more. */
@@ -85,7 +41,8 @@ static bool take_patiently(struct cpu_cache *cpu, const void *token)
     return false;
 }
 
-/* One owned step: closes the open batch, and takes what a node may have. */
+/* One owned step: closes the open batch, takes back what the ring reserved, and takes what a node
+ * may have. */
 static unsigned take_some(struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones,
                           void **objects)
 {
@@ -95,6 +52,7 @@ static unsigned take_some(struct prudence_cache *cache, struct cpu_cache *cpu, b
         return 0;
     if (cpu->slots) {
         latent_close(cache, cpu);
+        latent_take_back(cache, cpu);
         taken = latent_take_safe(cache, cpu, objects, TRANSFER_MAX);
         if (!taken && free_ones) {
             taken = object_cache_take(cpu, objects, TRANSFER_MAX);
@@ -199,44 +157,99 @@ static void settle(struct prudence_cache *cache)
     shrink_nodes(cache, cache->free_limit);
 }
 
-static bool over_limit(void)
+static void take_back_here(struct prudence_cache *cache)
 {
-    int64_t limit = (int64_t)load_relaxed(&slab_latent_limit);
+    struct cpu_cache *cpu = cache->lines ? cpu_cache_of(cache, os_cpu_current()) : NULL;
 
-    int64_t margin = (int64_t)min_size((size_t)limit / 2, (size_t)limit / 8 + MARGIN_BYTES);
+    if (!cpu || !load_relaxed(&cpu->ahead))
+        return;
+    cpu = cpu_cache_take(cache, &cpu);
+    if (!cpu)
+        return;
+    latent_take_back(cache, cpu);
+    cpu_cache_release(cpu);
+}
 
-    /* Below the limit by what the total does not know of yet: open batches, COUNT_SLACK. */
-    return limit && load_relaxed(&total) > limit - margin;
+/* What rings of this CPU have reserved and not used goes back to the account. */
+void latent_take_back_here(void)
+{
+    for_all_caches(take_back_here);
+}
+
+static bool may_wait(const struct prudence_cache *cache)
+{
+    return gp_may_wait() && gp_worth_waiting(cache->domain);
+}
+
+static void note_expired(struct prudence_domain *domain)
+{
+    add_relaxed(&throttle_counts.expiries, 1);
+    gp_note_expired(domain);
+}
+
+/* One attempt, without waiting. This cache first: it may be enough, and it is the caller's. */
+static bool settle_for(struct prudence_cache *cache, size_t bytes)
+{
+    settle(cache); /* closes the open batches, so that the cookie below covers them */
+    gp_request(cache->domain, gp_snapshot(cache->domain));
+    gp_drive(cache->domain);
+    settle(cache);
+    if (!latent_fits(bytes, false))
+        for_all_caches(settle);
+    return latent_fits(bytes, false);
 }
 
 /*
- * Holds a deferral, or an allocation that needs more memory, back while garbage is over its limit.
- * Waiting gives the reader that keeps it the CPU. A sleep, since a yield need not hand the CPU over.
+ * Makes room under latent_limit, for a deferral of `bytes`; holds the caller back as long as there
+ * is none. False when it may not be held back (any longer). The room is not reserved: the caller
+ * tries, and calls again with the same *deadline (0 at first) when others were faster.
+ *
+ * Waiting gives the reader that keeps garbage the CPU. A sleep, since a yield need not hand it over.
  */
+bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline)
+{
+    bool first = !*deadline;
+
+    if (!may_wait(cache))
+        return first && latent_fits(bytes, true) && settle_for(cache, bytes);
+    if (first) {
+        add_relaxed(&throttle_counts.waits, 1);
+        *deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
+    }
+    while (first || os_clock_ns() < *deadline) {
+        if (settle_for(cache, bytes))
+            return true;
+        os_sleep_ns(THROTTLE_PAUSE_NS);
+        first = false;
+    }
+    note_expired(cache->domain);
+    return false;
+}
+
+/* Holds an allocation that needs more memory back while garbage is past its limit: because of
+ * deferrals that could not wait. */
 void latent_throttle(struct prudence_cache *cache)
 {
-    struct prudence_domain *domain = cache->domain;
-    uint64_t deadline;
+    uint64_t deadline = 0;
 
-    if (likely(!over_limit()) || !gp_may_wait() || !gp_worth_waiting(domain))
-        return;
+    if (unlikely(!latent_fits(0, false)))
+        latent_make_room(cache, 0, &deadline);
+}
+
+/* For what is larger than the limit: it can be no garbage, so a grace period is waited for. False
+ * when that may not be, or was in vain. */
+bool latent_wait_instead(struct prudence_cache *cache)
+{
+    struct prudence_domain *domain = cache->domain;
+    uint64_t deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
+
+    if (!may_wait(cache))
+        return false;
     add_relaxed(&throttle_counts.waits, 1);
-    deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
-    for (;;) {
-        settle(cache); /* closes the open batches, so that the cookie below covers them */
-        gp_request(domain, gp_snapshot(domain));
-        gp_drive(domain);
-        settle(cache);
-        if (over_limit())
-            for_all_caches(settle);
-        if (!over_limit())
-            return;
-        if (os_clock_ns() >= deadline)
-            break;
-        os_sleep_ns(THROTTLE_PAUSE_NS);
-    }
-    add_relaxed(&throttle_counts.expiries, 1);
-    gp_note_expired(domain);
+    if (gp_wait(domain, gp_snapshot(domain), deadline))
+        return true;
+    note_expired(domain);
+    return false;
 }
 
 /* ------------------------------------------------------------------ waiting instead of failing */
@@ -282,10 +295,8 @@ static void wait_for_domains(void)
         gp_request(domains[i], cookies[i]);
     }
     for (unsigned i = 0; i < count; i++) {
-        if (gp_worth_waiting(domains[i]) && !gp_wait(domains[i], cookies[i], deadline)) {
-            add_relaxed(&throttle_counts.expiries, 1);
-            gp_note_expired(domains[i]);
-        }
+        if (gp_worth_waiting(domains[i]) && !gp_wait(domains[i], cookies[i], deadline))
+            note_expired(domains[i]);
         gp_domain_put(domains[i]);
     }
 }

@@ -5,7 +5,7 @@
  */
 #include "slab/stats.h"
 
-static void add_cpu(struct cache_sums *sums, const struct cpu_cache *cpu)
+static void add_cpu(struct cache_sums *sums, const struct cpu_cache *cpu, size_t stride)
 {
     const struct cpu_counts *counts = &cpu->counts;
     uint64_t pops = stack_pops(&cpu->line), count = stack_count(&cpu->line);
@@ -16,6 +16,7 @@ static void add_cpu(struct cache_sums *sums, const struct cpu_cache *cpu)
     sums->deferred += load_relaxed(&cpu->line.ring_tail);
     sums->cached += count;
     sums->latent += latent_count(cpu);
+    sums->latent_bytes += latent_count(cpu) * stride;
     sums->refills += load_relaxed(&counts->refills);
     sums->refilled_objects += load_relaxed(&counts->refilled_objects);
     sums->merges += load_relaxed(&counts->merges);
@@ -25,7 +26,6 @@ static void add_cpu(struct cache_sums *sums, const struct cpu_cache *cpu)
 
 static void add_node(struct cache_sums *sums, struct node *node)
 {
-    uint64_t latent = node_latent_objects(node);
     const struct node_counts *counts = &node->counts;
 
     os_lock_take(&node->lock);
@@ -41,14 +41,14 @@ static void add_node(struct cache_sums *sums, struct node *node)
     sums->grows += counts->grows;
     sums->shrinks += counts->shrinks;
     os_lock_release(&node->lock);
-    sums->latent += latent;
+    sums->latent += node_latent_objects(node, &sums->latent_bytes);
 }
 
 void cache_sum(const struct prudence_cache *cache, struct cache_sums *sums)
 {
     *sums = (struct cache_sums){.hits = 0};
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
-        add_cpu(sums, cpu_cache_of(cache, i));
+        add_cpu(sums, cpu_cache_of(cache, i), cache->stride);
     for (unsigned i = 0; i < os_node_count(); i++)
         add_node(sums, &cache->nodes[i]);
 }

@@ -7,7 +7,7 @@
 
 struct cache_sums {
     uint64_t hits, hits_after_merge, misses, frees, deferred, overflowed;
-    uint64_t cached, latent;
+    uint64_t cached, latent, latent_bytes;
     uint64_t refills, refilled_objects, flushes, flushed_objects;
     uint64_t merges, merged_objects, premoved_slabs, grows, shrinks;
     uint64_t object_cache_size;

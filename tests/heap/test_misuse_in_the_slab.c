@@ -53,14 +53,14 @@ static void defer_free_one(void *unused)
 static void defer_twice_past_the_latent_cache(void *unused)
 {
     (void)unused;
-    node_put_latent(slab_of(object), object);
-    node_put_latent(slab_of(object), object);
+    node_put_latent(slab_of(object), object, false);
+    node_put_latent(slab_of(object), object, false);
 }
 
 static void free_one_in_the_latent_slab(void *unused)
 {
     (void)unused;
-    node_put_latent(slab_of(object), object);
+    node_put_latent(slab_of(object), object, false);
     prudence_cache_free(cache, object);
     prudence_cache_shrink(cache);
 }
@@ -70,7 +70,7 @@ static void defer_one_in_the_slab(void *unused)
     (void)unused;
     prudence_cache_free(cache, object);
     prudence_cache_shrink(cache);
-    node_put_latent(slab_of(object), object);
+    node_put_latent(slab_of(object), object, false);
 }
 
 static void doubles_die_in_the_slab(void **state)

@@ -29,8 +29,8 @@ static void next_is_not_merged_with_waiting(void **state)
     void *others[300];
 
     (void)state;
-    node_put_latent(slab, objects[0]);
-    node_put_latent(slab, objects[1]);
+    node_put_latent(slab, objects[0], false);
+    node_put_latent(slab, objects[1], false);
     assert_true(is_in(slab_waiting_bits(slab), slab, objects[0]));
     assert_true(is_in(slab_next_bits(slab), slab, objects[1]));
     prudence_manual_advance(cache->domain);
@@ -53,9 +53,9 @@ static void a_grace_period_before_next_waits_does_not_count(void **state)
     struct prudence_cache *cache = slab->cache;
 
     (void)state;
-    node_put_latent(slab, objects[0]);
+    node_put_latent(slab, objects[0], false);
     prudence_manual_advance(cache->domain); /* objects[0] is safe */
-    node_put_latent(slab, objects[1]);      /* this visit merges it; objects[1] begins to wait */
+    node_put_latent(slab, objects[1], false);      /* this visit merges it; objects[1] begins to wait */
     assert_true(is_in(slab_free_bits(slab), slab, objects[0]));
     assert_true(is_in(slab_waiting_bits(slab), slab, objects[1]));
     assert_false(gp_poll(cache->domain, slab->waiting_cookie));
@@ -69,8 +69,8 @@ static void steady_deferral_merges_steadily(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 100; i += 2) {
-        node_put_latent(slab, objects[i]);
-        node_put_latent(slab, objects[i + 1]);
+        node_put_latent(slab, objects[i], false);
+        node_put_latent(slab, objects[i + 1], false);
         prudence_manual_advance(cache->domain);
         assert_true(slab->latent <= 4); /* of this grace period and the one before */
     }

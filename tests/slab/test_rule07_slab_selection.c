@@ -35,7 +35,7 @@ static void put(unsigned slab, unsigned first, unsigned count)
 static void defer(unsigned slab, unsigned first, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        node_put_latent(slabs[slab], objects[slab][first + i]);
+        node_put_latent(slabs[slab], objects[slab][first + i], false);
 }
 
 static struct slab *slab_taken_from(void)

@@ -27,14 +27,14 @@ static void full_partial_draining_free(void **state)
     struct prudence_cache *cache = slab->cache;
 
     (void)state;
-    node_put_latent(slab, objects[0]);
+    node_put_latent(slab, objects[0], false);
     assert_int_equal(slab->list, SLAB_PARTIAL);
     assert_int_equal(stats_of(cache).premoved_slabs, 1);
     for (unsigned i = 1; i < cache->capacity - 1; i++)
-        node_put_latent(slab, objects[i]);
+        node_put_latent(slab, objects[i], false);
     assert_int_equal(slab->list, SLAB_PARTIAL);
     assert_int_equal(stats_of(cache).premoved_slabs, 1);
-    node_put_latent(slab, objects[cache->capacity - 1]);
+    node_put_latent(slab, objects[cache->capacity - 1], false);
     assert_int_equal(slab->list, SLAB_DRAINING);
     assert_int_equal(stats_of(cache).premoved_slabs, 2);
     prudence_manual_advance(cache->domain);
@@ -53,7 +53,7 @@ static void the_last_live_object_may_be_freed(void **state)
     struct prudence_cache *cache = slab->cache;
 
     (void)state;
-    node_put_latent(slab, objects[0]);
+    node_put_latent(slab, objects[0], false);
     node_put(cache, objects + 1, cache->capacity - 1);
     assert_int_equal(slab->list, SLAB_DRAINING);
     check_books(cache);
@@ -68,7 +68,7 @@ static void draining_slabs_are_used_last(void **state)
     void *more[256], *object;
 
     (void)state;
-    node_put_latent(draining, objects[0]);
+    node_put_latent(draining, objects[0], false);
     node_put(cache, objects + 1, cache->capacity - 1);
     second = slab_grow(cache, draining->node);
     node_add_slab(node, second); /* free */

@@ -74,7 +74,7 @@ static void a_slab_with_a_latent_bit_stays(void **state)
 
     (void)state;
     for (unsigned i = 0; i < SLABS; i++) /* in waiting or in next */
-        node_put_latent(slab_of(objects[i * capacity]), objects[i * capacity]);
+        node_put_latent(slab_of(objects[i * capacity]), objects[i * capacity], false);
     for (unsigned i = 0; i < SLABS; i++)
         node_put(cache, objects + i * capacity + 1, capacity - 1);
     assert_int_equal(stats_of(cache).slabs_now, SLABS);

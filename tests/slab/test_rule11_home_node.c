@@ -24,6 +24,13 @@ static struct prudence_cache *cache_of_four_nodes(void)
     return cache;
 }
 
+static unsigned latent_on(struct prudence_cache *cache, unsigned node)
+{
+    uint64_t bytes = 0;
+
+    return node_latent_objects(&cache->nodes[node], &bytes);
+}
+
 /* Nothing of a node is anywhere but at home; the caches of CPUs apart. */
 static void expect_all_at_home(struct prudence_cache *cache)
 {
@@ -62,7 +69,7 @@ static void deferred_elsewhere(void **state)
         for (unsigned node = 0; node < 4; node++)
             prudence_cache_free_deferred(cache, objects[node][i]);
     for (unsigned node = 0; node < 4; node++)
-        assert_true(node_latent_objects(&cache->nodes[node]) > COUNT / 2);
+        assert_true(latent_on(cache, node) > COUNT / 2);
     expect_all_at_home(cache);
     destroy_empty(cache);
 }
@@ -98,7 +105,7 @@ static void pre_flushed_elsewhere(void **state)
     assert_int_equal(preflush_cpu(cache, 20, 32), 8); /* a batch */
     assert_non_null(cache->nodes[2].handover);
     assert_null(cache->nodes[1].handover);
-    assert_int_equal(node_latent_objects(&cache->nodes[2]), 8);
+    assert_int_equal(latent_on(cache, 2), 8);
     expect_all_at_home(cache);
 }
 

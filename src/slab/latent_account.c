@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The account of garbage: bytes that are deferred and not yet merged, held under latent_limit.
+ *
+ * Invariant: the account is never below the truth. Bytes are reserved in it before an object is
+ * deferred, and released after it is merged. It is the sum of
+ *   - the latent bytes: in rings, in handfuls, in latent slabs;
+ *   - what rings have reserved ahead, since fast paths append without asking: for each cache and
+ *     CPU at most a batch. Those of one CPU together are kept below ahead_max (latent_take_back);
+ *   - credits: what was released on a CPU lately, ready to be reserved there again.
+ * The last two are taken back before anybody is held back, so nearly all of the limit can be used.
+ *
+ * Any thread, no locks. Reserving and releasing happen while the caller owns the CPU's caches or
+ * holds the node's lock, together with what they account for: so fork finds the account right.
+ */
+#include "slab/cache.h"
+
+#define CREDIT_MAX ((int64_t)64 << 10)
+
+/* A ring may reserve such a part of what its CPU has left, so that the first does not take all. */
+#define AHEAD_PART 8
+
+struct account {
+    int64_t credit; /* bytes in `total` that nobody uses */
+    int64_t ahead;  /* bytes that rings of this CPU reserved ahead at their last visits */
+    char pad[CACHE_LINE - 2 * sizeof(int64_t)];
+};
+
+uint64_t slab_latent_limit = UINT64_C(32) << 20;
+
+static struct account *accounts;
+static int64_t total, total_peak;
+static int64_t credit_max, ahead_max; /* of a CPU; they follow the limit */
+
+/* A CPU's share of half the limit may be reserved ahead. */
+static void set_shares(void)
+{
+    uint64_t limit = load_relaxed(&slab_latent_limit), share = limit / os_cpu_count();
+
+    store_relaxed(&credit_max, (int64_t)(limit ? min_size(CREDIT_MAX, share / 16) : CREDIT_MAX));
+    store_relaxed(&ahead_max, limit ? (int64_t)(share / 2) : INT64_MAX);
+}
+
+bool latent_account_start(void)
+{
+    accounts = os_meta_alloc(os_cpu_count() * sizeof *accounts);
+    set_shares();
+    return accounts != NULL;
+}
+
+void latent_limit_set(uint64_t bytes)
+{
+    store_relaxed(&slab_latent_limit, bytes);
+    set_shares();
+}
+
+/* ---------------------------------------------------------------------------------- reserving */
+
+static bool credit_use(struct account *account, int64_t bytes)
+{
+    int64_t credit = load_relaxed(&account->credit);
+
+    while (credit >= bytes)
+        if (compare_exchange(&account->credit, &credit, credit - bytes))
+            return true;
+    return false;
+}
+
+static void note_peak(int64_t now)
+{
+    int64_t peak = load_relaxed(&total_peak);
+
+    while (now > peak && !compare_exchange(&total_peak, &peak, now))
+        ;
+}
+
+static bool total_raise(int64_t bytes)
+{
+    int64_t limit = (int64_t)load_relaxed(&slab_latent_limit), now = load_relaxed(&total);
+
+    do
+        if (limit && bytes > limit - now)
+            return false;
+    while (!compare_exchange(&total, &now, now + bytes));
+    note_peak(now + bytes);
+    return true;
+}
+
+static void credits_collect(void)
+{
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
+        if (load_relaxed(&accounts[cpu].credit))
+            sub_relaxed(&total, exchange_relaxed(&accounts[cpu].credit, 0));
+}
+
+/* Reserves bytes that are about to be deferred. False: the limit does not allow it. */
+bool latent_reserve(unsigned cpu, size_t bytes)
+{
+    int64_t spare = load_relaxed(&credit_max);
+
+    if (credit_use(&accounts[cpu], (int64_t)bytes))
+        return true;
+    if (total_raise((int64_t)bytes + spare)) {
+        add_relaxed(&accounts[cpu].credit, spare);
+        return true;
+    }
+    credits_collect();
+    return total_raise((int64_t)bytes);
+}
+
+/* Past the limit: where a deferral may not wait, or has waited for wait_max. */
+void latent_reserve_past_limit(unsigned cpu, size_t bytes)
+{
+    if (latent_reserve(cpu, bytes))
+        return;
+    note_peak(add_relaxed(&total, (int64_t)bytes) + (int64_t)bytes);
+    add_relaxed(&throttle_counts.overruns, 1);
+}
+
+/* Bytes that are latent no more, or were not used. */
+void latent_release(unsigned cpu, size_t bytes)
+{
+    int64_t credit = add_relaxed(&accounts[cpu].credit, (int64_t)bytes) + (int64_t)bytes;
+
+    if (credit > 2 * load_relaxed(&credit_max))
+        sub_relaxed(&total, exchange_relaxed(&accounts[cpu].credit, 0));
+}
+
+/* -------------------------------------------------------------------------------------- ahead */
+
+/* How many objects a ring of the CPU may reserve ahead, which has `ahead` now; 0: the CPU's share
+ * is used up, and unused reservations should be taken back. */
+unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigned batch)
+{
+    int64_t others = load_relaxed(&accounts[cpu].ahead) - (int64_t)(ahead * stride);
+    int64_t room = load_relaxed(&ahead_max) - others;
+
+    if (room < (int64_t)stride)
+        return 0;
+    return (unsigned)clamp_size((size_t)room / AHEAD_PART / stride, 1, batch);
+}
+
+/* A ring's reservation ahead has changed by so many bytes. */
+void latent_ahead_note(unsigned cpu, int64_t change)
+{
+    if (change)
+        add_relaxed(&accounts[cpu].ahead, change);
+}
+
+/* ------------------------------------------------------------------------------------ looking */
+
+/* Whether `bytes` more would fit; with `idle`: if all that can be taken back were. */
+bool latent_fits(size_t bytes, bool idle)
+{
+    int64_t limit = (int64_t)load_relaxed(&slab_latent_limit);
+    int64_t now = load_relaxed(&total) + (int64_t)bytes;
+
+    if (!limit || now <= limit)
+        return true;
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
+        now -= load_relaxed(&accounts[cpu].credit) + (idle ? load_relaxed(&accounts[cpu].ahead) : 0);
+    return now <= limit;
+}
+
+/* More than could ever be deferred at a time. */
+bool latent_never_fits(size_t bytes)
+{
+    uint64_t limit = load_relaxed(&slab_latent_limit);
+
+    return limit && bytes > limit;
+}
+
+/* The account without credits: never below what is latent. */
+uint64_t latent_bytes(void)
+{
+    int64_t sum = load_relaxed(&total);
+
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
+        sum -= load_relaxed(&accounts[cpu].credit);
+    return sum > 0 ? (uint64_t)sum : 0;
+}
+
+uint64_t latent_bytes_peak(void)
+{
+    return (uint64_t)load_relaxed(&total_peak);
+}

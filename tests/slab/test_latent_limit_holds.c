@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Garbage never exceeds latent_limit, whatever it consists of: many sizes, each with an open batch on
+ * each CPU, and grace periods that do not end. It is measured by adding up every cache's objects,
+ * not by the account that the limit is held by. And nearly all of the limit can be used: what rings
+ * reserve and do not use is taken back before anybody waits.
+ */
+#include "support/slab_test.h"
+
+#define CACHES 24
+#define LARGEST ((size_t)32 << 10)
+
+static struct prudence_cache *caches[CACHES];
+static const size_t sizes[CACHES] = {16,   24,   32,   48,   64,   96,   128,   192,
+                                     256,  320,  512,  640,  768,  1024, 1536,  2048,
+                                     3072, 4096, 6144, 8192, 9216, 12288, 16384, 32768};
+static struct prudence_domain *domain;
+static uint64_t seed;
+
+static unsigned choose(unsigned below)
+{
+    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (unsigned)((seed >> 33) % below);
+}
+
+static uint64_t expiries(void)
+{
+    return load_relaxed(&throttle_counts.expiries);
+}
+
+static size_t bytes_in_flight(void)
+{
+    size_t bytes = 0;
+
+    for (unsigned i = 0; i < CACHES; i++)
+        bytes += stats_of(caches[i]).objects_latent * caches[i]->stride;
+    return bytes;
+}
+
+static void caches_make(void)
+{
+    domain = manual_domain();
+    for (unsigned i = 0; i < CACHES; i++)
+        caches[i] = fixed_cache(sizes[i], 0, domain);
+}
+
+static void caches_destroy(void)
+{
+    for (unsigned round = 0; round < 3; round++) {
+        prudence_trim();
+        prudence_manual_advance(domain);
+    }
+    for (unsigned i = 0; i < CACHES; i++)
+        destroy_empty(caches[i]);
+    assert_int_equal(latent_bytes(), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* Defers objects of all sizes on `cpus` CPUs, until one meets wait_max. Returns the most bytes that
+ * were in flight before that. */
+static size_t defer_until_the_limit(unsigned cpus, size_t limit)
+{
+    uint64_t before = expiries();
+    size_t most = 0;
+
+    for (;;) {
+        struct prudence_cache *cache = caches[choose(CACHES)];
+        void *object;
+
+        injected_cpu = choose(cpus) * 16;
+        object = prudence_cache_alloc(cache);
+        assert_non_null(object);
+        prudence_cache_free_deferred(cache, object);
+        if (expiries() > before)
+            return most;
+        most = max_size(most, bytes_in_flight());
+        if (most > limit)
+            fail_msg("%zu bytes in flight on %u CPUs, the limit is %zu", most, cpus, limit);
+    }
+}
+
+static void limit_set(size_t limit)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%zu", limit);
+    assert_int_equal(prudence_option_set("latent_limit", text), 0);
+}
+
+static void on_cpus(unsigned cpus, size_t limit)
+{
+    size_t most;
+
+    limit_set(limit);
+    seed = cpus;
+    caches_make();
+    most = defer_until_the_limit(cpus, limit);
+    if (most <= limit - LARGEST)
+        fail_msg("waited with %zu bytes in flight, the limit is %zu", most, limit);
+    limit_set(0);
+    caches_destroy();
+}
+
+static void of_many_sizes_on_one_cpu(void **state)
+{
+    (void)state;
+    on_cpus(1, 4 << 20);
+}
+
+static void of_many_sizes_on_two_cpus(void **state)
+{
+    (void)state;
+    on_cpus(2, 4 << 20);
+}
+
+static void of_many_sizes_on_four_cpus(void **state)
+{
+    (void)state;
+    on_cpus(4, 4 << 20);
+    on_cpus(4, 5000000);
+    on_cpus(4, 32 << 20);
+}
+
+/* Far below what it is meant for, and exact all the same. */
+static void of_a_limit_of_a_few_objects(void **state)
+{
+    (void)state;
+    on_cpus(4, 200000);
+    on_cpus(4, 2 * LARGEST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_many_sizes_on_one_cpu),
+        cmocka_unit_test(of_many_sizes_on_two_cpus),
+        cmocka_unit_test(of_many_sizes_on_four_cpus),
+        cmocka_unit_test(of_a_limit_of_a_few_objects),
+    };
+
+    pin_thread();
+    inject_topology();
+    prudence_option_set("wait_max", "1ms");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -52,6 +52,8 @@ static bool reserve(struct prudence_cache *cache, struct cpu_cache *cpu, struct 
 {
     if (latent_is_full(cache, cpu))
         latent_close(cache, cpu);
+    if (cpu->reserved != load_relaxed(&cpu->line.ring_tail))
+        return true; /* room yet, but no fast path: as with check=1 */
     deferral->room = latent_open(cache, cpu);
     if (deferral->room == LATENT_NO_ROOM && deferral->past_limit) {
         latent_open_past_limit(cache, cpu);

@@ -30,9 +30,24 @@ static bool is_empty(const struct cpu_cache *cpu)
     return stack_count(&cpu->line) == 0 && latent_count(cpu) == 0 && !load_relaxed(&cpu->ahead);
 }
 
-/* Owners are quick, unless they lost their CPU: worth a few short waits, no more. */
-static bool take_patiently(struct cpu_cache *cpu, const void *token)
+/* The caller's own CPU costs no system call. */
+static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, const void *token)
 {
+    struct cpu_cache *taken;
+
+    if (cpu->line.cpu != os_cpu_current())
+        return false;
+    taken = cpu_cache_take(cache, token);
+    if (taken && taken != cpu)
+        cpu_cache_release(taken); /* the caller was moved meanwhile */
+    return taken == cpu;
+}
+
+/* Owners are quick, unless they lost their CPU: worth a few short waits, no more. */
+static bool take_patiently(struct prudence_cache *cache, struct cpu_cache *cpu, const void *token)
+{
+    if (take_if_here(cache, cpu, token))
+        return true;
     for (unsigned tries = 0; tries < 4; tries++) {
         if (cpu_cache_take_remote(cpu, token))
             return true;
@@ -48,7 +63,7 @@ static unsigned take_some(struct prudence_cache *cache, struct cpu_cache *cpu, b
 {
     unsigned taken = 0;
 
-    if (!take_patiently(cpu, objects))
+    if (!take_patiently(cache, cpu, objects))
         return 0;
     if (cpu->slots) {
         latent_close(cache, cpu);

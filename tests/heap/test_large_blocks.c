@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Large blocks: whole pages, found and counted as other objects; given back at once when freed, a
- * grace period later when deferred; huge ones are ENOMEM.
+ * grace period later when deferred, under latent_limit; huge ones are ENOMEM.
  */
+#include "support/gp_reader.h"
 #include "support/slab_test.h"
 
 static uint64_t used(void)
@@ -75,6 +76,80 @@ static void a_storm_of_deferred_ones_stays_flat(void **state)
     assert_true(used() <= before);
 }
 
+static struct prudence_stats totals(void)
+{
+    struct prudence_stats stats;
+
+    assert_int_equal(prudence_stats(&stats), 0);
+    return stats;
+}
+
+/* Nothing is latent at first; no wait meets its deadline. */
+static void limit_of_4m(void)
+{
+    prudence_synchronize();
+    prudence_trim();
+    assert_int_equal(totals().bytes_latent, 0);
+    assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
+    assert_int_equal(prudence_option_set("wait_max", "10s"), 0);
+}
+
+static void *defer_block(void *block)
+{
+    prudence_free_deferred(block);
+    return NULL;
+}
+
+/* Each fits, both do not: the second is no garbage before the first is none any more. */
+static void a_second_one_waits_for_room(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    struct prudence_stats before;
+    pthread_t other;
+
+    (void)state;
+    limit_of_4m();
+    held_reader_start(&reader);
+    prudence_free_deferred(prudence_malloc(3 << 20));
+    assert_int_equal(totals().bytes_latent, 3 << 20);
+    before = totals();
+    pthread_create(&other, NULL, defer_block, prudence_malloc(3 << 20));
+    while (totals().throttle_waits == before.throttle_waits)
+        pause_ms(1);
+    for (unsigned i = 0; i < 20; i++, pause_ms(1))
+        assert_int_equal(totals().bytes_latent, 3 << 20);
+    held_reader_end(&reader);
+    pthread_join(other, NULL);
+    assert_true(totals().bytes_latent <= 3 << 20);
+    assert_int_equal(totals().throttle_expiries, before.throttle_expiries);
+    assert_int_equal(totals().latent_overruns, before.latent_overruns);
+}
+
+/* It can never be garbage: a grace period is waited for instead. */
+static void one_larger_than_the_limit_is_waited_for(void **state)
+{
+    uint64_t before = used();
+    uint64_t overruns;
+
+    (void)state;
+    limit_of_4m();
+    overruns = totals().latent_overruns;
+    prudence_free_deferred(prudence_malloc(6 << 20));
+    assert_int_equal(totals().bytes_latent, 0);
+    assert_true(used() <= before);
+    assert_int_equal(totals().latent_overruns, overruns);
+
+    prudence_read_lock(); /* where nothing may wait, it is garbage, and counted */
+    prudence_free_deferred(prudence_malloc(6 << 20));
+    assert_int_equal(totals().bytes_latent, 6 << 20);
+    assert_int_equal(totals().latent_overruns, overruns + 1);
+    prudence_read_unlock();
+    prudence_synchronize();
+    prudence_trim();
+    assert_int_equal(totals().bytes_latent, 0);
+    assert_true(used() <= before);
+}
+
 static void huge_ones_are_refused(void **state)
 {
     static const size_t huge[] = {SIZE_MAX,    SIZE_MAX - 4096, (size_t)PTRDIFF_MAX + 1,
@@ -105,6 +180,8 @@ int main(void)
         cmocka_unit_test(freed_ones_go_back_at_once),
         cmocka_unit_test(deferred_ones_stay_for_their_readers),
         cmocka_unit_test(a_storm_of_deferred_ones_stays_flat),
+        cmocka_unit_test(a_second_one_waits_for_room),
+        cmocka_unit_test(one_larger_than_the_limit_is_waited_for),
         cmocka_unit_test(huge_ones_are_refused),
     };
 

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Garbage under its limit: many more threads than CPUs, objects of 16 bytes to 256 KiB, readers whose
+ * sections are short. Nobody meets wait_max here, so nothing excuses a byte above latent_limit.
+ *
+ * The sum over all caches is exact only while nothing moves: now and then all writers stop between
+ * two operations, and it is looked at then. The account, which is never below the truth, is held
+ * against the limit at every instant, by its peak.
+ */
+#define _GNU_SOURCE
+#include "support/gp_torture.h"
+
+#define WRITERS  16
+#define READERS  3
+#define OWNED    64
+#define SMALLEST 16
+#define DOUBLINGS 14 /* to 256 KiB */
+
+static uint32_t halted;
+static bool halt;
+static uint64_t operations, halts, most_latent, longest_deferral;
+
+/* As many of each order of magnitude. */
+static size_t random_size(uint64_t *random)
+{
+    size_t size = (size_t)SMALLEST << torture_below(random, DOUBLINGS);
+
+    return size + torture_below(random, (unsigned)size + 1);
+}
+
+static void raise_to(uint64_t *most, uint64_t value)
+{
+    uint64_t now = __atomic_load_n(most, __ATOMIC_RELAXED);
+
+    while (now < value &&
+           !__atomic_compare_exchange_n(most, &now, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static void stop_if_told(void)
+{
+    if (!__atomic_load_n(&halt, __ATOMIC_ACQUIRE))
+        return;
+    __atomic_fetch_add(&halted, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&halt, __ATOMIC_ACQUIRE))
+        torture_sleep_us(100);
+    __atomic_fetch_sub(&halted, 1, __ATOMIC_ACQ_REL);
+}
+
+static void put(void *object, uint64_t *random)
+{
+    uint64_t began;
+
+    if (torture_below(random, 8) == 0) {
+        prudence_free(object);
+        return;
+    }
+    began = torture_now();
+    prudence_free_deferred(object);
+    raise_to(&longest_deferral, torture_now() - began);
+}
+
+static void *writer(void *argument)
+{
+    uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
+    void *objects[OWNED] = {NULL};
+
+    for (; !torture_stopped(); done++) {
+        void **object = &objects[torture_below(&random, OWNED)];
+
+        if (*object) {
+            put(*object, &random);
+            *object = NULL;
+        } else {
+            *object = prudence_malloc(random_size(&random));
+            TORTURE_CHECK(*object != NULL);
+        }
+        if (torture_below(&random, 1024) == 0) {
+            torture_migrate(&random);
+            torture_roam();
+        }
+        stop_if_told();
+    }
+    for (unsigned i = 0; i < OWNED; i++)
+        if (objects[i])
+            put(objects[i], &random);
+    __atomic_fetch_add(&operations, done, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void *reader(void *argument)
+{
+    uint64_t random = (uint64_t)(uintptr_t)argument;
+
+    while (!torture_stopped()) {
+        prudence_read_lock();
+        if (torture_below(&random, 64) == 0)
+            torture_sleep_us(torture_below(&random, 2000));
+        prudence_read_unlock();
+        if (torture_below(&random, 16) == 0)
+            torture_sleep_us(50);
+    }
+    return NULL;
+}
+
+/* All writers stand between two operations. */
+static void look(void)
+{
+    struct prudence_stats stats;
+
+    __atomic_store_n(&halt, true, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&halted, __ATOMIC_ACQUIRE) < WRITERS)
+        torture_sleep_us(50);
+    prudence_stats(&stats);
+    raise_to(&most_latent, stats.bytes_latent);
+    if (stats.bytes_latent > stats.latent_limit)
+        torture_violation("%llu bytes latent, the limit is %llu",
+                          (unsigned long long)stats.bytes_latent,
+                          (unsigned long long)stats.latent_limit);
+    halts++;
+    __atomic_store_n(&halt, false, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&halted, __ATOMIC_ACQUIRE) > 0)
+        torture_sleep_us(50);
+}
+
+static void watch(double seconds)
+{
+    uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
+
+    while (torture_now() < end) {
+        torture_sleep_us(2000);
+        look();
+    }
+}
+
+static void check_end(void)
+{
+    struct prudence_stats stats;
+
+    for (unsigned round = 0; round < 3; round++) {
+        prudence_trim();
+        prudence_synchronize();
+    }
+    prudence_trim();
+    prudence_stats(&stats);
+    TORTURE_CHECK(stats.objects_live == 0);
+    TORTURE_CHECK(stats.bytes_latent == 0);
+    TORTURE_CHECK(stats.slab_bytes == 0);
+    TORTURE_CHECK(stats.throttle_expiries == 0);
+    TORTURE_CHECK(stats.latent_overruns == 0);
+    TORTURE_CHECK(stats.bytes_latent_peak >= most_latent);
+    if (stats.bytes_latent_peak > stats.latent_limit)
+        torture_violation("the account was at %llu bytes, the limit is %llu",
+                          (unsigned long long)stats.bytes_latent_peak,
+                          (unsigned long long)stats.latent_limit);
+    printf(": operations=%llu looks=%llu latent=%llu K peak=%llu K waits=%llu longest=%llu us",
+           (unsigned long long)operations, (unsigned long long)halts,
+           (unsigned long long)most_latent >> 10, (unsigned long long)stats.bytes_latent_peak >> 10,
+           (unsigned long long)stats.throttle_waits, (unsigned long long)longest_deferral / 1000);
+}
+
+static int torture(const char *variant, double seconds)
+{
+    pthread_t writers[WRITERS], readers[READERS], helper;
+
+    for (uintptr_t i = 0; i < WRITERS; i++)
+        writers[i] = torture_thread(writer, (void *)(i + 1));
+    for (uintptr_t i = 0; i < READERS; i++)
+        readers[i] = torture_thread(reader, (void *)(i + 100));
+    helper = torture_thread(torture_promote_helper, NULL);
+    watch(seconds);
+    torture_stop();
+    for (unsigned i = 0; i < WRITERS; i++)
+        pthread_join(writers[i], NULL);
+    for (unsigned i = 0; i < READERS; i++)
+        pthread_join(readers[i], NULL);
+    pthread_join(helper, NULL);
+    check_end();
+    TORTURE_CHECK(operations > 1000);
+    return torture_end(variant);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct torture_variant variants[] = {
+        {"4M", "latent_limit=4M,wait_max=60s"},
+        {"8M, idle helper", "latent_limit=8M,wait_max=60s,background=1"},
+        {"32M", "latent_limit=32M,wait_max=60s"},
+        {"8M, fence-free", "latent_limit=8M,wait_max=60s,reader_mode=free"},
+        {"8M, lock", "latent_limit=8M,wait_max=60s,rseq=0"},
+        {"5M, checked", "latent_limit=5000000,wait_max=60s,check=1"},
+        {"1M", "latent_limit=1M,wait_max=60s"},
+    };
+
+    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
+}

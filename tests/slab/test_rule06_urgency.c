@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 6: the helper is quick (all that does not fit, in one round) when the latent cache is nearly
+ * full and deferrals have outpaced allocations since its last look; else it is gentle: two handfuls
+ * a round, and on until both caches fit. The test is the helper, so nothing happens by chance.
+ */
+#include "support/slab_test.h"
+
+#define ROOM   256 /* batches of 128 */
+#define GENTLE (2 * HANDFUL_MAX)
+
+static void *objects[3 * ROOM];
+static unsigned held; /* live: objects[0 .. held) */
+
+/* One round over the boxes, with a box for this CPU. Returns whether the helper would come back. */
+static bool look(struct prudence_cache *cache)
+{
+    bool more;
+
+    preflush_enabled = true;
+    preflush_schedule(cache, cpu_here(cache));
+    more = preflush_work();
+    preflush_enabled = false;
+    return more;
+}
+
+static uint64_t moved(struct prudence_cache *cache)
+{
+    return stats_of(cache).preflushed_objects;
+}
+
+/* Objects on hand, `cached` of them in the object cache, and the helper has looked. */
+static struct prudence_cache *cache_with(unsigned cached)
+{
+    struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
+    struct cpu_cache *cpu;
+
+    held = 2 * ROOM;
+    allocate_all(cache, objects, held);
+    cpu = cpu_here(cache);
+    while (stack_count(&cpu->line) < cached)
+        free_all(cache, &objects[--held], 1);
+    while (stack_count(&cpu->line) > cached)
+        allocate_all(cache, &objects[held++], 1);
+    assert_true(held >= ROOM);
+    assert_false(look(cache)); /* nothing to do, and nothing to come back for */
+    assert_int_equal(moved(cache), 0);
+    return cache;
+}
+
+/* Defers, and closes the last batch, so that all may be moved. */
+static void defer(struct prudence_cache *cache, unsigned count)
+{
+    struct cpu_cache *cpu;
+
+    held -= count;
+    defer_all(cache, objects + held, count);
+    cpu = cpu_cache_take(cache, &cpu);
+    assert_non_null(cpu);
+    latent_close(cache, cpu);
+    cpu_cache_release(cpu);
+    assert_int_equal(latent_count(cpu), count);
+}
+
+/* Allocations from the object cache, which is afterwards as it was. */
+static void allocate_and_free(struct prudence_cache *cache, unsigned count)
+{
+    void *object;
+
+    for (unsigned i = 0; i < count; i++) {
+        allocate_all(cache, &object, 1);
+        free_all(cache, &object, 1);
+    }
+}
+
+static bool both_fit(struct prudence_cache *cache)
+{
+    struct cpu_cache *cpu = cpu_here(cache);
+
+    return stack_count(&cpu->line) + latent_count(cpu) <= cpu->size;
+}
+
+static void end(struct prudence_cache *cache)
+{
+    check_books(cache);
+    free_all(cache, objects, held);
+    destroy_empty(cache);
+}
+
+static void quick_when_nearly_full_and_filling(void **state)
+{
+    struct prudence_cache *cache = cache_with(200);
+
+    (void)state;
+    defer(cache, ROOM);
+    assert_false(look(cache));
+    assert_int_equal(moved(cache), 200);
+    assert_true(both_fit(cache));
+    end(cache);
+}
+
+/* Seven eighths are not more than seven eighths. */
+static void nearly_full_begins_at_seven_eighths(void **state)
+{
+    struct prudence_cache *cache = cache_with(200);
+
+    (void)state;
+    defer(cache, ROOM / 8 * 7);
+    assert_true(look(cache));
+    assert_int_equal(moved(cache), GENTLE);
+    end(cache);
+
+    cache = cache_with(200);
+    defer(cache, ROOM / 8 * 7 + 1);
+    assert_false(look(cache));
+    assert_int_equal(moved(cache), 200 - ROOM / 8 + 1);
+    assert_true(both_fit(cache));
+    end(cache);
+}
+
+/* As many allocations as deferrals: what waits will be wanted. */
+static void gentle_when_allocations_keep_up(void **state)
+{
+    struct prudence_cache *cache = cache_with(200);
+
+    (void)state;
+    allocate_and_free(cache, ROOM);
+    defer(cache, ROOM);
+    assert_true(look(cache));
+    assert_int_equal(moved(cache), GENTLE);
+    end(cache);
+}
+
+/* What was before the last look does not count: the same figures, and a look between them. */
+static void only_what_happened_since_the_last_look_counts(void **state)
+{
+    struct prudence_cache *cache = cache_with(200);
+
+    (void)state;
+    allocate_and_free(cache, ROOM);
+    look(cache);
+    defer(cache, ROOM);
+    assert_false(look(cache));
+    assert_int_equal(moved(cache), 200);
+    end(cache);
+
+    cache = cache_with(200);
+    defer(cache, ROOM);
+    allocate_and_free(cache, ROOM);
+    assert_true(look(cache)); /* gentle: as many of both */
+    assert_true(look(cache)); /* and now neither */
+    assert_int_equal(moved(cache), 2 * GENTLE);
+    end(cache);
+}
+
+static void gentle_rounds_end_when_both_fit(void **state)
+{
+    struct prudence_cache *cache = cache_with(200);
+    unsigned rounds = 1;
+
+    (void)state;
+    defer(cache, ROOM / 2);
+    for (; look(cache); rounds++)
+        assert_int_equal(moved(cache), rounds * GENTLE);
+    assert_int_equal(rounds, (200 - ROOM / 2 + GENTLE - 1) / GENTLE);
+    assert_int_equal(moved(cache), 200 - ROOM / 2);
+    assert_true(both_fit(cache));
+    end(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quick_when_nearly_full_and_filling),
+        cmocka_unit_test(nearly_full_begins_at_seven_eighths),
+        cmocka_unit_test(gentle_when_allocations_keep_up),
+        cmocka_unit_test(only_what_happened_since_the_last_look_counts),
+        cmocka_unit_test(gentle_rounds_end_when_both_fit),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -41,6 +41,24 @@ static void garbage_stays_under_the_limit(void **state)
     destroy_empty(cache);
 }
 
+/* Whatever fast paths append was reserved before. */
+static void the_account_is_never_below_the_truth(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(4096, 0, manual_domain());
+
+    (void)state;
+    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
+    allocate_all(cache, objects, COUNT);
+    for (unsigned i = 0; i < COUNT; i++) {
+        prudence_cache_free_deferred(cache, objects[i]);
+        assert_true(latent_bytes() >= stats_of(cache).bytes_latent);
+        assert_true(latent_bytes() - stats_of(cache).bytes_latent <= cache->batch * cache->stride);
+        assert_true(latent_bytes_peak() >= latent_bytes());
+    }
+    destroy_empty(cache);
+    assert_int_equal(latent_bytes(), 0);
+}
+
 static void a_deferral_waits_no_longer_than_wait_max(void **state)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, manual_domain());
@@ -77,6 +95,7 @@ static void never_inside_a_section(void **state)
     prudence_read_unlock();
     assert_int_equal(totals().throttle_waits, before.throttle_waits);
     assert_true(stats_of(cache).bytes_latent > 4 << 20);
+    assert_true(totals().latent_overruns > before.latent_overruns);
     destroy_empty(cache);
 }
 
@@ -84,6 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(garbage_stays_under_the_limit),
+        cmocka_unit_test(the_account_is_never_below_the_truth),
         cmocka_unit_test(a_deferral_waits_no_longer_than_wait_max),
         cmocka_unit_test(never_inside_a_section),
     };

@@ -125,8 +125,38 @@ static void of_many_sizes_on_four_cpus(void **state)
 static void of_a_limit_of_a_few_objects(void **state)
 {
     (void)state;
-    on_cpus(4, 200000);
-    on_cpus(4, 2 * LARGEST);
+    for (size_t limit = 2 * LARGEST; limit < 300000; limit += 3001)
+        on_cpus(4, limit);
+}
+
+/* Rings and object caches are empty, and yet have room reserved: so it is looked for everywhere. */
+static void empty_rings_give_back_what_they_reserved(void **state)
+{
+    const struct prudence_cache *largest;
+
+    (void)state;
+    limit_set(4 << 20);
+    caches_make();
+    for (injected_cpu = 0; injected_cpu < 4; injected_cpu++) {
+        for (unsigned i = 0; i < CACHES; i++) {
+            struct cpu_cache *cpu = NULL;
+
+            assert_true(cpu_cache_grow(caches[i], caches[i]->size_min));
+            cpu = cpu_cache_take(caches[i], &cpu);
+            latent_open(caches[i], cpu);
+            cpu_cache_release(cpu);
+        }
+    }
+    injected_cpu = 5;
+    assert_true(latent_bytes() > 64 << 10);
+    assert_int_equal(bytes_in_flight(), 0);
+    largest = caches[CACHES - 1];
+    for (unsigned i = 0; i < (4 << 20) / largest->stride; i++)
+        prudence_cache_free_deferred(caches[CACHES - 1], prudence_cache_alloc(caches[CACHES - 1]));
+    assert_int_equal(bytes_in_flight(), 4 << 20);
+    assert_int_equal(latent_bytes(), 4 << 20);
+    limit_set(0);
+    caches_destroy();
 }
 
 int main(void)
@@ -136,6 +166,7 @@ int main(void)
         cmocka_unit_test(of_many_sizes_on_two_cpus),
         cmocka_unit_test(of_many_sizes_on_four_cpus),
         cmocka_unit_test(of_a_limit_of_a_few_objects),
+        cmocka_unit_test(empty_rings_give_back_what_they_reserved),
     };
 
     pin_thread();

@@ -36,10 +36,6 @@ static size_t random_size(uint64_t *random)
 {
     unsigned dice = torture_below(random, 100);
 
-    /* Of one size. (A thread is held back after its deferral, and each size has its open batches on
-     * each CPU: of many sizes and large blocks, the limit is exceeded by that much.) */
-    if (patient)
-        return 512;
     return 32 + torture_below(random, dice < 80 ? 500 : dice < 97 ? 8000 : LARGEST - 32);
 }
 

@@ -70,7 +70,7 @@ struct prudence_stats {
     uint64_t objects_live, objects_latent;
     uint64_t bytes_latent;      /* all caches, added up */
     uint64_t bytes_latent_peak; /* never below the truth: what CPUs had reserved counts too */
-    uint64_t limit; /* the option, bytes; 0: none */
+    uint64_t limit;             /* the option, bytes; 0: none */
     uint64_t latent_limit;
     uint64_t pressure_waits;    /* allocations that waited before failing */
     uint64_t throttle_waits;    /* deferrals that waited because of latent_limit */

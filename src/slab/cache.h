@@ -151,7 +151,7 @@ struct cpu_cache {
     unsigned size;  /* of the object cache, and the limit of the latent cache; follows demand */
     unsigned slots; /* of stack and ring; a power of two, 0: none yet */
     unsigned batch_head, batch_tail; /* ever closed; index modulo batch_slots */
-    unsigned ahead; /* objects: reserved - tail, at the owner's last visit */
+    unsigned ahead;                  /* objects: reserved - tail, at the owner's last visit */
     struct batch *batches;
     uint64_t closed;
     struct cpu_counts counts;

@@ -158,7 +158,8 @@ bool latent_fits(size_t bytes, bool idle)
     if (!limit || now <= limit)
         return true;
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
-        now -= load_relaxed(&accounts[cpu].credit) + (idle ? load_relaxed(&accounts[cpu].ahead) : 0);
+        now -=
+            load_relaxed(&accounts[cpu].credit) + (idle ? load_relaxed(&accounts[cpu].ahead) : 0);
     return now <= limit;
 }
 

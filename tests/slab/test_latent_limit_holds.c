@@ -7,12 +7,12 @@
  */
 #include "support/slab_test.h"
 
-#define CACHES 24
+#define CACHES  24
 #define LARGEST ((size_t)32 << 10)
 
 static struct prudence_cache *caches[CACHES];
-static const size_t sizes[CACHES] = {16,   24,   32,   48,   64,   96,   128,   192,
-                                     256,  320,  512,  640,  768,  1024, 1536,  2048,
+static const size_t sizes[CACHES] = {16,   24,   32,   48,   64,   96,    128,   192,
+                                     256,  320,  512,  640,  768,  1024,  1536,  2048,
                                      3072, 4096, 6144, 8192, 9216, 12288, 16384, 32768};
 static struct prudence_domain *domain;
 static uint64_t seed;

@@ -10,10 +10,10 @@
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
 
-#define WRITERS  16
-#define READERS  3
-#define OWNED    64
-#define SMALLEST 16
+#define WRITERS   16
+#define READERS   3
+#define OWNED     64
+#define SMALLEST  16
 #define DOUBLINGS 14 /* to 256 KiB */
 
 static uint32_t halted;
@@ -32,8 +32,8 @@ static void raise_to(uint64_t *most, uint64_t value)
 {
     uint64_t now = __atomic_load_n(most, __ATOMIC_RELAXED);
 
-    while (now < value &&
-           !__atomic_compare_exchange_n(most, &now, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (now < value && !__atomic_compare_exchange_n(most, &now, value, false, __ATOMIC_RELAXED,
+                                                       __ATOMIC_RELAXED))
         ;
 }
 

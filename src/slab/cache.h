@@ -142,8 +142,8 @@ struct cpu_counts {
 /*
  * Invariants: objects on the stack <= size; tail - head <= size; closed batches are
  * batches[batch_head .. batch_tail), the last one ends at `closed`, and the open one is
- * [closed, tail). head <= tail <= stop <= reserved, and (reserved - head) objects are in the account
- * of latent bytes, as are those that the idle helper took. Everything but head, tail, stop and the stack's word is the owner's.
+ * [closed, tail). head <= tail <= stop <= reserved, and reserved - head objects are in the account of
+ * latent bytes. Everything but head, tail, stop and the stack's word is the owner's.
  */
 struct cpu_cache {
     struct os_percpu_line line;

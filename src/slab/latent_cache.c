@@ -46,8 +46,8 @@ static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
 
 /*
  * Reserves for what will be appended next: for a batch, as far as limit and share allow. Returns
- * what came of it: whether one object at least may be appended, and whether reservations of this CPU that are not used
- * should be taken back.
+ * whether one object at least may be appended, and whether what rings of this CPU have reserved and
+ * not used should be taken back.
  */
 enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu)
 {

@@ -416,7 +416,7 @@ void node_overflow(struct prudence_cache *cache, void **objects, unsigned count,
     put_all(cache, objects, count, put_latent, &cookie, count_overflow);
 }
 
-/* Defers an object straight into its latent slab. False when the limit on latent bytes does not allow it. */
+/* Defers an object straight into its latent slab. False when latent_limit does not allow it. */
 bool node_put_latent(struct slab *slab, void *object, bool past_limit)
 {
     struct node *node = node_of(slab);

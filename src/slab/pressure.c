@@ -191,89 +191,6 @@ void latent_take_back_here(void)
     for_all_caches(take_back_here);
 }
 
-static bool may_wait(const struct prudence_cache *cache)
-{
-    return gp_may_wait() && gp_worth_waiting(cache->domain);
-}
-
-static void note_expired(struct prudence_domain *domain)
-{
-    add_relaxed(&throttle_counts.expiries, 1);
-    gp_note_expired(domain);
-}
-
-/* One attempt, without waiting. This cache first: it may be enough, and it is the caller's. */
-static bool settle_for(struct prudence_cache *cache, size_t bytes)
-{
-    settle(cache); /* closes the open batches, so that the cookie below covers them */
-    gp_request(cache->domain, gp_snapshot(cache->domain));
-    gp_drive(cache->domain);
-    settle(cache);
-    if (!latent_fits(bytes, false))
-        for_all_caches(settle);
-    return latent_fits(bytes, false);
-}
-
-/*
- * Makes room under latent_limit, for a deferral of `bytes`; holds the caller back as long as there
- * is none. False when it may not be held back (any longer). The room is not reserved: the caller
- * tries, and calls again with the same *deadline (0 at first) when others were faster.
- *
- * Waiting gives the reader that keeps garbage the CPU. A sleep, since a yield need not hand it over.
- */
-bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline)
-{
-    bool first = !*deadline;
-
-    if (!may_wait(cache))
-        return first && latent_fits(bytes, true) && settle_for(cache, bytes);
-    if (first) {
-        add_relaxed(&throttle_counts.waits, 1);
-        *deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
-    }
-    while (first || os_clock_ns() < *deadline) {
-        if (settle_for(cache, bytes))
-            return true;
-        os_sleep_ns(THROTTLE_PAUSE_NS);
-        first = false;
-    }
-    note_expired(cache->domain);
-    return false;
-}
-
-/* Holds an allocation that needs more memory back while garbage is past its limit: because of
- * deferrals that could not wait. */
-void latent_throttle(struct prudence_cache *cache)
-{
-    uint64_t deadline = 0;
-
-    if (unlikely(!latent_fits(0, false)))
-        latent_make_room(cache, 0, &deadline);
-}
-
-/* For what is larger than the limit: it can be no garbage, so a grace period is waited for. False
- * when that may not be, or was in vain. */
-bool latent_wait_instead(struct prudence_cache *cache)
-{
-    struct prudence_domain *domain = cache->domain;
-    uint64_t deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
-
-    if (!may_wait(cache))
-        return false;
-    add_relaxed(&throttle_counts.waits, 1);
-    if (gp_wait(domain, gp_snapshot(domain), deadline))
-        return true;
-    note_expired(domain);
-    return false;
-}
-
-/* ------------------------------------------------------------------ waiting instead of failing */
-
-static void give_back(struct prudence_cache *cache)
-{
-    cache_shrink(cache);
-}
-
 /* The distinct domains of all caches, held against destruction; how many. */
 static unsigned domains_get(struct prudence_domain **domains)
 {
@@ -297,6 +214,119 @@ static unsigned domains_get(struct prudence_domain **domains)
     return count;
 }
 
+/* Garbage is that of all domains: each may be what keeps it above the limit. */
+static void drive_all_domains(void)
+{
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    unsigned count = domains_get(domains);
+
+    for (unsigned i = 0; i < count; i++) {
+        gp_request(domains[i], gp_snapshot(domains[i]));
+        gp_drive(domains[i]);
+        gp_domain_put(domains[i]);
+    }
+}
+
+static bool may_wait(void)
+{
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    unsigned count = domains_get(domains);
+    bool worth = true;
+
+    for (unsigned i = 0; i < count; i++) {
+        worth = worth && gp_worth_waiting(domains[i]);
+        gp_domain_put(domains[i]);
+    }
+    return worth && gp_may_wait();
+}
+
+static void note_expired(void)
+{
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    unsigned count = domains_get(domains);
+
+    add_relaxed(&throttle_counts.expiries, 1);
+    for (unsigned i = 0; i < count; i++) {
+        gp_note_expired(domains[i]);
+        gp_domain_put(domains[i]);
+    }
+}
+
+/* One attempt, without waiting. This cache first: that is often enough. */
+static bool settle_for(struct prudence_cache *cache, size_t bytes)
+{
+    settle(cache); /* closes the open batches, so that the cookie below covers them */
+    gp_request(cache->domain, gp_snapshot(cache->domain));
+    gp_drive(cache->domain);
+    settle(cache);
+    if (!latent_fits(bytes, false))
+        for_all_caches(settle);
+    if (!latent_fits(bytes, false)) {
+        drive_all_domains();
+        for_all_caches(settle);
+    }
+    return latent_fits(bytes, false);
+}
+
+/*
+ * Makes room under latent_limit, for a deferral of `bytes`; holds the caller back as long as there
+ * is none. False when it may not be held back (any longer). The room is not reserved: the caller
+ * tries, and calls again with the same *deadline (0 at first) when others were faster.
+ *
+ * Waiting gives the reader that keeps garbage the CPU. A sleep, since a yield need not hand it over.
+ */
+bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline)
+{
+    bool first = !*deadline;
+
+    if (first)
+        *deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
+    if (!may_wait())
+        return first && latent_fits(bytes, true) && settle_for(cache, bytes);
+    add_relaxed(&throttle_counts.waits, first);
+    while (first || os_clock_ns() < *deadline) {
+        if (settle_for(cache, bytes))
+            return true;
+        os_sleep_ns(THROTTLE_PAUSE_NS);
+        first = false;
+    }
+    note_expired();
+    return false;
+}
+
+/* Holds an allocation that needs more memory back while garbage is past its limit: because of
+ * deferrals that could not wait. */
+void latent_throttle(struct prudence_cache *cache)
+{
+    uint64_t deadline = 0;
+
+    if (unlikely(!latent_fits(0, false)))
+        latent_make_room(cache, 0, &deadline);
+}
+
+/* For what is larger than the limit: it can be no garbage, so a grace period is waited for. False
+ * when that may not be, or was in vain. */
+bool latent_wait_instead(struct prudence_cache *cache)
+{
+    struct prudence_domain *domain = cache->domain;
+    uint64_t deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
+
+    if (!may_wait())
+        return false;
+    add_relaxed(&throttle_counts.waits, 1);
+    if (gp_wait(domain, gp_snapshot(domain), deadline))
+        return true;
+    note_expired();
+    return false;
+}
+
+/* ------------------------------------------------------------------ waiting instead of failing */
+
+static void give_back(struct prudence_cache *cache)
+{
+    cache_shrink(cache);
+}
+
 /* Waits for one grace period of each domain, all under one deadline. */
 static void wait_for_domains(void)
 {
@@ -310,8 +340,10 @@ static void wait_for_domains(void)
         gp_request(domains[i], cookies[i]);
     }
     for (unsigned i = 0; i < count; i++) {
-        if (gp_worth_waiting(domains[i]) && !gp_wait(domains[i], cookies[i], deadline))
-            note_expired(domains[i]);
+        if (gp_worth_waiting(domains[i]) && !gp_wait(domains[i], cookies[i], deadline)) {
+            add_relaxed(&throttle_counts.expiries, 1);
+            gp_note_expired(domains[i]);
+        }
         gp_domain_put(domains[i]);
     }
 }

@@ -3,6 +3,7 @@
  * Bound on garbage: beyond latent_limit a deferral is held back until grace periods bring garbage
  * under it, at most for wait_max; it then succeeds all the same. Not inside a read-side section.
  */
+#include "support/gp_reader.h"
 #include "support/slab_test.h"
 
 #define COUNT 4000
@@ -81,6 +82,56 @@ static void a_deferral_waits_no_longer_than_wait_max(void **state)
     destroy_empty(cache);
 }
 
+/* One domain's garbage fills the limit, and nobody drives its grace periods any more: whoever defers
+ * in another domain does. */
+static void garbage_of_other_domains_makes_room(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
+    struct prudence_cache *other = fixed_cache(4096, 0, manual_domain());
+    struct prudence_stats before = totals();
+    struct held_reader reader = {.domain = NULL};
+
+    (void)state;
+    allocate_all(cache, objects, 1024);
+    allocate_all(other, objects + 1024, 16);
+    prudence_option_set("wait_max", "10s");
+    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
+    held_reader_start(&reader);
+    defer_all(cache, objects, 1024);
+    held_reader_end(&reader);
+    assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
+    assert_int_equal(totals().bytes_latent, 4 << 20);
+    defer_all(other, objects + 1024, 16);
+    assert_int_equal(totals().throttle_expiries, before.throttle_expiries);
+    assert_int_equal(totals().latent_overruns, before.latent_overruns);
+    destroy_empty(cache);
+    destroy_empty(other);
+}
+
+/* ... and where they do not end, one deferral finds that out, not each. */
+static void another_domain_that_is_stuck_is_waited_for_once(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
+    struct prudence_cache *stuck = fixed_cache(4096, 0, manual_domain());
+    struct prudence_stats before = totals();
+
+    (void)state;
+    allocate_all(stuck, objects, 1200);
+    allocate_all(cache, objects + 1200, 100);
+    prudence_option_set("wait_max", "20ms");
+    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
+    defer_all(stuck, objects, 1200);
+    assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
+    assert_true(defer_ms(cache, 1200, 100) < 1000);
+    assert_int_equal(totals().throttle_waits, before.throttle_waits + 1);
+    assert_int_equal(totals().throttle_expiries, before.throttle_expiries + 1);
+    prudence_manual_advance(stuck->domain); /* then it is throttled again */
+    prudence_cache_shrink(stuck);
+    assert_true(totals().bytes_latent <= 4 << 20);
+    destroy_empty(cache);
+    destroy_empty(stuck);
+}
+
 static void never_inside_a_section(void **state)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
@@ -105,6 +156,8 @@ int main(void)
         cmocka_unit_test(garbage_stays_under_the_limit),
         cmocka_unit_test(the_account_is_never_below_the_truth),
         cmocka_unit_test(a_deferral_waits_no_longer_than_wait_max),
+        cmocka_unit_test(garbage_of_other_domains_makes_room),
+        cmocka_unit_test(another_domain_that_is_stuck_is_waited_for_once),
         cmocka_unit_test(never_inside_a_section),
     };
 

@@ -6,18 +6,13 @@
 #include <ck_epoch.h>
 #include <stdlib.h>
 
-#include "loops.h"
+#include "sized_pool.h"
 
 #define POLL_EVERY 64
 
 static ck_epoch_t epoch;
 static __thread ck_epoch_record_t *record;
 static __thread unsigned retired;
-
-static union pool pool_create(size_t object_size)
-{
-    return (union pool){.size = object_size};
-}
 
 static void pool_destroy(union pool pool)
 {

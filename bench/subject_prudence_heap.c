@@ -3,13 +3,8 @@
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
-#include "loops.h"
 #include "prudence_counters.h"
-
-static union pool pool_create(size_t object_size)
-{
-    return (union pool){.size = object_size};
-}
+#include "sized_pool.h"
 
 /* There is no pool to destroy; a grace period is the nearest thing. */
 static void pool_destroy(union pool pool)

@@ -11,12 +11,7 @@
 
 #include <stdlib.h>
 
-#include "loops.h"
-
-static union pool pool_create(size_t object_size)
-{
-    return (union pool){.size = object_size};
-}
+#include "sized_pool.h"
 
 static void pool_destroy(union pool pool)
 {

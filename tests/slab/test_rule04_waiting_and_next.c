@@ -54,8 +54,8 @@ static void a_grace_period_before_next_waits_does_not_count(void **state)
 
     (void)state;
     node_put_latent(slab, objects[0], false);
-    prudence_manual_advance(cache->domain); /* objects[0] is safe */
-    node_put_latent(slab, objects[1], false);      /* this visit merges it; objects[1] begins to wait */
+    prudence_manual_advance(cache->domain);   /* objects[0] is safe */
+    node_put_latent(slab, objects[1], false); /* this visit merges it; objects[1] begins to wait */
     assert_true(is_in(slab_free_bits(slab), slab, objects[0]));
     assert_true(is_in(slab_waiting_bits(slab), slab, objects[1]));
     assert_false(gp_poll(cache->domain, slab->waiting_cookie));

@@ -125,7 +125,7 @@ static void of_many_sizes_on_four_cpus(void **state)
 static void of_a_limit_of_a_few_objects(void **state)
 {
     (void)state;
-    for (size_t limit = 2 * LARGEST; limit < 300000; limit += 3001)
+    for (size_t limit = 2 * LARGEST; limit < 300000; limit += 15013)
         on_cpus(4, limit);
 }
 

@@ -190,9 +190,10 @@ PRUDENCE_API struct prudence_domain *prudence_default_domain(void);
 
 /*
  * As the functions above, for a domain. In a qsbr domain read_lock and read_unlock only check that
- * the thread is online. synchronize returns 0, or EDEADLK (reported once, with the caller's
- * address) inside a section of any domain or while online in a qsbr domain other than `domain`; a
- * thread that is online in `domain` itself is taken offline for the wait, as in liburcu.
+ * the thread is online. synchronize returns 0, or at once EDEADLK inside a section of any domain or
+ * while online in a qsbr domain other than `domain` (reported with the caller's address, once for
+ * each calling place); a thread that is online in `domain` itself is taken offline for the wait, as
+ * in liburcu.
  * On a manual domain synchronize waits until another thread advances.
  */
 PRUDENCE_API void prudence_domain_read_lock(struct prudence_domain *domain);

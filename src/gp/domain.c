@@ -130,6 +130,25 @@ static void report_self_wait(const char *what, const struct prudence_domain *dom
         what, domain->name, caller);
 }
 
+/* Calling places whose misuse was reported. Beyond so many, a place may be reported again. */
+#define PLACES 64
+
+static const void *places[PLACES];
+
+/* True for the first caller from a place. Lock-free. */
+static bool is_first_from(const void *place)
+{
+    for (unsigned i = 0; i < PLACES; i++) {
+        const void *known = load_relaxed(&places[i]);
+
+        if (!known && compare_exchange(&places[i], &known, place))
+            return true;
+        if (known == place)
+            return false;
+    }
+    return true;
+}
+
 static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
 {
     if (!gp_may_wait()) {
@@ -214,7 +233,8 @@ int prudence_domain_synchronize(struct prudence_domain *domain)
     if (gp_may_wait()) {
         gp_wait(domain, gp_snapshot(domain), 0);
     } else {
-        report_self_wait("prudence_domain_synchronize", domain, __builtin_return_address(0));
+        if (is_first_from(__builtin_return_address(0)))
+            report_self_wait("prudence_domain_synchronize", domain, __builtin_return_address(0));
         error = EDEADLK;
     }
     if (online)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
 
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -84,30 +85,78 @@ static void so_it_is_in_a_section_of_any_domain(void **state)
     assert_true(child_died(&result));
 }
 
-static int domain_synchronize_twice(void *unused)
+/* One calling place; what is done with the result keeps it from being a jump. */
+static __attribute__((noinline)) int synchronize_here(struct prudence_domain *domain)
+{
+    return -prudence_domain_synchronize(domain);
+}
+
+/* Not the same code, or the compiler makes one place of two. */
+static __attribute__((noinline)) bool is_refused_there(struct prudence_domain *domain)
+{
+    return prudence_domain_synchronize(domain) == EDEADLK;
+}
+
+static int domain_synchronize_inside(void *unused)
 {
     struct prudence_domain *domain = prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL);
-    int first, second;
+    int refused = 0;
 
     (void)unused;
     prudence_domain_read_lock(domain);
-    first = prudence_domain_synchronize(domain);
-    second = prudence_domain_synchronize(domain);
+    for (unsigned i = 0; i < 1000; i++)
+        refused += synchronize_here(domain) == -EDEADLK;
+    refused += synchronize_here(prudence_default_domain()) == -EDEADLK;
+    refused += is_refused_there(domain);
     prudence_domain_read_unlock(domain);
-    return first == EDEADLK && second == EDEADLK && prudence_domain_synchronize(domain) == 0 ? 42
-                                                                                             : 1;
+    return refused == 1002 && synchronize_here(domain) == 0 ? 42 : 1;
 }
 
-/* "reported once, with the caller's address" (<prudence/rcu.h>) */
-static void domain_synchronize_is_an_error_that_is_reported(void **state)
+/* An error each time, but a loop does not fill the log: each calling place is reported once. */
+static void domain_synchronize_is_an_error_reported_once_a_place(void **state)
 {
     struct child_result result;
 
     (void)state;
-    child_run(domain_synchronize_twice, NULL, &result);
+    child_run(domain_synchronize_inside, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_true(child_said(&result, "'mine'"));
-    assert_names_the_caller(&result, (uintptr_t)domain_synchronize_twice);
+    assert_names_the_caller(&result, (uintptr_t)synchronize_here);
+    assert_int_equal(child_count(&result, "it would wait for itself"), 2);
+}
+
+static struct prudence_domain *shared_domain;
+
+static void *synchronize_in_a_thread(void *unused)
+{
+    prudence_domain_read_lock(shared_domain);
+    for (unsigned i = 0; i < 100; i++)
+        synchronize_here(shared_domain);
+    prudence_domain_read_unlock(shared_domain);
+    return unused;
+}
+
+static int domain_synchronize_inside_by_threads(void *unused)
+{
+    pthread_t threads[8];
+
+    (void)unused;
+    shared_domain = prudence_domain_create("shared", PRUDENCE_DOMAIN_MEMB, NULL);
+    for (unsigned i = 0; i < 8; i++)
+        pthread_create(&threads[i], NULL, synchronize_in_a_thread, NULL);
+    for (unsigned i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+    return 42;
+}
+
+static void once_for_all_threads(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(domain_synchronize_inside_by_threads, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, "it would wait for itself"), 1);
 }
 
 static int destroy_inside(void *unused)
@@ -138,7 +187,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_aborts_with_the_callers_address),
         cmocka_unit_test(so_it_is_in_a_section_of_any_domain),
-        cmocka_unit_test(domain_synchronize_is_an_error_that_is_reported),
+        cmocka_unit_test(domain_synchronize_is_an_error_reported_once_a_place),
+        cmocka_unit_test(once_for_all_threads),
         cmocka_unit_test(destroying_a_cache_inside_a_section_is_an_error),
     };
 

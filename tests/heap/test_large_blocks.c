@@ -32,6 +32,31 @@ static void freed_ones_go_back_at_once(void **state)
     }
 }
 
+/* Blocks have all sizes: what the cache of large blocks holds back is the sum of them. */
+static void latent_bytes_are_those_of_the_blocks(void **state)
+{
+    static const size_t sizes[] = {40960, 100000, 1 << 20};
+    struct prudence_cache *large = NULL;
+    uint64_t expected = 0;
+
+    (void)state;
+    prudence_read_lock();
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        void *block = prudence_malloc(sizes[i]);
+
+        assert_non_null(block);
+        large = slab_of(block)->cache;
+        prudence_free_deferred(block);
+        expected += round_up(sizes[i], 4096);
+        assert_int_equal(stats_of(large).objects_latent, i + 1);
+        assert_int_equal(stats_of(large).bytes_latent, expected);
+    }
+    prudence_read_unlock();
+    prudence_synchronize();
+    prudence_trim();
+    assert_int_equal(stats_of(large).bytes_latent, 0);
+}
+
 static void deferred_ones_stay_for_their_readers(void **state)
 {
     uint64_t before = used();
@@ -178,6 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(freed_ones_go_back_at_once),
+        cmocka_unit_test(latent_bytes_are_those_of_the_blocks),
         cmocka_unit_test(deferred_ones_stay_for_their_readers),
         cmocka_unit_test(a_storm_of_deferred_ones_stays_flat),
         cmocka_unit_test(a_second_one_waits_for_room),

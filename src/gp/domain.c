@@ -34,6 +34,20 @@ void gp_start(void)
     mode_start(&prudence_default);
 }
 
+/* All domains: a mode is an option of the process. Under the lock none is made meanwhile. */
+void gp_follow_options(void)
+{
+    struct list *item;
+
+    mode_follow_options(&prudence_default);
+    os_lock_take(&readers_lock);
+    list_for_each(item, &readers_domains)
+    {
+        mode_follow_options(list_entry(item, struct prudence_domain, link));
+    }
+    os_lock_release(&readers_lock);
+}
+
 struct prudence_domain *gp_default_domain(void)
 {
     return &prudence_default;
@@ -94,8 +108,8 @@ struct prudence_domain *prudence_domain_create(const char *name, enum prudence_d
     domain->kind = kind;
     domain->shared = &domain->own;
     domain->own.sequence = domain->progress.completed = domain->barrier_goal = GP_FIRST;
-    mode_start(domain);
     os_lock_take(&readers_lock);
+    mode_start(domain);
     domain->index = free_index();
     domain->generation = ++generations;
     list_add_tail(&readers_domains, &domain->link);

@@ -67,7 +67,7 @@ struct prudence_domain {
     uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
-    uint32_t choosing;
+    uint32_t choosing; /* by compare-and-swap */
     uint64_t chosen_at;          /* ns */
     uint64_t not_fenced_before;  /* ns; after readers were found to be too many */
     uint64_t grace_periods_then; /* at chosen_at */
@@ -118,12 +118,14 @@ extern struct list readers_domains;
 /* mode.c */
 void mode_start(struct prudence_domain *domain);
 void mode_choose(struct prudence_domain *domain);
+void mode_follow_options(struct prudence_domain *domain);
 
 /* stall.c */
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word);
 
 /* Process life (heap/process.c). */
 void gp_start(void);
+void gp_follow_options(void);
 void gp_fork_prepare(void);
 void gp_fork_parent(void);
 void gp_fork_child(void);

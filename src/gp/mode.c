@@ -13,7 +13,9 @@
  *
  * Switching. To fenced: tell the readers, membarrier, only then let drivers skip it. To fence-free:
  * first make drivers use it again, then let readers stop. Drivers read the mode after their goal,
- * readers after publishing (models 6 to 9 of the seed, tests/model/test_grace_period.py).
+ * readers after publishing (models 6 to 9 of the seed, tests/model/test_grace_period.py; for Arm ADR
+ * 2). One switches at a time: who holds `choosing`. So modes may change whenever, also by an option
+ * that is set while readers are inside.
  */
 #include "gp/domain.h"
 
@@ -40,12 +42,14 @@ static void switch_to_free(struct prudence_domain *domain)
     add_relaxed(&domain->mode_switches, 1);
 }
 
+/* A new domain, or at start the default one: where readers may be already, but fenced; so this
+ * switches at most to fence-free, in that order. */
 void mode_start(struct prudence_domain *domain)
 {
-    bool fenced = !os_membarrier_available() || gp_reader_mode == READER_MODE_FENCED;
+    bool fenced = !os_membarrier_available() || load_relaxed(&gp_reader_mode) == READER_MODE_FENCED;
 
-    store_relaxed(&domain->shared->fenced, (uint32_t)fenced);
-    store_relaxed(&domain->readers_fence_themselves, (uint32_t)fenced);
+    store_release(&domain->readers_fence_themselves, (uint32_t)fenced);
+    store_release(&domain->shared->fenced, (uint32_t)fenced);
     domain->membarrier_cost = MEMBARRIER_COST_NS;
 }
 
@@ -74,10 +78,11 @@ static bool fenced_is_better(struct prudence_domain *domain, bool fenced_now, ui
         (ended - domain->grace_periods_then) * load_relaxed(&domain->membarrier_cost);
     uint64_t cost_fenced = entries_since(domain) * FENCE_COST_PS / 1000;
     uint64_t now = domain->chosen_at;
+    enum reader_mode mode = load_relaxed(&gp_reader_mode);
 
     domain->grace_periods_then = ended;
-    if (gp_reader_mode != READER_MODE_AUTO)
-        return gp_reader_mode == READER_MODE_FENCED;
+    if (mode != READER_MODE_AUTO)
+        return mode == READER_MODE_FENCED;
     if (!fenced_now)
         return cost_free > elapsed / WORTH_A_TRY && now >= domain->not_fenced_before;
     if (cost_fenced <= 2 * cost_free)
@@ -86,15 +91,21 @@ static bool fenced_is_better(struct prudence_domain *domain, bool fenced_now, ui
     return false;
 }
 
-static void choose(struct prudence_domain *domain, uint64_t elapsed)
+static void switch_to(struct prudence_domain *domain, bool want_fenced)
 {
     bool fenced = load_relaxed(&domain->readers_fence_themselves);
-    bool want_fenced = fenced_is_better(domain, fenced, elapsed) || !os_membarrier_available();
 
     if (want_fenced && !fenced)
         switch_to_fenced(domain);
     else if (!want_fenced && fenced)
         switch_to_free(domain);
+}
+
+static void choose(struct prudence_domain *domain, uint64_t elapsed)
+{
+    bool fenced = load_relaxed(&domain->readers_fence_themselves);
+
+    switch_to(domain, fenced_is_better(domain, fenced, elapsed) || !os_membarrier_available());
 }
 
 void mode_choose(struct prudence_domain *domain)
@@ -112,5 +123,24 @@ void mode_choose(struct prudence_domain *domain)
         return;
     store_relaxed(&domain->chosen_at, now);
     choose(domain, elapsed);
+    store_release(&domain->choosing, 0u);
+}
+
+/* The option reader_mode, or whether there is a membarrier, has changed: the domain follows before
+ * this returns. Readers and drivers may be at it; who chooses at the same time is waited for, for the
+ * length of a membarrier. */
+void mode_follow_options(struct prudence_domain *domain)
+{
+    enum reader_mode mode = load_relaxed(&gp_reader_mode);
+    uint32_t nobody = 0;
+
+    while (!compare_exchange(&domain->choosing, &nobody, 1u)) {
+        nobody = 0;
+        os_sleep_ns(1000);
+    }
+    if (!os_membarrier_available() || mode == READER_MODE_FENCED)
+        switch_to(domain, true);
+    else if (mode == READER_MODE_FREE)
+        switch_to(domain, false);
     store_release(&domain->choosing, 0u);
 }

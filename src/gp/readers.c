@@ -374,16 +374,36 @@ static void forget_other_threads(struct prudence_domain *domain)
         store_relaxed(&slot->reader.word, (uint64_t)0);
         store_release(&slot->thread, 0);
     }
+}
+
+/* What other threads were at while page after page was copied: of two of their stores the child may
+ * have the later one alone. No grace period is over, or has its barrier, that has not started;
+ * drivers skip membarriers exactly where readers fence. */
+static void mend(struct prudence_domain *domain)
+{
+    uint64_t *sequence = &domain->shared->sequence;
+
+    if (sequence_before(*sequence, domain->progress.completed))
+        *sequence = domain->progress.completed;
+    if (sequence_before(*sequence, domain->barrier_goal))
+        *sequence = domain->barrier_goal;
+    domain->shared->fenced = domain->readers_fence_themselves;
     domain->choosing = 0;
     domain->scan_began = 0;
+}
+
+static void live_on_in_child(struct prudence_domain *domain)
+{
+    forget_other_threads(domain);
+    mend(domain);
 }
 
 void gp_fork_child(void)
 {
     struct list *item;
 
-    forget_other_threads(&prudence_default);
+    live_on_in_child(&prudence_default);
     list_for_each(item, &readers_domains)
-        forget_other_threads(list_entry(item, struct prudence_domain, link));
+        live_on_in_child(list_entry(item, struct prudence_domain, link));
     os_lock_release(&readers_lock);
 }

@@ -38,7 +38,9 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
         layout.object_cache_bytes = attr->object_cache_bytes;
     }
     process_start();
+    os_lock_take(&heap_lock);
     cache = cache_create(name, &layout);
+    os_lock_release(&heap_lock);
     if (!cache)
         errno = ENOMEM;
     return cache;

@@ -16,7 +16,8 @@ static inline void process_start(void)
         process_start_slow();
 }
 
-/* Guards the making of size classes and of the cache of large blocks (size_class.c). */
+/* Guards the making of caches: size classes, the cache of large blocks, and all others, which must
+ * not be made while a start option changes (size_class.c). */
 extern struct os_lock heap_lock;
 
 /* large.c: blocks of whole pages. */

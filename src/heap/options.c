@@ -12,6 +12,7 @@
 #include "gp/domain.h"
 #include "heap/heap.h"
 #include "heap/options.h"
+#include "posix.h"
 
 bool option_rseq = true, option_membarrier = true;
 
@@ -122,7 +123,7 @@ static bool set_reader_mode(const char *text)
 
     for (unsigned i = 0; names[i]; i++) {
         if (strcmp(text, names[i]) == 0) {
-            gp_reader_mode = (enum reader_mode)i;
+            store_relaxed(&gp_reader_mode, (enum reader_mode)i);
             return true;
         }
     }
@@ -149,24 +150,37 @@ static bool set_membarrier(const char *text)
     return parse_switch(text, &option_membarrier);
 }
 
-/* docs/options.md says what each is for. */
+static void apply_rseq(void)
+{
+    posix_percpu_start(option_rseq);
+}
+
+static void apply_membarrier(void)
+{
+    posix_membarrier_start(option_membarrier);
+    gp_follow_options();
+}
+
+/* docs/options.md says what each is for. `apply`, if any, makes a change of the option effective once
+ * the process has started. */
 static const struct option {
     const char *name;
     const char *values;
     bool (*set)(const char *text);
     bool at_start; /* only before the first cache is made, or at start */
+    void (*apply)(void);
 } options[] = {
-    {"limit", "bytes (K, M, G); 0: none", set_limit, false},
-    {"latent_limit", "bytes (K, M, G); 0: none", set_latent_limit, false},
-    {"wait_max", "a time (us, ms, s)", set_wait_max, false},
-    {"stall_timeout", "a time (us, ms, s); 0: never", set_stall_timeout, false},
-    {"retain", "bytes (K, M, G)", set_retain, false},
-    {"decay", "a time (us, ms, s); 0: at once", set_decay, false},
-    {"background", "0 or 1", set_background, false},
-    {"reader_mode", "auto, fenced or free", set_reader_mode, true},
-    {"check", "0 or 1", set_check, true},
-    {"rseq", "0 or 1", set_rseq, true},
-    {"membarrier", "0 or 1", set_membarrier, true},
+    {"limit", "bytes (K, M, G); 0: none", set_limit, false, NULL},
+    {"latent_limit", "bytes (K, M, G); 0: none", set_latent_limit, false, NULL},
+    {"wait_max", "a time (us, ms, s)", set_wait_max, false, NULL},
+    {"stall_timeout", "a time (us, ms, s); 0: never", set_stall_timeout, false, NULL},
+    {"retain", "bytes (K, M, G)", set_retain, false, NULL},
+    {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
+    {"background", "0 or 1", set_background, false, NULL},
+    {"reader_mode", "auto, fenced or free", set_reader_mode, true, gp_follow_options},
+    {"check", "0 or 1", set_check, true, NULL},
+    {"rseq", "0 or 1", set_rseq, true, apply_rseq},
+    {"membarrier", "0 or 1", set_membarrier, true, apply_membarrier},
 };
 
 static const struct option *find(const char *name)
@@ -177,39 +191,77 @@ static const struct option *find(const char *name)
     return NULL;
 }
 
-static int set(const char *name, const char *value, bool starting)
+static bool caches_are_none(void)
 {
-    const struct option *option = find(name);
+    bool none;
 
-    if (!option) {
-        os_report("unknown option '%s' (value '%s')", name, value);
-        return ENOENT;
-    }
-    if (option->at_start && !starting && !list_is_empty(&slab_caches)) {
-        os_report("option '%s' can be set only before the first cache is made (value '%s')", name,
-                  value);
-        return EBUSY;
-    }
-    if (!option->set(value)) {
-        os_report("option '%s': bad value '%s' (expected: %s)", name, value, option->values);
-        return EINVAL;
-    }
-    return 0;
+    os_lock_take(&slab_caches_lock);
+    none = list_is_empty(&slab_caches);
+    os_lock_release(&slab_caches_lock);
+    return none;
+}
+
+static int bad_value(const struct option *option, const char *value)
+{
+    os_report("option '%s': bad value '%s' (expected: %s)", option->name, value, option->values);
+    return EINVAL;
+}
+
+static int unknown(const char *name, const char *value)
+{
+    os_report("unknown option '%s' (value '%s')", name, value);
+    return ENOENT;
+}
+
+/*
+ * No cache is, or is being made: that takes the same lock. So `check` and `rseq`, which a cache must
+ * find the same throughout its life, have no user yet. What may have happened: threads read, drive
+ * grace periods and make domains; reader_mode and membarrier follow the protocol of mode switches.
+ */
+static int set_at_start(const struct option *option, const char *value)
+{
+    int error = 0;
+
+    os_lock_take(&heap_lock);
+    if (!caches_are_none())
+        error = EBUSY;
+    else if (!option->set(value))
+        error = EINVAL;
+    else if (option->apply)
+        option->apply();
+    os_lock_release(&heap_lock);
+    if (error == EBUSY)
+        os_report("option '%s' can be set only before the first cache is made (value '%s')",
+                  option->name, value);
+    return error == EINVAL ? bad_value(option, value) : error;
 }
 
 int prudence_option_set(const char *name, const char *value)
 {
-    int error;
+    const struct option *option;
 
     if (!name || !value) {
         os_report("prudence_option_set: option name or value is NULL");
         return EINVAL;
     }
     process_start();
-    error = set(name, value, false);
-    if (!error && find(name)->at_start)
-        process_apply_start_options();
-    return error;
+    option = find(name);
+    if (!option)
+        return unknown(name, value);
+    if (option->at_start)
+        return set_at_start(option, value);
+    return option->set(value) ? 0 : bad_value(option, value);
+}
+
+/* At start: nothing is yet what `apply` would change. */
+static void set_from_environment(const char *name, const char *value)
+{
+    const struct option *option = find(name);
+
+    if (!option)
+        unknown(name, value);
+    else if (!option->set(value))
+        bad_value(option, value);
 }
 
 void options_read_environment(void)
@@ -227,7 +279,7 @@ void options_read_environment(void)
         if (equals)
             *equals = '\0';
         if (length)
-            set(entry, equals ? equals + 1 : "", true);
+            set_from_environment(entry, equals ? equals + 1 : "");
         text += length + (text[length] == ',');
     }
 }

@@ -51,18 +51,13 @@ static void fork_child(void)
     os_lock_release(&heap_lock);
 }
 
-void process_apply_start_options(void)
-{
-    posix_membarrier_start(option_membarrier);
-    posix_percpu_start(option_rseq);
-    gp_start();
-}
-
 static void start(void)
 {
     posix_cpu_start();
     options_read_environment();
-    process_apply_start_options();
+    posix_membarrier_start(option_membarrier);
+    posix_percpu_start(option_rseq);
+    gp_start();
     if (!slab_start())
         os_panic("no memory to start");
     pthread_atfork(fork_prepare, fork_parent, fork_child);

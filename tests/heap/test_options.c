@@ -3,7 +3,10 @@
  * Options: unknown names and bad values are reported by name and value, and change nothing; what
  * can be set only at start is EBUSY once a cache was made.
  */
+#include <pthread.h>
+
 #include "gp/domain.h"
+#include "heap/options.h"
 #include "support/slab_test.h"
 
 static char output[8192];
@@ -123,6 +126,53 @@ static void start_options_are_busy_later(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
+/* A cache that is being made stands on no list yet, and has looked at some options already. */
+static pthread_t setter;
+static int result_of_setter;
+static bool setter_started;
+
+static void *set_meanwhile(void *unused)
+{
+    result_of_setter = prudence_option_set("rseq", option_rseq ? "0" : "1");
+    return unused;
+}
+
+/* Called where metadata is allocated, so in the middle of making a cache. */
+static bool start_setter_once(void)
+{
+    if (!setter_started) {
+        setter_started = true;
+        assert_int_equal(pthread_create(&setter, NULL, set_meanwhile, NULL), 0);
+        os_sleep_ns(50000000); /* time for it to do what it must not do */
+    }
+    return false;
+}
+
+static void nor_while_a_cache_is_being_made(void **state)
+{
+    bool rseq = os_percpu_rseq;
+    struct prudence_cache *cache;
+
+    (void)state;
+    os_memory_fails = start_setter_once;
+    cache = fixed_cache(64, 16, NULL);
+    os_memory_fails = NULL;
+    pthread_join(setter, NULL);
+    assert_int_equal(result_of_setter, EBUSY);
+    assert_int_equal(os_percpu_rseq, rseq);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+/* One that could not be made is none. */
+static void a_cache_that_failed_does_not_count(void **state)
+{
+    (void)state;
+    memory_fail(0, 1000);
+    assert_null(prudence_cache_create("none", 64, NULL));
+    memory_succeed();
+    assert_int_equal(prudence_option_set("check", "0"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +180,8 @@ int main(void)
         cmocka_unit_test(unknown_names_are_reported),
         cmocka_unit_test(bad_values_are_reported),
         cmocka_unit_test(start_options_are_busy_later),
+        cmocka_unit_test(nor_while_a_cache_is_being_made),
+        cmocka_unit_test(a_cache_that_failed_does_not_count),
     };
 
     pin_thread();

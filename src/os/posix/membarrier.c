@@ -11,18 +11,20 @@
 #include "os/os.h"
 #include "posix.h"
 
-static bool available;
+static bool available; /* whether a domain may choose it; who chose it before may go on using it */
 
 void posix_membarrier_start(bool wanted)
 {
-    available = wanted &&
-                syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
-                syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+    bool works = wanted &&
+                 syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+                 syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+
+    store_relaxed(&available, works);
 }
 
 void posix_membarrier_fork_child(void)
 {
-    if (available)
+    if (load_relaxed(&available))
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
     if (os_percpu_rseq)
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
@@ -30,7 +32,7 @@ void posix_membarrier_fork_child(void)
 
 bool os_membarrier_available(void)
 {
-    return available;
+    return load_relaxed(&available);
 }
 
 void os_membarrier(void)

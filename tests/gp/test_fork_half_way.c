@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fork copies page after page while other threads go on, so the child may see of two stores in
+ * different pages the later one alone: a grace period completed that never began, drivers that count
+ * on fences of readers that make none. The child puts that right.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <prudence/prudence.h>
+
+#include "gp/domain.h"
+#include "support/gp_child.h"
+
+static struct prudence_domain *domains[2];
+
+/* In a forked child, which is alone: the second half of a fork, after the copy was torn. */
+static void be_forked(void)
+{
+    gp_fork_prepare();
+    gp_fork_child();
+}
+
+static int sequence_behind(void *argument)
+{
+    struct prudence_domain *domain = argument;
+    prudence_gp_t cookie;
+
+    prudence_domain_read_lock(domain);
+    domain->progress.completed = domain->barrier_goal = domain->shared->sequence + 3 * GP_STEP;
+    be_forked();
+    cookie = prudence_domain_start_poll(domain);
+    if (!sequence_before(domain->barrier_goal, cookie.private_value))
+        return 1; /* its barrier would not be made */
+    if (prudence_domain_poll_state(domain, cookie)) /* inside a section that began before it */
+        return 2;
+    prudence_domain_read_unlock(domain);
+    return prudence_domain_poll_state(domain, cookie) ? 42 : 3;
+}
+
+static void no_grace_period_is_over_before_it_began(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        child_run(sequence_behind, domains[i], &result);
+        assert_true(child_exited_with(&result, 42));
+    }
+}
+
+static int mode_torn(void *argument)
+{
+    struct prudence_domain *domain = argument;
+
+    domain->readers_fence_themselves = 1;
+    domain->shared->fenced = 0;
+    be_forked();
+    if (domain->readers_fence_themselves != domain->shared->fenced)
+        return 1;
+    domain->readers_fence_themselves = 0;
+    domain->shared->fenced = 1;
+    be_forked();
+    return domain->readers_fence_themselves == domain->shared->fenced ? 42 : 2;
+}
+
+static void readers_and_drivers_are_of_one_mode(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        child_run(mode_torn, domains[i], &result);
+        assert_true(child_exited_with(&result, 42));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_grace_period_is_over_before_it_began),
+        cmocka_unit_test(readers_and_drivers_are_of_one_mode),
+    };
+
+    domains[0] = prudence_default_domain();
+    domains[1] = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The protocol of mode switches, instruction by instruction, with readers inside: readers fence
+ * wherever drivers skip the membarrier, and between the one and the other a membarrier was made.
+ * By whatever a mode can be switched: the choice by rates, and both options.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include <prudence/prudence.h>
+
+#include "gp/domain.h"
+#include "support/gp_reader.h"
+#include "support/step.h"
+
+#if STEP_POSSIBLE
+
+static struct prudence_domain *watched;
+static unsigned steps, made, broken;
+static bool fenced_then, skipping_then, membarrier_since, membarrier_next;
+
+/* Before each instruction of a switch. */
+static void watch(const greg_t *registers)
+{
+    bool fenced = load_relaxed(&watched->shared->fenced);
+    bool skipping = load_relaxed(&watched->readers_fence_themselves);
+
+    steps++;
+    if (membarrier_next) {
+        membarrier_since = true; /* it has returned */
+        made++;
+    }
+    membarrier_next = step_is_at_call(registers, SYS_membarrier) &&
+                      registers[REG_RDI] == MEMBARRIER_CMD_PRIVATE_EXPEDITED;
+    if (fenced != fenced_then)
+        membarrier_since = false;
+    if (skipping && !fenced)
+        broken |= 1; /* drivers count on fences that readers do not make */
+    if (skipping && !skipping_then && !membarrier_since)
+        broken |= 2; /* of readers that had not seen the mode, none was made to fence */
+    fenced_then = fenced;
+    skipping_then = skipping;
+}
+
+static void set_option(void *name_and_value)
+{
+    const char *const *text = name_and_value;
+
+    if (prudence_option_set(text[0], text[1]))
+        broken |= 4;
+}
+
+/* As gp_drive does it. */
+static void choose(void *mode)
+{
+    store_relaxed(&gp_reader_mode, *(const enum reader_mode *)mode);
+    store_relaxed(&watched->chosen_at, (uint64_t)0);
+    mode_choose(watched);
+}
+
+static void expect_switch(void (*how)(void *argument), const void *argument, bool to_fenced)
+{
+    fenced_then = load_relaxed(&watched->shared->fenced);
+    skipping_then = load_relaxed(&watched->readers_fence_themselves);
+    assert_int_equal(fenced_then, !to_fenced);
+    assert_int_equal(skipping_then, !to_fenced);
+    steps = made = broken = 0;
+    step_through(how, (void *)(uintptr_t)argument, watch);
+    assert_true(steps > 20);
+    assert_int_equal(broken, 0);
+    assert_int_equal(load_relaxed(&watched->shared->fenced), to_fenced);
+    assert_int_equal(load_relaxed(&watched->readers_fence_themselves), to_fenced);
+    assert_true(made >= to_fenced);
+}
+
+static void expect_options_to_follow_the_protocol(void)
+{
+    static const char *const fenced[] = {"reader_mode", "fenced"}, *const free[] = {"reader_mode",
+                                                                                    "free"};
+    static const char *const without[] = {"membarrier", "0"}, *const with[] = {"membarrier", "1"};
+
+    set_option((void *)(uintptr_t)free);
+    expect_switch(set_option, fenced, true);
+    expect_switch(set_option, free, false);
+    expect_switch(set_option, without, true);
+    expect_switch(set_option, with, false);
+}
+
+static void expect_choices_to_follow_the_protocol(void)
+{
+    static const enum reader_mode fenced = READER_MODE_FENCED, free = READER_MODE_FREE;
+
+    expect_switch(choose, &fenced, true);
+    expect_switch(choose, &free, false);
+}
+
+/* A section that began before the switches holds up grace periods that begin after them. */
+static void expect_protected(struct held_reader *reader)
+{
+    prudence_gp_t cookie = prudence_domain_start_poll(watched);
+
+    assert_false(prudence_domain_poll_state(watched, cookie));
+    held_reader_end(reader);
+    assert_true(prudence_domain_poll_state(watched, cookie));
+}
+
+static void of_the_default_domain(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+
+    (void)state;
+    watched = &prudence_default;
+    held_reader_start(&reader);
+    expect_options_to_follow_the_protocol();
+    expect_choices_to_follow_the_protocol();
+    expect_protected(&reader);
+}
+
+static void of_every_other_domain(void **state)
+{
+    struct held_reader reader;
+
+    (void)state;
+    watched = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
+    reader = (struct held_reader){.domain = watched};
+    held_reader_start(&reader);
+    expect_options_to_follow_the_protocol();
+    expect_choices_to_follow_the_protocol();
+    expect_protected(&reader);
+    assert_int_equal(prudence_domain_destroy(watched), 0);
+}
+
+/* ------------------------------------------------------------------------------ the reader's part */
+
+static unsigned flip_at;
+static bool flipped, published_then;
+
+/* Switches to fenced before one of the instructions of an entry: what a switcher does, up to its
+ * membarrier, which fences this CPU here. */
+static void flip(const greg_t *registers)
+{
+    (void)registers;
+    if (steps++ != flip_at)
+        return;
+    flipped = true;
+    published_then = load_relaxed(&readers_slot_if_any(watched)->reader.word) != 0;
+    store_relaxed(&watched->shared->fenced, 1u);
+}
+
+static void enter_default(void *unused)
+{
+    (void)unused;
+    prudence_read_lock();
+}
+
+static void enter_watched(void *unused)
+{
+    (void)unused;
+    prudence_domain_read_lock(watched);
+}
+
+/* Who is not seen by that membarrier must see the mode. */
+static void expect_published_or_fenced(void (*enter)(void *unused))
+{
+    unsigned before = 0, after = 0;
+
+    enter(NULL);
+    prudence_domain_read_unlock(watched);
+    for (flip_at = 0, flipped = true; flipped; flip_at++) {
+        struct prudence_reader *reader = &readers_slot_if_any(watched)->reader;
+        uint64_t entries = load_relaxed(&reader->entries);
+
+        steps = 0;
+        flipped = false;
+        store_relaxed(&watched->shared->fenced, 0u);
+        step_through(enter, NULL, flip);
+        if (flipped && !published_then && load_relaxed(&reader->entries) == entries)
+            fail_msg("missed: flipped before instruction %u, not published, not fenced", flip_at);
+        before += flipped && !published_then;
+        after += flipped && published_then;
+        prudence_domain_read_unlock(watched);
+    }
+    store_relaxed(&watched->shared->fenced, 0u);
+    print_message("flipped before %u instructions, behind publishing before %u\n", before, after);
+    assert_true(before > 3 && after > 3);
+}
+
+static void readers_test_the_mode_after_publishing(void **state)
+{
+    (void)state;
+    assert_int_equal(prudence_option_set("reader_mode", "free"), 0);
+    watched = &prudence_default;
+    expect_published_or_fenced(enter_default);
+    watched = prudence_domain_create("stepped", PRUDENCE_DOMAIN_MEMB, NULL);
+    expect_published_or_fenced(enter_watched);
+    assert_int_equal(prudence_domain_destroy(watched), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_the_default_domain),
+        cmocka_unit_test(of_every_other_domain),
+        cmocka_unit_test(readers_test_the_mode_after_publishing),
+    };
+
+    if (!os_membarrier_available()) {
+        print_message("skipped: no membarrier, one mode\n");
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+int main(void)
+{
+    print_message("skipped: nothing to step with\n");
+    return 0;
+}
+#endif

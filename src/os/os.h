@@ -77,10 +77,12 @@ static inline void os_relax(void)
 #endif
 }
 
-/* --- idle work: a helper thread of idle priority, started at the first kick and never needed for
- * progress. It calls `work` while that returns true, and sleeps without waking until the next kick.
- * os_idle_move_to makes the helper run on a CPU; false when it may not. --- */
+/* --- idle work: a helper thread, started at the first kick and never needed for progress. It calls
+ * `work` while that returns true, and sleeps without waking until the next kick. It is a thread as
+ * others: it is `work` that asks whether a CPU had idle time lately (os_idle_seen, only by the helper;
+ * false when nobody knows). os_idle_move_to makes the caller run on a CPU; false when it may not. --- */
 void os_idle_kick(bool (*work)(void));
+bool os_idle_seen(unsigned cpu);
 bool os_idle_move_to(unsigned cpu);
 
 /* --- messages: one line each on standard error, without allocating. os_panic also aborts. --- */

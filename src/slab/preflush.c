@@ -3,10 +3,13 @@
  * Pre-flush: latent objects go from a latent cache to their latent slabs in idle time, before they
  * would overflow the object cache (paper, section 4.2).
  *
- * Whoever does it may run at idle priority and lose its CPU for long, so it owns nothing that
- * others wait for: it takes single objects from its own CPU by a restartable sequence, holds a
- * counted handful, and hands that over by a lock-free push, which the next holder of the node's
- * lock receives. Handfuls come from a fixed pool; when it is used up the work waits.
+ * Whoever does it may lose its CPU, so it owns nothing that allocating or freeing threads wait for: it
+ * takes single objects from its own CPU by a restartable sequence, holds a counted handful, and hands
+ * that over by a lock-free push, which the next holder of the node's lock receives. Handfuls come
+ * from a fixed pool; when it is used up the work waits.
+ *
+ * Fork and the destruction of a cache do wait for a helper that has objects in its hand: for a thread
+ * of ordinary priority, that looks for idle time empty-handed, and for a pool of handfuls at most.
  */
 #include "slab/cache.h"
 
@@ -176,31 +179,49 @@ static bool is_urgent(struct cpu_cache *cpu)
     return filling && latent_count(cpu) > load_relaxed(&cpu->size) / 8 * 7;
 }
 
+/* Serves the cache of a box, if there is one; `here`: the caller runs on that CPU. Behind the mark,
+ * where others wait for it, it waits for nothing. Returns whether to come back soon. */
+static bool serve(unsigned cpu, bool here)
+{
+    uintptr_t box = load_relaxed(&boxes[cpu]);
+    struct prudence_cache *cache = (struct prudence_cache *)box;
+    bool more = true;
+
+    if (!box || box & BEING_SERVED || !compare_exchange(&boxes[cpu], &box, box | BEING_SERVED))
+        return false;
+    os_full_fence(); /* the mark before the test: fork sees one, or this the other */
+    if (!load_acquire(&paused)) {
+        unsigned handfuls = is_urgent(cpu_cache_of(cache, cpu)) ? HANDFULS : 2;
+        unsigned moved = here ? preflush_cpu(cache, cpu, handfuls) : 0;
+
+        /* Nothing could be moved: the next batch that is closed asks again. */
+        more = moved && !fits(cpu_cache_of(cache, cpu));
+    }
+    store_release(&boxes[cpu], more ? (uintptr_t)cache : 0);
+    return more;
+}
+
+/* A box whose CPU had no idle time in so many rounds is emptied, so that the helper can sleep; the
+ * next batch that is closed asks again. */
+#define FRUITLESS_MAX 20
+
 /* One round over the boxes, by the helper. Returns whether to come back soon. */
 bool preflush_work(void)
 {
-    bool more = false;
+    static unsigned fruitless; /* rounds */
+    bool more = false, served = false;
 
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++) {
-        uintptr_t box = load_relaxed(&boxes[cpu]);
-        struct prudence_cache *cache = (struct prudence_cache *)box;
-        unsigned moved = 0;
-
-        if (!box || !compare_exchange(&boxes[cpu], &box, box | BEING_SERVED))
+        if (!load_relaxed(&boxes[cpu]))
             continue;
-        if (load_acquire(&paused)) { /* after the mark: fork sees one or the other */
-            store_release(&boxes[cpu], (uintptr_t)cache);
-            break;
-        }
-        if (os_idle_move_to(cpu))
-            moved = preflush_cpu(cache, cpu, is_urgent(cpu_cache_of(cache, cpu)) ? HANDFULS : 2);
-        /* Nothing could be moved: the next batch that is closed asks again. */
-        if (moved && !fits(cpu_cache_of(cache, cpu)))
+        if (fruitless < FRUITLESS_MAX && !os_idle_seen(cpu)) {
             more = true;
-        else
-            cache = NULL;
-        store_release(&boxes[cpu], (uintptr_t)cache);
+            continue;
+        }
+        more |= serve(cpu, fruitless < FRUITLESS_MAX && os_idle_move_to(cpu));
+        served = true;
     }
+    fruitless = served || !more ? 0 : fruitless + 1;
     return more;
 }
 

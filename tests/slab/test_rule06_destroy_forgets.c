@@ -3,11 +3,24 @@
  * Rule 6: a deferral that overfills its CPU schedules a pre-flush; a cache that is destroyed is
  * forgotten by the helper, with what is on its way received first.
  */
+#include "posix.h"
 #include "support/slab_test.h"
 
 #define ROOM 32
 
 static void *objects[200];
+
+static bool is_idle(unsigned cpu)
+{
+    (void)cpu;
+    return true;
+}
+
+static bool is_never_idle(unsigned cpu)
+{
+    (void)cpu;
+    return false;
+}
 
 static struct prudence_cache *overfull_cache(void)
 {
@@ -90,6 +103,29 @@ static void the_helper_ends_when_nothing_can_be_moved(void **state)
     destroy_empty(cache);
 }
 
+/* Nor may CPUs that are never idle: it asks for a while, then lets it be. */
+static void the_helper_gives_up_on_busy_cpus(void **state)
+{
+    struct prudence_cache *cache = overfull_cache();
+    unsigned rounds = 0;
+
+    (void)state;
+    posix_idle_inject(is_never_idle);
+    preflush_enabled = true;
+    preflush_schedule(cache, cpu_here(cache));
+    while (preflush_work() && rounds < 1000)
+        rounds++;
+    assert_in_range(rounds, 10, 999);
+    assert_int_equal(stats_of(cache).preflushed_objects, 0);
+    posix_idle_inject(is_idle);
+    assert_false(preflush_work()); /* forgotten */
+    preflush_schedule(cache, cpu_here(cache));
+    preflush_work();
+    preflush_enabled = false;
+    assert_true(stats_of(cache).preflushed_objects > 0);
+    destroy_empty(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,8 +133,10 @@ int main(void)
         cmocka_unit_test(a_destroyed_cache_is_not_served),
         cmocka_unit_test(handfuls_on_their_way_do_not_outlive_it),
         cmocka_unit_test(the_helper_ends_when_nothing_can_be_moved),
+        cmocka_unit_test(the_helper_gives_up_on_busy_cpus),
     };
 
     pin_thread();
+    posix_idle_inject(is_idle);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

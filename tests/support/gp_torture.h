@@ -11,7 +11,6 @@
 #ifndef TESTS_SUPPORT_GP_TORTURE_H
 #define TESTS_SUPPORT_GP_TORTURE_H
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -32,6 +31,7 @@
 #include <prudence/stats.h>
 
 #include "gp/domain.h"
+#include "posix.h"
 #include "support/gp_tsan.h"
 
 #define TORTURE_UNUSED __attribute__((unused))
@@ -146,25 +146,16 @@ TORTURE_UNUSED static pthread_t torture_thread(void *(*run)(void *), void *argum
     return thread;
 }
 
-/* The idle helper hardly gets a CPU in a torture; this makes its priority an ordinary one. */
-TORTURE_UNUSED static void *torture_promote_helper(void *unused)
+/* In a torture no CPU is ever idle; the helper shall work all the same. */
+static bool torture_is_idle(unsigned cpu)
 {
-    struct sched_param none = {.sched_priority = 0};
+    (void)cpu;
+    return true;
+}
 
-    while (!torture_stopped()) {
-        DIR *tasks = opendir("/proc/self/task");
-        struct dirent *task;
-
-        while ((task = readdir(tasks))) {
-            int thread = atoi(task->d_name);
-
-            if (thread && sched_getscheduler(thread) == SCHED_IDLE)
-                sched_setscheduler(thread, SCHED_OTHER, &none);
-        }
-        closedir(tasks);
-        torture_sleep_us(20000);
-    }
-    return unused;
+TORTURE_UNUSED static void torture_pretend_idle(void)
+{
+    posix_idle_inject(torture_is_idle);
 }
 
 /* ------------------------------------------------------------------------------------ marks */

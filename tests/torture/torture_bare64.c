@@ -116,8 +116,7 @@ static void check_end(void)
 
 static int torture(const char *variant, double seconds)
 {
-    bool background = strcmp(variant, "background") == 0;
-    pthread_t workers[THREADS], helper = 0;
+    pthread_t workers[THREADS];
     struct prudence_cache_stats one;
 
     /* The start (reading options, making the tables of CPUs) comes first in a program with its own
@@ -127,10 +126,9 @@ static int torture(const char *variant, double seconds)
     outside = CPUS;
     small = prudence_cache_create("small", sizeof(struct object), NULL);
     large = prudence_cache_create("large", 2048, NULL);
+    torture_pretend_idle();
     for (uintptr_t i = 0; i < THREADS; i++)
         workers[i] = torture_thread(worker, (void *)(i + 1));
-    if (background)
-        helper = torture_thread(torture_promote_helper, NULL);
     for (unsigned i = 0; i < 10; i++) { /* CPUs go quiet, and come back */
         torture_sleep_us((unsigned)(seconds * 1e5));
         __atomic_store_n(&outside, i % 2 ? CPUS : 8, __ATOMIC_RELAXED);
@@ -138,8 +136,6 @@ static int torture(const char *variant, double seconds)
             prudence_trim();
     }
     torture_stop();
-    if (background)
-        pthread_join(helper, NULL);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(workers[i], NULL);
     prudence_cache_stats(small, &one);

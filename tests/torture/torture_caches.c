@@ -319,8 +319,7 @@ static void check_end(void)
 
 static int torture(const char *variant, double seconds)
 {
-    bool background = strstr(variant, "background") != NULL;
-    pthread_t workers[THREADS], janitors[2], helper = 0;
+    pthread_t workers[THREADS], janitors[2];
     uint64_t flushed;
     char name[32];
 
@@ -330,16 +329,13 @@ static int torture(const char *variant, double seconds)
         snprintf(name, sizeof name, "torture-%zu", sizes[i]);
         caches[i] = prudence_cache_create(name, sizes[i], NULL);
     }
+    torture_pretend_idle();
     for (uintptr_t i = 0; i < THREADS; i++)
         workers[i] = torture_thread(worker, (void *)(i + 1));
     for (uintptr_t i = 0; with_janitor && i < 2; i++)
         janitors[i] = torture_thread(janitor, (void *)(i + 1000));
-    if (background)
-        helper = torture_thread(torture_promote_helper, NULL);
     torture_sleep_us((unsigned)(seconds * 1e6));
     torture_stop();
-    if (background)
-        pthread_join(helper, NULL);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(workers[i], NULL);
     for (unsigned i = 0; with_janitor && i < 2; i++)

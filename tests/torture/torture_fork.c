@@ -204,10 +204,11 @@ static void *forker(void *argument)
 
 static int torture(const char *variant, double seconds)
 {
-    pthread_t workers[WORKERS], forkers[FORKERS], promoter;
+    pthread_t workers[WORKERS], forkers[FORKERS];
 
     if (TORTURE_TSAN) /* which does not bear threads in a child of a threaded process */
         prudence_option_set("background", "0");
+    torture_pretend_idle();
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
     for (unsigned i = 0; i < POINTERS; i++)
         pointers[i] = object_make();
@@ -215,10 +216,8 @@ static int torture(const char *variant, double seconds)
         workers[i] = torture_thread(worker, (void *)(i + 1));
     for (uintptr_t i = 0; i < FORKERS; i++)
         forkers[i] = torture_thread(forker, (void *)(i + 100));
-    promoter = torture_thread(torture_promote_helper, NULL);
     torture_sleep_us((unsigned)(seconds * 1e6));
     torture_stop();
-    pthread_join(promoter, NULL);
     for (unsigned i = 0; i < FORKERS; i++)
         pthread_join(forkers[i], NULL);
     for (unsigned i = 0; i < WORKERS; i++)

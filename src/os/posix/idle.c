@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The idle helper: one detached thread under SCHED_IDLE, with all signals blocked. It is started by
- * the first kick, that is only when the option background is on.
+ * Idle work: one detached thread with all signals blocked, started by the first kick, that is only
+ * when the option background is on.
+ *
+ * It has ordinary priority, and asks the system whether CPUs had idle time, rather than be a thread
+ * of idle priority that runs when they have (ADR 8): others wait for what it is at (fork, the
+ * destruction of a cache; in the kernel the lock of the address space, for which a page fault is
+ * enough), and on a loaded machine such a thread keeps them waiting for seconds.
  */
-#define _GNU_SOURCE /* SCHED_IDLE, CPU_SET, pthread_setname_np */
+#define _GNU_SOURCE /* CPU_SET, pthread_setname_np */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,18 +25,20 @@
 
 #define PAUSE_NS 1000000 /* between rounds: idle work is never urgent enough to spin */
 
+#define LOOK_NS   10000000  /* between looks for idle time, which is counted in ticks of so much */
+#define LATELY_NS 100000000 /* looks that are further apart tell nothing about now */
+#define TRUST_NS  20000000  /* a CPU that had an idle tick is taken for idle for so long */
+
 static uint32_t started, awake;
 static bool (*current_work)(void);
+static bool found_idle; /* a CPU, in this round; the helper's own */
 
 static void *help(void *unused)
 {
-    struct sched_param none = {.sched_priority = 0};
-
     (void)unused;
-    sched_setscheduler(0, SCHED_IDLE, &none);
     for (;;) {
-        while (load_relaxed(&current_work)())
-            os_sleep_ns(PAUSE_NS);
+        while (found_idle = false, load_relaxed(&current_work)())
+            os_sleep_ns(found_idle ? PAUSE_NS : LOOK_NS);
         os_sleep_ns(PAUSE_NS);
         store_release(&awake, 0u);
         syscall(SYS_futex, &awake, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
@@ -83,4 +93,91 @@ bool os_idle_move_to(unsigned cpu)
 void posix_idle_fork_child(void)
 {
     started = awake = 0;
+}
+
+/* ------------------------------------------------------------------------------- had it idle time? */
+
+/* The helper's own, as all here. */
+static struct {
+    uint64_t ticks; /* idle, as read last */
+    uint64_t until; /* ns: taken for idle */
+} cpus[CPU_SETSIZE];
+static uint64_t looked_at; /* ns */
+static bool (*injected_idle)(unsigned cpu);
+
+/* A line "cpu3 user nice system idle iowait ..."; others are ignored. */
+static void line_read(const char *line, uint64_t now, bool again)
+{
+    unsigned long cpu;
+    uint64_t ticks = 0;
+    char *end;
+
+    if (strncmp(line, "cpu", 3) != 0 || line[3] < '0' || line[3] > '9')
+        return;
+    cpu = strtoul(line + 3, &end, 10);
+    for (unsigned field = 0; field < 4; field++)
+        ticks = strtoull(end, &end, 10);
+    if (cpu >= CPU_SETSIZE)
+        return;
+    if (again && ticks > cpus[cpu].ticks)
+        cpus[cpu].until = now + TRUST_NS;
+    cpus[cpu].ticks = ticks;
+}
+
+/* Cuts what was read into lines, until one is not whole; returns the bytes of that. */
+static size_t lines_read(char *text, size_t length, uint64_t now, bool again)
+{
+    char *line = text, *end;
+
+    while ((end = memchr(line, '\n', length - (size_t)(line - text)))) {
+        *end = '\0';
+        line_read(line, now, again);
+        line = end + 1;
+    }
+    length -= (size_t)(line - text);
+    memmove(text, line, length);
+    return length;
+}
+
+/* The lines of CPUs stand first; a line that is too long for them ends it. `again`: the last look was
+ * a short while ago, so that what has grown since has grown lately. */
+static void look(uint64_t now, bool again)
+{
+    int file = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+    char text[4096];
+    size_t length = 0;
+    ssize_t got;
+
+    if (file < 0)
+        return;
+    while (length < sizeof text && (got = read(file, text + length, sizeof text - length)) > 0)
+        length = lines_read(text, length + (size_t)got, now, again);
+    close(file);
+}
+
+static bool had_idle_time(unsigned cpu)
+{
+    uint64_t now;
+
+    if (cpu >= CPU_SETSIZE)
+        return false;
+    now = os_clock_ns();
+    if (now >= cpus[cpu].until && now - looked_at >= LOOK_NS) {
+        look(now, now - looked_at < LATELY_NS);
+        looked_at = now;
+    }
+    return now < cpus[cpu].until;
+}
+
+bool os_idle_seen(unsigned cpu)
+{
+    bool idle = injected_idle ? injected_idle(cpu) : had_idle_time(cpu);
+
+    found_idle |= idle;
+    return idle;
+}
+
+void posix_idle_inject(bool (*idle)(unsigned cpu))
+{
+    injected_idle = idle;
 }

@@ -19,6 +19,10 @@ void posix_percpu_start(bool wanted);
  * number of CPUs. Per-CPU caches then use the lock fallback. */
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
 
+/* Pretend to know whether CPUs have idle time (os_idle_seen); NULL: ask the system again. For tests,
+ * before there is a helper thread. */
+void posix_idle_inject(bool (*idle)(unsigned cpu));
+
 /*
  * Runs on each CPU of the range that this thread is allowed on, then goes back: whatever thread of
  * the process ran there has been switched out, which is a full fence for it and aborts its rseq

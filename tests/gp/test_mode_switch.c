@@ -138,6 +138,30 @@ static void of_every_other_domain(void **state)
     assert_int_equal(prudence_domain_destroy(watched), 0);
 }
 
+/* One switches at a time: two at once could undo each other's half. */
+static void *set_fenced(void *unused)
+{
+    assert_int_equal(prudence_option_set("reader_mode", "fenced"), 0);
+    return unused;
+}
+
+static void who_switches_waits_for_who_switches(void **state)
+{
+    pthread_t setter;
+    bool early;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("reader_mode", "free"), 0);
+    store_relaxed(&prudence_default.choosing, 1u);
+    pthread_create(&setter, NULL, set_fenced, NULL);
+    pause_ms(30); /* time for it to do what it must not do */
+    early = load_relaxed(&prudence_default.shared->fenced);
+    store_release(&prudence_default.choosing, 0u);
+    pthread_join(setter, NULL);
+    assert_false(early);
+    assert_true(load_relaxed(&prudence_default.readers_fence_themselves));
+}
+
 /* ------------------------------------------------------------------------------ the reader's part */
 
 static unsigned flip_at;
@@ -209,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_the_default_domain),
         cmocka_unit_test(of_every_other_domain),
+        cmocka_unit_test(who_switches_waits_for_who_switches),
         cmocka_unit_test(readers_test_the_mode_after_publishing),
     };
 

@@ -103,6 +103,24 @@ static void the_helper_ends_when_nothing_can_be_moved(void **state)
     destroy_empty(cache);
 }
 
+/* Between fork's beginning and its end the helper takes nothing in its hand. */
+static void a_fork_under_way_stops_the_helper(void **state)
+{
+    struct prudence_cache *cache = overfull_cache();
+
+    (void)state;
+    preflush_enabled = true;
+    preflush_schedule(cache, cpu_here(cache));
+    preflush_enabled = false;
+    preflush_fork_prepare();
+    assert_true(preflush_work()); /* it comes back soon */
+    preflush_fork_done();
+    assert_int_equal(stats_of(cache).preflushed_objects, 0);
+    preflush_work();
+    assert_true(stats_of(cache).preflushed_objects > 0);
+    destroy_empty(cache);
+}
+
 /* Nor may CPUs that are never idle: it asks for a while, then lets it be. */
 static void the_helper_gives_up_on_busy_cpus(void **state)
 {
@@ -133,6 +151,7 @@ int main(void)
         cmocka_unit_test(a_destroyed_cache_is_not_served),
         cmocka_unit_test(handfuls_on_their_way_do_not_outlive_it),
         cmocka_unit_test(the_helper_ends_when_nothing_can_be_moved),
+        cmocka_unit_test(a_fork_under_way_stops_the_helper),
         cmocka_unit_test(the_helper_gives_up_on_busy_cpus),
     };
 

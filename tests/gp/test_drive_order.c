@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A driver loads its goal, then the mode, then makes the barrier. Stepped through, with another thread's
+ * stores made before each of its instructions: a grace period that starts behind the barrier, or whose
+ * readers have stopped fencing, is not completed without a barrier of its own.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/membarrier.h>
+#include <stdio.h>
+
+#include <prudence/prudence.h>
+
+#include "gp/domain.h"
+#include "support/step.h"
+
+#if STEP_POSSIBLE
+
+static struct prudence_domain *domain;
+static unsigned step, act_at;
+static bool to_free, acted, barrier_next;
+static unsigned barriers_since;
+static gp_cookie late;
+
+/* Before instruction `act_at`: readers stop fencing (if told so), and a grace period starts. */
+static void start_another(const greg_t *registers)
+{
+    barriers_since += acted && barrier_next;
+    barrier_next = step_is_at_call(registers, SYS_membarrier) &&
+                   registers[REG_RDI] == MEMBARRIER_CMD_PRIVATE_EXPEDITED;
+    if (step++ != act_at)
+        return;
+    acted = true;
+    if (to_free) {
+        store_release(&domain->readers_fence_themselves, 0u);
+        store_release(&domain->shared->fenced, 0u);
+    }
+    late = gp_snapshot(domain);
+    gp_request(domain, late);
+}
+
+static void drive(void *unused)
+{
+    (void)unused;
+    gp_drive(domain);
+}
+
+static void expect_a_barrier_for_each(bool from_fenced)
+{
+    unsigned completed = 0, left = 0;
+
+    for (act_at = 0, acted = true; acted; act_at++) {
+        store_release(&domain->readers_fence_themselves, (uint32_t)from_fenced);
+        store_release(&domain->shared->fenced, (uint32_t)from_fenced);
+        store_relaxed(&domain->chosen_at, os_clock_ns()); /* the choice is not at stake */
+        gp_request(domain, gp_snapshot(domain));
+        to_free = from_fenced;
+        step = barriers_since = 0;
+        acted = barrier_next = false;
+        step_through(drive, NULL, start_another);
+        if (acted && gp_poll(domain, late)) {
+            completed++;
+            if (!barriers_since)
+                fail_msg("instruction %u: a grace period without its barrier", act_at);
+        }
+        left += acted && !gp_poll(domain, late);
+        while (acted && !gp_poll(domain, late))
+            gp_drive(domain);
+    }
+    print_message("started before %u instructions and covered, before %u and left\n", completed,
+                  left);
+    assert_true(completed > 3 && left > 10);
+}
+
+static void goal_before_barrier(void **state)
+{
+    (void)state;
+    expect_a_barrier_for_each(false);
+}
+
+static void goal_before_mode(void **state)
+{
+    (void)state;
+    expect_a_barrier_for_each(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(goal_before_barrier),
+        cmocka_unit_test(goal_before_mode),
+    };
+
+    if (!os_membarrier_available()) {
+        print_message("skipped: no membarrier, one mode\n");
+        return 0;
+    }
+    domain = prudence_domain_create("driven", PRUDENCE_DOMAIN_MEMB, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+int main(void)
+{
+    print_message("skipped: nothing to step with\n");
+    return 0;
+}
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A signal whose handler reads, at the worst moment of a thread's first entry: its slot is chosen but
+ * not yet claimed. Registration blocks signals, or the handler would register the thread a second time
+ * and one of both slots would be lost until the thread ends.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+
+static struct prudence_domain *domain;
+static __thread bool armed;
+static unsigned handled;
+
+pid_t gettid(void);
+
+/* In libc's place: registration asks for the thread's id where it claims a slot. */
+pid_t gettid(void)
+{
+    if (armed) {
+        armed = false;
+        raise(SIGUSR1);
+    }
+    return (pid_t)syscall(SYS_gettid);
+}
+
+static void handler(int number)
+{
+    (void)number;
+    prudence_read_lock();
+    prudence_domain_read_lock(domain);
+    handled++;
+    prudence_domain_read_unlock(domain);
+    prudence_read_unlock();
+}
+
+static unsigned slots_of(struct prudence_domain *of, pid_t thread)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+    unsigned count = 0;
+
+    for_each_slot(chunk, slot, of)
+    {
+        count += slot->thread == thread;
+    }
+    return count;
+}
+
+static unsigned slots, slots_elsewhere;
+
+/* Enters the domain that it is given (NULL: the default one) first of all. */
+static void *enter_first(void *which)
+{
+    pid_t me = (pid_t)syscall(SYS_gettid);
+
+    armed = true;
+    if (which)
+        prudence_domain_read_lock(which);
+    else
+        prudence_read_lock();
+    slots = slots_of(&prudence_default, me);
+    slots_elsewhere = slots_of(domain, me);
+    if (which)
+        prudence_domain_read_unlock(which);
+    else
+        prudence_read_unlock();
+    return NULL;
+}
+
+static void expect_one_slot_each(struct prudence_domain *which)
+{
+    pthread_t thread;
+
+    handled = 0;
+    assert_int_equal(pthread_create(&thread, NULL, enter_first, which), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(handled, 1);
+    assert_int_equal(slots, 1);
+    assert_int_equal(slots_elsewhere, 1);
+}
+
+static void signals_wait_until_the_slot_is_entered(void **state)
+{
+    (void)state;
+    expect_one_slot_each(NULL);
+    expect_one_slot_each(domain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(signals_wait_until_the_slot_is_entered),
+    };
+
+    signal(SIGUSR1, handler);
+    domain = prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -75,8 +75,9 @@ static inline void prudence_full_fence(void)
  * Order: the word is published before anything inside the section is read. Fence-free, that is
  * made true by the membarrier of whoever drives a grace period; fenced, by the fence here. The
  * mode is tested after publishing (a reader that tested it before could be missed by a driver
- * that switches). The sequence is read with acquire: a reader that sees a new sequence must see
- * what was unlinked before that grace period started.
+ * that switches). Both are read with acquire, which costs nothing on x86: a reader that sees a new
+ * sequence must see what was unlinked before that grace period started, and one that stops fencing
+ * what was unlinked before drivers stopped counting on its fence.
  */
 static inline void prudence_read_lock(void)
 {
@@ -92,7 +93,7 @@ static inline void prudence_read_lock(void)
         word = __atomic_load_n(&prudence_default_shared.sequence, __ATOMIC_ACQUIRE);
         __atomic_store_n(&self->word, word | 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&prudence_default_shared.fenced, __ATOMIC_RELAXED)) {
+        if (__atomic_load_n(&prudence_default_shared.fenced, __ATOMIC_ACQUIRE)) {
             prudence_full_fence();
             __atomic_store_n(&self->entries, self->entries + 1, __ATOMIC_RELAXED);
         }

@@ -37,7 +37,7 @@ static void enter(struct prudence_domain *domain, struct reader_slot *slot)
     /* Release: a qsbr reader's word goes from one section to the next without a 0 between. */
     store_release(&slot->reader.word, sequence | 1);
     compiler_barrier();
-    if (load_relaxed(&domain->shared->fenced)) {
+    if (load_acquire(&domain->shared->fenced)) {
         os_full_fence();
         count_add(&slot->reader.entries, 1);
     }

@@ -31,11 +31,12 @@ static int sequence_behind(void *argument)
     prudence_gp_t cookie;
 
     prudence_domain_read_lock(domain);
-    domain->progress.completed = domain->barrier_goal = domain->shared->sequence + 3 * GP_STEP;
+    domain->progress.completed = domain->shared->sequence + 3 * GP_STEP;
+    domain->barrier_goal = domain->shared->sequence + 4 * GP_STEP;
     be_forked();
     cookie = prudence_domain_start_poll(domain);
     if (!sequence_before(domain->barrier_goal, cookie.private_value))
-        return 1; /* its barrier would not be made */
+        return 1;                                   /* its barrier would not be made */
     if (prudence_domain_poll_state(domain, cookie)) /* inside a section that began before it */
         return 2;
     prudence_domain_read_unlock(domain);

@@ -95,7 +95,8 @@ static int drive_one_grace_period(void *unused)
         return 1;
     sigaction(SIGSYS, &action, NULL);
     sched_getaffinity(0, sizeof allowed, &allowed);
-    store_relaxed(&prudence_default.chosen_at, os_clock_ns()); /* no choice in between */
+    store_relaxed(&prudence_default.choosing,
+                  1u); /* as if by another thread: no choice in between */
     cookie = gp_snapshot(&prudence_default);
     trap_calls();
     if (!gp_wait(&prudence_default, cookie, 0) || refused != 1 || too_late)
@@ -106,6 +107,7 @@ static int drive_one_grace_period(void *unused)
     sched_getaffinity(0, sizeof after, &after);
     if (!CPU_EQUAL(&after, &allowed))
         return 4;
+    store_release(&prudence_default.choosing, 0u);
     store_relaxed(&prudence_default.chosen_at, (uint64_t)0);
     prudence_synchronize();
     return is_fenced_for_good() ? 42 : 5;

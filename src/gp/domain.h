@@ -67,7 +67,7 @@ struct prudence_domain {
     uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
-    uint32_t choosing; /* by compare-and-swap */
+    uint32_t choosing;           /* by compare-and-swap */
     uint64_t chosen_at;          /* ns */
     uint64_t not_fenced_before;  /* ns; after readers were found to be too many */
     uint64_t grace_periods_then; /* at chosen_at */

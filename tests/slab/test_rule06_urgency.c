@@ -4,6 +4,7 @@
  * full and deferrals have outpaced allocations since its last look; else it is gentle: two handfuls
  * a round, and on until both caches fit. The test is the helper, so nothing happens by chance.
  */
+#include "posix.h"
 #include "support/slab_test.h"
 
 #define ROOM   256 /* batches of 128 */
@@ -11,6 +12,12 @@
 
 static void *objects[3 * ROOM];
 static unsigned held; /* live: objects[0 .. held) */
+
+static bool is_idle(unsigned cpu)
+{
+    (void)cpu;
+    return true;
+}
 
 /* One round over the boxes, with a box for this CPU. Returns whether the helper would come back. */
 static bool look(struct prudence_cache *cache)
@@ -179,5 +186,6 @@ int main(void)
     };
 
     pin_thread();
+    posix_idle_inject(is_idle);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

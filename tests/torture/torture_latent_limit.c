@@ -161,20 +161,19 @@ static void check_end(void)
 
 static int torture(const char *variant, double seconds)
 {
-    pthread_t writers[WRITERS], readers[READERS], helper;
+    pthread_t writers[WRITERS], readers[READERS];
 
+    torture_pretend_idle();
     for (uintptr_t i = 0; i < WRITERS; i++)
         writers[i] = torture_thread(writer, (void *)(i + 1));
     for (uintptr_t i = 0; i < READERS; i++)
         readers[i] = torture_thread(reader, (void *)(i + 100));
-    helper = torture_thread(torture_promote_helper, NULL);
     watch(seconds);
     torture_stop();
     for (unsigned i = 0; i < WRITERS; i++)
         pthread_join(writers[i], NULL);
     for (unsigned i = 0; i < READERS; i++)
         pthread_join(readers[i], NULL);
-    pthread_join(helper, NULL);
     check_end();
     TORTURE_CHECK(operations > 1000);
     return torture_end(variant);

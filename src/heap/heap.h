@@ -23,6 +23,10 @@ extern struct os_lock heap_lock;
 /* large.c: blocks of whole pages. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed);
 
+/* stats.c: the figures of the cache at a place in the list of caches; false behind its end. */
+struct prudence_cache_stats;
+bool stats_of_nth_cache(unsigned place, struct prudence_cache_stats *stats);
+
 /* options.c */
 void options_read_environment(void);
 

@@ -51,8 +51,12 @@ static void fork_child(void)
     os_lock_release(&heap_lock);
 }
 
+/* This thread is in start(): what start() calls may allocate, once slab_start() is done. */
+static __thread bool starting;
+
 static void start(void)
 {
+    starting = true;
     posix_cpu_start();
     options_read_environment();
     posix_membarrier_start(option_membarrier);
@@ -62,11 +66,13 @@ static void start(void)
         os_panic("no memory to start");
     pthread_atfork(fork_prepare, fork_parent, fork_child);
     store_release(&process_started, 1u);
+    starting = false;
 }
 
 void process_start_slow(void)
 {
-    pthread_once(&once, start);
+    if (!starting)
+        pthread_once(&once, start);
 }
 
 /* Early, so that programs' own constructors find it done. */

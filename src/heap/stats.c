@@ -291,8 +291,7 @@ static void print_cache(FILE *file, const struct prudence_cache_stats *stats, bo
     fprintf(file, "  %-22s %.4f\n", "total_fragmentation", stats->total_fragmentation);
 }
 
-/* The figures of the cache at a place in the list; false behind its end. */
-static bool fill_nth(unsigned place, struct prudence_cache_stats *stats)
+bool stats_of_nth_cache(unsigned place, struct prudence_cache_stats *stats)
 {
     struct list *item;
     bool found = false;
@@ -317,7 +316,7 @@ static void print_caches(FILE *file, bool json)
     const char *separator = "";
     struct prudence_cache_stats stats;
 
-    for (unsigned place = 0; fill_nth(place, &stats); place++) {
+    for (unsigned place = 0; stats_of_nth_cache(place, &stats); place++) {
         if (!stats.allocations)
             continue;
         fputs(json ? separator : "", file);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What malloc tells about itself. glibc's words are mapped so: its arena is our slabs and kept
+ * pages, its fastbins are our object caches, its mmapped regions are our large blocks. Latent
+ * objects count as free: the program has given them back.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include <prudence/stats.h>
+
+#include "heap/heap.h"
+#include "preload/interface.h"
+
+/* One cache, in bytes. */
+struct usage {
+    uint64_t held, live, cached, free;
+};
+
+static struct usage usage_of(const struct prudence_cache_stats *cache)
+{
+    struct usage usage = {
+        .held = cache->slabs_now * cache->slab_size,
+        .live = cache->objects_live * cache->object_stride,
+        .cached = cache->objects_cached * cache->object_stride,
+    };
+
+    /* Not taken at one instant, so the difference may be off. */
+    usage.free = usage.held > usage.live ? usage.held - usage.live : 0;
+    return usage;
+}
+
+static bool is_large_blocks(const struct prudence_cache_stats *cache)
+{
+    return cache->slab_size == 0;
+}
+
+static struct mallinfo2 sum_up(struct prudence_stats *total)
+{
+    struct prudence_cache_stats cache;
+    struct mallinfo2 info = {.arena = 0};
+    uint64_t held = 0;
+
+    prudence_stats(total);
+    for (unsigned place = 0; stats_of_nth_cache(place, &cache); place++) {
+        struct usage usage = usage_of(&cache);
+
+        if (is_large_blocks(&cache)) {
+            info.hblks += cache.objects_live;
+            continue;
+        }
+        held += usage.held;
+        info.uordblks += usage.live;
+        info.smblks += cache.objects_cached;
+        info.fsmblks += usage.cached;
+        info.ordblks += (usage.free > usage.cached ? usage.free - usage.cached : 0) /
+                        cache.object_stride;
+    }
+    info.hblkhd = total->slab_bytes > held ? total->slab_bytes - held : 0;
+    info.keepcost = total->retained_bytes;
+    info.arena = held + total->retained_bytes;
+    info.fordblks = info.arena > info.uordblks ? info.arena - info.uordblks : 0;
+    return info;
+}
+
+struct mallinfo2 MALLOC_NAME(mallinfo2)(void)
+{
+    struct prudence_stats total;
+
+    return sum_up(&total);
+}
+
+/* The old structure has ints, which wrap, as documented. */
+struct mallinfo MALLOC_NAME(mallinfo)(void)
+{
+    struct mallinfo2 info = MALLOC_NAME(mallinfo2)();
+
+    return (struct mallinfo){
+        .arena = (int)info.arena,
+        .ordblks = (int)info.ordblks,
+        .smblks = (int)info.smblks,
+        .hblks = (int)info.hblks,
+        .hblkhd = (int)info.hblkhd,
+        .usmblks = (int)info.usmblks,
+        .fsmblks = (int)info.fsmblks,
+        .uordblks = (int)info.uordblks,
+        .fordblks = (int)info.fordblks,
+        .keepcost = (int)info.keepcost,
+    };
+}
+
+static void print_size(FILE *file, const struct prudence_cache_stats *cache)
+{
+    struct usage usage = usage_of(cache);
+
+    fprintf(file,
+            "  <size from=\"%zu\" to=\"%zu\" total=\"%" PRIu64 "\" count=\"%" PRIu64 "\"/>\n",
+            cache->object_size, cache->object_stride, usage.free,
+            usage.free / cache->object_stride);
+}
+
+static void print_total(FILE *file, const char *type, uint64_t count, uint64_t bytes)
+{
+    fprintf(file, "<total type=\"%s\" count=\"%" PRIu64 "\" size=\"%" PRIu64 "\"/>\n", type, count,
+            bytes);
+}
+
+/* The shape of glibc's report with one heap, so that what reads the one reads the other. */
+static void print_xml(FILE *file)
+{
+    struct prudence_stats total;
+    struct mallinfo2 info = sum_up(&total);
+    struct prudence_cache_stats cache;
+
+    fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n", file);
+    for (unsigned place = 0; stats_of_nth_cache(place, &cache); place++)
+        if (!is_large_blocks(&cache) && cache.slabs_now)
+            print_size(file, &cache);
+    fputs("</sizes>\n", file);
+    print_total(file, "fast", info.smblks, info.fsmblks);
+    print_total(file, "rest", info.ordblks, info.fordblks - info.fsmblks);
+    print_total(file, "latent", total.objects_latent, total.bytes_latent);
+    fputs("</heap>\n", file);
+    print_total(file, "mmap", info.hblks, info.hblkhd);
+    fprintf(file,
+            "<system type=\"current\" size=\"%" PRIu64 "\"/>\n"
+            "<system type=\"max\" size=\"%" PRIu64 "\"/>\n"
+            "</malloc>\n",
+            total.slab_bytes + total.retained_bytes, total.slab_bytes_peak);
+}
+
+int MALLOC_NAME(malloc_info)(int options, FILE *file)
+{
+    if (options || !file) {
+        errno = EINVAL;
+        return -1;
+    }
+    print_xml(file);
+    return ferror(file) ? -1 : 0;
+}
+
+void MALLOC_NAME(malloc_stats)(void)
+{
+    prudence_stats_print(stderr, PRUDENCE_STATS_TEXT);
+}
+
+/* There is no top of a heap to leave `pad` bytes at. */
+int MALLOC_NAME(malloc_trim)(size_t pad)
+{
+    (void)pad;
+    return prudence_trim() > 0;
+}
+
+/* Every parameter of glibc's is accepted and changes nothing: ours are in PRUDENCE_OPTIONS. */
+int MALLOC_NAME(mallopt)(int parameter, int value)
+{
+    (void)value;
+    switch (parameter) {
+    case M_MXFAST:
+    case M_TRIM_THRESHOLD:
+    case M_TOP_PAD:
+    case M_MMAP_THRESHOLD:
+    case M_MMAP_MAX:
+    case M_CHECK_ACTION:
+    case M_PERTURB:
+    case M_ARENA_TEST:
+    case M_ARENA_MAX:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+#ifndef PRUDENCE_MALLOC_PREFIX
+LIBC_ALIAS(mallopt);
+LIBC_ALIAS(mallinfo);
+#endif

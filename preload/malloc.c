@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * malloc and its relatives. Fast paths stand here, inlined; everything else is a jump to the public
+ * function that means the same, so that malloc(x) and prudence_malloc(x) differ in nothing but
+ * what docs/malloc.md says.
+ *
+ * Locks and lifetimes are those of the functions called. All of it may be called from the dynamic
+ * loader before any constructor has run: nothing here has a state of its own.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "heap/object.h"
+#include "heap/size_class.h"
+#include "preload/interface.h"
+
+static void *fail(int error)
+{
+    errno = error;
+    return NULL;
+}
+
+/* From the object cache, or NULL. */
+static inline void *alloc_fast(size_t size)
+{
+    struct prudence_cache *cache = size_class_ready(size);
+
+    return likely(cache) ? cache_alloc_fast(cache) : NULL;
+}
+
+void *MALLOC_NAME(malloc)(size_t size)
+{
+    void *object = alloc_fast(size);
+
+    return likely(object) ? object : prudence_malloc(size);
+}
+
+void *MALLOC_NAME(calloc)(size_t count, size_t size)
+{
+    size_t bytes;
+    void *object;
+
+    if (unlikely(__builtin_mul_overflow(count, size, &bytes)))
+        return fail(ENOMEM);
+    object = alloc_fast(bytes);
+    return likely(object) ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
+}
+
+void MALLOC_NAME(free)(void *object)
+{
+    object_free(slab_of(object), OBJECT_ANY_CACHE, object, "free");
+}
+
+void *MALLOC_NAME(realloc)(void *object, size_t size)
+{
+    if (unlikely(!size) && object) {
+        object_free(slab_of(object), OBJECT_ANY_CACHE, object, "realloc");
+        return NULL;
+    }
+    return prudence_realloc(object, size);
+}
+
+void *MALLOC_NAME(reallocarray)(void *object, size_t count, size_t size)
+{
+    size_t bytes;
+
+    if (unlikely(__builtin_mul_overflow(count, size, &bytes)))
+        return fail(ENOMEM);
+    return MALLOC_NAME(realloc)(object, bytes);
+}
+
+void MALLOC_NAME(free_sized)(void *object, size_t size)
+{
+    prudence_free_sized(object, size);
+}
+
+void MALLOC_NAME(free_aligned_sized)(void *object, size_t alignment, size_t size)
+{
+    if (unlikely(!is_power_of_two(alignment) || (uintptr_t)object & (alignment - 1)))
+        os_panic("free_aligned_sized: %p cannot have been allocated with alignment %zu", object,
+                 alignment);
+    prudence_free_sized(object, size);
+}
+
+/* No longer in headers, but old programs ask for it. */
+void MALLOC_NAME(cfree)(void *object)
+{
+    MALLOC_NAME(free)(object);
+}
+
+void *MALLOC_NAME(aligned_alloc)(size_t alignment, size_t size)
+{
+    return prudence_aligned_alloc(alignment, size);
+}
+
+int MALLOC_NAME(posix_memalign)(void **object, size_t alignment, size_t size)
+{
+    int saved_errno = errno;
+    void *allocated;
+
+    if (alignment % sizeof(void *) || !is_power_of_two(alignment))
+        return EINVAL;
+    allocated = prudence_aligned_alloc(alignment, size);
+    errno = saved_errno;
+    if (!allocated)
+        return ENOMEM;
+    *object = allocated;
+    return 0;
+}
+
+/* As glibc's: any alignment, rounded up to a power of two. */
+void *MALLOC_NAME(memalign)(size_t alignment, size_t size)
+{
+    if (unlikely(alignment > SIZE_MAX / 2 + 1))
+        return fail(EINVAL);
+    return prudence_aligned_alloc(round_up_to_power_of_two(alignment), size);
+}
+
+void *MALLOC_NAME(valloc)(size_t size)
+{
+    return prudence_aligned_alloc(OS_PAGE_SIZE, size);
+}
+
+void *MALLOC_NAME(pvalloc)(size_t size)
+{
+    if (unlikely(size > PTRDIFF_MAX))
+        return fail(ENOMEM);
+    return prudence_aligned_alloc(OS_PAGE_SIZE, round_up(size, OS_PAGE_SIZE));
+}
+
+size_t MALLOC_NAME(malloc_usable_size)(void *object)
+{
+    return prudence_usable_size(object);
+}
+
+#ifndef PRUDENCE_MALLOC_PREFIX
+/* glibc's names for the same functions: exported by it, called by a few debugging libraries. */
+LIBC_ALIAS(malloc);
+LIBC_ALIAS(calloc);
+LIBC_ALIAS(realloc);
+LIBC_ALIAS(free);
+LIBC_ALIAS(memalign);
+LIBC_ALIAS(valloc);
+LIBC_ALIAS(pvalloc);
+#endif

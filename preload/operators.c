@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The C++ operators new and delete, plain and aligned. The other forms (array, nothrow, sized) are
+ * the C++ runtime's, and call these: so a program that replaces one of the four still gets all.
+ *
+ * When memory runs out, the runtime's own operator takes over: it asks malloc again, calls the
+ * new-handler as often as there is one, and throws std::bad_alloc. It is looked up at that moment,
+ * so this library needs no C++ library and serves one that is loaded late. Compiled with
+ * -fexceptions: exceptions pass through these functions.
+ */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include <dlfcn.h>
+
+#include <prudence/prudence.h>
+
+#include "heap/object.h"
+#include "heap/size_class.h"
+
+#define OPERATOR_NEW            "_Znwm"
+#define OPERATOR_NEW_ALIGNED    "_ZnwmSt11align_val_t"
+#define OPERATOR_DELETE         "_ZdlPv"
+#define OPERATOR_DELETE_ALIGNED "_ZdlPvSt11align_val_t"
+
+PRUDENCE_API void *operator_new(size_t size) __asm__(OPERATOR_NEW);
+PRUDENCE_API void *operator_new_aligned(size_t size,
+                                        size_t alignment) __asm__(OPERATOR_NEW_ALIGNED);
+PRUDENCE_API void operator_delete(void *object) __asm__(OPERATOR_DELETE);
+PRUDENCE_API void operator_delete_aligned(void *object,
+                                          size_t alignment) __asm__(OPERATOR_DELETE_ALIGNED);
+
+typedef void *new_function(size_t size);
+typedef void *new_aligned_function(size_t size, size_t alignment);
+
+/* The runtime's function of this name: behind us in the order of symbol look-up, or in a runtime
+ * that dlopen brought with local symbols. */
+static void *of_runtime(const char *name, size_t size)
+{
+    static const char *const runtimes[] = {"libstdc++.so.6", "libc++abi.so.1", "libc++.so.1"};
+    void *function = dlsym(RTLD_NEXT, name);
+
+    for (unsigned i = 0; !function && i < sizeof runtimes / sizeof runtimes[0]; i++) {
+        void *runtime = dlopen(runtimes[i], RTLD_LAZY | RTLD_NOLOAD);
+
+        function = runtime ? dlsym(runtime, name) : NULL;
+    }
+    if (!function)
+        os_panic("operator new: no memory for %zu bytes, and no C++ runtime to throw bad_alloc",
+                 size);
+    return function;
+}
+
+static __attribute__((noinline)) void *new_slow(size_t size)
+{
+    void *object = prudence_malloc(size);
+
+    if (likely(object))
+        return object;
+    return (__extension__(new_function *) of_runtime(OPERATOR_NEW, size))(size);
+}
+
+void *operator_new(size_t size)
+{
+    struct prudence_cache *cache = size_class_ready(size);
+    void *object = likely(cache) ? cache_alloc_fast(cache) : NULL;
+
+    return likely(object) ? object : new_slow(size);
+}
+
+void *operator_new_aligned(size_t size, size_t alignment)
+{
+    void *object = prudence_aligned_alloc(alignment, size);
+
+    if (likely(object))
+        return object;
+    return (__extension__(new_aligned_function *) of_runtime(OPERATOR_NEW_ALIGNED, size))(
+        size, alignment);
+}
+
+void operator_delete(void *object)
+{
+    object_free(slab_of(object), OBJECT_ANY_CACHE, object, "operator delete");
+}
+
+void operator_delete_aligned(void *object, size_t alignment)
+{
+    (void)alignment;
+    object_free(slab_of(object), OBJECT_ANY_CACHE, object, "operator delete");
+}

@@ -351,12 +351,12 @@ void readers_release_chunks(struct prudence_domain *domain)
 
 void gp_fork_prepare(void)
 {
-    os_lock_take(&readers_lock);
+    os_lock_take_for_fork(&readers_lock);
 }
 
 void gp_fork_parent(void)
 {
-    os_lock_release(&readers_lock);
+    os_lock_release_from_fork(&readers_lock);
 }
 
 static void forget_other_threads(struct prudence_domain *domain)
@@ -405,5 +405,5 @@ void gp_fork_child(void)
     live_on_in_child(&prudence_default);
     list_for_each(item, &readers_domains)
         live_on_in_child(list_entry(item, struct prudence_domain, link));
-    os_lock_release(&readers_lock);
+    os_lock_release_from_fork(&readers_lock);
 }

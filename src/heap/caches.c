@@ -103,6 +103,8 @@ int prudence_cache_destroy(struct prudence_cache *cache)
 {
     if (!cache)
         return EINVAL;
+    if (os_lock_forking) /* fork holds its CPUs' caches */
+        return EBUSY;
     if (!gp_may_wait()) {
         os_report(
             "prudence_cache_destroy of '%s', called from %p, inside a read-side critical "

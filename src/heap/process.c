@@ -5,7 +5,7 @@
  * Start: by the library's constructor, or by whatever function is called before it (other
  * libraries' constructors, dlopen). Fork: all locks and all per-CPU caches are taken, in the order
  * of their ranks, so that the child finds every structure whole; it forgets the readers of threads
- * that it does not have. Exit with objects outstanding needs nothing: the system takes the pages.
+ * that it does not have. Meanwhile the forking thread may use everything but destroy no cache. Exit with objects outstanding needs nothing: the system takes the pages.
  * exec neither. The library is never unloaded (rseq descriptors point into it).
  */
 #include <pthread.h>
@@ -25,30 +25,42 @@ const char *prudence_version(void)
     return PRUDENCE_VERSION;
 }
 
+/* Of this thread; more than one where a handler forks. */
+static __thread unsigned forks_under_way;
+
 static void fork_prepare(void)
 {
-    os_lock_take(&heap_lock);
+    if (forks_under_way++)
+        return;
+    os_lock_take_for_fork(&heap_lock);
     gp_fork_prepare();
     slab_fork_prepare();
     posix_memory_fork_prepare();
+    os_lock_forking = true; /* from here on, handlers of others */
 }
 
 static void fork_parent(void)
 {
+    if (--forks_under_way)
+        return;
+    os_lock_forking = false;
     posix_memory_fork_done();
     slab_fork_done();
     gp_fork_parent();
-    os_lock_release(&heap_lock);
+    os_lock_release_from_fork(&heap_lock);
 }
 
 static void fork_child(void)
 {
+    if (--forks_under_way)
+        return;
+    os_lock_forking = false;
     posix_membarrier_fork_child();
     posix_idle_fork_child();
     posix_memory_fork_done();
     slab_fork_done();
     gp_fork_child();
-    os_lock_release(&heap_lock);
+    os_lock_release_from_fork(&heap_lock);
 }
 
 /* This thread is in start(): what start() calls may allocate, once slab_start() is done. */

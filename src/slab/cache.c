@@ -219,7 +219,7 @@ static bool retire(struct prudence_cache *cache, bool *live)
     if (settled)
         list_remove(&cache->link);
     else
-        cpu_cache_release_all(cache);
+        cpu_cache_release_all(cache, &settled);
     os_lock_release(&slab_caches_lock);
     return settled;
 }
@@ -246,7 +246,8 @@ bool cache_destroy(struct prudence_cache *cache)
     return true;
 }
 
-/* --- fork: nobody owns a CPU's caches or a node's lock while the process is copied --- */
+/* --- fork: nobody owns a CPU's caches or a node's lock while the process is copied. Caches that
+ * handlers of others make in between are nobody's. --- */
 
 static char fork_token;
 
@@ -255,14 +256,14 @@ void slab_fork_prepare(void)
     struct list *item;
 
     preflush_fork_prepare();
-    os_lock_take(&slab_caches_lock);
+    os_lock_take_for_fork(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
         cpu_cache_take_all(cache, &fork_token);
         for (unsigned i = 0; i < os_node_count(); i++)
-            os_lock_take(&cache->nodes[i].lock);
+            os_lock_take_for_fork(&cache->nodes[i].lock);
     }
 }
 
@@ -275,9 +276,9 @@ void slab_fork_done(void)
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
         for (unsigned i = 0; i < os_node_count(); i++)
-            os_lock_release(&cache->nodes[i].lock);
-        cpu_cache_release_all(cache);
+            os_lock_release_from_fork(&cache->nodes[i].lock);
+        cpu_cache_release_all(cache, &fork_token);
     }
-    os_lock_release(&slab_caches_lock);
+    os_lock_release_from_fork(&slab_caches_lock);
     preflush_fork_done();
 }

@@ -280,7 +280,7 @@ void cpu_cache_release(struct cpu_cache *cpu);
 bool cpu_cache_grow(struct prudence_cache *cache, unsigned size);
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu);
 void cpu_cache_take_all(struct prudence_cache *cache, const void *token);
-void cpu_cache_release_all(struct prudence_cache *cache);
+void cpu_cache_release_all(struct prudence_cache *cache, const void *token);
 
 /* --- object_cache.c: the stack, owned --- */
 void *object_cache_pop(struct cpu_cache *cpu);

@@ -45,10 +45,11 @@ void cpu_cache_take_all(struct prudence_cache *cache, const void *token)
     take_all_of(cache, token, true);
 }
 
-void cpu_cache_release_all(struct prudence_cache *cache)
+void cpu_cache_release_all(struct prudence_cache *cache, const void *token)
 {
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
-        cpu_cache_release(cpu_cache_of(cache, i));
+        if (os_percpu_confirm(&cpu_cache_of(cache, i)->line, token))
+            cpu_cache_release(cpu_cache_of(cache, i));
 }
 
 struct arrays {

@@ -6,6 +6,7 @@ void os_lock_init(struct os_lock *lock, enum os_lock_rank rank)
 {
     pthread_mutex_init(&lock->mutex, NULL);
     lock->rank = rank;
+    lock->held_by_fork = false;
 }
 
 void os_lock_destroy(struct os_lock *lock)
@@ -13,10 +14,28 @@ void os_lock_destroy(struct os_lock *lock)
     pthread_mutex_destroy(&lock->mutex);
 }
 
+__thread bool os_lock_forking;
+
+void os_lock_take_for_fork(struct os_lock *lock)
+{
+    os_lock_take(lock);
+    store_relaxed(&lock->held_by_fork, true);
+}
+
+void os_lock_release_from_fork(struct os_lock *lock)
+{
+    if (!load_relaxed(&lock->held_by_fork))
+        return;
+    store_relaxed(&lock->held_by_fork, false);
+    os_lock_release(lock);
+}
+
 #define SPINS 100
 
 void os_lock_take_contended(struct os_lock *lock)
 {
+    if (os_lock_is_mine_by_fork(lock))
+        return;
     for (int spin = 0; spin < SPINS; spin++) {
         os_relax();
         if (pthread_mutex_trylock(&lock->mutex) == 0)
@@ -29,8 +48,11 @@ void os_lock_take_contended(struct os_lock *lock)
 
 static __thread unsigned held_of_rank[OS_RANK_COUNT];
 
+/* Nothing is noted of the forking thread, which holds everything. */
 void os_lock_note_taken(const struct os_lock *lock)
 {
+    if (os_lock_forking)
+        return;
     for (int rank = lock->rank + 1; rank < OS_RANK_COUNT; rank++)
         debug_assert(held_of_rank[rank] == 0);
     os_lock_note_tried(lock);
@@ -38,11 +60,13 @@ void os_lock_note_taken(const struct os_lock *lock)
 
 void os_lock_note_tried(const struct os_lock *lock)
 {
-    held_of_rank[lock->rank]++;
+    held_of_rank[lock->rank] += !os_lock_forking;
 }
 
 void os_lock_note_released(const struct os_lock *lock)
 {
+    if (os_lock_forking)
+        return;
     debug_assert(held_of_rank[lock->rank] > 0);
     held_of_rank[lock->rank]--;
 }
@@ -51,7 +75,7 @@ unsigned os_locks_held(void)
 {
     unsigned held = 0;
 
-    for (int rank = 0; rank < OS_RANK_COUNT; rank++)
+    for (int rank = 0; rank < OS_RANK_COUNT && !os_lock_forking; rank++)
         held += held_of_rank[rank];
     return held;
 }

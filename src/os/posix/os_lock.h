@@ -3,12 +3,17 @@
  * A sleeping lock with a rank. Locks are taken in ascending rank; a thread that takes one out of
  * order, or waits for a grace period with one held, stops a debug build at once (lock order
  * inversions are found without having to meet the deadlock).
+ *
+ * Fork holds all locks from its prepare handler to its parent or child handler. Handlers of others
+ * may run in between, on the forking thread, and may allocate: so locks held by fork let that thread
+ * through, to structures that nobody else can touch meanwhile.
  */
 #ifndef OS_POSIX_LOCK_H
 #define OS_POSIX_LOCK_H
 
 #include <pthread.h>
 
+#include "base/atomic.h"
 #include "base/base.h"
 
 /* Every lock of the library, in the order in which they may be taken. Node locks of different
@@ -26,6 +31,7 @@ enum os_lock_rank {
 struct os_lock {
     pthread_mutex_t mutex;
     enum os_lock_rank rank;
+    bool held_by_fork; /* written by who holds it */
 };
 
 #define OS_LOCK_INIT(lock_rank)                                                                    \
@@ -61,6 +67,18 @@ unsigned os_locks_held(void);
 /* Spins a little before it sleeps: sections are a microsecond long, a sleep costs ten. */
 void os_lock_take_contended(struct os_lock *lock);
 
+/* This thread is between the prepare handler of a fork and the parent or child handler. */
+extern HIDDEN __thread bool os_lock_forking __attribute__((tls_model("initial-exec")));
+
+static inline bool os_lock_is_mine_by_fork(const struct os_lock *lock)
+{
+    return load_relaxed(&lock->held_by_fork) && os_lock_forking;
+}
+
+/* By fork's handlers only. A lock that came into being in between is not released. */
+void os_lock_take_for_fork(struct os_lock *lock);
+void os_lock_release_from_fork(struct os_lock *lock);
+
 static inline void os_lock_take(struct os_lock *lock)
 {
     os_lock_note_taken(lock);
@@ -71,13 +89,15 @@ static inline void os_lock_take(struct os_lock *lock)
 static inline bool os_lock_try(struct os_lock *lock)
 {
     if (pthread_mutex_trylock(&lock->mutex))
-        return false;
+        return os_lock_is_mine_by_fork(lock);
     os_lock_note_tried(lock);
     return true;
 }
 
 static inline void os_lock_release(struct os_lock *lock)
 {
+    if (unlikely(os_lock_is_mine_by_fork(lock)))
+        return;
     pthread_mutex_unlock(&lock->mutex);
     os_lock_note_released(lock);
 }

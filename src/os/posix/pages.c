@@ -410,12 +410,12 @@ void os_pages_stats(struct os_pages_stats *stats)
 
 void posix_memory_fork_prepare(void)
 {
-    os_lock_take(&lock);
-    os_lock_take(&meta_lock);
+    os_lock_take_for_fork(&lock);
+    os_lock_take_for_fork(&meta_lock);
 }
 
 void posix_memory_fork_done(void)
 {
-    os_lock_release(&meta_lock);
-    os_lock_release(&lock);
+    os_lock_release_from_fork(&meta_lock);
+    os_lock_release_from_fork(&lock);
 }

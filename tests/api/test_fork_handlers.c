@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handlers of pthread_atfork that use the library, registered before its own and after: run while
+ * its locks are held, and while they are not.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "support/gp_child.h"
+
+/* Of each handler: what it allocated in this fork, and how often it ran. */
+static struct {
+    void *object;
+    unsigned calls;
+} early_prepare, early_parent, early_child, late_prepare, late_parent, late_child;
+
+static bool armed;
+static unsigned round_number;
+static struct prudence_cache *cache, *made_by_handler;
+
+/* A little of everything: sizes that are new, old, large; freed, deferred, kept. */
+static void use(void **kept)
+{
+    unsigned size = 16 + round_number * 48 % 40000;
+
+    if (!armed)
+        return;
+    prudence_free(*kept);
+    *kept = prudence_malloc(size);
+    memset(*kept, 1, size);
+    for (unsigned i = 0; i < 300; i++) {
+        prudence_free(prudence_malloc(i));
+        prudence_free_deferred(prudence_malloc(size));
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    }
+    prudence_free(prudence_calloc(1, 200000));
+}
+
+#define HANDLER(name)                                                                              \
+    static void name##_handler(void)                                                               \
+    {                                                                                              \
+        use(&name.object);                                                                         \
+        name.calls += armed;                                                                       \
+    }
+HANDLER(early_parent)
+HANDLER(early_child)
+HANDLER(late_prepare)
+HANDLER(late_parent)
+HANDLER(late_child)
+
+/* With our locks held: a cache that comes into being now, and is used by other threads at once. */
+static void early_prepare_handler(void)
+{
+    if (!armed)
+        return;
+    use(&early_prepare.object);
+    early_prepare.calls++;
+    if (round_number == 1) {
+        struct prudence_cache *new = prudence_cache_create("in a handler", 200, NULL);
+
+        prudence_cache_free(new, prudence_cache_alloc(new));
+        __atomic_store_n(&made_by_handler, new, __ATOMIC_RELEASE);
+        usleep(20000);
+    }
+    if (prudence_cache_destroy(cache) != EBUSY)
+        abort();
+}
+
+static void register_early(void)
+{
+    pthread_atfork(early_prepare_handler, early_parent_handler, early_child_handler);
+}
+
+/* Before any constructor. */
+__attribute__((section(".preinit_array"), used)) static void (*const at_preinit)(void) =
+    register_early;
+
+static bool stop;
+
+static void *keep_busy(void *number)
+{
+    unsigned long i = (unsigned long)number;
+    struct prudence_cache *new;
+
+    for (; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+        prudence_free_deferred(prudence_malloc(i % 5000));
+        prudence_free(prudence_malloc(i * 7 % 50000));
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+        new = __atomic_load_n(&made_by_handler, __ATOMIC_ACQUIRE);
+        if (new)
+            prudence_cache_free_deferred(new, prudence_cache_alloc(new));
+    }
+    return NULL;
+}
+
+static int child_of_handlers(unsigned number)
+{
+    if (early_child.calls != number || late_child.calls != number)
+        return 1;
+    for (unsigned i = 0; i < 100; i++)
+        prudence_free_deferred(prudence_malloc(i * 40));
+    prudence_synchronize();
+    prudence_trim();
+    return 42;
+}
+
+static void fork_once(unsigned number)
+{
+    pid_t child;
+    int status;
+
+    round_number = number;
+    child = fork();
+    if (child == 0) {
+        alarm(CHILD_PATIENCE);
+        _exit(child_of_handlers(1));
+    }
+    assert_true(child > 0);
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 42);
+    assert_int_equal(early_prepare.calls, number);
+    assert_int_equal(early_parent.calls, number);
+    assert_int_equal(late_prepare.calls, number);
+    assert_int_equal(late_parent.calls, number);
+}
+
+static void handlers_may_allocate(void **state)
+{
+    pthread_t threads[3];
+
+    (void)state;
+    alarm(2 * CHILD_PATIENCE);
+    for (uintptr_t i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, keep_busy, (void *)(i * 100));
+    armed = true;
+    for (unsigned number = 1; number <= 200; number++)
+        fork_once(number);
+    armed = false;
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    prudence_synchronize();
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(prudence_cache_destroy(made_by_handler), 0);
+    alarm(0);
+}
+
+/* A handler that forks: its child goes on with the outer fork, as everybody does. */
+static unsigned nested;
+
+static void forking_prepare(void)
+{
+    if (nested != 1)
+        return;
+    nested = 2;
+    if (fork() == 0) {
+        prudence_free(prudence_malloc(100));
+        _exit(0);
+    }
+}
+
+static int fork_in_a_handler(void *unused)
+{
+    pid_t child;
+    int status;
+
+    (void)unused;
+    pthread_atfork(forking_prepare, NULL, NULL);
+    nested = 1;
+    child = fork();
+    prudence_free_deferred(prudence_malloc(100));
+    if (child == 0)
+        _exit(0);
+    while (wait(&status) > 0)
+        if (status)
+            return 1;
+    prudence_synchronize();
+    return 42;
+}
+
+static void handlers_may_fork(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(fork_in_a_handler, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    cache = prudence_cache_create("forked", 128, NULL);
+    pthread_atfork(late_prepare_handler, late_parent_handler, late_child_handler);
+    return cache == NULL;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handlers_may_fork),
+        cmocka_unit_test(handlers_may_allocate),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -5,6 +5,7 @@
  * but a little of the duration.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,8 +37,11 @@ static void thread_name(int thread, char *name, size_t size)
 static void report(struct prudence_domain *domain, struct reader_slot *slot, uint64_t stayed)
 {
     char name[32];
+    int cancelable;
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable);
     thread_name(slot->thread, name, sizeof name);
+    pthread_setcancelstate(cancelable, NULL);
     os_report(
         "stall: thread '%s' (tid %d) has kept a grace period of domain '%s' from ending for "
         "%llu ms",

@@ -2,6 +2,7 @@
 /*
  * Options: one table, read from PRUDENCE_OPTIONS at start and by prudence_option_set().
  */
+#define _GNU_SOURCE /* secure_getenv */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +151,16 @@ static bool set_membarrier(const char *text)
     return parse_switch(text, &option_membarrier);
 }
 
+static bool set_stats(const char *text)
+{
+    bool wanted;
+
+    if (!parse_switch(text, &wanted))
+        return false;
+    exit_stats_set(wanted);
+    return true;
+}
+
 static void apply_rseq(void)
 {
     posix_percpu_start(option_rseq);
@@ -177,6 +188,7 @@ static const struct option {
     {"retain", "bytes (K, M, G)", set_retain, false, NULL},
     {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
     {"background", "0 or 1", set_background, false, NULL},
+    {"stats", "0 or 1", set_stats, false, NULL},
     {"reader_mode", "auto, fenced or free", set_reader_mode, true, gp_follow_options},
     {"check", "0 or 1", set_check, true, NULL},
     {"rseq", "0 or 1", set_rseq, true, apply_rseq},
@@ -266,8 +278,9 @@ static void set_from_environment(const char *name, const char *value)
 
 void options_read_environment(void)
 {
-    /* At start, before any thread of ours could change it. */
-    const char *text = getenv("PRUDENCE_OPTIONS"); /* NOLINT(concurrency-mt-unsafe) */
+    /* At start, before any thread of ours could change it. Nothing in a setuid program: what it
+     * prints, and how much memory it may use, is not for its caller to say. */
+    const char *text = secure_getenv("PRUDENCE_OPTIONS"); /* NOLINT(concurrency-mt-unsafe) */
     char entry[128];
 
     while (text && *text) {

@@ -7,4 +7,7 @@
 
 extern bool option_rseq, option_membarrier;
 
+/* exit_stats.c: whether statistics are printed at exit. */
+void exit_stats_set(bool wanted);
+
 #endif /* HEAP_OPTIONS_H */

@@ -20,9 +20,21 @@
 uint32_t process_started;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+static const char version[] = PRUDENCE_VERSION;
+
 const char *prudence_version(void)
 {
-    return PRUDENCE_VERSION;
+    return version;
+}
+
+/*
+ * Another copy of the library stands before this one in the order of symbol look-up (libprudence-malloc
+ * preloaded, the program linked with libprudence): every call goes there, and this one must stay
+ * quiet, since the two share the words of the read side.
+ */
+static bool is_superseded(void)
+{
+    return prudence_version() != version;
 }
 
 /* Of this thread; more than one where a handler forks. */
@@ -68,7 +80,12 @@ static __thread bool starting;
 
 static void start(void)
 {
+    int cancelable;
+
+    if (is_superseded())
+        os_panic("called by its own address, while another copy of the library serves the process");
     starting = true;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable); /* /sys is read */
     posix_cpu_start();
     options_read_environment();
     posix_membarrier_start(option_membarrier);
@@ -78,6 +95,7 @@ static void start(void)
         os_panic("no memory to start");
     pthread_atfork(fork_prepare, fork_parent, fork_child);
     store_release(&process_started, 1u);
+    pthread_setcancelstate(cancelable, NULL);
     starting = false;
 }
 
@@ -90,5 +108,6 @@ void process_start_slow(void)
 /* Early, so that programs' own constructors find it done. */
 __attribute__((constructor(101))) static void at_load(void)
 {
-    process_start();
+    if (!is_superseded())
+        process_start();
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Time and sleeping. */
 #include <errno.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "os/os.h"
 
@@ -19,6 +21,7 @@ void os_sleep_ns(uint64_t nanoseconds)
                             .tv_nsec = (long)(nanoseconds % 1000000000u)};
     int saved_errno = errno;
 
-    nanosleep(&span, NULL); /* woken early by a signal: callers loop */
+    /* Not nanosleep(), at which a thread may be canceled. Woken early by a signal: callers loop. */
+    syscall(SYS_nanosleep, &span, NULL);
     errno = saved_errno;
 }

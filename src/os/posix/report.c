@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -25,7 +26,7 @@ static void write_line(const char *format, va_list arguments)
     if (written > 0)
         length += min_size((size_t)written, sizeof line - length - 2);
     line[length++] = '\n';
-    written = (int)write(STDERR_FILENO, line, length);
+    written = (int)syscall(SYS_write, STDERR_FILENO, line, length); /* no cancellation point */
     (void)written; /* if it failed, nobody is left to tell */
     errno = saved_errno;
 }

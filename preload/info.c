@@ -141,7 +141,18 @@ int MALLOC_NAME(malloc_info)(int options, FILE *file)
 
 void MALLOC_NAME(malloc_stats)(void)
 {
-    prudence_stats_print(stderr, PRUDENCE_STATS_TEXT);
+    struct prudence_stats total;
+    struct mallinfo2 info = sum_up(&total);
+
+    fprintf(stderr,
+            "system bytes     = %12" PRIu64 "\n"
+            "in use bytes     = %12zu\n"
+            "latent bytes     = %12" PRIu64 "\n"
+            "max system bytes = %12" PRIu64 "\n"
+            "large blocks     = %12zu\n"
+            "allocations      = %12" PRIu64 "\n",
+            total.slab_bytes + total.retained_bytes, info.uordblks + info.hblkhd,
+            total.bytes_latent, total.slab_bytes_peak, info.hblks, total.allocations);
 }
 
 /* There is no top of a heap to leave `pad` bytes at. */

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each function of the malloc interface does what its document says. Compiled twice: under the
+ * real names with libprudence-malloc, and under a prefix, which sanitizers leave alone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "preload/interface.h"
+#include "support/gp_child.h"
+
+#define M(name) MALLOC_NAME(name)
+
+/* The compiler knows these functions, and leaves out what it finds useless. */
+static void *volatile sink;
+static volatile size_t number;
+
+static size_t secret(size_t value)
+{
+    number = value;
+    return number;
+}
+
+static void *keep(void *object)
+{
+    sink = object;
+    return sink;
+}
+
+static bool is_aligned(const void *object, size_t alignment)
+{
+    return (uintptr_t)object % alignment == 0;
+}
+
+static void assert_refused(void *object, int error)
+{
+    assert_null(object);
+    assert_int_equal(errno, error);
+    errno = 0;
+}
+
+static void malloc_gives_what_was_asked_for(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size < 200000; size += 1 + size / 20) {
+        char *object = keep(M(malloc)(size));
+
+        assert_true(is_aligned(object, 16));
+        assert_true(M(malloc_usable_size)(object) >= size);
+        memset(object, 1, M(malloc_usable_size)(object));
+        M(free)(object);
+    }
+    assert_int_equal(M(malloc_usable_size)(NULL), 0);
+}
+
+static void zero_bytes_are_a_unique_object(void **state)
+{
+    void *first = keep(M(malloc)(secret(0))), *second = keep(M(malloc)(secret(0)));
+    void *third = keep(M(calloc)(secret(0), 8)), *fourth = keep(M(calloc)(8, secret(0)));
+    void *fifth = keep(M(realloc)(NULL, secret(0)));
+
+    (void)state;
+    assert_true(first && second && third && fourth && fifth);
+    assert_true(first != second && third != fourth && fourth != fifth);
+    M(free)(first);
+    M(free)(second);
+    M(free)(third);
+    M(free)(fourth);
+    M(free)(fifth);
+}
+
+static void too_much_is_refused(void **state)
+{
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 4096, (size_t)PTRDIFF_MAX + 1,
+                                   PTRDIFF_MAX - 100};
+    void *object = keep(M(malloc)(100)), *unchanged = &object;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        size_t size = secret(sizes[i]);
+
+        errno = 0;
+        assert_refused(M(malloc)(size), ENOMEM);
+        assert_refused(M(calloc)(1, size), ENOMEM);
+        assert_refused(M(realloc)(NULL, size), ENOMEM);
+        assert_refused(M(realloc)(object, size), ENOMEM);
+        assert_refused(M(aligned_alloc)(64, size), ENOMEM);
+        assert_refused(M(memalign)(8192, size), ENOMEM);
+        assert_refused(M(valloc)(size), ENOMEM);
+        assert_refused(M(pvalloc)(size), ENOMEM);
+        assert_int_equal(M(posix_memalign)(&unchanged, 64, size), ENOMEM);
+        assert_ptr_equal(unchanged, &object);
+        assert_int_equal(errno, 0);
+    }
+    memset(object, 1, 100); /* as it was */
+    M(free)(object);
+}
+
+static void products_that_overflow_are_refused(void **state)
+{
+    void *object = keep(M(malloc)(10));
+
+    (void)state;
+    errno = 0;
+    assert_refused(M(calloc)(secret(SIZE_MAX / 2), 3), ENOMEM);
+    assert_refused(M(reallocarray)(NULL, secret(SIZE_MAX / 2), 3), ENOMEM);
+    assert_refused(M(reallocarray)(object, secret(SIZE_MAX / 8), 16), ENOMEM);
+    memset(object, 1, 10);
+    M(free)(object);
+}
+
+static void calloc_gives_zeros_where_there_was_something(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size < 100000; size += 1 + size / 5) {
+        for (unsigned round = 0; round < 3; round++) {
+            char *object = keep(M(calloc)(1, size));
+
+            for (size_t i = 0; i < size; i++)
+                assert_int_equal(object[i], 0);
+            memset(object, 0xff, M(malloc_usable_size)(object));
+            M(free)(object);
+        }
+    }
+}
+
+static void realloc_keeps_the_bytes(void **state)
+{
+    unsigned char *object = NULL;
+    size_t old = 0;
+
+    (void)state;
+    for (size_t size = 1; size < 300000; size += 1 + size / 3) {
+        object = keep(M(realloc)(object, size));
+        for (size_t i = 0; i < old; i++)
+            assert_int_equal(object[i], i % 251);
+        for (size_t i = old; i < size; i++)
+            object[i] = (unsigned char)(i % 251);
+        old = size;
+    }
+    for (size_t size = old; size; size /= 3) {
+        object = keep(M(reallocarray)(object, size, 1));
+        for (size_t i = 0; i < size; i++)
+            assert_int_equal(object[i], i % 251);
+    }
+    M(free)(object);
+}
+
+static void realloc_to_nothing_frees(void **state)
+{
+    struct mallinfo2 before, after;
+
+    (void)state;
+    before = M(mallinfo2)();
+    for (unsigned i = 0; i < 1000; i++) {
+        errno = 77;
+        assert_null(keep(M(realloc)(keep(M(malloc)(500)), secret(0))));
+        assert_null(keep(M(reallocarray)(keep(M(malloc)(500)), secret(0), 5)));
+        assert_int_equal(errno, 77);
+    }
+    after = M(mallinfo2)();
+    assert_int_equal(before.uordblks, after.uordblks);
+}
+
+static void free_keeps_errno(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size < 10000000; size *= 3) {
+        void *object = keep(M(malloc)(size));
+
+        errno = 4711;
+        M(free)(object);
+        M(free)(NULL);
+        M(cfree)(NULL);
+        assert_int_equal(errno, 4711);
+    }
+}
+
+static void every_alignment_is_kept(void **state)
+{
+    (void)state;
+    for (size_t alignment = 1; alignment <= (size_t)4 << 20; alignment *= 2) {
+        for (size_t size = 0; size < 3 * alignment && size < 100000; size = size * 3 + 1) {
+            void *object = keep(M(aligned_alloc)(alignment, size));
+
+            assert_true(object && is_aligned(object, alignment));
+            memset(object, 1, size);
+            M(free)(object);
+            object = keep(M(memalign)(alignment, size));
+            assert_true(object && is_aligned(object, alignment));
+            M(free)(object);
+            if (alignment < sizeof(void *))
+                continue;
+            assert_int_equal(M(posix_memalign)(&object, alignment, size), 0);
+            assert_true(object && is_aligned(object, alignment));
+            M(free)(object);
+        }
+    }
+}
+
+static void bad_alignments_are_refused(void **state)
+{
+    static const size_t bad[] = {0, 3, 12, 24, 100, 4095, SIZE_MAX};
+    void *object = &object;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        errno = 0;
+        assert_int_equal(M(posix_memalign)(&object, secret(bad[i]), 64), EINVAL);
+        assert_ptr_equal(object, &object);
+        assert_int_equal(errno, 0);
+        assert_refused(M(aligned_alloc)(secret(bad[i]), 64), EINVAL);
+    }
+    assert_int_equal(M(posix_memalign)(&object, secret(4), 64), EINVAL); /* less than a pointer */
+    assert_refused(M(memalign)(secret(SIZE_MAX), 64), EINVAL);
+}
+
+static void memalign_rounds_alignments_up(void **state)
+{
+    void *object = keep(M(memalign)(secret(100), 10));
+
+    (void)state;
+    assert_true(is_aligned(object, 128));
+    M(free)(object);
+    object = keep(M(memalign)(secret(0), 10));
+    assert_true(is_aligned(object, 16));
+    M(free)(object);
+}
+
+static void pages(void **state)
+{
+    void *object = keep(M(valloc)(10));
+
+    (void)state;
+    assert_true(is_aligned(object, 4096));
+    M(free)(object);
+    object = keep(M(pvalloc)(5000));
+    assert_true(is_aligned(object, 4096));
+    assert_true(M(malloc_usable_size)(object) >= 8192);
+    M(free)(object);
+    object = keep(M(pvalloc)(secret(0)));
+    assert_non_null(object);
+    M(free)(object);
+}
+
+static void sized_frees(void **state)
+{
+    (void)state;
+    for (size_t size = 0; size < 100000; size = size * 2 + 1) {
+        M(free_sized)(keep(M(malloc)(size)), size);
+        M(free_aligned_sized)(keep(M(aligned_alloc)(256, size)), 256, size);
+        M(cfree)(keep(M(malloc)(size)));
+    }
+    M(free_sized)(NULL, 10);
+    M(free_aligned_sized)(NULL, 16, 10);
+}
+
+/* ----------------------------------------------------------------------------------- misuse */
+
+static int free_foreign(void *object)
+{
+    M(free)(object);
+    return 0;
+}
+
+static int realloc_foreign(void *object)
+{
+    sink = M(realloc)(object, 0);
+    return 0;
+}
+
+static int free_sized_wrongly(void *object)
+{
+    M(free_sized)(object, 5000);
+    return 0;
+}
+
+static int free_aligned_wrongly(void *object)
+{
+    M(free_aligned_sized)(object, 3, 100);
+    return 0;
+}
+
+static void assert_dies(int (*body)(void *), void *argument, const char *text)
+{
+    struct child_result result;
+
+    child_run(body, argument, &result);
+    if (!child_died(&result) || !child_said(&result, text))
+        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
+    assert_true(child_died(&result) && child_said(&result, text));
+}
+
+static void misuse_is_reported_by_name(void **state)
+{
+    char *object = keep(M(malloc)(100));
+    int local;
+
+    (void)state;
+    assert_dies(free_foreign, &local, "free: foreign pointer");
+    assert_dies(free_foreign, object + 16, "free: ");
+    assert_dies(realloc_foreign, &local, "realloc: foreign pointer");
+    assert_dies(free_sized_wrongly, object, "free_sized");
+    assert_dies(free_aligned_wrongly, object, "free_aligned_sized");
+    M(free)(object);
+}
+
+/* -------------------------------------------------------------------------------- information */
+
+static void mallinfo_follows_what_happens(void **state)
+{
+    struct mallinfo2 before, with;
+    struct mallinfo old;
+    void *objects[100], *large;
+
+    (void)state;
+    before = M(mallinfo2)();
+    for (unsigned i = 0; i < 100; i++)
+        objects[i] = keep(M(malloc)(1000));
+    large = keep(M(malloc)(1 << 20));
+    with = M(mallinfo2)();
+    old = M(mallinfo)();
+    assert_true(with.uordblks >= before.uordblks + 100 * 1000);
+    assert_true(with.uordblks <= before.uordblks + 100 * 1200);
+    assert_int_equal(with.hblks, before.hblks + 1);
+    assert_true(with.hblkhd >= before.hblkhd + (1 << 20));
+    assert_true(with.arena >= with.uordblks);
+    assert_int_equal(with.arena, with.uordblks + with.fordblks);
+    assert_int_equal(with.usmblks, 0);
+    assert_int_equal(old.hblks, (int)with.hblks);
+    assert_int_equal(old.uordblks, (int)with.uordblks);
+    for (unsigned i = 0; i < 100; i++)
+        M(free)(objects[i]);
+    M(free)(large);
+    with = M(mallinfo2)();
+    assert_int_equal(with.uordblks, before.uordblks);
+    assert_int_equal(with.hblks, before.hblks);
+}
+
+static void malloc_info_writes_xml(void **state)
+{
+    static char text[100000];
+    FILE *file = fmemopen(text, sizeof text, "w");
+
+    (void)state;
+    assert_int_equal(M(malloc_info)(0, file), 0);
+    fclose(file);
+    assert_ptr_equal(strstr(text, "<malloc version=\"1\">"), text);
+    assert_non_null(strstr(text, "<heap nr=\"0\">"));
+    assert_non_null(strstr(text, "<system type=\"current\""));
+    assert_non_null(strstr(text, "</malloc>\n"));
+    errno = 0;
+    assert_int_equal(M(malloc_info)(1, stdout), -1);
+    assert_int_equal(errno, EINVAL);
+}
+
+static int print_stats(void *unused)
+{
+    (void)unused;
+    M(malloc_stats)();
+    return 0;
+}
+
+static void malloc_stats_go_to_standard_error(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(print_stats, NULL, &result);
+    assert_true(child_exited_with(&result, 0) && child_said(&result, "allocations"));
+}
+
+static void trim_tells_whether_it_gave_anything_back(void **state)
+{
+    void *objects[300];
+
+    (void)state;
+    for (unsigned i = 0; i < 300; i++)
+        objects[i] = keep(M(malloc)(30000));
+    for (unsigned i = 0; i < 300; i++)
+        M(free)(objects[i]);
+    assert_int_equal(M(malloc_trim)(0), 1);
+    M(malloc_trim)(0);
+    assert_int_equal(M(malloc_trim)(0), 0);
+}
+
+static void mallopt_accepts_what_it_knows(void **state)
+{
+    (void)state;
+    assert_int_equal(M(mallopt)(M_MMAP_THRESHOLD, 1 << 20), 1);
+    assert_int_equal(M(mallopt)(M_ARENA_MAX, 1), 1);
+    assert_int_equal(M(mallopt)(M_TRIM_THRESHOLD, -1), 1);
+    assert_int_equal(M(mallopt)(12345, 1), 0);
+}
+
+/* ----------------------------------------------------------------- with the rest of the library */
+
+static void what_malloc_gave_can_be_deferred(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("cache", 100, NULL);
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++) {
+        prudence_free_deferred(keep(M(malloc)(i * 40)));
+        prudence_free(keep(M(malloc)(i)));
+        M(free)(prudence_malloc(i));
+        M(free)(prudence_cache_alloc(cache));
+        assert_true(prudence_usable_size(keep(M(calloc)(1, i))) >= i);
+        prudence_free(sink);
+    }
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+static int at_the_limit(void *unused)
+{
+    void *last = NULL, *refused;
+    unsigned blocks = 0;
+
+    (void)unused;
+    if (prudence_option_set("limit", "20M"))
+        return 1;
+    for (void **block; (block = keep(M(malloc)(10000))); blocks++) {
+        *block = last;
+        last = block;
+    }
+    if (errno != ENOMEM || blocks < 1000 || blocks > 2500)
+        return 2;
+    errno = 0;
+    if (keep(M(calloc)(1, 10000)) || errno != ENOMEM)
+        return 3;
+    if (M(posix_memalign)(&refused, 64, 10000) != ENOMEM)
+        return 3;
+    for (void *block; (block = last);) {
+        last = *(void **)block;
+        M(free)(block);
+    }
+    return keep(M(malloc)(10000)) ? 42 : 4;
+}
+
+static void the_limit_holds(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(at_the_limit, NULL, &result);
+    if (!child_exited_with(&result, 42))
+        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(malloc_gives_what_was_asked_for),
+        cmocka_unit_test(zero_bytes_are_a_unique_object),
+        cmocka_unit_test(too_much_is_refused),
+        cmocka_unit_test(products_that_overflow_are_refused),
+        cmocka_unit_test(calloc_gives_zeros_where_there_was_something),
+        cmocka_unit_test(realloc_keeps_the_bytes),
+        cmocka_unit_test(realloc_to_nothing_frees),
+        cmocka_unit_test(free_keeps_errno),
+        cmocka_unit_test(every_alignment_is_kept),
+        cmocka_unit_test(bad_alignments_are_refused),
+        cmocka_unit_test(memalign_rounds_alignments_up),
+        cmocka_unit_test(pages),
+        cmocka_unit_test(sized_frees),
+        cmocka_unit_test(misuse_is_reported_by_name),
+        cmocka_unit_test(mallinfo_follows_what_happens),
+        cmocka_unit_test(malloc_info_writes_xml),
+        cmocka_unit_test(malloc_stats_go_to_standard_error),
+        cmocka_unit_test(trim_tells_whether_it_gave_anything_back),
+        cmocka_unit_test(mallopt_accepts_what_it_knows),
+        cmocka_unit_test(what_malloc_gave_can_be_deferred),
+        cmocka_unit_test(the_limit_holds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

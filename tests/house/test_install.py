@@ -21,11 +21,14 @@ PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(user LANGUAGES C)
 find_package(prudence 0.1 REQUIRED CONFIG)
-foreach(library prudence prudence_static)
+foreach(library prudence prudence_static prudence-malloc prudence-malloc-static)
     add_executable(with_${library} user.c)
     target_link_libraries(with_${library} PRIVATE prudence::${library})
 endforeach()
 """
+
+
+STATS = {**os.environ, "PRUDENCE_OPTIONS": "stats=1"}
 
 
 def run(*command, **options):
@@ -58,6 +61,9 @@ class Install(unittest.TestCase):
         for library in ("prudence", "prudence_static"):
             run(out / f"with_{library}")
         self.assertNotIn("libprudence", run("ldd", out / "with_prudence_static"))
+        for library in ("prudence-malloc", "prudence-malloc-static"):
+            self.assertIn("statistics of process", run(out / f"with_{library}", env=STATS))
+        self.assertNotIn("libprudence", run("ldd", out / "with_prudence-malloc-static"))
 
     def test_pkg_config(self):
         libraries = self.library_folder()
@@ -67,6 +73,17 @@ class Install(unittest.TestCase):
         program = self.root / "user"
         run("cc", "-o", program, self.root / "user.c", *flags)
         run(program, env=environment)
+
+    def test_pkg_config_malloc(self):
+        libraries = self.library_folder()
+        environment = {**STATS, "PKG_CONFIG_PATH": str(libraries / "pkgconfig"),
+                       "LD_LIBRARY_PATH": str(libraries)}
+        program = self.root / "user-malloc"
+        for static in ([], ["-static"]):
+            flags = run("pkg-config", "--cflags", "--libs", *("-" + word for word in static),
+                        "prudence-malloc", env=environment).split()
+            run("cc", "-o", program, self.root / "user.c", *static, *flags)
+            self.assertIn("statistics of process", run(program, env=environment))
 
     def test_soname(self):
         self.assertIn("libprudence.so.0]", run("readelf", "-d", self.library_folder() / "libprudence.so"))

@@ -22,15 +22,18 @@ PRUDENCE_API int __register_atfork(handler *prepare, handler *parent, handler *c
 
 int __register_atfork(handler *prepare, handler *parent, handler *child, void *object)
 {
-    static __typeof(__register_atfork) *real;
-    __typeof(__register_atfork) *next = load_relaxed(&real);
+    static void *libc_function;
+    union {
+        void *address;
+        __typeof(__register_atfork) *call;
+    } real = {.address = load_relaxed(&libc_function)};
 
     process_start(); /* comes here again, for our own handlers */
-    if (!next) {
-        next = __extension__(__typeof(next)) dlsym(RTLD_NEXT, "__register_atfork");
-        if (!next)
-            return ENOMEM; /* the one error that pthread_atfork knows */
-        store_relaxed(&real, next);
+    if (!real.address) {
+        real.address = dlsym(RTLD_NEXT, "__register_atfork");
+        store_relaxed(&libc_function, real.address);
     }
-    return next(prepare, parent, child, object);
+    if (!real.address)
+        return ENOMEM; /* the one error that pthread_atfork knows */
+    return real.call(prepare, parent, child, object);
 }

@@ -53,8 +53,8 @@ static struct mallinfo2 sum_up(struct prudence_stats *total)
         info.uordblks += usage.live;
         info.smblks += cache.objects_cached;
         info.fsmblks += usage.cached;
-        info.ordblks += (usage.free > usage.cached ? usage.free - usage.cached : 0) /
-                        cache.object_stride;
+        info.ordblks +=
+            (usage.free > usage.cached ? usage.free - usage.cached : 0) / cache.object_stride;
     }
     info.hblkhd = total->slab_bytes > held ? total->slab_bytes - held : 0;
     info.keepcost = total->retained_bytes;
@@ -93,8 +93,7 @@ static void print_size(FILE *file, const struct prudence_cache_stats *cache)
 {
     struct usage usage = usage_of(cache);
 
-    fprintf(file,
-            "  <size from=\"%zu\" to=\"%zu\" total=\"%" PRIu64 "\" count=\"%" PRIu64 "\"/>\n",
+    fprintf(file, "  <size from=\"%zu\" to=\"%zu\" total=\"%" PRIu64 "\" count=\"%" PRIu64 "\"/>\n",
             cache->object_size, cache->object_stride, usage.free,
             usage.free / cache->object_stride);
 }
@@ -123,8 +122,10 @@ static void print_xml(FILE *file)
     fputs("</heap>\n", file);
     print_total(file, "mmap", info.hblks, info.hblkhd);
     fprintf(file,
-            "<system type=\"current\" size=\"%" PRIu64 "\"/>\n"
-            "<system type=\"max\" size=\"%" PRIu64 "\"/>\n"
+            "<system type=\"current\" size=\"%" PRIu64
+            "\"/>\n"
+            "<system type=\"max\" size=\"%" PRIu64
+            "\"/>\n"
             "</malloc>\n",
             total.slab_bytes + total.retained_bytes, total.slab_bytes_peak);
 }
@@ -145,10 +146,13 @@ void MALLOC_NAME(malloc_stats)(void)
     struct mallinfo2 info = sum_up(&total);
 
     fprintf(stderr,
-            "system bytes     = %12" PRIu64 "\n"
+            "system bytes     = %12" PRIu64
+            "\n"
             "in use bytes     = %12zu\n"
-            "latent bytes     = %12" PRIu64 "\n"
-            "max system bytes = %12" PRIu64 "\n"
+            "latent bytes     = %12" PRIu64
+            "\n"
+            "max system bytes = %12" PRIu64
+            "\n"
             "large blocks     = %12zu\n"
             "allocations      = %12" PRIu64 "\n",
             total.slab_bytes + total.retained_bytes, info.uordblks + info.hblkhd,

@@ -28,34 +28,36 @@ PRUDENCE_API void operator_delete(void *object) __asm__(OPERATOR_DELETE);
 PRUDENCE_API void operator_delete_aligned(void *object,
                                           size_t alignment) __asm__(OPERATOR_DELETE_ALIGNED);
 
-typedef void *new_function(size_t size);
-typedef void *new_aligned_function(size_t size, size_t alignment);
+/* What dlsym found, as what it is. */
+union found {
+    void *address;
+    void *(*new)(size_t size);
+    void *(*new_aligned)(size_t size, size_t alignment);
+};
 
 /* The runtime's function of this name: behind us in the order of symbol look-up, or in a runtime
  * that dlopen brought with local symbols. */
-static void *of_runtime(const char *name, size_t size)
+static union found of_runtime(const char *name, size_t size)
 {
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++abi.so.1", "libc++.so.1"};
-    void *function = dlsym(RTLD_NEXT, name);
+    union found found = {.address = dlsym(RTLD_NEXT, name)};
 
-    for (unsigned i = 0; !function && i < sizeof runtimes / sizeof runtimes[0]; i++) {
+    for (unsigned i = 0; !found.address && i < sizeof runtimes / sizeof runtimes[0]; i++) {
         void *runtime = dlopen(runtimes[i], RTLD_LAZY | RTLD_NOLOAD);
 
-        function = runtime ? dlsym(runtime, name) : NULL;
+        found.address = runtime ? dlsym(runtime, name) : NULL;
     }
-    if (!function)
+    if (!found.address)
         os_panic("operator new: no memory for %zu bytes, and no C++ runtime to throw bad_alloc",
                  size);
-    return function;
+    return found;
 }
 
 static __attribute__((noinline)) void *new_slow(size_t size)
 {
     void *object = prudence_malloc(size);
 
-    if (likely(object))
-        return object;
-    return (__extension__(new_function *) of_runtime(OPERATOR_NEW, size))(size);
+    return likely(object) ? object : of_runtime(OPERATOR_NEW, size).new(size);
 }
 
 void *operator_new(size_t size)
@@ -70,10 +72,8 @@ void *operator_new_aligned(size_t size, size_t alignment)
 {
     void *object = prudence_aligned_alloc(alignment, size);
 
-    if (likely(object))
-        return object;
-    return (__extension__(new_aligned_function *) of_runtime(OPERATOR_NEW_ALIGNED, size))(
-        size, alignment);
+    return likely(object) ? object
+                          : of_runtime(OPERATOR_NEW_ALIGNED, size).new_aligned(size, alignment);
 }
 
 void operator_delete(void *object)

@@ -85,8 +85,8 @@ static void register_early(void)
 }
 
 /* Before any constructor, ours too. */
-__attribute__((section(".preinit_array"), used)) static void (*const at_preinit)(void) =
-    register_early;
+typedef void function(void);
+static function *const at_preinit __attribute__((section(".preinit_array"), used)) = register_early;
 
 static bool stop;
 

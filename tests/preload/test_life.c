@@ -49,7 +49,8 @@ static void preinit(void)
     from_preinit = malloc(100);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const at_preinit)(void) = preinit;
+typedef void function(void);
+static function *const at_preinit __attribute__((section(".preinit_array"), used)) = preinit;
 
 __attribute__((constructor(101))) static void construct(void)
 {

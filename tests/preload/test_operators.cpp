@@ -93,7 +93,8 @@ static void give_up_after_three()
         std::set_new_handler(nullptr);
 }
 
-struct thrown_by_handler : std::bad_alloc {};
+struct thrown_by_handler : std::bad_alloc {
+};
 
 static void throw_own()
 {
@@ -114,7 +115,10 @@ template <typename Allocate> static bool throws_bad_alloc(Allocate allocate)
 // The object's destructor must run while the exception passes: our frames unwind.
 static bool destroyed;
 struct witness {
-    ~witness() { destroyed = true; }
+    ~witness()
+    {
+        destroyed = true;
+    }
 };
 
 static void without_memory()
@@ -130,7 +134,7 @@ static void without_memory()
     CHECK(throws_bad_alloc([&] { return ::operator new(hidden, aligned); }));
     CHECK(throws_bad_alloc([&] { return ::operator new[](hidden, aligned); }));
     CHECK(throws_bad_alloc([&] { return ::operator new(10, huge); }));
-    CHECK(throws_bad_alloc([&] { return ::operator new(10, std::align_val_t{3}); }));
+    CHECK(throws_bad_alloc([&] { return ::operator new (10, std::align_val_t{3}); }));
     CHECK(!::operator new(hidden, std::nothrow));
     CHECK(!::operator new[](hidden, std::nothrow));
     CHECK(!::operator new(hidden, aligned, std::nothrow));
@@ -146,7 +150,7 @@ static void the_handler_is_called_until_it_gives_up()
     CHECK(!::operator new[](hidden, std::nothrow) && handler_calls == 3);
     handler_calls = 0;
     std::set_new_handler(give_up_after_three);
-    CHECK(throws_bad_alloc([] { return ::operator new(hidden, std::align_val_t{64}); }));
+    CHECK(throws_bad_alloc([] { return ::operator new (hidden, std::align_val_t{64}); }));
     CHECK(handler_calls == 3);
 }
 

@@ -212,7 +212,9 @@ static bool retire(struct prudence_cache *cache, bool *live)
     bool settled;
 
     os_lock_take(&slab_caches_lock);
-    cpu_cache_take_all(cache, &settled);
+    cpu_cache_claim_all(cache, &settled);
+    os_percpu_fence_all();
+    cpu_cache_confirm_all(cache, &settled);
     settle_all(cache);
     *live = has_live_objects(cache);
     settled = slabs_left(cache) == 0;
@@ -259,9 +261,14 @@ void slab_fork_prepare(void)
     os_lock_take_for_fork(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
+        cpu_cache_claim_all(list_entry(item, struct prudence_cache, link), &fork_token);
+    }
+    os_percpu_fence_all();
+    list_for_each(item, &slab_caches)
+    {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        cpu_cache_take_all(cache, &fork_token);
+        cpu_cache_confirm_all(cache, &fork_token);
         for (unsigned i = 0; i < os_node_count(); i++)
             os_lock_take_for_fork(&cache->nodes[i].lock);
     }

@@ -279,7 +279,9 @@ bool cpu_cache_take_remote(struct cpu_cache *cpu, const void *token);
 void cpu_cache_release(struct cpu_cache *cpu);
 bool cpu_cache_grow(struct prudence_cache *cache, unsigned size);
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu);
-void cpu_cache_take_all(struct prudence_cache *cache, const void *token);
+/* All CPUs' caches: claim those of one or more slab caches, os_percpu_fence_all(), confirm them. */
+void cpu_cache_claim_all(struct prudence_cache *cache, const void *token);
+void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token);
 void cpu_cache_release_all(struct prudence_cache *cache, const void *token);
 
 /* --- object_cache.c: the stack, owned --- */

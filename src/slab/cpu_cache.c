@@ -27,7 +27,7 @@ void cpu_cache_release(struct cpu_cache *cpu)
  * they wait long. */
 static void take_all_of(struct prudence_cache *cache, const void *token, bool confirmed)
 {
-    for (unsigned i = 0; i < os_cpu_count(); i++) {
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++) {
         struct os_percpu_line *line = &cpu_cache_of(cache, i)->line;
 
         while (confirmed ? !os_percpu_confirm(line, token) && !os_percpu_take_remote(line, token)
@@ -36,12 +36,13 @@ static void take_all_of(struct prudence_cache *cache, const void *token, bool co
     }
 }
 
-void cpu_cache_take_all(struct prudence_cache *cache, const void *token)
+void cpu_cache_claim_all(struct prudence_cache *cache, const void *token)
 {
-    if (!cache->lines)
-        return;
     take_all_of(cache, token, false);
-    os_percpu_fence_all();
+}
+
+void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token)
+{
     take_all_of(cache, token, true);
 }
 

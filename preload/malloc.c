@@ -48,13 +48,13 @@ void *MALLOC_NAME(calloc)(size_t count, size_t size)
 
 void MALLOC_NAME(free)(void *object)
 {
-    object_free(slab_of(object), OBJECT_ANY_CACHE, object, "free");
+    object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "free");
 }
 
 void *MALLOC_NAME(realloc)(void *object, size_t size)
 {
     if (unlikely(!size) && object) {
-        object_free(slab_of(object), OBJECT_ANY_CACHE, object, "realloc");
+        object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "realloc");
         return NULL;
     }
     return prudence_realloc(object, size);

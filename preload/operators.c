@@ -78,11 +78,11 @@ void *operator_new_aligned(size_t size, size_t alignment)
 
 void operator_delete(void *object)
 {
-    object_free(slab_of(object), OBJECT_ANY_CACHE, object, "operator delete");
+    object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "operator delete");
 }
 
 void operator_delete_aligned(void *object, size_t alignment)
 {
     (void)alignment;
-    object_free(slab_of(object), OBJECT_ANY_CACHE, object, "operator delete");
+    object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "operator delete");
 }

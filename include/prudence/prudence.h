@@ -11,7 +11,9 @@
  * Conventions of every function here, unless its comment says otherwise:
  *  - Threads: may be called from any thread at any time; no registration is needed.
  *  - Signals: not async-signal-safe (like malloc). Only the read side in <prudence/rcu.h> is.
- *  - Fork: may be called in parent and child after fork(), also of a threaded process.
+ *  - Fork: may be called in parent and child after fork(), also of a threaded process; and in
+ *    handlers of pthread_atfork. A signal handler may fork, too; if the process has other threads,
+ *    that child may only execute another program or _exit.
  *  - Cancellation: none is a cancellation point of its own.
  *  - Misuse (foreign, interior or misaligned pointer, wrong cache, double free) is reported on
  *    standard error with pointer, cache and what happened, and then the process aborts. Doubles

@@ -127,7 +127,7 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
 void gp_start(void);
 void gp_follow_options(void);
 void gp_fork_prepare(void);
-void gp_fork_parent(void);
-void gp_fork_child(void);
+void gp_fork_forget(void); /* in the child: the readers of threads that it does not have */
+void gp_fork_done(void);
 
 #endif /* GP_DOMAIN_H */

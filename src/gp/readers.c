@@ -354,7 +354,7 @@ void gp_fork_prepare(void)
     os_lock_take_for_fork(&readers_lock);
 }
 
-void gp_fork_parent(void)
+void gp_fork_done(void)
 {
     os_lock_release_from_fork(&readers_lock);
 }
@@ -398,12 +398,11 @@ static void live_on_in_child(struct prudence_domain *domain)
     mend(domain);
 }
 
-void gp_fork_child(void)
+void gp_fork_forget(void)
 {
     struct list *item;
 
     live_on_in_child(&prudence_default);
     list_for_each(item, &readers_domains)
         live_on_in_child(list_entry(item, struct prudence_domain, link));
-    os_lock_release_from_fork(&readers_lock);
 }

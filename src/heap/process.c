@@ -40,9 +40,19 @@ static bool is_superseded(void)
 /* Of this thread; more than one where a handler forks. */
 static __thread unsigned forks_under_way;
 
+/*
+ * A signal handler forks, and has interrupted this thread in the library: what the thread holds it
+ * will not release before the handler returns. So fork takes nothing. If there are no other threads,
+ * or the child only executes another program or ends, that is as good.
+ */
+static __thread bool interrupted;
+
 static void fork_prepare(void)
 {
     if (forks_under_way++)
+        return;
+    interrupted = os_busy > 0;
+    if (interrupted)
         return;
     os_lock_take_for_fork(&heap_lock);
     gp_fork_prepare();
@@ -51,28 +61,30 @@ static void fork_prepare(void)
     os_lock_forking = true; /* from here on, handlers of others */
 }
 
-static void fork_parent(void)
+static void fork_release(void)
 {
-    if (--forks_under_way)
-        return;
     os_lock_forking = false;
     posix_memory_fork_done();
     slab_fork_done();
-    gp_fork_parent();
+    gp_fork_done();
     os_lock_release_from_fork(&heap_lock);
+}
+
+static void fork_parent(void)
+{
+    if (--forks_under_way == 0 && !interrupted)
+        fork_release();
 }
 
 static void fork_child(void)
 {
     if (--forks_under_way)
         return;
-    os_lock_forking = false;
     posix_membarrier_fork_child();
     posix_idle_fork_child();
-    posix_memory_fork_done();
-    slab_fork_done();
-    gp_fork_child();
-    os_lock_release_from_fork(&heap_lock);
+    gp_fork_forget();
+    if (!interrupted)
+        fork_release();
 }
 
 /* This thread is in start(): what start() calls may allocate, once slab_start() is done. */

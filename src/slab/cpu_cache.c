@@ -10,17 +10,30 @@
 
 struct cpu_cache *cpu_cache_take(struct prudence_cache *cache, const void *token)
 {
-    return (struct cpu_cache *)os_percpu_take(cache->lines, token);
+    struct cpu_cache *cpu;
+
+    os_busy_enter();
+    cpu = (struct cpu_cache *)os_percpu_take(cache->lines, token);
+    if (!cpu)
+        os_busy_leave();
+    return cpu;
 }
 
 bool cpu_cache_take_remote(struct cpu_cache *cpu, const void *token)
 {
-    return os_percpu_take_remote(&cpu->line, token);
+    bool taken;
+
+    os_busy_enter();
+    taken = os_percpu_take_remote(&cpu->line, token);
+    if (!taken)
+        os_busy_leave();
+    return taken;
 }
 
 void cpu_cache_release(struct cpu_cache *cpu)
 {
     os_percpu_release(&cpu->line);
+    os_busy_leave();
 }
 
 /* Fork and destruction need all; an owner finishes without waiting for anything, so neither do
@@ -50,7 +63,7 @@ void cpu_cache_release_all(struct prudence_cache *cache, const void *token)
 {
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         if (os_percpu_confirm(&cpu_cache_of(cache, i)->line, token))
-            cpu_cache_release(cpu_cache_of(cache, i));
+            os_percpu_release(&cpu_cache_of(cache, i)->line);
 }
 
 struct arrays {

@@ -145,7 +145,7 @@ static void handlers_may_allocate(void **state)
     for (uintptr_t i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, keep_busy, (void *)(i * 100));
     armed = true;
-    for (unsigned number = 1; number <= 200; number++)
+    for (unsigned number = 1; number <= 100; number++)
         fork_once(number);
     armed = false;
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);

@@ -22,7 +22,7 @@
 #include "support/gp_child.h"
 
 #define THREADS 3
-#define FORKS   300
+#define FORKS   150
 
 static void *volatile sink;
 

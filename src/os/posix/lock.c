@@ -15,6 +15,7 @@ void os_lock_destroy(struct os_lock *lock)
 }
 
 __thread bool os_lock_forking;
+__thread unsigned os_busy;
 
 void os_lock_take_for_fork(struct os_lock *lock)
 {

@@ -70,6 +70,24 @@ void os_lock_take_contended(struct os_lock *lock);
 /* This thread is between the prepare handler of a fork and the parent or child handler. */
 extern HIDDEN __thread bool os_lock_forking __attribute__((tls_model("initial-exec")));
 
+/*
+ * How many locks and CPUs' caches this thread holds, or is just taking or releasing. Where it is not
+ * 0, a signal handler that forks has interrupted the library itself, and must not wait for it.
+ */
+extern HIDDEN __thread unsigned os_busy __attribute__((tls_model("initial-exec")));
+
+static inline void os_busy_enter(void)
+{
+    os_busy++;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void os_busy_leave(void)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    os_busy--;
+}
+
 static inline bool os_lock_is_mine_by_fork(const struct os_lock *lock)
 {
     return load_relaxed(&lock->held_by_fork) && os_lock_forking;
@@ -81,6 +99,7 @@ void os_lock_release_from_fork(struct os_lock *lock);
 
 static inline void os_lock_take(struct os_lock *lock)
 {
+    os_busy_enter();
     os_lock_note_taken(lock);
     if (unlikely(pthread_mutex_trylock(&lock->mutex)))
         os_lock_take_contended(lock);
@@ -88,18 +107,24 @@ static inline void os_lock_take(struct os_lock *lock)
 
 static inline bool os_lock_try(struct os_lock *lock)
 {
-    if (pthread_mutex_trylock(&lock->mutex))
-        return os_lock_is_mine_by_fork(lock);
-    os_lock_note_tried(lock);
-    return true;
+    os_busy_enter();
+    if (pthread_mutex_trylock(&lock->mutex) == 0) {
+        os_lock_note_tried(lock);
+        return true;
+    }
+    if (os_lock_is_mine_by_fork(lock))
+        return true;
+    os_busy_leave();
+    return false;
 }
 
 static inline void os_lock_release(struct os_lock *lock)
 {
-    if (unlikely(os_lock_is_mine_by_fork(lock)))
-        return;
-    pthread_mutex_unlock(&lock->mutex);
-    os_lock_note_released(lock);
+    if (likely(!os_lock_is_mine_by_fork(lock))) {
+        pthread_mutex_unlock(&lock->mutex);
+        os_lock_note_released(lock);
+    }
+    os_busy_leave();
 }
 
 #endif /* OS_POSIX_LOCK_H */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A signal handler that forks, wherever in the library it has interrupted its thread: fork does not
+ * wait for what that thread holds. The child of a process with one thread goes on as ever.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include "support/gp_child.h"
+
+#define FORKS 200
+
+static struct prudence_cache *cache;
+static volatile unsigned forks, failures;
+static volatile bool in_child, children_go_on;
+
+static timer_t timer;
+
+/* Once, so that a signal is never waiting when the handler returns: it would interrupt the same
+ * instruction for ever. */
+static void fork_soon(void)
+{
+    struct itimerspec soon = {.it_value.tv_nsec = 20000 + forks % 50 * 1000};
+
+    if (timer_settime(timer, 0, &soon, NULL))
+        abort();
+}
+
+static void fork_here(int signal)
+{
+    int saved_errno = errno, status;
+    pid_t child;
+
+    (void)signal;
+    if (in_child || forks >= FORKS)
+        return;
+    forks++;
+    child = fork();
+    if (child == 0) {
+        alarm(CHILD_PATIENCE);
+        if (!children_go_on)
+            _exit(42);
+        in_child = true; /* and back to what was interrupted */
+        errno = saved_errno;
+        return;
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    failures += !WIFEXITED(status) || WEXITSTATUS(status) != 42;
+    fork_soon();
+    errno = saved_errno;
+}
+
+static void use(unsigned i)
+{
+    void *objects[40];
+
+    for (unsigned n = 0; n < 40; n++)
+        objects[n] = prudence_cache_alloc(cache);
+    for (unsigned n = 0; n < 40; n++)
+        prudence_cache_free_deferred(cache, objects[n]);
+    prudence_free(prudence_malloc(i % 70000));
+    prudence_free_deferred(prudence_calloc(1, i * 13 % 5000));
+}
+
+static void go_on_in_the_child(void)
+{
+    for (unsigned i = 0; i < 200; i++)
+        use(i * 31);
+    prudence_synchronize();
+    prudence_trim();
+    _exit(42);
+}
+
+static int fork_from_handlers(void *go_on)
+{
+    struct sigaction action = {.sa_handler = fork_here, .sa_flags = SA_RESTART};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+
+    children_go_on = go_on != NULL;
+    sigaction(SIGUSR1, &action, NULL);
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer))
+        return 2;
+    fork_soon();
+    for (unsigned i = 0; forks < FORKS; i++) {
+        use(i);
+        if (in_child)
+            go_on_in_the_child();
+    }
+    return failures ? 1 : 42;
+}
+
+static void assert_child(int (*body)(void *), void *argument)
+{
+    struct child_result result;
+
+    child_run(body, argument, &result);
+    if (!child_exited_with(&result, 42))
+        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static void the_child_goes_on(void **state)
+{
+    (void)state;
+    assert_child(fork_from_handlers, "go on");
+}
+
+static void *keep_busy(void *unused)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    for (unsigned i = 0; forks < FORKS; i++)
+        use(i);
+    return unused;
+}
+
+static int fork_from_handlers_of_threads(void *unused)
+{
+    pthread_t thread;
+    int result;
+
+    (void)unused;
+    pthread_create(&thread, NULL, keep_busy, NULL);
+    result = fork_from_handlers(NULL);
+    pthread_join(thread, NULL);
+    return result;
+}
+
+static void with_other_threads_it_may_exit(void **state)
+{
+    (void)state;
+    assert_child(fork_from_handlers_of_threads, NULL);
+}
+
+/* Everything takes the slow way, so that many signals meet the library inside. */
+static int set_up(void **state)
+{
+    (void)state;
+    prudence_option_set("rseq", "0");
+    cache = prudence_cache_create("interrupted", 64, NULL);
+    return cache == NULL;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_child_goes_on),
+        cmocka_unit_test(with_other_threads_it_may_exit),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -17,6 +17,12 @@ struct usage {
     uint64_t held, live, cached, free;
 };
 
+/* Figures are not taken at one instant, so a part may seem larger than the whole. */
+static uint64_t difference(uint64_t whole, uint64_t part)
+{
+    return whole > part ? whole - part : 0;
+}
+
 static struct usage usage_of(const struct prudence_cache_stats *cache)
 {
     struct usage usage = {
@@ -25,8 +31,7 @@ static struct usage usage_of(const struct prudence_cache_stats *cache)
         .cached = cache->objects_cached * cache->object_stride,
     };
 
-    /* Not taken at one instant, so the difference may be off. */
-    usage.free = usage.held > usage.live ? usage.held - usage.live : 0;
+    usage.free = difference(usage.held, usage.live);
     return usage;
 }
 
@@ -53,13 +58,12 @@ static struct mallinfo2 sum_up(struct prudence_stats *total)
         info.uordblks += usage.live;
         info.smblks += cache.objects_cached;
         info.fsmblks += usage.cached;
-        info.ordblks +=
-            (usage.free > usage.cached ? usage.free - usage.cached : 0) / cache.object_stride;
+        info.ordblks += difference(usage.free, usage.cached) / cache.object_stride;
     }
-    info.hblkhd = total->slab_bytes > held ? total->slab_bytes - held : 0;
+    info.hblkhd = difference(total->slab_bytes, held);
     info.keepcost = total->retained_bytes;
     info.arena = held + total->retained_bytes;
-    info.fordblks = info.arena > info.uordblks ? info.arena - info.uordblks : 0;
+    info.fordblks = difference(info.arena, info.uordblks);
     return info;
 }
 
@@ -117,7 +121,7 @@ static void print_xml(FILE *file)
             print_size(file, &cache);
     fputs("</sizes>\n", file);
     print_total(file, "fast", info.smblks, info.fsmblks);
-    print_total(file, "rest", info.ordblks, info.fordblks - info.fsmblks);
+    print_total(file, "rest", info.ordblks, difference(info.fordblks, info.fsmblks));
     print_total(file, "latent", total.objects_latent, total.bytes_latent);
     fputs("</heap>\n", file);
     print_total(file, "mmap", info.hblks, info.hblkhd);

@@ -171,7 +171,12 @@ class Reports(unittest.TestCase):
             self.assertTrue(out.strip().isdigit())
             self.assertEqual(taken.read_text(), "")
             self.assertEqual(len(processes(errors)), 1)
-            run("bash", "-c", f"exec 2>&-; exec 2>{taken}; {PROGRAMS}/preload_program_both")
+            # Both are gone, and their numbers are other files'.
+            script = (f"import os; fd = os.open('{taken}', os.O_WRONLY); os.dup2(fd, 2); "
+                      "[os.dup2(2, number) for number in range(3, 1020)]")
+            _, errors = run("python3", "-c", script)
+            self.assertEqual(taken.read_text(), "")
+            self.assertEqual(errors, "")
             # Closed from the start: there is none to remember.
             done = subprocess.run(["bash", "-c", f"exec 2>&-; LD_PRELOAD={LIBRARY} ls / >{taken}"],
                                   env=environment("stats=1", False), timeout=100)

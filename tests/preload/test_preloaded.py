@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -68,16 +69,16 @@ threads = [threading.Thread(target=work, args=(60,)) for _ in range(4)]
 [t.join() for t in threads]
 print(len(set(re.findall("..", "abcdefgh" * 10000))), bytearray(50_000_000)[-1])
 """
-        out, errors = run("python3", "-c", script)
+        out, errors = run(sys.executable, "-c", script)
         self.assertEqual(out, "4 0\n")
-        self.served(errors, "python3", 10000)
+        self.served(errors, "python", 10000)
 
     def test_python_with_its_own_allocator_off(self):
         names = {**environment("stats=1"), "PYTHONMALLOC": "malloc"}
-        done = subprocess.run(["python3", "-c", "print(sum(len(str(i)) for i in range(100000)))"],
+        done = subprocess.run([sys.executable, "-c", "print(sum(len(str(i)) for i in range(100000)))"],
                               env=names, text=True, capture_output=True, timeout=100)
         self.assertEqual(done.stdout, "488890\n")
-        self.served(done.stderr, "python3", 100000)
+        self.served(done.stderr, "python", 100000)
 
     def test_bash_fork_loops(self):
         script = """
@@ -148,11 +149,11 @@ int main()
     def test_options_that_change_everything(self):
         for options in ("check=1", "rseq=0", "membarrier=0", "background=1", "decay=0,retain=0",
                         "limit=512M"):
-            out, errors = run("python3", "-c",
+            out, errors = run(sys.executable, "-c",
                               "print(sum(len(str(i)) for i in range(30000)))",
                               options="stats=1," + options)
             self.assertEqual(out, "138890\n")
-            self.served(errors, "python3", 1000)
+            self.served(errors, "python", 1000)
 
 
 class Reports(unittest.TestCase):
@@ -174,7 +175,7 @@ class Reports(unittest.TestCase):
             # Both are gone, and their numbers are other files'.
             script = (f"import os; fd = os.open('{taken}', os.O_WRONLY); os.dup2(fd, 2); "
                       "[os.dup2(2, number) for number in range(3, 1020)]")
-            _, errors = run("python3", "-c", script)
+            _, errors = run(sys.executable, "-c", script)
             self.assertEqual(taken.read_text(), "")
             self.assertEqual(errors, "")
             # Closed from the start: there is none to remember.
@@ -184,7 +185,7 @@ class Reports(unittest.TestCase):
             self.assertNotIn("prudence", taken.read_text())
 
     def test_crash_says_which_function(self):
-        _, errors = run("python3", "-c", "import ctypes; "
+        _, errors = run(sys.executable, "-c", "import ctypes; "
                         "ctypes.CDLL(None).free(ctypes.c_void_p(0x12345678))",
                         options="", status=-signal.SIGABRT)
         self.assertIn("free: foreign pointer 0x12345678", errors)

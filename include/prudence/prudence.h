@@ -183,7 +183,8 @@ PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
  * Destroys `cache`. Waits for the grace period of this cache's own deferred objects and for
  * nothing else. Returns 0, or an error number with the cache as usable as before: EBUSY while
  * objects are live, or in a handler of pthread_atfork; EDEADLK inside a read-side critical section
- * (which is reported, with the caller's address); EINVAL for NULL. Nobody may use the cache any more when it is called.
+ * (which is reported, with the caller's address); EINVAL for NULL. Nobody may use the cache any more
+ * when it is called.
  */
 PRUDENCE_API int prudence_cache_destroy(struct prudence_cache *cache);
 

@@ -5,7 +5,8 @@
  * Start: by the library's constructor, or by whatever function is called before it (other
  * libraries' constructors, dlopen). Fork: all locks and all per-CPU caches are taken, in the order
  * of their ranks, so that the child finds every structure whole; it forgets the readers of threads
- * that it does not have. Meanwhile the forking thread may use everything but destroy no cache. Exit with objects outstanding needs nothing: the system takes the pages.
+ * that it does not have. Meanwhile the forking thread may use everything but destroy no cache.
+ * Exit with objects outstanding needs nothing: the system takes the pages.
  * exec neither. The library is never unloaded (rseq descriptors point into it).
  */
 #include <pthread.h>

@@ -29,9 +29,9 @@ const char *prudence_version(void)
 }
 
 /*
- * Another copy of the library stands before this one in the order of symbol look-up (libprudence-malloc
- * preloaded, the program linked with libprudence): every call goes there, and this one must stay
- * quiet, since the two share the words of the read side.
+ * Another copy of the library stands first in the order of symbol look-up: libprudence-malloc
+ * is preloaded, and the program linked with libprudence. Every call goes there, and this one must
+ * stay quiet, since the two share the words of the read side.
  */
 static bool is_superseded(void)
 {

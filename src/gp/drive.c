@@ -52,10 +52,19 @@ static uint64_t raise_to(uint64_t *value, uint64_t to)
     return 0;
 }
 
+/* A sliding mean. A driver that lost its CPU meanwhile took long, which says nothing of the cost: so
+ * one sample counts for at most some four times the mean. */
+static void note_cost(struct prudence_domain *domain, uint64_t cost)
+{
+    uint64_t mean = load_relaxed(&domain->membarrier_cost);
+
+    store_relaxed(&domain->membarrier_cost, (mean * 7 + min_size(cost, 4 * mean + 1000)) / 8);
+}
+
 /* The barrier between loading the goal and scanning, once for each goal. */
 static void make_barrier(struct prudence_domain *domain, uint64_t goal)
 {
-    uint64_t began, cost;
+    uint64_t began;
 
     if (!sequence_before(load_acquire(&domain->barrier_goal), goal))
         return;
@@ -65,9 +74,7 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
     }
     began = os_clock_ns();
     os_membarrier();
-    cost = os_clock_ns() - began;
-    store_relaxed(&domain->membarrier_cost,
-                  (load_relaxed(&domain->membarrier_cost) * 7 + cost) / 8);
+    note_cost(domain, os_clock_ns() - began);
     add_relaxed(&domain->membarriers, 1);
     raise_to(&domain->barrier_goal, goal);
 }

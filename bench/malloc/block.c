@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Blocks carry a mark: eight bytes made of address and size at their beginning, one of these at
- * their end. Two blocks that overlap, or one that was written, do not pass unseen.
+ * their end. A block that was written, lost on its way or handed out twice is noticed when it ends,
+ * and of blocks that overlap, those whose marks do.
  */
 #define _GNU_SOURCE
 #include "load.h"
@@ -79,6 +80,7 @@ void block_end(struct block *block)
     if (!block->at)
         return;
     check_mark(block);
+    memset(block->at, 0, sizeof(uint64_t)); /* whoever has it as well finds no mark */
     free(block->at);
     block->at = NULL;
 }

@@ -140,10 +140,10 @@ def new_row(program, allocator):
             "version": allocator.version, "repeats": []}
 
 
-def new_document(request, host, chosen, subjects, skipped):
+def new_document(request, prudence, host, chosen, subjects, skipped):
     now = datetime.datetime.now(datetime.timezone.utc)
     settings = {name: value for name, value in os.environ.items() if name.startswith(SETTINGS)}
-    return {"program": "prudence-bench malloc", "date": f"{now:%Y-%m-%dT%H:%M:%SZ}", "host": host,
+    return {"program": "prudence-bench", "scenario": "malloc", "prudence": prudence, "date": f"{now:%Y-%m-%dT%H:%M:%SZ}", "host": host,
             "repeat": request.repeat, "scale": request.scale, "pause_seconds": request.pause,
             "environment": settings, "skipped": skipped,
             "allocators": [{"name": one.name, "version": one.version, "file": str(one.path)}
@@ -189,7 +189,8 @@ def main(arguments, build):
     for program in chosen:
         program.prepare(request.scale)
     host = allocators.probe(subjects[0], tools.load)["host"]
-    document = new_document(request, host, chosen, subjects, skipped)
+    prudence = programs.first_line([tools.bench, "--version"]).split()[-1]
+    document = new_document(request, prudence, host, chosen, subjects, skipped)
     document["rows"] = run_rounds(chosen, subjects, request)
     document["summary"] = summary.summarize(document["rows"], [one.name for one in subjects])
     print_summary(document)

@@ -2,7 +2,7 @@
 /*
  * Blocks beyond the size classes. Every page of them is written, as a program would.
  *
- *   sizes    16 bytes to 16 MB, each power of two as often as the next, 64 MB alive at most
+ *   sizes    16 bytes to 16 MB, each power of two as often as the next, 32 MB alive a thread
  *   large    256 KB to 32 MB, four alive: where blocks come from the system and go back
  *   realloc  vectors that grow by half when they are full, 64 at a time
  */
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define SIZES_SLOTS 512
-#define SIZES_ALIVE ((uint64_t)64 << 20)
+#define SIZES_ALIVE ((uint64_t)32 << 20) /* bytes; more than the largest block */
 
 static void end_counted(struct block *block, uint64_t *alive)
 {
@@ -22,7 +22,7 @@ static void end_counted(struct block *block, uint64_t *alive)
 
 static void sizes_work(struct member *member)
 {
-    uint64_t goal = load_scaled(member->load, 5000), most = SIZES_ALIVE / member->load->threads;
+    uint64_t goal = load_scaled(member->load, 5000);
     struct block *set = own_memory(SIZES_SLOTS * sizeof *set);
     uint64_t alive = 0;
 
@@ -30,7 +30,7 @@ static void sizes_work(struct member *member)
         size_t size = random_size(&member->random, 4, 24);
         struct block *any = &set[random_below(&member->random, SIZES_SLOTS)];
 
-        while (alive + size > most)
+        while (alive + size > SIZES_ALIVE)
             end_counted(&set[random_below(&member->random, SIZES_SLOTS)], &alive);
         end_counted(any, &alive);
         *any = block_new(member, size);
@@ -114,7 +114,7 @@ static uint64_t growth(const struct load *load)
 }
 
 const struct pattern pattern_sizes = {
-    "sizes", "16 bytes to 16 MB, 64 MB alive at most, every page written", 1, 64, sizes};
+    "sizes", "16 bytes to 16 MB, 32 MB alive a thread, every page written", 1, MAX_THREADS, sizes};
 const struct pattern pattern_large = {
     "large", "256 KB to 32 MB, four alive a thread, every page written", 1, MAX_THREADS, large};
 const struct pattern pattern_realloc = {"realloc", "vectors grow by realloc from 16 bytes to 1 MB",

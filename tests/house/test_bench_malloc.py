@@ -47,6 +47,12 @@ class ShortRun(WithFolder):
         self.check_summary(document, patterns)
         self.check_page(result, patterns)
 
+    def test_any_number_of_threads(self):
+        for pattern in json.loads(run(LOAD, "list").stdout):
+            for threads in ("1", "3", "8"):
+                done = run(LOAD, pattern["name"], "--scale", "0.0005", "--threads", threads)
+                self.assertEqual(done.returncode, 0, (pattern["name"], threads, done.stderr))
+
     def check_rows(self, document, patterns):
         rows = {(row["program"], row["subject"]): row for row in document["rows"]}
         self.assertEqual(set(rows), {(program, subject) for program in patterns + ["python"]

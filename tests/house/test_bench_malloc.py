@@ -20,6 +20,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 from malloc_bench import summary, watch  # noqa: E402 (the path comes first)
 from malloc_bench.allocators import ALLOCATORS  # noqa: E402
 
+SUBJECTS = [name for name in ("glibc", "prudence", "jemalloc")
+            if name != "prudence" or (BUILD / "libprudence-malloc.so").exists()]
 GLIBC = next(one for one in ALLOCATORS if one.name == "glibc")
 
 
@@ -39,7 +41,7 @@ class ShortRun(WithFolder):
         patterns = [one["name"] for one in json.loads(run(LOAD, "list").stdout)]
         result = self.folder / "malloc.json"
         done = run(BENCH, "malloc", "--repeat", "1", "--scale", "0.002", "--pause", "0.01",
-                   "--subject", "glibc,jemalloc", "--program", ",".join(patterns + ["python"]),
+                   "--subject", ",".join(SUBJECTS), "--program", ",".join(patterns + ["python"]),
                    "--json", result)
         self.assertEqual(done.returncode, 0, done.stderr)
         document = json.loads(result.read_text())
@@ -56,7 +58,7 @@ class ShortRun(WithFolder):
     def check_rows(self, document, patterns):
         rows = {(row["program"], row["subject"]): row for row in document["rows"]}
         self.assertEqual(set(rows), {(program, subject) for program in patterns + ["python"]
-                                     for subject in ("glibc", "jemalloc")})
+                                     for subject in SUBJECTS})
         for (program, subject), row in rows.items():
             self.assertNotIn("failed", row)
             self.assertRegex(row["version"], r"^\d+\.\d+")

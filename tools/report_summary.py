@@ -298,6 +298,8 @@ def versions(results):
             said = row["versions"]
             found.add(f'{said["library"]} {said["library_version"]}'.strip())
             found.add(f'{said["allocator"]["name"]} {said["allocator"]["version"]}')
+    for allocator in results.parts.get("malloc", {}).get("allocators", []):
+        found.add(f'{allocator["name"]} {allocator["version"]}')
     return ", ".join(sorted(found - {"malloc"}))
 
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -46,6 +47,7 @@ static pid_t start(char **command, const char *library)
     if (pipe2(ends, O_CLOEXEC) || (pid = fork()) < 0)
         fail("cannot start", *command, errno);
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         setenv("LD_PRELOAD", library, 1);
         execvp(*command, command);
         error = errno;
@@ -115,6 +117,7 @@ int main(int argc, char **argv)
         fputs("Usage: prudence-malloc-watch RESULT LIBRARY COMMAND [ARGUMENT...]\n", stderr);
         return EXIT_FAILURE;
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing goes on when the benchmark is ended */
     library = realpath(argv[2], NULL);
     if (!library)
         fail("cannot find", argv[2], errno);

@@ -174,6 +174,9 @@ def print_summary(document):
 def main(arguments, build):
     parser, request = parse_arguments(arguments)
     tools = programs.Tools(build, request.timeout)
+    for program in (tools.bench, tools.load, tools.watch):
+        if not program.exists():
+            parser.error(f"{program} is missing: run `make build`")
     all_programs = programs.programs(tools)
     if request.list:
         show_list(all_programs, build, tools.load)

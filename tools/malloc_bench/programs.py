@@ -179,7 +179,8 @@ class Redis:
     def wait_until_ready(self, run, socket):
         while not socket.exists():
             if run.process.poll() is not None:
-                run.finish()
+                run.finish()  # says why, if it failed
+                raise Failed("redis-server has ended by itself")
             if time.monotonic() > run.deadline:
                 raise Failed("redis-server does not start")
             time.sleep(0.01)

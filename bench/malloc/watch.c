@@ -11,18 +11,18 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
-
-#define GLANCE_NS 200000 /* between looks at the maps of the command, until they have the library */
 
 static void fail(const char *what, const char *name, int error)
 {
@@ -38,25 +38,38 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Starts the command; returns when it has become that program. */
-static pid_t start(char **command, const char *library)
+/* In the child: waits until it is traced, then becomes the command. Says through `trouble` why not. */
+static _Noreturn void become(char **command, const char *library, int traced, int trouble)
 {
-    int ends[2], error = 0;
-    pid_t pid;
+    char byte;
+    int error;
 
-    if (pipe2(ends, O_CLOEXEC) || (pid = fork()) < 0)
-        fail("cannot start", *command, errno);
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (read(traced, &byte, 1) == 1) {
         setenv("LD_PRELOAD", library, 1);
         execvp(*command, command);
-        error = errno;
-        _exit(write(ends[1], &error, sizeof error) == sizeof error ? 127 : 126);
     }
-    close(ends[1]);
-    if (read(ends[0], &error, sizeof error) > 0)
+    error = errno;
+    _exit(write(trouble, &error, sizeof error) == sizeof error ? 127 : 126);
+}
+
+/* Starts the command. It is traced only to be stopped at its end, when its memory is still there. */
+static pid_t start(char **command, const char *library)
+{
+    int traced[2], trouble[2], error = 0;
+    pid_t pid;
+
+    if (pipe2(traced, O_CLOEXEC) || pipe2(trouble, O_CLOEXEC) || (pid = fork()) < 0)
+        fail("cannot start", *command, errno);
+    if (pid == 0)
+        become(command, library, traced[0], trouble[1]);
+    close(trouble[1]);
+    if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)(PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL)))
+        fail("cannot trace", *command, errno);
+    if (write(traced[1], "", 1) != 1)
+        fail("cannot start", *command, errno);
+    if (read(trouble[0], &error, sizeof error) > 0)
         fail("cannot run", *command, error);
-    close(ends[0]);
+    close(trouble[0]);
     return pid;
 }
 
@@ -79,23 +92,24 @@ static bool is_mapped(pid_t pid, const char *file)
     return found;
 }
 
-static bool has_ended(pid_t pid)
+/* Waits for the end of the command. Was the library mapped then? */
+static bool follow(pid_t pid, const char *library, int *status, struct rusage *usage)
 {
-    siginfo_t info = {.si_pid = 0};
+    bool mapped = false;
 
-    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG) || info.si_pid;
-}
+    for (;;) {
+        int event, signal;
 
-static bool see_mapped(pid_t pid, const char *file)
-{
-    static const struct timespec glance = {.tv_nsec = GLANCE_NS};
-
-    while (!is_mapped(pid, file)) {
-        if (has_ended(pid))
-            return false;
-        nanosleep(&glance, NULL);
+        if (wait4(pid, status, 0, usage) != pid)
+            fail("cannot wait for", "the command", errno);
+        if (!WIFSTOPPED(*status))
+            return mapped;
+        event = *status >> 16;
+        if (event == PTRACE_EVENT_EXIT)
+            mapped = is_mapped(pid, library);
+        signal = event ? 0 : WSTOPSIG(*status); /* one that is on its way to the command */
+        ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)signal);
     }
-    return true;
 }
 
 static double seconds(struct timeval time)
@@ -123,9 +137,7 @@ int main(int argc, char **argv)
         fail("cannot find", argv[2], errno);
     began = now();
     pid = start(argv + 3, library);
-    mapped = see_mapped(pid, library);
-    if (wait4(pid, &status, 0, &usage) != pid)
-        fail("cannot wait for", argv[3], errno);
+    mapped = follow(pid, library, &status, &usage);
     result = json_pack("{s:b, s:i, s:i, s:f, s:f, s:f, s:I, s:I, s:I}", "mapped", mapped,
                        "exit_status", WIFEXITED(status) ? WEXITSTATUS(status) : 0, "signal",
                        WIFSIGNALED(status) ? WTERMSIG(status) : 0, "wall_seconds", now() - began,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-long bench check format install uninstall clean
+.PHONY: help setup setup-programs build demo test test-long bench bench-malloc check format install uninstall clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -11,6 +11,9 @@ help: ## show this list
 
 setup: ## install the Debian packages that are missing
 	@tools/setup
+
+setup-programs: ## the same, and the programs that the benchmark of malloc runs
+	@tools/setup --programs
 
 build: ## compile the release build into build/
 	@cmake --preset release >/dev/null
@@ -25,8 +28,11 @@ test: setup ## all checks, and all tests in five builds
 test-long: setup ## the same with a minute for each torture test
 	@PRUDENCE_TORTURE_SECONDS=60 tools/test
 
-bench: setup build ## the full set of measurements
+bench: setup-programs build ## the full set of measurements
 	@tools/bench
+
+bench-malloc: setup-programs build ## only malloc under whole programs, beside other allocators
+	@tools/bench malloc
 
 check: setup build ## format, static analysis, layers, licence lines
 	@tools/check

@@ -75,13 +75,17 @@ static bool jemalloc_version(char *text, size_t size)
     return true;
 }
 
+/* 209 is 2.0.9; newer ones say 30403, for 3.4.3. */
 static bool mimalloc_version(char *text, size_t size)
 {
     int (*version)(void);
+    int number, step;
 
     if (!find("mi_version", &version))
         return false;
-    snprintf(text, size, "%d.%d.%d", version() / 100, version() / 10 % 10, version() % 10);
+    number = version();
+    step = number < 10000 ? 10 : 100;
+    snprintf(text, size, "%d.%d.%d", number / step / step, number / step % step, number % step);
     return true;
 }
 
@@ -95,21 +99,57 @@ static bool tcmalloc_version(char *text, size_t size)
     return true;
 }
 
+static bool tbbmalloc_version(char *text, size_t size)
+{
+    snprintf(text, size, "unknown");
+    return dlsym(RTLD_DEFAULT, "scalable_msize");
+}
+
+static bool scudo_version(char *text, size_t size)
+{
+    snprintf(text, size, "unknown");
+    return dlsym(RTLD_DEFAULT, "__scudo_print_stats");
+}
+
+/* The library itself has no malloc, so its file says who it is. */
+static bool prudence_malloc_version(char *text, size_t size)
+{
+    const char *(*version)(void);
+
+    if (!strstr(host_allocator_file(), "libprudence-malloc"))
+        return false;
+    snprintf(text, size, "%s", find("prudence_version", &version) ? version() : "unknown");
+    return true;
+}
+
+static bool glibc_version(char *text, size_t size)
+{
+    snprintf(text, size, "%s", gnu_get_libc_version());
+    return true;
+}
+
+static const struct {
+    const char *name;
+    bool (*version)(char *text, size_t size); /* false: it is not this one */
+} allocators[] = {
+    {"prudence", prudence_malloc_version},
+    {"jemalloc", jemalloc_version},
+    {"mimalloc", mimalloc_version},
+    {"tcmalloc", tcmalloc_version},
+    {"tbbmalloc", tbbmalloc_version},
+    {"scudo", scudo_version},
+    {"glibc", glibc_version},
+};
+
 json_t *host_allocator(void)
 {
     const char *file = host_allocator_file();
     const char *slash = strrchr(file, '/');
-    const char *name = "glibc";
     char version[64];
+    unsigned i = 0;
 
-    if (jemalloc_version(version, sizeof version))
-        name = "jemalloc";
-    else if (mimalloc_version(version, sizeof version))
-        name = "mimalloc";
-    else if (tcmalloc_version(version, sizeof version))
-        name = "tcmalloc";
-    else
-        snprintf(version, sizeof version, "%s", gnu_get_libc_version());
-    return json_pack("{s:s, s:s, s:s}", "name", name, "version", version, "file",
+    while (!allocators[i].version(version, sizeof version))
+        i++;
+    return json_pack("{s:s, s:s, s:s}", "name", allocators[i].name, "version", version, "file",
                      slash ? slash + 1 : file);
 }

@@ -2,10 +2,12 @@
 /* prudence-bench: the command line, and from it the rows to measure. */
 #define _GNU_SOURCE
 #include <argp.h>
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <prudence/prudence.h>
 
@@ -396,10 +398,23 @@ static void usage(FILE *file)
     for (unsigned i = 0; scenarios[i]; i++)
         fprintf(file, "  %-11s%s\n", scenarios[i]->name, scenarios[i]->summary);
     fputs(
+        "  malloc     patterns and whole programs under Prudence and under other allocators\n"
         "\n  prudence-bench SCENARIO --help   its options\n"
         "  prudence-bench --list            the subjects\n"
         "  prudence-bench --version\n",
         file);
+}
+
+/* `malloc` runs other programs and does statistics: it is a script beside the sources. */
+static int malloc_bench(char **argv)
+{
+    static char script[] = PRUDENCE_SOURCE_DIR "/tools/bench-malloc";
+
+    setenv("PRUDENCE_BUILD_DIR", PRUDENCE_BINARY_DIR, 1);
+    argv[1] = script;
+    execv(script, argv + 1);
+    fprintf(stderr, "prudence-bench: cannot run %s: %s\n", script, strerror(errno));
+    return EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
@@ -409,6 +424,8 @@ int main(int argc, char **argv)
 
     if (!strcmp(command, "run") && argc == 3)
         return child_run(argv[2]);
+    if (!strcmp(command, "malloc"))
+        return malloc_bench(argv);
     if (!strcmp(command, "probe"))
         return child_probe();
     if (!strcmp(command, "--list"))

@@ -246,14 +246,29 @@ def print_table(cells):
                         else row[name].rjust(widths[name]) for name in columns))
 
 
-def write_page(path, document, kind, svg, rows, cells):
-    title, _, _, headline, notes = KINDS[kind]
+def write_page(path, document, title, headline, svg, sections, notes, versions):
+    """`sections`: pairs of a heading and the rows of its table, each a dictionary."""
     template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True,
                                   undefined=jinja2.StrictUndefined).from_string(
         (Path(__file__).parent / "report_page.html").read_text())
     path.write_text(template.render(
-        title=title, headline=headline(rows), picture=svg[svg.index("<svg"):], cells=cells,
-        notes=notes, versions=sorted({version(row) for row in rows}), document=document))
+        title=title, headline=headline, picture=svg[svg.index("<svg"):], sections=sections,
+        notes=notes, versions=versions, document=document))
+
+
+def write_pictures(source, figure):
+    """FILE.svg and FILE.png beside FILE.json; the text of the first."""
+    svg = inline_svg(figure)
+    source.with_suffix(".svg").write_text(svg)
+    figure.savefig(source.with_suffix(".png"), dpi=140)
+    return svg
+
+
+def say_written(source, document):
+    for skipped in document["skipped"]:
+        print(f'skipped: {skipped.get("subject") or skipped["program"]}: {skipped["why"]}')
+    print("\nwritten:", ", ".join(str(source.with_suffix(suffix))
+                                  for suffix in (".html", ".svg", ".png", ".json")))
 
 
 def main():
@@ -264,20 +279,16 @@ def main():
     rows = measured(document)
     if not rows:
         sys.exit(f"report: {source} has no rows with a result")
-    _, draw, cells_of, headline, _ = KINDS[kind]
+    title, draw, cells_of, headline, notes = KINDS[kind]
     cells = [cells_of(row) for row in rows]
-    figure = draw(rows)
-    svg = inline_svg(figure)
-    source.with_suffix(".svg").write_text(svg)
-    figure.savefig(source.with_suffix(".png"), dpi=140)
-    write_page(source.with_suffix(".html"), document, kind, svg, rows, cells)
+    svg = write_pictures(source, draw(rows))
+    write_page(source.with_suffix(".html"), document, title, headline(rows), svg,
+               [("In numbers", cells)], notes, sorted({version(row) for row in rows}))
     if kind == "endurance":
         print_table(cells)
         print("\n" + headline(rows))
-    for skipped in document["skipped"]:
-        print(f'skipped: {skipped["subject"]}: {skipped["why"]}')
-    print("\nwritten:", ", ".join(str(source.with_suffix(suffix))
-                                  for suffix in (".html", ".svg", ".png", ".json")))
+    say_written(source, document)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -272,6 +272,25 @@ def destroy(results, _):
           row["latency_ns"]["count"]] for row in rows])
 
 
+def malloc(results, verdicts):
+    summary = results.parts.get("malloc", {}).get("summary", {"subjects": []})
+    if not summary["subjects"]:
+        return ""
+    keys = {"wall": "time", "cpu": "CPU time", "peak_rss": "peak RSS",
+            "wall_x_peak_rss": "time × peak RSS", "minor_faults": "page faults",
+            "paused_rss": "RSS after a pause"}
+    keys = {key: title for key, title in keys.items() if key in summary["subjects"][0]}
+    ours = [line for line in summary["subjects"] if line["subject"] == "prudence"]
+    if ours:
+        verdicts.add("malloc for whole programs: on the Pareto front of time and peak RSS",
+                     sum(line["on_pareto_front"] for line in ours), len(ours))
+    return (f'## malloc for {len(summary["programs"])} patterns and programs, relative to '
+            f'{summary["baseline"]}\n\n') + table(
+        ["allocator", *keys.values(), "Pareto front"],
+        [[line["subject"], *(f'{line[key]["geometric_mean"]:.3f}' for key in keys),
+          "yes" if line["on_pareto_front"] else ""] for line in summary["subjects"]])
+
+
 def versions(results):
     found = set()
     for part in results.parts:
@@ -279,6 +298,8 @@ def versions(results):
             said = row["versions"]
             found.add(f'{said["library"]} {said["library_version"]}'.strip())
             found.add(f'{said["allocator"]["name"]} {said["allocator"]["version"]}')
+    for allocator in results.parts.get("malloc", {}).get("allocators", []):
+        found.add(f'{allocator["name"]} {allocator["version"]}')
     return ", ".join(sorted(found - {"malloc"}))
 
 
@@ -289,7 +310,8 @@ def main():
     if not results.parts:
         sys.exit(f"report_summary: no results in {sys.argv[1]}")
     sections = [section(results, verdicts) for section in (
-        pairs, batches, limit, classic, endurance, latency, readers, stall, recycle, destroy)]
+        pairs, batches, limit, classic, endurance, latency, readers, stall, recycle, destroy,
+        malloc)]
     document = next(iter(results.parts.values()))
     host = document["host"]
     print(f'# Measurements of {document["date"][:10]}\n')

@@ -33,8 +33,8 @@ class Setup(unittest.TestCase):
         self.command("dpkg-query", "shift 3; for package; do case $package in "
                      f'cmake) echo "installed cmake";; *) echo "{status} $package";; esac; done')
 
-    def run_setup(self):
-        return subprocess.run(["/bin/bash", SETUP], env={**os.environ, "PATH": str(self.bin)},
+    def run_setup(self, *arguments, setup=SETUP):
+        return subprocess.run(["/bin/bash", setup, *arguments], env={**os.environ, "PATH": str(self.bin)},
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def test_nothing_missing_changes_nothing(self):
@@ -68,6 +68,40 @@ class Setup(unittest.TestCase):
         done = self.run_setup()
         self.assertEqual((done.returncode, self.calls.read_text()), (1, ""))
         self.assertIn("there is no sudo", done.stdout)
+
+    def copy_of_setup(self):
+        """In a tree of its own, since --programs writes below build/."""
+        copy = self.bin / "tree/tools/setup"
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(SETUP.read_bytes())
+        return copy
+
+    def test_programs_are_extra(self):
+        self.installed("not-installed")
+        self.command("python3", f'echo "python3 $2" >>{self.calls}; '
+                     f'mkdir -p $3/bin; printf "#!/bin/sh\necho pip >>{self.calls}" >$3/bin/pip; '
+                     'chmod +x $3/bin/pip')
+        for name in ("mkdir", "chmod"):
+            (self.bin / name).symlink_to(Path("/usr/bin", name))
+        self.assertNotIn("redis", self.run_setup().stdout)
+        self.calls.write_text("")
+        done = self.run_setup("--programs", setup=self.copy_of_setup())
+        self.assertIn(" redis-server ", done.stdout)
+        self.assertEqual((done.returncode, self.calls.read_text()),
+                         (0, "apt-get update\napt-get install\npython3 venv\npip\n"), done.stdout)
+
+    def test_programs_without_pypi(self):
+        self.installed("installed")
+        self.command("python3", "exit 1")
+        done = self.run_setup("--programs", setup=self.copy_of_setup())
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("the benchmark goes without it", done.stdout)
+
+    def test_unknown_argument(self):
+        self.installed("installed")
+        done = self.run_setup("--program")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("unknown argument '--program'", done.stdout)
 
     def test_not_debian(self):
         (self.bin / "apt-get").unlink()

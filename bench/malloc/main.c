@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* prudence-malloc-load: the command line, and what is measured of the pattern that runs. */
+#define _GNU_SOURCE
+#include <argp.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "host.h"
+#include "load.h"
+#include "measure.h"
+#include "numbers.h"
+
+static const struct pattern *const patterns[] = {
+    &pattern_one_size, &pattern_mix,    &pattern_lifo,         &pattern_fifo,
+    &pattern_random,   &pattern_larson, &pattern_asymmetric,   &pattern_free_only,
+    &pattern_phases,   &pattern_sizes,  &pattern_realloc,      &pattern_large,
+    &pattern_threads,  &pattern_fork,   &pattern_cache_thrash, &pattern_cache_scratch,
+};
+
+#define PATTERNS (sizeof patterns / sizeof *patterns)
+
+struct request {
+    const struct pattern *pattern;
+    struct load load;
+    double pause;
+};
+
+static const struct argp_option options[] = {
+    {"threads", 't', "N", 0, "Threads (the CPUs, within what the pattern can use)", 0},
+    {"scale", 'c', "X", 0, "How much; 1 takes about half a second", 0},
+    {"seed", 's', "N", 0, "Of the random numbers", 0},
+    {"pause", 'p', "SECONDS", 0, "At the end, before resident memory is read again", 0},
+    {0},
+};
+
+static const struct pattern *pattern_find(const char *name)
+{
+    for (unsigned i = 0; i < PATTERNS; i++) {
+        if (!strcmp(patterns[i]->name, name))
+            return patterns[i];
+    }
+    return NULL;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct request *request = state->input;
+    uint64_t number;
+
+    switch (key) {
+    case 't':
+        if (!number_parse(text, 1, MAX_THREADS, &number))
+            argp_error(state, "--threads: '%s' is not a number from 1 to %d", text, MAX_THREADS);
+        request->load.threads = (unsigned)number;
+        break;
+    case 'c':
+        if (!seconds_parse(text, &request->load.scale) || request->load.scale > 1000)
+            argp_error(state, "--scale: '%s' is not a number above 0, up to 1000", text);
+        break;
+    case 's':
+        if (!number_parse(text, 0, UINT64_MAX, &request->load.seed))
+            argp_error(state, "--seed: '%s' is not a number", text);
+        break;
+    case 'p':
+        if (!seconds_parse(text, &request->pause))
+            argp_error(state, "--pause: '%s' is not a number above 0, up to 86400", text);
+        break;
+    case ARGP_KEY_ARG:
+        request->pattern = pattern_find(text);
+        if (!request->pattern)
+            argp_error(state, "unknown pattern '%s' (see list)", text);
+        break;
+    case ARGP_KEY_END:
+        if (!request->pattern)
+            argp_error(state, "which pattern? (see list)");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static unsigned cpus(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
+}
+
+static void settle_threads(struct request *request)
+{
+    unsigned least = request->pattern->least_threads, most = request->pattern->most_threads;
+
+    if (!request->load.threads)
+        request->load.threads = cpus();
+    if (request->load.threads < least)
+        request->load.threads = least;
+    if (request->load.threads > most)
+        request->load.threads = most;
+}
+
+/* ------------------------------------------------------------------------------- what it cost */
+
+struct cost {
+    uint64_t wall_ns;
+    double user, system; /* seconds */
+    uint64_t minor_faults, major_faults;
+};
+
+static void add_usage(struct cost *cost, int who)
+{
+    struct rusage usage;
+
+    getrusage(who, &usage);
+    cost->user += (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
+    cost->system += (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
+    cost->minor_faults += (uint64_t)usage.ru_minflt;
+    cost->major_faults += (uint64_t)usage.ru_majflt;
+}
+
+/* Of this process and the children that it has waited for. */
+static struct cost cost_now(void)
+{
+    struct cost cost = {.wall_ns = now_ns()};
+
+    add_usage(&cost, RUSAGE_SELF);
+    add_usage(&cost, RUSAGE_CHILDREN);
+    return cost;
+}
+
+static json_t *cost_between(const struct cost *from, const struct cost *to)
+{
+    return json_pack("{s:f, s:f, s:f, s:I, s:I}", "wall_seconds",
+                     (double)(to->wall_ns - from->wall_ns) / 1e9, "user_seconds",
+                     to->user - from->user, "system_seconds", to->system - from->system,
+                     "minor_faults", (json_int_t)(to->minor_faults - from->minor_faults),
+                     "major_faults", (json_int_t)(to->major_faults - from->major_faults));
+}
+
+/* Resident bytes as the kernel counts them page by page; statm may lag behind by a batch a CPU. */
+static uint64_t resident_bytes_exactly(void)
+{
+    static const char key[] = "Rss:";
+    char text[4096] = "";
+    int file = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? 0 : read(file, text, sizeof text - 1);
+    const char *line = length > 0 ? strstr(text, key) : NULL;
+
+    if (file >= 0)
+        close(file);
+    return line ? strtoull(line + sizeof key - 1, NULL, 10) * 1024 : resident_bytes();
+}
+
+static json_t *run(const struct request *request)
+{
+    struct cost before = cost_now(), after;
+    uint64_t base = resident_bytes_exactly(), peak, paused = 0;
+    uint64_t blocks = request->pattern->run(&request->load);
+    json_t *result;
+
+    after = cost_now();
+    peak = resident_bytes_peak();
+    if (request->pause > 0) {
+        sleep_until_ns(now_ns() + (uint64_t)(request->pause * 1e9));
+        paused = resident_bytes_exactly();
+    }
+    result = cost_between(&before, &after);
+    json_object_update_new(result, json_pack("{s:s, s:i, s:I, s:I, s:I, s:o}", "pattern",
+                                             request->pattern->name, "threads",
+                                             request->load.threads, "blocks", (json_int_t)blocks,
+                                             "base_rss_bytes", (json_int_t)base, "peak_rss_bytes",
+                                             (json_int_t)peak, "allocator", host_allocator()));
+    if (request->pause > 0)
+        json_object_set_new(result, "paused_rss_bytes", json_integer((json_int_t)paused));
+    return result;
+}
+
+static json_t *list(void)
+{
+    json_t *all = json_array();
+
+    for (unsigned i = 0; i < PATTERNS; i++)
+        json_array_append_new(all, json_pack("{s:s, s:s}", "name", patterns[i]->name, "summary",
+                                             patterns[i]->summary));
+    return all;
+}
+
+static int print(json_t *said)
+{
+    json_dumpf(said, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    json_decref(said);
+    return puts("") < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse_option,
+        .args_doc = "PATTERN\nlist\nprobe",
+        .doc =
+            "Run one allocation pattern and say what it cost, as JSON.\v"
+            "list: the patterns. probe: this machine, and whose malloc this process has.",
+    };
+    struct request request = {.load = {.scale = 1, .seed = 1}};
+
+    if (argc == 2 && !strcmp(argv[1], "list"))
+        return print(list());
+    if (argc == 2 && !strcmp(argv[1], "probe"))
+        return print(
+            json_pack("{s:o, s:o}", "host", host_description(), "allocator", host_allocator()));
+    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    settle_threads(&request);
+    return print(run(&request));
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A bounded queue of batches of blocks, from any threads to any threads. A batch is copied, so the
+ * queue needs no heap. Lock: its mutex, over all members.
+ */
+#ifndef BENCH_MALLOC_QUEUE_H
+#define BENCH_MALLOC_QUEUE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "load.h"
+
+#define BATCH        128 /* blocks */
+#define QUEUE_LENGTH 64  /* batches */
+
+struct batch {
+    unsigned count;
+    struct block block[BATCH];
+};
+
+struct queue {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned first, count; /* `count` batches wait, the oldest at `first` */
+    unsigned writers;      /* that have not ended */
+    struct batch batch[QUEUE_LENGTH];
+};
+
+void queue_init(struct queue *queue, unsigned writers);
+
+/* Waits for room, copies `batch` and empties it. */
+void queue_put(struct queue *queue, struct batch *batch);
+
+/* Waits for a batch and copies it. False: there is none and all writers have ended. */
+bool queue_get(struct queue *queue, struct batch *batch);
+
+/* A writer is at its end. */
+void queue_leave(struct queue *queue);
+
+#endif /* BENCH_MALLOC_QUEUE_H */

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""The allocators: where each one's library is, and which version it has."""
+
+import json
+import os
+import subprocess
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}"
+MIMALLOC3 = "mimalloc3/lib/python3*/site-packages/cmeel.prefix/lib/libmimalloc.so.3"
+
+
+@dataclass
+class Allocator:
+    name: str
+    library: str  # a pattern; relative to the build folder unless it begins with /
+    hint: str     # how to get it
+    package: str = ""  # of Debian, which knows the version when the library does not say it
+    path: Path = None
+    version: str = ""
+
+    def find(self, build):
+        base, pattern = (Path("/"), self.library[1:]) if self.library[0] == "/" else (build, self.library)
+        self.path = next((found.resolve() for found in sorted(base.glob(pattern))), None)
+        return self.path is not None
+
+
+def debian(package):
+    return f"`make setup-programs` installs it ({package})"
+
+
+ALLOCATORS = [
+    # Preloaded as well: some programs (redis-server) are linked with an allocator of their own.
+    Allocator("glibc", f"{SYSTEM}/libc.so.6", "this system has another C library"),
+    Allocator("prudence", "libprudence-malloc.so", "`make build` builds it"),
+    Allocator("jemalloc", f"{SYSTEM}/libjemalloc.so.2", debian("libjemalloc2")),
+    Allocator("mimalloc", f"{SYSTEM}/libmimalloc.so.2", debian("libmimalloc2.0")),
+    Allocator("mimalloc3", MIMALLOC3,
+              "`make setup-programs` installs it (cmeel-mimalloc of PyPI), but not offline"),
+    Allocator("tcmalloc", f"{SYSTEM}/libtcmalloc_minimal.so.4", debian("libtcmalloc-minimal4")),
+    Allocator("tbbmalloc", f"{SYSTEM}/libtbbmalloc_proxy.so.2", debian("libtbbmalloc2"),
+              "libtbbmalloc2"),
+    Allocator("scudo", "/usr/lib/llvm-14/lib/clang/*/lib/linux/"
+              f"libclang_rt.scudo_standalone-{os.uname().machine}.so",
+              debian("libclang-rt-14-dev"), "libclang-rt-14-dev"),
+]
+
+
+def probe(allocator, load):
+    """What the load program says with this allocator preloaded; None: it does not run."""
+    done = subprocess.run([load, "probe"], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "LD_PRELOAD": str(allocator.path)})
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def package_version(package):
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], text=True,
+                          capture_output=True)
+    return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+
+def prepare(allocator, build, load):
+    """Finds the library and its version. Why it cannot be measured, or None."""
+    if not allocator.find(build):
+        return f"{allocator.library} is not there: {allocator.hint}"
+    said = probe(allocator, load)
+    if said is None:
+        return f"nothing runs with {allocator.path} preloaded"
+    file = said["allocator"]["file"]
+    if file != allocator.path.name:
+        return f"with {allocator.path} preloaded malloc comes from {file}"
+    allocator.version = said["allocator"]["version"]
+    if allocator.package:
+        allocator.version = package_version(allocator.package)
+    return None

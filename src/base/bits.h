@@ -38,6 +38,93 @@ static inline void bits_fill(uint64_t *bits, unsigned count)
         bits[count / BITS_PER_WORD] = (UINT64_C(1) << (count % BITS_PER_WORD)) - 1;
 }
 
+/* The bits of a word from bit `from` on, below bit `end`; 0 <= from < end <= 64. */
+static inline uint64_t bits_mask(unsigned from, unsigned end)
+{
+    return ~UINT64_C(0) >> (BITS_PER_WORD - (end - from)) << from;
+}
+
+/* For each word w that [first, end) reaches into, and the mask of its bits that lie in it. */
+#define bits_for_each_word(w, mask, first, end)                                                    \
+    for (unsigned w = (first) / BITS_PER_WORD, bits_next = (first);                                \
+         bits_next < (end) &&                                                                      \
+         ((mask) = bits_mask(bits_next % BITS_PER_WORD, (w + 1) * BITS_PER_WORD < (end)            \
+                                                            ? BITS_PER_WORD                        \
+                                                            : (end)-w * BITS_PER_WORD),            \
+         true);                                                                                    \
+         bits_next = ++w * BITS_PER_WORD)
+
+static inline void bits_set_range(uint64_t *bits, unsigned first, unsigned end)
+{
+    uint64_t mask;
+
+    bits_for_each_word(w, mask, first, end)
+    {
+        bits[w] |= mask;
+    }
+}
+
+static inline void bits_clear_range(uint64_t *bits, unsigned first, unsigned end)
+{
+    uint64_t mask;
+
+    bits_for_each_word(w, mask, first, end)
+    {
+        bits[w] &= ~mask;
+    }
+}
+
+static inline unsigned bits_count_range(const uint64_t *bits, unsigned first, unsigned end)
+{
+    unsigned count = 0;
+    uint64_t mask;
+
+    bits_for_each_word(w, mask, first, end)
+    {
+        count += (unsigned)__builtin_popcountll(bits[w] & mask);
+    }
+    return count;
+}
+
+/* The first bit of [first, end) that is set; `end` when none is. */
+static inline unsigned bits_find_set(const uint64_t *bits, unsigned first, unsigned end)
+{
+    uint64_t mask;
+
+    bits_for_each_word(w, mask, first, end)
+    {
+        if (bits[w] & mask)
+            return w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits[w] & mask);
+    }
+    return end;
+}
+
+static inline unsigned bits_find_clear(const uint64_t *bits, unsigned first, unsigned end)
+{
+    uint64_t mask;
+
+    bits_for_each_word(w, mask, first, end)
+    {
+        if (~bits[w] & mask)
+            return w * BITS_PER_WORD + (unsigned)__builtin_ctzll(~bits[w] & mask);
+    }
+    return end;
+}
+
+/* Behind the last bit of [0, end) that is set; 0 when none is. */
+static inline unsigned bits_find_set_before(const uint64_t *bits, unsigned end)
+{
+    while (end) {
+        unsigned w = (end - 1) / BITS_PER_WORD;
+        uint64_t word = bits[w] & bits_mask(0, end - w * BITS_PER_WORD);
+
+        if (word)
+            return (w + 1) * BITS_PER_WORD - (unsigned)__builtin_clzll(word);
+        end = w * BITS_PER_WORD;
+    }
+    return 0;
+}
+
 /* Moves every bit of `from` into `to`, whose bits must be disjoint from them. */
 static inline void bits_move(uint64_t *to, uint64_t *from, unsigned words)
 {

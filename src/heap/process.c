@@ -45,6 +45,7 @@ static void fork_child(void)
 {
     posix_membarrier_fork_child();
     posix_idle_fork_child();
+    posix_pressure_fork_child();
     posix_memory_fork_done();
     slab_fork_done();
     gp_fork_child();

@@ -27,6 +27,7 @@ static struct demand kinds[PAGE_KINDS];
 static struct demand all; /* of both together; `taken` is not counted there */
 static uint64_t used_peak;
 static uint64_t window_end;
+static uint64_t looked_at; /* the window in which the excess was looked at last */
 
 static uint64_t limit_bytes;
 static uint64_t retain_bytes = 2 << 20;
@@ -62,18 +63,16 @@ static void begin_windows(void)
     begin_window(&all);
 }
 
-/* Returns whether a new window has begun. */
-static bool look_at_clock(void)
+static void look_at_clock(void)
 {
     uint64_t decay = load_relaxed(&decay_ns), now = posix_clock_coarse_ns();
 
     if (now < window_end)
-        return false;
+        return;
     begin_windows();
     if (now - window_end >= decay) /* nobody came by for a whole window */
         begin_windows();
     window_end = now + decay;
-    return true;
 }
 
 static uint64_t peak_of(const struct demand *demand)
@@ -99,6 +98,7 @@ static void use(struct demand *demand, size_t bytes, size_t dirty)
 
 void demand_took(enum page_kind kind, size_t bytes, size_t dirty)
 {
+    look_at_clock();
     use(&kinds[kind], bytes, dirty);
     use(&all, bytes, dirty);
     used_peak = larger(used_peak, all.used);
@@ -140,8 +140,11 @@ bool demand_fits(size_t bytes)
 bool demand_excess(struct excess *excess, bool all_of_it)
 {
     uint64_t retain = load_relaxed(&retain_bytes), keep, beyond, spans_keep, spans;
-    bool now = look_at_clock() || all_of_it || !load_relaxed(&decay_ns);
+    bool now;
 
+    look_at_clock();
+    now = all_of_it || looked_at != window_end || !load_relaxed(&decay_ns);
+    looked_at = window_end;
     store_relaxed(&due, all.dirty > retain ? window_end : 0);
     if (all.dirty <= retain)
         return false;

@@ -293,7 +293,7 @@ static unsigned region_runs_leave(struct region *region, unsigned *pages, struct
 {
     unsigned taken = 0, end = REGION_PAGES;
 
-    if (region->free_pages == REGION_PAGES) {
+    if (region->free_pages == REGION_PAGES && *pages >= region->dirty_pages) {
         region_leaves(region, &runs[taken++]);
         *pages -= (unsigned)min_size(*pages, runs[0].dirty);
         return taken;

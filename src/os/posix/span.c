@@ -231,7 +231,7 @@ bool span_reserve(struct span *span, size_t bytes)
 bool span_move(struct span *span, size_t bytes, size_t reserve, void *owner, size_t owned)
 {
     size_t mapped = round_up(bytes + reserve, SPAN_ALIGNMENT);
-    char *target = mapped > bytes ? mapping_make_on_node(mapped, SPAN_ALIGNMENT, span->node) : NULL;
+    char *target = mapped >= bytes ? mapping_make_on_node(mapped, SPAN_ALIGNMENT, span->node) : NULL;
 
     if (!target)
         return false;

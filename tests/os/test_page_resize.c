@@ -193,8 +193,10 @@ static void failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_grow_into_free_pages), cmocka_unit_test(runs_shrink_in_place),
-        cmocka_unit_test(spans_grow_and_shrink),     cmocka_unit_test(what_cannot_be_moved_stays),
+        cmocka_unit_test(runs_grow_into_free_pages),
+        cmocka_unit_test(runs_shrink_in_place),
+        cmocka_unit_test(spans_grow_and_shrink),
+        cmocka_unit_test(what_cannot_be_moved_stays),
         cmocka_unit_test(failures),
     };
 

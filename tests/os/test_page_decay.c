@@ -6,6 +6,8 @@
  */
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "page_source.h"
 #include "support/slab_test.h"
@@ -85,7 +87,7 @@ static void a_churn_is_kept(size_t bytes)
         take_all(blocks, bytes);
         free_all_of(blocks, bytes);
     }
-    assert_in_range(faults() - before, 0, 200); /* of 20 x 50 x 16 at least */
+    assert_in_range(faults() - before, 0, 1000); /* of 20 x 50 x 64 at least */
     assert_int_equal(pages().retained, BLOCKS * bytes);
     assert_true(os_pages_decaying());
     pass(DECAY);
@@ -204,7 +206,7 @@ static void locked_memory_is_not_taken_for_zeroed(void **state)
     bool zeroed;
 
     (void)state;
-    if (mlock(block, 16 * OS_PAGE_SIZE))
+    if (syscall(SYS_mlock, block, 16 * OS_PAGE_SIZE)) /* sanitizers make the function do nothing */
         skip();
     memset(block, 1, 16 * OS_PAGE_SIZE);
     os_pages_free(block, 16 * OS_PAGE_SIZE);
@@ -213,7 +215,7 @@ static void locked_memory_is_not_taken_for_zeroed(void **state)
     again = os_pages_alloc(16 * OS_PAGE_SIZE, OS_PAGE_SIZE, 0, &zeroed);
     assert_ptr_equal(again, block);
     assert_false(zeroed);
-    munlock(block, 16 * OS_PAGE_SIZE);
+    syscall(SYS_munlock, block, 16 * OS_PAGE_SIZE);
     os_pages_free(again, 16 * OS_PAGE_SIZE);
     now += DECAY; /* refused: not tried again before */
     assert_int_equal(os_pages_trim(), 16 * OS_PAGE_SIZE);

@@ -51,7 +51,7 @@ static void mappings_stay_bounded(void **state)
 
     (void)state;
     posix_clock_injected = our_clock;
-    for (unsigned step = 0; step < 40000; step++) {
+    for (unsigned step = 0; step < 20000; step++) {
         size_t i = below(BLOCKS);
         unsigned what = (unsigned)below(3);
 

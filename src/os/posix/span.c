@@ -16,7 +16,8 @@
 #define BIN_SHIFT  21
 #define BIN_STEPS  4
 #define BINS       (BIN_STEPS * (PAGE_MAP_ADDRESS_BITS - BIN_SHIFT))
-#define BIN_LOOKS  16             /* spans of a bin that are compared, at most */
+#define BIN_LOOKS  16 /* spans of a bin that are compared, at most */
+#define SPAN_MAX   (((size_t)1 << PAGE_MAP_ADDRESS_BITS) - 1)
 #define SPAN_WORTH SPAN_ALIGNMENT /* no smaller one is split off */
 
 static struct list bins[BINS];
@@ -28,7 +29,7 @@ static unsigned bin_of(size_t bytes)
 {
     unsigned doubling;
 
-    bytes = max_size(bytes, SPAN_WORTH);
+    bytes = clamp_size(bytes, SPAN_WORTH, SPAN_MAX);
     doubling = 63 - (unsigned)__builtin_clzll(bytes);
     return (doubling - BIN_SHIFT) * BIN_STEPS +
            (unsigned)(bytes >> (doubling - 2) & (BIN_STEPS - 1));
@@ -231,7 +232,8 @@ bool span_reserve(struct span *span, size_t bytes)
 bool span_move(struct span *span, size_t bytes, size_t reserve, void *owner, size_t owned)
 {
     size_t mapped = round_up(bytes + reserve, SPAN_ALIGNMENT);
-    char *target = mapped >= bytes ? mapping_make_on_node(mapped, SPAN_ALIGNMENT, span->node) : NULL;
+    char *target =
+        mapped >= bytes ? mapping_make_on_node(mapped, SPAN_ALIGNMENT, span->node) : NULL;
 
     if (!target)
         return false;

@@ -44,32 +44,29 @@ static inline uint64_t bits_mask(unsigned from, unsigned end)
     return ~UINT64_C(0) >> (BITS_PER_WORD - (end - from)) << from;
 }
 
-/* For each word w that [first, end) reaches into, and the mask of its bits that lie in it. */
-#define bits_for_each_word(w, mask, first, end)                                                    \
-    for (unsigned w = (first) / BITS_PER_WORD, bits_next = (first);                                \
-         bits_next < (end) &&                                                                      \
-         ((mask) = bits_mask(bits_next % BITS_PER_WORD, (w + 1) * BITS_PER_WORD < (end)            \
-                                                            ? BITS_PER_WORD                        \
-                                                            : (end)-w * BITS_PER_WORD),            \
-         true);                                                                                    \
-         bits_next = ++w * BITS_PER_WORD)
+/* The mask of those bits of word `w` that lie in [first, end), which reaches into it. */
+static inline uint64_t bits_mask_of_word(unsigned w, unsigned first, unsigned end)
+{
+    unsigned start = w * BITS_PER_WORD;
+
+    return bits_mask(first > start ? first - start : 0,
+                     end - start < BITS_PER_WORD ? end - start : BITS_PER_WORD);
+}
 
 static inline void bits_set_range(uint64_t *bits, unsigned first, unsigned end)
 {
-    uint64_t mask;
+    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
+        uint64_t mask = bits_mask_of_word(w, first, end);
 
-    bits_for_each_word(w, mask, first, end)
-    {
         bits[w] |= mask;
     }
 }
 
 static inline void bits_clear_range(uint64_t *bits, unsigned first, unsigned end)
 {
-    uint64_t mask;
+    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
+        uint64_t mask = bits_mask_of_word(w, first, end);
 
-    bits_for_each_word(w, mask, first, end)
-    {
         bits[w] &= ~mask;
     }
 }
@@ -77,10 +74,10 @@ static inline void bits_clear_range(uint64_t *bits, unsigned first, unsigned end
 static inline unsigned bits_count_range(const uint64_t *bits, unsigned first, unsigned end)
 {
     unsigned count = 0;
-    uint64_t mask;
 
-    bits_for_each_word(w, mask, first, end)
-    {
+    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
+        uint64_t mask = bits_mask_of_word(w, first, end);
+
         count += (unsigned)__builtin_popcountll(bits[w] & mask);
     }
     return count;
@@ -89,10 +86,9 @@ static inline unsigned bits_count_range(const uint64_t *bits, unsigned first, un
 /* The first bit of [first, end) that is set; `end` when none is. */
 static inline unsigned bits_find_set(const uint64_t *bits, unsigned first, unsigned end)
 {
-    uint64_t mask;
+    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
+        uint64_t mask = bits_mask_of_word(w, first, end);
 
-    bits_for_each_word(w, mask, first, end)
-    {
         if (bits[w] & mask)
             return w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits[w] & mask);
     }
@@ -101,10 +97,9 @@ static inline unsigned bits_find_set(const uint64_t *bits, unsigned first, unsig
 
 static inline unsigned bits_find_clear(const uint64_t *bits, unsigned first, unsigned end)
 {
-    uint64_t mask;
+    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
+        uint64_t mask = bits_mask_of_word(w, first, end);
 
-    bits_for_each_word(w, mask, first, end)
-    {
         if (~bits[w] & mask)
             return w * BITS_PER_WORD + (unsigned)__builtin_ctzll(~bits[w] & mask);
     }

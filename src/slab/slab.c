@@ -139,7 +139,6 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
         return false;
     slab->pages = slab->base = pages;
     slab->bytes = bytes;
-    slab->grid = grid_of(bytes, 1);
     pressure_relieve();
     return true;
 }

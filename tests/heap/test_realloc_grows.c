@@ -5,7 +5,8 @@
  */
 #include "support/slab_test.h"
 
-#define MIB ((size_t)1 << 20)
+#define MIB    ((size_t)1 << 20)
+#define OTHERS 5000
 
 /* Every copy is an allocation, and of no more than what the block has. */
 static uint64_t allocations(void)
@@ -37,7 +38,7 @@ static size_t grow(size_t (*next)(size_t), size_t end, bool crowded)
 {
     size_t size = 16, copied = 0, written = 0;
     char *block = prudence_malloc(size);
-    void *others[2000];
+    static void *others[OTHERS];
     unsigned count = 0;
 
     while (size < end) {
@@ -51,8 +52,9 @@ static size_t grow(size_t (*next)(size_t), size_t end, bool crowded)
         size = wanted;
         for (; written + sizeof written <= size; written += 4096)
             *(size_t *)(block + written) = written;
-        if (crowded && count < 2000)
-            others[count++] = prudence_malloc(40000);
+        while (crowded && count < OTHERS && /* until there is one right behind it */
+               !os_page_owner(block + prudence_usable_size(block)))
+            others[count++] = prudence_malloc(33000);
     }
     check(block, size);
     prudence_free(block);

@@ -69,7 +69,8 @@ static bool maximum_follows(uint16_t *maximum, const uint16_t *values, unsigned 
 
 static void set_longest_of_slot(struct arena *arena, unsigned slot, unsigned longest)
 {
-    unsigned group = slot / FANOUT, before = arena->longest[slot], group_before;
+    size_t group = slot / FANOUT;
+    unsigned before = arena->longest[slot], group_before;
 
     arena->longest[slot] = (uint16_t)longest;
     group_before = arena->longest_of_64[group];

@@ -38,6 +38,88 @@ static inline void bits_fill(uint64_t *bits, unsigned count)
         bits[count / BITS_PER_WORD] = (UINT64_C(1) << (count % BITS_PER_WORD)) - 1;
 }
 
+/* The bits of a word from bit `from` on, below bit `end`; 0 <= from < end <= 64. */
+static inline uint64_t bits_mask(unsigned from, unsigned end)
+{
+    return ~UINT64_C(0) >> (BITS_PER_WORD - (end - from)) << from;
+}
+
+/* The mask of those bits of word `w` that lie in [first, end), which reaches into it. */
+static inline uint64_t bits_mask_of_word(unsigned w, unsigned first, unsigned end)
+{
+    unsigned start = w * BITS_PER_WORD;
+
+    return bits_mask(first > start ? first - start : 0,
+                     end - start < BITS_PER_WORD ? end - start : BITS_PER_WORD);
+}
+
+static inline void bits_set_range(uint64_t *bits, unsigned first, unsigned end)
+{
+    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
+        uint64_t mask = bits_mask_of_word(w, first, end);
+
+        bits[w] |= mask;
+    }
+}
+
+static inline void bits_clear_range(uint64_t *bits, unsigned first, unsigned end)
+{
+    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
+        uint64_t mask = bits_mask_of_word(w, first, end);
+
+        bits[w] &= ~mask;
+    }
+}
+
+static inline unsigned bits_count_range(const uint64_t *bits, unsigned first, unsigned end)
+{
+    unsigned count = 0;
+
+    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
+        uint64_t mask = bits_mask_of_word(w, first, end);
+
+        count += (unsigned)__builtin_popcountll(bits[w] & mask);
+    }
+    return count;
+}
+
+/* The first bit of [first, end) that is set; `end` when none is. */
+static inline unsigned bits_find_set(const uint64_t *bits, unsigned first, unsigned end)
+{
+    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
+        uint64_t mask = bits_mask_of_word(w, first, end);
+
+        if (bits[w] & mask)
+            return w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits[w] & mask);
+    }
+    return end;
+}
+
+static inline unsigned bits_find_clear(const uint64_t *bits, unsigned first, unsigned end)
+{
+    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
+        uint64_t mask = bits_mask_of_word(w, first, end);
+
+        if (~bits[w] & mask)
+            return w * BITS_PER_WORD + (unsigned)__builtin_ctzll(~bits[w] & mask);
+    }
+    return end;
+}
+
+/* Behind the last bit of [0, end) that is set; 0 when none is. */
+static inline unsigned bits_find_set_before(const uint64_t *bits, unsigned end)
+{
+    while (end) {
+        unsigned w = (end - 1) / BITS_PER_WORD;
+        uint64_t word = bits[w] & bits_mask(0, end - w * BITS_PER_WORD);
+
+        if (word)
+            return (w + 1) * BITS_PER_WORD - (unsigned)__builtin_clzll(word);
+        end = w * BITS_PER_WORD;
+    }
+    return 0;
+}
+
 /* Moves every bit of `from` into `to`, whose bits must be disjoint from them. */
 static inline void bits_move(uint64_t *to, uint64_t *from, unsigned words)
 {

@@ -22,6 +22,12 @@ extern struct os_lock heap_lock;
 
 /* large.c: blocks of whole pages. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed);
+bool large_resize(struct slab *slab, size_t size);
+size_t large_growing(size_t size);
+static inline bool is_large(const struct slab *slab)
+{
+    return !slab->cache->lines;
+}
 
 /* stats.c: the figures of the cache at a place in the list of caches; false behind its end. */
 struct prudence_cache_stats;

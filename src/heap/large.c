@@ -2,9 +2,12 @@
 /*
  * Large blocks: more than 32 KiB, or aligned to more than a page. Each is a slab of one object, so
  * that it is found, checked, deferred and counted as every other object, in one cache that has no
- * per-CPU caches. A freed one goes back to the page source at once.
+ * per-CPU caches. A freed one goes back to the page source at once, which keeps what will be wanted.
  */
 #include "heap/heap.h"
+
+/* Larger ones the page source grows without copying. */
+#define GROWN_BY_COPYING ((size_t)2 << 20)
 
 static struct prudence_cache *large;
 
@@ -38,4 +41,35 @@ void *large_alloc(size_t size, size_t alignment, bool *zeroed)
     if (slab && slab->states)
         object_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "allocation");
     return slab ? slab->base : NULL;
+}
+
+/* What to ask for when a block grows to `size` and has to be copied: it will grow again, and then
+ * has an eighth of itself to grow into. So all copying together is a constant times the last size. */
+size_t large_growing(size_t size)
+{
+    return size + size / 8 <= GROWN_BY_COPYING ? size + size / 8 : size;
+}
+
+/*
+ * Changes the size of a live block without copying, if that is possible and sensible. Of two threads
+ * that do this or free it at the same time one is caught for certain under check=1: the block
+ * counts as free meanwhile.
+ */
+bool large_resize(struct slab *slab, size_t size)
+{
+    size_t bytes;
+    bool done;
+
+    if (size > PTRDIFF_MAX || size <= OBJECT_SIZE_MAX / 2)
+        return false;
+    bytes = round_up(size, OS_PAGE_SIZE);
+    node_check_live(slab, "prudence_realloc");
+    if (bytes == slab->bytes)
+        return true;
+    if (slab->states)
+        object_state_change(slab, slab->base, OBJECT_LIVE, OBJECT_FREE, "prudence_realloc");
+    done = slab_resize_large(slab, bytes);
+    if (slab->states)
+        object_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "prudence_realloc");
+    return done;
 }

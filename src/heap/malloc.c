@@ -68,22 +68,41 @@ size_t prudence_usable_size(const void *object)
     return slab_object_bytes(slab_of_checked(NULL, object, "prudence_usable_size"));
 }
 
-void *prudence_realloc(void *object, size_t size)
+/* Another object of `size` bytes with the contents; NULL: there is no memory, and nothing happened. */
+static void *move(void *object, const struct slab *slab, size_t size)
 {
-    size_t usable;
-    void *moved;
+    size_t usable = slab_object_bytes(slab);
+    void *moved = NULL;
 
-    if (!object)
-        return prudence_malloc(size);
-    usable = slab_object_bytes(slab_of_checked(NULL, object, "prudence_realloc"));
-    if (size <= usable && size >= usable / 2)
-        return object;
-    moved = prudence_malloc(size);
+    if (is_large(slab) && size > usable)
+        moved = prudence_malloc(large_growing(size));
+    if (!moved)
+        moved = prudence_malloc(size);
     if (!moved)
         return NULL;
     memcpy(moved, object, min_size(size, usable));
     prudence_free(object);
     return moved;
+}
+
+void *prudence_realloc(void *object, size_t size)
+{
+    struct slab *slab;
+    size_t usable;
+    void *moved;
+
+    if (!object)
+        return prudence_malloc(size);
+    slab = slab_of_checked(NULL, object, "prudence_realloc");
+    usable = slab_object_bytes(slab);
+    if (is_large(slab)) {
+        if (large_resize(slab, size))
+            return slab->base;
+    } else if (size <= usable && size >= usable / 2) {
+        return object;
+    }
+    moved = move(object, slab, size);
+    return moved || size > usable ? moved : object; /* a smaller one need not fail */
 }
 
 void prudence_free(void *object)

@@ -115,6 +115,7 @@ static bool set_decay(const char *text)
     if (!parse_time(text, &time))
         return false;
     store_relaxed(&slab_decay, time);
+    os_pages_set_decay(time);
     return true;
 }
 

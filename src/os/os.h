@@ -21,11 +21,26 @@
  * os_pages_alloc: `bytes` (a multiple of the page size) aligned to `alignment` (a power of two, at
  * least a page), near `node`; NULL when the system, the option `limit` or an injected failure says
  * no. *zeroed (if given) tells whether they are known to be zero. os_pages_free takes exactly what
- * an alloc gave. Pages freed are kept up to os_pages_retain bytes; os_pages_trim gives them back
- * and returns how many bytes. Any thread; a lock and at times a system call. */
+ * an alloc or resize gave. Any thread; a lock and at times a system call. */
 void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed);
 void os_pages_free(void *pages, size_t bytes);
+
+/* Changes `bytes` that an alloc gave to `wanted`, in place or by moving page tables, never by
+ * copying. The page map has `owner` for them, and for exactly what they are afterwards. Returns
+ * where they are; NULL, with nothing changed, when that is not possible: then copy. */
+void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner);
+
+/* Freed pages are kept for reuse: up to the option retain, and what the demand of the last `decay`
+ * lets expect. The rest goes back to the system by and by, whenever one of these functions is
+ * called. os_pages_decay is for who comes by often: it costs a load while there is nothing to do,
+ * and returns whether anything is waiting (os_pages_decaying). os_pages_trim gives all back, and
+ * returns how many bytes. */
+bool os_pages_decay(void);
+bool os_pages_decaying(void);
 size_t os_pages_trim(void);
+
+/* Whether the system has become short of memory since the last call: caches had better be emptied. */
+bool os_memory_is_short(void);
 
 struct os_pages_stats {
     uint64_t used, used_peak, retained, metadata;
@@ -34,6 +49,7 @@ void os_pages_stats(struct os_pages_stats *stats);
 void os_pages_set_limit(uint64_t bytes); /* 0: none */
 uint64_t os_pages_limit(void);
 void os_pages_set_retain(uint64_t bytes);
+void os_pages_set_decay(uint64_t nanoseconds); /* 0: at once */
 
 /* --- metadata: zeroed, 64-byte aligned, apart from the pages that users see; NULL on failure.
  * Blocks of more than OS_META_LOCK_FREE bytes take no lock (a signal handler may ask). --- */

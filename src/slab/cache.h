@@ -330,6 +330,7 @@ void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
 void node_add_slab(struct node *node, struct slab *slab);
 void node_adopt_live(struct node *node, struct slab *slab);
+void node_check_live(struct slab *slab, const char *what);
 size_t node_shrink(struct node *node, unsigned keep);
 void node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
@@ -344,6 +345,7 @@ void slab_unmake(struct slab *slab);
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node);
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
                              bool *zeroed);
+bool slab_resize_large(struct slab *slab, size_t bytes);
 
 /* --- latent_account.c: bytes deferred and not merged, under latent_limit --- */
 extern uint64_t slab_latent_limit; /* bytes; 0: none */
@@ -366,6 +368,8 @@ void latent_throttle(struct prudence_cache *cache);
 bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline);
 bool latent_wait_instead(struct prudence_cache *cache);
 void pressure_reclaim(struct prudence_cache *cache);
+void pressure_relieve(void);
+void pages_decay(void);
 size_t cache_shrink(struct prudence_cache *cache);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 struct throttle_counts {

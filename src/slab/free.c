@@ -78,4 +78,5 @@ void cache_free_slow(struct slab *slab, void *object)
     if (unlikely(cache->checked))
         object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, "free");
     free_past_stack(cache, object);
+    pages_decay();
 }

@@ -460,6 +460,20 @@ void node_adopt_live(struct node *node, struct slab *slab)
     os_lock_release(&node->lock);
 }
 
+/* A large block that is about to be changed, rather than freed; a free or latent one is reported. */
+void node_check_live(struct slab *slab, const char *what)
+{
+    struct node *node = node_of(slab);
+    unsigned free, latent;
+
+    os_lock_take(&node->lock);
+    free = slab->free;
+    latent = slab->latent;
+    os_lock_release(&node->lock);
+    if (free || latent)
+        report_double(slab, slab->base, latent > 0, what);
+}
+
 /* Merges what is safe and gives back free slabs beyond `keep`; returns their bytes. */
 size_t node_shrink(struct node *node, unsigned keep)
 {

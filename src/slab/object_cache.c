@@ -91,6 +91,7 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
     if (slab) {
         node_add_slab(node, slab);
         taken = node_take(cache, node, objects, count);
+        pressure_relieve();
     }
     for (unsigned i = 0; !taken && i < os_node_count(); i++)
         taken = node_take(cache, &cache->nodes[i], objects, count);
@@ -118,5 +119,6 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
         return NULL;
     if (taken > 1)
         stack_refilled(cache, objects + 1, taken - 1);
+    pages_decay();
     return objects[0];
 }

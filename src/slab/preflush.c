@@ -205,7 +205,8 @@ static bool serve(unsigned cpu, bool here)
  * next batch that is closed asks again. */
 #define FRUITLESS_MAX 20
 
-/* One round over the boxes, by the helper. Returns whether to come back soon. */
+/* One round over the boxes, and a look at the pages that decay, by the helper. Returns whether to
+ * come back soon. */
 bool preflush_work(void)
 {
     static unsigned fruitless; /* rounds */
@@ -222,7 +223,7 @@ bool preflush_work(void)
         served = true;
     }
     fruitless = served || !more ? 0 : fruitless + 1;
-    return more;
+    return os_pages_decay() || more;
 }
 
 /* Before a cache is destroyed. Waits for the helper, if it is just at work for this cache. */

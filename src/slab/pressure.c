@@ -363,3 +363,23 @@ void pressure_reclaim(struct prudence_cache *cache)
     }
     os_pages_trim();
 }
+
+/*
+ * Where memory was taken from the system: when that has become short, all caches are emptied and
+ * their pages given back, before it has to kill. Nothing is held, and nothing is waited for.
+ */
+void pressure_relieve(void)
+{
+    if (likely(!os_memory_is_short()))
+        return;
+    for_all_caches(give_back);
+    os_pages_trim();
+}
+
+/* By who comes by often enough, with nothing held: free pages grow older though nobody takes or
+ * frees any. */
+void pages_decay(void)
+{
+    if (os_pages_decay() && unlikely(preflush_enabled))
+        os_idle_kick(preflush_work);
+}

@@ -122,5 +122,23 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
         return NULL;
     count_slab(cache);
     node_adopt_live(&cache->nodes[node], slab);
+    pressure_relieve();
     return slab;
+}
+
+/*
+ * Changes the size of a large block that is live, without copying. False, with nothing changed, when
+ * the page source cannot. Only whoever frees it looks at a live block's size and place, so no lock is
+ * held while they change.
+ */
+bool slab_resize_large(struct slab *slab, size_t bytes)
+{
+    void *pages = os_pages_resize(slab->pages, slab->bytes, bytes, slab);
+
+    if (!pages)
+        return false;
+    slab->pages = slab->base = pages;
+    slab->bytes = bytes;
+    pressure_relieve();
+    return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bitmaps: filling, setting, testing and moving at and across the borders of words. */
+/* Bitmaps: filling, setting, testing, moving, ranges and finding at and across the borders of words. */
 #include "support/slab_test.h"
 
 static void filling_sets_exactly_the_first_bits(void **state)
@@ -47,12 +47,41 @@ static void moving_adds_and_empties(void **state)
     assert_int_equal(from[2], 1);
 }
 
+/* Every range of a few words, against one bit at a time. */
+static void ranges_are_as_their_bits(void **state)
+{
+    (void)state;
+    for (unsigned first = 0; first <= 192; first++) {
+        for (unsigned end = first; end <= 192; end++) {
+            uint64_t bits[3] = {0, 0, 0};
+
+            bits_set_range(bits, first, end);
+            for (unsigned i = 0; i < 192; i++)
+                assert_int_equal(bits_test(bits, i), i >= first && i < end);
+            assert_int_equal(bits_count_range(bits, 0, 192), end - first);
+            assert_int_equal(bits_find_set(bits, 0, 192), end > first ? first : 192);
+            assert_int_equal(bits_find_clear(bits, first, end), end);
+            assert_int_equal(bits_find_clear(bits, first, 192), end);
+            assert_int_equal(bits_find_set_before(bits, 192), end > first ? end : 0);
+            assert_int_equal(bits_find_set_before(bits, first), 0);
+            memset(bits, 0xff, sizeof bits);
+            bits_clear_range(bits, first, end);
+            assert_int_equal(bits_count_range(bits, first, end), 0);
+            assert_int_equal(bits_count_range(bits, 0, 192), 192 - (end - first));
+            assert_int_equal(bits_find_set(bits, first, end), end);
+            assert_int_equal(bits_find_set(bits, first, 192), end);
+            assert_int_equal(bits_find_set_before(bits, end), first);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filling_sets_exactly_the_first_bits),
         cmocka_unit_test(setting_and_clearing_change_one_bit),
         cmocka_unit_test(moving_adds_and_empties),
+        cmocka_unit_test(ranges_are_as_their_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,13 +6,27 @@
 #include <unistd.h>
 
 #include "os/os.h"
+#include "posix.h"
 
-uint64_t os_clock_ns(void)
+uint64_t (*posix_clock_injected)(void);
+
+static uint64_t clock_read(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t os_clock_ns(void)
+{
+    return clock_read(CLOCK_MONOTONIC);
+}
+
+uint64_t posix_clock_coarse_ns(void)
+{
+    return unlikely(posix_clock_injected) ? posix_clock_injected()
+                                          : clock_read(CLOCK_MONOTONIC_COARSE);
 }
 
 void os_sleep_ns(uint64_t nanoseconds)

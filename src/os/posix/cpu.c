@@ -7,7 +7,6 @@
  * /sys is tighter where it can be read.
  */
 #define _GNU_SOURCE /* sched_getcpu, CPU_SET */
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,29 +17,12 @@
 #include "os/os.h"
 #include "posix.h"
 
-#define CPUS_MAX  4096
-#define NODES_MAX 64
+#define CPUS_MAX 4096
 
 static unsigned cpu_count = 1;
 static unsigned node_count = 1;
 static uint8_t node_of_cpu[CPUS_MAX];
 static unsigned (*injected_current)(void);
-
-/* Reads a small file whole; false when there is none. */
-static bool file_read(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length;
-
-    if (fd < 0)
-        return false;
-    length = read(fd, text, size - 1);
-    close(fd);
-    if (length <= 0)
-        return false;
-    text[length] = '\0';
-    return true;
-}
 
 /* Calls `visit` for each number of a list like "0-3,8,10-11"; returns the largest, -1 for none. */
 static long list_visit(const char *text, void (*visit)(unsigned number, unsigned argument),
@@ -67,7 +49,7 @@ static unsigned cpus_possible(void)
     char text[4096];
     long bytes, largest;
 
-    if (file_read("/sys/devices/system/cpu/possible", text, sizeof text)) {
+    if (posix_file_read("/sys/devices/system/cpu/possible", text, sizeof text)) {
         largest = list_visit(text, NULL, 0);
         if (largest >= 0 && largest < CPUS_MAX)
             return (unsigned)largest + 1;
@@ -86,14 +68,14 @@ static void nodes_read(void)
     char text[4096], path[64];
     long largest = 0;
 
-    if (file_read("/sys/devices/system/node/possible", text, sizeof text))
+    if (posix_file_read("/sys/devices/system/node/possible", text, sizeof text))
         largest = list_visit(text, NULL, 0);
     if (largest <= 0)
         return;
-    node_count = (unsigned)(largest < NODES_MAX ? largest + 1 : NODES_MAX);
+    node_count = (unsigned)(largest < POSIX_NODES_MAX ? largest + 1 : POSIX_NODES_MAX);
     for (unsigned node = 0; node < node_count; node++) {
         snprintf(path, sizeof path, "/sys/devices/system/node/node%u/cpulist", node);
-        if (file_read(path, text, sizeof text))
+        if (posix_file_read(path, text, sizeof text))
             list_visit(text, cpu_is_on_node, node);
     }
 }

@@ -37,6 +37,9 @@ static inline void *os_page_owner(const void *address)
     return load_relaxed(&leaf[number >> PAGE_MAP_PAGE_SHIFT & (PAGE_MAP_LEAF_PAGES - 1)]);
 }
 
+/* Makes what is needed for entering owners in the range: it cannot fail afterwards. */
+bool os_page_owner_prepare(const void *pages, size_t bytes);
+
 /* Enters `owner` (NULL: none) for every page of the range. False when a leaf cannot be had, with
  * nothing entered. */
 bool os_page_owner_set(void *pages, size_t bytes, void *owner);

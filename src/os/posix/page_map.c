@@ -23,19 +23,41 @@ static bool leaf_make(size_t index)
     return true;
 }
 
-bool os_page_owner_set(void *pages, size_t bytes, void *owner)
+bool os_page_owner_prepare(const void *pages, size_t bytes)
 {
-    uintptr_t first = (uintptr_t)pages >> PAGE_MAP_PAGE_SHIFT;
-    uintptr_t last = ((uintptr_t)pages + bytes - 1) >> PAGE_MAP_PAGE_SHIFT;
+    uintptr_t first = (uintptr_t)pages >> PAGE_MAP_LEAF_SHIFT;
+    uintptr_t last = ((uintptr_t)pages + bytes - 1) >> PAGE_MAP_LEAF_SHIFT;
 
-    if (last >> (PAGE_MAP_ADDRESS_BITS - PAGE_MAP_PAGE_SHIFT))
+    if (last >= PAGE_MAP_LEAVES)
         return false;
-    for (uintptr_t leaf = first / PAGE_MAP_LEAF_PAGES; leaf <= last / PAGE_MAP_LEAF_PAGES; leaf++)
+    for (uintptr_t leaf = first; leaf <= last; leaf++)
         if (!load_acquire(&os_page_map[leaf]) && !leaf_make(leaf))
             return false;
-    for (uintptr_t page = first; page <= last; page++)
-        store_relaxed(
-            &load_relaxed(&os_page_map[page / PAGE_MAP_LEAF_PAGES])[page % PAGE_MAP_LEAF_PAGES],
-            owner);
+    return true;
+}
+
+/* Most of what taking and freeing a large block costs. */
+static void entries_set(void **entry, size_t count, void *owner)
+{
+#pragma GCC unroll 8
+    for (size_t i = 0; i < count; i++)
+        store_relaxed(&entry[i], owner);
+}
+
+bool os_page_owner_set(void *pages, size_t bytes, void *owner)
+{
+    uintptr_t page = (uintptr_t)pages >> PAGE_MAP_PAGE_SHIFT;
+    size_t count = bytes >> PAGE_MAP_PAGE_SHIFT;
+
+    if (!os_page_owner_prepare(pages, bytes))
+        return false;
+    while (count) {
+        size_t first = page % PAGE_MAP_LEAF_PAGES;
+        size_t here = min_size(count, PAGE_MAP_LEAF_PAGES - first);
+
+        entries_set(load_relaxed(&os_page_map[page / PAGE_MAP_LEAF_PAGES]) + first, here, owner);
+        page += here;
+        count -= here;
+    }
     return true;
 }

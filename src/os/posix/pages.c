@@ -1,262 +1,283 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page source: runs of pages cut from 4 MiB regions; what is larger is mapped on its own.
+ * The page source: the functions of os/os.h, made of runs and spans (page_source.h names the parts).
  *
- * A region belongs to one node and is one mapping for its whole life (so slabs never splinter the
- * address space into more mappings than vm.max_map_count). Two bitmaps of 1,024 pages: `used`, and
- * `dirty`: not used but perhaps still backed by memory. Dirty pages are reused first come; beyond
- * the retain limit all of them are given back with MADV_DONTNEED, and a region that became empty is
- * unmapped unless it is its node's only empty one.
- *
- * Invariants: used and dirty are disjoint; used_bytes + retained_bytes bounds what is resident; one
- * lock guards everything here. System calls are made under it: they are rare, and it keeps "was
- * given back" and "is used" from crossing.
+ * Invariant: used + dirty bytes bound what is resident of its pages, and stay within the option
+ * limit. Pages are counted as used before they are asked of the system, and as dirty until they have
+ * been given back.
  */
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "page_source.h"
 
-#include "base/bits.h"
-#include "base/list.h"
-#include "os/os.h"
-#include "posix.h"
-
-#define REGION_SIZE  ((size_t)4 << 20)
-#define REGION_PAGES (REGION_SIZE / OS_PAGE_SIZE)
-#define RUN_MAX      (REGION_SIZE / 2) /* larger ones are mapped on their own */
-
-struct region {
-    struct list link; /* in `regions` */
-    char *base;
-    unsigned node;
-    unsigned free_pages; /* not used: clean or dirty */
-    unsigned longest;    /* no free run is longer; an upper bound */
-    unsigned dirty_pages;
-    uint64_t used[REGION_PAGES / BITS_PER_WORD];
-    uint64_t dirty[REGION_PAGES / BITS_PER_WORD];
-};
-
+struct os_lock pages_lock = OS_LOCK_INIT(OS_RANK_PAGES);
 bool (*os_memory_fails)(void);
 
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_PAGES);
-static struct list regions = {&regions, &regions};
-static uint64_t used_bytes, used_peak, retained_bytes;
-static uint64_t limit_bytes;
-static uint64_t retain_limit = 2 << 20;
+/* A span's user may have so much (an eighth) more than it wants that is dirty; else that is cut. */
+#define SLACK_SHIFT 3
 
-static bool injected_failure(void)
+/* A mapping of its own is not worth less than this: its user better moves to a run. */
+#define SPAN_SHRUNK_MIN (RUN_MAX / 4)
+
+static void give_back_excess(bool all_of_it)
 {
-    return unlikely(os_memory_fails) && os_memory_fails();
+    struct excess excess;
+    bool any;
+
+    os_lock_take(&pages_lock);
+    any = demand_excess(&excess, all_of_it);
+    os_lock_release(&pages_lock);
+    if (any)
+        give_back(&excess, false);
 }
 
-static void *map(size_t bytes)
-{
-    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+/* ------------------------------------------------------------------------------------------- runs */
 
-    return pages == MAP_FAILED ? NULL : pages;
+static void *run_take_and_count(unsigned node, unsigned pages, unsigned step, bool *clean)
+{
+    unsigned dirty = 0;
+    void *run = run_take(node, pages, step, &dirty);
+
+    if (run)
+        demand_took(RUNS, pages * OS_PAGE_SIZE, dirty * OS_PAGE_SIZE);
+    *clean = dirty == 0;
+    return run;
 }
 
-static void *map_aligned(size_t bytes, size_t alignment)
+static bool region_append(unsigned node)
 {
-    char *pages, *aligned;
-    size_t spare = alignment > OS_PAGE_SIZE ? alignment : 0;
-
-    if (bytes + spare < bytes)
-        return NULL;
-    pages = map(bytes + spare);
-    if (!pages || !spare)
-        return pages;
-    aligned = (char *)round_up((uintptr_t)pages, alignment);
-    if (aligned != pages)
-        munmap(pages, (size_t)(aligned - pages));
-    if (aligned + bytes != pages + bytes + spare)
-        munmap(aligned + bytes, (size_t)(pages + spare - aligned));
-    return aligned;
-}
-
-/* Ask for memory near the node; a wish only (MPOL_PREFERRED), so a refusal is no failure. */
-static void prefer_node(void *pages, size_t bytes, unsigned node)
-{
-    unsigned long mask = 1ul << node;
-    const int preferred = 1;
-
-    if (os_node_count() > 1)
-        syscall(SYS_mbind, pages, bytes, preferred, &mask, sizeof mask * 8, 0);
-}
-
-/* Whether a region stands at `pages`' 4 MiB boundary: then the pages were cut from it. */
-static struct region *region_of(const void *pages)
-{
-    char *base = (char *)((uintptr_t)pages & ~(REGION_SIZE - 1));
-    struct list *item;
-
-    list_for_each(item, &regions)
-    {
-        struct region *region = list_entry(item, struct region, link);
-        if (region->base == base)
-            return region;
-    }
-    return NULL;
-}
-
-static struct region *region_make(unsigned node)
-{
-    struct region *region = os_meta_alloc(sizeof *region);
-
-    if (!region)
-        return NULL;
-    region->base = map_aligned(REGION_SIZE, REGION_SIZE);
-    if (!region->base) {
-        os_meta_free(region, sizeof *region);
-        return NULL;
-    }
-    prefer_node(region->base, REGION_SIZE, node);
-    region->node = node;
-    region->free_pages = region->longest = REGION_PAGES;
-    list_add_tail(&regions, &region->link);
-    return region;
-}
-
-static void region_unmake(struct region *region)
-{
-    list_remove(&region->link);
-    munmap(region->base, REGION_SIZE);
-    os_meta_free(region, sizeof *region);
-}
-
-/* The first free run of `pages` at a multiple of `step`; REGION_PAGES when there is none. */
-static unsigned run_find(struct region *region, unsigned pages, unsigned step)
-{
-    unsigned start = 0;
-
-    while (start + pages <= REGION_PAGES) {
-        unsigned taken = start + pages;
-
-        while (taken > start && !bits_test(region->used, taken - 1))
-            taken--;
-        if (taken == start)
-            return start;
-        start = (unsigned)round_up(taken, step); /* page taken - 1 is used: go on behind it */
-    }
-    return REGION_PAGES;
-}
-
-static void run_take(struct region *region, unsigned start, unsigned pages, bool *clean)
-{
-    for (unsigned page = start; page < start + pages; page++) {
-        bits_set(region->used, page);
-        if (!bits_test(region->dirty, page))
-            continue;
-        *clean = false;
-        bits_clear(region->dirty, page);
-        region->dirty_pages--;
-        retained_bytes -= OS_PAGE_SIZE;
-    }
-    region->free_pages -= pages;
-}
-
-static void *run_alloc(unsigned pages, unsigned step, unsigned node, bool *clean)
-{
-    struct list *item;
     struct region *region;
-    unsigned start;
+    bool added;
 
-    list_for_each(item, &regions)
-    {
-        region = list_entry(item, struct region, link);
-        if (region->node != node || region->longest < pages)
-            continue;
-        start = run_find(region, pages, step);
-        if (start != REGION_PAGES)
-            goto found;
-        if (step == 1)
-            region->longest = pages - 1;
-    }
+    posix_pressure_check(REGION_SIZE);
     region = region_make(node);
     if (!region)
-        return NULL;
-    start = 0;
-found:
-    run_take(region, start, pages, clean);
-    return region->base + start * OS_PAGE_SIZE;
-}
-
-static void run_free(struct region *region, void *run, unsigned pages)
-{
-    unsigned start = (unsigned)(((char *)run - region->base) / (long)OS_PAGE_SIZE);
-
-    for (unsigned page = start; page < start + pages; page++) {
-        bits_clear(region->used, page);
-        bits_set(region->dirty, page);
-    }
-    region->free_pages += pages;
-    region->longest = region->free_pages;
-    region->dirty_pages += pages;
-    retained_bytes += pages * OS_PAGE_SIZE;
-}
-
-static void region_purge(struct region *region)
-{
-    for (unsigned page = 0; region->dirty_pages && page < REGION_PAGES; page++) {
-        unsigned start = page;
-
-        while (page < REGION_PAGES && bits_test(region->dirty, page))
-            bits_clear(region->dirty, page++);
-        if (page == start)
-            continue;
-        madvise(region->base + start * OS_PAGE_SIZE, (page - start) * OS_PAGE_SIZE, MADV_DONTNEED);
-        region->dirty_pages -= page - start;
-        retained_bytes -= (page - start) * OS_PAGE_SIZE;
-    }
-}
-
-/* Gives back every dirty page, and the regions left empty but for `keep` of them. */
-static size_t purge_all(unsigned keep)
-{
-    uint64_t before = retained_bytes;
-    struct list *item, *following;
-
-    list_for_each_safe(item, following, &regions)
-    {
-        struct region *region = list_entry(item, struct region, link);
-        region_purge(region);
-        if (region->free_pages != REGION_PAGES)
-            continue;
-        if (keep > 0)
-            keep--;
-        else
-            region_unmake(region);
-    }
-    return before - retained_bytes;
-}
-
-static bool over_limit(size_t bytes)
-{
-    if (!limit_bytes || used_bytes + retained_bytes + bytes <= limit_bytes)
         return false;
-    purge_all(0);
-    return used_bytes + bytes > limit_bytes;
+    os_lock_take(&pages_lock);
+    added = region_add(region);
+    os_lock_release(&pages_lock);
+    if (!added)
+        region_unmake(region);
+    return added;
 }
+
+static void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
+{
+    for (;;) {
+        void *run = NULL;
+        bool fits;
+
+        os_lock_take(&pages_lock);
+        fits = demand_fits(bytes);
+        if (fits)
+            run = run_take_and_count(node, (unsigned)(bytes / OS_PAGE_SIZE),
+                                     (unsigned)(alignment / OS_PAGE_SIZE), clean);
+        os_lock_release(&pages_lock);
+        if (run || !fits || !region_append(node))
+            return run;
+    }
+}
+
+static unsigned page_in_region(const struct region *region, const char *pages)
+{
+    return (unsigned)((size_t)(pages - region->base) / OS_PAGE_SIZE);
+}
+
+/* Into the free pages behind it. They are in the region, so the page map has their leaf. */
+static bool run_grow(struct region *region, char *run, size_t bytes, size_t wanted, void *owner)
+{
+    size_t more = wanted - bytes;
+    unsigned dirty;
+    bool grown;
+
+    os_lock_take(&pages_lock);
+    grown = more <= REGION_SIZE && demand_fits(more) &&
+            run_extend(region, page_in_region(region, run + bytes), (unsigned)(more / OS_PAGE_SIZE),
+                       &dirty);
+    if (grown)
+        demand_took(RUNS, more, dirty * OS_PAGE_SIZE);
+    os_lock_release(&pages_lock);
+    if (grown)
+        os_page_owner_set(run + bytes, more, owner);
+    return grown;
+}
+
+static void run_shrink(struct region *region, char *run, size_t bytes, size_t wanted)
+{
+    os_page_owner_set(run + wanted, bytes - wanted, NULL);
+    os_lock_take(&pages_lock);
+    run_free(region, page_in_region(region, run + wanted),
+             (unsigned)((bytes - wanted) / OS_PAGE_SIZE));
+    demand_freed(RUNS, bytes - wanted);
+    os_lock_release(&pages_lock);
+}
+
+/* ------------------------------------------------------------------------------------------ spans */
+
+static void span_enter(struct span *span)
+{
+    os_lock_take(&pages_lock);
+    index_set_span(span, true);
+    os_lock_release(&pages_lock);
+}
+
+/* Used bytes that were counted in advance, and did not come; or that went straight to the system. */
+static void count_back(size_t bytes)
+{
+    os_lock_take(&pages_lock);
+    demand_freed(SPANS, bytes);
+    demand_gave_back(SPANS, bytes);
+    os_lock_release(&pages_lock);
+}
+
+/* A free one that has room, cut to size if much of it is too much. */
+static struct span *span_reuse(size_t bytes, size_t alignment, unsigned node, bool *clean)
+{
+    struct span *span;
+    size_t dirty = 0;
+
+    os_lock_take(&pages_lock);
+    span = span_take(bytes, alignment, node);
+    if (span) {
+        dirty = span->bytes;
+        if (demand_fits(bytes - min_size(bytes, dirty))) {
+            span->bytes = max_size(bytes, dirty);
+            demand_took(SPANS, span->bytes, dirty);
+            index_set_span(span, true);
+        } else {
+            span_put(span);
+            span = NULL;
+        }
+    }
+    os_lock_release(&pages_lock);
+    *clean = dirty == 0;
+    if (span && dirty > bytes + (bytes >> SLACK_SHIFT) && span_cut(span, bytes)) {
+        span->bytes = bytes;
+        count_back(dirty - bytes);
+    }
+    return span;
+}
+
+/* A smaller free one, grown: what it has need not be faulted in again. */
+static struct span *span_reuse_smaller(size_t bytes, unsigned node)
+{
+    struct span *span;
+    size_t dirty = 0;
+    bool moved;
+
+    os_lock_take(&pages_lock);
+    span = demand_fits(bytes) ? span_take_smaller(bytes, node) : NULL;
+    if (span) {
+        dirty = span->bytes;
+        demand_took(SPANS, bytes, dirty);
+    }
+    os_lock_release(&pages_lock);
+    if (!span)
+        return NULL;
+    moved = span_move(span, bytes, 0, NULL, 0);
+    os_lock_take(&pages_lock);
+    if (moved) {
+        span->bytes = bytes;
+        index_set_span(span, true);
+    } else {
+        demand_freed(SPANS, bytes);
+        demand_gave_back(SPANS, bytes - dirty);
+        span_put(span);
+    }
+    os_lock_release(&pages_lock);
+    return moved ? span : NULL;
+}
+
+static struct span *span_fresh(size_t bytes, size_t alignment, unsigned node)
+{
+    struct span *span;
+    bool fits;
+
+    os_lock_take(&pages_lock);
+    fits = demand_fits(bytes);
+    if (fits)
+        demand_took(SPANS, bytes, 0);
+    os_lock_release(&pages_lock);
+    if (!fits)
+        return NULL;
+    posix_pressure_check(bytes);
+    span = span_make(bytes, alignment, node);
+    if (span)
+        span_enter(span);
+    else
+        count_back(bytes);
+    return span;
+}
+
+static void *span_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
+{
+    struct span *span = span_reuse(bytes, alignment, node, clean);
+
+    if (!span && alignment <= SPAN_ALIGNMENT) {
+        span = span_reuse_smaller(bytes, node);
+        *clean = false;
+    }
+    if (!span) {
+        span = span_fresh(bytes, alignment, node);
+        *clean = true;
+    }
+    return span ? span->base : NULL;
+}
+
+/* Into what is reserved behind it, or what is free there, or to another place. */
+static bool span_make_room(struct span *span, size_t bytes, size_t wanted, void *owner)
+{
+    bool moved;
+
+    if (wanted <= span->mapped || span_reserve(span, wanted))
+        return os_page_owner_prepare(span->base, wanted);
+    os_lock_take(&pages_lock);
+    index_set_span(span, false);
+    os_lock_release(&pages_lock);
+    moved = span_move(span, wanted, span_reserve_for(wanted), owner, bytes);
+    span_enter(span);
+    return moved;
+}
+
+static bool span_grow(struct span *span, size_t bytes, size_t wanted, void *owner)
+{
+    size_t more = wanted - min_size(wanted, span->bytes);
+    bool fits;
+
+    os_lock_take(&pages_lock);
+    fits = demand_fits(more);
+    if (fits)
+        demand_took(SPANS, more, 0);
+    os_lock_release(&pages_lock);
+    if (!fits)
+        return false;
+    posix_pressure_check(more);
+    if (!span_make_room(span, bytes, wanted, owner)) {
+        count_back(more);
+        return false;
+    }
+    span->bytes += more;
+    os_page_owner_set(span->base + bytes, wanted - bytes, owner);
+    return true;
+}
+
+/* A failure to cut leaves the span as it was, with more than its user sees. */
+static void span_shrink(struct span *span, size_t bytes, size_t wanted)
+{
+    size_t before = span->bytes;
+
+    os_page_owner_set(span->base + wanted, bytes - wanted, NULL);
+    if (span_cut(span, wanted)) {
+        span->bytes = wanted;
+        count_back(before - wanted);
+    }
+}
+
+/* -------------------------------------------------------------------------------- taking, freeing */
 
 static void *pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
 {
-    void *pages;
-
-    if (over_limit(bytes))
-        return NULL;
-    if (bytes <= RUN_MAX && alignment <= REGION_SIZE) {
-        pages = run_alloc((unsigned)(bytes / OS_PAGE_SIZE), (unsigned)(alignment / OS_PAGE_SIZE),
-                          node, clean);
-    } else {
-        pages = map_aligned(bytes, alignment);
-        if (pages)
-            prefer_node(pages, bytes, node);
-    }
-    if (!pages)
-        return NULL;
-    used_bytes += bytes;
-    used_peak = used_bytes > used_peak ? used_bytes : used_peak;
-    return pages;
+    if (bytes <= RUN_MAX && alignment <= REGION_SIZE)
+        return run_alloc(bytes, alignment, node, clean);
+    return span_alloc(bytes, alignment, node, clean);
 }
 
 void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed)
@@ -266,156 +287,114 @@ void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed
 
     if (injected_failure())
         return NULL;
-    os_lock_take(&lock);
     pages = pages_alloc(bytes, alignment, node, &clean);
     if (!pages) {
-        purge_all(0); /* memory that the system lacks may lie in our dirty pages */
+        give_back_everything(); /* what the system lacks may lie in our dirty pages */
         pages = pages_alloc(bytes, alignment, node, &clean);
     }
-    os_lock_release(&lock);
+    if (!pages && bytes <= RUN_MAX) /* perhaps there is no room for a region */
+        pages = span_alloc(bytes, alignment, node, &clean);
+    if (os_pages_decaying())
+        give_back_excess(false);
     if (zeroed)
         *zeroed = clean;
     return pages;
 }
 
+static struct place place_of(const void *pages)
+{
+    struct place place = index_find(pages);
+
+    if (unlikely(!place.region && !place.span))
+        os_panic("pages %p are not the page source's", pages);
+    return place;
+}
+
 void os_pages_free(void *pages, size_t bytes)
 {
-    struct region *region;
+    struct excess excess;
+    struct place place;
+    bool any;
 
-    os_lock_take(&lock);
-    used_bytes -= bytes;
-    region = bytes <= RUN_MAX ? region_of(pages) : NULL;
-    if (region)
-        run_free(region, pages, (unsigned)(bytes / OS_PAGE_SIZE));
+    os_lock_take(&pages_lock);
+    place = place_of(pages);
+    if (place.region) {
+        run_free(place.region, page_in_region(place.region, pages),
+                 (unsigned)(bytes / OS_PAGE_SIZE));
+        demand_freed(RUNS, bytes);
+    } else {
+        index_set_span(place.span, false);
+        demand_freed(SPANS, place.span->bytes);
+        span_put(place.span);
+    }
+    any = demand_excess(&excess, false);
+    os_lock_release(&pages_lock);
+    if (any)
+        give_back(&excess, false);
+}
+
+/* -------------------------------------------------------------------------------------- resizing */
+
+static void *grow(const struct place *place, void *pages, size_t bytes, size_t wanted, void *owner)
+{
+    if (place->region)
+        return run_grow(place->region, pages, bytes, wanted, owner) ? pages : NULL;
+    return span_grow(place->span, bytes, wanted, owner) ? place->span->base : NULL;
+}
+
+void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
+{
+    struct place place;
+
+    if (wanted > bytes && injected_failure())
+        return NULL;
+    os_lock_take(&pages_lock);
+    place = place_of(pages);
+    os_lock_release(&pages_lock);
+    if (wanted > bytes)
+        return grow(&place, pages, bytes, wanted, owner);
+    if (place.region)
+        run_shrink(place.region, pages, bytes, wanted);
+    else if (wanted >= SPAN_SHRUNK_MIN)
+        span_shrink(place.span, bytes, wanted);
     else
-        munmap(pages, bytes);
-    if (retained_bytes > retain_limit)
-        purge_all(1);
-    os_lock_release(&lock);
+        return NULL;
+    give_back_excess(false);
+    return pages;
+}
+
+/* ---------------------------------------------------------------------------------- the other calls */
+
+bool os_pages_decay(void)
+{
+    if (demand_is_due())
+        give_back_excess(true);
+    return os_pages_decaying();
 }
 
 size_t os_pages_trim(void)
 {
-    size_t bytes;
-
-    os_lock_take(&lock);
-    bytes = purge_all(0);
-    os_lock_release(&lock);
-    return bytes;
-}
-
-void os_pages_set_limit(uint64_t bytes)
-{
-    store_relaxed(&limit_bytes, bytes);
-}
-
-uint64_t os_pages_limit(void)
-{
-    return load_relaxed(&limit_bytes);
-}
-
-void os_pages_set_retain(uint64_t bytes)
-{
-    store_relaxed(&retain_limit, bytes);
-}
-
-/* --------------------------------------------------------------------------------- metadata */
-
-/*
- * Blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped; freed blocks wait
- * in a list of their size. Larger ones are mapped on their own.
- */
-#define META_CHUNK ((size_t)256 << 10)
-#define META_STEP  64
-#define META_MAX   OS_META_LOCK_FREE
-
-static struct os_lock meta_lock = OS_LOCK_INIT(OS_RANK_META);
-static void *meta_free_lists[META_MAX / META_STEP + 1];
-static char *meta_next, *meta_end;
-static uint64_t meta_bytes;
-
-static void *meta_cut(size_t bytes)
-{
-    void *block;
-
-    if ((size_t)(meta_end - meta_next) < bytes) {
-        char *chunk = map(META_CHUNK);
-        if (!chunk)
-            return NULL;
-        add_relaxed(&meta_bytes, META_CHUNK);
-        meta_next = chunk;
-        meta_end = chunk + META_CHUNK;
-    }
-    block = meta_next;
-    meta_next += bytes;
-    return block;
-}
-
-static void *meta_alloc_small(size_t bytes)
-{
-    void **block;
-
-    os_lock_take(&meta_lock);
-    block = meta_free_lists[bytes / META_STEP];
-    if (block)
-        meta_free_lists[bytes / META_STEP] = *block;
-    else
-        block = meta_cut(bytes);
-    os_lock_release(&meta_lock);
-    if (block)
-        __builtin_memset(block, 0, bytes);
-    return block;
-}
-
-void *os_meta_alloc(size_t bytes)
-{
-    void *block;
-
-    if (injected_failure())
-        return NULL;
-    bytes = round_up(bytes, META_STEP);
-    if (bytes <= META_MAX)
-        return meta_alloc_small(bytes);
-    bytes = round_up(bytes, OS_PAGE_SIZE);
-    block = map(bytes);
-    if (block)
-        add_relaxed(&meta_bytes, bytes);
-    return block;
-}
-
-void os_meta_free(void *meta, size_t bytes)
-{
-    bytes = round_up(bytes, META_STEP);
-    if (bytes > META_MAX) {
-        bytes = round_up(bytes, OS_PAGE_SIZE);
-        munmap(meta, bytes);
-        sub_relaxed(&meta_bytes, bytes);
-        return;
-    }
-    os_lock_take(&meta_lock);
-    *(void **)meta = meta_free_lists[bytes / META_STEP];
-    meta_free_lists[bytes / META_STEP] = meta;
-    os_lock_release(&meta_lock);
+    return give_back_everything();
 }
 
 void os_pages_stats(struct os_pages_stats *stats)
 {
-    os_lock_take(&lock);
-    stats->used = used_bytes;
-    stats->used_peak = used_peak;
-    stats->retained = retained_bytes;
-    os_lock_release(&lock);
-    stats->metadata = load_relaxed(&meta_bytes);
+    os_lock_take(&pages_lock);
+    demand_stats(stats);
+    os_lock_release(&pages_lock);
+    stats->metadata = metadata_bytes();
 }
 
 void posix_memory_fork_prepare(void)
 {
-    os_lock_take_for_fork(&lock);
-    os_lock_take_for_fork(&meta_lock);
+    os_lock_take_for_fork(&give_back_lock);
+    os_lock_take_for_fork(&pages_lock);
+    metadata_fork_prepare();
 }
 
 void posix_memory_fork_done(void)
 {
-    os_lock_release_from_fork(&meta_lock);
-    os_lock_release_from_fork(&lock);
+    metadata_fork_done();
+    os_lock_release_from_fork(&pages_lock);
+    os_lock_release_from_fork(&give_back_lock);
 }

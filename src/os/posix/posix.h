@@ -8,6 +8,8 @@
 
 #include "base/base.h"
 
+#define POSIX_NODES_MAX 64
+
 /* Called in this order, before any other function of os/os.h. The last two again when their options
  * change: membarrier at any time, rseq while there is no cache. */
 void posix_cpu_start(void);
@@ -31,10 +33,27 @@ void posix_idle_inject(bool (*idle)(unsigned cpu));
  */
 bool posix_visit_cpus(unsigned first, unsigned count);
 
+/* The start of a small file, as text; false when there is none. */
+bool posix_file_read(const char *path, char *text, size_t size);
+
+/* The clock that ages free pages; coarse, since some milliseconds do not matter there. A test can
+ * stand in for it. */
+extern uint64_t (*posix_clock_injected)(void);
+uint64_t posix_clock_coarse_ns(void);
+
+/* Reads the limits and events of this control group (a folder that ends in '/') from now on,
+ * instead of the process's own. For tests. */
+void posix_pressure_inject(const char *folder);
+
+/* Whether memory is short, or would be with `more` bytes: told to os_memory_is_short. Called before
+ * the system is asked for them. */
+void posix_pressure_check(uint64_t more);
+
 /* Around fork, after and before the locks of the layers above. */
 void posix_memory_fork_prepare(void);
 void posix_memory_fork_done(void);
 void posix_membarrier_fork_child(void);
 void posix_idle_fork_child(void);
+void posix_pressure_fork_child(void);
 
 #endif /* OS_POSIX_POSIX_H */

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is used, what is dirty, and how much of that will be wanted again.
+ *
+ * Time is cut into windows of `decay`. Of each kind of pages, what was taken within this window and
+ * the last is expected to be wanted in the next ones, but never more than what the peak of that time
+ * exceeds the present use by; and that peak is looked at for both kinds together, too, since
+ * what one kind has given up the other may be about to take. Dirty pages beyond what is expected,
+ * and beyond `retain`, are in excess.
+ *
+ * Everything is guarded by pages_lock, save the options and `due`.
+ */
+#include "page_source.h"
+
+/* Giving back in small steps costs a system call each: so much more than its share a kind may have
+ * until the next window begins. */
+#define SLACK_BYTES ((uint64_t)256 << 10)
+#define SLACK_SHIFT 3
+
+struct demand {
+    uint64_t used, dirty;
+    uint64_t taken, taken_before; /* bytes handed out in this window, and in the one before */
+    uint64_t peak, peak_before;   /* of used */
+};
+
+static struct demand kinds[PAGE_KINDS];
+static struct demand all; /* of both together; `taken` is not counted there */
+static uint64_t used_peak;
+static uint64_t window_end;
+static uint64_t looked_at; /* the window in which the excess was looked at last */
+
+static uint64_t limit_bytes;
+static uint64_t retain_bytes = 2 << 20;
+static uint64_t decay_ns = 100000000;
+
+/* When the next look is due, for os_pages_decay; 0: there is nothing to look for. */
+static uint64_t due;
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --------------------------------------------------------------------------------------- windows */
+
+static void begin_window(struct demand *demand)
+{
+    demand->taken_before = demand->taken;
+    demand->taken = 0;
+    demand->peak_before = demand->peak;
+    demand->peak = demand->used;
+}
+
+static void begin_windows(void)
+{
+    for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
+        begin_window(&kinds[kind]);
+    begin_window(&all);
+}
+
+static void look_at_clock(void)
+{
+    uint64_t decay = load_relaxed(&decay_ns), now = posix_clock_coarse_ns();
+
+    if (now < window_end)
+        return;
+    begin_windows();
+    if (now - window_end >= decay) /* nobody came by for a whole window */
+        begin_windows();
+    window_end = now + decay;
+}
+
+static uint64_t peak_of(const struct demand *demand)
+{
+    return larger(demand->peak, demand->peak_before) - demand->used;
+}
+
+/* What of the dirty pages of a kind will be wanted. */
+static uint64_t wanted(const struct demand *demand)
+{
+    return smaller(demand->taken + demand->taken_before, peak_of(demand));
+}
+
+/* ------------------------------------------------------------------------------------ accounting */
+
+static void use(struct demand *demand, size_t bytes, size_t dirty)
+{
+    demand->used += bytes;
+    demand->taken += bytes;
+    demand->dirty -= dirty;
+    demand->peak = larger(demand->peak, demand->used);
+}
+
+void demand_took(enum page_kind kind, size_t bytes, size_t dirty)
+{
+    look_at_clock();
+    use(&kinds[kind], bytes, dirty);
+    use(&all, bytes, dirty);
+    used_peak = larger(used_peak, all.used);
+}
+
+void demand_freed(enum page_kind kind, size_t bytes)
+{
+    kinds[kind].used -= bytes;
+    kinds[kind].dirty += bytes;
+    all.used -= bytes;
+    all.dirty += bytes;
+}
+
+void demand_gave_back(enum page_kind kind, size_t bytes)
+{
+    kinds[kind].dirty -= bytes;
+    all.dirty -= bytes;
+}
+
+void demand_dirtied(enum page_kind kind, size_t bytes)
+{
+    kinds[kind].dirty += bytes;
+    all.dirty += bytes;
+}
+
+bool demand_fits(size_t bytes)
+{
+    uint64_t limit = load_relaxed(&limit_bytes);
+
+    return !limit || all.used + all.dirty + bytes <= limit;
+}
+
+/* ---------------------------------------------------------------------------------------- excess */
+
+/*
+ * What is to be given back; false: nothing, or too little to be worth it before the next window.
+ * `all_of_it`: however little.
+ */
+bool demand_excess(struct excess *excess, bool all_of_it)
+{
+    uint64_t retain = load_relaxed(&retain_bytes), keep, beyond, spans_keep, spans;
+    bool now;
+
+    look_at_clock();
+    now = all_of_it || looked_at != window_end || !load_relaxed(&decay_ns);
+    looked_at = window_end;
+    store_relaxed(&due, all.dirty > retain ? window_end : 0);
+    if (all.dirty <= retain)
+        return false;
+    spans_keep = wanted(&kinds[SPANS]);
+    keep = larger(smaller(wanted(&kinds[RUNS]) + spans_keep, peak_of(&all)), retain);
+    if (all.dirty <= keep + (now ? 0 : SLACK_BYTES + (keep >> SLACK_SHIFT)))
+        return false;
+    beyond = all.dirty - keep;
+    /* Spans that nobody will want first, then runs, and spans last. */
+    spans = smaller(beyond, kinds[SPANS].dirty - smaller(kinds[SPANS].dirty, spans_keep));
+    excess->bytes[RUNS] = smaller(beyond - spans, kinds[RUNS].dirty);
+    excess->bytes[SPANS] = beyond - excess->bytes[RUNS];
+    return true;
+}
+
+bool os_pages_decaying(void)
+{
+    return load_relaxed(&due) != 0;
+}
+
+bool demand_is_due(void)
+{
+    uint64_t when = load_relaxed(&due);
+
+    return when && posix_clock_coarse_ns() >= when;
+}
+
+void demand_stats(struct os_pages_stats *stats)
+{
+    stats->used = all.used;
+    stats->used_peak = used_peak;
+    stats->retained = all.dirty;
+}
+
+/* --------------------------------------------------------------------------------------- options */
+
+void os_pages_set_limit(uint64_t bytes)
+{
+    store_relaxed(&limit_bytes, bytes);
+}
+
+uint64_t os_pages_limit(void)
+{
+    return load_relaxed(&limit_bytes);
+}
+
+void os_pages_set_retain(uint64_t bytes)
+{
+    store_relaxed(&retain_bytes, bytes);
+}
+
+void os_pages_set_decay(uint64_t nanoseconds)
+{
+    store_relaxed(&decay_ns, nanoseconds);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether memory is short: asked of the process's control group (version 2), where a limit kills
+ * before the machine runs out.
+ *
+ * The files are read when the page source is about to ask for memory, at most every CHECK_NS; while
+ * one look after the other finds memory short, ever more rarely, since who empties caches all the
+ * time has none. Memory is short when what is used is close to memory.high or memory.max, or when
+ * the kernel has counted one of these as met since the last look (memory.events). No file is kept
+ * open: a program may close or count its descriptors.
+ *
+ * State: atomic words; `looking` keeps a second thread from looking at the same time.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "posix.h"
+
+#define CHECK_NS     10000000u
+#define CHECK_NS_MAX 640000000u
+#define ABSENT_NS    1000000000u /* no such files: perhaps the process is moved to a group later */
+
+#define MARGIN_SHIFT 4 /* close: a sixteenth of the limit is left, */
+#define MARGIN_MAX   (UINT64_C(64) << 20)
+
+static uint32_t looking, is_short;
+static uint64_t next_look;
+
+/* Of who is looking. */
+static uint64_t pause_ns = CHECK_NS;
+static uint64_t events_before;
+static bool events_known;
+static char folder[256]; /* ends in '/'; empty: not looked for yet */
+static bool injected;
+
+static bool group_read(const char *name, char *text, size_t size)
+{
+    char path[320];
+
+    snprintf(path, sizeof path, "%s%s", folder, name);
+    return posix_file_read(path, text, size);
+}
+
+/* The line "0::/path" names the group, below where such groups are mounted. False: there is none. */
+static bool group_find(void)
+{
+    static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    char text[4096], probe[32];
+    char *path, *end;
+
+    if (injected)
+        return true;
+    if (!posix_file_read("/proc/self/cgroup", text, sizeof text))
+        return false;
+    path = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
+    path = path ? strchr(path, '/') : NULL;
+    if (!path)
+        return false;
+    end = strchr(path, '\n');
+    if (end)
+        *end = '\0';
+    for (unsigned i = 0; i < sizeof mounts / sizeof mounts[0]; i++) {
+        int length = snprintf(folder, sizeof folder, "%s%s%s", mounts[i], path,
+                              path[strlen(path) - 1] == '/' ? "" : "/");
+
+        if (length > 0 && (size_t)length < sizeof folder &&
+            group_read("memory.current", probe, sizeof probe))
+            return true;
+    }
+    return false;
+}
+
+/* A number, or "max" or no file: UINT64_MAX. */
+static uint64_t limit_read(const char *name)
+{
+    char text[32];
+
+    if (!group_read(name, text, sizeof text) || text[0] < '0' || text[0] > '9')
+        return UINT64_MAX;
+    return strtoull(text, NULL, 10);
+}
+
+/* How often the group has met its limits. */
+static uint64_t events_read(void)
+{
+    static const char *const names[] = {"\nhigh ", "\nmax ", "\noom "};
+    char text[512] = "\n";
+    uint64_t events = 0;
+
+    if (!group_read("memory.events", text + 1, sizeof text - 1))
+        return 0;
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *line = strstr(text, names[i]);
+
+        if (line)
+            events += strtoull(line + strlen(names[i]), NULL, 10);
+    }
+    return events;
+}
+
+static bool is_close(uint64_t more)
+{
+    uint64_t high = limit_read("memory.high"), max = limit_read("memory.max");
+    uint64_t limit = high < max ? high : max, used, margin;
+
+    if (limit == UINT64_MAX)
+        return false;
+    used = limit_read("memory.current");
+    margin = min_size(limit >> MARGIN_SHIFT, MARGIN_MAX);
+    return used != UINT64_MAX && used + more > limit - margin;
+}
+
+static bool has_new_events(void)
+{
+    uint64_t events = events_read();
+    bool more = events_known && events > events_before;
+
+    events_before = events;
+    events_known = true;
+    return more;
+}
+
+/* Returns when to look again. */
+static uint64_t look(uint64_t more)
+{
+    bool events;
+
+    if (!group_find())
+        return ABSENT_NS;
+    events = has_new_events();
+    if (!is_close(more) && !events)
+        return pause_ns = CHECK_NS;
+    store_release(&is_short, 1u);
+    pause_ns = (uint64_t)min_size(pause_ns * 2, CHECK_NS_MAX);
+    return pause_ns;
+}
+
+void posix_pressure_check(uint64_t more)
+{
+    uint64_t now = posix_clock_coarse_ns();
+    uint32_t no = 0;
+    int saved_errno = errno;
+
+    if (now < load_relaxed(&next_look) || !compare_exchange(&looking, &no, 1u))
+        return;
+    store_relaxed(&next_look, now + look(more));
+    store_release(&looking, 0u);
+    errno = saved_errno;
+}
+
+bool os_memory_is_short(void)
+{
+    return unlikely(load_relaxed(&is_short)) && exchange_acquire(&is_short, 0u);
+}
+
+void posix_pressure_inject(const char *path)
+{
+    snprintf(folder, sizeof folder, "%s", path);
+    injected = true;
+    events_known = false;
+    pause_ns = CHECK_NS;
+    store_relaxed(&next_look, 0);
+    store_relaxed(&is_short, 0u);
+}
+
+/* Whoever was looking does not exist in the child. */
+void posix_pressure_fork_child(void)
+{
+    looking = 0;
+}

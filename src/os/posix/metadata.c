@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Metadata: blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped; freed
+ * blocks wait in a list of their size. Larger ones are mapped on their own.
+ */
+#include "page_source.h"
+
+#define META_CHUNK ((size_t)256 << 10)
+#define META_STEP  64
+#define META_MAX   OS_META_LOCK_FREE
+
+static struct os_lock meta_lock = OS_LOCK_INIT(OS_RANK_META);
+static void *meta_free_lists[META_MAX / META_STEP + 1];
+static char *meta_next, *meta_end;
+static uint64_t meta_bytes;
+
+static void *meta_cut(size_t bytes)
+{
+    void *block;
+
+    if ((size_t)(meta_end - meta_next) < bytes) {
+        char *chunk = mapping_make(META_CHUNK, OS_PAGE_SIZE);
+        if (!chunk)
+            return NULL;
+        add_relaxed(&meta_bytes, META_CHUNK);
+        meta_next = chunk;
+        meta_end = chunk + META_CHUNK;
+    }
+    block = meta_next;
+    meta_next += bytes;
+    return block;
+}
+
+static void *meta_alloc_small(size_t bytes)
+{
+    void **block;
+
+    os_lock_take(&meta_lock);
+    block = meta_free_lists[bytes / META_STEP];
+    if (block)
+        meta_free_lists[bytes / META_STEP] = *block;
+    else
+        block = meta_cut(bytes);
+    os_lock_release(&meta_lock);
+    if (block)
+        __builtin_memset(block, 0, bytes);
+    return block;
+}
+
+void *os_meta_alloc(size_t bytes)
+{
+    void *block;
+
+    if (injected_failure())
+        return NULL;
+    bytes = round_up(bytes, META_STEP);
+    if (bytes <= META_MAX)
+        return meta_alloc_small(bytes);
+    bytes = round_up(bytes, OS_PAGE_SIZE);
+    block = mapping_make(bytes, OS_PAGE_SIZE);
+    if (block)
+        add_relaxed(&meta_bytes, bytes);
+    return block;
+}
+
+void os_meta_free(void *meta, size_t bytes)
+{
+    bytes = round_up(bytes, META_STEP);
+    if (bytes > META_MAX) {
+        bytes = round_up(bytes, OS_PAGE_SIZE);
+        mapping_unmake(meta, bytes);
+        sub_relaxed(&meta_bytes, bytes);
+        return;
+    }
+    os_lock_take(&meta_lock);
+    *(void **)meta = meta_free_lists[bytes / META_STEP];
+    meta_free_lists[bytes / META_STEP] = meta;
+    os_lock_release(&meta_lock);
+}
+
+/* Memory for a table of which most stays untouched: not counted. */
+void *metadata_map(size_t bytes)
+{
+    return injected_failure() ? NULL : mapping_make(bytes, OS_PAGE_SIZE);
+}
+
+uint64_t metadata_bytes(void)
+{
+    return load_relaxed(&meta_bytes);
+}
+
+void metadata_fork_prepare(void)
+{
+    os_lock_take_for_fork(&meta_lock);
+}
+
+void metadata_fork_done(void)
+{
+    os_lock_release_from_fork(&meta_lock);
+}

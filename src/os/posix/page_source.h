@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Private to the page source (os/os.h says what it is for). One file a concept:
+ *
+ *   mapping.c       what is asked of the system: address space, nodes, giving memory back
+ *   page_index.c    address -> region or span, in constant time
+ *   region.c        runs: up to 2 MiB, cut from regions of 4 MiB
+ *   span.c          own mappings, for what is larger; the freed ones
+ *   demand.c        accounting; how much of what is free will be wanted again
+ *   give_back.c     the rest goes back to the system
+ *   pages.c         the functions of os/os.h
+ *   metadata.c      blocks for the allocator's own books
+ *
+ * Two locks. `pages_lock` guards all of this and is held for no system call. `give_back_lock`,
+ * taken before it, is held by the one thread at a time that gives memory back: it takes pages out
+ * of circulation under pages_lock, gives them back without it, and puts them back as clean ones.
+ * Who allocates takes the former only before it would fail.
+ */
+#ifndef OS_POSIX_PAGE_SOURCE_H
+#define OS_POSIX_PAGE_SOURCE_H
+
+#include "base/bits.h"
+#include "base/list.h"
+#include "os/os.h"
+#include "posix.h"
+
+#define REGION_SIZE  ((size_t)4 << 20)
+#define REGION_PAGES ((unsigned)(REGION_SIZE / OS_PAGE_SIZE))
+#define RUN_MAX      (REGION_SIZE / 2)
+
+/* Where regions and spans begin: multiples of a huge page. So no two begin in the same one. */
+#define SPAN_ALIGNMENT ((size_t)2 << 20)
+
+extern struct os_lock pages_lock, give_back_lock;
+
+static inline bool injected_failure(void)
+{
+    return unlikely(os_memory_fails) && os_memory_fails();
+}
+
+/* --- mapping.c. NULL and false: the system refuses. --- */
+void *mapping_make(size_t bytes, size_t alignment);
+void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node);
+bool mapping_unmake(void *pages, size_t bytes);
+bool mapping_give_back(void *pages, size_t bytes);           /* they read as zero afterwards */
+bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
+bool mapping_move(void *pages, size_t bytes, void *target);  /* onto a mapping, which it replaces */
+
+/* --- page_index.c. What stands at an address: a region, a span, or nothing. --- */
+struct place {
+    struct region *region; /* at most one of both */
+    struct span *span;
+};
+bool index_prepare(const void *base, size_t bytes); /* room; afterwards setting cannot fail */
+void index_set_region(const struct region *region, bool there);
+void index_set_span(const struct span *span, bool there);
+struct place index_find(const void *pages);
+
+/* --- region.c --- */
+struct region {
+    char *base;
+    unsigned node, slot; /* its place in its node's arena */
+    unsigned free_pages; /* not used: clean or dirty */
+    unsigned dirty_pages;
+    unsigned longest;                             /* no free run is longer; an upper bound */
+    uint64_t used[REGION_PAGES / BITS_PER_WORD];  /* or out of circulation */
+    uint64_t dirty[REGION_PAGES / BITS_PER_WORD]; /* not used, but perhaps backed by memory */
+};
+
+/* Takes a run; NULL when no region of the node has room. *dirty: how many of its pages are dirty. */
+void *run_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty);
+void run_free(struct region *region, unsigned start, unsigned pages);
+/* The run's next `pages` pages, if they are free. */
+bool run_extend(struct region *region, unsigned start, unsigned pages, unsigned *dirty);
+
+struct region *region_make(unsigned node); /* without the lock; all pages free, not yet added */
+bool region_add(struct region *region);    /* false: there are too many */
+void region_remove(struct region *region);
+bool region_unmake(struct region *region); /* removed before; without the lock; false: refused */
+
+/* A run out of circulation, on its way back to the system. */
+struct leaving_run {
+    struct region *region;
+    unsigned start, pages; /* all: the region itself, removed */
+    unsigned dirty;        /* pages of them */
+};
+/* Takes dirty runs, of about `pages` dirty pages, out of circulation: of the last regions first. */
+unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count);
+void run_return(const struct leaving_run *run, bool clean);
+
+/* --- span.c --- */
+struct span {
+    struct list link; /* free: in its bin */
+    struct list age;  /* free: in the list of all, oldest first */
+    char *base;
+    size_t bytes;  /* used: those of the block; free: so many, at the start, may be dirty */
+    size_t mapped; /* >= bytes; what is between is clean */
+    unsigned node;
+};
+
+/* A free span for `bytes`, taken out; NULL: none fits. It may be dirty beyond `bytes`. */
+struct span *span_take(size_t bytes, size_t alignment, unsigned node);
+struct span *span_take_smaller(size_t bytes, unsigned node); /* the largest worth growing */
+struct span *span_take_oldest(void);
+void span_put(struct span *span);
+
+/* Without the lock. */
+struct span *span_make(size_t bytes, size_t alignment, unsigned node);
+bool span_unmake(struct span *span);            /* not in the index; false: refused */
+bool span_cut(struct span *span, size_t bytes); /* what is beyond becomes clean, or goes */
+size_t span_reserve_for(size_t bytes);
+bool span_reserve(struct span *span, size_t bytes); /* in place: mapped >= bytes and a reserve */
+bool span_move(struct span *span, size_t bytes, size_t reserve, void *owner, size_t owned);
+
+/* --- demand.c; all under pages_lock --- */
+enum page_kind { RUNS, SPANS, PAGE_KINDS };
+
+void demand_took(enum page_kind kind, size_t bytes, size_t dirty);
+void demand_freed(enum page_kind kind, size_t bytes);
+void demand_gave_back(enum page_kind kind, size_t bytes);
+void demand_dirtied(enum page_kind kind, size_t bytes);
+bool demand_fits(size_t bytes); /* under the option limit, beside what is dirty */
+bool demand_is_due(void);       /* the next look at the excess; without the lock */
+
+/* What is to be given back, by kind; false: nothing, or not so much that it is worth it yet. */
+struct excess {
+    size_t bytes[PAGE_KINDS];
+};
+bool demand_excess(struct excess *excess, bool all_of_it);
+void demand_stats(struct os_pages_stats *stats);
+
+/* --- give_back.c; without pages_lock --- */
+size_t give_back(const struct excess *excess, bool patient);
+size_t give_back_everything(void);
+
+/* --- metadata.c --- */
+void *metadata_map(size_t bytes);
+uint64_t metadata_bytes(void);
+void metadata_fork_prepare(void);
+void metadata_fork_done(void);
+
+#endif /* OS_POSIX_PAGE_SOURCE_H */

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Growth by realloc, by a factor or in small steps, copies a bounded number of bytes for each byte of
+ * the result, also while other blocks are in the way; and no memory is held that is not needed.
+ */
+#include "support/slab_test.h"
+
+#define MIB    ((size_t)1 << 20)
+#define OTHERS 5000
+
+/* Every copy is an allocation, and of no more than what the block has. */
+static uint64_t allocations(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    return stats.allocations;
+}
+
+static void check(const char *block, size_t size)
+{
+    for (size_t at = 0; at + sizeof at <= size; at += 4096)
+        assert_int_equal(*(const size_t *)(block + at), at);
+}
+
+static size_t next_add(size_t size)
+{
+    return size + 4096;
+}
+
+static size_t next_factor(size_t size)
+{
+    return size * 3 / 2 + 1;
+}
+
+/* Returns how many bytes were copied, at most. */
+static size_t grow(size_t (*next)(size_t), size_t end, bool crowded)
+{
+    size_t size = 16, copied = 0, written = 0;
+    char *block = prudence_malloc(size);
+    static void *others[OTHERS];
+    unsigned count = 0;
+
+    while (size < end) {
+        uint64_t before = allocations();
+        size_t wanted = next(size);
+
+        block = prudence_realloc(block, wanted);
+        assert_non_null(block);
+        if (allocations() != before)
+            copied += size;
+        size = wanted;
+        for (; written + sizeof written <= size; written += 4096)
+            *(size_t *)(block + written) = written;
+        while (crowded && count < OTHERS && /* until there is one right behind it */
+               !os_page_owner(block + prudence_usable_size(block)))
+            others[count++] = prudence_malloc(33000);
+    }
+    check(block, size);
+    prudence_free(block);
+    while (count)
+        prudence_free(others[--count]);
+    return copied;
+}
+
+static void no_more_copies_than(size_t (*next)(size_t), size_t end, bool crowded, size_t most)
+{
+    size_t copied = grow(next, end, crowded);
+
+    print_message("%zu KiB copied for %zu KiB\n", copied >> 10, end >> 10);
+    assert_true(copied <= most);
+}
+
+static void by_a_factor(void **state)
+{
+    (void)state;
+    no_more_copies_than(next_factor, 64 * MIB, false,
+                        6 * MIB); /* up to 2 MiB once, as it doubles */
+    no_more_copies_than(next_factor, 64 * MIB, true, 6 * MIB);
+}
+
+static void in_small_steps(void **state)
+{
+    (void)state;
+    no_more_copies_than(next_add, 64 * MIB, false, 20 * MIB);
+    no_more_copies_than(next_add, 64 * MIB, true, 20 * MIB); /* nine times 2 MiB: an eighth each */
+}
+
+static void nothing_is_held_for_it(void **state)
+{
+    char *block = prudence_malloc(3 * MIB);
+    struct prudence_stats before, after;
+
+    (void)state;
+    prudence_stats(&before);
+    block = prudence_realloc(block, 48 * MIB);
+    prudence_stats(&after);
+    assert_int_equal(after.slab_bytes - before.slab_bytes, 45 * MIB);
+    assert_int_equal(prudence_usable_size(block), 48 * MIB);
+    block = prudence_realloc(block, 4 * MIB);
+    prudence_stats(&after);
+    assert_int_equal(after.slab_bytes - before.slab_bytes, MIB);
+    block = prudence_realloc(block, 20000);
+    assert_true(prudence_usable_size(block) < 25000);
+    prudence_free(block);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_a_factor),
+        cmocka_unit_test(in_small_steps),
+        cmocka_unit_test(nothing_is_held_for_it),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * realloc of large blocks in place keeps all books right: statistics, latent bytes, states, who owns
+ * which page; misuse is caught; a failure at any call loses nothing.
+ */
+#include "support/slab_test.h"
+
+#define MIB ((size_t)1 << 20)
+
+static struct prudence_stats stats(void)
+{
+    struct prudence_stats now;
+
+    prudence_stats(&now);
+    return now;
+}
+
+static const size_t sizes[] = {40000,   60000,    33000,   100000, 2 * MIB,      2 * MIB + 1,
+                               5 * MIB, 40 * MIB, 3 * MIB, MIB,    12 * MIB + 5, 36864};
+
+static void walk(void)
+{
+    struct prudence_stats before = stats(), after;
+    char *block = prudence_malloc(50000), *last = block;
+    size_t size = 50000;
+
+    fill_pattern(block, size);
+    for (unsigned i = 0; i < 3 * sizeof sizes / sizeof sizes[0]; i++) {
+        size_t wanted = sizes[i % (sizeof sizes / sizeof sizes[0])];
+        char copy[64];
+
+        memcpy(copy, block, sizeof copy);
+        block = prudence_realloc(block, wanted);
+        assert_non_null(block);
+        assert_memory_equal(block, copy, sizeof copy);
+        assert_true(prudence_usable_size(block) >= wanted);
+        assert_ptr_equal(os_page_owner(block + wanted - 1), os_page_owner(block));
+        if (last != block)
+            assert_ptr_not_equal(os_page_owner(last), os_page_owner(block));
+        last = block;
+        size = wanted;
+        memset(block, (int)i, size);
+        prudence_realloc(NULL, 0) ? (void)0 : fail();
+    }
+    after = stats();
+    assert_int_equal(after.slabs_now - before.slabs_now >= 1, 1);
+    prudence_free_deferred(block);
+    assert_true(stats().bytes_latent >= 36864);
+    prudence_synchronize();
+    prudence_trim();
+    after = stats();
+    assert_int_equal(after.bytes_latent, 0);
+    assert_int_equal(after.objects_latent, 0);
+}
+
+static void books_are_right(void **state)
+{
+    (void)state;
+    walk();
+}
+
+static void walk_checked(void *unused)
+{
+    (void)unused;
+    if (prudence_option_set("check", "1"))
+        abort();
+    walk();
+    prudence_free(prudence_realloc(prudence_malloc(5 * MIB), 50 * MIB));
+}
+
+static void books_are_right_under_check(void **state)
+{
+    char output[4096];
+
+    (void)state;
+    expect_life(walk_checked, NULL, output, sizeof output);
+}
+
+static void resize_deferred(void *check)
+{
+    char *block = prudence_malloc(5 * MIB);
+
+    if (check)
+        block = prudence_malloc(100000);
+    prudence_read_lock();
+    prudence_free_deferred(block);
+    block = prudence_realloc(block, 50 * MIB);
+}
+
+static void interior(void *unused)
+{
+    char *block = prudence_realloc(prudence_malloc(5 * MIB), 50 * MIB);
+
+    (void)unused;
+    prudence_free(block + 30 * MIB);
+}
+
+static void behind_the_cut(void *unused)
+{
+    char *block = prudence_realloc(prudence_malloc(50 * MIB), 5 * MIB);
+
+    (void)unused;
+    prudence_free(block + 30 * MIB);
+}
+
+static void misuse_is_caught(void **state)
+{
+    (void)state;
+    expect_death(resize_deferred, NULL, "prudence_realloc: double free", "large",
+                 "deferred and not yet safe");
+    expect_death(resize_deferred, "run", "prudence_realloc: double free", "large",
+                 "deferred and not yet safe");
+    expect_death(interior, NULL, "points into an object of cache 'large'", "31457280 bytes behind",
+                 NULL);
+    expect_death(behind_the_cut, NULL, "foreign pointer", NULL, NULL);
+}
+
+/* Grows and shrinks with every call from `first` on failing, or just that one. */
+struct plan {
+    unsigned first, count;
+};
+
+static void scenario(void *argument)
+{
+    const struct plan *plan = argument;
+    char *block = prudence_malloc(50000);
+    size_t size = 50000;
+
+    fill_pattern(block, 64);
+    char *kept = prudence_malloc(64);
+    memcpy(kept, block, 64);
+    memory_fail(plan->first, plan->count);
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char *resized = prudence_realloc(block, sizes[i]);
+
+        if (resized) {
+            block = resized;
+            size = sizes[i];
+        } else if (sizes[i] <= size) {
+            abort(); /* to shrink needs nothing */
+        }
+        if (memcmp(block, kept, 64) || prudence_usable_size(block) < size)
+            abort();
+        block[size - 1] = 1;
+    }
+    fprintf(stderr, "calls=%u", memory_calls);
+    memory_succeed();
+    prudence_free(block);
+    prudence_free(kept);
+    prudence_trim();
+    if (stats().objects_live || stats().slab_bytes || stats().retained_bytes)
+        abort();
+}
+
+static void every_call(unsigned count)
+{
+    struct plan plan = {.count = count};
+    unsigned calls = UINT32_MAX;
+
+    for (; plan.first < calls; plan.first++) {
+        char output[4096];
+
+        expect_life(scenario, &plan, output, sizeof output);
+        calls = (unsigned)strtoul(strstr(output, "calls=") + 6, NULL, 10);
+    }
+    assert_true(plan.first > 8);
+}
+
+static void failures_lose_nothing(void **state)
+{
+    (void)state;
+    every_call(1);
+    every_call(UINT32_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(books_are_right_under_check),
+        cmocka_unit_test(misuse_is_caught),
+        cmocka_unit_test(failures_lose_nothing),
+        cmocka_unit_test(books_are_right),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory pressure of a control group: near its limits, and when its events increase, caches are
+ * emptied where the page source asks for memory; not more often than every 10 ms, and ever more
+ * rarely while it stays short. Without such files nothing happens. The group is a folder of ours.
+ */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "posix.h"
+#include "support/slab_test.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define MS  UINT64_C(1000000)
+
+static char folder[] = "/tmp/prudence-group-XXXXXX";
+static char slashed[sizeof folder + 1];
+static uint64_t now;
+
+static uint64_t our_clock(void)
+{
+    return now;
+}
+
+static void set(const char *name, const char *text)
+{
+    char path[100];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s%s", slashed, name);
+    if (!text) {
+        unlink(path);
+        return;
+    }
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void set_bytes(const char *name, uint64_t bytes)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%llu\n", (unsigned long long)bytes);
+    set(name, text);
+}
+
+static bool is_short_after(uint64_t nanoseconds, uint64_t more)
+{
+    now += nanoseconds;
+    posix_pressure_check(more);
+    return os_memory_is_short();
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    set_bytes("memory.current", 100 * MIB);
+    set("memory.high", "max\n");
+    set("memory.max", "max\n");
+    set("memory.events", "low 0\nhigh 3\nmax 0\noom 0\noom_kill 0\n");
+    posix_pressure_inject(slashed);
+    assert_false(is_short_after(1000 * MS, 0)); /* the events before us are not ours */
+    return 0;
+}
+
+static void no_files(void **state)
+{
+    (void)state;
+    posix_pressure_inject("/nowhere/");
+    for (unsigned i = 0; i < 10; i++)
+        assert_false(is_short_after(2000 * MS, 1 << 30));
+}
+
+static void odd_files(void **state)
+{
+    (void)state;
+    set("memory.high", "gibberish");
+    set("memory.max", "");
+    set("memory.events", "\n\nhigh");
+    set("memory.current", NULL);
+    assert_false(is_short_after(20 * MS, 1 << 30));
+    set_bytes("memory.high", MIB);
+    assert_false(is_short_after(20 * MS, 1 << 30));
+}
+
+static void far_from_any_limit(void **state)
+{
+    (void)state;
+    assert_false(is_short_after(20 * MS, 1 << 30));
+    set_bytes("memory.high", 1000 * MIB);
+    set_bytes("memory.max", 2000 * MIB);
+    assert_false(is_short_after(20 * MS, 4 << 20));
+}
+
+static void near_high(void **state)
+{
+    (void)state;
+    set_bytes("memory.high", 160 * MIB);
+    assert_false(is_short_after(20 * MS, 49 * MIB));
+    assert_true(is_short_after(20 * MS, 51 * MIB)); /* less than a sixteenth would be left */
+    assert_false(os_memory_is_short());             /* told once */
+}
+
+static void near_max(void **state)
+{
+    (void)state;
+    set_bytes("memory.high", 1000 * MIB);
+    set_bytes("memory.max", 101 * MIB);
+    assert_true(is_short_after(20 * MS, 0));
+}
+
+static void events(void **state)
+{
+    (void)state;
+    set("memory.events", "low 9\nhigh 4\nmax 0\noom 0\noom_kill 0\n");
+    assert_true(is_short_after(20 * MS, 0));
+    assert_false(is_short_after(1000 * MS, 0));
+    set("memory.events", "low 9\nhigh 4\nmax 1\noom 0\noom_kill 0\n");
+    assert_true(is_short_after(20 * MS, 0));
+}
+
+static void ever_more_rarely(void **state)
+{
+    unsigned times = 0;
+
+    (void)state;
+    set_bytes("memory.max", 101 * MIB);
+    for (unsigned i = 0; i < 1000; i++) /* of a millisecond */
+        times += is_short_after(MS, 0);
+    assert_in_range(times, 4, 8);
+    set("memory.max", "max\n");
+    assert_false(is_short_after(1000 * MS, 0));
+    set_bytes("memory.max", 101 * MIB);
+    times = 0;
+    for (unsigned i = 0; i < 40; i++)
+        times += is_short_after(MS, 0);
+    assert_in_range(times, 1, 3); /* quick again */
+}
+
+/* Through the whole house: what is free in caches and pages goes when a new region is asked for. */
+static void caches_are_emptied(void **state)
+{
+    static void *objects[20000];
+    struct prudence_stats before, after;
+    void *block;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("retain", "64M"), 0);
+    for (unsigned i = 0; i < 20000; i++)
+        objects[i] = prudence_malloc(1000);
+    for (unsigned i = 0; i < 20000; i++)
+        prudence_free(objects[i]);
+    prudence_stats(&before);
+    assert_true(before.slab_bytes + before.retained_bytes > 15 * MIB);
+    set_bytes("memory.max", 101 * MIB);
+    now += 20 * MS;
+    block = prudence_malloc(60 * MIB);
+    assert_non_null(block);
+    prudence_stats(&after);
+    assert_true(after.slab_bytes + after.retained_bytes <= 61 * MIB);
+    prudence_free(block);
+}
+
+static int make(void **state)
+{
+    (void)state;
+    posix_clock_injected = our_clock;
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(slashed, sizeof slashed, "%s/", folder);
+    return 0;
+}
+
+static int unmake(void **state)
+{
+    (void)state;
+    set("memory.current", NULL);
+    set("memory.high", NULL);
+    set("memory.max", NULL);
+    set("memory.events", NULL);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(no_files, begin),
+        cmocka_unit_test_setup(odd_files, begin),
+        cmocka_unit_test_setup(far_from_any_limit, begin),
+        cmocka_unit_test_setup(near_high, begin),
+        cmocka_unit_test_setup(near_max, begin),
+        cmocka_unit_test_setup(events, begin),
+        cmocka_unit_test_setup(ever_more_rarely, begin),
+        cmocka_unit_test_setup(caches_are_emptied, begin),
+    };
+
+    return cmocka_run_group_tests(tests, make, unmake);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Free pages: what the demand of the last one or two spans of `decay` lets expect is kept, so that a
+ * churn costs no page faults; the rest beyond `retain` goes back; a pause is enough for all of it.
+ * The clock is the test's.
+ */
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "page_source.h"
+#include "support/slab_test.h"
+
+#define MIB   ((size_t)1 << 20)
+#define DECAY UINT64_C(100000000)
+
+static uint64_t now = 1;
+
+static uint64_t our_clock(void)
+{
+    return now;
+}
+
+static struct os_pages_stats pages(void)
+{
+    struct os_pages_stats stats;
+
+    os_pages_stats(&stats);
+    return stats;
+}
+
+static void pass(uint64_t nanoseconds)
+{
+    now += nanoseconds;
+    os_pages_decay();
+}
+
+static long faults(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    posix_clock_injected = our_clock;
+    os_pages_set_decay(DECAY);
+    os_pages_set_retain(2 * MIB);
+    os_pages_trim();
+    now += 10 * DECAY;
+    return 0;
+}
+
+#define BLOCKS 50
+
+static void take_all(char **blocks, size_t bytes)
+{
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i] = os_pages_alloc(bytes, OS_PAGE_SIZE, 0, NULL);
+        assert_non_null(blocks[i]);
+        for (size_t at = 0; at < bytes; at += OS_PAGE_SIZE)
+            blocks[i][at] = 1;
+    }
+}
+
+static void free_all_of(char **blocks, size_t bytes)
+{
+    for (unsigned i = 0; i < BLOCKS; i++)
+        os_pages_free(blocks[i], bytes);
+}
+
+static void a_churn_is_kept(size_t bytes)
+{
+    char *blocks[BLOCKS];
+    long before;
+
+    take_all(blocks, bytes);
+    free_all_of(blocks, bytes);
+    assert_int_equal(pages().retained, BLOCKS * bytes);
+    before = faults();
+    for (unsigned round = 0; round < 20; round++) {
+        pass(DECAY / 3);
+        take_all(blocks, bytes);
+        free_all_of(blocks, bytes);
+    }
+    assert_in_range(faults() - before, 0, 1000); /* of 20 x 50 x 64 at least */
+    assert_int_equal(pages().retained, BLOCKS * bytes);
+    assert_true(os_pages_decaying());
+    pass(DECAY);
+    assert_true(pages().retained >= BLOCKS * bytes / 2); /* the last window is not over yet */
+    pass(DECAY);
+    pass(DECAY);
+    assert_true(pages().retained <= 2 * MIB);
+    assert_false(os_pages_decaying());
+}
+
+static void a_churn_of_runs_costs_no_faults(void **state)
+{
+    (void)state;
+    a_churn_is_kept(256 << 10);
+}
+
+static void a_churn_of_spans_costs_no_faults(void **state)
+{
+    (void)state;
+    a_churn_is_kept(3 * MIB);
+}
+
+static void a_pause_is_enough_at_once(void **state)
+{
+    char *blocks[BLOCKS];
+
+    (void)state;
+    take_all(blocks, MIB);
+    free_all_of(blocks, MIB);
+    assert_int_equal(pages().retained, BLOCKS * MIB);
+    pass(2 * DECAY + 1);
+    assert_true(pages().retained <= 2 * MIB);
+}
+
+static void what_grew_slowly_goes_at_once(void **state)
+{
+    char *blocks[BLOCKS];
+
+    (void)state;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i] = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
+        pass(DECAY);
+    }
+    free_all_of(blocks, MIB);
+    assert_true(pages().retained <= 6 * MIB);
+}
+
+static void decay_of_none(void **state)
+{
+    char *blocks[BLOCKS];
+
+    (void)state;
+    os_pages_set_decay(0);
+    os_pages_set_retain(3 * MIB);
+    take_all(blocks, MIB);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        os_pages_free(blocks[i], MIB);
+        assert_true(pages().retained <= 3 * MIB);
+    }
+    assert_int_equal(pages().retained, 3 * MIB);
+    os_pages_set_retain(0);
+    os_pages_free(os_pages_alloc(OS_PAGE_SIZE, OS_PAGE_SIZE, 0, NULL), OS_PAGE_SIZE);
+    assert_int_equal(pages().retained, 0);
+}
+
+/* Spans are kept for the next ones; but not while runs take their place, or both would be held. */
+static void the_peak_of_both_is_not_exceeded(void **state)
+{
+    char *spans[BLOCKS], *runs[4 * BLOCKS];
+    uint64_t most = 0;
+
+    (void)state;
+    take_all(spans, 4 * MIB);
+    free_all_of(spans, 4 * MIB);
+    for (unsigned i = 0; i < 4 * BLOCKS; i++) {
+        runs[i] = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
+        most = max_size(most, pages().used + pages().retained);
+    }
+    /* Up to the slack: an eighth of what is kept, and 256 KiB. */
+    assert_true(most <= 4 * MIB * BLOCKS / 8 * 9 + MIB);
+    for (unsigned i = 0; i < 4 * BLOCKS; i++)
+        os_pages_free(runs[i], MIB);
+}
+
+/* What is given back is gone, and comes as zeros; what is kept is not called zeroed. */
+static void zeroed_tells_the_truth(void **state)
+{
+    char *block = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL), *again;
+    unsigned char resident[MIB / OS_PAGE_SIZE];
+    bool zeroed;
+
+    (void)state;
+    memset(block, 1, MIB);
+    os_pages_free(block, MIB);
+    again = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, &zeroed);
+    assert_ptr_equal(again, block);
+    assert_false(zeroed);
+    os_pages_free(os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL), MIB); /* keeps the region */
+    block = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
+    os_pages_free(again, MIB);
+    assert_int_equal(os_pages_trim(), MIB);
+    again = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, &zeroed);
+    assert_true(zeroed);
+    assert_int_equal(mincore(again, MIB, resident), 0);
+    for (size_t i = 0; i < MIB / OS_PAGE_SIZE; i++)
+        assert_false(resident[i] & 1);
+    os_pages_free(again, MIB);
+    os_pages_free(block, MIB);
+}
+
+/* Locked memory is not given back, and so it is not zero. */
+static void locked_memory_is_not_taken_for_zeroed(void **state)
+{
+    char *block = os_pages_alloc(16 * OS_PAGE_SIZE, OS_PAGE_SIZE, 0, NULL);
+    char *other = os_pages_alloc(OS_PAGE_SIZE, OS_PAGE_SIZE, 0, NULL), *again;
+    bool zeroed;
+
+    (void)state;
+    if (syscall(SYS_mlock, block, 16 * OS_PAGE_SIZE)) /* sanitizers make the function do nothing */
+        skip();
+    memset(block, 1, 16 * OS_PAGE_SIZE);
+    os_pages_free(block, 16 * OS_PAGE_SIZE);
+    assert_int_equal(os_pages_trim(), 0);
+    assert_int_equal(pages().retained, 16 * OS_PAGE_SIZE);
+    again = os_pages_alloc(16 * OS_PAGE_SIZE, OS_PAGE_SIZE, 0, &zeroed);
+    assert_ptr_equal(again, block);
+    assert_false(zeroed);
+    syscall(SYS_munlock, block, 16 * OS_PAGE_SIZE);
+    os_pages_free(again, 16 * OS_PAGE_SIZE);
+    now += DECAY; /* refused: not tried again before */
+    assert_int_equal(os_pages_trim(), 16 * OS_PAGE_SIZE);
+    os_pages_free(other, OS_PAGE_SIZE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_churn_of_runs_costs_no_faults, begin),
+        cmocka_unit_test_setup(a_churn_of_spans_costs_no_faults, begin),
+        cmocka_unit_test_setup(a_pause_is_enough_at_once, begin),
+        cmocka_unit_test_setup(what_grew_slowly_goes_at_once, begin),
+        cmocka_unit_test_setup(decay_of_none, begin),
+        cmocka_unit_test_setup(the_peak_of_both_is_not_exceeded, begin),
+        cmocka_unit_test_setup(zeroed_tells_the_truth, begin),
+        cmocka_unit_test_setup(locked_memory_is_not_taken_for_zeroed, begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

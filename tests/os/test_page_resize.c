@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resizing pages: runs grow into free neighbours, spans into reserved address space or by moving
+ * page tables; both shrink in place. Contents stay, the page map names the owner for exactly the
+ * pages, and a failure at any call changes nothing.
+ */
+#include <sys/mman.h>
+
+#include "page_source.h"
+#include "support/slab_test.h"
+
+#define MIB  ((size_t)1 << 20)
+#define PAGE OS_PAGE_SIZE
+
+static char owner;
+
+static struct os_pages_stats pages(void)
+{
+    struct os_pages_stats stats;
+
+    os_pages_stats(&stats);
+    return stats;
+}
+
+static char *take(size_t bytes)
+{
+    char *block = os_pages_alloc(bytes, PAGE, 0, NULL);
+
+    assert_non_null(block);
+    assert_true(os_page_owner_set(block, bytes, &owner));
+    return block;
+}
+
+static void give(char *block, size_t bytes)
+{
+    os_page_owner_set(block, bytes, NULL);
+    os_pages_free(block, bytes);
+}
+
+static void write_numbers(char *block, size_t from, size_t to)
+{
+    for (size_t at = from; at < to; at += PAGE)
+        *(size_t *)(block + at) = at;
+}
+
+static void assert_owned(const char *block, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += PAGE) {
+        assert_int_equal(*(const size_t *)(block + at), at);
+        assert_ptr_equal(os_page_owner(block + at), &owner);
+    }
+    assert_ptr_not_equal(os_page_owner(block + bytes), &owner);
+}
+
+static void runs_grow_into_free_pages(void **state)
+{
+    char *run = take(10 * PAGE), *next = take(10 * PAGE);
+
+    (void)state;
+    assert_ptr_equal(next, run + 10 * PAGE);
+    write_numbers(run, 0, 10 * PAGE);
+    assert_null(os_pages_resize(run, 10 * PAGE, 11 * PAGE, &owner));
+    assert_int_equal(pages().used, 20 * PAGE);
+    give(next, 10 * PAGE);
+    assert_ptr_equal(os_pages_resize(run, 10 * PAGE, 15 * PAGE, &owner), run);
+    write_numbers(run, 10 * PAGE, 15 * PAGE);
+    assert_owned(run, 15 * PAGE);
+    assert_int_equal(pages().used, 15 * PAGE);
+    assert_int_equal(pages().retained, 5 * PAGE);
+    next = take(PAGE);
+    assert_ptr_equal(next, run + 15 * PAGE);
+    give(next, PAGE);
+    assert_ptr_equal(os_pages_resize(run, 15 * PAGE, REGION_SIZE, &owner), run);
+    assert_null(os_pages_resize(run, REGION_SIZE, REGION_SIZE + PAGE, &owner));
+    write_numbers(run, 0, REGION_SIZE);
+    assert_owned(run, REGION_SIZE);
+    give(run, REGION_SIZE);
+}
+
+static void runs_shrink_in_place(void **state)
+{
+    char *run = take(100 * PAGE), *next;
+
+    (void)state;
+    write_numbers(run, 0, 100 * PAGE);
+    assert_ptr_equal(os_pages_resize(run, 100 * PAGE, 40 * PAGE, &owner), run);
+    assert_owned(run, 40 * PAGE);
+    assert_int_equal(pages().used, 40 * PAGE);
+    next = take(60 * PAGE);
+    assert_ptr_equal(next, run + 40 * PAGE);
+    give(next, 60 * PAGE);
+    give(run, 40 * PAGE);
+}
+
+static void spans_grow_and_shrink(void **state)
+{
+    size_t bytes = 3 * MIB;
+    char *span = take(bytes), *below[40];
+    unsigned moves = 0;
+
+    (void)state;
+    write_numbers(span, 0, bytes);
+    for (unsigned i = 0; i < 40; i++) { /* somebody's in the way */
+        char *moved;
+        size_t wanted = bytes + (i % 7 + 1) * 300 * PAGE;
+
+        below[i] = take(2 * MIB + PAGE);
+        moved = os_pages_resize(span, bytes, wanted, &owner);
+        assert_non_null(moved);
+        assert_int_equal((uintptr_t)moved % (2 * MIB), 0);
+        moves += moved != span;
+        if (moved != span)
+            assert_ptr_not_equal(os_page_owner(span), &owner);
+        span = moved;
+        write_numbers(span, bytes, wanted);
+        bytes = wanted;
+        assert_owned(span, bytes);
+        assert_int_equal(pages().used, bytes + (i + 1) * (2 * MIB + PAGE));
+    }
+    assert_in_range(moves, 1, 20); /* the reserve spares the others */
+    while (bytes > MIB) {
+        assert_ptr_equal(os_pages_resize(span, bytes, round_up(bytes / 3 * 2, PAGE), &owner), span);
+        bytes = round_up(bytes / 3 * 2, PAGE);
+        assert_owned(span, bytes);
+        assert_int_equal(pages().used, bytes + 40 * (2 * MIB + PAGE));
+    }
+    span = os_pages_resize(span, bytes, 30 * MIB, &owner);
+    assert_non_null(span);
+    give(span, 30 * MIB);
+    for (unsigned i = 0; i < 40; i++)
+        give(below[i], 2 * MIB + PAGE);
+    assert_int_equal(pages().used, 0);
+}
+
+/* A program has protected some pages of its block: such a mapping cannot be moved as one. */
+static void what_cannot_be_moved_stays(void **state)
+{
+    char *span = take(8 * MIB), *moved;
+    struct os_pages_stats before = pages();
+
+    (void)state;
+    write_numbers(span, 0, 8 * MIB);
+    assert_int_equal(mprotect(span + 3 * MIB, PAGE, PROT_READ), 0);
+    moved = os_pages_resize(span, 8 * MIB, 64 * MIB, &owner);
+    if (moved) { /* a newer system can, or there was room behind it */
+        span = moved;
+        assert_int_equal(mprotect(span + 3 * MIB, PAGE, PROT_READ | PROT_WRITE), 0);
+        assert_ptr_equal(os_pages_resize(span, 64 * MIB, 8 * MIB, &owner), span);
+    } else {
+        assert_int_equal(pages().used, before.used);
+        assert_int_equal(mprotect(span + 3 * MIB, PAGE, PROT_READ | PROT_WRITE), 0);
+    }
+    assert_owned(span, 8 * MIB);
+    give(span, 8 * MIB);
+}
+
+/* Whichever call fails: all of it stays as it was. */
+static void failures_change_nothing(size_t bytes, size_t wanted)
+{
+    for (unsigned first = 0; first < 10; first++) {
+        char *block = take(bytes), *resized;
+        struct os_pages_stats before = pages(), after;
+
+        write_numbers(block, 0, bytes);
+        memory_fail(first, UINT32_MAX);
+        resized = os_pages_resize(block, bytes, wanted, &owner);
+        memory_succeed();
+        after = pages();
+        if (resized) {
+            assert_ptr_equal(os_page_owner(resized + wanted - PAGE), &owner);
+            assert_int_equal(*(size_t *)(resized + bytes - PAGE), bytes - PAGE);
+            give(resized, wanted);
+        } else {
+            assert_int_equal(after.used, before.used);
+            assert_owned(block, bytes);
+            give(block, bytes);
+        }
+        assert_true(first > 0 || !resized);
+    }
+    os_pages_trim();
+    assert_int_equal(pages().used + pages().retained, 0);
+}
+
+static void failures(void **state)
+{
+    (void)state;
+    failures_change_nothing(10 * PAGE, 20 * PAGE);
+    failures_change_nothing(4 * MIB, 9 * MIB);
+    failures_change_nothing(4 * MIB, 3000 * MIB); /* new leaves of page map and index */
+    failures_change_nothing(4 * MIB, 20000 * MIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_grow_into_free_pages),
+        cmocka_unit_test(runs_shrink_in_place),
+        cmocka_unit_test(spans_grow_and_shrink),
+        cmocka_unit_test(what_cannot_be_moved_stays),
+        cmocka_unit_test(failures),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs of pages: the first hole that fits, at the alignment asked for; neighbours become one when
+ * they are free; the first regions are used first and empty ones go back; never twice the same page.
+ */
+#include "page_source.h"
+#include "support/slab_test.h"
+
+#define PAGE  OS_PAGE_SIZE
+#define PAGES 1024 /* of a region */
+
+static uint64_t now;
+
+static uint64_t stopped_clock(void)
+{
+    return now;
+}
+
+static char *take(size_t pages)
+{
+    char *run = os_pages_alloc(pages * PAGE, PAGE, 0, NULL);
+
+    assert_non_null(run);
+    return run;
+}
+
+static struct region *region_at(const void *run)
+{
+    struct place place = index_find(run);
+
+    assert_non_null(place.region);
+    return place.region;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    posix_clock_injected = stopped_clock;
+    os_pages_set_retain((uint64_t)1 << 40);
+    os_pages_trim();
+    return 0;
+}
+
+static void the_first_hole_that_fits(void **state)
+{
+    char *base = take(1), *runs[PAGES];
+
+    (void)state;
+    for (unsigned i = 1; i < PAGES; i++)
+        runs[i] = take(1);
+    for (unsigned i = 1; i < PAGES; i++)
+        assert_ptr_equal(runs[i], base + i * PAGE);
+    for (unsigned size = 1; size <= 130; size++) { /* holes across borders of words */
+        for (unsigned at = 60; at < 70; at++) {
+            os_pages_free(base + at * PAGE, size * PAGE);
+            os_pages_free(base + 10 * PAGE, size == 1 ? PAGE : (size - 1) * PAGE);
+            assert_ptr_equal(take(size == 1 ? 1 : size - 1), base + 10 * PAGE);
+            if (at > 10 + size)
+                assert_ptr_equal(take(size), base + at * PAGE);
+            else
+                break;
+        }
+        if (60 <= 10 + size)
+            break;
+    }
+    for (unsigned i = 0; i < PAGES; i++)
+        if (bits_test(region_at(base)->used, i))
+            os_pages_free(base + i * PAGE, PAGE);
+}
+
+static void neighbours_become_one(void **state)
+{
+    char *base = take(1);
+
+    (void)state;
+    for (unsigned i = 1; i < PAGES; i++)
+        take(1);
+    for (unsigned i = 0; i < PAGES; i++) /* in an order far from that of addresses */
+        os_pages_free(base + i * 389 % PAGES * PAGE, PAGE);
+    assert_int_equal(region_at(base)->longest, PAGES);
+    assert_ptr_equal(take(PAGES / 2), base);
+    assert_ptr_equal(take(PAGES / 2), base + PAGES / 2 * PAGE);
+    os_pages_free(base, PAGES / 2 * PAGE);
+    os_pages_free(base + PAGES / 2 * PAGE, PAGES / 2 * PAGE);
+}
+
+static void alignment_is_kept(void **state)
+{
+    (void)state;
+    for (size_t alignment = PAGE; alignment <= REGION_SIZE; alignment *= 2) {
+        char *odd = take(1);
+        char *run = os_pages_alloc(3 * PAGE, alignment, 0, NULL);
+
+        assert_non_null(run);
+        assert_int_equal((uintptr_t)run & (alignment - 1), 0);
+        os_pages_free(run, 3 * PAGE);
+        os_pages_free(odd, PAGE);
+    }
+}
+
+static void the_first_regions_are_used_first(void **state)
+{
+    char *halves[20];
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++)
+        halves[i] = take(PAGES / 2);
+    for (unsigned i = 0; i < 20; i += 2) {
+        assert_ptr_equal(region_at(halves[i]), region_at(halves[i + 1]));
+        assert_int_equal(region_at(halves[i])->slot, i / 2);
+    }
+    os_pages_free(halves[14], PAGES / 2 * PAGE);
+    os_pages_free(halves[3], PAGES / 2 * PAGE);
+    assert_ptr_equal(take(100), halves[3]);
+    os_pages_free(halves[3], 100 * PAGE);
+    halves[3] = take(PAGES / 2);
+    halves[14] = take(PAGES / 2);
+    for (unsigned i = 0; i < 20; i++)
+        os_pages_free(halves[i], PAGES / 2 * PAGE);
+}
+
+static void empty_regions_are_unmapped(void **state)
+{
+    char *first = take(PAGES / 2), *second = take(PAGES / 2), *third = take(PAGES / 2);
+
+    (void)state;
+    memset(third, 1, PAGE);
+    os_pages_free(third, PAGES / 2 * PAGE);
+    assert_non_null(index_find(third).region);
+    os_pages_trim();
+    assert_null(index_find(third).region);
+    assert_null(index_find(third + SPAN_ALIGNMENT).region);
+    os_pages_free(first, PAGES / 2 * PAGE);
+    os_pages_free(second, PAGES / 2 * PAGE);
+    os_pages_trim();
+    assert_null(index_find(first).region);
+}
+
+/* Against a model that knows every page's owner by what is written there. */
+#define BLOCKS 300
+
+static void a_random_walk(void **state)
+{
+    static struct {
+        uint64_t *run;
+        size_t pages;
+    } blocks[BLOCKS];
+    uint64_t random = 1;
+
+    (void)state;
+    os_pages_set_retain(1 << 20);
+    for (unsigned step = 0; step < 60000; step++) {
+        unsigned i;
+        bool zeroed;
+
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        i = (unsigned)(random >> 33) % BLOCKS;
+        now += random >> 44; /* a million ns: windows begin on the way */
+        if (blocks[i].run) {
+            for (size_t page = 0; page < blocks[i].pages; page++)
+                assert_int_equal(blocks[i].run[page * PAGE / 8], i * 1000 + page);
+            os_pages_free(blocks[i].run, blocks[i].pages * PAGE);
+            blocks[i].run = NULL;
+            continue;
+        }
+        blocks[i].pages = 1 + (random >> 40) % (step % 16 ? 16 : 512);
+        blocks[i].run = os_pages_alloc(blocks[i].pages * PAGE, PAGE, 0, &zeroed);
+        assert_non_null(blocks[i].run);
+        for (size_t page = 0; page < blocks[i].pages; page++) {
+            assert_true(!zeroed || blocks[i].run[page * PAGE / 8] == 0);
+            blocks[i].run[page * PAGE / 8] = i * 1000 + page;
+        }
+    }
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (blocks[i].run)
+            os_pages_free(blocks[i].run, blocks[i].pages * PAGE);
+    os_pages_trim();
+}
+
+static void nothing_is_left(void **state)
+{
+    struct os_pages_stats stats;
+
+    (void)state;
+    os_pages_trim();
+    os_pages_stats(&stats);
+    assert_int_equal(stats.used, 0);
+    assert_int_equal(stats.retained, 0);
+}
+
+static void free_foreign(void *unused)
+{
+    static char foreign[4096];
+
+    (void)unused;
+    os_pages_free(foreign, sizeof foreign);
+}
+
+static void foreign_pages_are_refused(void **state)
+{
+    (void)state;
+    expect_death(free_foreign, NULL, "are not the page source's", NULL, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_first_hole_that_fits, begin),
+        cmocka_unit_test_setup(neighbours_become_one, begin),
+        cmocka_unit_test_setup(alignment_is_kept, begin),
+        cmocka_unit_test_setup(the_first_regions_are_used_first, begin),
+        cmocka_unit_test_setup(empty_regions_are_unmapped, begin),
+        cmocka_unit_test_setup(a_random_walk, begin),
+        cmocka_unit_test(nothing_is_left),
+        cmocka_unit_test(foreign_pages_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -5,6 +5,7 @@
 #include <prudence/prudence.h>
 
 #include "heap/object.h"
+#include "heap/watch.h"
 
 _Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");
 
@@ -54,7 +55,7 @@ static void refuse_null(const struct prudence_cache *cache, const char *what)
 
 void *prudence_cache_alloc(struct prudence_cache *cache)
 {
-    return object_alloc(cache, "prudence_cache_alloc");
+    return object_alloc(cache, 0, "prudence_cache_alloc");
 }
 
 void prudence_cache_free(struct prudence_cache *cache, void *object)
@@ -70,10 +71,14 @@ void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
 
 size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
 {
-    size_t done;
+    size_t done = 0;
 
     refuse_null(cache, "prudence_cache_alloc_bulk");
-    done = cache_alloc_bulk(cache, count, objects);
+    if (unlikely(cache->watched))
+        while (done < count && (objects[done] = watch_alloc(cache, 0)))
+            done++;
+    else
+        done = cache_alloc_bulk(cache, count, objects);
     if (done < count)
         errno = ENOMEM;
     return done;
@@ -96,6 +101,7 @@ void prudence_cache_free_deferred_bulk(struct prudence_cache *cache, size_t coun
 size_t prudence_cache_shrink(struct prudence_cache *cache)
 {
     refuse_null(cache, "prudence_cache_shrink");
+    watch_flush();
     return cache_shrink(cache);
 }
 
@@ -112,6 +118,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
             cache->name, __builtin_return_address(0));
         return EDEADLK;
     }
+    watch_flush();
     return cache_destroy(cache) ? 0 : EBUSY;
 }
 
@@ -123,6 +130,7 @@ size_t prudence_trim(void)
 
     process_start();
     os_pages_stats(&before);
+    watch_flush();
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {

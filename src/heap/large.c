@@ -5,6 +5,7 @@
  * per-CPU caches. A freed one goes back to the page source at once, which keeps what will be wanted.
  */
 #include "heap/heap.h"
+#include "heap/watch.h"
 
 /* Larger ones the page source grows without copying. */
 #define GROWN_BY_COPYING ((size_t)2 << 20)
@@ -38,8 +39,8 @@ void *large_alloc(size_t size, size_t alignment, bool *zeroed)
     slab = cache ? slab_make_large(cache, round_up(max_size(size, 1), OS_PAGE_SIZE),
                                    max_size(alignment, OS_PAGE_SIZE), zeroed)
                  : NULL;
-    if (slab && slab->states)
-        object_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "allocation");
+    if (slab && unlikely(cache->watched))
+        watch_large(slab, size, *zeroed);
     return slab ? slab->base : NULL;
 }
 

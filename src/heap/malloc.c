@@ -7,6 +7,7 @@
 
 #include "heap/object.h"
 #include "heap/size_class.h"
+#include "heap/watch.h"
 
 static void *out_of_memory(void)
 {
@@ -22,7 +23,7 @@ static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, b
     void *object = NULL;
 
     if (cache)
-        return object_alloc(cache, "prudence_malloc");
+        return object_alloc(cache, max_size(size, 1), "prudence_malloc");
     if (!failed)
         object = large_alloc(size, alignment, zeroed);
     return object ? object : out_of_memory();
@@ -33,7 +34,7 @@ void *prudence_malloc(size_t size)
     struct prudence_cache *cache = size_class_ready(size);
     bool zeroed;
 
-    return likely(cache) ? object_alloc(cache, "prudence_malloc") : allocate(size, 1, &zeroed);
+    return likely(cache) ? object_alloc(cache, size, "prudence_malloc") : allocate(size, 1, &zeroed);
 }
 
 void *prudence_calloc(size_t count, size_t size)
@@ -65,16 +66,16 @@ size_t prudence_usable_size(const void *object)
 {
     if (!object)
         return 0;
-    return slab_object_bytes(slab_of_checked(NULL, object, "prudence_usable_size"));
+    return object_usable(slab_of_checked(NULL, object, "prudence_usable_size"), object);
 }
 
 /* Another object of `size` bytes with the contents; NULL: there is no memory, and nothing happened. */
 static void *move(void *object, const struct slab *slab, size_t size)
 {
-    size_t usable = slab_object_bytes(slab);
+    size_t usable = object_usable(slab, object);
     void *moved = NULL;
 
-    if (is_large(slab) && size > usable)
+    if (is_large(slab) && size > usable && !watch_moves(slab))
         moved = prudence_malloc(large_growing(size));
     if (!moved)
         moved = prudence_malloc(size);
@@ -94,8 +95,10 @@ void *prudence_realloc(void *object, size_t size)
     if (!object)
         return prudence_malloc(size);
     slab = slab_of_checked(NULL, object, "prudence_realloc");
-    usable = slab_object_bytes(slab);
-    if (is_large(slab)) {
+    usable = object_usable(slab, object);
+    if (watch_moves(slab)) {
+        ; /* below */
+    } else if (is_large(slab)) {
         if (large_resize(slab, size))
             return slab->base;
     } else if (size <= usable && size >= usable / 2) {
@@ -112,9 +115,9 @@ void prudence_free(void *object)
 
 /* Whether an object of this slab can have been asked for with `size`. An object of a size class was
  * asked for in that class, or has been reallocated in place, down to half of it. */
-static bool size_is_possible(const struct slab *slab, size_t size)
+static bool size_is_possible(const struct slab *slab, const void *object, size_t size)
 {
-    size_t usable = slab_object_bytes(slab);
+    size_t usable = object_usable(slab, object);
 
     if (size >= usable / 2 || size_class_ready(usable) != slab->cache)
         return size <= usable;
@@ -125,10 +128,10 @@ void prudence_free_sized(void *object, size_t size)
 {
     struct slab *slab = slab_of(object);
 
-    if (unlikely(slab && !size_is_possible(slab, size)))
+    if (unlikely(slab && !size_is_possible(slab, object, size)))
         os_panic(
             "prudence_free_sized: %p of cache '%s' has %zu bytes, which the size %zu does not fit",
-            object, slab->cache->name, slab_object_bytes(slab), size);
+            object, slab->cache->name, object_usable(slab, object), size);
     object_free(slab, OBJECT_ANY_CACHE, false, object, "prudence_free_sized");
 }
 

@@ -3,15 +3,16 @@
 #include <errno.h>
 
 #include "heap/object.h"
+#include "heap/watch.h"
 
-void *object_alloc_slow(struct prudence_cache *cache, const char *what)
+void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
 {
     int saved_errno = errno;
     void *object;
 
     if (!cache)
         os_panic("%s: the cache is NULL", what);
-    object = cache_alloc_slow(cache);
+    object = unlikely(cache->watched) ? watch_alloc(cache, size) : cache_alloc_slow(cache);
     errno = object ? saved_errno : ENOMEM;
     return object;
 }
@@ -24,12 +25,28 @@ static struct slab *slab_or_panic(const struct prudence_cache *cache, const void
     return slab_of_checked(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);
 }
 
+static void free_slow(struct slab *slab, void *object, const char *what)
+{
+    if (unlikely(slab->cache->watched))
+        watch_free(slab, object, what);
+    else
+        cache_free_slow(slab, object);
+}
+
+static void free_deferred_slow(struct slab *slab, void *object)
+{
+    if (unlikely(slab->cache->watched))
+        watch_free_deferred(slab, object);
+    else
+        cache_free_deferred_slow(slab, object);
+}
+
 void object_free_slow(struct prudence_cache *cache, void *object, const char *what)
 {
     int saved_errno = errno;
 
     if (object)
-        cache_free_slow(slab_or_panic(cache, object, what), object);
+        free_slow(slab_or_panic(cache, object, what), object, what);
     errno = saved_errno;
 }
 
@@ -38,6 +55,6 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, const
     int saved_errno = errno;
 
     if (object)
-        cache_free_deferred_slow(slab_or_panic(cache, object, what), object);
+        free_deferred_slow(slab_or_panic(cache, object, what), object);
     errno = saved_errno;
 }

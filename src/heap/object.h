@@ -11,17 +11,17 @@
 
 /* object.c. These check the pointer again, report misuse, and keep errno (alloc sets it). `cache`
  * is the one that the caller named, OBJECT_ANY_CACHE where the function takes none. `what` names
- * the public function. */
+ * the public function, `size` is what its caller asked for; 0: a whole object. */
 #define OBJECT_ANY_CACHE ((struct prudence_cache *)-1)
-void *object_alloc_slow(struct prudence_cache *cache, const char *what);
+void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what);
 void object_free_slow(struct prudence_cache *cache, void *object, const char *what);
 void object_free_deferred_slow(struct prudence_cache *cache, void *object, const char *what);
 
-static inline void *object_alloc(struct prudence_cache *cache, const char *what)
+static inline void *object_alloc(struct prudence_cache *cache, size_t size, const char *what)
 {
     void *object = likely(cache) ? cache_alloc_fast(cache) : NULL;
 
-    return likely(object) ? object : object_alloc_slow(cache, what);
+    return likely(object) ? object : object_alloc_slow(cache, size, what);
 }
 
 /* Does the caller name the cache, its lines are used, so that what follows does not wait for the slab

@@ -11,8 +11,13 @@
 #include <prudence/prudence.h>
 
 #include "gp/domain.h"
+#include "heap/annotate.h"
+#include "heap/depot.h"
+#include "heap/guard.h"
 #include "heap/heap.h"
 #include "heap/options.h"
+#include "heap/quarantine.h"
+#include "heap/watch.h"
 #include "posix.h"
 
 bool option_rseq = true, option_membarrier = true;
@@ -50,6 +55,18 @@ static bool parse_time(const char *text, uint64_t *value)
     static const uint64_t units[] = {1000000, 1000, 1000000000, 1000000};
 
     return parse_number(text, suffixes, units, value) && *value <= INT64_MAX;
+}
+
+static bool parse_count(const char *text, uint64_t most, uint64_t *value)
+{
+    static const char *const suffixes[] = {"", NULL};
+    static const uint64_t units[] = {1};
+    uint64_t count;
+
+    if (!parse_number(text, suffixes, units, &count) || count > most)
+        return false;
+    *value = count;
+    return true;
 }
 
 static bool parse_switch(const char *text, bool *value)
@@ -142,6 +159,36 @@ static bool set_check(const char *text)
     return parse_switch(text, &slab_check);
 }
 
+static bool set_trace(const char *text)
+{
+    return parse_count(text, OS_TRACE_MAX, &depot_frames);
+}
+
+static bool set_zero_on_free(const char *text)
+{
+    return parse_switch(text, &zero_on_free);
+}
+
+static bool set_guard(const char *text)
+{
+    return parse_count(text, UINT32_MAX, &guard_interval);
+}
+
+static bool set_quarantine(const char *text)
+{
+    uint64_t bytes;
+
+    if (!parse_bytes(text, &bytes))
+        return false;
+    quarantine_limit = bytes;
+    return true;
+}
+
+static bool set_annotate(const char *text)
+{
+    return parse_switch(text, &annotate_wanted);
+}
+
 static bool set_rseq(const char *text)
 {
     return parse_switch(text, &option_rseq);
@@ -191,7 +238,12 @@ static const struct option {
     {"background", "0 or 1", set_background, false, NULL},
     {"stats", "0 or 1", set_stats, false, NULL},
     {"reader_mode", "auto, fenced or free", set_reader_mode, true, gp_follow_options},
-    {"check", "0 or 1", set_check, true, NULL},
+    {"check", "0 or 1", set_check, true, watch_start},
+    {"trace", "0 to 32 calls", set_trace, true, watch_start},
+    {"zero_on_free", "0 or 1", set_zero_on_free, true, watch_start},
+    {"guard", "0, or one allocation in so many", set_guard, true, watch_start},
+    {"quarantine", "bytes (K, M, G); 0: none", set_quarantine, true, watch_start},
+    {"annotate", "0 or 1", set_annotate, true, watch_start},
     {"rseq", "0 or 1", set_rseq, true, apply_rseq},
     {"membarrier", "0 or 1", set_membarrier, true, apply_membarrier},
 };

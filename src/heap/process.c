@@ -16,6 +16,7 @@
 #include "gp/domain.h"
 #include "heap/heap.h"
 #include "heap/options.h"
+#include "heap/watch.h"
 #include "posix.h"
 
 uint32_t process_started;
@@ -58,6 +59,7 @@ static void fork_prepare(void)
     os_lock_take_for_fork(&heap_lock);
     gp_fork_prepare();
     slab_fork_prepare();
+    watch_fork_prepare();
     posix_memory_fork_prepare();
     os_lock_forking = true; /* from here on, handlers of others */
 }
@@ -66,6 +68,7 @@ static void fork_release(void)
 {
     os_lock_forking = false;
     posix_memory_fork_done();
+    watch_fork_done();
     slab_fork_done();
     gp_fork_done();
     os_lock_release_from_fork(&heap_lock);
@@ -105,6 +108,7 @@ static void start(void)
     posix_membarrier_start(option_membarrier);
     posix_percpu_start(option_rseq);
     gp_start();
+    watch_start();
     if (!slab_start())
         os_panic("no memory to start");
     pthread_atfork(fork_prepare, fork_parent, fork_child);
@@ -119,9 +123,12 @@ void process_start_slow(void)
         pthread_once(&once, start);
 }
 
-/* Early, so that programs' own constructors find it done. */
+/* Early, so that programs' own constructors find it done. Not from inside an allocation, as the start
+ * itself may be. */
 __attribute__((constructor(101))) static void at_load(void)
 {
-    if (!is_superseded())
+    if (!is_superseded()) {
         process_start();
+        watch_prime();
+    }
 }

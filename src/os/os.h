@@ -51,6 +51,22 @@ uint64_t os_pages_limit(void);
 void os_pages_set_retain(uint64_t bytes);
 void os_pages_set_decay(uint64_t nanoseconds); /* 0: at once */
 
+/* Reserved pages may not be touched, but for those that are opened (zeroed then; false: the system
+ * has no memory for it) and not closed again. */
+void *os_pages_reserve(size_t bytes);
+bool os_pages_open(void *pages, size_t bytes);
+void os_pages_close(void *pages, size_t bytes);
+
+/* --- faults: `look` sees every access that the system refuses, in a signal handler, before the
+ * program's own handler or the end of the process. Called again, it steps in front of a handler that
+ * was installed since. One thread at a time. --- */
+struct os_fault {
+    const void *address;
+    void *code; /* the instruction; NULL: not known */
+    enum os_access { OS_ACCESS_UNKNOWN, OS_ACCESS_READ, OS_ACCESS_WRITE } access;
+};
+void os_fault_watch(void (*look)(const struct os_fault *fault));
+
 /* --- metadata: zeroed, 64-byte aligned, apart from the pages that users see; NULL on failure.
  * Blocks of more than OS_META_LOCK_FREE bytes take no lock (a signal handler may ask). --- */
 #define OS_META_LOCK_FREE ((size_t)8192)
@@ -101,9 +117,20 @@ void os_idle_kick(bool (*work)(void));
 bool os_idle_seen(unsigned cpu);
 bool os_idle_move_to(unsigned cpu);
 
+/* --- traces: the calls that led here, innermost first ---
+ * os_trace_prime makes them possible; it may allocate, so not from inside an allocation.
+ * os_trace_capture gives up to `count` frames and returns how many (0 until it is primed, and inside
+ * itself); it neither allocates nor takes a lock. os_trace_print writes a line for each, with the
+ * module and the offset in it. */
+#define OS_TRACE_MAX 32u
+void os_trace_prime(void);
+unsigned os_trace_capture(void **frames, unsigned count);
+void os_trace_print(void *const *frames, unsigned count);
+
 /* --- messages: one line each on standard error, without allocating. os_panic also aborts. --- */
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void os_panic(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+void os_abort(void) __attribute__((noreturn)); /* what the message needed has been said */
 
 #ifdef PRUDENCE_DEBUG
 #define debug_assert(condition)                                                                    \

@@ -75,6 +75,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->context = layout->context;
     cache->object_size = layout->object_size;
     cache->checked = slab_check;
+    cache->watched = slab_check || slab_watch.wanted;
     cache->fast_lines = os_percpu_owned_lines;
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
     if (layout->no_cpu_caches) {
@@ -82,7 +83,8 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
         cache->stride = OS_PAGE_SIZE;
         return;
     }
-    cache->stride = max_size(round_up(layout->object_size, cache->alignment), 2); /* see grid_of */
+    cache->stride = round_up(layout->object_size + slab_watch.redzone, cache->alignment);
+    cache->stride = max_size(cache->stride, 2); /* see grid_of */
     choose_slab(cache);
     choose_sizes(cache, layout->object_cache_bytes);
 }
@@ -106,7 +108,7 @@ static bool lines_make(struct prudence_cache *cache)
     cache->lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         cpu_cache_of(cache, i)->line.cpu = i;
-    if (os_percpu_rseq && !cache->checked)
+    if (os_percpu_rseq && !cache->watched)
         cache->fast_lines = cache->lines;
     return cache->lines != NULL;
 }

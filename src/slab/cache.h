@@ -39,6 +39,7 @@ enum slab_list {
     SLAB_PARTIAL,  /* some free or latent, some live; those with free objects stand first */
     SLAB_DRAINING, /* all that is allocated is latent; used last, and only what is truly free */
     SLAB_FREE,     /* everything is free */
+    SLAB_RETIRED,  /* a guarded one that is free: it goes with the next who leaves the node */
     SLAB_LISTS,
 };
 
@@ -54,7 +55,7 @@ struct slab {
     uint32_t capacity; /* objects */
     uint16_t node;
     uint8_t list; /* enum slab_list; the node's lock */
-    uint8_t padding;
+    bool guarded; /* one object, alone between pages that nobody may touch (heap/guard.c) */
     uint32_t free;   /* objects; the node's lock, as all below */
     uint32_t latent; /* objects in waiting and next */
     gp_cookie waiting_cookie;
@@ -63,7 +64,8 @@ struct slab {
     struct list waiting_link;
     void *pages;
     size_t bytes;
-    uint8_t *states; /* check=1: enum object_state of each object, atomic; else NULL */
+    uint64_t *states; /* check=1 and guarded: a word for each object (misuse.c), atomic; else NULL */
+    void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
     uint64_t bits[]; /* free, waiting, next: bits_words(capacity) words each */
 };
 
@@ -164,7 +166,7 @@ _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride
 
 struct prudence_cache {
     /* What fast paths look at; constant. */
-    void *fast_lines; /* = lines, or os_percpu_owned_lines (check=1, no rseq, large blocks) */
+    void *fast_lines; /* = lines, or os_percpu_owned_lines (watched, no rseq, large blocks) */
     void *lines;      /* the first CPU's cpu_cache; NULL: large blocks, which have none */
     struct prudence_domain *domain;
 
@@ -176,7 +178,8 @@ struct prudence_cache {
     unsigned size_min, size_max; /* of an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
     unsigned flags;
-    bool checked;
+    bool checked; /* its slabs have states */
+    bool watched; /* slab_watch wants to see its objects */
     void (*constructor)(void *object, void *context);
     void *context;
     struct node *nodes;
@@ -245,6 +248,7 @@ extern bool slab_check; /* the option check; before the first cache is made */
 void *cache_alloc_slow(struct prudence_cache *cache);
 size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects);
 void cache_free_slow(struct slab *slab, void *object);
+void cache_free_unchecked(struct slab *slab, void *object);
 void cache_free_deferred_slow(struct slab *slab, void *object);
 
 /* --- misuse.c: from a pointer to its slab, or a report and abort. `cache` NULL: any. --- */
@@ -253,8 +257,43 @@ struct slab *slab_of_checked(const struct prudence_cache *cache, const void *obj
 enum object_state { OBJECT_FREE, OBJECT_LIVE, OBJECT_LATENT };
 void object_state_change(struct slab *slab, const void *object, enum object_state from,
                          enum object_state to, const char *what);
+uint64_t object_state_word(const struct slab *slab, const void *object);
+void object_is_safe(struct slab *slab, void *object);
 void report_double(const struct slab *slab, const void *object, bool latent, const char *what)
     __attribute__((noreturn));
+
+/* An object's word: its state and the numbers of two traces, 0: unknown. */
+#define TRACE_BITS 31
+static inline enum object_state state_of_word(uint64_t word)
+{
+    return (enum object_state)(word & 3);
+}
+static inline uint32_t allocation_trace_of_word(uint64_t word)
+{
+    return (uint32_t)(word >> 2 & ((UINT64_C(1) << TRACE_BITS) - 1));
+}
+static inline uint32_t release_trace_of_word(uint64_t word)
+{
+    return (uint32_t)(word >> (2 + TRACE_BITS));
+}
+
+/*
+ * Watching: what a process that looks for bugs wants to know of watched caches (heap/watch.c). Set
+ * before the first cache is made; every function may be NULL.
+ */
+struct slab_watch {
+    bool wanted; /* by caches that are made from now on */
+    size_t redzone; /* spare bytes behind each object of theirs */
+    bool (*made)(struct slab *slab);  /* before any object is handed out; false: no memory */
+    void (*going)(struct slab *slab); /* before its pages go; those of a guarded slab go here */
+    /* Its grace period is over; nobody has it yet. By a CPU's owner, or under the node's lock. */
+    void (*safe)(struct slab *slab, void *object);
+    uint32_t (*trace)(void); /* the number of the trace that led here */
+    /* Behind the first line of a report: what else is known of the pointer; `slab` may be NULL. */
+    void (*explain)(const struct slab *slab, const void *pointer);
+    void (*pressure)(void); /* memory is wanted: what rests is to go now. No lock is held */
+};
+extern struct slab_watch slab_watch;
 
 /* The slab of an object of any cache, or NULL for misuse. */
 static inline struct slab *slab_of(const void *object)
@@ -346,6 +385,7 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node);
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
                              bool *zeroed);
 bool slab_resize_large(struct slab *slab, size_t bytes);
+struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *object);
 
 /* --- latent_account.c: bytes deferred and not merged, under latent_limit --- */
 extern uint64_t slab_latent_limit; /* bytes; 0: none */

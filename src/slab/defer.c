@@ -140,7 +140,8 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
 
 static bool defer(struct slab *slab, void *object, bool past_limit)
 {
-    return slab->cache->lines ? defer_past_ring(slab, object, past_limit)
+    return slab->cache->lines && likely(!slab->guarded)
+               ? defer_past_ring(slab, object, past_limit)
                               : node_put_latent(slab, object, past_limit);
 }
 
@@ -151,12 +152,14 @@ void cache_free_deferred_slow(struct slab *slab, void *object)
     bool past_limit = latent_never_fits(bytes);
     uint64_t deadline = 0;
 
+    if (unlikely(slab->states != NULL))
+        object_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
     if (unlikely(past_limit) && latent_wait_instead(cache)) {
-        cache_free_slow(slab, object);
+        if (unlikely(cache->watched))
+            object_is_safe(slab, object);
+        cache_free_unchecked(slab, object);
         return;
     }
-    if (unlikely(cache->checked))
-        object_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
     while (unlikely(!defer(slab, object, past_limit)))
         past_limit = !latent_make_room(cache, bytes, &deadline);
 }

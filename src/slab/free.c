@@ -71,12 +71,19 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
         node_put(cache, &object, 1);
 }
 
+/* Its state is known to be right, and changed. */
+void cache_free_unchecked(struct slab *slab, void *object)
+{
+    if (unlikely(slab->guarded))
+        node_put(slab->cache, &object, 1);
+    else
+        free_past_stack(slab->cache, object);
+    pages_decay();
+}
+
 void cache_free_slow(struct slab *slab, void *object)
 {
-    struct prudence_cache *cache = slab->cache;
-
-    if (unlikely(cache->checked))
+    if (unlikely(slab->states != NULL))
         object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, "free");
-    free_past_stack(cache, object);
-    pages_decay();
+    cache_free_unchecked(slab, object);
 }

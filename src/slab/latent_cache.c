@@ -187,11 +187,17 @@ static void ring_copy(const struct cpu_cache *cpu, uint64_t head, void **objects
     __builtin_memcpy(objects + run, cpu->line.ring, (count - run) * sizeof *objects);
 }
 
-static void states_free(void **objects, unsigned count)
+/* Of a watched cache: leak checkers look for pointers. */
+static void ring_forget(const struct cpu_cache *cpu, uint64_t head, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        object_state_change(slab_known(objects[i]), objects[i], OBJECT_LATENT, OBJECT_FREE,
-                            "merge");
+        cpu->line.ring[(head + i) & cpu->line.ring_mask] = NULL;
+}
+
+static void all_are_safe(void **objects, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        object_is_safe(slab_known(objects[i]), objects[i]);
 }
 
 /* Takes up to `count` of the oldest objects, of as many closed batches as that is, safe or not.
@@ -207,6 +213,8 @@ unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
         unsigned run = (unsigned)min_size(count - taken, batch->end - head);
 
         ring_copy(cpu, head, objects + taken, run);
+        if (unlikely(cache->watched))
+            ring_forget(cpu, head, run);
         store_release(&cpu->line.ring_head, head + run);
         *cookie = batch->cookie;
         taken += run;
@@ -226,8 +234,10 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
         return 0;
     count = (unsigned)min_size(count, batch->end - head);
     ring_copy(cpu, head, objects, count);
-    if (unlikely(cache->checked))
-        states_free(objects, count);
+    if (unlikely(cache->watched)) {
+        all_are_safe(objects, count);
+        ring_forget(cpu, head, count);
+    }
     store_release(&cpu->line.ring_head, head + count);
     latent_set_stop(cpu, cache->batch);
     latent_release(cpu->line.cpu, count * cache->stride);

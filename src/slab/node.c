@@ -21,7 +21,7 @@
 static enum slab_list list_for(const struct slab *slab)
 {
     if (slab->free == slab->capacity)
-        return SLAB_FREE;
+        return likely(!slab->guarded) ? SLAB_FREE : SLAB_RETIRED;
     if (slab->free + slab->latent == slab->capacity)
         return SLAB_DRAINING;
     if (slab->free || slab->latent)
@@ -103,13 +103,12 @@ static void put_latent(struct node *node, struct slab *slab, const void *object,
         node->counts.premoved_slabs++;
 }
 
-static void forget_states(struct slab *slab, unsigned word, uint64_t bits)
+static void all_are_safe(struct slab *slab, unsigned word, uint64_t bits)
 {
     for (; bits; bits &= bits - 1) {
         unsigned index = word * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits);
 
-        object_state_change(slab, slab_object(slab, index, slab->cache->stride), OBJECT_LATENT,
-                            OBJECT_FREE, "merge");
+        object_is_safe(slab, slab_object(slab, index, slab->cache->stride));
     }
 }
 
@@ -121,8 +120,8 @@ static void merge_waiting(struct node *node, struct slab *slab)
 
     for (unsigned w = 0; w < words; w++) {
         merged += (unsigned)__builtin_popcountll(slab_waiting_bits(slab)[w]);
-        if (unlikely(slab->states != NULL))
-            forget_states(slab, w, slab_waiting_bits(slab)[w]);
+        if (unlikely(slab->cache->watched))
+            all_are_safe(slab, w, slab_waiting_bits(slab)[w]);
     }
     bits_move(slab_free_bits(slab), slab_waiting_bits(slab), words);
     bits_move(slab_waiting_bits(slab), slab_next_bits(slab), words);
@@ -317,10 +316,20 @@ static void put_free(struct node *node, struct slab *slab, const void *object,
     place(node, slab, had_free);
 }
 
+static void take_out(struct node *node, struct slab *slab, struct list *excess)
+{
+    detach(node, slab);
+    list_add_tail(excess, &slab->link);
+    node->slabs--;
+    node->counts.shrinks++;
+}
+
 /* Free slabs beyond `keep` (0: all) and beyond what demand will want, oldest first, onto `excess`. Never one with a latent bit: those are
  * not free. Type-safe memory stays until a grace period after its slab became free. */
 static void detach_excess(struct node *node, unsigned keep, struct list *excess)
 {
+    while (unlikely(!list_is_empty(&node->lists[SLAB_RETIRED])))
+        take_out(node, list_first(&node->lists[SLAB_RETIRED], struct slab, link), excess);
     if (keep && node->free_slabs > keep)
         keep = (unsigned)max_size(keep, keep_for_demand(node));
     while (node->free_slabs > keep) {
@@ -331,10 +340,7 @@ static void detach_excess(struct node *node, unsigned keep, struct list *excess)
             gp_request(slab->cache->domain, slab->free_cookie);
             break;
         }
-        detach(node, slab);
-        list_add_tail(excess, &slab->link);
-        node->slabs--;
-        node->counts.shrinks++;
+        take_out(node, slab, excess);
     }
 }
 

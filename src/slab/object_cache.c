@@ -11,11 +11,14 @@ void *object_cache_pop(struct cpu_cache *cpu)
 {
     uint64_t word = load_relaxed(&cpu->line.stack_word);
     unsigned count = (unsigned)(word & STACK_COUNT_MASK);
+    void *object;
 
     if (!count)
         return NULL;
     store_relaxed(&cpu->line.stack_word, word + STACK_POP);
-    return cpu->line.stack[count - 1];
+    object = cpu->line.stack[count - 1];
+    cpu->line.stack[count - 1] = NULL; /* leak checkers look for pointers */
+    return object;
 }
 
 /* Puts as many as fit, the first on top; returns how many. */
@@ -37,8 +40,10 @@ unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count
     unsigned have = stack_count(&cpu->line);
 
     count = count < have ? count : have;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         objects[i] = cpu->line.stack[have - 1 - i];
+        cpu->line.stack[have - 1 - i] = NULL; /* as in pop */
+    }
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) - count);
     return count;
 }

@@ -354,6 +354,8 @@ static void wait_for_domains(void)
  */
 void pressure_reclaim(struct prudence_cache *cache)
 {
+    if (slab_watch.pressure)
+        slab_watch.pressure();
     for_all_caches(give_back);
     if (latent_bytes() > 0 && gp_may_wait()) {
         add_relaxed(&throttle_counts.pressure_waits, 1);

@@ -5,9 +5,9 @@
  */
 #include "slab/cache.h"
 
-static size_t slab_metadata_bytes(const struct prudence_cache *cache)
+static size_t metadata_bytes(unsigned capacity)
 {
-    return sizeof(struct slab) + (size_t)3 * bits_words(cache->capacity) * sizeof(uint64_t);
+    return sizeof(struct slab) + (size_t)3 * bits_words(capacity) * sizeof(uint64_t);
 }
 
 static size_t states_bytes(const struct slab *slab)
@@ -24,19 +24,47 @@ static size_t next_color_offset(struct prudence_cache *cache)
     return cache->colors > 1 ? add_relaxed(&cache->next_color, 1) % cache->colors * step : 0;
 }
 
-static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned node, size_t bytes)
+static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned node,
+                      unsigned capacity, size_t bytes)
 {
     slab->cache = cache;
-    slab->capacity = cache->capacity;
+    slab->capacity = capacity;
     slab->bytes = bytes;
     slab->node = (uint16_t)node;
-    slab->base = (char *)slab->pages + next_color_offset(cache);
-    slab->grid = grid_of(cache->lines ? cache->stride : bytes, cache->capacity);
+    slab->grid = grid_of(capacity > 1 ? cache->stride : bytes, capacity);
     slab->fast_lines = cache->fast_lines;
-    slab->free = slab->capacity;
-    bits_fill(slab_free_bits(slab), slab->capacity);
+    slab->free = capacity;
+    bits_fill(slab_free_bits(slab), capacity);
     list_init(&slab->link);
     list_init(&slab->waiting_link);
+}
+
+static void watch_going(struct slab *slab)
+{
+    if (slab->cache->watched && slab_watch.going)
+        slab_watch.going(slab);
+}
+
+/* What a slab that has its pages needs further: states, notes, and to be found. False when memory ran
+ * out, with nothing kept. */
+static bool slab_complete(struct slab *slab, bool states)
+{
+    struct prudence_cache *cache = slab->cache;
+
+    if (states) {
+        slab->states = os_meta_alloc(states_bytes(slab));
+        if (!slab->states)
+            return false;
+    }
+    if (cache->watched && slab_watch.made && !slab_watch.made(slab))
+        goto no_notes;
+    if (os_page_owner_set(slab->pages, slab->bytes, slab))
+        return true;
+    watch_going(slab);
+no_notes:
+    if (slab->states)
+        os_meta_free(slab->states, states_bytes(slab));
+    return false;
 }
 
 /* Pages and metadata for a slab that is on no list yet and all of whose objects are free. NULL when
@@ -44,43 +72,33 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
                        bool *zeroed)
 {
-    struct slab *slab = os_meta_alloc(slab_metadata_bytes(cache));
+    struct slab *slab = os_meta_alloc(metadata_bytes(cache->capacity));
 
     if (!slab)
         return NULL;
     slab->pages = os_pages_alloc(bytes, alignment, node, zeroed);
     if (!slab->pages)
         goto no_pages;
-    slab_init(slab, cache, node, bytes);
-    if (cache->checked) {
-        slab->states = os_meta_alloc(states_bytes(slab));
-        if (!slab->states)
-            goto no_states;
-    }
-    if (!os_page_owner_set(slab->pages, bytes, slab))
-        goto no_owner;
-    return slab;
-
-no_owner:
-    if (slab->states)
-        os_meta_free(slab->states, states_bytes(slab));
-no_states:
+    slab->base = (char *)slab->pages + next_color_offset(cache);
+    slab_init(slab, cache, node, cache->capacity, bytes);
+    if (slab_complete(slab, cache->checked))
+        return slab;
     os_pages_free(slab->pages, bytes);
 no_pages:
-    os_meta_free(slab, slab_metadata_bytes(cache));
+    os_meta_free(slab, metadata_bytes(cache->capacity));
     return NULL;
 }
 
 void slab_unmake(struct slab *slab)
 {
-    struct prudence_cache *cache = slab->cache;
-
     os_page_owner_set(slab->pages, slab->bytes, NULL);
+    watch_going(slab);
+    if (!slab->guarded)
+        os_pages_free(slab->pages, slab->bytes);
     if (slab->states)
         os_meta_free(slab->states, states_bytes(slab));
-    os_pages_free(slab->pages, slab->bytes);
-    os_meta_free(slab, slab_metadata_bytes(cache));
-    sub_relaxed(&cache->slabs_now, 1);
+    sub_relaxed(&slab->cache->slabs_now, 1);
+    os_meta_free(slab, metadata_bytes(slab->capacity));
 }
 
 static void count_slab(struct prudence_cache *cache)
@@ -141,4 +159,26 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
     slab->bytes = bytes;
     pressure_relieve();
     return true;
+}
+
+/* A slab of the one object `object`, alone on its page, which is the caller's again when this fails
+ * (NULL). Else it is live, and the page goes by slab_watch.going. */
+struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *object)
+{
+    unsigned node = os_node_of_cpu(os_cpu_current());
+    struct slab *slab = os_meta_alloc(metadata_bytes(1));
+
+    if (!slab)
+        return NULL;
+    slab->pages = page;
+    slab->base = object;
+    slab->guarded = true;
+    slab_init(slab, cache, node, 1, OS_PAGE_SIZE);
+    if (!slab_complete(slab, true)) {
+        os_meta_free(slab, metadata_bytes(1));
+        return NULL;
+    }
+    count_slab(cache);
+    node_adopt_live(&cache->nodes[node], slab);
+    return slab;
 }

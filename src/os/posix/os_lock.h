@@ -23,6 +23,7 @@ enum os_lock_rank {
     OS_RANK_READERS,
     OS_RANK_CACHES,
     OS_RANK_NODE,
+    OS_RANK_WATCH, /* the guarded pool, the quarantine */
     OS_RANK_GIVE_BACK,
     OS_RANK_PAGES,
     OS_RANK_META,

@@ -47,5 +47,10 @@ void os_panic(const char *format, ...)
     va_start(arguments, format);
     write_line(format, arguments);
     va_end(arguments);
+    os_abort();
+}
+
+void os_abort(void)
+{
     abort();
 }

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Annotations for tools that watch memory: Valgrind's memcheck, if the library was built with its
+ * header, and AddressSanitizer, if its functions are in the process. Both learn of an object's begin
+ * and end, and that all else in a slab may not be touched. The end of a deferred object is the end of
+ * its grace period: until then its readers may look at it.
+ *
+ * A note for each object says what was asked for (both tools know bytes, not size classes), and
+ * while it is deferred has its address: memcheck takes a block for lost to which it sees no pointer,
+ * and in a latent slab an object is only a bit.
+ *
+ * Type-safe memory is not annotated, since freed objects may be read there. Objects of a cache with
+ * a constructor are accessible before their first allocation, and always defined.
+ */
+#include "heap/annotate.h"
+
+#ifdef PRUDENCE_VALGRIND
+#include <valgrind/memcheck.h>
+#endif
+
+/* In the process when something in it was built with -fsanitize=address. */
+extern void __asan_poison_memory_region(void const volatile *address, size_t size)
+    __attribute__((weak));
+extern void __asan_unpoison_memory_region(void const volatile *address, size_t size)
+    __attribute__((weak));
+extern void __lsan_register_root_region(const void *address, size_t size) __attribute__((weak));
+extern void __lsan_unregister_root_region(const void *address, size_t size) __attribute__((weak));
+
+struct note {
+    size_t size;
+    void *held; /* the object, while it is deferred */
+};
+
+bool annotate_wanted = true;
+bool annotate_on;
+
+static bool valgrind_on, asan_on;
+
+void annotate_start(void)
+{
+    valgrind_on = asan_on = false;
+    if (annotate_wanted) {
+#ifdef PRUDENCE_VALGRIND
+        valgrind_on = RUNNING_ON_VALGRIND > 0;
+#endif
+        asan_on = __asan_poison_memory_region && __asan_unpoison_memory_region;
+    }
+    annotate_on = valgrind_on || asan_on;
+}
+
+static bool has_notes(const struct slab *slab)
+{
+    return slab->notes && !slab->guarded;
+}
+
+static struct note *note_of(const struct slab *slab, const void *object)
+{
+    return (struct note *)slab->notes + slab_index(slab, object);
+}
+
+
+/* ----------------------------------------------------------------------------------- the tools */
+
+static void close_pages(const struct slab *slab)
+{
+    if (asan_on) {
+        if (__lsan_register_root_region) /* what only our objects point to is no leak */
+            __lsan_register_root_region(slab->pages, slab->bytes);
+        if (!slab->cache->constructor)
+            __asan_poison_memory_region(slab->pages, slab->bytes);
+    }
+#ifdef PRUDENCE_VALGRIND
+    if (valgrind_on && !slab->cache->constructor)
+        VALGRIND_MAKE_MEM_NOACCESS(slab->pages, slab->bytes);
+#endif
+}
+
+static void open_pages(const struct slab *slab)
+{
+    if (asan_on) {
+        if (__lsan_unregister_root_region)
+            __lsan_unregister_root_region(slab->pages, slab->bytes);
+        __asan_unpoison_memory_region(slab->pages, slab->bytes);
+    }
+#ifdef PRUDENCE_VALGRIND
+    if (valgrind_on)
+        VALGRIND_MAKE_MEM_UNDEFINED(slab->pages, slab->bytes);
+#endif
+}
+
+static void begin(const void *object, size_t size, bool defined)
+{
+    if (asan_on)
+        __asan_unpoison_memory_region(object, size);
+#ifdef PRUDENCE_VALGRIND
+    if (valgrind_on)
+        VALGRIND_MALLOCLIKE_BLOCK(object, size, 0, defined);
+#else
+    (void)defined;
+#endif
+}
+
+static void end(const void *object, size_t room)
+{
+    if (asan_on)
+        __asan_poison_memory_region(object, room);
+#ifdef PRUDENCE_VALGRIND
+    if (valgrind_on)
+        VALGRIND_FREELIKE_BLOCK(object, 0);
+#endif
+}
+
+/* ---------------------------------------------------------------------------------- the watch */
+
+bool annotate_made(struct slab *slab)
+{
+    if (!annotate_on || slab->cache->flags & CACHE_TYPESAFE)
+        return true;
+    slab->notes = os_meta_alloc(slab->capacity * sizeof(struct note));
+    if (!slab->notes)
+        return false;
+    close_pages(slab);
+    return true;
+}
+
+void annotate_going(struct slab *slab)
+{
+    if (!has_notes(slab))
+        return;
+    open_pages(slab);
+    os_meta_free(slab->notes, slab->capacity * sizeof(struct note));
+    slab->notes = NULL;
+}
+
+void annotate_allocated(struct slab *slab, void *object, size_t size, bool defined)
+{
+    if (!has_notes(slab))
+        return;
+    note_of(slab, object)->size = size;
+    begin(object, size, defined || slab->cache->constructor);
+}
+
+void annotate_deferred(struct slab *slab, void *object)
+{
+    if (has_notes(slab))
+        note_of(slab, object)->held = object;
+}
+
+void annotate_released(struct slab *slab, void *object)
+{
+    if (!has_notes(slab))
+        return;
+    note_of(slab, object)->held = NULL;
+    end(object, slab_object_bytes(slab));
+}
+
+size_t annotate_size(const struct slab *slab, const void *object)
+{
+    return has_notes(slab) ? note_of(slab, object)->size : 0;
+}

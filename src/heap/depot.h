@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The depot: traces, each kept once, by number (see depot.c). */
+#ifndef HEAP_DEPOT_H
+#define HEAP_DEPOT_H
+
+#include "heap/heap.h"
+
+extern uint64_t depot_frames; /* the option trace: frames of a trace; 0: none are captured */
+
+/* The number of the trace that led here; 0 when it is not known. */
+uint32_t depot_here(void);
+
+/* Writes trace `number` to standard error under `title`. */
+void depot_print(const char *title, uint32_t number);
+
+#endif /* HEAP_DEPOT_H */

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Guarded sampling. One allocation in N gets a page of its own, between two pages that nobody may
+ * touch; at its end or at its beginning, in turns, so that an overflow or an underflow faults. When
+ * it is freed (a deferred one: when its grace period is over) the page becomes inaccessible, and
+ * rests until all pages freed before it were used again; so a use after free faults, too. The bytes
+ * of the page around the object have a pattern, which is looked at when the page goes.
+ *
+ * To the slab layer a guarded object is a slab of one object of its own cache (slab_make_guarded),
+ * which is never used again but goes at once; so deferral, statistics and misuse are as always.
+ *
+ * Not guarded: objects that do not fit a page, and those of caches with a constructor or type-safe
+ * memory, whose freed objects may be looked at.
+ *
+ * Locks: one (OS_RANK_WATCH) for the queue of resting slots. A slot's record is written by who took
+ * it from the queue, or ends its slab; reports read it without a lock.
+ */
+#include <string.h>
+
+#include "heap/depot.h"
+#include "heap/guard.h"
+
+#define PATTERN   0xb5
+#define SETTLE_NS 10000000 /* full: how often the whole process is searched for what is safe */
+
+uint64_t guard_interval;
+struct guard_slot guard_slots[GUARD_SLOTS];
+char *guard_pool;
+
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_WATCH);
+static uint16_t resting[GUARD_SLOTS]; /* oldest first, from `oldest` on */
+static unsigned oldest, resting_count;
+static uint64_t turns;      /* atomic: right and left */
+static uint64_t settled_at; /* ns; atomic */
+
+static __thread uint64_t countdown, randomness;
+
+void guard_start(void)
+{
+    if (!guard_interval)
+        return;
+    if (!guard_pool) {
+        guard_pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * OS_PAGE_SIZE);
+        if (!guard_pool) {
+            os_report("option 'guard': no address space for guarded objects; none will be");
+            guard_interval = 0;
+            return;
+        }
+        for (unsigned i = 0; i < GUARD_SLOTS; i++)
+            resting[i] = (uint16_t)i;
+        resting_count = GUARD_SLOTS;
+    }
+    os_fault_watch(guard_look_at_fault);
+}
+
+/* From 1 to 2N - 1, so that N on average, and no period of the program stays unseen. */
+static uint64_t draw(void)
+{
+    if (!randomness)
+        randomness = (os_clock_ns() ^ (uintptr_t)&randomness) | 1;
+    randomness ^= randomness << 13;
+    randomness ^= randomness >> 7;
+    randomness ^= randomness << 17;
+    return 1 + randomness % (2 * guard_interval - 1);
+}
+
+bool guard_is_due(void)
+{
+    if (!countdown)
+        countdown = draw();
+    return --countdown == 0;
+}
+
+/* ------------------------------------------------------------------------------------- slots */
+
+static struct guard_slot *slot_take(void)
+{
+    struct guard_slot *slot = NULL;
+
+    os_lock_take(&lock);
+    os_fault_watch(guard_look_at_fault);
+    if (resting_count) {
+        slot = &guard_slots[resting[oldest]];
+        oldest = (oldest + 1) % GUARD_SLOTS;
+        resting_count--;
+    }
+    os_lock_release(&lock);
+    return slot;
+}
+
+static void slot_rest(const struct guard_slot *slot)
+{
+    os_lock_take(&lock);
+    resting[(oldest + resting_count) % GUARD_SLOTS] = (uint16_t)(slot - guard_slots);
+    resting_count++;
+    os_lock_release(&lock);
+}
+
+static char *page_of(const struct guard_slot *slot)
+{
+    return guard_page((unsigned)(slot - guard_slots));
+}
+
+static bool is_pattern(const char *from, const char *to, const char **wrong)
+{
+    for (; from < to; from++) {
+        if ((unsigned char)*from != PATTERN) {
+            *wrong = from;
+            return false;
+        }
+    }
+    return true;
+}
+
+static void check_surroundings(const struct guard_slot *slot)
+{
+    const char *page = page_of(slot), *wrong;
+
+    if (!is_pattern(slot->object + slot->size, page + OS_PAGE_SIZE, &wrong) ||
+        !is_pattern(page, slot->object, &wrong))
+        guard_report_damage(slot, wrong);
+}
+
+/* The trace of a slot in use is with its slab. Read without a lock, by reports. */
+uint64_t guard_word(const struct guard_slot *slot)
+{
+    return slot->state == GUARD_IN_USE && slot->slab->states ? load_relaxed(slot->slab->states)
+                                                             : slot->word;
+}
+
+size_t guard_size(const struct slab *slab)
+{
+    return ((const struct guard_slot *)slab->notes)->size;
+}
+
+void guard_going(struct slab *slab)
+{
+    struct guard_slot *slot = slab->notes;
+
+    if (!slot)
+        return; /* it could not be made; its page is guard_alloc's */
+    check_surroundings(slot);
+    slot->word = *slab->states;
+    slot->state = GUARD_FREED;
+    slot->slab = NULL;
+    os_pages_close(page_of(slot), OS_PAGE_SIZE);
+    slot_rest(slot);
+}
+
+/* ------------------------------------------------------------------- what is deferred becomes safe */
+
+/* Nobody else may come by the node of a quiet cache: merge there, and close pages. */
+static void settle_cache(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < os_node_count(); i++)
+        node_shrink(&cache->nodes[i], cache->free_limit);
+}
+
+static void settle_all(void)
+{
+    uint64_t now = os_clock_ns(), then = load_relaxed(&settled_at);
+    struct list *item;
+
+    if (now - then < SETTLE_NS || !compare_exchange(&settled_at, &then, now))
+        return;
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        gp_request(cache->domain, gp_snapshot(cache->domain));
+        gp_drive_shared(cache->domain);
+        settle_cache(cache);
+    }
+    os_lock_release(&slab_caches_lock);
+}
+
+static void settle(struct prudence_cache *cache)
+{
+    gp_request(cache->domain, gp_snapshot(cache->domain));
+    gp_drive_shared(cache->domain);
+    settle_cache(cache);
+}
+
+void guard_deferred(struct slab *slab)
+{
+    settle(slab->cache);
+}
+
+/* ------------------------------------------------------------------------------------- allocation */
+
+static bool can_be_guarded(const struct prudence_cache *cache, size_t size)
+{
+    return round_up(size, cache->alignment) <= OS_PAGE_SIZE && !cache->constructor &&
+           !(cache->flags & CACHE_TYPESAFE);
+}
+
+/* Places the object on its open page. */
+static void place(struct guard_slot *slot, const struct prudence_cache *cache, size_t size)
+{
+    char *page = page_of(slot);
+
+    slot->right = add_relaxed(&turns, 1) % 2 == 0;
+    slot->object = slot->right ? page + OS_PAGE_SIZE - round_up(size, cache->alignment) : page;
+    slot->size = size;
+    memcpy(slot->cache_name, cache->name, sizeof slot->cache_name);
+    memset(page, PATTERN, (size_t)(slot->object - page));
+    memset(slot->object + size, PATTERN, (size_t)(page + OS_PAGE_SIZE - slot->object) - size);
+}
+
+void *guard_alloc(struct prudence_cache *cache, size_t size)
+{
+    struct guard_slot *slot;
+    struct slab *slab;
+
+    if (!can_be_guarded(cache, size))
+        return NULL;
+    settle_cache(cache);
+    slot = slot_take();
+    if (!slot) {
+        settle_all();
+        return NULL;
+    }
+    if (!os_pages_open(page_of(slot), OS_PAGE_SIZE))
+        goto failed;
+    place(slot, cache, size);
+    slab = slab_make_guarded(cache, page_of(slot), slot->object);
+    if (!slab) {
+        os_pages_close(page_of(slot), OS_PAGE_SIZE);
+        slot->state = GUARD_UNUSED;
+        goto failed;
+    }
+    slab->notes = slot;
+    slot->slab = slab;
+    slot->state = GUARD_IN_USE;
+    object_state_change(slab, slot->object, OBJECT_FREE, OBJECT_LIVE, "allocation");
+    return slot->object;
+
+failed:
+    slot_rest(slot);
+    return NULL;
+}
+
+void guard_fork_prepare(void)
+{
+    os_lock_take(&lock);
+}
+
+void guard_fork_done(void)
+{
+    os_lock_release(&lock);
+}

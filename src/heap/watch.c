@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The watched path. Caches made while an option that looks for bugs is on, or a tool that watches
+ * memory is here, are `watched`: no fast path serves them, every call arrives here, and is served by
+ * the same restartable sequences where its state is not checked.
+ *
+ *   allocate   guarded, if it is this one's turn; else as ever; told to the tools
+ *   free       the state is checked; zeroed; told to the tools; rests in quarantine; as ever
+ *   defer      the state is checked; as ever. Its memory is neither written nor closed ...
+ *   safe       ... before its grace period is over: zeroed; told to the tools
+ *
+ * A guarded object (guard.c) goes its own way: it is a slab of its own.
+ */
+#include <string.h>
+
+#include "heap/annotate.h"
+#include "heap/depot.h"
+#include "heap/guard.h"
+#include "heap/quarantine.h"
+#include "heap/watch.h"
+
+bool zero_on_free;
+
+/* The lines whose sequences may serve this call; NULL: the slow path. */
+static void *lines_of(const struct prudence_cache *cache)
+{
+    return os_percpu_rseq ? cache->lines : NULL;
+}
+
+/* ------------------------------------------------------------------------------------- zeroing */
+
+/* Freed objects of the others may be looked at: as constructed, or type-safe. */
+static bool is_zeroed(const struct prudence_cache *cache)
+{
+    return zero_on_free && !cache->constructor && !(cache->flags & CACHE_TYPESAFE);
+}
+
+/* The whole of what it takes, if it has not been given back to the tools yet. */
+static void zero(const struct slab *slab, void *object)
+{
+    size_t size = annotate_size(slab, object);
+
+    if (slab->cache->lines && is_zeroed(slab->cache))
+        memset(object, 0, size ? size : slab_object_bytes(slab));
+}
+
+/* With check=1 a freed object is looked at before it is handed out: it must still be zero. Where a
+ * tool watches, it saw the write itself. */
+static void check_zero(const struct slab *slab, const void *object)
+{
+    const char *byte = object, *end = byte + slab_object_bytes(slab);
+
+    if (!slab->states || annotate_on || !is_zeroed(slab->cache))
+        return;
+    while (byte < end && !*byte)
+        byte++;
+    if (byte == end)
+        return;
+    os_report("write after free: byte %zu of %p of cache '%s' was written after it was freed",
+              (size_t)(byte - (const char *)object), object, slab->cache->name);
+    slab_watch.explain(slab, object);
+    os_abort();
+}
+
+static void zero_pages(const struct slab *slab)
+{
+    if (is_zeroed(slab->cache))
+        memset(slab->pages, 0, slab->bytes);
+}
+
+/* --------------------------------------------------------------------------- what slab/ tells us */
+
+static bool made(struct slab *slab)
+{
+    if (slab->guarded)
+        return true;
+    if (slab->states && slab->cache->lines)
+        zero_pages(slab); /* for check_zero */
+    return annotate_made(slab);
+}
+
+static void going(struct slab *slab)
+{
+    if (slab->guarded) {
+        guard_going(slab);
+        return;
+    }
+    annotate_going(slab);
+    if (!slab->cache->lines)
+        zero_pages(slab); /* a large block: here, since nobody waits for it */
+}
+
+static void safe(struct slab *slab, void *object)
+{
+    if (slab->guarded)
+        return;
+    zero(slab, object);
+    annotate_released(slab, object);
+}
+
+static void explain(const struct slab *slab, const void *pointer)
+{
+    uint32_t here = depot_here();
+    uint64_t word;
+
+    if (here)
+        depot_print("called by:", here);
+    if (guard_has(pointer)) {
+        guard_explain(pointer);
+    } else if (slab && slab->states && slab_index(slab, pointer) < slab->capacity) {
+        word = object_state_word(slab, pointer);
+        depot_print("allocated by:", allocation_trace_of_word(word));
+        depot_print(state_of_word(word) == OBJECT_LATENT ? "deferred by:" : "last freed by:",
+                    release_trace_of_word(word));
+    }
+}
+
+void watch_start(void)
+{
+    annotate_start();
+    guard_start();
+    slab_watch = (struct slab_watch){
+        .wanted = zero_on_free || guard_interval || quarantine_limit || annotate_on,
+        .redzone = annotate_on ? ANNOTATE_REDZONE : 0,
+        .made = made,
+        .going = going,
+        .safe = safe,
+        .trace = depot_here,
+        .explain = explain,
+        .pressure = quarantine_limit ? watch_flush : NULL,
+    };
+}
+
+void watch_prime(void)
+{
+    if ((slab_check || guard_interval) && depot_frames)
+        os_trace_prime();
+}
+
+/* ----------------------------------------------------------------------------------- allocating */
+
+static void *alloc_unguarded(struct prudence_cache *cache)
+{
+    void *lines = cache->checked ? NULL : lines_of(cache);
+    void *object = lines ? os_percpu_pop(lines) : NULL;
+
+    return object ? object : cache_alloc_slow(cache);
+}
+
+void *watch_alloc(struct prudence_cache *cache, size_t size)
+{
+    void *object = NULL;
+
+    size = size ? size : cache->object_size;
+    if (guard_interval && guard_is_due())
+        object = guard_alloc(cache, size);
+    if (object)
+        return object;
+    object = alloc_unguarded(cache);
+    if (object && (cache->checked || annotate_on)) {
+        struct slab *slab = slab_known(object);
+
+        check_zero(slab, object);
+        annotate_allocated(slab, object, size, false);
+    }
+    return object;
+}
+
+void watch_large(struct slab *slab, size_t size, bool zeroed)
+{
+    if (slab->states)
+        object_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "allocation");
+    annotate_allocated(slab, slab->base, size, zeroed);
+}
+
+/* -------------------------------------------------------------------------------------- freeing */
+
+static void free_for_good(struct slab *slab, void *object)
+{
+    void *lines = lines_of(slab->cache);
+
+    if (!lines || slab->guarded || !os_percpu_push(lines, object))
+        cache_free_unchecked(slab, object);
+}
+
+static void leave_quarantine(struct slab *slab, void *object)
+{
+    if (slab->cache->lines)
+        check_zero(slab, object);
+    free_for_good(slab, object);
+}
+
+void watch_free(struct slab *slab, void *object, const char *what)
+{
+    if (slab->states)
+        object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, what);
+    if (!slab->guarded) {
+        zero(slab, object);
+        annotate_released(slab, object);
+        if (quarantine_limit && quarantine_put(slab, object, leave_quarantine))
+            return;
+    }
+    free_for_good(slab, object);
+}
+
+void watch_flush(void)
+{
+    if (quarantine_limit)
+        quarantine_flush(leave_quarantine);
+}
+
+void watch_free_deferred(struct slab *slab, void *object)
+{
+    void *lines = slab->states ? NULL : lines_of(slab->cache);
+
+    if (!slab->guarded)
+        annotate_deferred(slab, object);
+    if (!lines || !os_percpu_append(lines, object))
+        cache_free_deferred_slow(slab, object);
+    if (slab->guarded)
+        guard_deferred(slab);
+}
+
+/* ----------------------------------------------------------------------------------------- sizes */
+
+size_t watch_usable(const struct slab *slab, const void *object)
+{
+    size_t noted = slab->guarded ? guard_size(slab) : annotate_size(slab, object);
+
+    if (noted)
+        return noted;
+    return slab->cache->lines ? slab_object_bytes(slab) - slab_watch.redzone
+                              : slab_object_bytes(slab);
+}
+
+bool watch_moves(const struct slab *slab)
+{
+    return unlikely(slab->cache->watched) && (slab->guarded || annotate_on);
+}
+
+/* ------------------------------------------------------------------------------------------ fork */
+
+void watch_fork_prepare(void)
+{
+    quarantine_fork_prepare();
+    guard_fork_prepare();
+}
+
+void watch_fork_done(void)
+{
+    guard_fork_done();
+    quarantine_fork_done();
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Traces: who called. Captured by glibc's backtrace(), which unwinds by tables, since frame pointers
+ * are not guaranteed, and which loads libgcc_s at its first use, and allocates for that. So it is
+ * used first by os_trace_prime(), where that does no harm; until then there are no traces. Nothing
+ * is captured while this thread captures already: whatever allocates inside finds its way out.
+ *
+ * In a shared library its own frames, which lead each trace, are left out. A program linked with the
+ * static library has no such border; its traces begin inside.
+ */
+#define _GNU_SOURCE /* dladdr, dl_iterate_phdr */
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <link.h>
+#include <string.h>
+
+#include "os/os.h"
+
+#define FRAMES_OURS 8 /* at most so many of a trace are */
+
+static uint32_t primed;
+static uintptr_t our_code, our_code_end;
+static __thread bool capturing;
+
+static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored)
+{
+    uintptr_t here = (uintptr_t)find_our_code;
+
+    (void)size;
+    (void)ignored;
+    for (unsigned i = 0; i < module->dlpi_phnum; i++) {
+        uintptr_t start = module->dlpi_addr + module->dlpi_phdr[i].p_vaddr;
+        uintptr_t end = start + module->dlpi_phdr[i].p_memsz;
+
+        if (module->dlpi_phdr[i].p_type != PT_LOAD || here < start || here >= end)
+            continue;
+        if (*module->dlpi_name) { /* the program itself has no name */
+            our_code = start;
+            our_code_end = end;
+        }
+        return 1;
+    }
+    return 0;
+}
+
+void os_trace_prime(void)
+{
+    void *frame;
+
+    if (load_acquire(&primed) || capturing)
+        return;
+    capturing = true;
+    backtrace(&frame, 1);
+    dl_iterate_phdr(find_our_code, NULL);
+    capturing = false;
+    store_release(&primed, 1u);
+}
+
+static bool is_ours(const void *frame)
+{
+    return (uintptr_t)frame - our_code < our_code_end - our_code;
+}
+
+unsigned os_trace_capture(void **frames, unsigned count)
+{
+    void *all[OS_TRACE_MAX + FRAMES_OURS];
+    unsigned wanted = (unsigned)min_size(count, OS_TRACE_MAX) + FRAMES_OURS;
+    unsigned captured, first = 0;
+
+    if (!load_acquire(&primed) || capturing || !count)
+        return 0;
+    capturing = true;
+    captured = (unsigned)backtrace(all, (int)wanted);
+    capturing = false;
+    while (first < captured && (first == 0 || is_ours(all[first])))
+        first++; /* the first is this function's */
+    count = (unsigned)min_size(count, captured - first);
+    memcpy(frames, all + first, count * sizeof *frames);
+    return count;
+}
+
+/* In the style of the sanitizers, which their tools understand. A frame is where its call returns
+ * to; the call is before that. */
+void os_trace_print(void *const *frames, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const char *call = (const char *)frames[i] - 1;
+        Dl_info found;
+
+        if (!dladdr(call, &found) || !found.dli_fname)
+            os_report("    #%u %p", i, (const void *)call);
+        else if (found.dli_sname)
+            os_report("    #%u %p in %s+%#tx (%s+%#tx)", i, (const void *)call, found.dli_sname,
+                      call - (const char *)found.dli_saddr, found.dli_fname,
+                      call - (const char *)found.dli_fbase);
+        else
+            os_report("    #%u %p (%s+%#tx)", i, (const void *)call, found.dli_fname,
+                      call - (const char *)found.dli_fbase);
+    }
+    if (!count)
+        os_report("    (unknown)");
+}

@@ -61,21 +61,26 @@ static struct note *note_of(const struct slab *slab, const void *object)
 
 /* ----------------------------------------------------------------------------------- the tools */
 
-static void close_pages(const struct slab *slab)
+/* Pages of a slab: `closed`: nothing in them may be touched until it is allocated. */
+static void begin_pages(const struct slab *slab, bool closed)
 {
     if (asan_on) {
         if (__lsan_register_root_region) /* what only our objects point to is no leak */
             __lsan_register_root_region(slab->pages, slab->bytes);
-        if (!slab->cache->constructor)
+        if (closed)
             __asan_poison_memory_region(slab->pages, slab->bytes);
     }
 #ifdef PRUDENCE_VALGRIND
-    if (valgrind_on && !slab->cache->constructor)
+    if (valgrind_on && closed)
         VALGRIND_MAKE_MEM_NOACCESS(slab->pages, slab->bytes);
+    else if (valgrind_on)
+        VALGRIND_MAKE_MEM_DEFINED(slab->pages, slab->bytes);
 #endif
 }
 
-static void open_pages(const struct slab *slab)
+/* AddressSanitizer does not hear of pages that are unmapped, and would call them poisoned when the
+ * program maps others there. Memcheck does; to it they stay closed. */
+static void end_pages(const struct slab *slab)
 {
     if (asan_on) {
         if (__lsan_unregister_root_region)
@@ -84,7 +89,7 @@ static void open_pages(const struct slab *slab)
     }
 #ifdef PRUDENCE_VALGRIND
     if (valgrind_on)
-        VALGRIND_MAKE_MEM_UNDEFINED(slab->pages, slab->bytes);
+        VALGRIND_MAKE_MEM_NOACCESS(slab->pages, slab->bytes);
 #endif
 }
 
@@ -114,21 +119,26 @@ static void end(const void *object, size_t room)
 
 bool annotate_made(struct slab *slab)
 {
-    if (!annotate_on || slab->cache->flags & CACHE_TYPESAFE)
+    bool typesafe = slab->cache->flags & CACHE_TYPESAFE;
+
+    if (!annotate_on)
         return true;
-    slab->notes = os_meta_alloc(slab->capacity * sizeof(struct note));
-    if (!slab->notes)
-        return false;
-    close_pages(slab);
+    if (!typesafe) {
+        slab->notes = os_meta_alloc(slab->capacity * sizeof(struct note));
+        if (!slab->notes)
+            return false;
+    }
+    begin_pages(slab, !typesafe && !slab->cache->constructor);
     return true;
 }
 
 void annotate_going(struct slab *slab)
 {
-    if (!has_notes(slab))
+    if (!annotate_on)
         return;
-    open_pages(slab);
-    os_meta_free(slab->notes, slab->capacity * sizeof(struct note));
+    end_pages(slab);
+    if (slab->notes)
+        os_meta_free(slab->notes, slab->capacity * sizeof(struct note));
     slab->notes = NULL;
 }
 

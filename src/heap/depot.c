@@ -123,3 +123,19 @@ void depot_print(const char *title, uint32_t number)
     else
         os_report("    (unknown)");
 }
+
+void depot_print_word(uint64_t word)
+{
+    static const char *const titles[] = {
+        [OBJECT_FREE] = "freed by:",
+        [OBJECT_LIVE] = "its memory was last freed by:",
+        [OBJECT_LATENT] = "",
+        [WORD_DEFERRED + OBJECT_FREE] = "deferred, and safe since, by:",
+        [WORD_DEFERRED + OBJECT_LIVE] = "its memory was last deferred by:",
+        [WORD_DEFERRED + OBJECT_LATENT] = "deferred by:",
+    };
+
+    depot_print("allocated by:", allocation_trace_of_word(word));
+    if (state_of_word(word) != OBJECT_LIVE || release_trace_of_word(word))
+        depot_print(titles[word & (WORD_DEFERRED | 3)], release_trace_of_word(word));
+}

@@ -28,6 +28,9 @@ void guard_going(struct slab *slab);
 /* If `pointer` lies in the pool, writes what is known about the object there. */
 void guard_explain(const void *pointer);
 
+/* Reports `object` and aborts if it is a guarded one that is gone. */
+void guard_report_freed(const void *object, const char *what);
+
 void guard_fork_prepare(void);
 void guard_fork_done(void);
 

@@ -36,16 +36,6 @@ static bool is_released(const struct guard_slot *slot)
     return slot->state == GUARD_FREED || state_of_word(guard_word(slot)) == OBJECT_FREE;
 }
 
-static void print_traces(const struct guard_slot *slot)
-{
-    uint64_t word = guard_word(slot);
-
-    depot_print("allocated by:", allocation_trace_of_word(word));
-    if (slot->state == GUARD_FREED || state_of_word(word) != OBJECT_LIVE)
-        depot_print(state_of_word(word) == OBJECT_LATENT ? "deferred by:" : "freed by:",
-                    release_trace_of_word(word));
-}
-
 /* What was wrong with the access, and where it lies as seen from the object. */
 static const char *kind_of(const struct guard_slot *slot, const char *address)
 {
@@ -107,7 +97,7 @@ void guard_look_at_fault(const struct os_fault *fault)
               fault->address);
     print_place(slot, fault->address);
     print_access(fault);
-    print_traces(slot);
+    depot_print_word(guard_word(slot));
 }
 
 void guard_report_damage(const struct guard_slot *slot, const char *byte)
@@ -115,7 +105,18 @@ void guard_report_damage(const struct guard_slot *slot, const char *byte)
     os_report("%s: write of %p, found when the object's page was given back",
               byte < slot->object ? "underflow" : "overflow", (const void *)byte);
     print_place(slot, byte);
-    print_traces(slot);
+    depot_print_word(guard_word(slot));
+    os_abort();
+}
+
+void guard_report_freed(const void *object, const char *what)
+{
+    const struct guard_slot *slot = guard_has(object) ? slot_about(object) : NULL;
+
+    if (!slot || slot->state != GUARD_FREED || slot->object != object)
+        return;
+    os_report("%s: %p of cache '%s' is already free", what, object, slot->cache_name);
+    slab_watch.explain(NULL, object);
     os_abort();
 }
 
@@ -129,5 +130,5 @@ void guard_explain(const void *pointer)
     if (!slot || slot->state == GUARD_UNUSED)
         return;
     print_place(slot, pointer);
-    print_traces(slot);
+    depot_print_word(guard_word(slot));
 }

@@ -2,6 +2,7 @@
 /* The slow side of every public function that takes or gives an object (see object.h). */
 #include <errno.h>
 
+#include "heap/guard.h"
 #include "heap/object.h"
 #include "heap/watch.h"
 
@@ -22,6 +23,8 @@ static struct slab *slab_or_panic(const struct prudence_cache *cache, const void
 {
     if (!cache)
         os_panic("%s: the cache is NULL (object %p)", what, object);
+    if (unlikely(guard_interval))
+        guard_report_freed(object, what);
     return slab_of_checked(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);
 }
 

@@ -101,18 +101,13 @@ static void safe(struct slab *slab, void *object)
 static void explain(const struct slab *slab, const void *pointer)
 {
     uint32_t here = depot_here();
-    uint64_t word;
 
     if (here)
         depot_print("called by:", here);
-    if (guard_has(pointer)) {
+    if (guard_has(pointer))
         guard_explain(pointer);
-    } else if (slab && slab->states && slab_index(slab, pointer) < slab->capacity) {
-        word = object_state_word(slab, pointer);
-        depot_print("allocated by:", allocation_trace_of_word(word));
-        depot_print(state_of_word(word) == OBJECT_LATENT ? "deferred by:" : "last freed by:",
-                    release_trace_of_word(word));
-    }
+    else if (slab && slab->states && slab_index(slab, pointer) < slab->capacity)
+        depot_print_word(object_state_word(slab, pointer));
 }
 
 void watch_start(void)

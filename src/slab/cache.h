@@ -262,19 +262,21 @@ void object_is_safe(struct slab *slab, void *object);
 void report_double(const struct slab *slab, const void *object, bool latent, const char *what)
     __attribute__((noreturn));
 
-/* An object's word: its state and the numbers of two traces, 0: unknown. */
-#define TRACE_BITS 31
+/* An object's word: its state, whether it was deferred when it was last released, and the numbers of
+ * two traces (0: unknown): of its last allocation and of that release. */
+#define TRACE_BITS    30
+#define WORD_DEFERRED ((uint64_t)4)
 static inline enum object_state state_of_word(uint64_t word)
 {
     return (enum object_state)(word & 3);
 }
 static inline uint32_t allocation_trace_of_word(uint64_t word)
 {
-    return (uint32_t)(word >> 2 & ((UINT64_C(1) << TRACE_BITS) - 1));
+    return (uint32_t)(word >> 3 & ((UINT64_C(1) << TRACE_BITS) - 1));
 }
 static inline uint32_t release_trace_of_word(uint64_t word)
 {
-    return (uint32_t)(word >> (2 + TRACE_BITS));
+    return (uint32_t)(word >> (3 + TRACE_BITS));
 }
 
 /*

@@ -75,14 +75,15 @@ uint64_t object_state_word(const struct slab *slab, const void *object)
 static uint64_t word_after(uint64_t word, enum object_state to, uint32_t trace)
 {
     uint64_t allocation = allocation_trace_of_word(word), release = release_trace_of_word(word);
+    uint64_t deferred = word & WORD_DEFERRED;
 
     if (to == OBJECT_LIVE) {
         allocation = trace;
-        release = 0;
     } else if (state_of_word(word) == OBJECT_LIVE) {
         release = trace;
+        deferred = to == OBJECT_LATENT ? WORD_DEFERRED : 0;
     }
-    return release << (2 + TRACE_BITS) | allocation << 2 | (uint64_t)to;
+    return release << (3 + TRACE_BITS) | allocation << 3 | deferred | (uint64_t)to;
 }
 
 void object_state_change(struct slab *slab, const void *object, enum object_state from,

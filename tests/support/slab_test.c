@@ -281,6 +281,7 @@ static int run_child(void (*act)(void *), void *argument, char *output, size_t s
     assert_true(child >= 0);
     if (child == 0) {
         signal(SIGABRT, SIG_DFL);
+        signal(SIGSEGV, SIG_DFL);
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
@@ -296,18 +297,30 @@ static int run_child(void (*act)(void *), void *argument, char *output, size_t s
     return status;
 }
 
+void expect_signal(int number, void (*act)(void *), void *argument, char *output, size_t size)
+{
+    int status = run_child(act, argument, output, size);
+
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != number)
+        fail_msg("expected signal %d, got status %#x: %s", number, (unsigned)status, output);
+}
+
+void expect_text(const char *output, const char *text)
+{
+    if (!strstr(output, text))
+        fail_msg("expected '%s' in the message, got: %s", text, output);
+}
+
 void expect_death(void (*act)(void *), void *argument, const char *text, const char *more,
                   const char *yet_more)
 {
     const char *const texts[] = {text, more, yet_more};
-    char output[4096];
-    int status = run_child(act, argument, output, sizeof output);
+    char output[16384];
 
+    expect_signal(SIGABRT, act, argument, output, sizeof output);
     for (unsigned i = 0; i < 3; i++)
-        if (texts[i] && !strstr(output, texts[i]))
-            fail_msg("expected '%s' in the message, got: %s", texts[i], output);
-    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
-        fail_msg("expected an abort, got status %#x: %s", (unsigned)status, output);
+        if (texts[i])
+            expect_text(output, texts[i]);
 }
 
 void expect_life(void (*act)(void *), void *argument, char *output, size_t size)

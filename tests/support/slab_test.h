@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,10 @@ void memory_succeed(void);
  * three) texts on standard error; NULL: no further text. */
 void expect_death(void (*act)(void *), void *argument, const char *text, const char *more,
                   const char *yet_more);
+
+/* Runs `act` in a child that this signal must end; what it wrote on standard error is in `output`. */
+void expect_signal(int number, void (*act)(void *), void *argument, char *output, size_t size);
+void expect_text(const char *output, const char *text);
 
 /* Runs `act` in a child that must exit normally; what it wrote on standard error is in `output`. */
 void expect_life(void (*act)(void *), void *argument, char *output, size_t size);

@@ -7,8 +7,10 @@
  * ends the process by the original signal.
  *
  * Programs install their handlers after we did. So os_fault_watch() is called again from time to
- * time: it finds that and steps in front of the new one. A handler that calls the one it found
- * (ours) meets itself again through us; that second entry goes to whom we found first of all.
+ * time: it finds that, and steps in front of the new one. A handler that calls the one it had found
+ * (ours) meets itself again through us; so each time that we are entered for the same fault we pass
+ * it to the one found before. Handlers that leave by siglongjmp do no harm: an entry is another one
+ * for the same fault only if the signal's context is the same and its frame lies deeper.
  */
 #define _GNU_SOURCE /* REG_RIP */
 #include <errno.h>
@@ -18,9 +20,16 @@
 
 #include "os/os.h"
 
+#define FOUND_MAX 8 /* the last handlers that we stepped in front of */
+
 static void (*look_at)(const struct os_fault *fault);
-static struct sigaction first_found, found;
-static __thread bool looking;
+static struct sigaction found[FOUND_MAX];
+static unsigned found_count;
+
+static __thread struct {
+    const void *context, *frame;
+    unsigned depth;
+} serving;
 
 static void describe(const siginfo_t *info, const void *context, struct os_fault *fault)
 {
@@ -35,38 +44,44 @@ static void describe(const siginfo_t *info, const void *context, struct os_fault
 #endif
 }
 
-/* What would have happened without us. */
-static void pass_on(struct sigaction *action, int number, siginfo_t *info, void *context)
+/* What would have happened without us; NULL: the default. */
+static void pass_on(const struct sigaction *action, int number, siginfo_t *info, void *context)
 {
     bool faulted = info->si_code > 0; /* else another process, or a thread, sent it */
+    void (*handler)(int) = action ? action->sa_handler : SIG_DFL;
 
-    if (action->sa_flags & SA_SIGINFO) {
+    if (action && action->sa_flags & SA_SIGINFO) {
         action->sa_sigaction(number, info, context);
-    } else if (action->sa_handler == SIG_DFL || (action->sa_handler == SIG_IGN && faulted)) {
+    } else if (handler == SIG_DFL || (handler == SIG_IGN && faulted)) {
         signal(number, SIG_DFL);
         if (!faulted)
             raise(number); /* delivered when this handler returns */
-    } else if (action->sa_handler != SIG_IGN) {
-        action->sa_handler(number);
+    } else if (handler != SIG_IGN) {
+        handler(number);
     }
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
 {
+    const void *frame = __builtin_frame_address(0);
+    bool again = serving.context == context && (uintptr_t)frame < (uintptr_t)serving.frame;
     struct os_fault fault;
     int saved_errno = errno;
+    unsigned depth;
 
-    if (looking) {
-        pass_on(&first_found, number, info, context);
-    } else {
-        looking = true;
+    if (!again) {
+        serving.context = context;
+        serving.frame = frame;
+        serving.depth = 0;
         if (info->si_code > 0) {
             describe(info, context, &fault);
             look_at(&fault);
         }
-        pass_on(&found, number, info, context);
-        looking = false;
     }
+    depth = ++serving.depth;
+    pass_on(depth <= found_count ? &found[found_count - depth] : NULL, number, info, context);
+    if (!again)
+        serving.context = NULL;
     errno = saved_errno;
 }
 
@@ -81,9 +96,12 @@ void os_fault_watch(void (*look)(const struct os_fault *fault))
 
     if (sigaction(SIGSEGV, NULL, &present) != 0 || is_ours(&present))
         return;
-    if (!look_at)
-        first_found = present;
-    found = present;
+    if (found_count == FOUND_MAX) {
+        for (unsigned i = 1; i < FOUND_MAX; i++)
+            found[i - 1] = found[i];
+        found_count--;
+    }
+    found[found_count++] = present;
     look_at = look;
     ours.sa_mask = present.sa_mask;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (present.sa_flags & (SA_NODEFER | SA_RESTART));

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * With check=1 a report of misuse says who called, who allocated the object, and who freed or
+ * deferred it; also when its grace period is over, and when another thread was first. The frames of
+ * the three are told apart by the functions that they lie in.
+ */
+#include <pthread.h>
+
+#include "heap/depot.h"
+#include "support/slab_test.h"
+
+#define CODE_MAX 256 /* bytes; more than any of the functions below has */
+#define NOINLINE __attribute__((noinline, noclone, noipa))
+
+static struct prudence_cache *cache;
+static void *object;
+
+static NOINLINE void allocates(void)
+{
+    object = prudence_cache_alloc(cache);
+    __asm__ volatile("" ::: "memory");
+}
+
+static NOINLINE void frees(void)
+{
+    prudence_cache_free(cache, object);
+    __asm__ volatile("" ::: "memory");
+}
+
+static NOINLINE void defers(void)
+{
+    prudence_cache_free_deferred(cache, object);
+    __asm__ volatile("" ::: "memory");
+}
+
+static NOINLINE void frees_again(void)
+{
+    prudence_free(object);
+    __asm__ volatile("" ::: "memory");
+}
+
+/* Whether one of the addresses under `title`, until the next title, lies in the function. */
+static bool is_under(const char *output, const char *title, void (*function)(void))
+{
+    const char *line = strstr(output, title);
+
+    while (line && (line = strchr(line, '\n')) && strncmp(line + 1, "prudence:     #", 15) == 0) {
+        uintptr_t address = strtoul(strchr(line + 15, ' '), NULL, 16);
+
+        if (address - (uintptr_t)function < CODE_MAX)
+            return true;
+        line++;
+    }
+    return false;
+}
+
+static void expect_under(const char *output, const char *title, void (*function)(void))
+{
+    if (!is_under(output, title, function))
+        fail_msg("expected %p under '%s', got: %s", (void *)(uintptr_t)function, title, output);
+}
+
+static void a_grace_period(void)
+{
+    for (int i = 0; i < 2; i++) {
+        prudence_cache_shrink(cache);
+        prudence_manual_advance(cache->domain);
+    }
+    prudence_cache_shrink(cache);
+}
+
+static void act(void *how)
+{
+    for (const char *step = how; *step; step++) {
+        if (*step == 'a')
+            allocates();
+        else if (*step == 'f')
+            frees();
+        else if (*step == 'd')
+            defers();
+        else if (*step == 'g')
+            a_grace_period();
+    }
+    frees_again();
+}
+
+static void of_a_double_free(void **state)
+{
+    char output[16384];
+
+    (void)state;
+    expect_signal(SIGABRT, act, "af", output, sizeof output);
+    expect_text(output, "prudence_free: ");
+    expect_under(output, "called by:", frees_again);
+    expect_under(output, "allocated by:", allocates);
+    expect_under(output, "freed by:", frees);
+    expect_text(output, "heap_test_check_traces+0x"); /* module and offset, for addr2line */
+}
+
+static void of_a_deferred_object(void **state)
+{
+    char output[16384];
+
+    (void)state;
+    expect_signal(SIGABRT, act, "ad", output, sizeof output);
+    expect_text(output, "is already deferred and not yet safe");
+    expect_under(output, "allocated by:", allocates);
+    expect_under(output, "deferred by:", defers);
+}
+
+static void of_an_object_deferred_long_ago(void **state)
+{
+    void *neighbour;
+    char output[16384];
+
+    (void)state;
+    neighbour = prudence_cache_alloc(cache); /* so that the slab stays */
+    expect_signal(SIGABRT, act, "adg", output, sizeof output);
+    expect_text(output, "is already free");
+    expect_under(output, "deferred, and safe since, by:", defers);
+    prudence_cache_free(cache, neighbour);
+}
+
+static void *thread_frees(void *ignored)
+{
+    frees();
+    return ignored;
+}
+
+static void other_thread_first(void *ignored)
+{
+    pthread_t thread;
+
+    (void)ignored;
+    allocates();
+    pthread_create(&thread, NULL, thread_frees, NULL);
+    pthread_join(thread, NULL);
+    frees_again();
+}
+
+static void of_another_thread(void **state)
+{
+    char output[16384];
+
+    (void)state;
+    expect_signal(SIGABRT, other_thread_first, NULL, output, sizeof output);
+    expect_under(output, "called by:", frees_again);
+    expect_under(output, "freed by:", frees);
+}
+
+static void in_bulk(void *ignored)
+{
+    void *objects[2];
+
+    (void)ignored;
+    prudence_cache_alloc_bulk(cache, 2, objects);
+    objects[1] = objects[0];
+    prudence_cache_free_deferred_bulk(cache, 2, objects);
+}
+
+static void of_large_blocks_and_bulk(void **state)
+{
+    char output[16384];
+
+    (void)state;
+    expect_signal(SIGABRT, in_bulk, NULL, output, sizeof output);
+    expect_text(output, "deferred by:");
+}
+
+static void same_place_one_trace(void **state)
+{
+    uint32_t number = 0;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        uint32_t here = depot_here();
+
+        assert_int_not_equal(here, 0);
+        assert_true(i == 0 || here == number);
+        number = here;
+    }
+    assert_int_not_equal(depot_here(), number); /* another line */
+}
+
+static void cannot_be_had(void *ignored)
+{
+    (void)ignored;
+    memory_fail(0, UINT32_MAX);
+    if (depot_here())
+        abort();
+    memory_succeed();
+    if (!depot_here())
+        abort();
+    depot_frames = 0;
+    if (depot_here())
+        abort();
+    act("af");
+}
+
+/* No memory for the depot, or trace=0: the report only says so. In a child, whose depot is new. */
+static void unknown_ones(void **state)
+{
+    char output[16384];
+
+    (void)state;
+    expect_signal(SIGABRT, cannot_be_had, NULL, output, sizeof output);
+    expect_text(output, "is already free");
+    expect_text(output, "allocated by:\nprudence:     (unknown)");
+    expect_text(output, "freed by:\nprudence:     (unknown)");
+}
+
+static NOINLINE unsigned deep(unsigned depth, uint64_t way)
+{
+    unsigned known;
+
+    if (depth == 0)
+        return depot_here() != 0;
+    /* Two places to call from: 2^depth different traces. */
+    if (way & 1) {
+        known = deep(depth - 1, way >> 1);
+        __asm__ volatile("nop" ::: "memory");
+    } else {
+        known = deep(depth - 1, way >> 1);
+        __asm__ volatile("" ::: "memory");
+    }
+    return known;
+}
+
+static void fill_it(void *ignored)
+{
+    uint64_t way = 0;
+
+    (void)ignored;
+    depot_frames = OS_TRACE_MAX;
+    while (deep(20, way))
+        if (++way == 200000)
+            abort(); /* 16 MiB must be full by then */
+    allocates(); /* unknown now */
+    frees();
+}
+
+static int check_on(void **state)
+{
+    (void)state;
+    assert_int_equal(prudence_option_set("check", "1"), 0);
+    cache = fixed_cache(100, 16, manual_domain());
+    return 0;
+}
+
+static void a_full_depot(void **state)
+{
+    char output[4096];
+
+    (void)state;
+    expect_life(fill_it, NULL, output, sizeof output);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_ones),
+        cmocka_unit_test(a_full_depot),
+        cmocka_unit_test(of_a_double_free),
+        cmocka_unit_test(of_a_deferred_object),
+        cmocka_unit_test(of_an_object_deferred_long_ago),
+        cmocka_unit_test(of_another_thread),
+        cmocka_unit_test(of_large_blocks_and_bulk),
+        cmocka_unit_test(same_place_one_trace),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, check_on, NULL);
+}

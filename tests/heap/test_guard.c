@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guard=1: every object that can be stands alone between closed pages. Overflow, underflow and use
+ * after free end the process by SIGSEGV, behind a report of what, where, and whose; a deferred object
+ * can be read until its grace period is over, and not after it. Everything else works as ever.
+ */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "heap/guard.h"
+#include "support/slab_test.h"
+
+static char output[65536];
+
+/* The program's handler is in front again after cmocka's; the next guarded object puts ours there. */
+static char *guarded(size_t size)
+{
+    char *object;
+
+    prudence_free(prudence_malloc(1));
+    object = prudence_malloc(size);
+    assert_true(guard_has(object));
+    return object;
+}
+
+static bool is_right(const char *object, size_t size)
+{
+    return ((uintptr_t)object + round_up(size, 16)) % OS_PAGE_SIZE == 0;
+}
+
+/* Of this size, at that side of its page. */
+static char *at_side(size_t size, bool right)
+{
+    char *object = guarded(size);
+
+    while (is_right(object, size) != right)
+        object = prudence_malloc(size);
+    return object;
+}
+
+static volatile char seen;
+
+/* ------------------------------------------------------------------------------------- accesses */
+
+static void overflow(void *write)
+{
+    char *object = at_side(48, true);
+
+    if (write)
+        object[48] = 1;
+    else
+        seen = object[50];
+}
+
+static void underflow(void *ignored)
+{
+    (void)ignored;
+    at_side(48, false)[-1] = 1;
+}
+
+static void use_after_free(void *ignored)
+{
+    char *object = guarded(100);
+
+    (void)ignored;
+    prudence_free(object);
+    seen = object[99];
+}
+
+static void far_overflow(void *ignored)
+{
+    (void)ignored;
+    at_side(48, true)[300] = 1;
+}
+
+static void are_reported(void **state)
+{
+    (void)state;
+    expect_signal(SIGSEGV, overflow, "write", output, sizeof output);
+    expect_text(output, "overflow: write of");
+    expect_text(output, "is 0 bytes behind the 48-byte object");
+    expect_text(output, "of cache 'size-48'");
+    expect_text(output, "accessed by:\nprudence:     #0 ");
+    expect_text(output, "allocated by:\nprudence:     #0 ");
+    expect_signal(SIGSEGV, overflow, NULL, output, sizeof output);
+    expect_text(output, "overflow: read of");
+    expect_text(output, "is 2 bytes behind the 48-byte object");
+    expect_signal(SIGSEGV, underflow, NULL, output, sizeof output);
+    expect_text(output, "underflow: write of");
+    expect_text(output, "is 1 bytes before the 48-byte object");
+    expect_signal(SIGSEGV, use_after_free, NULL, output, sizeof output);
+    expect_text(output, "use after free: read of");
+    expect_text(output, "is byte 99 of the freed 100-byte object");
+    expect_text(output, "freed by:\nprudence:     #0 ");
+    expect_signal(SIGSEGV, far_overflow, NULL, output, sizeof output);
+    expect_text(output, "is 252 bytes behind the 48-byte object");
+}
+
+/* Too near for a fault: found in the pattern around it. */
+static void small_overflow(void *deferred)
+{
+    char *object = at_side(49, true);
+
+    object[49] = 0;
+    (deferred ? prudence_free_deferred : prudence_free)(object);
+    prudence_synchronize();
+    prudence_trim();
+}
+
+static void behind_a_left_one(void *ignored)
+{
+    char *object = at_side(49, false);
+
+    (void)ignored;
+    object[1000] = 0;
+    prudence_free(object);
+}
+
+static void damage_is_reported(void **state)
+{
+    (void)state;
+    expect_death(small_overflow, NULL, "overflow: write of",
+                 "is 0 bytes behind the freed 49-byte object", "freed by:");
+    expect_death(small_overflow, "deferred", "overflow: write of",
+                 "is 0 bytes behind the freed 49-byte object", "deferred, and safe since, by:");
+    expect_death(behind_a_left_one, NULL, "is 951 bytes behind the freed 49-byte object", NULL, NULL);
+}
+
+static void misuse(void *how)
+{
+    char *object = guarded(100);
+
+    for (const char *step = how; *step; step++) {
+        if (*step == 'f')
+            prudence_free(object);
+        else if (*step == 'd')
+            prudence_free_deferred(object);
+        else if (*step == 'i')
+            prudence_free(object + 16);
+        else if (*step == 's')
+            prudence_free_sized(object, 101);
+        else if (*step == '(')
+            prudence_read_lock();
+    }
+}
+
+static void misuse_is_reported(void **state)
+{
+    (void)state;
+    expect_death(misuse, "ff", "is already free", "of cache 'size-112'", "freed by:");
+    expect_death(misuse, "(df", "already deferred and not yet safe", "of cache 'size-112'",
+                 "deferred by:");
+    expect_death(misuse, "(dd", "already deferred and not yet safe", "allocated by:", NULL);
+    expect_death(misuse, "fd", "is already free", "freed by:", NULL);
+    expect_death(misuse, "i", "16 bytes behind its start", "is byte 16 of the 100-byte object",
+                 NULL);
+    expect_death(misuse, "s", "has 100 bytes, which the size 101 does not fit", NULL, NULL);
+}
+
+/* -------------------------------------------------------------------------------------- deferral */
+
+static struct prudence_cache *cache;
+
+static void read_it(void *object)
+{
+    prudence_free(prudence_malloc(1));
+    seen = *(char *)object;
+}
+
+static void deferred_objects_stay_readable(void **state)
+{
+    char *object;
+
+    (void)state;
+    cache = fixed_cache(100, 16, manual_domain());
+    object = prudence_cache_alloc(cache);
+    assert_true(guard_has(object));
+    fill_pattern(object, 100);
+    prudence_cache_free_deferred(cache, object);
+    for (int i = 0; i < 20; i++)
+        prudence_cache_free(cache, prudence_cache_alloc(cache));
+    prudence_cache_shrink(cache);
+    assert_true(has_pattern(object, 100));
+    assert_int_equal(stats_of(cache).objects_latent, 1);
+    assert_int_equal(prudence_cache_destroy(fixed_cache(50, 16, manual_domain())), 0);
+    prudence_manual_advance(cache->domain);
+    prudence_cache_free(cache, prudence_cache_alloc(cache)); /* comes by the node */
+    assert_int_equal(stats_of(cache).objects_latent, 0);
+    expect_signal(SIGSEGV, read_it, object, output, sizeof output);
+    expect_text(output, "use after free: read of");
+    expect_text(output, "deferred, and safe since, by:");
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* Nobody but the deferral itself: it drives the grace period. */
+static void a_deferral_without_readers(void **state)
+{
+    char *object = guarded(30);
+
+    (void)state;
+    prudence_free_deferred(object);
+    expect_signal(SIGSEGV, read_it, object, output, sizeof output);
+    expect_text(output, "use after free");
+}
+
+static void a_reader_keeps_it(void **state)
+{
+    char *object = guarded(30);
+
+    (void)state;
+    object[5] = 77;
+    prudence_read_lock();
+    prudence_free_deferred(object);
+    for (int i = 0; i < 2000; i++)
+        prudence_free_deferred(prudence_malloc(30)); /* more than there are pages */
+    assert_int_equal(object[5], 77);
+    prudence_read_unlock();
+    prudence_synchronize();
+    prudence_trim();
+    prudence_trim();
+    object = prudence_malloc(30);
+    assert_true(guard_has(object)); /* pages are back */
+    prudence_free(object);
+}
+
+/* ------------------------------------------------------------------------------ the good program */
+
+static void sizes_are_exact(void **state)
+{
+    char *object = guarded(100), *moved;
+
+    (void)state;
+    assert_int_equal(prudence_usable_size(object), 100);
+    fill_pattern(object, 100);
+    moved = prudence_realloc(object, 150);
+    assert_ptr_not_equal(moved, object);
+    assert_int_equal(prudence_usable_size(moved), 150);
+    assert_memory_equal(moved, "", 0);
+    prudence_free_sized(moved, 150);
+    object = prudence_calloc(7, 7);
+    for (int i = 0; i < 49; i++)
+        assert_int_equal(object[i], 0);
+    prudence_free(object);
+    for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
+        object = prudence_aligned_alloc(alignment, 40);
+        assert_int_equal((uintptr_t)object % alignment, 0);
+        memset(object, 1, 40);
+        prudence_free(object);
+    }
+    object = prudence_malloc(0);
+    assert_non_null(object);
+    prudence_free(object);
+    object = prudence_malloc(5000); /* fits no page */
+    assert_false(guard_has(object));
+    prudence_free(object);
+}
+
+static void construct(void *object, void *context)
+{
+    *(int *)object = *(int *)context;
+}
+
+static void some_are_never_guarded(void **state)
+{
+    int seven = 7;
+    struct prudence_cache_attr attr = {
+        .size = sizeof attr, .constructor = construct, .context = &seven};
+    int *object;
+
+    (void)state;
+    cache = prudence_cache_create("constructed", 64, &attr);
+    object = prudence_cache_alloc(cache);
+    assert_int_equal(*object, 7);
+    assert_false(guard_has(object));
+    prudence_cache_free(cache, object);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    attr = (struct prudence_cache_attr){.size = sizeof attr, .flags = PRUDENCE_CACHE_TYPESAFE};
+    cache = prudence_cache_create("type-safe", 64, &attr);
+    object = prudence_cache_alloc(cache);
+    assert_false(guard_has(object));
+    prudence_cache_free(cache, object);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+static void the_pool_is_bounded(void **state)
+{
+    static void *objects[GUARD_SLOTS + 100];
+    unsigned inside = 0;
+
+    (void)state;
+    prudence_trim();
+    cache = fixed_cache(64, 16, manual_domain());
+    allocate_all(cache, objects, GUARD_SLOTS + 100);
+    for (unsigned i = 0; i < GUARD_SLOTS + 100; i++) {
+        inside += guard_has(objects[i]);
+        fill_pattern(objects[i], 64);
+    }
+    assert_int_equal(inside, GUARD_SLOTS);
+    for (unsigned i = 0; i < GUARD_SLOTS + 100; i++)
+        assert_true(has_pattern(objects[i], 64));
+    assert_int_equal(stats_of(cache).objects_live, GUARD_SLOTS + 100);
+    check_books(cache);
+    prudence_cache_free_bulk(cache, GUARD_SLOTS + 100, objects);
+    assert_int_equal(prudence_cache_alloc_bulk(cache, 10, objects), 10);
+    for (unsigned i = 0; i < 10; i++)
+        assert_true(guard_has(objects[i]));
+    assert_int_equal(prudence_cache_destroy(cache), EBUSY);
+    prudence_cache_free_deferred_bulk(cache, 10, objects);
+    destroy_empty(cache);
+}
+
+/* The page that has rested longest is used first: not this one for as long as possible. */
+static void the_oldest_page_is_used_first(void **state)
+{
+    char *object = guarded(64);
+
+    (void)state;
+    prudence_free(object);
+    for (unsigned i = 0; i < GUARD_SLOTS - 1; i++) {
+        char *other = prudence_malloc(64);
+
+        assert_true(((uintptr_t)other ^ (uintptr_t)object) / OS_PAGE_SIZE);
+        prudence_free(other);
+    }
+    expect_signal(SIGSEGV, read_it, object, output, sizeof output); /* by one allocation */
+}
+
+/* ------------------------------------------------------------------------- the program's handler */
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    static const char text[] = "the program's handler\n";
+
+    (void)context;
+    (void)info;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(number == SIGSEGV ? 0 : 1);
+}
+
+static void with_a_handler(void *wild)
+{
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    char *object;
+
+    sigaction(SIGSEGV, &action, NULL);
+    object = guarded(64); /* steps in front of it */
+    prudence_free(object);
+    if (wild)
+        object = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *object = 1;
+}
+
+static struct sigaction next;
+
+static void on_fault_chained(int number, siginfo_t *info, void *context)
+{
+    static const char text[] = "chained\n";
+
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    if (next.sa_flags & SA_SIGINFO)
+        next.sa_sigaction(number, info, context);
+    else
+        signal(number, SIG_DFL);
+}
+
+/* Its handler calls ours, which has stepped in front of it. */
+static void with_a_chained_handler(void *ignored)
+{
+    struct sigaction action = {.sa_sigaction = on_fault_chained, .sa_flags = SA_SIGINFO};
+    char *object = guarded(64);
+
+    (void)ignored;
+    sigaction(SIGSEGV, &action, &next);
+    prudence_free(guarded(64));
+    prudence_free(object);
+    *object = 1;
+}
+
+static sigjmp_buf back;
+
+static void on_fault_leaving(int number)
+{
+    (void)number;
+    siglongjmp(back, 1);
+}
+
+/* A program that tries out addresses; each fault is one of its own. */
+static void with_a_leaving_handler(void *ignored)
+{
+    char *object;
+
+    (void)ignored;
+    signal(SIGSEGV, on_fault_leaving);
+    object = guarded(64);
+    prudence_free(object);
+    for (volatile int i = 0; i < 5; i++)
+        if (sigsetjmp(back, 1) == 0)
+            *object = 1;
+}
+
+static void sent(void *ignored)
+{
+    (void)ignored;
+    guarded(64);
+    raise(SIGSEGV);
+}
+
+static void handlers_are_chained(void **state)
+{
+    unsigned reports = 0;
+
+    (void)state;
+    expect_life(with_a_handler, NULL, output, sizeof output);
+    expect_text(output, "use after free: write of");
+    expect_text(output, "the program's handler");
+    expect_life(with_a_handler, "wild", output, sizeof output);
+    assert_null(strstr(output, "prudence"));
+    expect_text(output, "the program's handler");
+    expect_signal(SIGSEGV, with_a_chained_handler, NULL, output, sizeof output);
+    expect_text(output, "use after free: write of");
+    expect_text(output, "chained");
+    expect_life(with_a_leaving_handler, NULL, output, sizeof output);
+    for (const char *place = output; (place = strstr(place, "write of")); place++)
+        reports++;
+    assert_int_equal(reports, 5);
+    expect_signal(SIGSEGV, sent, NULL, output, sizeof output);
+    assert_null(strstr(output, "prudence"));
+}
+
+/* ---------------------------------------------------------------------------------- fork, failure */
+
+static void child(void *object)
+{
+    assert_int_equal(((char *)object)[10], 9);
+    prudence_free(object);
+    prudence_free(guarded(50));
+}
+
+static void works_after_fork(void **state)
+{
+    char *object = guarded(64);
+
+    (void)state;
+    object[10] = 9;
+    expect_life(child, object, output, sizeof output);
+    assert_int_equal(object[10], 9); /* the parent's own */
+    prudence_free(object);
+}
+
+static void without_memory(void **state)
+{
+    char *object;
+
+    (void)state;
+    for (unsigned first = 0; first < 5; first++) {
+        prudence_free(prudence_malloc(64));
+        memory_fail(first, 1);
+        object = prudence_malloc(64);
+        memory_succeed();
+        if (object) {
+            memset(object, 1, 64);
+            prudence_free(object);
+        }
+    }
+    object = prudence_malloc(64);
+    assert_true(guard_has(object));
+    prudence_free(object);
+}
+
+static int guard_on(void **state)
+{
+    (void)state;
+    return prudence_option_set("guard", "1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(are_reported),
+        cmocka_unit_test(damage_is_reported),
+        cmocka_unit_test(misuse_is_reported),
+        cmocka_unit_test(deferred_objects_stay_readable),
+        cmocka_unit_test(a_deferral_without_readers),
+        cmocka_unit_test(a_reader_keeps_it),
+        cmocka_unit_test(sizes_are_exact),
+        cmocka_unit_test(some_are_never_guarded),
+        cmocka_unit_test(the_pool_is_bounded),
+        cmocka_unit_test(the_oldest_page_is_used_first),
+        cmocka_unit_test(handlers_are_chained),
+        cmocka_unit_test(works_after_fork),
+        cmocka_unit_test(without_memory),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, guard_on, NULL);
+}

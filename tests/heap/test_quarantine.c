@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * quarantine=BYTES: a freed object is not handed out again, nor is its slab given back, until so
+ * many bytes were freed after it; never more than BYTES rest; the oldest leaves first; and pressure,
+ * shrinking, trimming and destruction let all of them go.
+ */
+#include "heap/quarantine.h"
+#include "support/slab_test.h"
+
+#define LIMIT 4096 /* 64 objects of 64 bytes */
+
+static struct prudence_cache *cache;
+static void *objects[1000];
+
+/* How many allocations until `object` comes back; they are kept in `objects`. */
+static unsigned allocations_until(const void *object, unsigned most)
+{
+    unsigned count = 0;
+
+    while (count < most) {
+        objects[count] = prudence_cache_alloc(cache);
+        assert_non_null(objects[count]);
+        if (objects[count++] == object)
+            break;
+    }
+    return count;
+}
+
+static void rests(void **state)
+{
+    void *first, *more[64];
+    unsigned count;
+
+    (void)state;
+    cache = fixed_cache(64, 16, manual_domain());
+    first = prudence_cache_alloc(cache);
+    allocate_all(cache, more, 64);
+    prudence_cache_free(cache, first);
+    free_all(cache, more, 63); /* 64 rest: the limit */
+    count = allocations_until(first, 500);
+    assert_int_equal(count, 500);
+    free_all(cache, objects, 0);
+    prudence_cache_free(cache, more[63]); /* pushes the first one out, and no other */
+    assert_ptr_equal(prudence_cache_alloc(cache), first);
+    prudence_cache_free(cache, first);
+    free_all(cache, objects, 500);
+    destroy_empty(cache);
+}
+
+static void is_live_to_the_books(void **state)
+{
+    (void)state;
+    cache = fixed_cache(64, 16, manual_domain());
+    prudence_cache_free(cache, prudence_cache_alloc(cache));
+    assert_int_equal(stats_of(cache).objects_live, 1);
+    check_books(cache);
+    prudence_cache_shrink(cache);
+    assert_int_equal(stats_of(cache).objects_live, 0);
+    check_books(cache);
+    prudence_cache_free(cache, prudence_cache_alloc(cache));
+    prudence_trim();
+    assert_int_equal(stats_of(cache).objects_live, 0);
+    prudence_cache_free(cache, prudence_cache_alloc(cache));
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+static void larger_ones_do_not_rest(void **state)
+{
+    struct prudence_stats stats;
+    void *small;
+
+    (void)state;
+    small = prudence_malloc(3000);
+    prudence_free(small);
+    prudence_free(prudence_malloc(100000));
+    prudence_stats(&stats);
+    assert_int_equal(stats.objects_live, 1); /* the small one, which was not pushed out */
+    prudence_trim();
+}
+
+/* A limit that is hard: what rests is given up before an allocation fails. */
+static void given_up_under_pressure(void **state)
+{
+    unsigned count = 0;
+
+    (void)state;
+    prudence_trim();
+    cache = fixed_cache(1024, 16, manual_domain());
+    assert_int_equal(prudence_option_set("limit", "64K"), 0);
+    while ((objects[count] = prudence_cache_alloc(cache)))
+        count++;
+    assert_true(count > 10);
+    free_all(cache, objects + count - 3, 3);
+    for (unsigned i = count - 3; i < count; i++) {
+        objects[i] = prudence_cache_alloc(cache);
+        assert_non_null(objects[i]);
+    }
+    assert_null(prudence_cache_alloc(cache));
+    assert_int_equal(prudence_option_set("limit", "0"), 0);
+    free_all(cache, objects, count);
+    destroy_empty(cache);
+}
+
+static void without_memory_for_the_queue(void **state)
+{
+    void *object;
+
+    (void)state;
+    cache = fixed_cache(64, 16, manual_domain());
+    prudence_trim();
+    object = prudence_cache_alloc(cache);
+    memory_fail(0, UINT32_MAX);
+    prudence_cache_free(cache, object); /* at once */
+    memory_succeed();
+    assert_int_equal(stats_of(cache).objects_live, 0);
+    destroy_empty(cache);
+}
+
+static void double_free(void *ignored)
+{
+    void *object;
+
+    (void)ignored;
+    assert_int_equal(prudence_option_set("check", "1"), 0);
+    cache = fixed_cache(64, 16, manual_domain());
+    object = prudence_cache_alloc(cache);
+    prudence_cache_free(cache, object);
+    prudence_cache_free(cache, object);
+}
+
+static void write_after_free(void *ignored)
+{
+    char *object;
+
+    (void)ignored;
+    assert_int_equal(prudence_option_set("check", "1"), 0);
+    assert_int_equal(prudence_option_set("zero_on_free", "1"), 0);
+    cache = fixed_cache(64, 16, manual_domain());
+    object = prudence_cache_alloc(cache);
+    prudence_cache_free(cache, object);
+    object[9] = 1;
+    prudence_trim();
+}
+
+static void misuse_is_found(void **state)
+{
+    (void)state;
+    expect_death(double_free, NULL, "is already free", "freed by:", NULL);
+    expect_death(write_after_free, NULL, "write after free: byte 9 of ", "freed by:", NULL);
+}
+
+static int quarantine_on(void **state)
+{
+    (void)state;
+    return prudence_option_set("quarantine", "4K");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(misuse_is_found), /* first: before there are caches */
+        cmocka_unit_test(rests),
+        cmocka_unit_test(is_live_to_the_books),
+        cmocka_unit_test(larger_ones_do_not_rest),
+        cmocka_unit_test(given_up_under_pressure),
+        cmocka_unit_test(without_memory_for_the_queue),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, quarantine_on, NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * zero_on_free=1: freed memory is zeroed at once, deferred memory when its grace period is over, by
+ * whatever way it comes back, and never before. Objects that may be looked at when free are left as
+ * they are. With check=1 a write after the free is found at the next allocation.
+ */
+#include "support/slab_test.h"
+
+#define SIZE 100
+
+static bool is_zero(const void *object, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (((const char *)object)[i])
+            return false;
+    return true;
+}
+
+static void *filled(struct prudence_cache *cache)
+{
+    void *object = prudence_cache_alloc(cache);
+
+    assert_non_null(object);
+    fill_pattern(object, SIZE);
+    return object;
+}
+
+static void freed_at_once(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
+    void *object = filled(cache), *other = prudence_malloc(3000);
+
+    (void)state;
+    prudence_cache_free(cache, object);
+    assert_true(is_zero(object, SIZE));
+    memset(other, 1, 3000);
+    prudence_free(other);
+    assert_true(is_zero(other, 3000));
+    destroy_empty(cache);
+}
+
+/* From the ring, and from a latent slab: 16 fit the ring. */
+static void deferred_when_safe(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
+    void *objects[60], *kept = prudence_cache_alloc(cache);
+
+    (void)state;
+    for (unsigned i = 0; i < 60; i++)
+        objects[i] = filled(cache);
+    defer_all(cache, objects, 60);
+    prudence_cache_shrink(cache);
+    for (unsigned i = 0; i < 60; i++)
+        assert_true(has_pattern(objects[i], SIZE));
+    prudence_manual_advance(cache->domain);
+    for (unsigned i = 0; i < 60; i++)
+        assert_true(has_pattern(objects[i], SIZE)); /* nobody looked yet */
+    allocate_all(cache, objects, 60); /* some merged, some new */
+    for (unsigned i = 0; i < 60; i++)
+        assert_false(has_pattern(objects[i], SIZE));
+    free_all(cache, objects, 60);
+    prudence_cache_free(cache, kept);
+    destroy_empty(cache);
+}
+
+static void construct(void *object, void *context)
+{
+    (void)context;
+    memset(object, 7, SIZE);
+}
+
+static void not_what_may_be_looked_at(void **state)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .constructor = construct};
+    struct prudence_cache *cache;
+    char *object;
+
+    (void)state;
+    cache = prudence_cache_create("constructed", SIZE, &attr);
+    object = prudence_cache_alloc(cache);
+    prudence_cache_free(cache, object);
+    assert_int_equal(object[SIZE - 1], 7);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    attr.constructor = NULL;
+    attr.flags = PRUDENCE_CACHE_TYPESAFE;
+    cache = prudence_cache_create("type-safe", SIZE, &attr);
+    object = prudence_cache_alloc(cache);
+    memset(object, 8, SIZE);
+    prudence_cache_free(cache, object);
+    assert_int_equal(object[SIZE - 1], 8);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+/* Not while a reader may be in it, and its pages are never handed out with what was in them. */
+static void large_blocks(void **state)
+{
+    struct prudence_stats stats;
+    char *block = prudence_malloc(100000), *small;
+
+    (void)state;
+    memset(block, 5, 100000);
+    prudence_read_lock();
+    prudence_free_deferred(block);
+    prudence_trim();
+    assert_int_equal(block[99999], 5);
+    prudence_read_unlock();
+    prudence_stats(&stats);
+    for (int i = 0; i < 4; i++) {
+        prudence_synchronize();
+        prudence_trim();
+    }
+    block = prudence_malloc(100000);
+    memset(block, 6, 100000);
+    prudence_free(block); /* kept pages, reused below */
+    small = prudence_malloc(60000);
+    assert_true(is_zero(small, 60000));
+    prudence_free(small);
+}
+
+static void write_after_free(void *deferred)
+{
+    struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
+    char *object = filled(cache);
+
+    filled(cache); /* so that the slab stays */
+    if (deferred) {
+        prudence_cache_free_deferred(cache, object);
+        object[3] = 1; /* allowed, if not wise */
+        prudence_cache_shrink(cache);
+        prudence_manual_advance(cache->domain);
+        prudence_cache_shrink(cache);
+    } else {
+        prudence_cache_free(cache, object);
+    }
+    object[SIZE - 1] = 1;
+    for (int i = 0; i < 40; i++)
+        (void)!prudence_cache_alloc(cache);
+}
+
+static void turn_check_on(void *deferred)
+{
+    assert_int_equal(prudence_option_set("check", "1"), 0);
+    write_after_free(deferred);
+}
+
+static void found_by_check(void **state)
+{
+    (void)state;
+    expect_death(turn_check_on, NULL, "write after free: byte 99 of ", "of cache 'test'",
+                 "its memory was last freed by:");
+    expect_death(turn_check_on, "deferred", "write after free: byte 99 of ", "of cache 'test'",
+                 "its memory was last deferred by:");
+}
+
+static int zero_on(void **state)
+{
+    (void)state;
+    return prudence_option_set("zero_on_free", "1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(found_by_check), /* first: before there are caches */
+        cmocka_unit_test(freed_at_once),
+        cmocka_unit_test(deferred_when_safe),
+        cmocka_unit_test(not_what_may_be_looked_at),
+        cmocka_unit_test(large_blocks),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, zero_on, NULL);
+}

@@ -117,6 +117,16 @@ static void end(const void *object, size_t room)
 
 /* ---------------------------------------------------------------------------------- the watch */
 
+void annotate_open(const struct slab *slab)
+{
+    if (asan_on)
+        __asan_unpoison_memory_region(slab->pages, slab->bytes);
+#ifdef PRUDENCE_VALGRIND
+    if (valgrind_on)
+        VALGRIND_MAKE_MEM_UNDEFINED(slab->pages, slab->bytes);
+#endif
+}
+
 bool annotate_made(struct slab *slab)
 {
     bool typesafe = slab->cache->flags & CACHE_TYPESAFE;

@@ -16,6 +16,9 @@ void annotate_start(void);
 bool annotate_made(struct slab *slab);
 void annotate_going(struct slab *slab);
 
+/* Before annotate_going, by who writes the whole of the slab's pages. */
+void annotate_open(const struct slab *slab);
+
 /* From now on the program may use `size` bytes; `defined`: their contents mean something. */
 void annotate_allocated(struct slab *slab, void *object, size_t size, bool defined);
 

@@ -62,20 +62,14 @@ static void check_zero(const struct slab *slab, const void *object)
     os_abort();
 }
 
-static void zero_pages(const struct slab *slab)
-{
-    if (is_zeroed(slab->cache))
-        memset(slab->pages, 0, slab->bytes);
-}
-
 /* --------------------------------------------------------------------------- what slab/ tells us */
 
 static bool made(struct slab *slab)
 {
     if (slab->guarded)
         return true;
-    if (slab->states && slab->cache->lines)
-        zero_pages(slab); /* for check_zero */
+    if (slab->states && slab->cache->lines && is_zeroed(slab->cache))
+        memset(slab->pages, 0, slab->bytes); /* for check_zero */
     return annotate_made(slab);
 }
 
@@ -85,9 +79,11 @@ static void going(struct slab *slab)
         guard_going(slab);
         return;
     }
+    if (!slab->cache->lines && is_zeroed(slab->cache)) { /* a large block: nobody waits for it here */
+        annotate_open(slab);
+        memset(slab->pages, 0, slab->bytes);
+    }
     annotate_going(slab);
-    if (!slab->cache->lines)
-        zero_pages(slab); /* a large block: here, since nobody waits for it */
 }
 
 static void safe(struct slab *slab, void *object)

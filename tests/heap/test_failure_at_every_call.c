@@ -2,7 +2,7 @@
 /*
  * Objects of any size, whichever call to the page source, metadata or page map fails: no crash,
  * ENOMEM, whole contents, and in the end nothing is held. In a child for each, so that size classes
- * and the cache of large blocks are made anew.
+ * and the cache of large blocks are made anew. Also with each of the options that look for bugs.
  */
 #include <unistd.h>
 
@@ -64,6 +64,7 @@ static void scenario(void *report)
 
 struct plan {
     unsigned first, count;
+    const char *const *options; /* name, value, ... NULL */
 };
 
 static void run(void *argument)
@@ -72,13 +73,16 @@ static void run(void *argument)
     unsigned calls;
 
     memory_fail(plan->first, plan->count);
+    for (const char *const *option = plan->options; *option; option += 2)
+        if (prudence_option_set(option[0], option[1]) != 0)
+            abort();
     scenario(&calls);
 }
 
-static void every_call(unsigned count)
+static void every_call(unsigned count, const char *const *options)
 {
     char output[4096];
-    struct plan plan = {.count = count};
+    struct plan plan = {.count = count, .options = options};
     unsigned calls = UINT32_MAX;
 
     for (; plan.first < calls; plan.first++) {
@@ -92,23 +96,34 @@ static void every_call(unsigned count)
     assert_true(plan.first > 20);
 }
 
-static void one_call_fails(void **state)
+static const char *const none[] = {NULL};
+static const char *const checked[] = {"check", "1", "zero_on_free", "1", NULL};
+static const char *const guarded[] = {"guard", "1", NULL};
+static const char *const resting[] = {"quarantine", "1M", "guard", "1", "check", "1", NULL};
+
+static void one_call_fails(void **options)
 {
-    (void)state;
-    every_call(1);
+    every_call(1, (const char *const *)*options);
 }
 
-static void all_calls_fail_from_then_on(void **state)
+static void all_calls_fail_from_then_on(void **options)
 {
-    (void)state;
-    every_call(UINT32_MAX);
+    every_call(UINT32_MAX, (const char *const *)*options);
 }
+
+#define OPTIONS(options) ((void *)(uintptr_t)(options))
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_call_fails),
-        cmocka_unit_test(all_calls_fail_from_then_on),
+        cmocka_unit_test_prestate(one_call_fails, OPTIONS(none)),
+        cmocka_unit_test_prestate(all_calls_fail_from_then_on, OPTIONS(none)),
+        cmocka_unit_test_prestate(one_call_fails, OPTIONS(checked)),
+        cmocka_unit_test_prestate(all_calls_fail_from_then_on, OPTIONS(checked)),
+        cmocka_unit_test_prestate(one_call_fails, OPTIONS(guarded)),
+        cmocka_unit_test_prestate(all_calls_fail_from_then_on, OPTIONS(guarded)),
+        cmocka_unit_test_prestate(one_call_fails, OPTIONS(resting)),
+        cmocka_unit_test_prestate(all_calls_fail_from_then_on, OPTIONS(resting)),
     };
 
     pin_thread();

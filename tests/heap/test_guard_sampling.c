@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guard=N guards one allocation in N, in every thread, whatever the period of the program; the
+ * others are served by the CPU's caches as ever.
+ */
+#include <pthread.h>
+
+#include "heap/guard.h"
+#include "support/slab_test.h"
+
+#define INTERVAL 100
+#define ROUNDS   100000
+
+/* A period of 10: each allocation of it gets its share. */
+static void *sample(void *counts)
+{
+    unsigned *guarded = counts;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        void *object = prudence_malloc(32);
+
+        guarded[i % 10] += guard_has(object);
+        prudence_free(object);
+    }
+    return NULL;
+}
+
+static void expect_share(const unsigned *guarded)
+{
+    unsigned sum = 0;
+
+    for (unsigned i = 0; i < 10; i++) {
+        sum += guarded[i];
+        if (guarded[i] < 50 || guarded[i] > 200) /* 100 are expected, give or take 6 */
+            fail_msg("allocation %u of the period was guarded %u times", i, guarded[i]);
+    }
+    if (sum < 850 || sum > 1150)
+        fail_msg("%u of %u were guarded", sum, ROUNDS);
+}
+
+static void one_in_so_many(void **state)
+{
+    unsigned guarded[10] = {0};
+
+    (void)state;
+    sample(guarded);
+    expect_share(guarded);
+}
+
+static void in_every_thread(void **state)
+{
+    unsigned guarded[2][10] = {{0}};
+    pthread_t threads[2];
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, sample, guarded[i]), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        expect_share(guarded[i]);
+    }
+}
+
+static void the_others_are_hits(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
+    struct prudence_cache_stats stats;
+
+    (void)state;
+    for (unsigned i = 0; i < ROUNDS; i++)
+        prudence_cache_free(cache, prudence_cache_alloc(cache));
+    stats = stats_of(cache);
+    assert_int_equal(stats.allocations, ROUNDS);
+    assert_int_equal(stats.frees, ROUNDS);
+    assert_true(stats.hits > ROUNDS * 98 / 100 - 200);
+    assert_true(stats.hits < ROUNDS);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+static int guard_on(void **state)
+{
+    (void)state;
+    return prudence_option_set("guard", "100");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_in_so_many),
+        cmocka_unit_test(in_every_thread),
+        cmocka_unit_test(the_others_are_hits),
+    };
+
+    return cmocka_run_group_tests(tests, guard_on, NULL);
+}

@@ -156,6 +156,13 @@ static void settle_cache(struct prudence_cache *cache)
         node_shrink(&cache->nodes[i], cache->free_limit);
 }
 
+void guard_deferred(struct prudence_cache *cache)
+{
+    gp_request(cache->domain, gp_snapshot(cache->domain));
+    gp_drive_shared(cache->domain);
+    settle_cache(cache);
+}
+
 static void settle_all(void)
 {
     uint64_t now = os_clock_ns(), then = load_relaxed(&settled_at);
@@ -166,25 +173,9 @@ static void settle_all(void)
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
-        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-
-        gp_request(cache->domain, gp_snapshot(cache->domain));
-        gp_drive_shared(cache->domain);
-        settle_cache(cache);
+        guard_deferred(list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
-}
-
-static void settle(struct prudence_cache *cache)
-{
-    gp_request(cache->domain, gp_snapshot(cache->domain));
-    gp_drive_shared(cache->domain);
-    settle_cache(cache);
-}
-
-void guard_deferred(struct slab *slab)
-{
-    settle(slab->cache);
 }
 
 /* ------------------------------------------------------------------------------------- allocation */

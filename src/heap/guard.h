@@ -19,8 +19,8 @@ void *guard_alloc(struct prudence_cache *cache, size_t size);
 /* What was asked for when the object of this guarded slab was allocated. */
 size_t guard_size(const struct slab *slab);
 
-/* After an object of this guarded slab was deferred: sees to it that a grace period comes. */
-void guard_deferred(struct slab *slab);
+/* After a guarded object of the cache was deferred: sees to it that a grace period comes. */
+void guard_deferred(struct prudence_cache *cache);
 
 /* slab_watch.going of a guarded slab: its page is closed, and rests. */
 void guard_going(struct slab *slab);

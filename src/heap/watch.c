@@ -202,14 +202,16 @@ void watch_flush(void)
 
 void watch_free_deferred(struct slab *slab, void *object)
 {
-    void *lines = slab->states ? NULL : lines_of(slab->cache);
+    struct prudence_cache *cache = slab->cache;
+    void *lines = slab->states ? NULL : lines_of(cache);
+    bool guarded = slab->guarded; /* once it is deferred, the slab may go at any time */
 
-    if (!slab->guarded)
+    if (!guarded)
         annotate_deferred(slab, object);
     if (!lines || !os_percpu_append(lines, object))
         cache_free_deferred_slow(slab, object);
-    if (slab->guarded)
-        guard_deferred(slab);
+    if (guarded)
+        guard_deferred(cache);
 }
 
 /* ----------------------------------------------------------------------------------------- sizes */

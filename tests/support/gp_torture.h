@@ -281,8 +281,9 @@ TORTURE_UNUSED static int torture_main(int argc, char **argv,
         pid_t child;
         int status;
 
-        snprintf(options, sizeof options, "%s%s", variants[i].options,
-                 TORTURE_TSAN ? ",reader_mode=fenced" : "");
+        snprintf(options, sizeof options, "%s%s%s", variants[i].options,
+                 TORTURE_TSAN ? ",reader_mode=fenced" : "",
+                 strstr(variants[i].options, "annotate") ? "" : ",annotate=0");
         snprintf(duration, sizeof duration, "%f", seconds);
         snprintf(name, sizeof name, "%s", variants[i].name);
         printf("%s", program ? program + 1 : argv[0]);

@@ -294,6 +294,7 @@ static void check_end(void)
     for (unsigned i = 0; i < 8; i++)
         if (swap_box[i].object)
             put(&swap_box[i], true);
+    prudence_trim(); /* what rests in quarantine is live until then */
     for (unsigned i = 0; i < CACHES; i++) {
         struct prudence_cache_stats one;
 
@@ -358,6 +359,9 @@ int main(int argc, char **argv)
         {"lock", "rseq=0"},
         {"lock background", "rseq=0,background=1,membarrier=0"},
         {"checked", "check=1"},
+        {"guarded", "guard=10"},
+        {"watched", "guard=10,check=1,quarantine=4M,zero_on_free=1"},
+        {"annotated", "annotate=1,guard=10,quarantine=4M"},
     };
 
     return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);

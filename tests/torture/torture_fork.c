@@ -239,6 +239,7 @@ int main(int argc, char **argv)
         {"background", "background=1"},
         {"lock", "rseq=0,background=1"},
         {"no membarrier", "membarrier=0"},
+        {"watched", "guard=10,check=1,quarantine=4M,zero_on_free=1"},
     };
 
     return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);

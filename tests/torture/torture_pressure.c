@@ -236,6 +236,7 @@ int main(int argc, char **argv)
         {"lock", "limit=8M,latent_limit=1M,wait_max=3ms,rseq=0,background=1"},
         {"no latent limit", "limit=16M,latent_limit=0,wait_max=50ms,retain=0"},
         {"checked", "limit=8M,latent_limit=1M,wait_max=3ms,check=1"},
+        {"watched", "limit=8M,latent_limit=1M,wait_max=3ms,guard=10,check=1,quarantine=4M"},
         {"patient", "latent_limit=4M,wait_max=30s"},
     };
 

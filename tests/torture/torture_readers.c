@@ -215,6 +215,7 @@ static void check_end(void)
 
     for (unsigned i = 0; i < POINTERS; i++)
         prudence_cache_free_deferred(cache, pointers[i]);
+    prudence_trim(); /* what rests in quarantine is live until then */
     prudence_cache_stats(cache, &stats);
     TORTURE_CHECK(stats.objects_live == 0);
     prudence_stats(&totals);
@@ -268,6 +269,9 @@ int main(int argc, char **argv)
         {"no membarrier", "membarrier=0"},
         {"background", "background=1,reader_mode=free"},
         {"checked", "check=1"},
+        {"guarded", "guard=10"},
+        {"watched", "guard=10,check=1,quarantine=4M"},
+        {"annotated", "annotate=1,guard=10,quarantine=4M"},
     };
 
     return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);

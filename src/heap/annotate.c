@@ -61,12 +61,33 @@ static struct note *note_of(const struct slab *slab, const void *object)
 
 /* ----------------------------------------------------------------------------------- the tools */
 
+/* The tool has a lock of its own here, which fork does not take. */
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_WATCH);
+
+static void root_region(void (*tell)(const void *address, size_t size), const struct slab *slab)
+{
+    if (!tell)
+        return;
+    os_lock_take(&lock);
+    tell(slab->pages, slab->bytes);
+    os_lock_release(&lock);
+}
+
+void annotate_fork_prepare(void)
+{
+    os_lock_take(&lock);
+}
+
+void annotate_fork_done(void)
+{
+    os_lock_release(&lock);
+}
+
 /* Pages of a slab: `closed`: nothing in them may be touched until it is allocated. */
 static void begin_pages(const struct slab *slab, bool closed)
 {
     if (asan_on) {
-        if (__lsan_register_root_region) /* what only our objects point to is no leak */
-            __lsan_register_root_region(slab->pages, slab->bytes);
+        root_region(__lsan_register_root_region, slab); /* what only they point to is no leak */
         if (closed)
             __asan_poison_memory_region(slab->pages, slab->bytes);
     }
@@ -83,8 +104,7 @@ static void begin_pages(const struct slab *slab, bool closed)
 static void end_pages(const struct slab *slab)
 {
     if (asan_on) {
-        if (__lsan_unregister_root_region)
-            __lsan_unregister_root_region(slab->pages, slab->bytes);
+        root_region(__lsan_unregister_root_region, slab);
         __asan_unpoison_memory_region(slab->pages, slab->bytes);
     }
 #ifdef PRUDENCE_VALGRIND

@@ -28,6 +28,9 @@ void annotate_deferred(struct slab *slab, void *object);
 /* Freed, or its grace period is over: any access is an error. */
 void annotate_released(struct slab *slab, void *object);
 
+void annotate_fork_prepare(void);
+void annotate_fork_done(void);
+
 /* What was asked for when the object was allocated; 0 when no notes are kept of its slab. */
 size_t annotate_size(const struct slab *slab, const void *object);
 

@@ -237,10 +237,12 @@ void watch_fork_prepare(void)
 {
     quarantine_fork_prepare();
     guard_fork_prepare();
+    annotate_fork_prepare();
 }
 
 void watch_fork_done(void)
 {
+    annotate_fork_done();
     guard_fork_done();
     quarantine_fork_done();
 }

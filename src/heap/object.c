@@ -18,14 +18,22 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
     return object;
 }
 
-static struct slab *slab_or_panic(const struct prudence_cache *cache, const void *object,
-                                  const char *what)
+static __attribute__((noinline)) struct slab *report(const struct prudence_cache *cache,
+                                                     const void *object, const char *what)
 {
     if (!cache)
         os_panic("%s: the cache is NULL (object %p)", what, object);
-    if (unlikely(guard_interval))
+    if (guard_interval)
         guard_report_freed(object, what);
     return slab_of_checked(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);
+}
+
+static struct slab *slab_or_panic(const struct prudence_cache *cache, const void *object,
+                                  const char *what)
+{
+    struct slab *slab = cache == OBJECT_ANY_CACHE ? slab_of(object) : slab_of_cache(cache, object);
+
+    return likely(slab) ? slab : report(cache, object, what);
 }
 
 static void free_slow(struct slab *slab, void *object, const char *what)

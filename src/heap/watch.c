@@ -21,10 +21,10 @@
 
 bool zero_on_free;
 
-/* The lines whose sequences may serve this call; NULL: the slow path. */
-static void *lines_of(const struct prudence_cache *cache)
+/* Whether the sequences may serve a cache in spite of its closed fast paths. */
+static bool has_sequences(const struct prudence_cache *cache)
 {
-    return os_percpu_rseq ? cache->lines : NULL;
+    return os_percpu_rseq && cache->lines;
 }
 
 /* ------------------------------------------------------------------------------------- zeroing */
@@ -102,7 +102,7 @@ static void explain(const struct slab *slab, const void *pointer)
         depot_print("called by:", here);
     if (guard_has(pointer))
         guard_explain(pointer);
-    else if (slab && slab->states && slab_index(slab, pointer) < slab->capacity)
+    else if (slab && slab->states && slab_has(slab, pointer))
         depot_print_word(object_state_word(slab, pointer));
 }
 
@@ -132,8 +132,8 @@ void watch_prime(void)
 
 static void *alloc_unguarded(struct prudence_cache *cache)
 {
-    void *lines = cache->checked ? NULL : lines_of(cache);
-    void *object = lines ? os_percpu_pop(lines) : NULL;
+    void *object =
+        !cache->checked && has_sequences(cache) ? os_percpu_pop(&cache->lines) : NULL;
 
     return object ? object : cache_alloc_slow(cache);
 }
@@ -168,9 +168,9 @@ void watch_large(struct slab *slab, size_t size, bool zeroed)
 
 static void free_for_good(struct slab *slab, void *object)
 {
-    void *lines = lines_of(slab->cache);
+    struct prudence_cache *cache = slab->cache;
 
-    if (!lines || slab->guarded || !os_percpu_push(lines, object))
+    if (slab->guarded || !has_sequences(cache) || !os_percpu_push(&cache->lines, object))
         cache_free_unchecked(slab, object);
 }
 
@@ -203,12 +203,11 @@ void watch_flush(void)
 void watch_free_deferred(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
-    void *lines = slab->states ? NULL : lines_of(cache);
     bool guarded = slab->guarded; /* once it is deferred, the slab may go at any time */
 
     if (!guarded)
         annotate_deferred(slab, object);
-    if (!lines || !os_percpu_append(lines, object))
+    if (slab->states || !has_sequences(cache) || !os_percpu_append(&cache->lines, object))
         cache_free_deferred_slow(slab, object);
     if (guarded)
         guard_deferred(cache);

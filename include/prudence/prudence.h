@@ -18,7 +18,8 @@
  *  - Misuse (foreign, interior or misaligned pointer, wrong cache, double free) is reported on
  *    standard error with pointer, cache and what happened, and then the process aborts. Doubles
  *    are caught for certain at the call under the option check=1, else when both copies meet in
- *    the slab; everything else in that list is always caught at the call.
+ *    the slab; everything else in that list is always caught at the call. Options that look for
+ *    more (guard, zero_on_free, quarantine; Valgrind, AddressSanitizer) are in docs/options.md.
  *  - Waiting: allocating and deferring may wait for a grace period under memory pressure, never
  *    longer than the option wait_max, never inside a read-side critical section, and never with a
  *    lock of ours held. So no lock that the caller holds can turn such a wait into a deadlock.

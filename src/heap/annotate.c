@@ -58,7 +58,6 @@ static struct note *note_of(const struct slab *slab, const void *object)
     return (struct note *)slab->notes + slab_index(slab, object);
 }
 
-
 /* ----------------------------------------------------------------------------------- the tools */
 
 /* The tool has a lock of its own here, which fork does not take. */

@@ -118,8 +118,7 @@ void depot_print(const char *title, uint32_t number)
 
     os_report("  %s", title);
     if (number && words)
-        os_trace_print(trace_at(words, number)->frames,
-                       (unsigned)trace_at(words, number)->count);
+        os_trace_print(trace_at(words, number)->frames, (unsigned)trace_at(words, number)->count);
     else
         os_report("    (unknown)");
 }

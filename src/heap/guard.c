@@ -191,8 +191,9 @@ static void place(struct guard_slot *slot, const struct prudence_cache *cache, s
 {
     char *page = page_of(slot);
 
-    slot->right = add_relaxed(&turns, 1) % 2 == 0;
-    slot->object = slot->right ? page + OS_PAGE_SIZE - round_up(size, cache->alignment) : page;
+    slot->object = add_relaxed(&turns, 1) % 2 == 0
+                       ? page + OS_PAGE_SIZE - round_up(size, cache->alignment)
+                       : page;
     slot->size = size;
     memcpy(slot->cache_name, cache->name, sizeof slot->cache_name);
     memset(page, PATTERN, (size_t)(slot->object - page));

@@ -39,12 +39,11 @@ void guard_fork_done(void);
 
 /* A page of the pool, with the page behind it that stays closed; so does the one before the first. */
 struct guard_slot {
-    enum guard_state { GUARD_UNUSED, GUARD_IN_USE, GUARD_FREED } state;
     char *object;
     size_t size;
-    struct slab *slab;  /* in use */
-    uint64_t word;      /* freed: the object's last state and traces */
-    bool right;         /* the object ends at the page's end */
+    struct slab *slab; /* in use */
+    uint64_t word;     /* freed: the object's last state and traces */
+    enum guard_state { GUARD_UNUSED, GUARD_IN_USE, GUARD_FREED } state;
     char cache_name[CACHE_NAME_SIZE];
 };
 extern struct guard_slot guard_slots[GUARD_SLOTS];
@@ -63,7 +62,6 @@ static inline bool guard_has(const void *pointer)
 
 uint64_t guard_word(const struct guard_slot *slot);
 void guard_look_at_fault(const struct os_fault *fault);
-void guard_report_damage(const struct guard_slot *slot, const char *byte)
-    __attribute__((noreturn));
+void guard_report_damage(const struct guard_slot *slot, const char *byte) __attribute__((noreturn));
 
 #endif /* HEAP_GUARD_H */

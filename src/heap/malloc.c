@@ -34,7 +34,8 @@ void *prudence_malloc(size_t size)
     struct prudence_cache *cache = size_class_ready(size);
     bool zeroed;
 
-    return likely(cache) ? object_alloc(cache, size, "prudence_malloc") : allocate(size, 1, &zeroed);
+    return likely(cache) ? object_alloc(cache, size, "prudence_malloc")
+                         : allocate(size, 1, &zeroed);
 }
 
 void *prudence_calloc(size_t count, size_t size)

@@ -313,8 +313,11 @@ int prudence_option_set(const char *name, const char *value)
     option = find(name);
     if (!option)
         return unknown(name, value);
-    if (option->at_start)
-        return set_at_start(option, value);
+    if (option->at_start) {
+        error = set_at_start(option, value);
+        watch_prime(); /* not under a lock: it may allocate */
+        return error;
+    }
     return option->set(value) ? 0 : bad_value(option, value);
 }
 

@@ -89,8 +89,7 @@ static void shrink_to(uint64_t limit, void (*leave)(struct slab *slab, void *obj
     } while (taken);
 }
 
-bool quarantine_put(struct slab *slab, void *object,
-                    void (*leave)(struct slab *slab, void *object))
+bool quarantine_put(struct slab *slab, void *object, void (*leave)(struct slab *slab, void *object))
 {
     size_t size = slab_object_bytes(slab);
     struct chunk *chunk;

@@ -79,7 +79,8 @@ static void going(struct slab *slab)
         guard_going(slab);
         return;
     }
-    if (!slab->cache->lines && is_zeroed(slab->cache)) { /* a large block: nobody waits for it here */
+    if (!slab->cache->lines &&
+        is_zeroed(slab->cache)) { /* a large block: nobody waits for it here */
         annotate_open(slab);
         memset(slab->pages, 0, slab->bytes);
     }
@@ -132,8 +133,7 @@ void watch_prime(void)
 
 static void *alloc_unguarded(struct prudence_cache *cache)
 {
-    void *object =
-        !cache->checked && has_sequences(cache) ? os_percpu_pop(&cache->lines) : NULL;
+    void *object = !cache->checked && has_sequences(cache) ? os_percpu_pop(&cache->lines) : NULL;
 
     return object ? object : cache_alloc_slow(cache);
 }

@@ -54,8 +54,8 @@ struct slab {
     void *fast_lines;  /* the cache's */
     uint32_t capacity; /* objects */
     uint16_t node;
-    uint8_t list; /* enum slab_list; the node's lock */
-    bool guarded; /* one object, alone between pages that nobody may touch (heap/guard.c) */
+    uint8_t list;    /* enum slab_list; the node's lock */
+    bool guarded;    /* one object, alone between pages that nobody may touch (heap/guard.c) */
     uint32_t free;   /* objects; the node's lock, as all below */
     uint32_t latent; /* objects in waiting and next */
     gp_cookie waiting_cookie;
@@ -64,8 +64,9 @@ struct slab {
     struct list waiting_link;
     void *pages;
     size_t bytes;
-    uint64_t *states; /* check=1 and guarded: a word for each object (misuse.c), atomic; else NULL */
-    void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
+    uint64_t
+        *states;     /* check=1 and guarded: a word for each object (misuse.c), atomic; else NULL */
+    void *notes;     /* what slab_watch keeps about the slab's objects, or NULL */
     uint64_t bits[]; /* free, waiting, next: bits_words(capacity) words each */
 };
 
@@ -284,8 +285,8 @@ static inline uint32_t release_trace_of_word(uint64_t word)
  * before the first cache is made; every function may be NULL.
  */
 struct slab_watch {
-    bool wanted; /* by caches that are made from now on */
-    size_t redzone; /* spare bytes behind each object of theirs */
+    bool wanted;                      /* by caches that are made from now on */
+    size_t redzone;                   /* spare bytes behind each object of theirs */
     bool (*made)(struct slab *slab);  /* before any object is handed out; false: no memory */
     void (*going)(struct slab *slab); /* before its pages go; those of a guarded slab go here */
     /* Its grace period is over; nobody has it yet. By a CPU's owner, or under the node's lock. */

@@ -8,7 +8,8 @@
 struct slab_watch slab_watch;
 
 /* Says what else is known, after the first line of a report, and ends the process. */
-static void explain_and_abort(const struct slab *slab, const void *object) __attribute__((noreturn));
+static void explain_and_abort(const struct slab *slab, const void *object)
+    __attribute__((noreturn));
 
 static void explain_and_abort(const struct slab *slab, const void *object)
 {
@@ -91,7 +92,8 @@ void object_state_change(struct slab *slab, const void *object, enum object_stat
 {
     static const char *const names[] = {"free", "live", "deferred and not yet safe"};
     uint64_t *place = word_of(slab, object), word = load_relaxed(place);
-    bool by_caller = from == OBJECT_LIVE || to == OBJECT_LIVE; /* not by the end of a grace period */
+    bool by_caller =
+        from == OBJECT_LIVE || to == OBJECT_LIVE; /* not by the end of a grace period */
     uint32_t trace = by_caller && slab_watch.trace ? slab_watch.trace() : 0;
 
     while (state_of_word(word) == from)

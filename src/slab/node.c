@@ -324,12 +324,14 @@ static void take_out(struct node *node, struct slab *slab, struct list *excess)
     node->counts.shrinks++;
 }
 
-/* Free slabs beyond `keep` (0: all) and beyond what demand will want, oldest first, onto `excess`. Never one with a latent bit: those are
+/* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first, onto `excess`. Never one with a latent bit: those are
  * not free. Type-safe memory stays until a grace period after its slab became free. */
 static void detach_excess(struct node *node, unsigned keep, struct list *excess)
 {
-    while (unlikely(!list_is_empty(&node->lists[SLAB_RETIRED])))
-        take_out(node, list_first(&node->lists[SLAB_RETIRED], struct slab, link), excess);
+    struct slab *retired;
+
+    while (unlikely((retired = list_first(&node->lists[SLAB_RETIRED], struct slab, link)) != NULL))
+        take_out(node, retired, excess);
     if (keep && node->free_slabs > keep)
         keep = (unsigned)max_size(keep, keep_for_demand(node));
     while (node->free_slabs > keep) {

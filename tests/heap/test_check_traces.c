@@ -235,7 +235,7 @@ static void fill_it(void *ignored)
     while (deep(20, way))
         if (++way == 200000)
             abort(); /* 16 MiB must be full by then */
-    allocates(); /* unknown now */
+    allocates();     /* unknown now */
     frees();
 }
 

@@ -123,7 +123,8 @@ static void damage_is_reported(void **state)
                  "is 0 bytes behind the freed 49-byte object", "freed by:");
     expect_death(small_overflow, "deferred", "overflow: write of",
                  "is 0 bytes behind the freed 49-byte object", "deferred, and safe since, by:");
-    expect_death(behind_a_left_one, NULL, "is 951 bytes behind the freed 49-byte object", NULL, NULL);
+    expect_death(behind_a_left_one, NULL, "is 951 bytes behind the freed 49-byte object", NULL,
+                 NULL);
 }
 
 static void misuse(void *how)

@@ -298,8 +298,13 @@ static char *program;
 
 static int run(const struct bug *bug, char *output, size_t size)
 {
-    char *const valgrind[] = {"valgrind", "-q", "--leak-check=full", "--error-exitcode=9", program,
-                              (char *)(uintptr_t)bug->name, NULL};
+    char *const valgrind[] = {"valgrind",
+                              "-q",
+                              "--leak-check=full",
+                              "--error-exitcode=9",
+                              program,
+                              (char *)(uintptr_t)bug->name,
+                              NULL};
     char *const *command = under_valgrind ? valgrind : valgrind + 4;
     int ends[2], status;
     size_t length = 0;

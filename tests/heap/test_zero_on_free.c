@@ -55,7 +55,7 @@ static void deferred_when_safe(void **state)
     prudence_manual_advance(cache->domain);
     for (unsigned i = 0; i < 60; i++)
         assert_true(has_pattern(objects[i], SIZE)); /* nobody looked yet */
-    allocate_all(cache, objects, 60); /* some merged, some new */
+    allocate_all(cache, objects, 60);               /* some merged, some new */
     for (unsigned i = 0; i < 60; i++)
         assert_false(has_pattern(objects[i], SIZE));
     free_all(cache, objects, 60);

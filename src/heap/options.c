@@ -304,6 +304,7 @@ static int set_at_start(const struct option *option, const char *value)
 int prudence_option_set(const char *name, const char *value)
 {
     const struct option *option;
+    int error;
 
     if (!name || !value) {
         os_report("prudence_option_set: option name or value is NULL");

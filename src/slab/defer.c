@@ -140,9 +140,8 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
 
 static bool defer(struct slab *slab, void *object, bool past_limit)
 {
-    return slab->cache->lines && likely(!slab->guarded)
-               ? defer_past_ring(slab, object, past_limit)
-                              : node_put_latent(slab, object, past_limit);
+    return slab->cache->lines && likely(!slab->guarded) ? defer_past_ring(slab, object, past_limit)
+                                                        : node_put_latent(slab, object, past_limit);
 }
 
 void cache_free_deferred_slow(struct slab *slab, void *object)

@@ -284,6 +284,8 @@ static const struct bug {
     BUG(deferred_and_not_safe_is_no_leak, "", NULL, NULL),
     BUG(what_is_allowed, "", NULL, NULL),
     BUG(what_is_allowed, "check=1,zero_on_free=1,quarantine=1M", NULL, NULL),
+    BUG(what_is_allowed, "check=1,latent_limit=4K", NULL,
+        NULL), /* waited for, where they do not fit */
     BUG(what_objects_point_to, "", NULL, NULL),
     BUG(readers_and_a_writer, "", NULL, NULL),
 };

@@ -30,7 +30,7 @@ for ((i = 0; i < 60; i++)); do echo "$( (echo "$i" | cat) )"; done | sort -n | t
 
 
 class Shell(Program):
-    packages = ("bash", "coreutils", "gawk")
+    packages = ("bash", "coreutils", "mawk", "sed", "grep")
     wanted = ("bash", "sort", "awk", "sed", "grep")
 
     def test_pipelines(self):

@@ -13,7 +13,8 @@ STRESSORS = {
     "brk and mremap": ("--brk", 1, "--brk-notouch", "--mremap", 1, "--mremap-bytes", "16m"),
     "fork, clone and vfork": ("--fork", 1, "--clone", 1, "--clone-max", 16, "--vfork", 1),
     "threads": ("--pthread", 2, "--pthread-max", 64),
-    "searches and sorts": ("--qsort", 1, "--hsearch", 1, "--tsearch", 1, "--tree", 1),
+    "searches and sorts": ("--qsort", 1, "--qsort-size", 20000, "--hsearch", 1, "--tsearch", 1,
+                           "--tsearch-size", 20000, "--tree", 1, "--tree-size", 20000),
 }
 
 

@@ -98,6 +98,7 @@ class Program(unittest.TestCase):
     packages = ()  # Debian packages that a test needs
     wanted = ()  # a program of each, in PATH, or a file
     limit = 120, 900  # seconds for one command: short form, full form
+    patience = 10  # seconds until a new process has mapped the library
     least = 1000  # allocations that one of its processes makes at least
 
     def setUp(self):
@@ -273,7 +274,7 @@ class Program(unittest.TestCase):
 
     def check_mapped(self, process):
         """The process and all below it have our library mapped (soon, if they have just started)."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + self.patience
         while process.poll() is None:
             maps = {}
             for pid in processes_below(process.pid):

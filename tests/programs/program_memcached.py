@@ -72,6 +72,7 @@ class Client(threading.Thread):
 class Memcached(Program):
     packages = ("memcached",)
     wanted = ("memcached",)
+    least = 100  # items lie in pages of its own, each a block of ours; connections and threads are more
 
     def test_values(self):
         path = self.data / "socket"

@@ -69,7 +69,7 @@ class Redis(Program):
 
     def test_benchmark(self):
         server = self.start("--io-threads", 2)
-        count = self.pick(5000, 200000)
+        count = self.pick(3000, 200000)
         for pipeline in (1, 16):
             self.run_program("redis-benchmark", "-s", self.path, "-q", "-n", count, "-r", 50000, "-c", 20,
                              "-P", pipeline, "-d", 200, "-t", COMMANDS)

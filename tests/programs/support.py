@@ -41,6 +41,7 @@ NOBODY = 65534
 class Settings:
     """Set by the runner before the first test."""
     library = None  # the malloc to preload
+    options = ""  # PRUDENCE_OPTIONS of the programs; stats=1 is added where it does not disturb
     full = False  # the full form of each test; else the short one
     output = None  # where the logs of failed tests are kept
 
@@ -157,8 +158,8 @@ class Program(unittest.TestCase):
         environment.update(HOME=str(self.data), TMPDIR=str(self.data), LC_ALL="C.UTF-8", TZ="UTC")
         if preload:
             environment["LD_PRELOAD"] = str(self.library)
+            environment["PRUDENCE_OPTIONS"] = ("stats=1," if trace else "") + Settings.options
             if trace:
-                environment["PRUDENCE_OPTIONS"] = "stats=1"
                 environment["LD_DEBUG"] = "bindings"
                 environment["LD_DEBUG_OUTPUT"] = str(self.bindings / "ld")
         environment.update(extra)
@@ -174,6 +175,8 @@ class Program(unittest.TestCase):
         out = Path(stdout) if stdout else self.logs / f"{stem}.out"
         err = self.logs / f"{stem}.err"
         shown = f"LD_PRELOAD={Settings.library} " if preload else ""
+        if preload and Settings.options:
+            shown += f"PRUDENCE_OPTIONS={Settings.options} "
         shown += "".join(f"{name}={shlex.quote(value)} " for name, value in dict(env).items())
         self.commands.append(shown + shlex.join(command) + (f" <{stdin}" if stdin else ""))
         self.traced |= preload and trace

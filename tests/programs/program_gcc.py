@@ -59,13 +59,13 @@ class Gcc(Program):
 
     def test_c(self):
         source = self.data / "large.c"
-        source.write_text(c_source(self.pick(80, 3000)))
+        source.write_text(c_source(self.pick(80, 1000)))
         size = self.same_object("gcc", source)
         self.note(f"object file of {size} bytes the same")
 
     def test_cxx(self):
         source = self.data / "large.cpp"
-        source.write_text(cxx_source(self.pick(2, 100)))
+        source.write_text(cxx_source(self.pick(2, 40)))
         size = self.same_object("g++", source)
         self.run_program("g++", "-flto", "-O2", "-shared", "-fPIC", source, "-o", self.data / "lto.so")
         self.note(f"object file of {size} bytes the same, linked with -flto")

@@ -15,6 +15,7 @@ That ours was used is proved, not assumed:
 """
 
 import contextlib
+import ctypes
 import os
 import re
 import shlex
@@ -36,6 +37,7 @@ COUNTED = re.compile(r"^prudence: statistics of process .*\n(?:\w+ .*\n){0,8}?al
                      re.MULTILINE)
 STATISTICS = re.compile(r"^prudence: statistics of process .*\n(?:(?: *\w+ .*)?\n)*", re.MULTILINE)
 NOBODY = 65534
+SEARCHED = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"  # where Debian has its servers
 
 
 class Settings:
@@ -43,6 +45,7 @@ class Settings:
     library = None  # the malloc to preload
     options = ""  # PRUDENCE_OPTIONS of the programs; stats=1 is added where it does not disturb
     full = False  # the full form of each test; else the short one
+    progress = None  # called with each command, to show that something goes on
     output = None  # where the logs of failed tests are kept
 
 
@@ -63,6 +66,25 @@ def processes_below(pid):
     return found
 
 
+def adopt_orphans():
+    """Processes whose parents have ended become our children: none is lost (prctl(2))."""
+    ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def kill(processes):
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def end_orphans():
+    """Nothing that a test started outlives it. All that was started by subprocess has been waited for."""
+    while len(processes := processes_below(os.getpid())) > 1:
+        kill(processes[1:])
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, 0)
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -81,7 +103,7 @@ def tail(path, lines=15):
 
 
 class Done:
-    """A command that has ended well."""
+    """What a command printed."""
 
     def __init__(self, stdout, stderr):
         self.stdout_path, self.stderr_path = stdout, stderr
@@ -148,14 +170,13 @@ class Program(unittest.TestCase):
     def find(program):
         if "/" in str(program):
             return program if os.path.exists(program) else None
-        return shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
+        return shutil.which(program, path=SEARCHED)
 
     # -- running ------------------------------------------------------------------------------------
 
     def environment(self, preload, trace, extra):
-        environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith(("LD_", "PRUDENCE_", "MALLOC_", "GIT_", "PG"))}
-        environment.update(HOME=str(self.data), TMPDIR=str(self.data), LC_ALL="C.UTF-8", TZ="UTC")
+        environment = {"PATH": SEARCHED, "HOME": str(self.data), "TMPDIR": str(self.data),
+                       "LC_ALL": "C.UTF-8", "TZ": "UTC"}
         if preload:
             environment["LD_PRELOAD"] = str(self.library)
             environment["PRUDENCE_OPTIONS"] = ("stats=1," if trace else "") + Settings.options
@@ -167,7 +188,7 @@ class Program(unittest.TestCase):
 
     def launch(self, command, preload=True, trace=True, drop=False, cwd=None, env=(), stdin=None,
                stdout=None):
-        """Start a command in a session of its own. Returns the process and its two logs.
+        """Start a command. Returns the process and its two logs.
         trace: prove by the loader's log and the statistics; False where they would disturb.
         drop: not as root, for programs that refuse it."""
         command = [str(word) for word in command]
@@ -180,6 +201,8 @@ class Program(unittest.TestCase):
         shown += "".join(f"{name}={shlex.quote(value)} " for name, value in dict(env).items())
         self.commands.append(shown + shlex.join(command) + (f" <{stdin}" if stdin else ""))
         self.traced |= preload and trace
+        if Settings.progress:
+            Settings.progress(stem)
         user = {}
         if drop and os.geteuid() == 0:
             user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
@@ -187,7 +210,7 @@ class Program(unittest.TestCase):
             source = files.enter_context(open(stdin, "rb")) if stdin else subprocess.DEVNULL
             process = subprocess.Popen(
                 [self.find(command[0]) or command[0], *command[1:]], cwd=cwd or self.data,
-                env=self.environment(preload, trace, dict(env)), stdin=source, start_new_session=True,
+                env=self.environment(preload, trace, dict(env)), stdin=source,
                 stdout=files.enter_context(out.open("wb")), stderr=files.enter_context(err.open("wb")),
                 **user)
         return process, Done(out, err)
@@ -203,11 +226,11 @@ class Program(unittest.TestCase):
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
             self.show_stacks(process.pid)
-            self.end_session(process)
+            self.end_process(process)
             raise Failed(f"{command[0]} still ran after {limit} s: {self.commands[-1]}\n"
                          f"{tail(done.stderr_path)}") from None
         finally:
-            self.end_session(process)
+            self.end_process(process)
         if status != expect:
             raise Failed(f"{command[0]} {status_text(status)}: {self.commands[-1]}\n"
                          f"{tail(done.stdout_path, 5)}\n{tail(done.stderr_path)}")
@@ -250,17 +273,17 @@ class Program(unittest.TestCase):
             self.show_stacks(process.pid)
             raise Failed(f"{process.command[0]} still ran 60 s after {process.end.name}") from None
         finally:
-            self.end_session(process)
+            self.end_process(process)
         if status != expect:
             raise Failed(f"{process.command[0]} {status_text(status)} when stopped\n"
                          f"{tail(process.done.stderr_path)}")
 
     @staticmethod
-    def end_session(process):
-        """Nothing that a command started outlives it."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    def end_process(process):
+        """The process and all below it. What has left it is ended with the test."""
+        if process.poll() is None:
+            kill(processes_below(process.pid))
+            process.wait()
 
     def show_stacks(self, pid):
         """Where a process that hangs stands, for the kept logs."""
@@ -336,7 +359,12 @@ class Program(unittest.TestCase):
         method = getattr(self, self._testMethodName)
 
         def with_proofs():
-            method()
+            try:
+                method()
+            except Exception:
+                for server in self.servers:
+                    self.show_stacks(server.pid)
+                raise
             for server in list(self.servers):
                 self.stop_server(server)
             self.check_proofs()
@@ -347,7 +375,8 @@ class Program(unittest.TestCase):
 
     def leave(self):
         for server in self.servers:
-            self.end_session(server)
+            self.end_process(server)
+        end_orphans()
         (self.logs / "commands").write_text("".join(f"{line}\n" for line in self.commands))
         self.keep_logs()
         shutil.rmtree(self.folder, ignore_errors=True)

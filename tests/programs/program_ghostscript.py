@@ -44,7 +44,7 @@ class Ghostscript(Program):
         return [path.read_bytes() for path in sorted(place.iterdir())]
 
     def test_pictures(self):
-        pages = self.pick(4, 60)
+        pages = self.pick(4, 25)
         source = self.script("pages.ps", PAGE.lstrip().format(pages=pages, shapes=self.pick(3000, 8000)))
         ours, plain = self.draw(self.run_program, source, "ours"), self.draw(self.run_plain, source, "plain")
         self.assertEqual(len(ours), pages)

@@ -35,9 +35,9 @@ BINDING = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbo
 # What the library writes at the exit of each process: totals, then a block for each cache.
 COUNTED = re.compile(r"^prudence: statistics of process .*\n(?:\w+ .*\n){0,8}?allocations +(\d+)$",
                      re.MULTILINE)
-STATISTICS = re.compile(r"^prudence: statistics of process .*\n(?:(?: *\w+ .*)?\n)*", re.MULTILINE)
+STATISTICS = re.compile(r"^prudence: statistics of process .*\n(?:(?: *\w+ +\S+)?\n)*", re.MULTILINE)
 NOBODY = 65534
-SEARCHED = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"  # where Debian has its servers
+SEARCHED = "/usr/bin:/bin:/usr/sbin:/sbin"  # Debian's programs, not others of the same name
 
 
 class Settings:
@@ -46,7 +46,7 @@ class Settings:
     options = ""  # PRUDENCE_OPTIONS of the programs; stats=1 is added where it does not disturb
     full = False  # the full form of each test; else the short one
     progress = None  # called with each command, to show that something goes on
-    output = None  # where the logs of failed tests are kept
+    output = None  # where logs are kept
 
 
 class Failed(AssertionError):
@@ -119,7 +119,7 @@ class Done:
 
 class Program(unittest.TestCase):
     packages = ()  # Debian packages that a test needs
-    wanted = ()  # a program of each, in PATH, or a file
+    wanted = ()  # programs of them, by name or path
     limit = 120, 900  # seconds for one command: short form, full form
     patience = 10  # seconds until a new process has mapped the library
     least = 1000  # allocations that one of its processes makes at least

@@ -58,7 +58,7 @@ class Node(Program):
 
     def test_script(self):
         script = self.script("script.js", SCRIPT)
-        rounds, crew = self.pick((300, 3), (5000, 8))
+        rounds, crew = self.pick((300, 3), (2500, 8))
         ours = self.run_program("node", script, rounds, crew)
         self.assertEqual(ours.stdout, self.run_plain("node", script, rounds, 0).stdout)
         self.note(f"{crew + 1} threads alike, as without us")

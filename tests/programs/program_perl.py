@@ -48,7 +48,7 @@ class Perl(Program):
 
     def test_script(self):
         script = self.script("script.pl", SCRIPT)
-        rounds = self.pick(8, 200)
+        rounds = self.pick(8, 100)
         ours = self.run_program("perl", script, rounds)
         plain = self.run_plain("perl", script, 0)
         self.assertEqual(ours.stdout, plain.stdout)

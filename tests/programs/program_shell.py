@@ -35,7 +35,7 @@ class Shell(Program):
 
     def test_pipelines(self):
         dice = random.Random(1)
-        lines = self.pick(100000, 3000000)
+        lines = self.pick(100000, 1000000)
         script = self.script("pipelines.sh", PIPELINE % self.pick(5000, 50000))
         printed = []
         for run, name in ((self.run_program, "ours"), (self.run_plain, "plain")):

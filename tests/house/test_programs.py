@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -120,6 +121,24 @@ class Programs(unittest.TestCase):
                                stdout=subprocess.PIPE, text=True).stdout.split()
         for comm in found:
             self.assertNotIn(b"987654", Path(comm).with_name("cmdline").read_bytes())
+
+    def test_interrupted_leaves_nothing(self):
+        (self.folder / "program_made.py").write_text(
+            PREFIX + "    def test_sleep(self):\n        self.run_program('sleep', 987653, watch=True)")
+        place = self.folder / "temporary"
+        place.mkdir()
+        runner = subprocess.Popen(
+            [ROOT / "tools/test-programs", "--folder", self.folder, "--output", self.output, "--library",
+             self.library(MALLOC.replace("FAULT", "1")), "made"], stdout=subprocess.DEVNULL,
+            env={**os.environ, "TMPDIR": str(place)})
+        children = Path(f"/proc/{runner.pid}/task/{runner.pid}/children")
+        while not (text := children.read_text()):
+            time.sleep(0.05)
+        time.sleep(0.5)
+        runner.terminate()
+        self.assertEqual(runner.wait(), 1)
+        self.assertEqual(list(place.iterdir()), [])
+        self.assertFalse(Path("/proc", text.split()[0]).exists())
 
     def test_a_server_that_ends_is_reported(self):
         self.fails("returned 3 at start", "def test_server(self):\n"

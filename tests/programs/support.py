@@ -371,7 +371,11 @@ class Program(unittest.TestCase):
 
         with_proofs.__doc__ = method.__doc__
         setattr(self, self._testMethodName, with_proofs)
-        return super().run(result)
+        try:
+            return super().run(result)
+        except KeyboardInterrupt:
+            self.doCleanups()
+            raise
 
     def leave(self):
         for server in self.servers:

@@ -13,7 +13,7 @@ help: ## show this list
 setup: ## install the Debian packages that are missing
 	@tools/setup
 
-setup-programs: ## the same, and the programs that the benchmark of malloc runs
+setup-programs: ## the same, and the programs that are run on our malloc
 	@tools/setup --programs
 
 build: ## compile the release build into build/

@@ -51,17 +51,6 @@ class Setup(unittest.TestCase):
         self.assertIn(" ninja-build ", done.stdout)
         self.assertNotIn(" cmake ", done.stdout)
 
-    def test_programs_are_installed_when_asked_for(self):
-        self.installed("not-installed")
-        self.assertNotIn(" redis-server ", self.run_setup().stdout)
-        self.assertIn(" redis-server ", self.run_setup("--programs").stdout)
-
-    def test_unknown_argument(self):
-        self.installed("installed")
-        done = self.run_setup("--program")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("'--program'", done.stdout)
-
     def test_removed_but_configured_is_missing(self):
         self.installed("config-files")
         self.assertIn("missing: build-essential", self.run_setup().stdout)

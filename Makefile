@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-programs build demo test test-long bench bench-malloc check format install uninstall clean
+.PHONY: help setup setup-programs build demo test test-long test-programs bench bench-malloc check format install \
+	uninstall clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -12,7 +13,7 @@ help: ## show this list
 setup: ## install the Debian packages that are missing
 	@tools/setup
 
-setup-programs: ## the same, and the programs that the benchmark of malloc runs
+setup-programs: ## the same, and the programs that are run on our malloc
 	@tools/setup --programs
 
 build: ## compile the release build into build/
@@ -25,8 +26,11 @@ demo: setup build ## watch Prudence hold a flat memory line under an update stor
 test: setup ## all checks, and all tests in five builds
 	@tools/test
 
-test-long: setup ## the same with a minute for each torture test
-	@PRUDENCE_TORTURE_SECONDS=60 tools/test
+test-long: setup ## the same with a minute for each torture test, and real programs in full
+	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full tools/test
+
+test-programs: setup-programs build ## real programs on our malloc
+	@tools/test-programs
 
 bench: setup-programs build ## the full set of measurements
 	@tools/bench

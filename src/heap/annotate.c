@@ -74,12 +74,12 @@ static void root_region(void (*tell)(const void *address, size_t size), const st
 
 void annotate_fork_prepare(void)
 {
-    os_lock_take(&lock);
+    os_lock_take_for_fork(&lock);
 }
 
 void annotate_fork_done(void)
 {
-    os_lock_release(&lock);
+    os_lock_release_from_fork(&lock);
 }
 
 /* Pages of a slab: `closed`: nothing in them may be touched until it is allocated. */

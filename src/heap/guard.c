@@ -235,10 +235,10 @@ failed:
 
 void guard_fork_prepare(void)
 {
-    os_lock_take(&lock);
+    os_lock_take_for_fork(&lock);
 }
 
 void guard_fork_done(void)
 {
-    os_lock_release(&lock);
+    os_lock_release_from_fork(&lock);
 }

@@ -117,10 +117,10 @@ void quarantine_flush(void (*leave)(struct slab *slab, void *object))
 
 void quarantine_fork_prepare(void)
 {
-    os_lock_take(&lock);
+    os_lock_take_for_fork(&lock);
 }
 
 void quarantine_fork_done(void)
 {
-    os_lock_release(&lock);
+    os_lock_release_from_fork(&lock);
 }

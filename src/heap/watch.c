@@ -227,7 +227,7 @@ size_t watch_usable(const struct slab *slab, const void *object)
 
 bool watch_moves(const struct slab *slab)
 {
-    return unlikely(slab->cache->watched) && (slab->guarded || annotate_on);
+    return unlikely(slab->cache->watched) && (slab->guarded || annotate_on || zero_on_free);
 }
 
 /* ------------------------------------------------------------------------------------------ fork */

@@ -27,7 +27,8 @@ void watch_large(struct slab *slab, size_t size, bool zeroed);
 /* The bytes that may be used behind an object of a watched cache. */
 size_t watch_usable(const struct slab *slab, const void *object);
 
-/* Whether a reallocation moves it in any case, so that its bounds stay exact. */
+/* Whether a reallocation moves it in any case, so that its bounds stay exact and no byte of it is
+ * left as it was. */
 bool watch_moves(const struct slab *slab);
 
 /* What rests is freed. */

@@ -374,6 +374,8 @@ void pressure_relieve(void)
 {
     if (likely(!os_memory_is_short()))
         return;
+    if (slab_watch.pressure)
+        slab_watch.pressure();
     for_all_caches(give_back);
     os_pages_trim();
 }

@@ -67,6 +67,7 @@ static void overflow_of_a_large_block(void)
 
 static void underflow(void)
 {
+    kept = filled(50); /* before the first of a slab there is somebody else's page */
     set(&filled(50)[-1]);
 }
 

@@ -172,6 +172,31 @@ static void the_peak_of_both_is_not_exceeded(void **state)
         os_pages_free(runs[i], MIB);
 }
 
+/* What has been freed between used pages, and is too small for what is taken next: some of it is
+ * kept, up to half of what is used, since something that fits may come; not for long. */
+static void holes_are_kept_for_a_while(void **state)
+{
+    char *blocks[BLOCKS], *larger[BLOCKS];
+    size_t size = 3 * OS_PAGE_SIZE * 20, more = size + OS_PAGE_SIZE;
+
+    (void)state;
+    os_pages_set_retain(0);
+    take_all(blocks, size);
+    pass(3 * DECAY); /* it is long ago that these were taken */
+    for (unsigned i = 0; i < BLOCKS; i += 2) {
+        larger[i] = os_pages_alloc(more, OS_PAGE_SIZE, 0, NULL);
+        os_pages_free(blocks[i], size);
+    }
+    assert_true(pages().retained >= size * BLOCKS / 2 / 4 * 3);
+    assert_true(pages().retained <= pages().used / 2 + MIB);
+    pass(3 * DECAY);
+    assert_int_equal(pages().retained, 0);
+    for (unsigned i = 0; i < BLOCKS; i += 2) {
+        os_pages_free(larger[i], more);
+        os_pages_free(blocks[i + 1], size);
+    }
+}
+
 /* What is given back is gone, and comes as zeros; what is kept is not called zeroed. */
 static void zeroed_tells_the_truth(void **state)
 {
@@ -231,6 +256,7 @@ int main(void)
         cmocka_unit_test_setup(what_grew_slowly_goes_at_once, begin),
         cmocka_unit_test_setup(decay_of_none, begin),
         cmocka_unit_test_setup(the_peak_of_both_is_not_exceeded, begin),
+        cmocka_unit_test_setup(holes_are_kept_for_a_while, begin),
         cmocka_unit_test_setup(zeroed_tells_the_truth, begin),
         cmocka_unit_test_setup(locked_memory_is_not_taken_for_zeroed, begin),
     };

@@ -5,8 +5,9 @@
  * Time is cut into windows of `decay`. Of each kind of pages, what was taken within this window and
  * the last is expected to be wanted in the next ones, but never more than what the peak of that time
  * exceeds the present use by; and that peak is looked at for both kinds together, too, since
- * what one kind has given up the other may be about to take. Dirty pages beyond what is expected,
- * and beyond `retain`, are in excess.
+ * what one kind has given up the other may be about to take. Beside that, holes are kept: dirty pages
+ * between used ones of their kind, which did not fit what was asked for lately but may fit what is
+ * next, up to half of what is used. Dirty pages beyond all this, and beyond `retain`, are in excess.
  *
  * Everything is guarded by pages_lock, save the options and `due`.
  */
@@ -86,6 +87,11 @@ static uint64_t wanted(const struct demand *demand)
     return smaller(demand->taken + demand->taken_before, peak_of(demand));
 }
 
+static uint64_t holes(const struct demand *demand)
+{
+    return smaller(smaller(demand->used / 2, demand->dirty), demand->taken + demand->taken_before);
+}
+
 /* ------------------------------------------------------------------------------------ accounting */
 
 static void use(struct demand *demand, size_t bytes, size_t dirty)
@@ -140,6 +146,7 @@ bool demand_fits(size_t bytes)
 bool demand_excess(struct excess *excess, bool all_of_it)
 {
     uint64_t retain = load_relaxed(&retain_bytes), keep, beyond, spans_keep, spans;
+    const struct demand *run = &kinds[RUNS], *span = &kinds[SPANS];
     bool now;
 
     look_at_clock();
@@ -148,14 +155,15 @@ bool demand_excess(struct excess *excess, bool all_of_it)
     store_relaxed(&due, all.dirty > retain ? window_end : 0);
     if (all.dirty <= retain)
         return false;
-    spans_keep = wanted(&kinds[SPANS]);
-    keep = larger(smaller(wanted(&kinds[RUNS]) + spans_keep, peak_of(&all)), retain);
+    spans_keep = wanted(span) + holes(span);
+    keep = smaller(wanted(run) + wanted(span), peak_of(&all)) + holes(run) + holes(span);
+    keep = larger(keep, retain);
     if (all.dirty <= keep + (now ? 0 : SLACK_BYTES + (keep >> SLACK_SHIFT)))
         return false;
     beyond = all.dirty - keep;
     /* Spans that nobody will want first, then runs, and spans last. */
-    spans = smaller(beyond, kinds[SPANS].dirty - smaller(kinds[SPANS].dirty, spans_keep));
-    excess->bytes[RUNS] = smaller(beyond - spans, kinds[RUNS].dirty);
+    spans = smaller(beyond, span->dirty - smaller(span->dirty, spans_keep));
+    excess->bytes[RUNS] = smaller(beyond - spans, run->dirty);
     excess->bytes[SPANS] = beyond - excess->bytes[RUNS];
     return true;
 }

@@ -312,8 +312,11 @@ unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count)
 
     for (unsigned node = 0; node < os_node_count(); node++) {
         struct arena *arena = load_acquire(&arenas[node]);
-        unsigned slot = arena ? arena->slots : 0;
+        unsigned slot;
 
+        if (!arena)
+            continue;
+        slot = arena->slots;
         while (pages && taken < count &&
                (slot = bits_find_set_before(arena->dirty_slots, slot)) > 0) {
             slot--;

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-programs build demo test test-long test-programs bench bench-malloc check format install \
-	uninstall clean
+.PHONY: help setup setup-programs setup-fuzz build demo test test-long test-programs fuzz bench bench-malloc check \
+	format install uninstall clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+SECONDS ?= 60
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -15,6 +16,9 @@ setup: ## install the Debian packages that are missing
 
 setup-programs: ## the same, and the programs that are run on our malloc
 	@tools/setup --programs
+
+setup-fuzz: ## the same, and what fuzzing needs
+	@tools/setup --fuzz
 
 build: ## compile the release build into build/
 	@cmake --preset release >/dev/null
@@ -26,11 +30,15 @@ demo: setup build ## watch Prudence hold a flat memory line under an update stor
 test: setup ## all checks, and all tests in five builds
 	@tools/test
 
-test-long: setup ## the same with a minute for each torture test, and real programs in full
+test-long: setup-fuzz ## the same with a minute for each torture test, real programs in full, and fuzzing
 	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full tools/test
+	@tools/fuzz 300
 
 test-programs: setup-programs build ## real programs on our malloc
 	@tools/test-programs
+
+fuzz: setup-fuzz ## fuzz the public interface for a minute (or SECONDS=n)
+	@tools/fuzz $(SECONDS)
 
 bench: setup-programs build ## the full set of measurements
 	@tools/bench

@@ -40,7 +40,7 @@ void *large_alloc(size_t size, size_t alignment, bool *zeroed)
                                    max_size(alignment, OS_PAGE_SIZE), zeroed)
                  : NULL;
     if (slab && unlikely(cache->watched))
-        watch_large(slab, size, *zeroed);
+        watch_large(slab, max_size(size, 1), *zeroed);
     return slab ? slab->base : NULL;
 }
 

@@ -70,6 +70,10 @@ size_t prudence_usable_size(const void *object)
     return object_usable(slab_of_checked(NULL, object, "prudence_usable_size"), object);
 }
 
+/* Whether an object has ever kept its place although far smaller was asked for, since there was no
+ * memory to move it to. From then on any smaller size is possible. */
+static bool shrinking_has_failed;
+
 /* Another object of `size` bytes with the contents; NULL: there is no memory, and nothing happened. */
 static void *move(void *object, const struct slab *slab, size_t size)
 {
@@ -106,7 +110,10 @@ void *prudence_realloc(void *object, size_t size)
         return object;
     }
     moved = move(object, slab, size);
-    return moved || size > usable ? moved : object; /* a smaller one need not fail */
+    if (moved || size > usable)
+        return moved;
+    store_relaxed(&shrinking_has_failed, true);
+    return object; /* a smaller one need not fail */
 }
 
 void prudence_free(void *object)
@@ -120,7 +127,8 @@ static bool size_is_possible(const struct slab *slab, const void *object, size_t
 {
     size_t usable = object_usable(slab, object);
 
-    if (size >= usable / 2 || size_class_ready(usable) != slab->cache)
+    if (size >= usable / 2 || size_class_ready(usable) != slab->cache ||
+        load_relaxed(&shrinking_has_failed))
         return size <= usable;
     return size_class_ready(max_size(size, 1)) == slab->cache;
 }

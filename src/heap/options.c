@@ -322,14 +322,14 @@ int prudence_option_set(const char *name, const char *value)
     return option->set(value) ? 0 : bad_value(option, value);
 }
 
-/* At start: nothing is yet what `apply` would change. */
-static void set_from_environment(const char *name, const char *value)
+/* At start: nothing is yet what `apply` would change. `cut`: there is more of the value. */
+static void set_from_environment(const char *name, const char *value, bool cut)
 {
     const struct option *option = find(name);
 
     if (!option)
         unknown(name, value);
-    else if (!option->set(value))
+    else if (cut || !option->set(value))
         bad_value(option, value);
 }
 
@@ -349,7 +349,7 @@ void options_read_environment(void)
         if (equals)
             *equals = '\0';
         if (length)
-            set_from_environment(entry, equals ? equals + 1 : "");
+            set_from_environment(entry, equals ? equals + 1 : "", length >= sizeof entry);
         text += length + (text[length] == ',');
     }
 }

@@ -88,13 +88,25 @@ static void a_very_long_one_is_reported(void **state)
     expect("wait_max=9000000 ");
 }
 
+static void a_very_long_value_is_bad(void **state)
+{
+    char options[300] = "limit=5K,limit=";
+
+    (void)state;
+    memset(options + strlen(options), '0', 200);
+    strcat(options, "7K,wait_max=9ms");
+    run_with(options);
+    expect("'limit': bad value '000");
+    expect("limit=5120 ");
+    expect("wait_max=9000000 ");
+}
+
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_are_read),
-        cmocka_unit_test(bad_ones_do_no_harm),
-        cmocka_unit_test(nothing_is_no_option),
-        cmocka_unit_test(a_very_long_one_is_reported),
+        cmocka_unit_test(several_are_read),         cmocka_unit_test(bad_ones_do_no_harm),
+        cmocka_unit_test(nothing_is_no_option),     cmocka_unit_test(a_very_long_one_is_reported),
+        cmocka_unit_test(a_very_long_value_is_bad),
     };
 
     if (count > 1 && strcmp(arguments[1], "show") == 0)

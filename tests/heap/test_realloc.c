@@ -73,9 +73,24 @@ static void a_failure_leaves_the_object(void **state)
     prudence_free(object);
 }
 
+/* There is no memory to move it to: it keeps its place, and is freed with the size asked for last. */
+static void a_failure_to_shrink_is_none(void **state)
+{
+    char *object = prudence_malloc(6000);
+
+    (void)state;
+    fill_pattern(object, 6000);
+    memory_fail(0, UINT32_MAX);
+    assert_ptr_equal(prudence_realloc(object, 1), object);
+    memory_succeed();
+    assert_true(has_pattern(object, 6000));
+    prudence_free_sized(object, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failure_to_shrink_is_none), /* no smaller object is in a cache yet */
         cmocka_unit_test(bytes_are_kept),
         cmocka_unit_test(null_and_zero),
         cmocka_unit_test(large_memory_is_given_back),

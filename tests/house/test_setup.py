@@ -97,6 +97,11 @@ class Setup(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("the benchmark goes without it", done.stdout)
 
+    def test_fuzzing_is_extra(self):
+        self.installed("not-installed")
+        self.assertNotIn("libclang-rt", self.run_setup().stdout)
+        self.assertIn(" clang libclang-rt-14-dev", self.run_setup("--fuzz").stdout)
+
     def test_unknown_argument(self):
         self.installed("installed")
         done = self.run_setup("--program")

@@ -36,8 +36,11 @@ static bool leaf_prepare(size_t number)
 
 bool index_prepare(const void *base, size_t bytes)
 {
-    uintptr_t last = unit_of((const char *)base + bytes - 1) >> LEAF_SHIFT;
+    uintptr_t last; /* as numbers: what no process can have is asked for, too */
 
+    if (__builtin_add_overflow((uintptr_t)base, bytes - 1, &last))
+        return false;
+    last >>= UNIT_SHIFT + LEAF_SHIFT;
     if (last >= LEAVES)
         return false;
     for (uintptr_t number = unit_of(base) >> LEAF_SHIFT; number <= last; number++)

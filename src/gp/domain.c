@@ -169,7 +169,7 @@ static bool is_first_from(const void *place)
     return true;
 }
 
-static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
+void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller)
 {
     if (!gp_may_wait()) {
         report_self_wait(what, &prudence_default, caller);
@@ -180,23 +180,8 @@ static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
 
 void prudence_synchronize(void)
 {
-    wait_or_abort("prudence_synchronize", gp_snapshot(&prudence_default),
-                  __builtin_return_address(0));
-}
-
-void prudence_synchronize_expedited(void)
-{
-    gp_cookie cookie = gp_snapshot(&prudence_default);
-    uint64_t patience = os_clock_ns() + 100000;
-
-    if (gp_may_wait()) {
-        while (!gp_poll(&prudence_default, cookie) && os_clock_ns() < patience) {
-            gp_request(&prudence_default, cookie);
-            gp_drive(&prudence_default);
-            os_relax();
-        }
-    }
-    wait_or_abort("prudence_synchronize_expedited", cookie, __builtin_return_address(0));
+    gp_wait_or_abort("prudence_synchronize", gp_snapshot(&prudence_default),
+                     __builtin_return_address(0));
 }
 
 prudence_gp_t prudence_gp_get_state(void)
@@ -217,8 +202,8 @@ bool prudence_gp_poll_state(prudence_gp_t cookie)
 void prudence_gp_cond_synchronize(prudence_gp_t cookie)
 {
     if (!gp_poll(&prudence_default, cookie.private_value))
-        wait_or_abort("prudence_gp_cond_synchronize", cookie.private_value,
-                      __builtin_return_address(0));
+        gp_wait_or_abort("prudence_gp_cond_synchronize", cookie.private_value,
+                         __builtin_return_address(0));
 }
 
 prudence_gp_t prudence_domain_get_state(struct prudence_domain *domain)

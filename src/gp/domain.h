@@ -102,6 +102,7 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  * itself, and returns whether it did; reports a wait that would never end, once for each `caller`. */
 bool gp_leave_to_wait(struct prudence_domain *domain);
 void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller);
+void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */
 
 /* readers.c */
 void readers_start(void);

@@ -91,6 +91,19 @@ void callbacks_kick(void)
     kick(&main_worker);
 }
 
+void callback_start(struct callback_queue *queue)
+{
+    os_full_fence();
+    kick(queue->worker);
+}
+
+void callbacks_nudge(void)
+{
+    os_full_fence();
+    if (load_acquire(&main_worker.started) && !load_relaxed(&main_worker.awake))
+        wake(&main_worker);
+}
+
 /* -------------------------------------------------------------------------------------- queues */
 
 static void segment_init(struct callback_segment *segment)

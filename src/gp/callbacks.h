@@ -101,6 +101,9 @@ bool callback_push(struct callback_queue *queue, struct prudence_head *head, siz
 uint64_t callback_bytes(const struct callback_queue *queue); /* that wait now */
 bool callback_is_pending(const struct callback_queue *queue);
 
+/* Has its worker look at the queue, and starts it if need be. */
+void callback_start(struct callback_queue *queue);
+
 /* Whether this thread is in a callback. */
 bool callback_here(void);
 
@@ -115,8 +118,10 @@ bool callback_worth_waiting(struct callback_queue *queue);
 /* Moves what waits in `from` to `to`, of the same domain; nobody pushes to `from` any more. */
 void callback_move(struct callback_queue *from, struct callback_queue *to);
 
-/* Makes the process's worker look at callbacks_other_work. */
+/* Makes the process's worker look at callbacks_other_work; starts it if need be. Nudge: does not start
+ * it, and may be called with any locks held. */
 void callbacks_kick(void);
+void callbacks_nudge(void);
 
 void callbacks_fork_prepare(void);
 void callbacks_fork_child(void); /* before callbacks_fork_done */

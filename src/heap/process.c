@@ -16,6 +16,7 @@
 #include "gp/callbacks.h"
 #include "gp/domain.h"
 #include "heap/call.h"
+#include "heap/destruct.h"
 #include "heap/heap.h"
 #include "heap/options.h"
 #include "heap/watch.h"
@@ -117,6 +118,7 @@ static void start(void)
     gp_start();
     watch_start();
     call_start();
+    destruct_start();
     if (!slab_start())
         os_panic("no memory to start");
     pthread_atfork(fork_prepare, fork_parent, fork_child);

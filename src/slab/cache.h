@@ -68,7 +68,10 @@ struct slab {
     uint64_t
         *states;     /* check=1 and guarded: a word for each object (misuse.c), atomic; else NULL */
     void *notes;     /* what slab_watch keeps about the slab's objects, or NULL */
-    uint64_t bits[]; /* free, waiting, next: bits_words(capacity) words each */
+    uint32_t undone; /* objects whose destructor is still to run; atomic, with their bits */
+    uint64_t
+        bits[]; /* free, waiting, next, and undone if there is a destructor: bits_words(capacity)
+                        words each */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)
@@ -84,6 +87,13 @@ static inline uint64_t *slab_waiting_bits(struct slab *slab)
 static inline uint64_t *slab_next_bits(struct slab *slab)
 {
     return slab->bits + (size_t)2 * bits_words(slab->capacity);
+}
+
+/* Deferred objects whose destructor has not run: latent ones, and free ones that were not handed out
+ * again. Changed atomically, without a lock. */
+static inline uint64_t *slab_undone_bits(struct slab *slab)
+{
+    return slab->bits + (size_t)3 * bits_words(slab->capacity);
 }
 
 static inline uint64_t slab_offset(const struct slab *slab, const void *object)
@@ -126,6 +136,7 @@ struct node {
     unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
+    bool destruct_wanted;     /* a free slab has to stay for its destructors */
     struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
 };
 
@@ -183,6 +194,7 @@ struct prudence_cache {
     bool checked; /* its slabs have states */
     bool watched; /* slab_watch wants to see its objects */
     void (*constructor)(void *object, void *context);
+    void (*destructor)(void *object, void *context); /* heap/destruct.c; then it is watched */
     void *context;
     struct node *nodes;
 
@@ -191,11 +203,15 @@ struct prudence_cache {
     uint64_t bypasses, preflushed, pressure_waits, remote_drains;
     uint64_t grow_avoided_at;  /* ns; atomic */
     uint64_t quiet_checked_at; /* ns; atomic */
+    uint64_t undone;           /* objects; atomic */
+    uint32_t destruct_wanted;  /* free slabs cannot go; atomic */
+    uint64_t destruct_turn;    /* when heap/destruct.c was here last; its own */
     struct list link;          /* in slab_caches; its lock */
     char name[CACHE_NAME_SIZE];
 };
 
-#define CACHE_TYPESAFE (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
+#define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
+#define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON */
 
 static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache, unsigned cpu)
 {
@@ -237,6 +253,7 @@ struct cache_layout {
     size_t object_size, alignment;
     unsigned flags;
     void (*constructor)(void *object, void *context);
+    void (*destructor)(void *object, void *context);
     void *context;
     struct prudence_domain *domain;
     size_t object_cache_bytes;
@@ -296,6 +313,7 @@ struct slab_watch {
     /* Behind the first line of a report: what else is known of the pointer; `slab` may be NULL. */
     void (*explain)(const struct slab *slab, const void *pointer);
     void (*pressure)(void); /* memory is wanted: what rests is to go now. No lock is held */
+    void (*destruct)(void); /* a cache's destruct_wanted was set. No lock of a node is held */
 };
 extern struct slab_watch slab_watch;
 
@@ -375,6 +393,8 @@ void node_add_slab(struct node *node, struct slab *slab);
 void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 size_t node_shrink(struct node *node, unsigned keep);
+unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsigned count);
+void node_put_done(struct prudence_cache *cache, void **objects, unsigned count);
 void node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
 unsigned node_latent_objects(struct node *node, uint64_t *bytes);
@@ -415,6 +435,7 @@ void pressure_reclaim(struct prudence_cache *cache);
 void pressure_relieve(void);
 void pages_decay(void);
 size_t cache_shrink(struct prudence_cache *cache);
+void cache_settle(struct prudence_cache *cache, bool free_ones);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 struct throttle_counts {
     uint64_t waits, expiries, pressure_waits, overruns;

@@ -336,6 +336,23 @@ static void take_out(struct node *node, struct slab *slab, struct list *excess)
     node->counts.shrinks++;
 }
 
+/* The free slab that was used last longest ago; not one with objects whose destructors must run first:
+ * that is not done here, since the caller has locks of its own (heap/destruct.c). */
+static struct slab *last_free(struct node *node)
+{
+    struct list *item = node->lists[SLAB_FREE].previous;
+
+    for (; item != &node->lists[SLAB_FREE]; item = item->previous) {
+        struct slab *slab = list_entry(item, struct slab, link);
+
+        if (likely(!load_acquire(&slab->undone)))
+            return slab;
+        store_relaxed(&slab->cache->destruct_wanted, 1u);
+        node->destruct_wanted = true;
+    }
+    return NULL;
+}
+
 /* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first, onto `excess`. Never one with a latent bit: those are
  * not free. Type-safe memory stays until a grace period after its slab became free. */
 static void detach_excess(struct node *node, unsigned keep, struct list *excess)
@@ -347,8 +364,10 @@ static void detach_excess(struct node *node, unsigned keep, struct list *excess)
     if (keep && node->free_slabs > keep)
         keep = (unsigned)max_size(keep, keep_for_demand(node));
     while (node->free_slabs > keep) {
-        struct slab *slab = list_entry(node->lists[SLAB_FREE].previous, struct slab, link);
+        struct slab *slab = last_free(node);
 
+        if (!slab)
+            break;
         if (slab->cache->flags & CACHE_TYPESAFE &&
             !gp_poll(slab->cache->domain, slab->free_cookie)) {
             gp_request(slab->cache->domain, slab->free_cookie);
@@ -375,10 +394,15 @@ static size_t unmake_all(struct list *excess)
 static size_t leave(struct node *node, unsigned keep)
 {
     struct list excess;
+    bool destruct;
 
     list_init(&excess);
+    node->destruct_wanted = false;
     detach_excess(node, keep, &excess);
+    destruct = node->destruct_wanted;
     os_lock_release(&node->lock);
+    if (unlikely(destruct) && slab_watch.destruct)
+        slab_watch.destruct();
     return unmake_all(&excess);
 }
 
@@ -505,6 +529,61 @@ size_t node_shrink(struct node *node, unsigned keep)
         merge_safe(node);
     } while (merged != (unsigned)node->counts.merges);
     return leave(node, keep);
+}
+
+/* Free objects of this slab whose destructors are to run, marked as allocated; how many. */
+static unsigned take_undone(struct slab *slab, void **objects, unsigned count)
+{
+    unsigned taken = 0;
+
+    for (unsigned w = 0; taken < count && w < bits_words(slab->capacity); w++) {
+        uint64_t bits = slab_free_bits(slab)[w] & load_relaxed(&slab_undone_bits(slab)[w]);
+
+        for (; bits && taken < count; bits &= bits - 1) {
+            slab_free_bits(slab)[w] &= ~(bits & -bits);
+            objects[taken++] = slab_object(
+                slab, w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits), slab->cache->stride);
+        }
+    }
+    slab->free -= taken;
+    return taken;
+}
+
+/* Takes free objects whose destructors are to run; of free slabs alone, or of any. Their bits are
+ * still set. */
+unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsigned count)
+{
+    static const enum slab_list lists[] = {SLAB_FREE, SLAB_DRAINING, SLAB_PARTIAL};
+    unsigned taken = 0;
+
+    enter(node);
+    for (unsigned i = 0; i < (any_slab ? 3 : 1) && !taken; i++) {
+        struct list *item;
+
+        list_for_each(item, &node->lists[lists[i]])
+        {
+            struct slab *slab = list_entry(item, struct slab, link);
+
+            taken = load_acquire(&slab->undone) ? take_undone(slab, objects, count) : 0;
+            if (taken) {
+                place(node, slab, true);
+                break;
+            }
+        }
+    }
+    os_lock_release(&node->lock);
+    return taken;
+}
+
+static void count_nothing(struct node *node, unsigned run)
+{
+    (void)node, (void)run;
+}
+
+/* Puts them back: free, as they were. */
+void node_put_done(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    put_all(cache, objects, count, put_free, NULL, count_nothing);
 }
 
 void node_count_bypass(struct prudence_cache *cache)

@@ -119,6 +119,13 @@ size_t cache_shrink(struct prudence_cache *cache)
     return shrink_nodes(cache, 0);
 }
 
+/* Closes all batches, and brings what is safe to the nodes; what is free, too, if wanted. */
+void cache_settle(struct prudence_cache *cache, bool free_ones)
+{
+    empty_all_cpus(cache, free_ones);
+    shrink_nodes(cache, cache->free_limit);
+}
+
 static void for_all_caches(void (*visit)(struct prudence_cache *cache))
 {
     struct list *item;
@@ -168,8 +175,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 
 static void settle(struct prudence_cache *cache)
 {
-    empty_all_cpus(cache, false);
-    shrink_nodes(cache, cache->free_limit);
+    cache_settle(cache, false);
 }
 
 static void take_back_here(struct prudence_cache *cache)

@@ -5,9 +5,11 @@
  */
 #include "slab/cache.h"
 
-static size_t metadata_bytes(unsigned capacity)
+static size_t metadata_bytes(const struct prudence_cache *cache, unsigned capacity)
 {
-    return sizeof(struct slab) + (size_t)3 * bits_words(capacity) * sizeof(uint64_t);
+    size_t bitmaps = cache->destructor ? 4 : 3;
+
+    return sizeof(struct slab) + bitmaps * bits_words(capacity) * sizeof(uint64_t);
 }
 
 static size_t states_bytes(const struct slab *slab)
@@ -72,7 +74,7 @@ no_notes:
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
                        bool *zeroed)
 {
-    struct slab *slab = os_meta_alloc(metadata_bytes(cache->capacity));
+    struct slab *slab = os_meta_alloc(metadata_bytes(cache, cache->capacity));
 
     if (!slab)
         return NULL;
@@ -85,20 +87,22 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
         return slab;
     os_pages_free(slab->pages, bytes);
 no_pages:
-    os_meta_free(slab, metadata_bytes(cache->capacity));
+    os_meta_free(slab, metadata_bytes(cache, cache->capacity));
     return NULL;
 }
 
 void slab_unmake(struct slab *slab)
 {
+    struct prudence_cache *cache = slab->cache;
+
     os_page_owner_set(slab->pages, slab->bytes, NULL);
     watch_going(slab);
     if (!slab->guarded)
         os_pages_free(slab->pages, slab->bytes);
     if (slab->states)
         os_meta_free(slab->states, states_bytes(slab));
-    sub_relaxed(&slab->cache->slabs_now, 1);
-    os_meta_free(slab, metadata_bytes(slab->capacity));
+    sub_relaxed(&cache->slabs_now, 1);
+    os_meta_free(slab, metadata_bytes(cache, slab->capacity));
 }
 
 static void count_slab(struct prudence_cache *cache)
@@ -166,7 +170,7 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
 struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *object)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
-    struct slab *slab = os_meta_alloc(metadata_bytes(1));
+    struct slab *slab = os_meta_alloc(metadata_bytes(cache, 1));
 
     if (!slab)
         return NULL;
@@ -175,7 +179,7 @@ struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *o
     slab->guarded = true;
     slab_init(slab, cache, node, 1, OS_PAGE_SIZE);
     if (!slab_complete(slab, true)) {
-        os_meta_free(slab, metadata_bytes(1));
+        os_meta_free(slab, metadata_bytes(cache, 1));
         return NULL;
     }
     count_slab(cache);

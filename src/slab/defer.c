@@ -35,6 +35,7 @@ static void flush_and_merge(struct prudence_cache *cache, struct cpu_cache *cpu,
             object_cache_take(cpu, deferral->objects,
                               (unsigned)min_size(object_cache_flush_count(cpu), TRANSFER_MAX));
         count_add(&cpu->counts.unstacked, deferral->flushed);
+        cpu->churned = true;
     }
     latent_merge(cache, cpu);
 }

@@ -77,7 +77,12 @@ struct prudence_stats {
     uint64_t throttle_expiries; /* of both, those that met wait_max */
     uint64_t latent_overruns;   /* times that garbage passed latent_limit: deferrals that could not
                                    wait, inside a section or after an expiry */
-    uint64_t grace_periods;     /* of the default domain, completed */
+    uint64_t
+        call_bytes; /* objects whose callbacks wait in the default domain (<prudence/call.h>) */
+    uint64_t call_waits;    /* callbacks whose caller was held back because of call_limit */
+    uint64_t call_expiries; /* of these, those that met wait_max */
+    uint64_t call_overruns; /* callbacks past call_limit whose caller could not be held back */
+    uint64_t grace_periods; /* of the default domain, completed */
     uint64_t grace_period_scans;
     uint64_t membarriers;
     uint64_t mode_switches; /* fenced to fence-free or back */

@@ -489,7 +489,7 @@ static void wait_for_readers(unsigned round)
     else if (round < SPIN_ROUNDS + 32)
         os_sleep_ns(POLL_NS);
     else
-        os_sleep_ns(min_size(POLL_NS * (round / 32), POLL_MAX_NS));
+        os_sleep_ns(min_size((size_t)POLL_NS * (round / 32), POLL_MAX_NS));
 }
 
 /* Says that it sleeps, looks once more, and sleeps. Returns whether there was something. */

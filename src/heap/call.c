@@ -28,7 +28,7 @@ struct call_counts call_counts;
  * queued, so nothing has to be written into its object.
  */
 static struct os_lock set_lock = OS_LOCK_INIT(OS_RANK_CALL_SET);
-static const struct prudence_head **set;
+static uintptr_t *set; /* of heads; 0: none */
 static size_t set_size, set_used;
 
 static size_t slot_of(const struct prudence_head *head)
@@ -40,14 +40,14 @@ static size_t set_find(const struct prudence_head *head)
 {
     size_t slot = slot_of(head);
 
-    while (set[slot] && set[slot] != head)
+    while (set[slot] && set[slot] != (uintptr_t)head)
         slot = (slot + 1) & (set_size - 1);
     return slot;
 }
 
 static bool set_grow(void)
 {
-    const struct prudence_head **old = set, **bigger;
+    uintptr_t *old = set, *bigger;
     size_t old_size = set_size, size = old_size ? 2 * old_size : 4096;
 
     bigger = os_meta_alloc(size * sizeof *bigger);
@@ -57,7 +57,7 @@ static bool set_grow(void)
     set_size = size;
     for (size_t i = 0; i < old_size; i++)
         if (old[i])
-            set[set_find(old[i])] = old[i];
+            set[set_find((const struct prudence_head *)old[i])] = old[i];
     if (old)
         os_meta_free(old, old_size * sizeof *old);
     return true;
@@ -74,7 +74,7 @@ static bool set_add(const struct prudence_head *head)
         goto out;
     slot = set_find(head);
     is_new = !set[slot];
-    set[slot] = head;
+    set[slot] = (uintptr_t)head;
     set_used += is_new;
 out:
     os_lock_release(&set_lock);
@@ -85,14 +85,15 @@ out:
 static void set_close_gap(size_t gap)
 {
     for (size_t slot = (gap + 1) & (set_size - 1); set[slot]; slot = (slot + 1) & (set_size - 1)) {
-        size_t distance = (slot - slot_of(set[slot])) & (set_size - 1);
+        size_t distance =
+            (slot - slot_of((const struct prudence_head *)set[slot])) & (set_size - 1);
 
         if (distance < ((slot - gap) & (set_size - 1)))
             continue;
         set[gap] = set[slot];
         gap = slot;
     }
-    set[gap] = NULL;
+    set[gap] = 0;
 }
 
 static void set_remove(const struct prudence_head *head)

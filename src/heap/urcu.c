@@ -216,15 +216,16 @@ int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags
 void prudence_urcu_free_all(struct prudence_domain *domain)
 {
     unsigned flavour = flavour_of(domain);
-    struct call_rcu_data *data[CPUS_MAX];
+    struct call_rcu_data *data[CPUS_MAX] = {NULL};
+    int cpus = (int)min_size(os_cpu_count(), CPUS_MAX);
 
-    for (int cpu = 0; cpu < (int)min_size(os_cpu_count(), CPUS_MAX); cpu++) {
+    for (int cpu = 0; cpu < cpus; cpu++) {
         data[cpu] = prudence_urcu_of_cpu(domain, cpu);
         if (data[cpu])
             prudence_urcu_set_cpu(domain, cpu, NULL);
     }
     prudence_domain_synchronize(defaults[flavour].domain);
-    for (int cpu = 0; cpu < (int)min_size(os_cpu_count(), CPUS_MAX); cpu++)
+    for (int cpu = 0; cpu < cpus; cpu++)
         prudence_urcu_free(data[cpu]);
 }
 

@@ -29,7 +29,7 @@ static void destroy(void *object, void *context)
     if (words[0] != 0xa11ce)
         abort(); /* twice, or never allocated, or written meanwhile */
     words[0] = 0xdead;
-    last_thread = (unsigned)gettid();
+    __atomic_store_n(&last_thread, (unsigned)gettid(), __ATOMIC_RELAXED);
     __atomic_fetch_add(&destroyed, 1, __ATOMIC_SEQ_CST);
 }
 

@@ -432,6 +432,7 @@ bool preflush_start(void);
 void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu);
 unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu, unsigned handfuls);
 bool preflush_work(void);
+void preflush_start_helper(void);
 void preflush_forget(struct prudence_cache *cache);
 void preflush_fork_prepare(void);
 void preflush_fork_done(void);

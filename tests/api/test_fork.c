@@ -205,7 +205,7 @@ static unsigned threads_now(void)
     return threads - 2; /* . and .. */
 }
 
-/* The helper is not copied; a child that needs it starts its own. */
+/* The helper is not copied; a child has its own. */
 static int child_with_background(void *unused)
 {
     struct prudence_cache *large = prudence_cache_create("large", 4096, NULL);

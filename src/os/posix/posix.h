@@ -21,8 +21,7 @@ void posix_percpu_start(bool wanted);
  * number of CPUs. Per-CPU caches then use the lock fallback. */
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
 
-/* Pretend to know whether CPUs have idle time (os_idle_seen); NULL: ask the system again. For tests,
- * before there is a helper thread. */
+/* Pretend to know whether CPUs have idle time (os_idle_seen); NULL: ask the system again. For tests. */
 void posix_idle_inject(bool (*idle)(unsigned cpu));
 
 /*

@@ -215,9 +215,12 @@ bool span_reserve(struct span *span, size_t bytes)
 {
     size_t more = bytes + span_reserve_for(bytes) - span->mapped;
 
-    if (!index_prepare(span->base, span->mapped + more) ||
-        !mapping_extend(span->base, span->mapped, more))
+    if (!mapping_extend(span->base, span->mapped, more))
         return false;
+    if (!index_prepare(span->base, span->mapped + more)) {
+        mapping_unmake(span->base + span->mapped, more);
+        return false;
+    }
     span->mapped += more;
     return true;
 }

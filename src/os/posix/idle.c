@@ -30,20 +30,35 @@
 #define LATELY_NS 100000000 /* looks that are further apart tell nothing about now */
 #define TRUST_NS  20000000  /* a CPU that had an idle tick is taken for idle for so long */
 
-static uint32_t started, awake;
-static bool (*current_work)(
-    void);              /* the same function each time; written before the thread is made */
-static bool found_idle; /* a CPU, in this round; the helper's own */
+/* Kicked: since the round began that is under way or was the last; so there will be another. */
+enum { ASLEEP, AWAKE, KICKED };
+static uint32_t helper; /* one of these; a futex */
+
+static uint32_t started;
+static bool (*current_work)(void); /* written before the thread is made */
+static bool found_idle;            /* a CPU, in this round; the helper's own */
+
+/* Not asleep before it has seen that nobody has kicked since its round began. */
+static void pause_and_sleep(void)
+{
+    uint32_t awake = AWAKE;
+
+    os_sleep_ns(PAUSE_NS);
+    if (compare_exchange(&helper, &awake, ASLEEP))
+        syscall(SYS_futex, &helper, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
+}
 
 static void *help(void *unused)
 {
     (void)unused;
     for (;;) {
-        while (found_idle = false, current_work())
+        store_relaxed(&helper, AWAKE);
+        os_full_fence(); /* before it looks for work: a kick sees this, or the round its reason */
+        found_idle = false;
+        if (current_work())
             os_sleep_ns(found_idle ? PAUSE_NS : LOOK_NS);
-        os_sleep_ns(PAUSE_NS);
-        store_release(&awake, 0u);
-        syscall(SYS_futex, &awake, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+        else
+            pause_and_sleep();
     }
     return NULL;
 }
@@ -72,17 +87,23 @@ void os_idle_start(bool (*work)(void))
     if (load_relaxed(&started) || !compare_exchange(&started, &no, 1u))
         return;
     current_work = work;
-    store_relaxed(&awake, 1u);
+    store_relaxed(&helper, AWAKE);
     if (!make_thread())
         store_release(&started, 0u); /* nothing depends on it */
 }
 
 void os_idle_kick(void)
 {
-    uint32_t no = 0;
+    uint32_t before;
 
-    if (load_relaxed(&started) && !load_relaxed(&awake) && compare_exchange(&awake, &no, 1u))
-        syscall(SYS_futex, &awake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    if (!load_relaxed(&started))
+        return;
+    os_full_fence(); /* behind what the kick is for */
+    before = load_relaxed(&helper);
+    while (before != KICKED && !compare_exchange(&helper, &before, KICKED))
+        ;
+    if (before == ASLEEP)
+        syscall(SYS_futex, &helper, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 bool os_idle_move_to(unsigned cpu)
@@ -98,7 +119,7 @@ bool os_idle_move_to(unsigned cpu)
 
 void posix_idle_fork_child(void)
 {
-    started = awake = 0;
+    started = 0;
 }
 
 /* ------------------------------------------------------------------------------- had it idle time? */

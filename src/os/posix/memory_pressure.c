@@ -9,10 +9,10 @@
  * the kernel has counted one of these as met since the last look (memory.events). No file is kept
  * open: a program may close or count its descriptors.
  *
- * State: atomic words; `looking` keeps a second thread from looking at the same time.
+ * State: atomic words; `looking` keeps a second thread from looking at the same time. This may be the
+ * thread with the smallest stack: what is read has static memory, and nothing is formatted.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,70 +36,87 @@ static uint64_t events_before;
 static bool events_known;
 static char folder[256]; /* ends in '/'; empty: not looked for yet */
 static bool injected;
+static char text[4096]; /* of the file that was read last */
 
-static bool group_read(const char *name, char *text, size_t size)
+/* False: `to` has no room for both. */
+static bool join(char *to, size_t size, const char *first, const char *second)
 {
-    char path[320];
+    size_t before = strlen(first), more = strlen(second);
 
-    snprintf(path, sizeof path, "%s%s", folder, name);
-    return posix_file_read(path, text, size);
+    if (before + more >= size)
+        return false;
+    memcpy(to, first, before);
+    memcpy(to + before, second, more + 1);
+    return true;
 }
 
-/* The line "0::/path" names the group, below where such groups are mounted. False: there is none. */
-static bool group_find(void)
+static bool group_read(const char *name)
 {
-    static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-    char text[4096], probe[32];
+    static char path[sizeof folder + 32];
+
+    return join(path, sizeof path, folder, name) && posix_file_read(path, text, sizeof text);
+}
+
+/* The line "0::/path" names the group: the path, ending in '/'. NULL: there is none. */
+static const char *group_name(void)
+{
+    static char name[sizeof folder];
     char *path, *end;
 
-    if (injected)
-        return true;
     if (!posix_file_read("/proc/self/cgroup", text, sizeof text))
-        return false;
+        return NULL;
     path = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
     path = path ? strchr(path, '/') : NULL;
     if (!path)
-        return false;
+        return NULL;
     end = strchr(path, '\n');
     if (end)
         *end = '\0';
-    for (unsigned i = 0; i < sizeof mounts / sizeof mounts[0]; i++) {
-        int length = snprintf(folder, sizeof folder, "%s%s%s", mounts[i], path,
-                              path[strlen(path) - 1] == '/' ? "" : "/");
+    return join(name, sizeof name, path, path[strlen(path) - 1] == '/' ? "" : "/") ? name : NULL;
+}
 
-        if (length > 0 && (size_t)length < sizeof folder &&
-            group_read("memory.current", probe, sizeof probe))
+/* Below where such groups are mounted. */
+static bool group_find(void)
+{
+    static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    const char *name;
+
+    if (injected)
+        return true;
+    name = group_name();
+    for (unsigned i = 0; name && i < sizeof mounts / sizeof mounts[0]; i++)
+        if (join(folder, sizeof folder, mounts[i], name) && group_read("memory.current"))
             return true;
-    }
     return false;
 }
 
 /* A number, or "max" or no file: UINT64_MAX. */
 static uint64_t limit_read(const char *name)
 {
-    char text[32];
-
-    if (!group_read(name, text, sizeof text) || text[0] < '0' || text[0] > '9')
+    if (!group_read(name) || text[0] < '0' || text[0] > '9')
         return UINT64_MAX;
     return strtoull(text, NULL, 10);
+}
+
+/* The number behind `key`, which stands at the beginning of a line of what was read; 0: it does not. */
+static uint64_t number_behind(const char *key)
+{
+    size_t length = strlen(key);
+    const char *line = text;
+
+    while (line && strncmp(line, key, length) != 0) {
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    return line ? strtoull(line + length, NULL, 10) : 0;
 }
 
 /* How often the group has met its limits. */
 static uint64_t events_read(void)
 {
-    static const char *const names[] = {"\nhigh ", "\nmax ", "\noom "};
-    char text[512] = "\n";
-    uint64_t events = 0;
-
-    if (!group_read("memory.events", text + 1, sizeof text - 1))
+    if (!group_read("memory.events"))
         return 0;
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *line = strstr(text, names[i]);
-
-        if (line)
-            events += strtoull(line + strlen(names[i]), NULL, 10);
-    }
-    return events;
+    return number_behind("high ") + number_behind("max ") + number_behind("oom ");
 }
 
 static bool is_close(uint64_t more)
@@ -159,8 +176,7 @@ bool os_memory_is_short(void)
 
 void posix_pressure_inject(const char *path)
 {
-    snprintf(folder, sizeof folder, "%s", path);
-    injected = true;
+    injected = join(folder, sizeof folder, path, "");
     events_known = false;
     pause_ns = CHECK_NS;
     store_relaxed(&next_look, 0);

@@ -93,6 +93,7 @@ static const char *const files[][2] = {
     {"memory.current", "1000000\n"},
     {"memory.high", "1000001\n"},
     {"memory.max", "1000001\n"},
+    {"memory.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"},
     {"memory.events", "low 0\nhigh 3\nmax 0\noom 0\noom_kill 0\n"},
 };
 
@@ -101,7 +102,7 @@ static void of_a_group_that_is_short(void **state)
     (void)state;
     for (unsigned i = 0; i < sizeof files / sizeof *files; i++)
         write_file(files[i][0], files[i][1]);
-    posix_pressure_inject(slashed);
+    posix_pressure_inject(slashed, "/proc/pressure/memory");
     expect_little();
 }
 

@@ -161,7 +161,7 @@ static int torture(const char *variant, double seconds)
     snprintf(slashed, sizeof slashed, "%s/", folder);
     snprintf(path, sizeof path, "%smemory.events", slashed);
     write_events(slashed, 0);
-    posix_pressure_inject(slashed);
+    posix_pressure_inject(slashed, "/proc/pressure/memory");
     for (unsigned i = 0; i < SHARED; i++)
         pthread_mutex_init(&shared[i].lock, NULL);
     for (uintptr_t i = 0; i < THREADS; i++)

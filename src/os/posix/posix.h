@@ -40,9 +40,9 @@ bool posix_file_read(const char *path, char *text, size_t size);
 extern uint64_t (*posix_clock_injected)(void);
 uint64_t posix_clock_coarse_ns(void);
 
-/* Reads the limits and events of this control group (a folder that ends in '/') from now on,
- * instead of the process's own. For tests. */
-void posix_pressure_inject(const char *folder);
+/* Reads the limits, events and stalls of this control group (a folder that ends in '/') from now on,
+ * instead of the process's own, and this file for the machine's stalls. For tests. */
+void posix_pressure_inject(const char *group, const char *machine);
 
 /* Whether memory is short, or would be with `more` bytes: told to os_memory_is_short. Called before
  * the system is asked for them. */

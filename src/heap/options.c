@@ -71,8 +71,12 @@ static bool parse_count(const char *text, uint64_t most, uint64_t *value)
 
 static bool parse_switch(const char *text, bool *value)
 {
-    *value = strcmp(text, "1") == 0;
-    return *value || strcmp(text, "0") == 0;
+    bool on = strcmp(text, "1") == 0;
+
+    if (!on && strcmp(text, "0") != 0)
+        return false;
+    *value = on;
+    return true;
 }
 
 static bool set_limit(const char *text)

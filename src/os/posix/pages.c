@@ -3,8 +3,8 @@
  * The page source: the functions of os/os.h, made of runs and spans (page_source.h names the parts).
  *
  * Invariant: used + dirty bytes bound what is resident of its pages, and stay within the option
- * limit. Pages are counted as asked for before the system is asked, as used when it has given them, and
- * as dirty until they have been given back.
+ * limit. Pages are counted as asked for before the system is asked, as used when it has given them,
+ * and as dirty until they have been given back.
  */
 #include "page_source.h"
 
@@ -229,7 +229,8 @@ static void *span_alloc(size_t bytes, size_t alignment, unsigned node, bool *cle
     return span ? span->base : NULL;
 }
 
-/* Into what is reserved behind it, or what is free there, or to another place: out of the index then. */
+/* Into what is reserved behind it, or what is free there, or to another place. The span is in the
+ * index again when its answer is noted. */
 static bool span_make_room(struct span *span, size_t bytes, size_t wanted, void *owner)
 {
     if (wanted <= span->mapped || span_reserve(span, wanted))

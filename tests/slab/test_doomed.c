@@ -49,6 +49,17 @@ static struct prudence_head *head_in(void *object)
     return (struct prudence_head *)((char *)object + 500 / 16 * 16);
 }
 
+/* A callback's cookie may be taken after an advance: then the next one ends its grace period. */
+static void all_callbacks_run(void)
+{
+    while (load_relaxed(&slabs[0]->doomed) || load_relaxed(&slabs[1]->doomed)) {
+        prudence_manual_advance(domain);
+        pause_ms(1);
+    }
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
 static void doomed_objects_do_not_last(void **state)
 {
     (void)state;
@@ -59,11 +70,8 @@ static void doomed_objects_do_not_last(void **state)
         prudence_domain_call(domain, head_in(objects[0][i]), nothing);
     assert_int_equal(slabs[0]->doomed, 5);
     assert_ptr_equal(slab_taken_from(), slabs[1]); /* 6 last there, 5 here */
-    prudence_manual_advance(domain);
-    assert_int_equal(prudence_domain_barrier(domain), 0);
-    assert_int_equal(slabs[0]->doomed, 0);
+    all_callbacks_run();
     assert_ptr_equal(slab_taken_from(), slabs[0]);
-    assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
 /* Where all are doomed, memory is taken there rather than from the system. */
@@ -80,9 +88,7 @@ static void better_than_to_grow(void **state)
         prudence_domain_call(domain, head_in(objects[1][i]), nothing);
     taken = node_take(cache, node, objects[0] + 10, cache->capacity - 10);
     assert_int_equal(taken, cache->capacity - 10);
-    prudence_manual_advance(domain);
-    assert_int_equal(prudence_domain_barrier(domain), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0);
+    all_callbacks_run();
 }
 
 int main(void)

@@ -111,7 +111,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
         return EINVAL;
     if (os_lock_forking) /* fork holds its CPUs' caches */
         return EBUSY;
-    if (!gp_may_wait()) {
+    if (!gp_may_wait_for(cache->domain)) {
         os_report(
             "prudence_cache_destroy of '%s', called from %p, inside a read-side critical "
             "section: it would wait for itself",

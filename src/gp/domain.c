@@ -67,7 +67,6 @@ struct prudence_domain *prudence_default_domain(void)
 
 void gp_domain_get(struct prudence_domain *domain)
 {
-    DOMAIN_CHECK(domain);
     add_relaxed(&domain->users, 1);
 }
 
@@ -135,6 +134,12 @@ void domain_check_slow(const struct prudence_domain *domain, const char *what, c
         os_panic("%s, called from %p: domain '%s' (%p) was destroyed", what, caller, domain->name,
                  (const void *)domain);
     os_panic("%s, called from %p: %p is not a domain", what, caller, (const void *)domain);
+}
+
+void gp_domain_check(const struct prudence_domain *domain, const char *what, const void *caller)
+{
+    if (unlikely(gp_check))
+        domain_check_slow(domain, what, caller);
 }
 
 /* Under readers_lock. */

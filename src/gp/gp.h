@@ -71,6 +71,9 @@ void gp_note_expired(struct prudence_domain *domain);
 bool gp_is_cheap(const struct prudence_domain *domain);
 
 struct prudence_domain *gp_default_domain(void);
+
+/* Under check=1: stops the process, with the caller's place, where the domain is none (any more). */
+void gp_domain_check(const struct prudence_domain *domain, const char *what, const void *caller);
 void gp_domain_get(struct prudence_domain *domain); /* a cache or a set begins to name it */
 void gp_domain_put(struct prudence_domain *domain);
 

@@ -122,9 +122,9 @@ bool prudence_domain_read_lock_held(struct prudence_domain *domain)
     return domain->kind == PRUDENCE_DOMAIN_SET ? set_any(domain, is_inside) : is_inside(domain);
 }
 
-static bool is_qsbr(const struct prudence_domain *domain, const char *what)
+static bool is_qsbr(const struct prudence_domain *domain, const char *what, void *caller)
 {
-    DOMAIN_CHECK(domain);
+    gp_domain_check(domain, what, caller);
     if (domain->kind == PRUDENCE_DOMAIN_QSBR)
         return true;
     os_report("%s: domain '%s' is not qsbr; nothing done", what, domain->name);
@@ -133,7 +133,7 @@ static bool is_qsbr(const struct prudence_domain *domain, const char *what)
 
 void prudence_qsbr_online(struct prudence_domain *domain)
 {
-    if (is_qsbr(domain, "prudence_qsbr_online"))
+    if (is_qsbr(domain, "prudence_qsbr_online", __builtin_return_address(0)))
         enter(domain, readers_slot_or_panic(domain));
 }
 
@@ -141,7 +141,7 @@ void prudence_qsbr_offline(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
 
-    if (!is_qsbr(domain, "prudence_qsbr_offline"))
+    if (!is_qsbr(domain, "prudence_qsbr_offline", __builtin_return_address(0)))
         return;
     slot = readers_slot_if_any(domain);
     if (slot)
@@ -152,7 +152,7 @@ void prudence_qsbr_quiescent(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
 
-    if (!is_qsbr(domain, "prudence_qsbr_quiescent"))
+    if (!is_qsbr(domain, "prudence_qsbr_quiescent", __builtin_return_address(0)))
         return;
     slot = readers_slot_if_any(domain);
     if (slot && load_relaxed(&slot->reader.word))

@@ -121,8 +121,9 @@ static void leave(struct srcu *srcu, int index)
     __atomic_fetch_sub(counter_of(srcu, index), 1, __ATOMIC_RELEASE);
 }
 
-static struct srcu *srcu_or_panic(struct prudence_domain *domain, const char *what)
+static struct srcu *srcu_or_panic(struct prudence_domain *domain, const char *what, void *caller)
 {
+    gp_domain_check(domain, what, caller);
     if (unlikely(domain->kind != PRUDENCE_DOMAIN_SRCU))
         os_panic("%s: domain '%s' is not srcu", what, domain->name);
     return domain->srcu;
@@ -130,7 +131,7 @@ static struct srcu *srcu_or_panic(struct prudence_domain *domain, const char *wh
 
 int prudence_srcu_read_lock(struct prudence_domain *domain)
 {
-    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_read_lock");
+    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_read_lock", __builtin_return_address(0));
     struct reader_slot *slot = readers_slot_or_panic(domain);
     uint64_t word = load_relaxed(&slot->reader.word);
     int index;
@@ -152,7 +153,7 @@ int prudence_srcu_read_lock(struct prudence_domain *domain)
 
 void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
 {
-    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_read_unlock");
+    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_read_unlock", __builtin_return_address(0));
     struct reader_slot *slot = readers_slot_if_any(domain);
     uint64_t word = slot ? load_relaxed(&slot->reader.word) : 0;
 
@@ -177,14 +178,14 @@ void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
 
 int prudence_srcu_down_read(struct prudence_domain *domain)
 {
-    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_down_read");
+    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_down_read", __builtin_return_address(0));
 
     return enter(srcu, srcu->cpus);
 }
 
 void prudence_srcu_up_read(struct prudence_domain *domain, int index)
 {
-    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_up_read");
+    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_up_read", __builtin_return_address(0));
 
     if (unlikely((unsigned)index / 2 != srcu->cpus || !load_relaxed(counter_of(srcu, index))))
         os_panic("prudence_srcu_up_read: no section of domain '%s' has index %d", domain->name,

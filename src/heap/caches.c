@@ -36,6 +36,8 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
         layout.constructor = attr->constructor;
         layout.context = attr->context;
         layout.domain = attr->domain;
+        if (attr->domain)
+            gp_domain_check(attr->domain, "prudence_cache_create", __builtin_return_address(0));
         layout.object_cache_bytes = attr->object_cache_bytes;
     }
     process_start();

@@ -341,10 +341,10 @@ struct prudence_stall {
     size_t size; /* sizeof(struct prudence_stall) */
     const char *domain;
     const char *thread_name; /* "" where `thread` is 0 */
-    int thread;              /* kernel thread id; 0: no thread is known (external domain, down_read) */
-    uint64_t nanoseconds;    /* how long it has been in the way */
-    void *const *frames;     /* return addresses, innermost first, with the option stall_trace=1 */
-    unsigned frame_count;    /* 0: none; the thread did not answer */
+    int thread;           /* kernel thread id; 0: no thread is known (external domain, down_read) */
+    uint64_t nanoseconds; /* how long it has been in the way */
+    void *const *frames;  /* return addresses, innermost first, with the option stall_trace=1 */
+    unsigned frame_count; /* 0: none; the thread did not answer */
 };
 typedef void (*prudence_stall_hook)(const struct prudence_stall *stall, void *argument);
 PRUDENCE_API void prudence_stall_hook_set(prudence_stall_hook hook, void *argument);

@@ -94,8 +94,8 @@ struct prudence_domain_stats {
     uint64_t users;         /* caches and sets that name it */
     uint64_t readers;       /* threads that have a reader slot in it */
     uint64_t grace_periods; /* completed */
-    uint64_t scans;         /* looks at all readers, or counters, or members; foreign grace periods */
-    uint64_t membarriers;   /* memb and qsbr */
+    uint64_t scans;       /* looks at all readers, or counters, or members; foreign grace periods */
+    uint64_t membarriers; /* memb and qsbr */
     uint64_t mode_switches; /* memb and qsbr: fenced to fence-free or back */
     uint64_t stalls;        /* reported */
 };

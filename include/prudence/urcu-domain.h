@@ -64,8 +64,8 @@ static inline bool prudence_urcu_poll_state(void *flavor, uint64_t cookie)
 static inline struct prudence_domain *
 prudence_urcu_domain_create(const char *name, const struct rcu_flavor_struct *flavor)
 {
-    struct prudence_domain_ops ops = {sizeof(struct prudence_domain_ops), NULL, NULL, NULL, NULL,
-                                      NULL, NULL};
+    struct prudence_domain_ops ops = {
+        sizeof(struct prudence_domain_ops), NULL, NULL, NULL, NULL, NULL, NULL};
 
     ops.synchronize = prudence_urcu_synchronize;
     ops.read_lock_held = prudence_urcu_read_lock_held;

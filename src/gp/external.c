@@ -88,7 +88,8 @@ bool external_reader_is_here(const struct prudence_domain *domain)
 {
     const struct external *external = domain->external;
 
-    return domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external->ops.read_lock_held && external->ops.read_lock_held(external->context);
+    return domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external->ops.read_lock_held &&
+           external->ops.read_lock_held(external->context);
 }
 
 static bool is_inside_any(void)

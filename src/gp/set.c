@@ -76,14 +76,13 @@ static bool add_all(struct domain_set *set, struct prudence_domain *const *domai
         unsigned inner_count = set_members(domains[i], &inner);
 
         fits = domains[i]->kind == PRUDENCE_DOMAIN_SET ? add_all(set, inner, inner_count)
-                                                        : add(set, domains[i]);
+                                                       : add(set, domains[i]);
     }
     return fits;
 }
 
-struct prudence_domain *prudence_domain_create_set(const char *name,
-                                                   struct prudence_domain *const *domains,
-                                                   unsigned count)
+struct prudence_domain *
+prudence_domain_create_set(const char *name, struct prudence_domain *const *domains, unsigned count)
 {
     struct prudence_domain *domain;
     struct domain_set *set;

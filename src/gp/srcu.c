@@ -131,7 +131,8 @@ static struct srcu *srcu_or_panic(struct prudence_domain *domain, const char *wh
 
 int prudence_srcu_read_lock(struct prudence_domain *domain)
 {
-    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_read_lock", __builtin_return_address(0));
+    struct srcu *srcu =
+        srcu_or_panic(domain, "prudence_srcu_read_lock", __builtin_return_address(0));
     struct reader_slot *slot = readers_slot_or_panic(domain);
     uint64_t word = load_relaxed(&slot->reader.word);
     int index;
@@ -153,7 +154,8 @@ int prudence_srcu_read_lock(struct prudence_domain *domain)
 
 void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
 {
-    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_read_unlock", __builtin_return_address(0));
+    struct srcu *srcu =
+        srcu_or_panic(domain, "prudence_srcu_read_unlock", __builtin_return_address(0));
     struct reader_slot *slot = readers_slot_if_any(domain);
     uint64_t word = slot ? load_relaxed(&slot->reader.word) : 0;
 
@@ -161,9 +163,10 @@ void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
         os_panic("prudence_srcu_read_unlock: this thread is in no section of domain '%s'",
                  domain->name);
     if (unlikely(index != load_relaxed(&slot->index)))
-        os_panic("prudence_srcu_read_unlock: %d is not the index of this thread's section of domain "
-                 "'%s', but %d",
-                 index, domain->name, load_relaxed(&slot->index));
+        os_panic(
+            "prudence_srcu_read_unlock: %d is not the index of this thread's section of domain "
+            "'%s', but %d",
+            index, domain->name, load_relaxed(&slot->index));
     if ((word & PRUDENCE_NESTING_MASK) > 1) {
         compiler_barrier();
         store_relaxed(&slot->reader.word, word - 1);
@@ -178,7 +181,8 @@ void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
 
 int prudence_srcu_down_read(struct prudence_domain *domain)
 {
-    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_down_read", __builtin_return_address(0));
+    struct srcu *srcu =
+        srcu_or_panic(domain, "prudence_srcu_down_read", __builtin_return_address(0));
 
     return enter(srcu, srcu->cpus);
 }

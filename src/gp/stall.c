@@ -78,21 +78,22 @@ static void call_hook(const struct prudence_stall *stall)
 }
 
 /* Readers that no slot stands for: of an external domain, or handed from thread to thread. */
-static void report_nameless(const struct prudence_stall *stall, const struct prudence_domain *domain)
+static void report_nameless(const struct prudence_stall *stall,
+                            const struct prudence_domain *domain)
 {
     os_report("stall: a grace period of domain '%s' has not ended for %llu ms (%s)", stall->domain,
               (unsigned long long)(stall->nanoseconds / 1000000),
-              domain->kind == PRUDENCE_DOMAIN_SRCU
-                  ? "sections of prudence_srcu_down_read are open"
-                  : "its readers are not ours to name");
+              domain->kind == PRUDENCE_DOMAIN_SRCU ? "sections of prudence_srcu_down_read are open"
+                                                   : "its readers are not ours to name");
 }
 
 static void report_thread(const struct prudence_stall *stall)
 {
-    os_report("stall: thread '%s' (tid %d) has kept a grace period of domain '%s' from ending for "
-              "%llu ms",
-              stall->thread_name, stall->thread, stall->domain,
-              (unsigned long long)(stall->nanoseconds / 1000000));
+    os_report(
+        "stall: thread '%s' (tid %d) has kept a grace period of domain '%s' from ending for "
+        "%llu ms",
+        stall->thread_name, stall->thread, stall->domain,
+        (unsigned long long)(stall->nanoseconds / 1000000));
     if (!gp_stall_trace)
         return;
     os_report("  that thread is now at:");
@@ -115,8 +116,7 @@ static void report(struct prudence_domain *domain, struct reader_slot *slot, uin
     stall.thread_name = name;
     stall.frames = frames;
     if (stall.thread && gp_stall_trace)
-        stall.frame_count =
-            os_thread_trace(stall.thread, frames, OS_TRACE_MAX, TRACE_PATIENCE_NS);
+        stall.frame_count = os_thread_trace(stall.thread, frames, OS_TRACE_MAX, TRACE_PATIENCE_NS);
     if (stall.thread)
         report_thread(&stall);
     else

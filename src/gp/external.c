@@ -87,9 +87,12 @@ struct prudence_domain *prudence_domain_create_external(const char *name,
 bool external_reader_is_here(const struct prudence_domain *domain)
 {
     const struct external *external = domain->external;
+    int saved_errno = errno;
+    bool here = domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external->ops.read_lock_held &&
+                external->ops.read_lock_held(external->context);
 
-    return domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external->ops.read_lock_held &&
-           external->ops.read_lock_held(external->context);
+    errno = saved_errno;
+    return here;
 }
 
 static bool is_inside_any(void)
@@ -224,13 +227,11 @@ static void start_thread(struct prudence_domain *domain)
 static void ask(struct prudence_domain *domain)
 {
     struct external *external = domain->external;
-    int saved_errno = errno;
 
     if (!load_acquire(&external->started))
         start_thread(domain);
     if (!__atomic_exchange_n(&external->asked, 1u, __ATOMIC_SEQ_CST))
         os_word_wake(&external->asked);
-    errno = saved_errno;
 }
 
 /* ------------------------------------------------------------------------------------- drivers */
@@ -239,6 +240,7 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
 {
     struct external *external = domain->external;
     bool polls = external->ops.start_poll != NULL;
+    int saved_errno = errno;
 
     debug_assert(os_locks_held() == 0); /* foreign functions may allocate */
     if (polls)
@@ -247,6 +249,7 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
         ask(domain);
     if (!gp_poll(domain, goal))
         stall_note(domain, &external->stall, load_relaxed(&domain->progress.completed));
+    errno = saved_errno;
 }
 
 /* There is no thread: then here. */

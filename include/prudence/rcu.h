@@ -282,8 +282,8 @@ static inline void prudence_qsbr_blocking_leave(struct prudence_domain **domain)
  * report cannot name its thread, implicit waits inside do not notice it (and end after wait_max), and
  * a forked child has it as well, to be left there, too.
  *
- * Order: the entry is a full fence. Cost: a locked addition for each (two counters of the CPU), some
- * 10 ns for a section. A wrong index is misuse.
+ * Order: the entry is a full fence. Cost: a locked addition at the entry and one at the exit, to a
+ * counter of the CPU; none for nested sections. A wrong index is misuse.
  */
 PRUDENCE_API int prudence_srcu_read_lock(struct prudence_domain *domain);
 PRUDENCE_API void prudence_srcu_read_unlock(struct prudence_domain *domain, int index);

@@ -16,9 +16,10 @@
  *  - A reader that could find it has therefore its increment in what the driver loads, and if that
  *    is 0, its decrement as well: a counter is decremented by those only who incremented it, so at
  *    each point of its modification order it is the number of sections that stand in it, never a
- *    difference of two sums taken at different moments. It is one load of one word: that is why one
- *    look at each counter is enough, and no second scan. (Sums of entries and exits over all CPUs
- *    need two, since a reader may enter on a CPU that was summed already and leave on one that was
+ *    difference of two sums taken at different moments. It is one load of one word: so one look at each
+ *    counter is enough, in any order, by one driver or by several. (Sums of entries and of exits over
+ *    all CPUs have to be taken exits first, in one go, with a fence between them, and again and again
+ *    until they agree: a reader may enter on a CPU that was summed already and leave on one that was
  *    not.) The decrement is a release, which later read-modify-writes carry on; the load an acquire.
  *  - So g is over when each of the counters, of both roles, was found at 0 by somebody who had found
  *    g or more before. empty[role] is the greatest goal for which that is so of all counters of the
@@ -104,7 +105,7 @@ static void stand_in(struct srcu *srcu, int index)
 
 static int enter(struct srcu *srcu, unsigned cpu)
 {
-    int index = (int)(2 * cpu + (load_acquire(&srcu->changes) & 1));
+    int index = (int)(2 * cpu) + (int)(load_acquire(&srcu->changes) & 1);
 
     stand_in(srcu, index);
     return index;

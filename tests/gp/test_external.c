@@ -235,7 +235,7 @@ static int stall(void *unused)
     (void)unused;
     prudence_option_set("stall_timeout", "20ms");
     cookie = prudence_domain_start_poll(domain);
-    for (unsigned i = 0; i < 60; i++) {
+    for (unsigned i = 0; i < 20000 && (i < 60 || !load_relaxed(&domain->stalls)); i++) {
         prudence_domain_poll_state(domain, cookie);
         pause_ms(1);
     }

@@ -290,6 +290,7 @@ static void a_forked_child_has_its_own_sections_only(void **state)
 
     (void)state;
     held_reader_start(&other);
+    assert_false(is_over(prudence_domain_start_poll(domain))); /* now the roles are others */
     index[0] = prudence_srcu_read_lock(domain);
     index[1] = prudence_srcu_down_read(domain);
     child_run(child_of_readers, index, &result);

@@ -149,18 +149,44 @@ static void note_stall(const struct prudence_stall *stall, void *argument)
     prudence_free(prudence_malloc(100)); /* allowed */
 }
 
+/* Polls until so many stalls were reported; a busy machine may take its time. */
+static void poll_until_told(struct prudence_domain *domain, uint64_t stalls)
+{
+    prudence_gp_t cookie = prudence_domain_start_poll(domain);
+    unsigned long long end = now_ns() + 20000000000ull;
+
+    while (load_relaxed(&domain->stalls) < stalls && now_ns() < end) {
+        prudence_domain_poll_state(domain, cookie);
+        pause_ms(1);
+    }
+}
+
+/* One reader, by this function, until so many stalls were reported. */
+static void stay_until_told(void *(*run)(void *), uint64_t stalls)
+{
+    struct held_reader reader = {.domain = NULL};
+
+    sem_init(&reader.inside, 0, 0);
+    sem_init(&reader.leave, 0, 0);
+    pthread_create(&reader.thread, NULL, run, &reader);
+    sem_wait(&reader.inside);
+    poll_until_told(&prudence_default, stalls);
+    held_reader_end(&reader);
+    prudence_synchronize();
+}
+
 static int stall_with_hook(void *unused)
 {
     (void)unused;
     prudence_option_set("stall_timeout", "20ms");
     prudence_stall_hook_set(note_stall, &told);
-    stay(60);
+    stay_until_told(named_reader, 1);
     if (told_times != 1 || told.size != sizeof told || told.thread <= 0 || told.frame_count ||
         told.nanoseconds < 20000000 || strcmp(told_domain, "default") != 0 ||
         strcmp(told_name, "slow-reader") != 0)
         return 1;
     prudence_stall_hook_set(NULL, NULL);
-    stay(60);
+    stay_until_told(named_reader, 2);
     return told_times == 1 ? 42 : 2;
 }
 
@@ -184,19 +210,6 @@ __attribute__((noinline)) void *reader_to_be_found(void *argument)
     return result;
 }
 
-static void stay_and_be_found(unsigned stays)
-{
-    struct held_reader reader = {.domain = NULL};
-
-    sem_init(&reader.inside, 0, 0);
-    sem_init(&reader.leave, 0, 0);
-    pthread_create(&reader.thread, NULL, reader_to_be_found, &reader);
-    sem_wait(&reader.inside);
-    poll_for_ms(prudence_gp_start_poll(), stays);
-    held_reader_end(&reader);
-    prudence_synchronize();
-}
-
 static bool is_in(const void *frame, uintptr_t function)
 {
     return (uintptr_t)frame - function < 512;
@@ -218,7 +231,7 @@ static int stall_with_trace(void *unused)
     prudence_option_set("stall_trace", "1");
     prudence_stall_hook_set(look_for_frame, NULL);
     for (unsigned i = 0; i < 20 && !found; i++) /* a busy machine may not let it answer in time */
-        stay_and_be_found(100);
+        stay_until_told(reader_to_be_found, i + 1);
     return found ? 42 : 1;
 }
 
@@ -244,17 +257,10 @@ static void *deaf_reader(void *argument)
 
 static int stall_deaf(void *unused)
 {
-    struct held_reader reader = {.domain = NULL};
-
     (void)unused;
     prudence_option_set("stall_timeout", "20ms");
     prudence_option_set("stall_trace", "1");
-    sem_init(&reader.inside, 0, 0);
-    sem_init(&reader.leave, 0, 0);
-    pthread_create(&reader.thread, NULL, deaf_reader, &reader);
-    sem_wait(&reader.inside);
-    poll_for_ms(prudence_gp_start_poll(), 100);
-    held_reader_end(&reader);
+    stay_until_told(deaf_reader, 1);
     return 42;
 }
 
@@ -280,8 +286,6 @@ static void on_urgent(int number)
 /* The program's handler, installed before, gets its own signals; one installed later is not disturbed. */
 static int handlers_of_the_program(void *unused)
 {
-    struct held_reader reader = {.domain = NULL};
-
     (void)unused;
     signal(SIGURG, on_urgent);
     prudence_option_set("stall_timeout", "20ms");
@@ -290,9 +294,7 @@ static int handlers_of_the_program(void *unused)
     if (urgent != 1)
         return 1;
     signal(SIGURG, on_urgent);
-    held_reader_start(&reader);
-    poll_for_ms(prudence_gp_start_poll(), 100);
-    held_reader_end(&reader);
+    stay_until_told(named_reader, 1);
     return urgent == 1 ? 42 : 2;
 }
 
@@ -310,23 +312,18 @@ static int stall_in_srcu(void *unused)
 {
     struct prudence_domain *domain = prudence_domain_create("slow", PRUDENCE_DOMAIN_SRCU, NULL);
     struct held_reader reader = {.domain = domain};
-    prudence_gp_t cookie;
     int index;
 
     (void)unused;
     prudence_option_set("stall_timeout", "20ms");
     prudence_stall_hook_set(note_stall, &told);
     held_reader_start(&reader);
-    cookie = prudence_domain_start_poll(domain);
-    for (unsigned i = 0; i < 60; i++, pause_ms(1))
-        prudence_domain_poll_state(domain, cookie);
+    poll_until_told(domain, 1);
     held_reader_end(&reader);
     if (told_times != 1 || told.thread != reader.tid || strcmp(told_domain, "slow") != 0)
         return 1;
     index = prudence_srcu_down_read(domain);
-    cookie = prudence_domain_start_poll(domain);
-    for (unsigned i = 0; i < 60; i++, pause_ms(1))
-        prudence_domain_poll_state(domain, cookie);
+    poll_until_told(domain, 2);
     prudence_srcu_up_read(domain, index);
     return told_times == 2 && told.thread == 0 ? 42 : 2;
 }

@@ -93,7 +93,22 @@ struct prudence_stats {
     char membarrier[16];    /* "available", or "missing": fenced readers for good */
 };
 
+struct prudence_domain_stats {
+    char name[32];
+    char kind[16];          /* "memb", "qsbr", "manual", "srcu", "set" or "external" */
+    uint64_t users;         /* caches and sets that name it */
+    uint64_t readers;       /* threads that have a reader slot in it */
+    uint64_t grace_periods; /* completed */
+    uint64_t scans;       /* looks at all readers, or counters, or members; foreign grace periods */
+    uint64_t membarriers; /* memb and qsbr */
+    uint64_t mode_switches; /* memb and qsbr: fenced to fence-free or back */
+    uint64_t stalls;        /* reported */
+};
+
 /* Fills `stats`. Returns 0 or EINVAL for NULL. */
+PRUDENCE_API int prudence_domain_stats(struct prudence_domain *domain,
+                                       struct prudence_domain_stats *stats);
+
 PRUDENCE_API int prudence_cache_stats(struct prudence_cache *cache,
                                       struct prudence_cache_stats *stats);
 PRUDENCE_API int prudence_stats(struct prudence_stats *stats);

@@ -28,7 +28,8 @@ static void hurry(struct prudence_domain *domain, gp_cookie cookie)
 static int synchronize(struct prudence_domain *domain, gp_cookie cookie, bool expedited,
                        const char *what, void *caller)
 {
-    bool was_online = gp_leave_to_wait(domain), may = gp_may_wait();
+    uint64_t was_online = gp_leave_to_wait(domain);
+    bool may = gp_may_wait_for(domain);
 
     if (!may) {
         gp_report_self_wait_once(what, domain, caller);
@@ -37,8 +38,7 @@ static int synchronize(struct prudence_domain *domain, gp_cookie cookie, bool ex
             hurry(domain, cookie);
         gp_wait(domain, cookie, 0);
     }
-    if (was_online)
-        prudence_qsbr_online(domain);
+    gp_return_from_wait(domain, was_online);
     return may ? 0 : EDEADLK;
 }
 
@@ -92,7 +92,7 @@ void prudence_gp_cond_synchronize_expedited(prudence_gp_t cookie)
 {
     if (gp_poll(&prudence_default, cookie.private_value))
         return;
-    if (gp_may_wait())
+    if (gp_may_wait_for(&prudence_default))
         hurry(&prudence_default, cookie.private_value);
     gp_wait_or_abort("prudence_gp_cond_synchronize_expedited", cookie.private_value,
                      __builtin_return_address(0));
@@ -102,7 +102,7 @@ void prudence_synchronize_expedited(void)
 {
     gp_cookie cookie = gp_snapshot(&prudence_default);
 
-    if (gp_may_wait())
+    if (gp_may_wait_for(&prudence_default))
         hurry(&prudence_default, cookie);
     gp_wait_or_abort("prudence_synchronize_expedited", cookie, __builtin_return_address(0));
 }

@@ -52,6 +52,8 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
         layout.destructor = destructor_of(attr);
         layout.context = attr->context;
         layout.domain = attr->domain;
+        if (attr->domain)
+            gp_domain_check(attr->domain, "prudence_cache_create", __builtin_return_address(0));
         layout.object_cache_bytes = attr->object_cache_bytes;
     }
     process_start();
@@ -125,7 +127,7 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
 
 static bool may_wait(const struct prudence_cache *cache, const char *what, void *caller)
 {
-    if (gp_may_wait())
+    if (gp_may_wait_for(cache->domain))
         return true;
     os_report(
         "%s of '%s', called from %p, inside a read-side critical section: it would wait for itself",

@@ -198,15 +198,14 @@ void prudence_domain_call(struct prudence_domain *domain, struct prudence_head *
 
 int call_barrier(struct callback_queue *queue, const char *what, void *caller)
 {
-    bool was_online = gp_leave_to_wait(queue->domain);
-    bool may = !callback_here() && gp_may_wait();
+    uint64_t was_online = gp_leave_to_wait(queue->domain);
+    bool may = !callback_here() && gp_may_wait_for(queue->domain);
 
     if (may)
         callback_barrier(queue);
     else
         gp_report_self_wait_once(what, queue->domain, caller);
-    if (was_online)
-        prudence_qsbr_online(queue->domain);
+    gp_return_from_wait(queue->domain, was_online);
     return may ? 0 : EDEADLK;
 }
 

@@ -140,6 +140,18 @@ static bool set_stall_timeout(const char *text)
     return true;
 }
 
+static bool set_stall_trace(const char *text)
+{
+    bool wanted;
+
+    if (!parse_switch(text, &wanted))
+        return false;
+    if (wanted)
+        os_thread_trace_start();
+    store_relaxed(&gp_stall_trace, wanted);
+    return true;
+}
+
 static bool set_decay(const char *text)
 {
     uint64_t time;
@@ -171,7 +183,10 @@ static bool set_background(const char *text)
 
 static bool set_check(const char *text)
 {
-    return parse_switch(text, &slab_check);
+    if (!parse_switch(text, &slab_check))
+        return false;
+    gp_check |= slab_check; /* of domains made before, too: it only looks at their life */
+    return true;
 }
 
 static bool set_trace(const char *text)
@@ -249,6 +264,7 @@ static const struct option {
     {"call_limit", "bytes (K, M, G); 0: none", set_call_limit, false, NULL},
     {"wait_max", "a time (us, ms, s)", set_wait_max, false, NULL},
     {"stall_timeout", "a time (us, ms, s); 0: never", set_stall_timeout, false, NULL},
+    {"stall_trace", "0 or 1", set_stall_trace, false, NULL},
     {"retain", "bytes (K, M, G)", set_retain, false, NULL},
     {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
     {"background", "0 or 1", set_background, false, preflush_start_helper},

@@ -94,6 +94,7 @@ static void fork_child(void)
     posix_membarrier_fork_child();
     posix_idle_fork_child();
     posix_pressure_fork_child();
+    posix_thread_trace_fork_child();
     gp_fork_forget();
     callbacks_fork_child();
     if (interrupted)

@@ -138,6 +138,12 @@ void os_trace_prime(void);
 unsigned os_trace_capture(void **frames, unsigned count);
 void os_trace_print(void *const *frames, unsigned count);
 
+/* The trace of a thread of this process, by a signal to it (SIGURG): 0 if it does not answer within
+ * so many ns, or while another is being asked for. os_thread_trace_start, before the first, installs
+ * the handler. */
+void os_thread_trace_start(void);
+unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t patience);
+
 /* --- messages: one line each on standard error, without allocating. os_panic also aborts. --- */
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void os_panic(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

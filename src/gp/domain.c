@@ -128,11 +128,14 @@ int prudence_domain_destroy(struct prudence_domain *domain)
         return EINVAL;
     os_lock_take(&readers_lock);
     if (load_relaxed(&domain->caches) || readers_any_inside(domain) ||
-        !callback_queue_release(domain->callbacks)) {
+        callback_waits(domain->callbacks)) {
         os_lock_release(&readers_lock);
         return EBUSY;
     }
     list_remove(&domain->link);
+    os_lock_release(&readers_lock);
+    callback_queue_release(domain->callbacks); /* its worker may just be looking at the readers */
+    os_lock_take(&readers_lock);
     readers_release_chunks(domain);
     os_lock_release(&readers_lock);
     os_meta_free(domain, sizeof *domain);

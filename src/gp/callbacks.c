@@ -209,27 +209,35 @@ bool callback_is_pending(const struct callback_queue *queue)
     return load_relaxed(&queue->taken) != invoked;
 }
 
-/* Nobody pushes any more. A turn in which nothing is run is soon over. */
-bool callback_queue_release(struct callback_queue *queue)
+/* A runner that has detached lanes, and not said so yet, is busy. */
+bool callback_waits(const struct callback_queue *queue)
 {
-    bool served, waits;
+    uint64_t invoked;
+
+    if (!lanes_are_empty(queue))
+        return true;
+    while (load_acquire(&queue->busy))
+        os_relax();
+    invoked = load_acquire(&queue->invoked);
+    return load_relaxed(&queue->taken) != invoked;
+}
+
+/* A turn in which nothing is run is soon over. */
+void callback_queue_release(struct callback_queue *queue)
+{
+    bool served;
 
     do {
         os_lock_take(&callbacks_lock);
         served = load_relaxed(&queue->worker->serving) == queue || load_acquire(&queue->running);
-        waits =
-            !lanes_are_empty(queue) || load_relaxed(&queue->taken) != load_acquire(&queue->invoked);
-        if (!served && !waits)
+        if (!served)
             list_remove(&queue->link);
         os_lock_release(&callbacks_lock);
-        if (waits)
-            return false;
         if (served)
             os_sleep_ns(10000);
     } while (served);
     os_meta_free(queue->lane, lanes_bytes(CALLBACK_LANES_MAX));
     os_meta_free(queue, sizeof *queue);
-    return true;
 }
 
 uint64_t callback_bytes(const struct callback_queue *queue)

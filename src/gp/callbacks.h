@@ -4,7 +4,7 @@
  *
  * A queue belongs to one domain and is served by one worker. Every domain has one, served by the
  * worker of the process; others may be made with a worker of their own. Lifetimes: a queue is
- * released when it is empty, and after its worker let go of it.
+ * released when it is empty, and its worker has let go of it.
  */
 #ifndef GP_CALLBACKS_H
 #define GP_CALLBACKS_H
@@ -90,7 +90,8 @@ extern bool (*callbacks_other_work)(void);
 
 /* A queue without a worker of its own, or with one; NULL: no memory. `lanes`: at most so many. */
 struct callback_queue *callback_queue_make(struct prudence_domain *domain, unsigned lanes);
-bool callback_queue_release(struct callback_queue *queue); /* false: callbacks wait in it */
+bool callback_waits(const struct callback_queue *queue);   /* in it; one that runs, too */
+void callback_queue_release(struct callback_queue *queue); /* none does; may wait for the worker */
 struct callback_queue *callback_queue_of(struct prudence_domain *domain);
 struct callback_worker *callback_worker_make(struct callback_queue *queue, int cpu, bool polls);
 void callback_worker_release(struct callback_worker *worker); /* its queue is empty */

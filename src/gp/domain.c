@@ -259,6 +259,7 @@ static void dissolve(struct prudence_domain *domain)
 {
     while (__atomic_load_n(&domain->visitors, __ATOMIC_ACQUIRE))
         os_sleep_ns(50000);
+    callback_queue_release(domain->callbacks); /* its worker may just be looking at the readers */
     if (domain->scheme->close)
         domain->scheme->close(domain);
     os_lock_take(&readers_lock);
@@ -278,7 +279,7 @@ int prudence_domain_destroy(struct prudence_domain *domain)
         return EBUSY;
     os_lock_take(&readers_lock);
     busy = load_acquire(&domain->users) || domain->scheme->is_busy(domain) ||
-           !callback_queue_release(domain->callbacks);
+           callback_waits(domain->callbacks);
     if (!busy)
         list_remove(&domain->link);
     os_lock_release(&readers_lock);

@@ -30,15 +30,19 @@ static void *run(void *at)
     return NULL;
 }
 
+/* Else where the process's first thread may run: not only where the one that happens to start it is
+ * bound to. */
 static void bind_to(pthread_t thread, int cpu)
 {
-    cpu_set_t one;
+    cpu_set_t cpus;
 
-    if (cpu < 0 || cpu >= CPU_SETSIZE)
+    if (cpu >= 0 && cpu < CPU_SETSIZE) {
+        CPU_ZERO(&cpus);
+        CPU_SET(cpu, &cpus);
+    } else if (sched_getaffinity(getpid(), sizeof cpus, &cpus)) {
         return;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    pthread_setaffinity_np(thread, sizeof one, &one);
+    }
+    pthread_setaffinity_np(thread, sizeof cpus, &cpus);
 }
 
 bool os_thread_start(const char *name, int cpu, void (*body)(void *argument), void *argument)

@@ -132,12 +132,17 @@ static void worker_init(struct callback_worker *worker, int cpu, bool polls)
     os_lock_release(&callbacks_lock);
 }
 
+static unsigned lanes_for_cpus(unsigned most)
+{
+    return (unsigned)min_size(round_up_to_power_of_two(os_cpu_count()), most);
+}
+
 static void queue_init(struct callback_queue *queue, struct prudence_domain *domain,
                        struct callback_worker *worker, unsigned lanes)
 {
     queue->domain = domain;
     queue->worker = worker;
-    queue->lanes = (unsigned)min_size(round_up_to_power_of_two(os_cpu_count()), lanes ? lanes : 1);
+    queue->lanes = lanes;
     for (unsigned i = 0; i < CALLBACK_SEGMENTS; i++)
         segment_init(&queue->segments[i]);
     segment_init(&queue->ready);
@@ -150,7 +155,7 @@ static void default_queue_init(void)
 {
     worker_init(&main_worker, -1, false);
     default_queue.lane = default_lanes;
-    queue_init(&default_queue, &prudence_default, &main_worker, CALLBACK_LANES_MAX);
+    queue_init(&default_queue, &prudence_default, &main_worker, lanes_for_cpus(CALLBACK_LANES_MAX));
     store_release(&prudence_default.callbacks, &default_queue);
 }
 
@@ -175,7 +180,8 @@ struct callback_queue *callback_queue_make(struct prudence_domain *domain, unsig
     if (!queue)
         return NULL;
     callback_queue_of(&prudence_default);
-    queue->lane = os_meta_alloc(lanes_bytes(CALLBACK_LANES_MAX));
+    lanes = lanes_for_cpus(lanes);
+    queue->lane = os_meta_alloc(lanes_bytes(lanes));
     if (!queue->lane) {
         os_meta_free(queue, sizeof *queue);
         return NULL;
@@ -236,7 +242,7 @@ void callback_queue_release(struct callback_queue *queue)
         if (served)
             os_sleep_ns(10000);
     } while (served);
-    os_meta_free(queue->lane, lanes_bytes(CALLBACK_LANES_MAX));
+    os_meta_free(queue->lane, lanes_bytes(queue->lanes));
     os_meta_free(queue, sizeof *queue);
 }
 

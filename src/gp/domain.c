@@ -160,21 +160,26 @@ static void bury(struct prudence_domain *domain)
 
 /* ------------------------------------------------------------------------------ beginning and end */
 
-/* The least number that no domain has; they are few. Under readers_lock. */
+/* The least number that no domain has. Under readers_lock. One look at the list for each so many. */
+#define INDEXES_AT_ONCE 4096
+
 static unsigned free_index(void)
 {
-    struct list *item;
-    unsigned index = 0;
+    for (unsigned base = 0;; base += INDEXES_AT_ONCE) {
+        uint64_t used[INDEXES_AT_ONCE / 64] = {0};
+        struct list *item;
 
-again:
-    list_for_each(item, &readers_domains)
-    {
-        if (list_entry(item, struct prudence_domain, link)->index == index) {
-            index++;
-            goto again;
+        list_for_each(item, &readers_domains)
+        {
+            unsigned index = list_entry(item, struct prudence_domain, link)->index - base;
+
+            if (index < INDEXES_AT_ONCE)
+                used[index / 64] |= UINT64_C(1) << (index % 64);
         }
+        for (unsigned word = 0; word < INDEXES_AT_ONCE / 64; word++)
+            if (~used[word])
+                return base + word * 64 + (unsigned)__builtin_ctzll(~used[word]);
     }
-    return index;
 }
 
 static bool attributes_are_valid(const struct prudence_domain_attr *attr)

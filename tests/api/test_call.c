@@ -82,6 +82,33 @@ static void more_cookies_than_segments(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+/* One after the other, always some without a grace period yet: those before are not kept waiting. */
+static void a_steady_stream_does_not_starve(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    static struct prudence_head heads[2000];
+    unsigned in_time;
+
+    (void)state;
+    for (unsigned i = 0; i < 2000; i++) {
+        unsigned long long began = now_ns();
+
+        prudence_domain_call(domain, &heads[i], count);
+        while (now_ns() - began < 50000)
+            sched_yield();
+        if (i % 100 == 99)
+            prudence_manual_advance(domain);
+    }
+    in_time = runs();
+    while (runs() < 2000) {
+        prudence_manual_advance(domain);
+        pause_ms(1);
+    }
+    assert_in_range(in_time, 500, 2000);
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
 static void a_reader_holds_them_up(void **state)
 {
     struct held_reader reader = {.domain = NULL};
@@ -408,6 +435,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(none_before_its_grace_period, set_up),
         cmocka_unit_test_setup(more_cookies_than_segments, set_up),
+        cmocka_unit_test_setup(a_steady_stream_does_not_starve, set_up),
         cmocka_unit_test_setup(a_reader_holds_them_up, set_up),
         cmocka_unit_test_setup(in_order_of_one_cpu, set_up),
         cmocka_unit_test_setup(a_callback_may_queue_itself, set_up),

@@ -15,7 +15,15 @@ bool (*os_memory_fails)(void);
 #define SLACK_SHIFT 3
 
 /* A mapping of its own is not worth less than this: its user better moves to a run. */
-#define SPAN_SHRUNK_MIN (RUN_MAX / 4)
+#define SPAN_SHRUNK_MIN ((size_t)512 << 10)
+
+/* A run that has grown to more than this, and cannot where it is, becomes a span: its memory moves,
+ * and need not be copied, now or when it grows on. */
+#define RUN_GROWN_MAX SPAN_ALIGNMENT
+
+/* Clean pages that were handed out since the system's limits were looked at last; pages_lock. */
+#define UNCHECKED_MAX ((size_t)4 << 20)
+static size_t unchecked;
 
 static void give_back_excess(bool all_of_it)
 {
@@ -38,6 +46,8 @@ static void *run_take_and_count(unsigned node, unsigned pages, unsigned step, bo
 
     if (run)
         demand_took(RUNS, pages * OS_PAGE_SIZE, dirty * OS_PAGE_SIZE);
+    if (run)
+        unchecked += (pages - dirty) * OS_PAGE_SIZE;
     *clean = dirty == 0;
     return run;
 }
@@ -47,7 +57,6 @@ static bool region_append(unsigned node)
     struct region *region;
     bool added;
 
-    posix_pressure_check(REGION_SIZE);
     region = region_make(node);
     if (!region)
         return false;
@@ -59,10 +68,23 @@ static bool region_append(unsigned node)
     return added;
 }
 
+/* Before much of what was handed out clean is touched. Under the lock: what to check for; 0: yet
+ * nothing. */
+static size_t unchecked_take(void)
+{
+    size_t bytes = unchecked;
+
+    if (bytes < UNCHECKED_MAX)
+        return 0;
+    unchecked = 0;
+    return bytes;
+}
+
 static void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
 {
     for (;;) {
         void *run = NULL;
+        size_t check;
         bool fits;
 
         os_lock_take(&pages_lock);
@@ -70,7 +92,10 @@ static void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clea
         if (fits)
             run = run_take_and_count(node, (unsigned)(bytes / OS_PAGE_SIZE),
                                      (unsigned)(alignment / OS_PAGE_SIZE), clean);
+        check = unchecked_take();
         os_lock_release(&pages_lock);
+        if (check)
+            posix_pressure_check(check);
         if (run || !fits || !region_append(node))
             return run;
     }
@@ -272,10 +297,40 @@ static void span_shrink(struct span *span, size_t bytes, size_t wanted)
 
 /* -------------------------------------------------------------------------------- taking, freeing */
 
+/* A run becomes a span that has room for `wanted` bytes: its memory moves there. NULL, with nothing
+ * changed, where that cannot be. The old addresses can be another thread's as soon as the run is
+ * free, so their entries are cleared before. */
+static char *run_move_to_span(struct region *region, char *run, size_t bytes, size_t wanted,
+                              void *owner)
+{
+    struct span *span = span_fresh(wanted, OS_PAGE_SIZE, region->node);
+    unsigned start = page_in_region(region, run);
+
+    if (!span)
+        return NULL;
+    if (!os_page_owner_prepare(span->base, wanted) || !mapping_move_out(run, bytes, span->base)) {
+        os_pages_free(span->base, wanted);
+        return NULL;
+    }
+    os_page_owner_set(run, bytes, NULL);
+    os_page_owner_set(span->base, wanted, owner);
+    os_lock_take(&pages_lock);
+    run_free_clean(region, start, (unsigned)(bytes / OS_PAGE_SIZE));
+    demand_freed(RUNS, bytes);
+    demand_gave_back(RUNS, bytes);
+    os_lock_release(&pages_lock);
+    return span->base;
+}
+
 static void *pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
 {
-    if (bytes <= RUN_MAX && alignment <= REGION_SIZE)
-        return run_alloc(bytes, alignment, node, clean);
+    if (bytes <= RUN_MAX && alignment <= REGION_SIZE) {
+        /* Spans are made as well of runs that have grown. */
+        struct span *span =
+            bytes >= SPAN_ALIGNMENT ? span_reuse(bytes, alignment, node, clean) : NULL;
+
+        return span ? span->base : run_alloc(bytes, alignment, node, clean);
+    }
     return span_alloc(bytes, alignment, node, clean);
 }
 
@@ -336,8 +391,12 @@ void os_pages_free(void *pages, size_t bytes)
 
 static void *grow(const struct place *place, void *pages, size_t bytes, size_t wanted, void *owner)
 {
-    if (place->region)
-        return run_grow(place->region, pages, bytes, wanted, owner) ? pages : NULL;
+    if (place->region) {
+        if (run_grow(place->region, pages, bytes, wanted, owner))
+            return pages;
+        return wanted > RUN_GROWN_MAX ? run_move_to_span(place->region, pages, bytes, wanted, owner)
+                                      : NULL;
+    }
     return span_grow(place->span, bytes, wanted, owner) ? place->span->base : NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spans: blocks of more than 2 MiB (or aligned to more than a region), each a mapping of its own
- * that begins at a multiple of 2 MiB.
+ * Spans: blocks of more than 32 MiB (or aligned to more than a region), and smaller ones that have
+ * grown beyond 2 MiB, each a mapping of its own that begins at a multiple of 2 MiB.
  *
  * A free span is in the bin of its size, and in the list of all by age; not in the index. What is
  * dirty of it lies at its start. The lists and the index are guarded by pages_lock; a used span is

@@ -53,15 +53,20 @@ static inline uint64_t bits_mask_of_word(unsigned w, unsigned first, unsigned en
                      end - start < BITS_PER_WORD ? end - start : BITS_PER_WORD);
 }
 
+static inline bool bits_reach(unsigned w, unsigned first, unsigned end)
+{
+    return first < end && w * BITS_PER_WORD < end;
+}
+
 /* For each word `w` that [first, end) reaches into; `mask` has those of its bits that lie in it. */
 #define bits_for_each_word(w, mask, first, end)                                                    \
-    for (unsigned w = (first) / BITS_PER_WORD; (first) < (end) && w * BITS_PER_WORD < (end) &&     \
-                                               ((mask) = bits_mask_of_word(w, first, end), true);  \
-         w++)
+    for ((w) = (first) / BITS_PER_WORD;                                                            \
+         bits_reach(w, first, end) && ((mask) = bits_mask_of_word(w, first, end), true); (w)++)
 
 static inline void bits_set_range(uint64_t *bits, unsigned first, unsigned end)
 {
     uint64_t mask;
+    unsigned w;
 
     bits_for_each_word(w, mask, first, end)
     {
@@ -72,6 +77,7 @@ static inline void bits_set_range(uint64_t *bits, unsigned first, unsigned end)
 static inline void bits_clear_range(uint64_t *bits, unsigned first, unsigned end)
 {
     uint64_t mask;
+    unsigned w;
 
     bits_for_each_word(w, mask, first, end)
     {
@@ -81,7 +87,7 @@ static inline void bits_clear_range(uint64_t *bits, unsigned first, unsigned end
 
 static inline unsigned bits_count_range(const uint64_t *bits, unsigned first, unsigned end)
 {
-    unsigned count = 0;
+    unsigned w, count = 0;
     uint64_t mask;
 
     bits_for_each_word(w, mask, first, end)
@@ -95,6 +101,7 @@ static inline unsigned bits_count_range(const uint64_t *bits, unsigned first, un
 static inline unsigned bits_find_set(const uint64_t *bits, unsigned first, unsigned end)
 {
     uint64_t mask;
+    unsigned w;
 
     bits_for_each_word(w, mask, first, end)
     {
@@ -107,6 +114,7 @@ static inline unsigned bits_find_set(const uint64_t *bits, unsigned first, unsig
 static inline unsigned bits_find_clear(const uint64_t *bits, unsigned first, unsigned end)
 {
     uint64_t mask;
+    unsigned w;
 
     bits_for_each_word(w, mask, first, end)
     {

@@ -55,7 +55,8 @@ static bool join(char *to, size_t size, const char *first, const char *second)
     if (before + more >= size)
         return false;
     memcpy(to, first, before);
-    memcpy(to + before, second, more + 1);
+    memcpy(to + before, second, more);
+    to[before + more] = '\0';
     return true;
 }
 

@@ -309,13 +309,13 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
  *    before, and say what to ask for; whether it is over. Called by any thread that allocates, defers or
  *    waits, one at a time, also inside sections; they must not wait, may allocate.
  *  - synchronize, if there is no polling: waits for a grace period. Called by a thread of the library,
- *    which the first grace period starts, and by who waits without a deadline; never by a thread
- *    that allocates or defers.
+ *    which is made with the domain (and in a forked child before fork returns); where a child could not
+ *    have one, by who waits without a deadline. Never by a thread that allocates or defers.
  *  - thread_starts and thread_ends, or NULL: called by that thread, first and last.
  *  - read_lock_held, or NULL: whether the calling thread is inside a section. Then nothing waits
  *    implicitly there, and what waits for this domain is refused. Called with no lock of ours held.
- * NULL with errno EINVAL (no name; not that size; neither polling nor synchronize; half of polling) or
- * ENOMEM. Destroying the domain waits for a synchronize that is under way: not inside a section.
+ * NULL with errno EINVAL (no name; not that size; neither polling nor synchronize; half of polling),
+ * ENOMEM or EAGAIN (no thread). Destroying the domain waits for a synchronize that is under way: not inside a section.
  */
 struct prudence_domain_ops {
     size_t size; /* sizeof(struct prudence_domain_ops) */

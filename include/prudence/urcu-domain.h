@@ -9,8 +9,8 @@
  *
  * Header only: libprudence does not know liburcu. docs/rcu.md says more.
  *
- * liburcu before 0.14 cannot be polled: a thread of the library calls its synchronize_rcu whenever
- * memory is wanted (prudence_domain_create_external). From 0.14 on it is polled, which asks of threads
+ * liburcu before 0.14 cannot be polled: a thread of the library calls its synchronize_rcu when grace
+ * periods are asked for (prudence_domain_create_external). From 0.14 on it is polled, which asks of threads
  * that allocate and defer under the domain what call_rcu asks of its callers: that they are registered
  * with liburcu, and in qsbr online. Where they are not, define PRUDENCE_URCU_SYNCHRONIZE before the
  * include to have the thread all the same.

@@ -77,21 +77,23 @@ void gp_domain_put(struct prudence_domain *domain)
     __atomic_fetch_sub(&domain->users, 1, __ATOMIC_RELEASE);
 }
 
-static bool visit(struct prudence_domain *domain, uint64_t *after)
+static bool visit(struct prudence_domain *domain, uint64_t *after, bool named)
 {
-    if (domain->generation <= *after || !load_relaxed(&domain->users))
+    if (domain->generation <= *after || (named && !load_relaxed(&domain->users)))
         return false;
     *after = domain->generation;
     add_relaxed(&domain->visitors, 1);
     return true;
 }
 
-unsigned gp_domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after)
+/* As gp_domains_visit; not `named`: those that nobody names as well. */
+unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
+                       bool named)
 {
     unsigned found = 0;
     struct list *item;
 
-    if (visit(&prudence_default, after))
+    if (visit(&prudence_default, after, named))
         domains[found++] = &prudence_default;
     os_lock_take(&readers_lock);
     list_for_each(item, &readers_domains)
@@ -100,11 +102,16 @@ unsigned gp_domains_visit(struct prudence_domain **domains, unsigned count, uint
 
         if (found == count)
             break;
-        if (visit(domain, after))
+        if (visit(domain, after, named))
             domains[found++] = domain;
     }
     os_lock_release(&readers_lock);
     return found;
+}
+
+unsigned gp_domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after)
+{
+    return domains_visit(domains, count, after, true);
 }
 
 void gp_domain_leave(struct prudence_domain *domain)

@@ -198,6 +198,8 @@ void domain_check_slow(const struct prudence_domain *domain, const char *what, c
 
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme);
+unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
+                       bool named);
 void domain_publish(struct prudence_domain *domain);
 
 /* mode.c */
@@ -216,5 +218,6 @@ void gp_follow_options(void);
 void gp_fork_prepare(void);
 void gp_fork_forget(void); /* in the child: the readers of threads that it does not have */
 void gp_fork_done(void);
+void external_start_in_child(void); /* when no lock is held any more */
 
 #endif /* GP_DOMAIN_H */

@@ -10,9 +10,10 @@
  * With polling, who drives begins and polls, one thread at a time (`driving`): others go on without.
  * Without it there is only a synchronize, which blocks for as long as the foreign readers like, and
  * takes no deadline. So no thread that allocates, defers or polls ever calls it: a thread of ours
- * does, started when the first grace period is asked for, asleep while none is. Where the system
- * gives us no thread, nothing becomes safe until it does, or until somebody waits without a deadline
- * (gp_wait): who may block for ever may as well do it there.
+ * does, asleep while no grace period is asked for. It is made with the domain, and in a forked child
+ * by the fork handler, never inside an allocation or a deferral (ADR 8 says why). Where a child gets
+ * none, what is deferred there becomes safe when somebody waits without a deadline (gp_wait): who may
+ * block for ever may as well do it there.
  *
  * Sleeping: who asks stores the goal (a compare-and-swap of the sequence), then exchanges `asked`;
  * the thread clears `asked`, makes a full fence, and looks at the goal once more.
@@ -27,7 +28,6 @@
 #include "gp/domain.h"
 
 #define FORK_PATIENCE_NS 200000000
-#define RETRY_NS         100000000 /* before another try to start the thread */
 
 struct external {
     struct prudence_domain_ops ops;
@@ -38,8 +38,7 @@ struct external {
     uint64_t goal;   /* of the foreign grace period that is under way */
     uint64_t cookie; /* foreign */
 
-    uint32_t started;  /* there is a thread, or one is being started */
-    uint64_t retry_at; /* ns */
+    uint32_t started;  /* there is a thread */
     uint32_t stopping; /* it shall end; it answers by started = 0 */
     uint32_t asked;    /* 0: it sleeps, or is about to look once more */
     uint32_t inside;   /* a synchronize is running, the thread's or a waiter's; atomic */
@@ -49,39 +48,6 @@ struct external {
 };
 
 static uint32_t externals; /* how many there are that can tell whether a thread is inside; atomic */
-
-static bool ops_are_valid(const struct prudence_domain_ops *ops)
-{
-    return ops && ops->size == sizeof *ops && !ops->start_poll == !ops->poll_state &&
-           (ops->start_poll || ops->synchronize);
-}
-
-struct prudence_domain *prudence_domain_create_external(const char *name,
-                                                        const struct prudence_domain_ops *ops,
-                                                        void *context)
-{
-    struct prudence_domain *domain;
-    struct external *external;
-
-    if (!name || !*name || !ops_are_valid(ops)) {
-        errno = EINVAL;
-        return NULL;
-    }
-    external = os_meta_alloc(sizeof *external);
-    domain = external ? domain_make(name, PRUDENCE_DOMAIN_EXTERNAL, &gp_external) : NULL;
-    if (!domain) {
-        if (external)
-            os_meta_free(external, sizeof *external);
-        errno = ENOMEM;
-        return NULL;
-    }
-    external->ops = *ops;
-    external->context = context;
-    domain->external = external;
-    add_relaxed(&externals, ops->read_lock_held != NULL);
-    domain_publish(domain);
-    return domain;
-}
 
 /* False if nobody can tell. */
 bool external_reader_is_here(const struct prudence_domain *domain)
@@ -210,26 +176,36 @@ static void serve(void *argument)
     store_release(&external->started, 0u); /* the last access: the domain goes */
 }
 
-static void start_thread(struct prudence_domain *domain)
+static bool start_thread(struct prudence_domain *domain)
 {
     struct external *external = domain->external;
-    uint64_t now = os_clock_ns();
-    uint32_t no = 0;
 
-    if (now < load_relaxed(&external->retry_at) || !compare_exchange(&external->started, &no, 1u))
-        return;
+    if (external->ops.start_poll)
+        return true;
+    store_release(&external->started, 1u);
     if (os_thread_start("prudence-gp", -1, serve, domain))
-        return;
-    store_relaxed(&external->retry_at, now + RETRY_NS);
+        return true;
     store_release(&external->started, 0u);
+    return false;
 }
 
-static void ask(struct prudence_domain *domain)
+/* No lock is held: making a thread allocates. */
+void external_start_in_child(void)
 {
-    struct external *external = domain->external;
+    struct prudence_domain *domain;
+    uint64_t after = 0;
+    int saved_errno = errno;
 
-    if (!load_acquire(&external->started))
-        start_thread(domain);
+    while (domains_visit(&domain, 1, &after, false)) {
+        if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && !load_acquire(&domain->external->started))
+            start_thread(domain);
+        gp_domain_leave(domain);
+    }
+    errno = saved_errno;
+}
+
+static void ask(struct external *external)
+{
     if (!__atomic_exchange_n(&external->asked, 1u, __ATOMIC_SEQ_CST))
         os_word_wake(&external->asked);
 }
@@ -239,14 +215,13 @@ static void ask(struct prudence_domain *domain)
 static void drive(struct prudence_domain *domain, uint64_t goal)
 {
     struct external *external = domain->external;
-    bool polls = external->ops.start_poll != NULL;
     int saved_errno = errno;
 
     debug_assert(os_locks_held() == 0); /* foreign functions may allocate */
-    if (polls)
+    if (external->ops.start_poll)
         drive_by_polling(domain);
-    else if (!load_relaxed(&external->asked) || !load_relaxed(&external->started))
-        ask(domain);
+    else if (!load_relaxed(&external->asked))
+        ask(external);
     if (!gp_poll(domain, goal))
         stall_note(domain, &external->stall, load_relaxed(&domain->progress.completed));
     errno = saved_errno;
@@ -272,6 +247,45 @@ static bool is_busy(const struct prudence_domain *domain)
 }
 
 /* ---------------------------------------------------------------------------------------- life */
+
+static bool ops_are_valid(const struct prudence_domain_ops *ops)
+{
+    return ops && ops->size == sizeof *ops && !ops->start_poll == !ops->poll_state &&
+           (ops->start_poll || ops->synchronize);
+}
+
+struct prudence_domain *prudence_domain_create_external(const char *name,
+                                                        const struct prudence_domain_ops *ops,
+                                                        void *context)
+{
+    struct prudence_domain *domain;
+    struct external *external;
+
+    if (!name || !*name || !ops_are_valid(ops)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    external = os_meta_alloc(sizeof *external);
+    domain = external ? domain_make(name, PRUDENCE_DOMAIN_EXTERNAL, &gp_external) : NULL;
+    if (!domain) {
+        if (external)
+            os_meta_free(external, sizeof *external);
+        errno = ENOMEM;
+        return NULL;
+    }
+    external->ops = *ops;
+    external->context = context;
+    domain->external = external;
+    if (!start_thread(domain)) {
+        os_meta_free(domain, sizeof *domain);
+        os_meta_free(external, sizeof *external);
+        errno = EAGAIN;
+        return NULL;
+    }
+    add_relaxed(&externals, ops->read_lock_held != NULL);
+    domain_publish(domain);
+    return domain;
+}
 
 static void external_close(struct prudence_domain *domain)
 {
@@ -309,7 +323,6 @@ static void fork_child(struct prudence_domain *domain)
 
     external->driving = external->started = external->asked = external->inside = 0;
     external->under_way = false;
-    external->retry_at = 0;
     external->paused = 0;
 }
 

@@ -101,6 +101,7 @@ static void fork_child(void)
         return;
     fork_release();
     preflush_start_helper();
+    external_start_in_child();
 }
 
 /* This thread is in start(): what start() calls may allocate, once slab_start() is done. */

@@ -122,7 +122,7 @@ static void nothing_runs_unless_asked_for(void **state)
     (void)state;
     prudence_domain_get_state(domain);
     pause_ms(20);
-    assert_int_equal(foreign.starts, 0);
+    assert_int_equal(synchronized(), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
@@ -157,27 +157,37 @@ static bool no_memory(void)
     return true;
 }
 
-/* Where the thread cannot be started, who waits for ever anyway does it. */
-static int synchronize_without_threads(void *unused)
+static void without_a_thread_there_is_no_domain(void **state)
 {
-    struct prudence_domain *domain = make(&waited);
-
-    (void)unused;
+    (void)state;
     os_memory_fails = no_memory;
+    errno = 0;
+    assert_null(prudence_domain_create_external("foreign", &waited, NULL));
+    assert_int_equal(errno, ENOMEM);
+    os_memory_fails = NULL;
+}
+
+static int synchronize_without_threads(void *domain)
+{
+    os_memory_fails = NULL;
     if (prudence_domain_synchronize(domain) || synchronized() != 1 ||
         !pthread_equal(foreign.caller, pthread_self()))
         return 1;
-    os_memory_fails = NULL;
     return prudence_domain_destroy(domain) == 0 ? 42 : 2;
 }
 
+/* A child for which the thread cannot be made: who waits for ever anyway does it. */
 static void without_a_thread_the_waiter_does_it(void **state)
 {
+    struct prudence_domain *domain = make(&waited);
     struct child_result result;
 
     (void)state;
-    child_run(synchronize_without_threads, NULL, &result);
+    os_memory_fails = no_memory;
+    child_run(synchronize_without_threads, domain, &result);
+    os_memory_fails = NULL;
     assert_true(child_exited_with(&result, 42));
+    assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
 static void assert_refused(const struct prudence_domain_ops *ops, const char *name)
@@ -257,6 +267,7 @@ int main(void)
         cmocka_unit_test(one_grace_period_is_under_way_and_the_next_covers_the_rest),
         cmocka_unit_test(nothing_runs_unless_asked_for),
         cmocka_unit_test(polling_never_blocks_in_synchronize),
+        cmocka_unit_test(without_a_thread_there_is_no_domain),
         cmocka_unit_test(without_a_thread_the_waiter_does_it),
         cmocka_unit_test(bad_functions_are_refused),
         cmocka_unit_test(its_readers_are_not_ours),

@@ -10,10 +10,10 @@
  * Header only: libprudence does not know liburcu. docs/rcu.md says more.
  *
  * liburcu before 0.14 cannot be polled: a thread of the library calls its synchronize_rcu when grace
- * periods are asked for (prudence_domain_create_external). From 0.14 on it is polled, which asks of threads
- * that allocate and defer under the domain what call_rcu asks of its callers: that they are registered
- * with liburcu, and in qsbr online. Where they are not, define PRUDENCE_URCU_SYNCHRONIZE before the
- * include to have the thread all the same.
+ * periods are asked for (prudence_domain_create_external). From 0.14 on it is polled, which asks of
+ * threads that allocate and defer under the domain, and of who makes it, what call_rcu asks of its
+ * callers: that they are registered with liburcu, and in qsbr online. Where they are not, define
+ * PRUDENCE_URCU_SYNCHRONIZE before the include to have the thread all the same.
  *
  * Threads inside an rcu_read_lock section (online, in qsbr) are recognized: nothing waits there.
  */
@@ -73,7 +73,12 @@ prudence_urcu_domain_create(const char *name, const struct rcu_flavor_struct *fl
     ops.start_poll = prudence_urcu_start_poll;
     ops.poll_state = prudence_urcu_poll_state;
 #endif
-    return prudence_domain_create_external(name, &ops, (void *)(uintptr_t)flavor);
+    domain = prudence_domain_create_external(name, &ops, (void *)(uintptr_t)flavor);
+#ifdef PRUDENCE_URCU_POLLS
+    if (domain) /* liburcu makes its thread now, and not inside an allocation */
+        prudence_urcu_start_poll((void *)(uintptr_t)flavor);
+#endif
+    return domain;
 }
 
 #ifdef __cplusplus

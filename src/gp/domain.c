@@ -146,7 +146,7 @@ void domain_check_slow(const struct prudence_domain *domain, const char *what, c
 
 void gp_domain_check(const struct prudence_domain *domain, const char *what, const void *caller)
 {
-    if (unlikely(gp_check))
+    if (unlikely(load_relaxed(&gp_check)))
         domain_check_slow(domain, what, caller);
 }
 
@@ -154,7 +154,7 @@ void gp_domain_check(const struct prudence_domain *domain, const char *what, con
 static void bury(struct prudence_domain *domain)
 {
     store_relaxed(&domain->life, DOMAIN_DEAD);
-    if (gp_check) {
+    if (load_relaxed(&gp_check)) {
         struct prudence_domain *oldest = graves[next_grave];
 
         graves[next_grave] = domain;

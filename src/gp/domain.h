@@ -193,8 +193,9 @@ bool external_is_inside(const struct prudence_domain *only); /* ... of `only`; N
 extern bool gp_check;
 void domain_check_slow(const struct prudence_domain *domain, const char *what, const void *caller);
 #define DOMAIN_CHECK(domain)                                                                       \
-    (unlikely(gp_check) ? domain_check_slow((domain), __func__, __builtin_return_address(0))       \
-                        : (void)0)
+    (unlikely(load_relaxed(&gp_check))                                                             \
+         ? domain_check_slow((domain), __func__, __builtin_return_address(0))                      \
+         : (void)0)
 
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme);

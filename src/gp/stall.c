@@ -94,7 +94,7 @@ static void report_thread(const struct prudence_stall *stall)
         "%llu ms",
         stall->thread_name, stall->thread, stall->domain,
         (unsigned long long)(stall->nanoseconds / 1000000));
-    if (!gp_stall_trace)
+    if (!load_relaxed(&gp_stall_trace))
         return;
     os_report("  that thread is now at:");
     os_trace_print(stall->frames, stall->frame_count);
@@ -115,7 +115,7 @@ static void report(struct prudence_domain *domain, struct reader_slot *slot, uin
         thread_name(stall.thread, name, sizeof name);
     stall.thread_name = name;
     stall.frames = frames;
-    if (stall.thread && gp_stall_trace)
+    if (stall.thread && load_relaxed(&gp_stall_trace))
         stall.frame_count = os_thread_trace(stall.thread, frames, OS_TRACE_MAX, TRACE_PATIENCE_NS);
     if (stall.thread)
         report_thread(&stall);

@@ -185,7 +185,8 @@ static bool set_check(const char *text)
 {
     if (!parse_switch(text, &slab_check))
         return false;
-    gp_check |= slab_check; /* of domains made before, too: it only looks at their life */
+    if (slab_check)
+        store_relaxed(&gp_check, true); /* debug builds always do */
     return true;
 }
 

@@ -66,6 +66,7 @@ prudence_urcu_domain_create(const char *name, const struct rcu_flavor_struct *fl
 {
     struct prudence_domain_ops ops = {
         sizeof(struct prudence_domain_ops), NULL, NULL, NULL, NULL, NULL, NULL};
+    struct prudence_domain *domain;
 
     ops.synchronize = prudence_urcu_synchronize;
     ops.read_lock_held = prudence_urcu_read_lock_held;

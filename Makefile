@@ -31,7 +31,7 @@ test: setup ## all checks, and all tests in five builds
 	@tools/test
 
 test-long: setup-fuzz ## the same with a minute for each torture test, real programs in full, and fuzzing
-	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full tools/test
+	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full PRUDENCE_MODELS=deep tools/test
 	@tools/fuzz 300
 
 test-programs: setup-programs build ## real programs on our malloc

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gp/callbacks.h"
 #include "gp/domain.h"
 
 struct prudence_domain_shared prudence_default_shared __attribute__((aligned(CACHE_LINE))) = {
@@ -100,7 +101,11 @@ struct prudence_domain *prudence_domain_create(const char *name, enum prudence_d
         return NULL;
     }
     domain = os_meta_alloc(sizeof *domain);
-    if (!domain) {
+    if (domain)
+        domain->callbacks = callback_queue_make(domain, CALLBACK_LANES_MAX);
+    if (!domain || !domain->callbacks) {
+        if (domain)
+            os_meta_free(domain, sizeof *domain);
         errno = ENOMEM;
         return NULL;
     }
@@ -122,7 +127,8 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     if (!domain || domain == &prudence_default)
         return EINVAL;
     os_lock_take(&readers_lock);
-    if (load_relaxed(&domain->caches) || readers_any_inside(domain)) {
+    if (load_relaxed(&domain->caches) || readers_any_inside(domain) ||
+        !callback_queue_release(domain->callbacks)) {
         os_lock_release(&readers_lock);
         return EBUSY;
     }
@@ -163,7 +169,7 @@ static bool is_first_from(const void *place)
     return true;
 }
 
-static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
+void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller)
 {
     if (!gp_may_wait()) {
         report_self_wait(what, &prudence_default, caller);
@@ -174,23 +180,8 @@ static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
 
 void prudence_synchronize(void)
 {
-    wait_or_abort("prudence_synchronize", gp_snapshot(&prudence_default),
-                  __builtin_return_address(0));
-}
-
-void prudence_synchronize_expedited(void)
-{
-    gp_cookie cookie = gp_snapshot(&prudence_default);
-    uint64_t patience = os_clock_ns() + 100000;
-
-    if (gp_may_wait()) {
-        while (!gp_poll(&prudence_default, cookie) && os_clock_ns() < patience) {
-            gp_request(&prudence_default, cookie);
-            gp_drive(&prudence_default);
-            os_relax();
-        }
-    }
-    wait_or_abort("prudence_synchronize_expedited", cookie, __builtin_return_address(0));
+    gp_wait_or_abort("prudence_synchronize", gp_snapshot(&prudence_default),
+                     __builtin_return_address(0));
 }
 
 prudence_gp_t prudence_gp_get_state(void)
@@ -211,8 +202,8 @@ bool prudence_gp_poll_state(prudence_gp_t cookie)
 void prudence_gp_cond_synchronize(prudence_gp_t cookie)
 {
     if (!gp_poll(&prudence_default, cookie.private_value))
-        wait_or_abort("prudence_gp_cond_synchronize", cookie.private_value,
-                      __builtin_return_address(0));
+        gp_wait_or_abort("prudence_gp_cond_synchronize", cookie.private_value,
+                         __builtin_return_address(0));
 }
 
 prudence_gp_t prudence_domain_get_state(struct prudence_domain *domain)
@@ -236,24 +227,35 @@ bool prudence_domain_poll_state(struct prudence_domain *domain, prudence_gp_t co
     return gp_poll(domain, cookie.private_value);
 }
 
-int prudence_domain_synchronize(struct prudence_domain *domain)
+bool gp_leave_to_wait(struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot_if_any(domain);
     bool online = domain->kind == PRUDENCE_DOMAIN_QSBR && slot && load_relaxed(&slot->reader.word);
-    int error = 0;
 
     if (online)
         prudence_qsbr_offline(domain);
-    if (gp_may_wait()) {
+    return online;
+}
+
+void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller)
+{
+    if (is_first_from(caller))
+        report_self_wait(what, domain, caller);
+}
+
+int prudence_domain_synchronize(struct prudence_domain *domain)
+{
+    bool was_online = gp_leave_to_wait(domain);
+    bool may = gp_may_wait();
+
+    if (may)
         gp_wait(domain, gp_snapshot(domain), 0);
-    } else {
-        if (is_first_from(__builtin_return_address(0)))
-            report_self_wait("prudence_domain_synchronize", domain, __builtin_return_address(0));
-        error = EDEADLK;
-    }
-    if (online)
+    else
+        gp_report_self_wait_once("prudence_domain_synchronize", domain,
+                                 __builtin_return_address(0));
+    if (was_online)
         prudence_qsbr_online(domain);
-    return error;
+    return may ? 0 : EDEADLK;
 }
 
 void prudence_manual_advance(struct prudence_domain *domain)

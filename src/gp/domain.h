@@ -78,6 +78,8 @@ struct prudence_domain {
     uint64_t expired_word;
     uint32_t expired_manually; /* manual: as long as expired_word is the last that ended */
 
+    struct callback_queue *callbacks; /* constant (callbacks.c) */
+
     uint32_t caches;     /* caches that name this domain; atomic */
     unsigned index;      /* in every thread's table of slots; guarded by the readers' lock */
     uint64_t generation; /* unique among all domains ever made */
@@ -95,6 +97,12 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
 {
     return (int64_t)(a - b) < 0;
 }
+
+/* domain.c: for waits that a caller asks for. Takes a thread offline that is online in the qsbr domain
+ * itself, and returns whether it did; reports a wait that would never end, once for each `caller`. */
+bool gp_leave_to_wait(struct prudence_domain *domain);
+void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller);
+void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */
 
 /* readers.c */
 void readers_start(void);

@@ -144,11 +144,21 @@ static void wait_a_little(unsigned round)
     os_sleep_ns(round < 64 ? 10000 : 100000);
 }
 
+/* Waiters share: while two grace periods are under way already, a third is not started. Who comes
+ * meanwhile gets the same cookie, and the readers that it would wait for are those of these two. */
+static bool is_crowded(const struct prudence_domain *domain)
+{
+    uint64_t completed = load_acquire(&domain->progress.completed);
+
+    return load_relaxed(&domain->shared->sequence) - completed >= 2 * GP_STEP;
+}
+
 bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline)
 {
     debug_assert(os_locks_held() == 0);
     for (unsigned round = 0; !gp_poll(domain, cookie); round++) {
-        gp_request(domain, cookie);
+        if (!is_crowded(domain))
+            gp_request(domain, cookie);
         gp_drive(domain);
         if (gp_poll(domain, cookie))
             return true;

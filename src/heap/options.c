@@ -12,6 +12,7 @@
 
 #include "gp/domain.h"
 #include "heap/annotate.h"
+#include "heap/call.h"
 #include "heap/depot.h"
 #include "heap/guard.h"
 #include "heap/heap.h"
@@ -102,6 +103,16 @@ static bool set_latent_limit(const char *text)
     if (!parse_bytes(text, &bytes))
         return false;
     latent_limit_set(bytes);
+    return true;
+}
+
+static bool set_call_limit(const char *text)
+{
+    uint64_t bytes;
+
+    if (!parse_bytes(text, &bytes))
+        return false;
+    store_relaxed(&call_limit, bytes);
     return true;
 }
 
@@ -231,6 +242,7 @@ static const struct option {
 } options[] = {
     {"limit", "bytes (K, M, G); 0: none", set_limit, false, NULL},
     {"latent_limit", "bytes (K, M, G); 0: none", set_latent_limit, false, NULL},
+    {"call_limit", "bytes (K, M, G); 0: none", set_call_limit, false, NULL},
     {"wait_max", "a time (us, ms, s)", set_wait_max, false, NULL},
     {"stall_timeout", "a time (us, ms, s); 0: never", set_stall_timeout, false, NULL},
     {"retain", "bytes (K, M, G)", set_retain, false, NULL},

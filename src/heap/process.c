@@ -13,7 +13,9 @@
 
 #include <prudence/prudence.h>
 
+#include "gp/callbacks.h"
 #include "gp/domain.h"
+#include "heap/call.h"
 #include "heap/heap.h"
 #include "heap/options.h"
 #include "heap/watch.h"
@@ -58,6 +60,8 @@ static void fork_prepare(void)
         return;
     os_lock_take_for_fork(&heap_lock);
     gp_fork_prepare();
+    callbacks_fork_prepare();
+    call_fork_prepare();
     slab_fork_prepare();
     watch_fork_prepare();
     posix_memory_fork_prepare();
@@ -70,6 +74,8 @@ static void fork_release(void)
     posix_memory_fork_done();
     watch_fork_done();
     slab_fork_done();
+    call_fork_done();
+    callbacks_fork_done();
     gp_fork_done();
     os_lock_release_from_fork(&heap_lock);
 }
@@ -88,6 +94,7 @@ static void fork_child(void)
     posix_idle_fork_child();
     posix_pressure_fork_child();
     gp_fork_forget();
+    callbacks_fork_child();
     if (!interrupted)
         fork_release();
 }
@@ -109,6 +116,7 @@ static void start(void)
     posix_percpu_start(option_rseq);
     gp_start();
     watch_start();
+    call_start();
     if (!slab_start())
         os_panic("no memory to start");
     pthread_atfork(fork_prepare, fork_parent, fork_child);

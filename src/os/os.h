@@ -117,6 +117,14 @@ void os_idle_kick(bool (*work)(void));
 bool os_idle_seen(unsigned cpu);
 bool os_idle_move_to(unsigned cpu);
 
+/* --- threads of our own: os_thread_start runs `body` on a detached one, named so (up to 15 characters),
+ * on one CPU if that is not negative; false when there can be none. os_word_wait sleeps while *word
+ * is `value`, at most so long (0: for ever), and may return without a reason; os_word_wake ends the
+ * sleep of all who wait for the word. errno may change. --- */
+bool os_thread_start(const char *name, int cpu, void (*body)(void *argument), void *argument);
+void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds);
+void os_word_wake(uint32_t *word);
+
 /* --- traces: the calls that led here, innermost first ---
  * os_trace_prime makes them possible; it may allocate, so not from inside an allocation.
  * os_trace_capture gives up to `count` frames and returns how many (0 until it is primed, and inside

@@ -58,6 +58,7 @@ struct slab {
     bool guarded;    /* one object, alone between pages that nobody may touch (heap/guard.c) */
     uint32_t free;   /* objects; the node's lock, as all below */
     uint32_t latent; /* objects in waiting and next */
+    uint32_t doomed; /* live objects whose callbacks wait, by who queues them; atomic, a hint */
     gp_cookie waiting_cookie;
     gp_cookie free_cookie; /* type-safe memory: when the pages may go, once the slab is free */
     struct list link;      /* in a list of its node */

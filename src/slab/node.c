@@ -234,33 +234,45 @@ static void enter(struct node *node)
 
 /* ------------------------------------------------------------------------------------- taking */
 
+/* Objects that are neither free nor about to be. The hint may come late: it is no invariant. */
+static unsigned lasting(const struct slab *slab)
+{
+    unsigned live = slab->capacity - slab->free - slab->latent;
+    unsigned doomed = load_relaxed(&slab->doomed);
+
+    return live > doomed ? live - doomed : 0;
+}
+
 /*
- * The slab to refill from: of the first partial ones with free objects that which has most live
+ * The slab to refill from: of the first partial ones with free objects that which has most lasting
  * objects, for it is the least likely to become free; so the others drain, and total fragmentation
- * ends lowest (paper, Figure 5). Then a free one; then, rather than grow, a draining one.
+ * ends lowest (paper, Figure 5). Then a free one; then, rather than grow, a draining one, or one that
+ * will drain when callbacks have run.
  */
 static struct slab *pick(const struct node *node)
 {
     const struct list *partial = &node->lists[SLAB_PARTIAL];
-    struct slab *best = NULL, *slab;
+    struct slab *best = NULL, *drains = NULL, *slab;
     struct list *item;
-    unsigned weighed = 0, best_live = 0;
+    unsigned weighed = 0, best_lasting = 0;
 
     list_for_each(item, partial)
     {
         slab = list_entry(item, struct slab, link);
         if (!slab->free || weighed++ == SLABS_WEIGHED)
             break;
-        if (slab->capacity - slab->free - slab->latent > best_live) {
+        if (lasting(slab) > best_lasting) {
             best = slab;
-            best_live = slab->capacity - slab->free - slab->latent;
+            best_lasting = lasting(slab);
+        } else if (!drains) {
+            drains = slab;
         }
     }
     if (!best)
         best = list_first(&node->lists[SLAB_FREE], struct slab, link);
     if (!best) {
         slab = list_first(&node->lists[SLAB_DRAINING], struct slab, link);
-        best = slab && slab->free ? slab : NULL;
+        best = slab && slab->free ? slab : drains;
     }
     return best;
 }

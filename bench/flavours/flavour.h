@@ -34,7 +34,7 @@ struct flavour {
     void (*stop)(void);             /* after the last one; nothing is outstanding */
     void (*idle)(unsigned place);   /* the place blocks; not in a section */
     void (*busy)(unsigned place);
-    void (*leave)(void);         /* the thread of an idle place ends; NULL: nothing to do */
+    void (*leave)(void);                 /* the thread of an idle place ends; NULL: nothing to do */
     void (*read_lock)(unsigned place);   /* NULL: nothing to do */
     void (*read_unlock)(unsigned place); /* likewise */
     void (*context_switch)(unsigned place); /* NULL: nothing to do; not in a section */

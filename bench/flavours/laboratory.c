@@ -14,9 +14,9 @@ struct lab_place lab_places[PLACES_MAX];
 unsigned lab_place_count;
 
 const struct flavour *const flavours[] = {
-    &flavour_memb,    &flavour_qsbr,  &flavour_urcu_memb, &flavour_urcu_mb, &flavour_urcu_qsbr,
-    &flavour_induced, &flavour_taskq, &flavour_ring,      &flavour_polling, &flavour_barrier,
-    &flavour_none,    NULL,
+    &flavour_memb,      &flavour_qsbr,    &flavour_urcu_memb, &flavour_urcu_mb,
+    &flavour_urcu_qsbr, &flavour_induced, &flavour_taskq,     &flavour_ring,
+    &flavour_polling,   &flavour_barrier, &flavour_none,      NULL,
 };
 
 const struct flavour *flavour_find(const char *name)

@@ -259,7 +259,8 @@ static void print_row(unsigned index, unsigned repeat)
 
     printf("%-12s %-10s %7u %7u %7u %12.1f %12.1f %9.1f", row->load->name, row->flavour->name,
            row->workers, row->readers, row->batch, median(index, repeat, NULL, "ns"),
-           median(index, repeat, NULL, "cpu_ns"), median(index, repeat, NULL, "peak_rss_bytes") / 1e6);
+           median(index, repeat, NULL, "cpu_ns"),
+           median(index, repeat, NULL, "peak_rss_bytes") / 1e6);
     if (median(index, repeat, "latency_ns", "p50") > 0)
         printf("  us: p50 %.1f p99 %.1f", median(index, repeat, "latency_ns", "p50") / 1e3,
                median(index, repeat, "latency_ns", "p99") / 1e3);
@@ -269,15 +270,15 @@ static void print_row(unsigned index, unsigned repeat)
 static json_t *row_to_json(unsigned index, unsigned repeat)
 {
     const struct row *row = &rows[index];
-    json_t *json = json_pack(
-        "{s:s, s:s, s:b, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:[]}", "load",
-        row->load->name, "flavour", row->flavour->name, "historical", row->flavour->historical,
-        "workers", row->workers, "readers", row->readers, "batch", row->batch, "seconds",
-        row->seconds, "ns", median(index, repeat, NULL, "ns"), "cpu_ns",
-        median(index, repeat, NULL, "cpu_ns"), "peak_rss_bytes",
-        median(index, repeat, NULL, "peak_rss_bytes"), "p50_ns",
-        median(index, repeat, "latency_ns", "p50"), "p99_ns",
-        median(index, repeat, "latency_ns", "p99"), "repeats");
+    json_t *json = json_pack("{s:s, s:s, s:b, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:[]}",
+                             "load", row->load->name, "flavour", row->flavour->name, "historical",
+                             row->flavour->historical, "workers", row->workers, "readers",
+                             row->readers, "batch", row->batch, "seconds", row->seconds, "ns",
+                             median(index, repeat, NULL, "ns"), "cpu_ns",
+                             median(index, repeat, NULL, "cpu_ns"), "peak_rss_bytes",
+                             median(index, repeat, NULL, "peak_rss_bytes"), "p50_ns",
+                             median(index, repeat, "latency_ns", "p50"), "p99_ns",
+                             median(index, repeat, "latency_ns", "p99"), "repeats");
 
     for (unsigned i = 0; i < repeat; i++)
         json_array_append(json_object_get(json, "repeats"), results[index][i]);

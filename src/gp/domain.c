@@ -90,22 +90,15 @@ static bool attributes_are_valid(const struct prudence_domain_attr *attr)
     return !attr || (attr->size == sizeof *attr && attr->flags == 0 && attr->reserved == 0);
 }
 
-struct prudence_domain *prudence_domain_create(const char *name, enum prudence_domain_kind kind,
-                                               const struct prudence_domain_attr *attr)
+static struct prudence_domain *make(const char *name, enum prudence_domain_kind kind, bool phases)
 {
-    struct prudence_domain *domain;
+    struct prudence_domain *domain = os_meta_alloc(sizeof *domain);
 
-    if (!name || !*name || (unsigned)kind > PRUDENCE_DOMAIN_MANUAL || !attributes_are_valid(attr)) {
-        errno = EINVAL;
+    if (!domain)
         return NULL;
-    }
-    domain = os_meta_alloc(sizeof *domain);
-    if (!domain) {
-        errno = ENOMEM;
-        return NULL;
-    }
     strncpy(domain->name, name, sizeof domain->name - 1);
     domain->kind = kind;
+    domain->phases = phases;
     domain->shared = &domain->own;
     domain->own.sequence = domain->progress.completed = domain->barrier_goal = GP_FIRST;
     os_lock_take(&readers_lock);
@@ -115,6 +108,26 @@ struct prudence_domain *prudence_domain_create(const char *name, enum prudence_d
     list_add_tail(&readers_domains, &domain->link);
     os_lock_release(&readers_lock);
     return domain;
+}
+
+struct prudence_domain *prudence_domain_create(const char *name, enum prudence_domain_kind kind,
+                                               const struct prudence_domain_attr *attr)
+{
+    struct prudence_domain *domain;
+
+    if (!name || !*name || (unsigned)kind > PRUDENCE_DOMAIN_MANUAL || !attributes_are_valid(attr)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    domain = make(name, kind, false);
+    if (!domain)
+        errno = ENOMEM;
+    return domain;
+}
+
+struct prudence_domain *gp_phases_make(const char *name)
+{
+    return make(name, PRUDENCE_DOMAIN_QSBR, true);
 }
 
 int prudence_domain_destroy(struct prudence_domain *domain)

@@ -61,6 +61,7 @@ struct prudence_domain {
     uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
                                           every reader see shared->fenced */
     enum prudence_domain_kind kind;
+    bool phases; /* see phases.c: always fenced, and nobody waits for its grace periods */
     struct reader_chunk *chunks; /* pushed by compare-and-swap; read by drivers */
 
     uint64_t scan_began __attribute__((aligned(CACHE_LINE)));          /* ns; a hint */

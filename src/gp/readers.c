@@ -317,7 +317,7 @@ bool gp_may_wait(void)
     list_for_each(item, &readers_domains)
     {
         struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
-        struct reader_slot *slot = readers_slot_if_any(domain);
+        struct reader_slot *slot = domain->phases ? NULL : readers_slot_if_any(domain);
 
         inside |= slot && load_relaxed(&slot->reader.word);
     }

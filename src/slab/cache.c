@@ -74,6 +74,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->constructor = layout->constructor;
     cache->context = layout->context;
     cache->object_size = layout->object_size;
+    cache->named = layout->named;
     cache->checked = slab_check;
     cache->watched = slab_check || slab_watch.wanted;
     cache->fast_lines = os_percpu_owned_lines;

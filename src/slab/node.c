@@ -237,23 +237,34 @@ static void enter(struct node *node)
 /*
  * The slab to refill from: of the first partial ones with free objects that which has most live
  * objects, for it is the least likely to become free; so the others drain, and total fragmentation
- * ends lowest (paper, Figure 5). Then a free one; then, rather than grow, a draining one.
+ * ends lowest (paper, Figure 5). Among equals it is that with the fewest objects that have an
+ * expiration date: they are live, and may stay so, but the others have not even said when they end.
+ * Then a free one; then, rather than grow, a draining one.
  */
+static bool is_better(const struct slab *slab, unsigned live, const struct slab *best,
+                      unsigned best_live)
+{
+    if (live != best_live)
+        return live > best_live;
+    return best && load_relaxed(&slab->expiring) < load_relaxed(&best->expiring);
+}
+
 static struct slab *pick(const struct node *node)
 {
     const struct list *partial = &node->lists[SLAB_PARTIAL];
     struct slab *best = NULL, *slab;
     struct list *item;
-    unsigned weighed = 0, best_live = 0;
+    unsigned weighed = 0, best_live = 0, live;
 
     list_for_each(item, partial)
     {
         slab = list_entry(item, struct slab, link);
         if (!slab->free || weighed++ == SLABS_WEIGHED)
             break;
-        if (slab->capacity - slab->free - slab->latent > best_live) {
+        live = slab->capacity - slab->free - slab->latent;
+        if (is_better(slab, live, best, best_live)) {
             best = slab;
-            best_live = slab->capacity - slab->free - slab->latent;
+            best_live = live;
         }
     }
     if (!best)

@@ -13,6 +13,7 @@
 
 #include "numbers.h"
 #include "runner.h"
+#include "scm.h"
 
 #define MAX_SUBJECTS  64
 #define OPTIONS_TYPED 96 /* of struct config's options; the rest is for those of the subject */
@@ -399,6 +400,7 @@ static void usage(FILE *file)
         fprintf(file, "  %-11s%s\n", scenarios[i]->name, scenarios[i]->summary);
     fputs(
         "  malloc     patterns and whole programs under Prudence and under other allocators\n"
+        "  scm        what the calls of short-term memory cost\n"
         "\n  prudence-bench SCENARIO --help   its options\n"
         "  prudence-bench --list            the subjects\n"
         "  prudence-bench --version\n",
@@ -426,6 +428,8 @@ int main(int argc, char **argv)
         return child_run(argv[2]);
     if (!strcmp(command, "malloc"))
         return malloc_bench(argv);
+    if (!strcmp(command, "scm"))
+        return scm_bench(argc - 1, argv + 1);
     if (!strcmp(command, "probe"))
         return child_probe();
     if (!strcmp(command, "--list"))

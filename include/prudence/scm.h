@@ -174,11 +174,11 @@ PRUDENCE_API int scm_set_finalizer(void *object, int number);
  * that each takes. Caches that were destroyed do not count.
  */
 struct scm_mem_info {
-    unsigned long allocated; /* bytes ever allocated */
-    unsigned long freed;     /* bytes ever freed (large blocks: when their pages went) */
-    unsigned long overhead;  /* bytes of descriptors, clocks and counts now */
-    unsigned long num_alloc; /* objects ever allocated */
-    unsigned long num_freed; /* objects ever freed */
+    unsigned long allocated;      /* bytes ever allocated */
+    unsigned long freed;          /* bytes ever freed (large blocks: when their pages went) */
+    unsigned long overhead;       /* bytes of descriptors, clocks and counts now */
+    unsigned long num_alloc;      /* objects ever allocated */
+    unsigned long num_freed;      /* objects ever freed */
     unsigned long num_short_term; /* objects with dates now, expired ones that wait included */
     unsigned long num_dates;      /* descriptors now */
     unsigned long num_expired;    /* of these, expired, and not processed yet */

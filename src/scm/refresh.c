@@ -97,8 +97,8 @@ static inline int date_add(struct scm_thread *self, struct page_list *list, void
 static __attribute__((noinline, cold)) int beyond_reach(unsigned extension, const void *object,
                                                         const char *what)
 {
-    os_report("%s: extension %u of %p is beyond the option scm_max_extension (%u)", what,
-              extension, object, (unsigned)load_relaxed(&option_scm_max_extension));
+    os_report("%s: extension %u of %p is beyond the option scm_max_extension (%u)", what, extension,
+              object, (unsigned)load_relaxed(&option_scm_max_extension));
     return ERANGE;
 }
 

@@ -58,22 +58,22 @@ struct scm_clock {
 };
 
 struct scm_counts {
-    uint64_t dates;          /* descriptors ever made; those taken are below */
-    uint64_t taken;          /* descriptors ever processed */
-    uint64_t expired;        /* descriptors ever expired */
-    uint64_t became;         /* objects that got their first date */
-    uint64_t ended;          /* objects whose last date was processed */
-    uint64_t collected;      /* of these, freed */
-    int64_t pages;           /* descriptor pages now */
+    uint64_t dates;     /* descriptors ever made; those taken are below */
+    uint64_t taken;     /* descriptors ever processed */
+    uint64_t expired;   /* descriptors ever expired */
+    uint64_t became;    /* objects that got their first date */
+    uint64_t ended;     /* objects whose last date was processed */
+    uint64_t collected; /* of these, freed */
+    int64_t pages;      /* descriptor pages now */
 };
 
 struct scm_thread {
     struct scm_clock local, global;
     struct page_list expired;
-    uint64_t begin;   /* descriptors of the first expired page that are taken */
-    bool collecting;  /* a finalizer is running: what it calls does not collect */
+    uint64_t begin;  /* descriptors of the first expired page that are taken */
+    bool collecting; /* a finalizer is running: what it calls does not collect */
     bool blocked;
-    uint64_t phase;   /* of global time in which the thread has ticked last (gp_phases_tick) */
+    uint64_t phase;     /* of global time in which the thread has ticked last (gp_phases_tick) */
     struct list clocks; /* those that scm_clock_create made, and adopted ones */
     struct scm_counts counts;
     struct list link; /* in scm_threads or scm_orphans; scm_lock */

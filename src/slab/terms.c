@@ -50,8 +50,7 @@ uint64_t slab_terms_bytes(void)
 
 /* A word of a bitmap that others change meanwhile, under a lock that this thread does not have: the
  * bit of an object that it owns stays as it is. */
-__attribute__((no_sanitize("thread"))) static bool
-bit_is_set(const uint64_t *bits, unsigned index)
+__attribute__((no_sanitize("thread"))) static bool bit_is_set(const uint64_t *bits, unsigned index)
 {
     return *(const volatile uint64_t *)&bits[index / BITS_PER_WORD] >> (index % BITS_PER_WORD) & 1;
 }

@@ -158,9 +158,9 @@ static int act_everything(void *object)
 
     if (scm_block_thread() || scm_block_thread() != EPERM || scm_refresh(object, 1) != EPERM ||
         scm_global_refresh(object, 1) != EPERM || scm_tick() != EPERM ||
-        scm_global_tick() != EPERM || scm_collect() != EPERM ||
-        scm_clock_tick(clock) != EPERM || scm_clock_refresh(clock, object, 1) != EPERM ||
-        scm_clock_destroy(clock) != EPERM || scm_clock_create() || errno != EPERM)
+        scm_global_tick() != EPERM || scm_collect() != EPERM || scm_clock_tick(clock) != EPERM ||
+        scm_clock_refresh(clock, object, 1) != EPERM || scm_clock_destroy(clock) != EPERM ||
+        scm_clock_create() || errno != EPERM)
         return 1;
     return scm_resume_thread() || scm_resume_thread() != EPERM || scm_clock_destroy(clock);
 }

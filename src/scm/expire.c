@@ -42,7 +42,7 @@ static inline void free_expired(struct slab *slab, void *object)
 static inline void date_end(struct scm_thread *self, void *object)
 {
     struct slab *slab = slab_known(object);
-    uint32_t *term = &slab->terms[slab_index(slab, object)];
+    uint32_t *term = &slab_terms(slab)[slab_index(slab, object)];
     uint32_t word = __atomic_fetch_sub(term, 1, __ATOMIC_ACQ_REL);
 
     if (term_dates(word) != 1)

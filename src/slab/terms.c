@@ -69,7 +69,7 @@ void slab_check_live(struct slab *slab, const void *object, const char *what)
 
 void slab_term_end(struct slab *slab, const void *object, const char *what)
 {
-    uint32_t *term = &slab->terms[slab_index(slab, object)], word = load_relaxed(term);
+    uint32_t *term = &slab_terms(slab)[slab_index(slab, object)], word = load_relaxed(term);
 
     if (unlikely(term_dates(word)))
         report_short_term(slab, object, term_dates(word), what);

@@ -199,6 +199,7 @@ static double overhead(uint64_t size, bool short_term)
         scm_free(objects[i]);
     scm_tick();
     scm_collect();
+    scm_unregister_thread(); /* global time does not wait for this thread */
     free(objects);
     return (double)(after.overhead - before.overhead) / OBJECTS;
 }

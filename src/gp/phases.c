@@ -12,7 +12,9 @@
  * ticked in never stays open. Ending and starting are compare-and-swaps from the phase that was
  * scanned, so of many threads that see the end one advances the time, and by one.
  *
- * The scan stops at the first thread that has not ticked. So only who ticks last looks at all.
+ * The scan stops at the first thread that has not ticked, and behind the last slot that was ever used; one
+ * that is claimed meanwhile is of a thread that is just joining, and has ticked. So only who ticks last
+ * looks at all threads.
  */
 #include "gp/domain.h"
 
@@ -68,19 +70,35 @@ void gp_phases_leave(struct prudence_domain *domain)
         publish(slot, 0);
 }
 
+/* Who holds the phase up is looked at so often at most: that can cost a system call. */
+#define LOOK_PERIOD_NS 1000000
+
+static void note_late(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
+{
+    uint64_t now = os_clock_ns();
+
+    if (now - load_relaxed(&domain->scan_began) < LOOK_PERIOD_NS)
+        return;
+    store_relaxed(&domain->scan_began, now);
+    stall_note(domain, slot, word);
+}
+
 /* Whether all have ticked in the phase. Who has not is a candidate for a stall report. */
 static bool all_have_ticked(struct prudence_domain *domain, uint64_t phase)
 {
     struct reader_chunk *chunk;
     struct reader_slot *slot;
 
-    for_each_slot(chunk, slot, domain)
-    {
-        uint64_t word = load_acquire(&slot->reader.word);
+    for (chunk = load_acquire(&domain->chunks); chunk; chunk = chunk->next) {
+        const struct reader_slot *end = chunk->slots + load_acquire(&chunk->used);
 
-        if (word && sequence_before(word & ~PRUDENCE_NESTING_MASK, phase)) {
-            stall_note(domain, slot, word);
-            return false;
+        for (slot = chunk->slots; slot != end; slot++) {
+            uint64_t word = load_acquire(&slot->reader.word);
+
+            if (word && sequence_before(word & ~PRUDENCE_NESTING_MASK, phase)) {
+                note_late(domain, slot, word);
+                return false;
+            }
         }
     }
     return true;

@@ -130,13 +130,24 @@ static struct reader_chunk *chunk_make(void)
     return chunk ? chunk : os_meta_alloc(sizeof *chunk);
 }
 
+static void note_used(struct reader_chunk *chunk, uint64_t used)
+{
+    uint64_t before = load_relaxed(&chunk->used);
+
+    while (before < used && !compare_exchange(&chunk->used, &before, used))
+        ;
+}
+
 static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
 {
     for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++) {
         int32_t nobody = 0;
 
-        if (load_relaxed(&slot->thread) == 0 && compare_exchange(&slot->thread, &nobody, gettid()))
+        if (load_relaxed(&slot->thread) == 0 &&
+            compare_exchange(&slot->thread, &nobody, gettid())) {
+            note_used(chunk, (uint64_t)(slot - chunk->slots) + 1);
             return slot;
+        }
     }
     return NULL;
 }

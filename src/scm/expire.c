@@ -47,14 +47,15 @@ static inline void date_end(struct scm_thread *self, void *object)
 
     if (term_dates(word) != 1)
         return;
-    sub_relaxed(&slab->expiring, 1);
+    count_add(&slab->expiring, -1u);
     count_add(&self->counts.ended, 1);
     if (unlikely(term_finalizer(word))) {
-        if (!finalize(self, term, object))
+        if (!finalize(self, term, object)) {
+            count_add(&self->counts.kept, 1);
             return;
+        }
         store_relaxed(term, 0u);
     }
-    count_add(&self->counts.collected, 1);
     free_expired(slab, object);
 }
 
@@ -75,17 +76,19 @@ static void page_end(struct scm_thread *self)
 /* A finalizer may call anything: the list is in order whenever date_end is called. */
 void expired_take(struct scm_thread *self, uint64_t count)
 {
+    uint64_t taken = 0;
+
     if (unlikely(self->collecting))
         return;
-    for (; count && self->expired.first; count--) {
+    for (; taken < count && self->expired.first; taken++) {
         struct page *page = self->expired.first;
         void *object = page->objects[self->begin++];
 
         if (self->begin == page->count)
             page_end(self);
-        count_add(&self->counts.taken, 1);
         date_end(self, object);
     }
+    count_add(&self->counts.taken, taken);
 }
 
 int scm_register_finalizer(int (*finalizer)(void *object))
@@ -125,7 +128,7 @@ int scm_set_finalizer(void *object, int number)
     term = &terms[slab_index(slab, object)];
     word = load_relaxed(term);
     if (!term_dates(word))
-        slab_check_live(slab, object, "scm_set_finalizer");
+        slab_check_live(slab, object, slab_index(slab, object), "scm_set_finalizer");
     /* Dates may come and go meanwhile. */
     while (!compare_exchange(term, &word,
                              term_dates(word) | (uint32_t)(number + 1) << TERM_DATES_BITS))

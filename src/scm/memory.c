@@ -49,7 +49,7 @@ static void add_thread(struct scm_mem_info *info, const struct scm_thread *threa
     info->num_short_term += load_relaxed(&counts->became) - ended;
     info->num_expired += load_relaxed(&counts->expired) - taken;
     info->num_dates += load_relaxed(&counts->dates) - taken;
-    info->num_collected += load_relaxed(&counts->collected);
+    info->num_collected += ended - load_relaxed(&counts->kept);
     info->overhead += (uint64_t)load_relaxed(&counts->pages) * PAGE_BYTES;
 }
 

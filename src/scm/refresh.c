@@ -11,10 +11,11 @@
  */
 #include "scm/scm.h"
 
-/* Two numbers of one object, found at once. */
+/* Where an object's count is. */
 struct place {
     struct slab *slab;
     uint32_t *term;
+    unsigned index;
 };
 
 static __attribute__((noinline)) bool find_slow(const void *object, const char *what,
@@ -23,7 +24,9 @@ static __attribute__((noinline)) bool find_slow(const void *object, const char *
     struct slab *slab = slab_of_checked(NULL, object, what);
     uint32_t *terms = slab_terms_make(slab);
 
-    *place = (struct place){.slab = slab, .term = terms + slab_index(slab, object)};
+    place->slab = slab;
+    place->index = slab_index(slab, object);
+    place->term = terms + place->index;
     return terms != NULL;
 }
 
@@ -35,13 +38,15 @@ static inline bool find(const void *object, const char *what, struct place *plac
 
     if (unlikely(!terms))
         return find_slow(object, what, place);
-    *place = (struct place){.slab = slab, .term = terms + slab_index(slab, object)};
+    place->slab = slab;
+    place->index = slab_index(slab, object);
+    place->term = terms + place->index;
     return true;
 }
 
 static inline void becomes_short_term(struct scm_thread *self, struct slab *slab)
 {
-    add_relaxed(&slab->expiring, 1);
+    count_add(&slab->expiring, 1);
     count_add(&self->counts.became, 1);
 }
 
@@ -82,7 +87,7 @@ static inline int date_add(struct scm_thread *self, struct page_list *list, void
     if (unlikely(dates >= TERM_DATES_MAX))
         return too_many(object, what);
     if (!dates)
-        slab_check_live(place.slab, object, what);
+        slab_check_live(place.slab, object, place.index, what);
     page = page_with_room(self, list);
     if (unlikely(!page))
         return ENOMEM;

@@ -58,13 +58,13 @@ struct scm_clock {
 };
 
 struct scm_counts {
-    uint64_t dates;     /* descriptors ever made; those taken are below */
-    uint64_t taken;     /* descriptors ever processed */
-    uint64_t expired;   /* descriptors ever expired */
-    uint64_t became;    /* objects that got their first date */
-    uint64_t ended;     /* objects whose last date was processed */
-    uint64_t collected; /* of these, freed */
-    int64_t pages;      /* descriptor pages now */
+    uint64_t dates;   /* descriptors ever made; those taken are below */
+    uint64_t taken;   /* descriptors ever processed */
+    uint64_t expired; /* descriptors ever expired */
+    uint64_t became;  /* objects that got their first date */
+    uint64_t ended;   /* objects whose last date was processed */
+    uint64_t kept;    /* of these, not freed: their finalizer said so */
+    int64_t pages;    /* descriptor pages now */
 };
 
 struct scm_thread {

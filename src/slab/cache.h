@@ -68,7 +68,8 @@ struct slab {
         *states;     /* check=1 and guarded: a word for each object (misuse.c), atomic; else NULL */
     void *notes;     /* what slab_watch keeps about the slab's objects, or NULL */
     uint32_t *terms; /* a word for each object once one has expiration dates, else NULL (terms.h) */
-    uint32_t expiring; /* objects that have expiration dates; atomic, a hint to who picks a slab */
+    uint32_t expiring; /* objects that have expiration dates: a hint to who picks a slab. Threads that
+                          change it at once may lose a change; right again when the slab is free */
     uint64_t bits[]; /* free, waiting, next: bits_words(capacity) words each */
 };
 

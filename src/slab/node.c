@@ -57,6 +57,8 @@ static bool place(struct node *node, struct slab *slab, bool had_free)
         return false;
     detach(node, slab);
     attach(node, slab, to);
+    if (to == SLAB_FREE)
+        store_relaxed(&slab->expiring, 0u);
     if (to == SLAB_FREE && from != SLAB_FREE && slab->cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(slab->cache->domain);
     return from != to;

@@ -48,23 +48,17 @@ uint64_t slab_terms_bytes(void)
     return load_relaxed(&terms_bytes);
 }
 
-/* A word of a bitmap that others change meanwhile, under a lock that this thread does not have: the
- * bit of an object that it owns stays as it is. */
-__attribute__((no_sanitize("thread"))) static bool bit_is_set(const uint64_t *bits, unsigned index)
-{
-    return *(const volatile uint64_t *)&bits[index / BITS_PER_WORD] >> (index % BITS_PER_WORD) & 1;
-}
-
-void slab_check_live(struct slab *slab, const void *object, const char *what)
+/* It is reported only if it is not live: a bit may have been seen that is no longer set. */
+void slab_report_dead(const struct slab *slab, const void *object, const char *what)
 {
     unsigned index = slab_index(slab, object);
+    uint64_t word = slab->states ? object_state_word(slab, object) : (uint64_t)OBJECT_LIVE;
+    bool latent = bit_of_word(slab->bits + bits_words(slab->capacity), index) ||
+                  bit_of_word(slab->bits + (size_t)2 * bits_words(slab->capacity), index) ||
+                  state_of_word(word) == OBJECT_LATENT;
 
-    if (bit_is_set(slab_free_bits(slab), index) ||
-        (slab->states && state_of_word(object_state_word(slab, object)) == OBJECT_FREE))
-        report_not_live(slab, object, false, what);
-    if (bit_is_set(slab_waiting_bits(slab), index) || bit_is_set(slab_next_bits(slab), index) ||
-        (slab->states && state_of_word(object_state_word(slab, object)) == OBJECT_LATENT))
-        report_not_live(slab, object, true, what);
+    if (latent || bit_of_word(slab->bits, index) || state_of_word(word) == OBJECT_FREE)
+        report_not_live(slab, object, latent, what);
 }
 
 void slab_term_end(struct slab *slab, const void *object, const char *what)

@@ -60,8 +60,28 @@ static inline bool slab_is_short_term(struct slab *slab, const void *object)
     return unlikely(terms != NULL) && term_dates(load_relaxed(&terms[slab_index(slab, object)]));
 }
 
-/* Before an object gets its first date: reports one that is free, if that can be seen. */
-void slab_check_live(struct slab *slab, const void *object, const char *what);
+/* Of a bitmap that others change meanwhile, under a lock that this thread does not have: but the bit of
+ * an object that is its own stays as it is. */
+__attribute__((no_sanitize("thread"))) static inline bool bit_of_word(const uint64_t *bits,
+                                                                      unsigned index)
+{
+    return *(const volatile uint64_t *)&bits[index / BITS_PER_WORD] >> (index % BITS_PER_WORD) & 1;
+}
+
+void slab_report_dead(const struct slab *slab, const void *object, const char *what);
+
+/* Before an object gets its first date: reports one that is free or deferred, if that can be seen: it is
+ * back in its slab, or has a state. */
+static inline void slab_check_live(const struct slab *slab, const void *object, unsigned index,
+                                   const char *what)
+{
+    unsigned words = bits_words(slab->capacity);
+
+    if (unlikely(slab->states != NULL) || unlikely(bit_of_word(slab->bits, index)) ||
+        unlikely(bit_of_word(slab->bits + words, index)) ||
+        unlikely(bit_of_word(slab->bits + (size_t)2 * words, index)))
+        slab_report_dead(slab, object, what);
+}
 
 /* Before an object is freed or deferred by other means than a date: reports a short-term one, and
  * forgets its finalizer. */

@@ -68,7 +68,8 @@ struct slab {
         *states;     /* check=1 and guarded: a word for each object (misuse.c), atomic; else NULL */
     void *notes;     /* what slab_watch keeps about the slab's objects, or NULL */
     uint32_t *terms; /* a word for each object once one has expiration dates, else NULL (terms.h) */
-    uint32_t expiring; /* objects that have expiration dates: a hint to who picks a slab. Threads that
+    uint32_t
+        expiring;    /* objects that have expiration dates: a hint to who picks a slab. Threads that
                           change it at once may lose a change; right again when the slab is free */
     uint64_t bits[]; /* free, waiting, next: bits_words(capacity) words each */
 };
@@ -193,9 +194,9 @@ struct prudence_cache {
     uint64_t slabs_now, slabs_peak; /* atomic, as the next */
     uint64_t bypasses, preflushed, pressure_waits, remote_drains;
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
-    uint64_t grow_avoided_at;  /* ns; atomic */
-    uint64_t quiet_checked_at; /* ns; atomic */
-    struct list link;          /* in slab_caches; its lock */
+    uint64_t grow_avoided_at;           /* ns; atomic */
+    uint64_t quiet_checked_at;          /* ns; atomic */
+    struct list link;                   /* in slab_caches; its lock */
     char name[CACHE_NAME_SIZE];
 };
 

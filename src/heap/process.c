@@ -20,6 +20,7 @@
 #include "posix.h"
 
 uint32_t process_started;
+const struct heap_above *heap_above;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char version[] = PRUDENCE_VERSION;
@@ -56,6 +57,8 @@ static void fork_prepare(void)
     interrupted = os_busy > 0;
     if (interrupted)
         return;
+    if (heap_above)
+        heap_above->fork_prepare();
     os_lock_take_for_fork(&heap_lock);
     gp_fork_prepare();
     slab_fork_prepare();
@@ -72,6 +75,8 @@ static void fork_release(void)
     slab_fork_done();
     gp_fork_done();
     os_lock_release_from_fork(&heap_lock);
+    if (heap_above)
+        heap_above->fork_done();
 }
 
 static void fork_parent(void)
@@ -88,6 +93,8 @@ static void fork_child(void)
     posix_idle_fork_child();
     posix_pressure_fork_child();
     gp_fork_forget();
+    if (heap_above)
+        heap_above->fork_child();
     if (!interrupted)
         fork_release();
 }

@@ -88,12 +88,7 @@ static struct scm_thread *thread_make(void)
     return NULL;
 }
 
-static void fork_prepare(void);
-static void fork_parent(void);
-static void fork_child(void);
-
-/* Once, under the lock. Fork's handlers are registered behind those of the layers below, which
- * therefore see scm_lock taken before their locks. */
+/* Once, under the lock. */
 static bool start(void)
 {
     static bool has_key;
@@ -102,7 +97,6 @@ static bool start(void)
     if (!has_key) {
         if (pthread_key_create(&exit_key, thread_exits))
             os_panic("no thread-specific key left (pthread_key_create)");
-        pthread_atfork(fork_prepare, fork_parent, fork_child);
         has_key = true;
     }
     if (!pages_start())
@@ -236,30 +230,14 @@ int scm_resume_thread(void)
 
 /* ----------------------------------------------------------------------------------------- fork */
 
-/* As in heap/process.c: a handler may fork, and a signal handler that has interrupted the library
- * must not wait for it. */
-static __thread unsigned forks_under_way;
-static __thread bool interrupted;
-
 static void fork_prepare(void)
 {
-    if (forks_under_way++)
-        return;
-    interrupted = os_busy > 0;
-    if (!interrupted)
-        os_lock_take_for_fork(&scm_lock);
+    os_lock_take_for_fork(&scm_lock);
 }
 
-static void fork_release(void)
+static void fork_done(void)
 {
-    if (!interrupted)
-        os_lock_release_from_fork(&scm_lock);
-}
-
-static void fork_parent(void)
-{
-    if (--forks_under_way == 0)
-        fork_release();
+    os_lock_release_from_fork(&scm_lock);
 }
 
 /*
@@ -269,11 +247,16 @@ static void fork_parent(void)
  */
 static void fork_child(void)
 {
-    if (--forks_under_way)
-        return;
     list_init(&scm_threads);
     if (mine)
         list_add_tail(&scm_threads, &mine->link);
     active = scm_self != NULL;
-    fork_release();
+}
+
+static const struct heap_above above = {
+    .fork_prepare = fork_prepare, .fork_child = fork_child, .fork_done = fork_done};
+
+__attribute__((constructor)) static void at_load(void)
+{
+    heap_above = &above;
 }

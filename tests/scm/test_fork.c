@@ -91,11 +91,59 @@ static void orphans_are_inherited_in_the_child(void **state)
     assert_true(child_exited_with(&result, 0));
 }
 
+/* Other threads allocate, and hold locks whenever fork comes: the child must not find them taken. */
+static int hammering;
+
+static void *hammer(void *unused)
+{
+    (void)unused;
+    while (__atomic_load_n(&hammering, __ATOMIC_RELAXED)) {
+        void *large = prudence_malloc(100000), *small = prudence_malloc(3000);
+
+        scm_refresh(small, 1);
+        scm_tick();
+        prudence_free(large);
+    }
+    return NULL;
+}
+
+static int allocate_in_child(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < 20; i++) {
+        scm_refresh(scm_malloc(3000), 0);
+        prudence_free(prudence_malloc(100000));
+        scm_tick();
+    }
+    prudence_trim();
+    return 0;
+}
+
+static void fork_takes_all_locks(void **state)
+{
+    pthread_t threads[2];
+
+    (void)state;
+    hammering = 1;
+    for (unsigned i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, hammer, NULL);
+    for (unsigned i = 0; i < 100; i++) {
+        struct child_result result;
+
+        child_run(allocate_in_child, NULL, &result);
+        assert_true(child_exited_with(&result, 0));
+    }
+    __atomic_store_n(&hammering, 0, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_child_goes_on, fresh),
         cmocka_unit_test_setup(orphans_are_inherited_in_the_child, fresh),
+        cmocka_unit_test_setup(fork_takes_all_locks, fresh),
     };
 
     scm_test_uses();

@@ -95,8 +95,10 @@ static void fork_child(void)
     gp_fork_forget();
     if (heap_above)
         heap_above->fork_child();
-    if (!interrupted)
-        fork_release();
+    if (interrupted)
+        return;
+    fork_release();
+    preflush_start_helper();
 }
 
 /* This thread is in start(): what start() calls may allocate, once slab_start() is done. */
@@ -137,5 +139,6 @@ __attribute__((constructor(101))) static void at_load(void)
     if (!is_superseded()) {
         process_start();
         watch_prime();
+        preflush_start_helper();
     }
 }

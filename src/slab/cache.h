@@ -64,14 +64,11 @@ struct slab {
     struct list waiting_link;
     void *pages;
     size_t bytes;
-    uint64_t
-        *states;     /* check=1 and guarded: a word for each object (misuse.c), atomic; else NULL */
-    void *notes;     /* what slab_watch keeps about the slab's objects, or NULL */
-    uint32_t *terms; /* a word for each object once one has expiration dates, else NULL (terms.h) */
-    uint32_t
-        expiring;    /* objects that have expiration dates: a hint to who picks a slab. Threads that
-                          change it at once may lose a change; right again when the slab is free */
-    uint64_t bits[]; /* free, waiting, next: bits_words(capacity) words each */
+    uint64_t *states;  /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
+    void *notes;       /* what slab_watch keeps about the slab's objects, or NULL */
+    uint32_t *terms;   /* a word for each object once one has a date (terms.h); atomic */
+    uint32_t expiring; /* objects with dates, for who picks a slab: changes may be lost */
+    uint64_t bits[];   /* free, waiting, next: bits_words(capacity) words each */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)
@@ -444,6 +441,7 @@ bool preflush_start(void);
 void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu);
 unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu, unsigned handfuls);
 bool preflush_work(void);
+void preflush_start_helper(void);
 void preflush_forget(struct prudence_cache *cache);
 void preflush_fork_prepare(void);
 void preflush_fork_done(void);

@@ -135,7 +135,7 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
     if (deferral.room == LATENT_ROOM_CROWDED)
         latent_take_back_here();
     if (unlikely(preflush_enabled))
-        os_idle_kick(preflush_work);
+        os_idle_kick();
     return done;
 }
 

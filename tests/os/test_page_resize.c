@@ -6,21 +6,11 @@
  */
 #include <sys/mman.h>
 
-#include "page_source.h"
-#include "support/slab_test.h"
+#include "support/pages.h"
 
-#define MIB  ((size_t)1 << 20)
 #define PAGE OS_PAGE_SIZE
 
 static char owner;
-
-static struct os_pages_stats pages(void)
-{
-    struct os_pages_stats stats;
-
-    os_pages_stats(&stats);
-    return stats;
-}
 
 static char *take(size_t bytes)
 {

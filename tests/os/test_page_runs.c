@@ -3,18 +3,10 @@
  * Runs of pages: the first hole that fits, at the alignment asked for; neighbours become one when
  * they are free; the first regions are used first and empty ones go back; never twice the same page.
  */
-#include "page_source.h"
-#include "support/slab_test.h"
+#include "support/pages.h"
 
 #define PAGE  OS_PAGE_SIZE
 #define PAGES REGION_PAGES
-
-static uint64_t now;
-
-static uint64_t stopped_clock(void)
-{
-    return now;
-}
 
 static char *take(size_t pages)
 {
@@ -30,15 +22,6 @@ static struct region *region_at(const void *run)
 
     assert_non_null(place.region);
     return place.region;
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    posix_clock_injected = stopped_clock;
-    os_pages_set_retain((uint64_t)1 << 40);
-    os_pages_trim();
-    return 0;
 }
 
 static void the_first_hole_that_fits(void **state)
@@ -261,14 +244,14 @@ static void foreign_pages_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_first_hole_that_fits, begin),
-        cmocka_unit_test_setup(neighbours_become_one, begin),
-        cmocka_unit_test_setup(alignment_is_kept, begin),
-        cmocka_unit_test_setup(the_first_regions_are_used_first, begin),
-        cmocka_unit_test_setup(empty_regions_are_unmapped, begin),
-        cmocka_unit_test_setup(small_holes_are_passed_once, begin),
-        cmocka_unit_test_setup(large_runs_share_what_is_free, begin),
-        cmocka_unit_test_setup(a_random_walk, begin),
+        cmocka_unit_test_setup(the_first_hole_that_fits, begin_with_everything_kept),
+        cmocka_unit_test_setup(neighbours_become_one, begin_with_everything_kept),
+        cmocka_unit_test_setup(alignment_is_kept, begin_with_everything_kept),
+        cmocka_unit_test_setup(the_first_regions_are_used_first, begin_with_everything_kept),
+        cmocka_unit_test_setup(empty_regions_are_unmapped, begin_with_everything_kept),
+        cmocka_unit_test_setup(small_holes_are_passed_once, begin_with_everything_kept),
+        cmocka_unit_test_setup(large_runs_share_what_is_free, begin_with_everything_kept),
+        cmocka_unit_test_setup(a_random_walk, begin_with_everything_kept),
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(foreign_pages_are_refused),
     };

@@ -5,16 +5,9 @@
  */
 #include <sys/mman.h>
 
-#include "page_source.h"
-#include "support/slab_test.h"
+#include "support/pages.h"
 
-#define MIB  ((size_t)1 << 20)
 #define UNIT (RUN_MAX / 2) /* what is larger than two of them is a span */
-
-static uint64_t stopped_clock(void)
-{
-    return 1;
-}
 
 static char *take(size_t bytes, bool *zeroed)
 {
@@ -22,23 +15,6 @@ static char *take(size_t bytes, bool *zeroed)
 
     assert_non_null(span);
     return span;
-}
-
-static struct os_pages_stats pages(void)
-{
-    struct os_pages_stats stats;
-
-    os_pages_stats(&stats);
-    return stats;
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    posix_clock_injected = stopped_clock;
-    os_pages_set_retain((uint64_t)1 << 40);
-    os_pages_trim();
-    return 0;
 }
 
 static void they_begin_at_huge_pages(void **state)
@@ -181,13 +157,13 @@ static void the_limit_counts_free_ones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(they_begin_at_huge_pages, begin),
-        cmocka_unit_test_setup(larger_alignments, begin),
-        cmocka_unit_test_setup(the_smallest_that_fits, begin),
-        cmocka_unit_test_setup(a_much_larger_one_is_split, begin),
-        cmocka_unit_test_setup(what_is_too_much_is_cut, begin),
-        cmocka_unit_test_setup(a_smaller_one_is_grown, begin),
-        cmocka_unit_test_setup(the_limit_counts_free_ones, begin),
+        cmocka_unit_test_setup(they_begin_at_huge_pages, begin_with_everything_kept),
+        cmocka_unit_test_setup(larger_alignments, begin_with_everything_kept),
+        cmocka_unit_test_setup(the_smallest_that_fits, begin_with_everything_kept),
+        cmocka_unit_test_setup(a_much_larger_one_is_split, begin_with_everything_kept),
+        cmocka_unit_test_setup(what_is_too_much_is_cut, begin_with_everything_kept),
+        cmocka_unit_test_setup(a_smaller_one_is_grown, begin_with_everything_kept),
+        cmocka_unit_test_setup(the_limit_counts_free_ones, begin_with_everything_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

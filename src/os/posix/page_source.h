@@ -126,8 +126,10 @@ void demand_took(enum page_kind kind, size_t bytes, size_t dirty);
 void demand_freed(enum page_kind kind, size_t bytes);
 void demand_gave_back(enum page_kind kind, size_t bytes);
 void demand_dirtied(enum page_kind kind, size_t bytes);
-bool demand_fits(size_t bytes); /* under the option limit, beside what is dirty */
-bool demand_is_due(void);       /* the next look at the excess; without the lock */
+bool demand_fits(size_t bytes); /* under the option limit, beside what is dirty or asked for */
+bool demand_ask(size_t bytes);  /* fits; the system will be asked for them without the lock */
+void demand_answered(size_t bytes);
+bool demand_is_due(void); /* the next look at the excess; without the lock */
 
 /* What is to be given back, by kind; false: nothing, or not so much that it is worth it yet. */
 struct excess {

@@ -3,8 +3,8 @@
  * The page source: the functions of os/os.h, made of runs and spans (page_source.h names the parts).
  *
  * Invariant: used + dirty bytes bound what is resident of its pages, and stay within the option
- * limit. Pages are counted as used before they are asked of the system, and as dirty until they have
- * been given back.
+ * limit. Pages are counted as asked for before the system is asked, as used when it has given them,
+ * and as dirty until they have been given back.
  */
 #include "page_source.h"
 
@@ -137,14 +137,30 @@ static void run_shrink(struct region *region, char *run, size_t bytes, size_t wa
 
 /* ------------------------------------------------------------------------------------------ spans */
 
-static void span_enter(struct span *span)
+/* Under the limit, or false; then the system may be asked for them. */
+static bool ask(size_t bytes)
+{
+    bool fits;
+
+    os_lock_take(&pages_lock);
+    fits = demand_ask(bytes);
+    os_lock_release(&pages_lock);
+    return fits;
+}
+
+/* A span of the caller's has, or has not, got the bytes that were asked for. */
+static void note_answer(struct span *span, size_t bytes, bool got)
 {
     os_lock_take(&pages_lock);
-    index_set_span(span, true);
+    demand_answered(bytes);
+    if (got)
+        demand_took(SPANS, bytes, 0);
+    if (span)
+        index_set_span(span, true);
     os_lock_release(&pages_lock);
 }
 
-/* Used bytes that were counted in advance, and did not come; or that went straight to the system. */
+/* Used bytes that went straight to the system. */
 static void count_back(size_t bytes)
 {
     os_lock_take(&pages_lock);
@@ -192,19 +208,19 @@ static struct span *span_reuse_smaller(size_t bytes, unsigned node)
     span = demand_fits(bytes) ? span_take_smaller(bytes, node) : NULL;
     if (span) {
         dirty = span->bytes;
-        demand_took(SPANS, bytes, dirty);
+        demand_ask(bytes - dirty);
     }
     os_lock_release(&pages_lock);
     if (!span)
         return NULL;
     moved = span_move(span, bytes, 0, NULL, 0);
     os_lock_take(&pages_lock);
+    demand_answered(bytes - dirty);
     if (moved) {
         span->bytes = bytes;
+        demand_took(SPANS, bytes, dirty);
         index_set_span(span, true);
     } else {
-        demand_freed(SPANS, bytes);
-        demand_gave_back(SPANS, bytes - dirty);
         span_put(span);
     }
     os_lock_release(&pages_lock);
@@ -214,21 +230,12 @@ static struct span *span_reuse_smaller(size_t bytes, unsigned node)
 static struct span *span_fresh(size_t bytes, size_t alignment, unsigned node)
 {
     struct span *span;
-    bool fits;
 
-    os_lock_take(&pages_lock);
-    fits = demand_fits(bytes);
-    if (fits)
-        demand_took(SPANS, bytes, 0);
-    os_lock_release(&pages_lock);
-    if (!fits)
+    if (!ask(bytes))
         return NULL;
     posix_pressure_check(bytes);
     span = span_make(bytes, alignment, node);
-    if (span)
-        span_enter(span);
-    else
-        count_back(bytes);
+    note_answer(span, bytes, span != NULL);
     return span;
 }
 
@@ -247,38 +254,30 @@ static void *span_alloc(size_t bytes, size_t alignment, unsigned node, bool *cle
     return span ? span->base : NULL;
 }
 
-/* Into what is reserved behind it, or what is free there, or to another place. */
+/* Into what is reserved behind it, or what is free there, or to another place. The span is in the
+ * index again when its answer is noted. */
 static bool span_make_room(struct span *span, size_t bytes, size_t wanted, void *owner)
 {
-    bool moved;
-
     if (wanted <= span->mapped || span_reserve(span, wanted))
         return os_page_owner_prepare(span->base, wanted);
     os_lock_take(&pages_lock);
     index_set_span(span, false);
     os_lock_release(&pages_lock);
-    moved = span_move(span, wanted, span_reserve_for(wanted), owner, bytes);
-    span_enter(span);
-    return moved;
+    return span_move(span, wanted, span_reserve_for(wanted), owner, bytes);
 }
 
 static bool span_grow(struct span *span, size_t bytes, size_t wanted, void *owner)
 {
     size_t more = wanted - min_size(wanted, span->bytes);
-    bool fits;
+    bool done;
 
-    os_lock_take(&pages_lock);
-    fits = demand_fits(more);
-    if (fits)
-        demand_took(SPANS, more, 0);
-    os_lock_release(&pages_lock);
-    if (!fits)
+    if (!ask(more))
         return false;
     posix_pressure_check(more);
-    if (!span_make_room(span, bytes, wanted, owner)) {
-        count_back(more);
+    done = span_make_room(span, bytes, wanted, owner);
+    note_answer(span, more, done);
+    if (!done)
         return false;
-    }
     span->bytes += more;
     os_page_owner_set(span->base + bytes, wanted - bytes, owner);
     return true;

@@ -164,6 +164,9 @@ static void times_have_mean_deviation_and_quantiles(void **state)
     assert_in_range(times_quantile(&sum, 0.5), 500 * 7 / 8, 501);
     assert_in_range(times_quantile(&sum, 0.99), 990 * 7 / 8, 991);
     assert_int_equal(times_quantile(&times, 0), 1);
+    assert_true(times_trimmed_mean(&sum, 1) > 500.9 && times_trimmed_mean(&sum, 1) < 501.1);
+    assert_true(times_trimmed_mean(&sum, 0.5) > 230 && times_trimmed_mean(&sum, 0.5) < 270);
+    assert_true(times_trimmed_mean(&sum, 0.999) < times_mean(&sum));
 }
 
 /* ------------------------------------------------------------------------------------------ arena */

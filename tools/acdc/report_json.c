@@ -62,6 +62,8 @@ static json_t *times_json(const struct times *times, double ticks_per_ns)
     cycles = json_pack("{s:f, s:f, s:I, s:I}", "mean", times_mean(times), "deviation",
                        times_deviation(times), "min", (json_int_t)times->smallest, "max",
                        (json_int_t)times->largest);
+    json_object_set_new(cycles, "mean_99_9", json_real(times_trimmed_mean(times, 0.999)));
+    json_object_set_new(cycles, "mean_99", json_real(times_trimmed_mean(times, 0.99)));
     for (unsigned i = 0; i < sizeof quantiles / sizeof *quantiles; i++)
         json_object_set_new(cycles, quantiles[i].name,
                             whole(times_quantile(times, quantiles[i].quantile)));

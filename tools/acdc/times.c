@@ -58,6 +58,7 @@ void times_record_each(struct times *times, uint64_t began, uint64_t ended, uint
     times->sum += ticks;
     times->squares += (double)ticks * (double)ticks;
     times->bucket[bucket_of(ticks)]++;
+    times->bucket_sum[bucket_of(ticks)] += ticks;
 }
 
 void times_add(struct times *sum, const struct times *times)
@@ -70,8 +71,10 @@ void times_add(struct times *sum, const struct times *times)
     sum->timed += times->timed;
     sum->sum += times->sum;
     sum->squares += times->squares;
-    for (unsigned i = 0; i < TIME_BUCKETS; i++)
+    for (unsigned i = 0; i < TIME_BUCKETS; i++) {
         sum->bucket[i] += times->bucket[i];
+        sum->bucket_sum[i] += times->bucket_sum[i];
+    }
 }
 
 double times_mean(const struct times *times)
@@ -87,6 +90,21 @@ double times_deviation(const struct times *times)
         return 0;
     variance = (times->squares - count * mean * mean) / (count - 1);
     return variance > 0 ? sqrt(variance) : 0;
+}
+
+/* Of the bucket in which the share ends, a part counts at its mean. */
+double times_trimmed_mean(const struct times *times, double share)
+{
+    double wanted = share * (double)times->timed, left = wanted, sum = 0;
+
+    for (unsigned i = 0; i < TIME_BUCKETS && left > 0; i++) {
+        double here = (double)times->bucket[i], taken = here < left ? here : left;
+
+        if (here > 0)
+            sum += (double)times->bucket_sum[i] * (taken / here);
+        left -= taken;
+    }
+    return wanted > 0 ? sum / wanted : 0;
 }
 
 uint64_t times_quantile(const struct times *times, double quantile)

@@ -53,7 +53,8 @@ struct times {
     uint64_t timed;
     uint64_t sum, smallest, largest; /* ticks */
     double squares;
-    uint32_t bucket[TIME_BUCKETS];
+    uint64_t bucket[TIME_BUCKETS];
+    uint64_t bucket_sum[TIME_BUCKETS];
 };
 
 /* What an empty measurement costs; call it once, before the first. */
@@ -71,6 +72,8 @@ static inline void times_record(struct times *times, uint64_t began, uint64_t en
 void times_add(struct times *sum, const struct times *times);
 double times_mean(const struct times *times);
 double times_deviation(const struct times *times);
+/* Of the fastest `share` of all: without those that were interrupted. */
+double times_trimmed_mean(const struct times *times, double share);
 /* At most an eighth too small. */
 uint64_t times_quantile(const struct times *times, double quantile);
 

@@ -23,7 +23,7 @@ class Experiment:
     points: dict             # value on the axis -> more options
     log: bool = False        # the axis has powers of two
     labels: dict = field(default_factory=dict)  # factorial: label -> what its levels are
-    environment: dict = field(default_factory=dict)  # of a point, beside its options
+    prudence_options: dict = field(default_factory=dict)  # of a point, beside acdc's own
 
 
 def operation(run, name):
@@ -53,23 +53,20 @@ def sizes(most):
 
 
 def factorial(name, title, figures, kinds, labels, options):
-    """Points "A-B+...": `labels` gives each factor's name, its two levels and how they are said."""
-    points, environment = {}, {}
+    """Points "A-B+...". `labels`: each factor's name, its two levels, and what sets them: an option of
+    acdc, or one of Prudence ("name=")."""
+    points, prudence_options = {}, {}
     for number in range(2 ** len(labels)):
-        key, chosen, variables = "", [], {}
-        for i, (label, (_, levels, say)) in enumerate(labels.items()):
+        key, chosen, ours = "", [], []
+        for i, (label, (_, levels, option)) in enumerate(labels.items()):
             high = number >> i & 1
             key += label + "-+"[high]
-            said = say(levels[high])
-            if isinstance(said, dict):
-                variables |= said
-            else:
-                chosen.append(said)
-        points[key], environment[key] = chosen, variables
+            (chosen if option.startswith("--") else ours).append(f"{option}{levels[high]}")
+        points[key], prudence_options[key] = chosen, ",".join(ours)
     return Experiment(name, title, figures, kinds, options, "factors", points,
                       labels={label: f"{what}: {levels[0]}, {levels[1]}"
                               for label, (what, levels, _) in labels.items()},
-                      environment=environment)
+                      prudence_options=prudence_options)
 
 
 def experiments(short, cpus):
@@ -77,10 +74,10 @@ def experiments(short, cpus):
     pair = (1, max(2, cpus))
     threads = (1, 2, 4) if short else sorted({1, 2, 3, 4, 6, 8, 12})
     ticks = 40 if short else 200
-    thread_levels = ("threads", pair, lambda level: f"--threads={level}")
-    liveness_levels = ("longest liveness", (10, 30), lambda level: f"--max-liveness={level}")
+    thread_levels = ("threads", pair, "--threads=")
+    liveness_levels = ("longest liveness", (10, 30), "--max-liveness=")
     quantum_levels = ("time quantum", ("2^14", "2^16") if short else ("2^18", "2^20"),
-                      lambda level: f"--time-quantum={level}")
+                      "--time-quantum=")
     secondary = [*sizes(16), *sharing(10), f"--duration={ticks}", "--timed=8"]
     powers = range(12, 19, 3) if short else range(12, 25)
     heap_powers = range(12, 20, 3) if short else range(12, 20)
@@ -88,10 +85,10 @@ def experiments(short, cpus):
         "factorial", "Which factors matter to short-term memory", "6.1 to 6.4, tables 6.2 and 6.3",
         ("short-term-lazy",), {
             "A": thread_levels,
-            "B": ("expired dates processed by a call", (1, 8),
-                  lambda level: {"PRUDENCE_OPTIONS": f"scm_expired={level}"}),
+            # The thesis' B is the size of a descriptor page, which is fixed in ours.
+            "B": ("an expired object goes", ("free", "deferred"), "scm_expired="),
             "C": liveness_levels,
-            "D": ("collection", ("lazy", "eager"), lambda level: f"--collection={level}"),
+            "D": ("collection", ("lazy", "eager"), "--collection="),
             "E": quantum_levels}, secondary)
     yield factorial(
         "factorial-malloc", "Which factors matter to malloc and free", "6.1 to 6.4, of allocators",

@@ -26,7 +26,9 @@ class Runner:
     def run(self, experiment, subject, point, seed):
         """The JSON of one run; raises RuntimeError with the reason when there is none."""
         environment = dict(os.environ)
-        environment.update(experiment.environment.get(point, {}))
+        if options := experiment.prudence_options.get(point):
+            environment["PRUDENCE_OPTIONS"] = ",".join(
+                filter(None, [environment.get("PRUDENCE_OPTIONS"), options]))
         if subject.allocator:
             environment["LD_PRELOAD"] = str(subject.allocator.path)
         command = [self.acdc, "--quiet", "--json=-", *subject.options, *experiment.options,

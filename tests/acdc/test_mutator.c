@@ -9,6 +9,8 @@
  */
 #include "support/slab_test.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include "mutator.h"
@@ -137,6 +139,55 @@ static const struct model expiring_model = {.description = "an expiring one",
                                             .global_tick = global_tick,
                                             .collect = collect};
 
+/* ------------------------------------------------------------------------- expiring, many threads */
+
+static __thread unsigned self;
+
+static bool thread_start(const struct settings *of, unsigned thread)
+{
+    (void)of;
+    self = thread;
+    return true;
+}
+
+static bool refresh_any(void *object, unsigned extension)
+{
+    (void)object, (void)extension;
+    return true;
+}
+
+/* Between the last look into the inbox and the global tick: lets others put something in. */
+static void tick_slowly(void)
+{
+    for (unsigned i = 0; i < 3; i++)
+        sched_yield();
+}
+
+/* The thread holds its inbox, or everything is over. */
+static void global_tick_of_many(void)
+{
+    struct inbox *inbox = &run.mutator[self].inbox;
+
+    if (!inbox->closed) {
+        assert_int_not_equal(pthread_mutex_trylock(&inbox->lock), 0);
+        assert_null(inbox->first);
+    }
+}
+
+static void nothing_to_collect(void)
+{
+}
+
+static const struct model many_model = {.description = "an expiring one, of many threads",
+                                        .thread_start = thread_start,
+                                        .allocate = allocate,
+                                        .expires = true,
+                                        .refresh = refresh_any,
+                                        .global_refresh = refresh_any,
+                                        .tick = tick_slowly,
+                                        .global_tick = global_tick_of_many,
+                                        .collect = nothing_to_collect};
+
 /* ------------------------------------------------------------------------------------- the tests */
 
 static int setup(void **state)
@@ -242,6 +293,19 @@ static void shared_objects_live_by_global_time(void **state)
         assert_true(state_of[i].expires_at - state_of[i].allocated_at >= 3);
 }
 
+static void nobody_ticks_global_time_with_something_unseen(void **state)
+{
+    (void)state;
+    settings.threads = 4;
+    settings.multiplier = 4;
+    settings.duration = 200;
+    settings.time_quantum = 2048;
+    settings.shared = true;
+    settings.share_ratio = 60;
+    run_it(&many_model);
+    assert_true(result.received_objects > result.shared_objects);
+}
+
 static void the_last_of_many_receivers_frees(void **state)
 {
     (void)state;
@@ -286,9 +350,13 @@ int main(void)
 {
 #define ONE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        ONE(each_object_lives_as_long_as_was_drawn), ONE(the_clock_stops_at_the_duration),
-        ONE(dates_are_those_of_the_lifetimes),       ONE(shared_objects_live_by_global_time),
-        ONE(the_last_of_many_receivers_frees),       ONE(running_out_of_memory_is_said),
+        ONE(each_object_lives_as_long_as_was_drawn),
+        ONE(the_clock_stops_at_the_duration),
+        ONE(dates_are_those_of_the_lifetimes),
+        ONE(shared_objects_live_by_global_time),
+        ONE(nobody_ticks_global_time_with_something_unseen),
+        ONE(the_last_of_many_receivers_frees),
+        ONE(running_out_of_memory_is_said),
         ONE(writes_are_the_ratio_of_accesses),
     };
 

@@ -43,6 +43,15 @@ static struct holding *reversed(struct holding *list)
     return result;
 }
 
+/* With the lock. */
+static struct holding *take_all(struct inbox *inbox)
+{
+    struct holding *list = inbox->first;
+
+    __atomic_store_n(&inbox->first, NULL, __ATOMIC_RELAXED);
+    return reversed(list);
+}
+
 struct holding *inbox_take(struct inbox *inbox, bool close)
 {
     struct holding *list;
@@ -50,9 +59,24 @@ struct holding *inbox_take(struct inbox *inbox, bool close)
     if (!close && !__atomic_load_n(&inbox->first, __ATOMIC_RELAXED))
         return NULL;
     pthread_mutex_lock(&inbox->lock);
-    list = inbox->first;
-    __atomic_store_n(&inbox->first, NULL, __ATOMIC_RELAXED);
+    list = take_all(inbox);
     inbox->closed |= close;
     pthread_mutex_unlock(&inbox->lock);
-    return reversed(list);
+    return list;
+}
+
+struct holding *inbox_take_or_hold(struct inbox *inbox)
+{
+    struct holding *list;
+
+    pthread_mutex_lock(&inbox->lock);
+    list = take_all(inbox);
+    if (list)
+        pthread_mutex_unlock(&inbox->lock);
+    return list;
+}
+
+void inbox_release(struct inbox *inbox)
+{
+    pthread_mutex_unlock(&inbox->lock);
 }

@@ -29,4 +29,8 @@ bool inbox_put(struct inbox *inbox, struct holding *holding);
 /* Takes all that is there, the oldest first; with `close` for the last time. */
 struct holding *inbox_take(struct inbox *inbox, bool close);
 
+/* The same; but if nothing is there (NULL), nothing can be put in until inbox_release(). */
+struct holding *inbox_take_or_hold(struct inbox *inbox);
+void inbox_release(struct inbox *inbox);
+
 #endif /* ACDC_INBOX_H */

@@ -17,7 +17,7 @@ struct model {
     const char *description; /* for people: what allocates, and what takes back */
     /* Before the first thread. False: `why` says what is missing. */
     bool (*start)(const struct settings *settings, char *why, size_t size);
-    bool (*thread_start)(const struct settings *settings); /* false: no memory */
+    bool (*thread_start)(const struct settings *settings, unsigned thread); /* false: no memory */
     void (*thread_stop)(void);
     void (*pause)(void); /* the thread is done, and waits for the others */
     void (*resume)(void);

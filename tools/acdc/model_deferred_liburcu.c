@@ -18,9 +18,9 @@ static bool start(const struct settings *settings, char *why, size_t size)
     return true;
 }
 
-static bool thread_start(const struct settings *settings)
+static bool thread_start(const struct settings *settings, unsigned thread)
 {
-    (void)settings;
+    (void)settings, (void)thread;
     rcu_register_thread();
     return true;
 }

@@ -14,8 +14,9 @@
 static __thread char *region, *next;
 static __thread size_t region_size;
 
-static bool thread_start(const struct settings *settings)
+static bool thread_start(const struct settings *settings, unsigned thread)
 {
+    (void)thread;
     region_size = (size_t)2 << settings->max_size;
     if (region_size < LEAST_REGION)
         region_size = LEAST_REGION;

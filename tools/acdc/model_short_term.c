@@ -30,9 +30,9 @@ static bool start(const struct settings *settings, char *why, size_t size)
            set("scm_max_extension", extension, why, size);
 }
 
-static bool thread_start(const struct settings *settings)
+static bool thread_start(const struct settings *settings, unsigned thread)
 {
-    (void)settings;
+    (void)settings, (void)thread;
     return !scm_register_thread();
 }
 

@@ -188,15 +188,24 @@ static void share(struct mutator *mutator, struct group *group)
     }
 }
 
+/* Returns the liveness that it is given. */
+static uint64_t receive_one(struct mutator *mutator, struct holding *holding)
+{
+    uint64_t liveness =
+        draw_received_liveness(mutator->settings, holding->group->seed, mutator->number);
+
+    mutator->received_objects += holding->group->count;
+    keep(mutator, mutator->shared, holding, liveness);
+    return liveness;
+}
+
 static void receive(struct mutator *mutator, bool close)
 {
     struct holding *holding = inbox_take(&mutator->inbox, close), *next;
 
     for (; holding; holding = next) {
         next = holding->next;
-        mutator->received_objects += holding->group->count;
-        keep(mutator, mutator->shared, holding,
-             draw_received_liveness(mutator->settings, holding->group->seed, mutator->number));
+        receive_one(mutator, holding);
     }
 }
 
@@ -355,6 +364,29 @@ static void refresh_ring(struct mutator *mutator, struct holding **ring)
     }
 }
 
+/*
+ * Refreshes what arrives until now, and ticks while nothing can arrive. A thread that ticked global time
+ * with a group unseen in its inbox would have said that it needs no more time for it; the other threads'
+ * dates may all have expired when it comes to refresh the group.
+ */
+static void tick_global_time(struct mutator *mutator)
+{
+    struct holding *holding, *next;
+
+    while ((holding = inbox_take_or_hold(&mutator->inbox))) {
+        for (; holding; holding = next) {
+            uint64_t liveness;
+
+            next = holding->next;
+            liveness = receive_one(mutator, holding);
+            refresh_group(mutator, holding,
+                          (unsigned)(liveness + mutator->settings->deallocation_delay - 1));
+        }
+    }
+    MEASURED_ALWAYS(mutator, OP_GLOBAL_TICK, mutator->model->global_tick());
+    inbox_release(&mutator->inbox);
+}
+
 /* ------------------------------------------------------------------------------------------- time */
 
 static void advance_time(struct mutator *mutator)
@@ -372,7 +404,7 @@ static void advance_time(struct mutator *mutator)
         MEASURED_ALWAYS(mutator, OP_TICK, model->tick());
         if (shared) {
             refresh_ring(mutator, mutator->shared);
-            MEASURED_ALWAYS(mutator, OP_GLOBAL_TICK, model->global_tick());
+            tick_global_time(mutator);
         }
     }
     mutator->time++;
@@ -487,7 +519,7 @@ void *mutator_main(void *argument)
     struct run *run = mutator->run;
     const struct model *model = mutator->model;
 
-    if (model->thread_start && !model->thread_start(mutator->settings))
+    if (model->thread_start && !model->thread_start(mutator->settings, mutator->number))
         stop(mutator);
     pthread_barrier_wait(&run->ready);
     pthread_barrier_wait(&run->started);

@@ -57,7 +57,8 @@ def strongest(response, effect):
         shares = variation(document, "factorial", LAZY, response)
         order = sorted((name for name in shares if name != "error"), key=shares.get, reverse=True)
         said = ", ".join(f"{name} {shares[name]:.0%}" for name in order[:3])
-        return order[0] == effect, f"{said}; error {shares['error']:.0%}"
+        return (order[0] == effect and shares[effect] >= 0.1,
+                f"{said}; error {shares['error']:.0%}")
     return check
 
 

@@ -17,7 +17,6 @@ enum {
     KEY_DEFERRED_SHARE,
     KEY_COLLECTION,
     KEY_MULTIPLIER,
-    KEY_FALSE_SHARING,
     KEY_THINK,
     KEY_TIMED,
     KEY_SAMPLES,
@@ -69,7 +68,7 @@ static const struct argp_option all_options[] = {
     {"shared", 'O', NULL, 0, "Share objects between threads", 4},
     {"share-ratio", 'R', "PERCENT", 0, "Objects that are shared (10)", 4},
     {"receiver-ratio", 'T', "PERCENT", 0, "Other threads that receive a shared object (100)", 4},
-    {"false-sharing", KEY_FALSE_SHARING, NULL, 0,
+    {"false-sharing", 'f', NULL, 0,
      "Each receiver accesses objects of its own in a shared group, between the others'", 4},
 
     {NULL, 0, NULL, 0, "Results", 5},
@@ -275,7 +274,7 @@ static bool parse_access(int key, const char *text, struct argp_state *state,
     case 'T':
         settings->receiver_ratio = percent(state, key, text);
         return true;
-    case KEY_FALSE_SHARING:
+    case 'f':
         settings->false_sharing = true;
         return true;
     default:
@@ -331,8 +330,7 @@ static void check_needs(struct argp_state *state, const struct given *given,
     needs(state, given, 'i', settings->access, "--access");
     needs(state, given, 'R', settings->shared, "--shared");
     needs(state, given, 'T', settings->shared, "--shared");
-    needs(state, given, KEY_FALSE_SHARING, settings->shared && settings->access,
-          "--shared and --access");
+    needs(state, given, 'f', settings->shared && settings->access, "--shared and --access");
     if (given->key[KEY_MULTIPLIER] && given->key['F'])
         argp_error(state, "--multiplier and --objects: only one of them says how many");
 }

@@ -91,6 +91,12 @@ def draw_operations(document, experiment, rows):
              if name in SHORT_TERM or name == "persistent+glibc"]
     draw_curves(heap, rows, [(name, "held_bytes", name, {"color": colour[name]}) for name in shown],
                 experiment, 1 / MEGA)
+    objects = heap.twinx()
+    for name in shown:
+        points, means, _ = curve(rows, name, "live_objects")
+        objects.plot(points, numpy.array(means) / 1e3, color=colour[name], linestyle=":")
+    objects.set_ylabel("thousands of live objects (dotted)")
+    objects.grid(False)
     heap.set(ylabel="held memory, MB", title="Heap")
     draw_curves(malloc, rows, [
         (name, response, f"{name.removeprefix('persistent+')}, {response}",
@@ -100,6 +106,7 @@ def draw_operations(document, experiment, rows):
     malloc.set(ylabel="cycles", yscale="log", title="malloc (solid) and free (dotted)")
     if experiment["log"]:
         heap.set_yscale("log")
+        objects.set_yscale("log")
     return figure
 
 
@@ -188,7 +195,7 @@ DRAW = {"factorial": draw_factorial, "factorial-malloc": draw_factorial_malloc,
         "trace": draw_trace}
 UNITS = {"seconds": ("time, s", 1, 3), "bytes_per_second": ("MB/s", MEGA, 1),
          "held_bytes": ("held, MB", MEGA, 2), "live_bytes": ("live, MB", MEGA, 2),
-         "resident_bytes": ("resident, MB", MEGA, 2)}
+         "resident_bytes": ("resident, MB", MEGA, 2), "live_objects": ("live objects", 1, 0)}
 
 
 def cell(response, name):

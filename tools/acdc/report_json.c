@@ -145,6 +145,7 @@ static json_t *memory_json(const struct outcome *outcome)
         (json_int_t)result->peak_resident_bytes, "drained_resident_bytes",
         (json_int_t)result->drained_resident_bytes, "books_bytes", (json_int_t)result->books_bytes);
 
+    set_steady(json, outcome, "steady_live_objects", offsetof(struct sample, live_objects));
     set_steady(json, outcome, "steady_live_bytes", offsetof(struct sample, live_bytes));
     set_steady(json, outcome, "steady_held_bytes", offsetof(struct sample, held_bytes));
     set_steady(json, outcome, "steady_resident_bytes", offsetof(struct sample, resident_bytes));

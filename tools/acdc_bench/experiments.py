@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 REFRESH = ("refresh", "global_refresh", "tick", "global_tick")
 MALLOC = ("allocate", "free", "defer")
+TO_BE_KNOWN = (*REFRESH, *MALLOC, "seconds", "bytes_per_second", "held_bytes")
 TICKS = ("tick", "global_tick")  # few: one interrupted call in a hundred is left out, not in a thousand
 
 
@@ -40,7 +41,7 @@ def responses(run):
     found |= {"seconds": run["seconds"], "bytes_per_second": run["bytes_per_second"],
               "held_bytes": memory["steady_held_bytes"], "live_bytes": memory["steady_live_bytes"],
               "resident_bytes": memory["steady_resident_bytes"],
-              "live_objects": memory["live_objects"]}
+              "live_objects": memory["steady_live_objects"]}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -74,7 +74,7 @@ class Runner:
             return "failed" in row
         return row["fixed"] or all(
             statistics.is_known([repeat[name] for repeat in repeats], self.request.precision)
-            for name in repeats[0] if all(name in repeat for repeat in repeats))
+            for name in experiments.TO_BE_KNOWN if all(name in repeat for repeat in repeats))
 
     def new_row(self, experiment, subject, point):
         """A factorial design has r replications of each point, a trace is one run of one seed."""

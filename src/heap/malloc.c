@@ -68,7 +68,7 @@ size_t prudence_usable_size(const void *object)
 {
     if (!object)
         return 0;
-    return object_usable(slab_of_checked(NULL, object, "prudence_usable_size"), object);
+    return object_usable(object_slab(object, "prudence_usable_size"), object);
 }
 
 /* Whether an object has ever kept its place although far smaller was asked for, since there was no
@@ -103,7 +103,7 @@ void *prudence_realloc(void *object, size_t size)
 
     if (!object)
         return prudence_malloc(size);
-    slab = slab_of_checked(NULL, object, "prudence_realloc");
+    slab = object_slab(object, "prudence_realloc");
     usable = object_usable(slab, object);
     short_term = slab_is_short_term(slab, object);
     if (watch_moves(slab)) {

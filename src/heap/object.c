@@ -46,6 +46,11 @@ static struct slab *slab_or_panic(const struct prudence_cache *cache, const void
     return likely(slab) ? slab : report(cache, object, what);
 }
 
+struct slab *object_slab(const void *object, const char *what)
+{
+    return slab_or_panic(OBJECT_ANY_CACHE, object, what);
+}
+
 static void free_for_good(struct slab *slab, void *object, const char *what)
 {
     if (unlikely(slab->cache->watched))

@@ -115,7 +115,7 @@ int scm_register_finalizer(int (*finalizer)(void *object))
 
 int scm_set_finalizer(void *object, int number)
 {
-    struct slab *slab = slab_of_checked(NULL, object, "scm_set_finalizer");
+    struct slab *slab = object_slab(object, "scm_set_finalizer");
     uint32_t *terms, *term, word;
 
     if (number < -1 || number >= TERM_FINALIZERS || (number >= 0 && !finalizer_of(number + 1))) {

@@ -21,7 +21,7 @@ struct place {
 static __attribute__((noinline)) bool find_slow(const void *object, const char *what,
                                                 struct place *place)
 {
-    struct slab *slab = slab_of_checked(NULL, object, what);
+    struct slab *slab = object_slab(object, what);
     uint32_t *terms = slab_terms_make(slab);
 
     place->slab = slab;

@@ -60,7 +60,7 @@ void report_double(const struct slab *slab, const void *object, bool latent, con
 
 void report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
 {
-    os_report("%s: %p of cache '%s' is %s", what, object, slab->cache->name,
+    os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
               latent ? "deferred and not yet safe" : "free");
     explain_and_abort(slab, object);
 }

@@ -42,12 +42,9 @@ struct model {
     uint64_t (*held)(uint64_t live_bytes);
 };
 
-extern const struct model model_persistent, model_none, model_deferred_prudence;
+extern const struct model model_persistent, model_none, model_deferred_prudence, model_short_term;
 #if ACDC_LIBURCU
 extern const struct model model_deferred_liburcu;
-#endif
-#if ACDC_SHORT_TERM
-extern const struct model model_short_term;
 #endif
 
 /* The back-end of these settings; NULL: this program was built without it, and `why` says so. */

@@ -10,22 +10,15 @@ const struct model *model_find(const struct settings *settings, char *why, size_
         return &model_persistent;
     case MODEL_NONE:
         return &model_none;
+    case MODEL_SHORT_TERM:
+        return &model_short_term;
     case MODEL_DEFERRED:
         if (settings->reclaimer == RECLAIMER_PRUDENCE)
             return &model_deferred_prudence;
 #if ACDC_LIBURCU
         return &model_deferred_liburcu;
-#else
-        break;
-#endif
-    case MODEL_SHORT_TERM:
-#if ACDC_SHORT_TERM
-        return &model_short_term;
-#else
-        break;
 #endif
     }
-    snprintf(why, size, "this acdc was built without %s",
-             settings->model == MODEL_DEFERRED ? "--reclaimer liburcu" : "--model short-term");
+    snprintf(why, size, "this acdc was built without --reclaimer liburcu");
     return NULL;
 }

@@ -179,11 +179,13 @@ int scm_clock_destroy(struct scm_clock *clock)
 {
     struct scm_thread *self;
     int error = clock_check(clock, "scm_clock_destroy", &self);
+    bool waiting;
 
     if (error)
         return error;
+    waiting = something_waits(self);
     clock_end(clock);
     clock_unmake(clock);
-    collect_after_tick(self);
+    collect_after_tick(self, waiting);
     return 0;
 }

@@ -47,7 +47,7 @@ static inline void date_end(struct scm_thread *self, void *object)
 
     if (term_dates(word) != 1)
         return;
-    count_add(&slab->expiring, -1u);
+    count_add(&slab->expiring, -1);
     count_add(&self->counts.ended, 1);
     if (unlikely(term_finalizer(word))) {
         if (!finalize(self, term, object)) {

@@ -3,13 +3,24 @@
 #include "scm/scm.h"
 #include "slab/stats.h"
 
+/* What has expired is freed where memory is wanted: it is used again at once. */
+static inline void collect_for_more(void)
+{
+    struct scm_thread *self = scm_self;
+
+    if (self)
+        collect_some(self);
+}
+
 void *scm_malloc(size_t size)
 {
+    collect_for_more();
     return prudence_malloc(size);
 }
 
 void *scm_calloc(size_t count, size_t size)
 {
+    collect_for_more();
     return prudence_calloc(count, size);
 }
 

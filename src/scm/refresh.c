@@ -120,7 +120,7 @@ static inline int refresh(struct scm_thread *self, struct scm_clock *clock, void
         return ENOMEM;
     error = date_add(self, &clock->ring[(clock->now + units) & clock->mask], object, what);
     clock->last_date = max_size(clock->last_date, clock->now + units);
-    collect_lazily(self);
+    collect_some(self);
     return error;
 }
 

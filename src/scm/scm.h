@@ -111,20 +111,30 @@ void clocks_follow(struct scm_thread *thread, bool ticked);
 struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind, uint64_t period);
 
 /* --- expire.c --- */
-#define TAKEN_PER_CALL 4 /* descriptors that a refresh or tick processes in lazy mode */
+#define TAKEN_PER_CALL 4 /* descriptors that a call processes, unless ticks do */
 void expired_take(struct scm_thread *thread, uint64_t count);
 int (*finalizer_of(unsigned number))(void *object); /* 1 to TERM_FINALIZERS */
 
-static inline void collect_lazily(struct scm_thread *thread)
+static inline bool something_waits(const struct scm_thread *thread)
 {
-    if (thread->expired.first)
+    return thread->expired.first != NULL;
+}
+
+/* A few of what has expired. */
+static inline void collect_some(struct scm_thread *thread)
+{
+    if (something_waits(thread))
         expired_take(thread, TAKEN_PER_CALL);
 }
 
-static inline void collect_after_tick(struct scm_thread *thread)
+/* Lazily, what the tick has expired is left to the calls after it, unless others wait already: so it looks
+ * at nothing that is no longer in the processor's caches. `waiting`: before the tick. */
+static inline void collect_after_tick(struct scm_thread *thread, bool waiting)
 {
-    if (thread->expired.first)
-        expired_take(thread, load_relaxed(&option_scm_eager) ? UINT64_MAX : TAKEN_PER_CALL);
+    if (load_relaxed(&option_scm_eager))
+        expired_take(thread, UINT64_MAX);
+    else if (waiting)
+        expired_take(thread, TAKEN_PER_CALL);
 }
 
 #endif /* SCM_SCM_H */

@@ -12,14 +12,16 @@
 int scm_tick(void)
 {
     struct scm_thread *self = scm_self;
+    bool waiting;
     int error = 0;
 
     if (unlikely(!self) && !(self = scm_enter("scm_tick", &error)))
         return error;
+    waiting = something_waits(self);
     clock_advance(&self->local);
     if (unlikely(!list_is_empty(&self->clocks)))
         clocks_follow(self, true);
-    collect_after_tick(self);
+    collect_after_tick(self, waiting);
     return 0;
 }
 
@@ -27,10 +29,12 @@ int scm_global_tick(void)
 {
     struct scm_thread *self = scm_self;
     uint64_t phase;
+    bool waiting;
     int error = 0;
 
     if (unlikely(!self) && !(self = scm_enter("scm_global_tick", &error)))
         return error;
+    waiting = something_waits(self);
     phase = gp_phases_tick(scm_phases);
     if (phase != self->phase) {
         self->phase = phase;
@@ -39,7 +43,7 @@ int scm_global_tick(void)
     gp_phases_advance(scm_phases);
     if (unlikely(!list_is_empty(&self->clocks)))
         clocks_follow(self, false);
-    collect_after_tick(self);
+    collect_after_tick(self, waiting);
     return 0;
 }
 
@@ -47,14 +51,16 @@ int scm_clock_tick(struct scm_clock *clock)
 {
     struct scm_thread *self;
     int error = clock_check(clock, "scm_clock_tick", &self);
+    bool waiting;
 
     if (error)
         return error;
+    waiting = something_waits(self);
     if (clock->kind == REAL_TIME_CLOCK)
         clock_follow_time(clock);
     else
         clock_advance(clock);
-    collect_after_tick(self);
+    collect_after_tick(self, waiting);
     return 0;
 }
 

@@ -64,11 +64,11 @@ struct slab {
     struct list waiting_link;
     void *pages;
     size_t bytes;
-    uint64_t *states;  /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
-    void *notes;       /* what slab_watch keeps about the slab's objects, or NULL */
-    uint32_t *terms;   /* a word for each object once one has a date (terms.h); atomic */
-    uint32_t expiring; /* objects with dates, for who picks a slab: changes may be lost */
-    uint64_t bits[];   /* free, waiting, next: bits_words(capacity) words each */
+    uint64_t *states; /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
+    void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
+    uint32_t *terms;  /* a word for each object once one has a date (terms.h); atomic */
+    int32_t expiring; /* objects with dates: a hint (expiring_of, node.c) */
+    uint64_t bits[];  /* free, waiting, next: bits_words(capacity) words each */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)

@@ -58,7 +58,7 @@ static bool place(struct node *node, struct slab *slab, bool had_free)
     detach(node, slab);
     attach(node, slab, to);
     if (to == SLAB_FREE)
-        store_relaxed(&slab->expiring, 0u);
+        store_relaxed(&slab->expiring, 0); /* what it should be */
     if (to == SLAB_FREE && from != SLAB_FREE && slab->cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(slab->cache->domain);
     return from != to;
@@ -237,6 +237,19 @@ static void enter(struct node *node)
 /* ------------------------------------------------------------------------------------- taking */
 
 /*
+ * Threads that give and end dates in one slab at a time may lose each other's changes of the count: a locked
+ * addition would double the cost of a refresh. The drift is harmless: of slabs that are equally good another
+ * one is picked. It cannot last, either: what is impossible is cut off here, and the count is right
+ * again when all of the slab is free.
+ */
+static unsigned expiring_of(const struct slab *slab, unsigned live)
+{
+    int32_t count = load_relaxed(&slab->expiring);
+
+    return count < 0 ? 0 : min_size((unsigned)count, live);
+}
+
+/*
  * The slab to refill from: of the first partial ones with free objects that which has most live
  * objects, for it is the least likely to become free; so the others drain, and total fragmentation
  * ends lowest (paper, Figure 5). Among equals it is that with the fewest objects that have an
@@ -248,7 +261,7 @@ static bool is_better(const struct slab *slab, unsigned live, const struct slab 
 {
     if (live != best_live)
         return live > best_live;
-    return best && load_relaxed(&slab->expiring) < load_relaxed(&best->expiring);
+    return best && expiring_of(slab, live) < expiring_of(best, live);
 }
 
 static struct slab *pick(const struct node *node)

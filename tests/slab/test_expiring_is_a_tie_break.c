@@ -57,6 +57,25 @@ static void more_live_objects_count_more(void **state)
     }
 }
 
+/* The count is a hint that may drift: what cannot be is taken for what is nearest. */
+static void a_drifted_count_is_cut_off(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        two_slabs(5, 5);
+        slabs[i]->expiring = 1;
+        slabs[1 - i]->expiring = -7;
+        assert_ptr_equal(slab_taken_from(), slabs[1 - i]);
+        two_slabs(5, 5);
+        slabs[i]->expiring = 4;
+        slabs[1 - i]->expiring = 99;
+        assert_ptr_equal(slab_taken_from(), slabs[i]);
+    }
+    node_put(cache, objects[0], 5);
+    assert_int_equal(slabs[0]->free, cache->capacity);
+    assert_int_equal(slabs[0]->expiring, 0);
+}
+
 static void they_are_not_latent(void **state)
 {
     (void)state;
@@ -74,6 +93,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(among_equals_the_fewest_expiring),
         cmocka_unit_test(more_live_objects_count_more),
+        cmocka_unit_test(a_drifted_count_is_cut_off),
         cmocka_unit_test(they_are_not_latent),
     };
 

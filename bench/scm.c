@@ -34,6 +34,7 @@ struct scm_request {
     struct numbers threads, objects;
     uint64_t size, rounds, extension;
     const char *collection; /* NULL: both */
+    bool plain;             /* objects from prudence_malloc, which frees nothing that has expired */
     const char *json;
 };
 
@@ -98,7 +99,8 @@ static void go_round(const struct crew_member *member, void **objects, double sp
 
     at[0] = cycles();
     for (uint64_t i = 0; i < member->objects; i++)
-        objects[i] = scm_malloc(member->request->size);
+        objects[i] = member->request->plain ? prudence_malloc(member->request->size)
+                                            : scm_malloc(member->request->size);
     at[1] = cycles();
     if (global)
         for (uint64_t i = 0; i < member->objects; i++)
@@ -252,6 +254,10 @@ static const struct argp_option options[] = {
     {"extension", 'e', "N", 0, "Expiration extension of each", 0},
     {"rounds", 'n', "N", 0, "Ticks of each thread and clock", 0},
     {"collection", 'c', "lazy|eager", 0, "One of the strategies; both unless given", 0},
+    {"plain", 'p', NULL, 0,
+     "Allocate by prudence_malloc, as a program that was moved over does: then refreshes free what "
+     "has expired, not allocations",
+     0},
     {"json", 'j', "FILE", 0, "Write the results to FILE", 0},
     {0},
 };
@@ -280,6 +286,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'c':
         good = !strcmp(text, "lazy") || !strcmp(text, "eager");
         request->collection = text;
+        break;
+    case 'p':
+        request->plain = true;
         break;
     case 'j':
         request->json = text;

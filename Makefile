@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc check \
+.PHONY: help setup setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-acdc check \
 	format install uninstall clean
 
 PREFIX ?= /usr/local
@@ -52,6 +52,11 @@ bench: setup-programs build ## the full set of measurements
 
 bench-malloc: setup-programs build ## only malloc under whole programs, beside other allocators
 	@tools/bench malloc
+
+bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory (SHORT=1: in minutes)
+	@mkdir -p build/report
+	@tools/bench-acdc $(if $(SHORT),--short) --json build/report/acdc.json; status=$$?; \
+		tools/report_acdc.py build/report/acdc.json && exit $$status
 
 check: setup build ## format, static analysis, layers, licence lines
 	@tools/check

@@ -13,6 +13,7 @@
 
 #include "numbers.h"
 #include "runner.h"
+#include "scm.h"
 
 #define MAX_SUBJECTS  64
 #define OPTIONS_TYPED 96 /* of struct config's options; the rest is for those of the subject */
@@ -402,6 +403,7 @@ static void usage(FILE *file)
         "  rcu        reading, waiting, callbacks, polling, updates beside liburcu "
         "(docs/flavours.md)\n"
         "  flavours   the same beside the historical implementations of RCU\n"
+        "  scm        what the calls of short-term memory cost\n"
         "\n  prudence-bench SCENARIO --help   its options\n"
         "  prudence-bench --list            the subjects\n"
         "  prudence-bench --version\n",
@@ -454,6 +456,8 @@ int main(int argc, char **argv)
                               "read,synchronize,call,poll,update,deferred");
     if (!strcmp(command, "flavours"))
         return flavours_bench(argc, argv, "all", "switch,synchronize,call,storm");
+    if (!strcmp(command, "scm"))
+        return scm_bench(argc - 1, argv + 1);
     if (!strcmp(command, "probe"))
         return child_probe();
     if (!strcmp(command, "--list"))

@@ -265,6 +265,17 @@ struct prudence_domain *prudence_domain_create(const char *name, enum prudence_d
     return domain;
 }
 
+struct prudence_domain *gp_phases_make(const char *name)
+{
+    struct prudence_domain *domain = domain_make(name, PRUDENCE_DOMAIN_QSBR, &gp_memb);
+
+    if (domain) {
+        domain->phases = true;
+        domain_publish(domain);
+    }
+    return domain;
+}
+
 /* What is left needs no lock but for the readers' chunks. Visitors came before it was off the list;
  * the longest they stay is wait_max. */
 static void dissolve(struct prudence_domain *domain)

@@ -81,6 +81,7 @@ _Static_assert(sizeof(struct reader_slot) == 128,
 
 struct reader_chunk {
     struct reader_chunk *next; /* older chunk of the same domain, or next free one */
+    uint64_t used;             /* slots from the first that were ever claimed; atomic, only grows */
     struct reader_slot slots[SLOTS_IN_CHUNK];
 };
 
@@ -100,9 +101,10 @@ struct prudence_domain {
     uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
                                           every reader see shared->fenced */
     enum prudence_domain_kind kind;
+    bool phases; /* see phases.c: always fenced, and nobody waits for its grace periods */
     struct reader_chunk *chunks; /* pushed by compare-and-swap; read by drivers */
 
-    uint64_t scan_began __attribute__((aligned(CACHE_LINE)));          /* ns; a hint */
+    uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
     uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */

@@ -70,6 +70,22 @@ void gp_note_expired(struct prudence_domain *domain);
 /* Whether the domain's readers are fenced now: its grace periods then cost no system call. */
 bool gp_is_cheap(const struct prudence_domain *domain);
 
+/*
+ * Phases: a clock that many threads advance together (phases.c). gp_phases_make: NULL without memory.
+ * Every thread that has joined ticks; the last of them to tick in a phase ends it, and the next one
+ * begins. join: this thread counts from now on, in *phase as one that has ticked (or, if it has not, in
+ * the next one); false: there is no memory, and only if it never joined before.
+ * tick: it has ticked in the phase that is returned. leave: it does not count any more. advance, after
+ * a tick or a leave: ends the phase if all have ticked. ended: how many phases have ended. Phases are
+ * named by increasing numbers, GP_STEP apart. Nobody waits for a phase, so who has joined may wait.
+ */
+struct prudence_domain *gp_phases_make(const char *name);
+bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase);
+uint64_t gp_phases_tick(struct prudence_domain *domain);
+void gp_phases_leave(struct prudence_domain *domain);
+bool gp_phases_advance(struct prudence_domain *domain);
+uint64_t gp_phases_ended(const struct prudence_domain *domain);
+
 struct prudence_domain *gp_default_domain(void);
 
 /* Under check=1: stops the process, with the caller's place, where the domain is none (any more). */

@@ -132,13 +132,24 @@ static struct reader_chunk *chunk_make(void)
     return chunk ? chunk : os_meta_alloc(sizeof *chunk);
 }
 
+static void note_used(struct reader_chunk *chunk, uint64_t used)
+{
+    uint64_t before = load_relaxed(&chunk->used);
+
+    while (before < used && !compare_exchange(&chunk->used, &before, used))
+        ;
+}
+
 static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
 {
     for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++) {
         int32_t nobody = 0;
 
-        if (load_relaxed(&slot->thread) == 0 && compare_exchange(&slot->thread, &nobody, gettid()))
+        if (load_relaxed(&slot->thread) == 0 &&
+            compare_exchange(&slot->thread, &nobody, gettid())) {
+            note_used(chunk, (uint64_t)(slot - chunk->slots) + 1);
             return slot;
+        }
     }
     return NULL;
 }
@@ -310,7 +321,7 @@ struct reader_slot *readers_slot(struct prudence_domain *domain)
 /* Readers of srcu may block; so they are in the way of their own grace periods only. */
 static bool is_in_the_way(struct prudence_domain *domain, const struct prudence_domain *waits_for)
 {
-    struct reader_slot *slot = readers_slot_if_any(domain);
+    struct reader_slot *slot = domain->phases ? NULL : readers_slot_if_any(domain);
 
     if (!slot || !load_relaxed(&slot->reader.word))
         return false;

@@ -37,7 +37,7 @@ static bool attributes_are_valid(const struct prudence_cache_attr *attr)
 struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
                                              const struct prudence_cache_attr *attr)
 {
-    struct cache_layout layout = {.object_size = object_size};
+    struct cache_layout layout = {.object_size = object_size, .named = true};
     struct prudence_cache *cache;
 
     if (!name || !*name || !object_size || object_size > OBJECT_SIZE_MAX ||

@@ -22,6 +22,8 @@
 #include "posix.h"
 
 bool option_rseq = true, option_membarrier = true;
+uint32_t option_scm_max_extension = 4095;
+bool option_scm_eager, option_scm_deferred;
 
 /* A number with an optional suffix, of at most `max`. */
 static bool parse_number(const char *text, const char *const *suffixes, const uint64_t *units,
@@ -240,6 +242,42 @@ static bool set_stats(const char *text)
     return true;
 }
 
+static bool set_scm_max_extension(const char *text)
+{
+    uint64_t units;
+
+    if (!parse_count(text, SCM_EXTENSION_MOST, &units))
+        return false;
+    store_relaxed(&option_scm_max_extension, (uint32_t)units);
+    return true;
+}
+
+/* `names`: for false and for true. */
+static bool parse_choice(const char *text, const char *const names[2], bool *value)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            store_relaxed(value, i == 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_scm_collection(const char *text)
+{
+    static const char *const names[2] = {"lazy", "eager"};
+
+    return parse_choice(text, names, &option_scm_eager);
+}
+
+static bool set_scm_expired(const char *text)
+{
+    static const char *const names[2] = {"free", "deferred"};
+
+    return parse_choice(text, names, &option_scm_deferred);
+}
+
 static void apply_rseq(void)
 {
     posix_percpu_start(option_rseq);
@@ -270,6 +308,9 @@ static const struct option {
     {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
     {"background", "0 or 1", set_background, false, preflush_start_helper},
     {"stats", "0 or 1", set_stats, false, NULL},
+    {"scm_max_extension", "a number of ticks, 0 to 1048576", set_scm_max_extension, false, NULL},
+    {"scm_collection", "lazy or eager", set_scm_collection, false, NULL},
+    {"scm_expired", "free or deferred", set_scm_expired, false, NULL},
     {"reader_mode", "auto, fenced or free", set_reader_mode, true, gp_follow_options},
     {"check", "0 or 1", set_check, true, watch_start},
     {"trace", "0 to 32 calls", set_trace, true, watch_start},

@@ -23,6 +23,7 @@
 #include "posix.h"
 
 uint32_t process_started;
+const struct heap_above *heap_above;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char version[] = PRUDENCE_VERSION;
@@ -59,6 +60,8 @@ static void fork_prepare(void)
     interrupted = os_busy > 0;
     if (interrupted)
         return;
+    if (heap_above)
+        heap_above->fork_prepare();
     os_lock_take_for_fork(&heap_lock);
     gp_fork_prepare();
     callbacks_fork_prepare();
@@ -79,6 +82,8 @@ static void fork_release(void)
     callbacks_fork_done();
     gp_fork_done();
     os_lock_release_from_fork(&heap_lock);
+    if (heap_above)
+        heap_above->fork_done();
 }
 
 static void fork_parent(void)
@@ -97,6 +102,8 @@ static void fork_child(void)
     posix_thread_trace_fork_child();
     gp_fork_forget();
     callbacks_fork_child();
+    if (heap_above)
+        heap_above->fork_child();
     if (interrupted)
         return;
     fork_release();

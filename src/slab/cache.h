@@ -47,11 +47,11 @@ enum slab_list {
  * three bitmaps are disjoint; list = list_for(slab); in node->waiting exactly when |waiting| > 0;
  * next is empty unless waiting is not. */
 struct slab {
-    /* What every free looks at; constant. */
+    /* What every free looks at; constant but for the lines. */
     struct prudence_cache *cache;
     char *base; /* the first object */
     struct grid grid;
-    void *fast_lines;  /* the cache's */
+    void *fast_lines;  /* the cache's; closed from the slab's first expiration date on (terms.h) */
     uint32_t capacity; /* objects */
     uint16_t node;
     uint8_t list;    /* enum slab_list; the node's lock */
@@ -67,6 +67,8 @@ struct slab {
     size_t bytes;
     uint64_t *states; /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
     void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
+    uint32_t *terms;  /* a word for each object once one has a date (terms.h); atomic */
+    int32_t expiring; /* objects with dates: a hint (expiring_of, node.c) */
     uint32_t undone;  /* objects whose destructor is still to run; atomic, with their bits */
     uint64_t bits[];  /* free, waiting, next, and undone if there is a destructor:
                          bits_words(capacity) words each */
@@ -176,7 +178,7 @@ struct cpu_cache {
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");
 
 struct prudence_cache {
-    /* What fast paths look at; constant. */
+    /* What fast paths look at; constant, but that `fast_lines` may be closed (terms.h). */
     void *fast_lines; /* = lines, or os_percpu_owned_lines (watched, no rseq, large blocks) */
     void *lines;      /* the first CPU's cpu_cache; NULL: large blocks, which have none */
     struct prudence_domain *domain;
@@ -191,6 +193,7 @@ struct prudence_cache {
     unsigned flags;
     bool checked; /* its slabs have states */
     bool watched; /* slab_watch wants to see its objects */
+    bool named;   /* its users name it when they free: see terms.h */
     void (*constructor)(void *object, void *context);
     void (*destructor)(void *object, void *context); /* heap/destruct.c; then it is watched */
     void *context;
@@ -199,12 +202,13 @@ struct prudence_cache {
     uint32_t next_color;            /* atomic */
     uint64_t slabs_now, slabs_peak; /* atomic, as the next */
     uint64_t bypasses, preflushed, pressure_waits, remote_drains;
-    uint64_t grow_avoided_at;  /* ns; atomic */
-    uint64_t quiet_checked_at; /* ns; atomic */
-    uint64_t undone;           /* objects; atomic */
-    uint32_t destruct_wanted;  /* free slabs cannot go; atomic */
-    uint64_t destruct_turn;    /* when heap/destruct.c was here last; its own */
-    struct list link;          /* in slab_caches; its lock */
+    uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
+    uint64_t grow_avoided_at;           /* ns; atomic */
+    uint64_t quiet_checked_at;          /* ns; atomic */
+    uint64_t undone;                    /* objects; atomic */
+    uint32_t destruct_wanted;           /* free slabs cannot go; atomic */
+    uint64_t destruct_turn;             /* when heap/destruct.c was here last; its own */
+    struct list link;                   /* in slab_caches; its lock */
     char name[CACHE_NAME_SIZE];
 };
 
@@ -256,6 +260,7 @@ struct cache_layout {
     struct prudence_domain *domain;
     size_t object_cache_bytes;
     bool no_cpu_caches; /* large blocks: every block is a slab of its own */
+    bool named;
 };
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout);
 bool cache_destroy(struct prudence_cache *cache);
@@ -278,6 +283,10 @@ uint64_t object_state_word(const struct slab *slab, const void *object);
 void object_is_safe(struct slab *slab, void *object);
 void report_double(const struct slab *slab, const void *object, bool latent, const char *what)
     __attribute__((noreturn));
+void report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
+    __attribute__((noreturn));
+void report_short_term(const struct slab *slab, const void *object, unsigned dates,
+                       const char *what) __attribute__((noreturn));
 
 /* An object's word: its state, whether it was deferred when it was last released, and the numbers of
  * two traces (0: unknown): of its last allocation and of that release. */

@@ -58,6 +58,23 @@ void report_double(const struct slab *slab, const void *object, bool latent, con
     explain_and_abort(slab, object);
 }
 
+void report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
+{
+    os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
+              latent ? "deferred and not yet safe" : "free");
+    explain_and_abort(slab, object);
+}
+
+void report_short_term(const struct slab *slab, const void *object, unsigned dates,
+                       const char *what)
+{
+    os_report(
+        "%s: %p of cache '%s' is short-term memory: %u expiration date%s not yet processed "
+        "will free it",
+        what, object, slab->cache->name, dates, dates == 1 ? "" : "s");
+    explain_and_abort(slab, object);
+}
+
 /*
  * check=1: every object's state changes by compare-and-swap, so of two frees one is caught. The word
  * also holds who allocated the object and who released it, so that the one which is caught sees

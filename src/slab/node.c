@@ -57,6 +57,8 @@ static bool place(struct node *node, struct slab *slab, bool had_free)
         return false;
     detach(node, slab);
     attach(node, slab, to);
+    if (to == SLAB_FREE)
+        store_relaxed(&slab->expiring, 0); /* what it should be */
     if (to == SLAB_FREE && from != SLAB_FREE && slab->cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(slab->cache->domain);
     return from != to;
@@ -244,11 +246,35 @@ static unsigned lasting(const struct slab *slab)
 }
 
 /*
+/*
+ * Threads that give and end dates in one slab at a time may lose each other's changes of the count: a locked
+ * addition would double the cost of a refresh. The drift is harmless: of slabs that are equally good another
+ * one is picked. It cannot last, either: what is impossible is cut off here, and the count is right
+ * again when all of the slab is free.
+ */
+static unsigned expiring_of(const struct slab *slab, unsigned live)
+{
+    int32_t count = load_relaxed(&slab->expiring);
+
+    return count < 0 ? 0 : min_size((unsigned)count, live);
+}
+
+/*
  * The slab to refill from: of the first partial ones with free objects that which has most lasting
  * objects, for it is the least likely to become free; so the others drain, and total fragmentation
- * ends lowest (paper, Figure 5). Then a free one; then, rather than grow, a draining one, or one that
- * will drain when callbacks have run.
+ * ends lowest (paper, Figure 5). Among equals it is that with the fewest objects that have an
+ * expiration date: they are live, and may stay so, but the others have not even said when they end.
+ * Then a free one; then, rather than grow, a draining one, or one that will drain when callbacks have
+ * run.
  */
+static bool is_better(const struct slab *slab, unsigned lasts, const struct slab *best,
+                      unsigned best_lasts)
+{
+    if (lasts != best_lasts)
+        return lasts > best_lasts;
+    return best && expiring_of(slab, lasts) < expiring_of(best, lasts);
+}
+
 static struct slab *pick(const struct node *node)
 {
     const struct list *partial = &node->lists[SLAB_PARTIAL];
@@ -261,7 +287,7 @@ static struct slab *pick(const struct node *node)
         slab = list_entry(item, struct slab, link);
         if (!slab->free || weighed++ == SLABS_WEIGHED)
             break;
-        if (lasting(slab) > best_lasting) {
+        if (lasting(slab) && is_better(slab, lasting(slab), best, best_lasting)) {
             best = slab;
             best_lasting = lasting(slab);
         } else if (!drains) {

@@ -4,6 +4,7 @@
  * lookup that races: a page's owner is cleared before the pages go.
  */
 #include "slab/cache.h"
+#include "slab/terms.h"
 
 static size_t metadata_bytes(const struct prudence_cache *cache, unsigned capacity)
 {
@@ -101,6 +102,10 @@ void slab_unmake(struct slab *slab)
         os_pages_free(slab->pages, slab->bytes);
     if (slab->states)
         os_meta_free(slab->states, states_bytes(slab));
+    if (slab->terms)
+        slab_terms_unmake(slab);
+    if (!cache->lines)
+        add_relaxed(&cache->large_shrunk, slab->bytes);
     sub_relaxed(&cache->slabs_now, 1);
     os_meta_free(slab, metadata_bytes(cache, slab->capacity));
 }
@@ -143,6 +148,7 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
     if (!slab)
         return NULL;
     count_slab(cache);
+    add_relaxed(&cache->large_grown, slab->bytes);
     node_adopt_live(&cache->nodes[node], slab);
     pressure_relieve();
     return slab;
@@ -159,6 +165,10 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
 
     if (!pages)
         return false;
+    if (bytes > slab->bytes)
+        add_relaxed(&slab->cache->large_grown, bytes - slab->bytes);
+    else
+        add_relaxed(&slab->cache->large_shrunk, slab->bytes - bytes);
     slab->pages = slab->base = pages;
     slab->bytes = bytes;
     pressure_relieve();

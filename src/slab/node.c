@@ -246,7 +246,6 @@ static unsigned lasting(const struct slab *slab)
 }
 
 /*
-/*
  * Threads that give and end dates in one slab at a time may lose each other's changes of the count: a locked
  * addition would double the cost of a refresh. The drift is harmless: of slabs that are equally good another
  * one is picked. It cannot last, either: what is impossible is cut off here, and the count is right

@@ -13,7 +13,8 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
 
     if (!cache)
         os_panic("%s: the cache is NULL", what);
-    object = unlikely(cache->watched) ? watch_alloc(cache, size) : cache_alloc_slow(cache);
+    object = unlikely(cache->watched) ? watch_alloc(cache, size)
+                                      : cache_alloc_slow(cache, OS_ALLOC_DEFAULT);
     errno = object ? saved_errno : ENOMEM;
     return object;
 }

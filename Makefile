@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-programs setup-fuzz build demo test test-long test-programs fuzz bench bench-malloc check \
+.PHONY: help setup setup-programs setup-fuzz build demo test test-long test-programs fuzz bench bench-malloc kernel-test kernel-bench check \
 	format install uninstall clean
 
 PREFIX ?= /usr/local
@@ -32,6 +32,7 @@ test: setup ## all checks, and all tests in five builds
 
 test-long: setup-fuzz ## the same with a minute for each torture test, real programs in full, and fuzzing
 	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full tools/test
+	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel-test all
 	@tools/fuzz 300
 
 test-programs: setup-programs build ## real programs on our malloc
@@ -45,6 +46,12 @@ bench: setup-programs build ## the full set of measurements
 
 bench-malloc: setup-programs build ## only malloc under whole programs, beside other allocators
 	@tools/bench malloc
+
+kernel-test: setup ## build prudence.ko for Debian's stable kernel, boot it, test
+	@tools/kernel-test $(KERNELS)
+
+kernel-bench: setup ## prudence.ko beside SLUB, in booted kernels
+	@tools/kernel-bench $(KERNELS)
 
 check: setup build ## format, static analysis, layers, licence lines
 	@tools/check

@@ -14,7 +14,8 @@ MODULE_PARM_DESC(
     latent_budget_kb,
     "latent memory in KB beyond which grace periods are expedited (0: 1/64 of memory)");
 
-#define LOOK_EVERY 16 /* slow deferrals of a CPU's worth of interest */
+#define LOOK_EVERY 16 /* slow deferrals between two looks at the budget */
+#define TIDY_AFTER HZ /* latent memory that nobody comes back to is merged so much later */
 
 static uint64_t budget(void)
 {
@@ -23,11 +24,50 @@ static uint64_t budget(void)
     return kb ? (uint64_t)kb << 10 : (uint64_t)totalram_pages() << PAGE_SHIFT >> 6;
 }
 
-/* By deferrals that took the slow path, with nothing held. */
+/*
+ * Latent memory of caches that went quiet, and large blocks, which no CPU keeps: nobody's miss merges
+ * them. While there is any, somebody comes by now and then. The work is deferrable: an idle CPU sleeps on.
+ */
+static void tidy(struct work_struct *work);
+static DECLARE_DEFERRABLE_WORK(tidy_work, tidy);
+static uint32_t tidying;
+
+static void tidy(struct work_struct *work)
+{
+    struct list *item;
+
+    (void)work;
+    store_release(&tidying, 0u);
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        drain_quiet_cpus(cache);
+        for (unsigned i = 0; i < os_node_count(); i++)
+            node_shrink(&cache->nodes[i], cache->free_limit);
+    }
+    os_lock_release(&slab_caches_lock);
+    if (latent_bytes() && !exchange_relaxed(&tidying, 1u))
+        schedule_delayed_work(&tidy_work, TIDY_AFTER);
+}
+
+/* By irq_work: who defers may hold locks of timers and work queues. */
+static void tidy_later(struct irq_work *unused)
+{
+    (void)unused;
+    schedule_delayed_work(&tidy_work, TIDY_AFTER);
+}
+
+static struct irq_work tidy_soon;
+
+/* By deferrals that took the slow path, with nothing held of ours. */
 void relief_note_deferral(void)
 {
     static uint32_t seen;
 
+    if (!load_relaxed(&tidying) && !exchange_relaxed(&tidying, 1u))
+        irq_work_queue(&tidy_soon);
     if (add_relaxed(&seen, 1) % LOOK_EVERY == 0 && latent_bytes() > budget())
         gp_expedite();
 }
@@ -126,6 +166,7 @@ int relief_start(void)
 {
     int error;
 
+    init_irq_work(&tidy_soon, tidy_later);
     shrinker = compat_shrinker_register(&like, "prudence");
     if (!shrinker)
         return -ENOMEM;
@@ -149,4 +190,7 @@ void relief_stop(void)
     unregister_memory_notifier(&memory_block);
     unregister_oom_notifier(&oom_block);
     compat_shrinker_unregister(shrinker);
+    store_relaxed(&tidying, 1u); /* for good */
+    irq_work_sync(&tidy_soon);
+    cancel_delayed_work_sync(&tidy_work);
 }

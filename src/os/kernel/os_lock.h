@@ -48,8 +48,8 @@ static inline void os_lock_release_from_fork(struct os_lock *lock)
     os_lock_release(lock);
 }
 
-/* While somebody owns a CPU's caches it is not preempted: interrupts that find them owned go to the
- * node, but not for longer than the owner's few hundred instructions. */
+/* While somebody owns a CPU's caches it is not preempted, so that others find them owned for no longer
+ * than its few hundred instructions. */
 static inline void os_busy_enter(void)
 {
     preempt_disable();

@@ -6,14 +6,16 @@
  * a few instructions with interrupts off: nothing on this CPU comes in between but an NMI, and there
  * nobody may call (prudence_*() refuse).
  *  - Fast paths and the local take test owner == 0, and commit, with interrupts off.
- *  - Remote take: compare-and-swap 0 -> token, then an interrupt on that CPU, then recheck. When the
- *    interrupt has run there, no fast path is half done that tested owner == 0 before; it is a full
- *    fence there too. The recheck finds a local take that wrote over the token between the two.
- *    Only from a task with interrupts on; else it fails, as if the line was owned.
- *  - A CPU that is dead does not run fast paths: there is nothing to interrupt.
+ *  - Remote take: a local take in an interrupt on that CPU, so that the line is not owned while the
+ *    interrupt is on its way. Only from a task with interrupts on; else it fails, as if the line was
+ *    owned. A CPU that is dead does not run fast paths: its line is taken by compare-and-swap.
+ *  - All CPUs' lines (destruction of a cache): claim by compare-and-swap, one round of interrupts, then
+ *    recheck, as in a process: when the interrupts have run, no fast path is half done that tested
+ *    owner == 0 before; the recheck finds a local take that wrote over the token between the two.
  *  - Release: store of 0 with release order.
- * Owners are not preempted (os_busy_enter). Who finds a line owned goes to the node: an interrupt that
- * came in between, or a CPU whose caches another is just emptying.
+ * Who takes its own CPU's line keeps interrupts off until the release, so that no interrupt finds it
+ * owned. What is done meanwhile is short: at most a batch is copied, and at times the arrays grow. So
+ * a line is found owned only while another CPU empties it; then one goes to the node.
  */
 #ifndef OS_KERNEL_PERCPU_H
 #define OS_KERNEL_PERCPU_H
@@ -40,6 +42,8 @@ struct os_percpu_line {
     uint64_t ring_head;   /* objects ever removed */
     void **ring;
     unsigned cpu; /* whose line this is; constant */
+    bool irq_off; /* its owner took it by os_percpu_take, with `irq_flags` */
+    unsigned long irq_flags;
 };
 
 static inline unsigned stack_count(const struct os_percpu_line *line)
@@ -63,20 +67,24 @@ static __always_inline struct os_percpu_line *os_percpu_here(void *const *lines)
                                      ((size_t)smp_processor_id() << OS_PERCPU_SHIFT));
 }
 
+/* Fast paths look at the owner first (acquire): what they read before could be older than what it did. */
+
 /* The top of the stack; NULL: empty, or owned. */
 static __always_inline void *os_percpu_pop(void *const *lines)
 {
     struct os_percpu_line *line;
     unsigned long flags;
     void *object = NULL;
-    uint64_t word;
 
     local_irq_save(flags);
     line = os_percpu_here(lines);
-    word = line->stack_word;
-    if (likely(!load_acquire(&line->owner) && word & STACK_COUNT_MASK)) {
-        object = line->stack[(word & STACK_COUNT_MASK) - 1];
-        store_relaxed(&line->stack_word, word + STACK_POP);
+    if (likely(!load_acquire(&line->owner))) {
+        uint64_t word = line->stack_word;
+
+        if (likely(word & STACK_COUNT_MASK)) {
+            object = line->stack[(word & STACK_COUNT_MASK) - 1];
+            store_relaxed(&line->stack_word, word + STACK_POP);
+        }
     }
     local_irq_restore(flags);
     return object;
@@ -87,16 +95,18 @@ static __always_inline bool os_percpu_push(void *const *lines, void *object)
 {
     struct os_percpu_line *line;
     unsigned long flags;
-    uint64_t word;
-    bool pushed;
+    bool pushed = false;
 
     local_irq_save(flags);
     line = os_percpu_here(lines);
-    word = line->stack_word;
-    pushed = !load_acquire(&line->owner) && (word & STACK_COUNT_MASK) < line->stack_limit;
-    if (likely(pushed)) {
-        line->stack[word & STACK_COUNT_MASK] = object;
-        store_relaxed(&line->stack_word, word + 1);
+    if (likely(!load_acquire(&line->owner))) {
+        uint64_t word = line->stack_word;
+
+        if (likely((word & STACK_COUNT_MASK) < line->stack_limit)) {
+            line->stack[word & STACK_COUNT_MASK] = object;
+            store_relaxed(&line->stack_word, word + 1);
+            pushed = true;
+        }
     }
     local_irq_restore(flags);
     return pushed;
@@ -107,16 +117,18 @@ static __always_inline bool os_percpu_append(void *const *lines, void *object)
 {
     struct os_percpu_line *line;
     unsigned long flags;
-    uint64_t tail;
-    bool appended;
+    bool appended = false;
 
     local_irq_save(flags);
     line = os_percpu_here(lines);
-    tail = line->ring_tail;
-    appended = !load_acquire(&line->owner) && tail != line->ring_stop;
-    if (likely(appended)) {
-        ((void **)line->ring_turn)[tail] = object;
-        store_relaxed(&line->ring_tail, tail + 1);
+    if (likely(!load_acquire(&line->owner))) {
+        uint64_t tail = line->ring_tail;
+
+        if (likely(tail != line->ring_stop)) {
+            ((void **)line->ring_turn)[tail] = object;
+            store_relaxed(&line->ring_tail, tail + 1);
+            appended = true;
+        }
     }
     local_irq_restore(flags);
     return appended;
@@ -126,7 +138,7 @@ static __always_inline bool os_percpu_append(void *const *lines, void *object)
  * not, the head has moved, or the line is owned. */
 void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head);
 
-/* Takes the line of the CPU that the caller runs on, without being preempted until it is released.
+/* Takes the line of the CPU that the caller runs on; interrupts are off until it is released.
  * `token` is the address of a variable on the caller's stack. NULL when it is owned by another. */
 struct os_percpu_line *os_percpu_take(void *lines, const void *token);
 
@@ -140,8 +152,14 @@ bool os_percpu_confirm(const struct os_percpu_line *line, const void *token);
 
 static inline void os_percpu_release(struct os_percpu_line *line)
 {
+    bool irq_off = line->irq_off;
+    unsigned long flags = line->irq_flags;
+
+    line->irq_off = false;
     /* Release: pairs with the acquire of the owner test in fast paths and takes. */
     store_release(&line->owner, (uintptr_t)0);
+    if (irq_off)
+        local_irq_restore(flags);
 }
 
 #endif /* OS_KERNEL_PERCPU_H */

@@ -22,11 +22,13 @@ struct os_percpu_line *os_percpu_take(void *lines, const void *token)
 
     local_irq_save(flags);
     line = os_percpu_here(&lines);
-    if (load_acquire(&line->owner))
-        line = NULL;
-    else
-        store_relaxed(&line->owner, (uintptr_t)token);
-    local_irq_restore(flags);
+    if (load_acquire(&line->owner)) {
+        local_irq_restore(flags);
+        return NULL;
+    }
+    store_relaxed(&line->owner, (uintptr_t)token);
+    line->irq_off = true;
+    line->irq_flags = flags;
     return line;
 }
 
@@ -70,22 +72,33 @@ void os_percpu_fence_all(void)
     add_relaxed(&os_percpu_interrupts, num_online_cpus());
 }
 
-/* After it returns true, no fast path is under way on the CPU that began before. */
-static bool interrupt(unsigned cpu)
+struct remote_take {
+    struct os_percpu_line *line;
+    const void *token;
+    bool taken;
+};
+
+/* On the CPU whose line it is, in an interrupt. */
+static void take_there(void *data)
 {
-    add_relaxed(&os_percpu_interrupts, 1);
-    return smp_call_function_single(cpu, nothing, NULL, 1) == 0 || cpumask_test_cpu(cpu, &dead);
+    struct remote_take *take = data;
+
+    if (load_acquire(&take->line->owner))
+        return;
+    store_relaxed(&take->line->owner, (uintptr_t)take->token);
+    take->taken = true;
 }
 
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
 {
-    uintptr_t mine = (uintptr_t)token;
+    struct remote_take take = {.line = line, .token = token};
 
-    if (!in_task() || irqs_disabled() || !os_percpu_claim(line, token))
+    if (!in_task() || irqs_disabled() || load_relaxed(&line->owner))
         return false;
-    if (interrupt(line->cpu))
-        return os_percpu_confirm(line, token);
-    /* Neither online nor dead: it is just going, and may still run. */
-    compare_exchange(&line->owner, &mine, (uintptr_t)0);
-    return false;
+    if (cpumask_test_cpu((int)line->cpu, &dead))
+        return os_percpu_claim(line, token);
+    add_relaxed(&os_percpu_interrupts, 1);
+    /* A CPU that is neither online nor dead is just going, and may still run: not taken. */
+    smp_call_function_single((int)line->cpu, take_there, &take, 1);
+    return take.taken;
 }

@@ -122,11 +122,11 @@ void gp_note_expired(struct prudence_domain *domain)
     store_relaxed(&domain->expired, get_state_synchronize_rcu());
 }
 
-/* To ask for one costs nothing worth counting. */
+/* It takes milliseconds: latent caches are to grow until they hold what is deferred meanwhile. */
 bool gp_is_cheap(const struct prudence_domain *domain)
 {
     (void)domain;
-    return true;
+    return false;
 }
 
 struct prudence_domain *gp_default_domain(void)

@@ -13,9 +13,10 @@
  *    recheck, as in a process: when the interrupts have run, no fast path is half done that tested
  *    owner == 0 before; the recheck finds a local take that wrote over the token between the two.
  *  - Release: store of 0 with release order.
- * Who takes its own CPU's line keeps interrupts off until the release, so that no interrupt finds it
- * owned. What is done meanwhile is short: at most a batch is copied, and at times the arrays grow. So
- * a line is found owned only while another CPU empties it; then one goes to the node.
+ * Who takes a line keeps interrupts off until the release, so that no interrupt finds its own CPU's
+ * owned, or keeps another's for long. What is done meanwhile is short: at most a batch is copied, and at
+ * times the arrays grow. So a line is found owned only while another CPU empties it; then one goes to
+ * the node.
  */
 #ifndef OS_KERNEL_PERCPU_H
 #define OS_KERNEL_PERCPU_H
@@ -42,7 +43,7 @@ struct os_percpu_line {
     uint64_t ring_head;   /* objects ever removed */
     void **ring;
     unsigned cpu; /* whose line this is; constant */
-    bool irq_off; /* its owner took it by os_percpu_take, with `irq_flags` */
+    bool irq_off; /* its owner has interrupts off, and had `irq_flags` */
     unsigned long irq_flags;
 };
 

@@ -15,6 +15,16 @@ void os_percpu_note_dead(unsigned cpu, bool is_dead)
         cpumask_clear_cpu(cpu, &dead);
 }
 
+/* Until the release, by the owner. */
+static void interrupts_off(struct os_percpu_line *line)
+{
+    unsigned long flags;
+
+    local_irq_save(flags);
+    line->irq_off = true;
+    line->irq_flags = flags;
+}
+
 struct os_percpu_line *os_percpu_take(void *lines, const void *token)
 {
     struct os_percpu_line *line;
@@ -100,5 +110,7 @@ bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
     add_relaxed(&os_percpu_interrupts, 1);
     /* A CPU that is neither online nor dead is just going, and may still run: not taken. */
     smp_call_function_single((int)line->cpu, take_there, &take, 1);
+    if (take.taken) /* an interrupt here would keep the line from its CPU */
+        interrupts_off(line);
     return take.taken;
 }

@@ -25,12 +25,18 @@ struct load {
     uint64_t seed;
 };
 
+struct member;
+
 struct pattern {
     const char *name;
     const char *summary;
-    unsigned least_threads;               /* 1, or 2 where threads pass blocks to each other */
-    unsigned most_threads;                /* 1: it is a pattern of one thread */
-    uint64_t (*run)(const struct load *); /* blocks allocated; it has freed them all */
+    unsigned least_threads; /* 1, or 2 where threads pass blocks to each other */
+    unsigned most_threads;  /* 1: it is a pattern of one thread */
+
+    /* What each thread does; it counts the blocks that it allocates, and frees them all. */
+    void (*work)(struct member *member);
+    /* Or, where the threads have something in common: blocks allocated, all freed. */
+    uint64_t (*run)(const struct load *load);
 };
 
 extern const struct pattern pattern_lifo, pattern_fifo, pattern_random, pattern_one_size,

@@ -159,11 +159,18 @@ static uint64_t resident_bytes_exactly(void)
     return line ? strtoull(line + sizeof key - 1, NULL, 10) * 1024 : resident_bytes();
 }
 
+static uint64_t pattern_run(const struct pattern *pattern, const struct load *load)
+{
+    if (pattern->run)
+        return pattern->run(load);
+    return team_run(load, load->threads, pattern->work, NULL);
+}
+
 static json_t *run(const struct request *request)
 {
     struct cost before = cost_now(), after;
     uint64_t base = resident_bytes_exactly(), peak, paused = 0;
-    uint64_t blocks = request->pattern->run(&request->load);
+    uint64_t blocks = pattern_run(request->pattern, &request->load);
     json_t *result;
 
     after = cost_now();

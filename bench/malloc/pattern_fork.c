@@ -53,10 +53,6 @@ static void fork_work(struct member *member)
     own_memory_end(heap, HEAP * sizeof *heap);
 }
 
-static uint64_t fork_often(const struct load *load)
-{
-    return team_run(load, load->threads, fork_work, NULL);
-}
-
 const struct pattern pattern_fork = {
-    "fork", "forks with 100,000 live blocks; both sides replace 1,000 of them", 1, 1, fork_often};
+    "fork", "forks with 100,000 live blocks; both sides replace 1,000 of them", 1, 1,
+    .work = fork_work};

@@ -98,24 +98,11 @@ static void realloc_work(struct member *member)
     own_memory_end(vectors, VECTORS * sizeof *vectors);
 }
 
-static uint64_t sizes(const struct load *load)
-{
-    return team_run(load, load->threads, sizes_work, NULL);
-}
-
-static uint64_t large(const struct load *load)
-{
-    return team_run(load, load->threads, large_work, NULL);
-}
-
-static uint64_t growth(const struct load *load)
-{
-    return team_run(load, load->threads, realloc_work, NULL);
-}
-
-const struct pattern pattern_sizes = {
-    "sizes", "16 bytes to 16 MB, 32 MB alive a thread, every page written", 1, MAX_THREADS, sizes};
-const struct pattern pattern_large = {
-    "large", "256 KB to 32 MB, four alive a thread, every page written", 1, MAX_THREADS, large};
+const struct pattern pattern_sizes = {"sizes",
+                                      "16 bytes to 16 MB, 32 MB alive a thread, every page written",
+                                      1, MAX_THREADS, .work = sizes_work};
+const struct pattern pattern_large = {"large",
+                                      "256 KB to 32 MB, four alive a thread, every page written", 1,
+                                      MAX_THREADS, .work = large_work};
 const struct pattern pattern_realloc = {"realloc", "vectors grow by realloc from 16 bytes to 1 MB",
-                                        1, MAX_THREADS, growth};
+                                        1, MAX_THREADS, .work = realloc_work};

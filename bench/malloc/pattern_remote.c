@@ -109,8 +109,9 @@ static uint64_t free_only(const struct load *load)
     return team_run(load, load->threads, free_only_work, &queue);
 }
 
-const struct pattern pattern_asymmetric = {
-    "asymmetric", "half of the threads only allocate, half only free", 2, MAX_THREADS, asymmetric};
+const struct pattern pattern_asymmetric = {"asymmetric",
+                                           "half of the threads only allocate, half only free", 2,
+                                           MAX_THREADS, .run = asymmetric};
 const struct pattern pattern_free_only = {
     "free-only", "one thread frees, in bursts, what the others have replaced", 2, MAX_THREADS,
-    free_only};
+    .run = free_only};

@@ -60,11 +60,6 @@ static void larson_work(struct member *member)
     own_memory_end(estate, sizeof *estate);
 }
 
-static uint64_t larson(const struct load *load)
-{
-    return team_run(load, load->threads, larson_work, NULL);
-}
-
 /* ------------------------------------------------------------------------------------- phases */
 
 #define PHASES          40
@@ -169,16 +164,11 @@ static void threads_work(struct member *member)
     }
 }
 
-static uint64_t threads(const struct load *load)
-{
-    return team_run(load, load->threads, threads_work, NULL);
-}
-
 const struct pattern pattern_larson = {
     "larson", "5,000 blocks of 8 to 1,000 bytes a thread, left to the next thread", 1, MAX_THREADS,
-    larson};
+    .work = larson_work};
 const struct pattern pattern_phases = {
     "phases", "threads build up state, exchange blocks and end, again and again", 1, MAX_THREADS,
-    phases};
+    .run = phases};
 const struct pattern pattern_threads = {"threads", "short threads: 64 blocks each, then they end",
-                                        1, MAX_THREADS, threads};
+                                        1, MAX_THREADS, .work = threads_work};

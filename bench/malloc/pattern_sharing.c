@@ -38,11 +38,6 @@ static void sharing_work(struct member *member)
     }
 }
 
-static uint64_t cache_thrash(const struct load *load)
-{
-    return team_run(load, load->threads, sharing_work, NULL);
-}
-
 static uint64_t cache_scratch(const struct load *load)
 {
     struct block given[MAX_THREADS];
@@ -54,6 +49,7 @@ static uint64_t cache_scratch(const struct load *load)
 
 const struct pattern pattern_cache_thrash = {
     "cache-thrash", "each thread allocates 8 bytes, writes them 200 times, frees them", 2,
-    MAX_THREADS, cache_thrash};
-const struct pattern pattern_cache_scratch = {
-    "cache-scratch", "the same, with first blocks from one thread", 2, MAX_THREADS, cache_scratch};
+    MAX_THREADS, .work = sharing_work};
+const struct pattern pattern_cache_scratch = {"cache-scratch",
+                                              "the same, with first blocks from one thread", 2,
+                                              MAX_THREADS, .run = cache_scratch};

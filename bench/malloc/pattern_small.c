@@ -104,40 +104,17 @@ static void mix_work(struct member *member)
     simple_work(member, load_scaled(member->load, 6000000), 0);
 }
 
-static uint64_t lifo(const struct load *load)
-{
-    return team_run(load, load->threads, lifo_work, NULL);
-}
-
-static uint64_t fifo(const struct load *load)
-{
-    return team_run(load, load->threads, fifo_work, NULL);
-}
-
-static uint64_t random_order(const struct load *load)
-{
-    return team_run(load, load->threads, random_work, NULL);
-}
-
-static uint64_t one_size(const struct load *load)
-{
-    return team_run(load, load->threads, one_size_work, NULL);
-}
-
-static uint64_t mix(const struct load *load)
-{
-    return team_run(load, load->threads, mix_work, NULL);
-}
-
 const struct pattern pattern_lifo = {
     "lifo", "stacks of 16 to 511 bytes that grow and shrink by random depths", 1, MAX_THREADS,
-    lifo};
+    .work = lifo_work};
 const struct pattern pattern_fifo = {"fifo", "queues of 4,096 blocks of 16 to 511 bytes", 1,
-                                     MAX_THREADS, fifo};
+                                     MAX_THREADS, .work = fifo_work};
 const struct pattern pattern_random = {"random",
                                        "65,536 blocks of 16 to 1,023 bytes, any of them replaced",
-                                       1, MAX_THREADS, random_order};
+                                       1, MAX_THREADS, .work = random_work};
 const struct pattern pattern_one_size = {
-    "one-size", "25 to 1,600 blocks of 64 bytes, then free all; one thread", 1, 1, one_size};
+    "one-size", "25 to 1,600 blocks of 64 bytes, then free all; one thread", 1, 1,
+    .work = one_size_work};
 const struct pattern pattern_mix = {
-    "mix", "25 to 1,600 blocks of 8 to 4,095 bytes, then free all; one thread", 1, 1, mix};
+    "mix", "25 to 1,600 blocks of 8 to 4,095 bytes, then free all; one thread", 1, 1,
+    .work = mix_work};

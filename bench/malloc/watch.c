@@ -44,10 +44,10 @@ static _Noreturn void become(char **command, const char *library, int traced, in
     char byte;
     int error;
 
-    if (read(traced, &byte, 1) == 1) {
-        setenv("LD_PRELOAD", library, 1);
-        execvp(*command, command);
-    }
+    if (read(traced, &byte, 1) != 1)
+        _exit(126);
+    setenv("LD_PRELOAD", library, 1);
+    execvp(*command, command);
     error = errno;
     _exit(write(trouble, &error, sizeof error) == sizeof error ? 127 : 126);
 }
@@ -60,6 +60,7 @@ static pid_t start(char **command, const char *library)
 
     if (pipe2(traced, O_CLOEXEC) || pipe2(trouble, O_CLOEXEC) || (pid = fork()) < 0)
         fail("cannot start", *command, errno);
+    close(pid ? traced[0] : traced[1]); /* so that the child sees when nobody will trace it */
     if (pid == 0)
         become(command, library, traced[0], trouble[1]);
     close(trouble[1]);
@@ -70,6 +71,7 @@ static pid_t start(char **command, const char *library)
     if (read(trouble[0], &error, sizeof error) > 0)
         fail("cannot run", *command, error);
     close(trouble[0]);
+    close(traced[1]);
     return pid;
 }
 

@@ -53,31 +53,45 @@ static inline uint64_t bits_mask_of_word(unsigned w, unsigned first, unsigned en
                      end - start < BITS_PER_WORD ? end - start : BITS_PER_WORD);
 }
 
+static inline bool bits_reach(unsigned w, unsigned first, unsigned end)
+{
+    return first < end && w * BITS_PER_WORD < end;
+}
+
+/* For each word `w` that [first, end) reaches into; `mask` has those of its bits that lie in it. */
+#define bits_for_each_word(w, mask, first, end)                                                    \
+    for ((w) = (first) / BITS_PER_WORD;                                                            \
+         bits_reach(w, first, end) && ((mask) = bits_mask_of_word(w, first, end), true); (w)++)
+
 static inline void bits_set_range(uint64_t *bits, unsigned first, unsigned end)
 {
-    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
-        uint64_t mask = bits_mask_of_word(w, first, end);
+    uint64_t mask;
+    unsigned w;
 
+    bits_for_each_word(w, mask, first, end)
+    {
         bits[w] |= mask;
     }
 }
 
 static inline void bits_clear_range(uint64_t *bits, unsigned first, unsigned end)
 {
-    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
-        uint64_t mask = bits_mask_of_word(w, first, end);
+    uint64_t mask;
+    unsigned w;
 
+    bits_for_each_word(w, mask, first, end)
+    {
         bits[w] &= ~mask;
     }
 }
 
 static inline unsigned bits_count_range(const uint64_t *bits, unsigned first, unsigned end)
 {
-    unsigned count = 0;
+    unsigned w, count = 0;
+    uint64_t mask;
 
-    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
-        uint64_t mask = bits_mask_of_word(w, first, end);
-
+    bits_for_each_word(w, mask, first, end)
+    {
         count += (unsigned)__builtin_popcountll(bits[w] & mask);
     }
     return count;
@@ -86,9 +100,11 @@ static inline unsigned bits_count_range(const uint64_t *bits, unsigned first, un
 /* The first bit of [first, end) that is set; `end` when none is. */
 static inline unsigned bits_find_set(const uint64_t *bits, unsigned first, unsigned end)
 {
-    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
-        uint64_t mask = bits_mask_of_word(w, first, end);
+    uint64_t mask;
+    unsigned w;
 
+    bits_for_each_word(w, mask, first, end)
+    {
         if (bits[w] & mask)
             return w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits[w] & mask);
     }
@@ -97,9 +113,11 @@ static inline unsigned bits_find_set(const uint64_t *bits, unsigned first, unsig
 
 static inline unsigned bits_find_clear(const uint64_t *bits, unsigned first, unsigned end)
 {
-    for (unsigned w = first / BITS_PER_WORD; w * BITS_PER_WORD < end && first < end; w++) {
-        uint64_t mask = bits_mask_of_word(w, first, end);
+    uint64_t mask;
+    unsigned w;
 
+    bits_for_each_word(w, mask, first, end)
+    {
         if (~bits[w] & mask)
             return w * BITS_PER_WORD + (unsigned)__builtin_ctzll(~bits[w] & mask);
     }

@@ -121,11 +121,14 @@ static void check_surroundings(const struct guard_slot *slot)
         guard_report_damage(slot, wrong);
 }
 
-/* The trace of a slot in use is with its slab. Read without a lock, by reports. */
+/* The trace of a slot in use is with its slab. Read without a lock, by reports: another thread may
+ * be just freeing the object. */
 uint64_t guard_word(const struct guard_slot *slot)
 {
-    return slot->state == GUARD_IN_USE && slot->slab->states ? load_relaxed(slot->slab->states)
-                                                             : slot->word;
+    const struct slab *slab = load_relaxed(&slot->slab);
+    bool in_use = slot->state == GUARD_IN_USE && slab && slab->states;
+
+    return in_use ? load_relaxed(slab->states) : slot->word;
 }
 
 size_t guard_size(const struct slab *slab)
@@ -142,7 +145,7 @@ void guard_going(struct slab *slab)
     check_surroundings(slot);
     slot->word = *slab->states;
     slot->state = GUARD_FREED;
-    slot->slab = NULL;
+    store_relaxed(&slot->slab, NULL);
     os_pages_close(page_of(slot), OS_PAGE_SIZE);
     slot_rest(slot);
 }

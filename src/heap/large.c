@@ -7,8 +7,8 @@
 #include "heap/heap.h"
 #include "heap/watch.h"
 
-/* Larger ones the page source grows without copying. */
-#define GROWN_BY_COPYING ((size_t)2 << 20)
+/* Larger ones the page source grows without copying, on nearly every system. */
+#define GROWN_BY_COPYING ((size_t)32 << 20)
 
 static struct prudence_cache *large;
 

@@ -71,8 +71,12 @@ static bool parse_count(const char *text, uint64_t most, uint64_t *value)
 
 static bool parse_switch(const char *text, bool *value)
 {
-    *value = strcmp(text, "1") == 0;
-    return *value || strcmp(text, "0") == 0;
+    bool on = strcmp(text, "1") == 0;
+
+    if (!on && strcmp(text, "0") != 0)
+        return false;
+    *value = on;
+    return true;
 }
 
 static bool set_limit(const char *text)
@@ -235,7 +239,7 @@ static const struct option {
     {"stall_timeout", "a time (us, ms, s); 0: never", set_stall_timeout, false, NULL},
     {"retain", "bytes (K, M, G)", set_retain, false, NULL},
     {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
-    {"background", "0 or 1", set_background, false, NULL},
+    {"background", "0 or 1", set_background, false, preflush_start_helper},
     {"stats", "0 or 1", set_stats, false, NULL},
     {"reader_mode", "auto, fenced or free", set_reader_mode, true, gp_follow_options},
     {"check", "0 or 1", set_check, true, watch_start},
@@ -319,7 +323,11 @@ int prudence_option_set(const char *name, const char *value)
         watch_prime(); /* not under a lock: it may allocate */
         return error;
     }
-    return option->set(value) ? 0 : bad_value(option, value);
+    if (!option->set(value))
+        return bad_value(option, value);
+    if (option->apply)
+        option->apply();
+    return 0;
 }
 
 /* At start: nothing is yet what `apply` would change. `cut`: there is more of the value. */

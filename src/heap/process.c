@@ -88,8 +88,10 @@ static void fork_child(void)
     posix_idle_fork_child();
     posix_pressure_fork_child();
     gp_fork_forget();
-    if (!interrupted)
-        fork_release();
+    if (interrupted)
+        return;
+    fork_release();
+    preflush_start_helper();
 }
 
 /* This thread is in start(): what start() calls may allocate, once slab_start() is done. */
@@ -130,5 +132,6 @@ __attribute__((constructor(101))) static void at_load(void)
     if (!is_superseded()) {
         process_start();
         watch_prime();
+        preflush_start_helper();
     }
 }

@@ -114,11 +114,14 @@ static inline void os_relax(void)
 #endif
 }
 
-/* --- idle work: a helper thread, started at the first kick and never needed for progress. It calls
- * `work` while that returns true, and sleeps without waking until the next kick. It is a thread as
- * others: it is `work` that asks whether a CPU had idle time lately (os_idle_seen, only by the helper;
- * false when nobody knows). os_idle_move_to makes the caller run on a CPU; false when it may not. --- */
-void os_idle_kick(bool (*work)(void));
+/* --- idle work: a helper thread, never needed for progress. os_idle_start makes it if there is none:
+ * makes a thread, so not from inside an allocation; always with the same `work`, which it calls while
+ * that returns true. Then it sleeps without waking until the next kick, which does nothing where there
+ * is no helper. It is a thread as others: it is `work` that asks whether a CPU had idle time lately
+ * (os_idle_seen, only by the helper; false when nobody knows). os_idle_move_to makes the caller run on
+ * a CPU; false when it may not. --- */
+void os_idle_start(bool (*work)(void));
+void os_idle_kick(void);
 bool os_idle_seen(unsigned cpu);
 bool os_idle_move_to(unsigned cpu);
 

@@ -9,8 +9,8 @@
  * that an object is reused within some ten microseconds, and so many objects that the cost of a
  * scan disappears among them.
  */
-#define DUE_CHEAP_OBJECTS     ((size_t)2048)
-#define DUE_CHEAP_BYTES       ((size_t)128 << 10)
+#define DUE_CHEAP_OBJECTS     ((size_t)1024)
+#define DUE_CHEAP_BYTES       ((size_t)64 << 10)
 #define DUE_CHEAP_OBJECTS_MIN ((size_t)128)
 #define DUE_COSTLY_BYTES      ((size_t)4 << 20)
 

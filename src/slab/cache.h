@@ -64,10 +64,9 @@ struct slab {
     struct list waiting_link;
     void *pages;
     size_t bytes;
-    uint64_t
-        *states;     /* check=1 and guarded: a word for each object (misuse.c), atomic; else NULL */
-    void *notes;     /* what slab_watch keeps about the slab's objects, or NULL */
-    uint64_t bits[]; /* free, waiting, next: bits_words(capacity) words each */
+    uint64_t *states; /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
+    void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
+    uint64_t bits[];  /* free, waiting, next: bits_words(capacity) words each */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)
@@ -443,6 +442,7 @@ void preflush_stop(void);
 void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu);
 unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu, unsigned handfuls);
 bool preflush_work(void);
+void preflush_start_helper(void);
 void preflush_forget(struct prudence_cache *cache);
 void preflush_fork_prepare(void);
 void preflush_fork_done(void);

@@ -35,6 +35,7 @@ static void flush_and_merge(struct prudence_cache *cache, struct cpu_cache *cpu,
             object_cache_take(cpu, deferral->objects,
                               (unsigned)min_size(object_cache_flush_count(cpu), TRANSFER_MAX));
         count_add(&cpu->counts.unstacked, deferral->flushed);
+        cpu->churned = true;
     }
     latent_merge(cache, cpu);
 }
@@ -134,7 +135,7 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
     if (deferral.room == LATENT_ROOM_CROWDED)
         latent_take_back_here();
     if (unlikely(preflush_enabled))
-        os_idle_kick(preflush_work);
+        os_idle_kick();
     return done;
 }
 

@@ -329,8 +329,9 @@ static void take_out(struct node *node, struct slab *slab, struct list *excess)
     os_event(shrink, slab->cache, slab->capacity);
 }
 
-/* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first, onto `excess`. Never one with a latent bit: those are
- * not free. Type-safe memory stays until a grace period after its slab became free. */
+/* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first,
+ * onto `excess`. Never one with a latent bit: those are not free. Type-safe memory stays until a
+ * grace period after its slab became free. */
 static void detach_excess(struct node *node, unsigned keep, struct list *excess)
 {
     struct slab *retired;

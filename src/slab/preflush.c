@@ -160,7 +160,7 @@ bool preflush_start(void)
     return boxes != NULL;
 }
 
-/* By the owner of the caches, so without a system call; preflush_kick wakes the helper later. */
+/* By the owner of the caches, so without a system call; the helper is kicked later. */
 void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     uintptr_t empty = 0;
@@ -225,6 +225,13 @@ bool preflush_work(void)
     }
     fruitless = served || !more ? 0 : fruitless + 1;
     return os_pages_decay() || more;
+}
+
+/* Makes the helper, if the option wants one. That makes a thread: not from inside an allocation. */
+void preflush_start_helper(void)
+{
+    if (preflush_enabled)
+        os_idle_start(preflush_work);
 }
 
 /* Before a cache is destroyed. Waits for the helper, if it is just at work for this cache. */

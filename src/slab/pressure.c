@@ -428,5 +428,5 @@ void pressure_relieve(void)
 void pages_decay(void)
 {
     if (os_pages_decay() && unlikely(preflush_enabled))
-        os_idle_kick(preflush_work);
+        os_idle_kick();
 }

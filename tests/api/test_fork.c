@@ -52,16 +52,6 @@ static int child_uses_everything(void *unused)
     return prudence_cache_destroy(mine) ? 2 : 42;
 }
 
-static void assert_child(int (*body)(void *), void *argument)
-{
-    struct child_result result;
-
-    child_run(body, argument, &result);
-    if (!child_exited_with(&result, 42))
-        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
-}
-
 static void the_child_forgets_the_readers_of_other_threads(void **state)
 {
     struct prudence_domain *domain = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
@@ -215,7 +205,7 @@ static unsigned threads_now(void)
     return threads - 2; /* . and .. */
 }
 
-/* The helper is not copied; a child that needs it starts its own. */
+/* The helper is not copied; a child has its own. */
 static int child_with_background(void *unused)
 {
     struct prudence_cache *large = prudence_cache_create("large", 4096, NULL);

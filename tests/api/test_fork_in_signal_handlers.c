@@ -101,16 +101,6 @@ static int fork_from_handlers(void *go_on)
     return failures ? 1 : 42;
 }
 
-static void assert_child(int (*body)(void *), void *argument)
-{
-    struct child_result result;
-
-    child_run(body, argument, &result);
-    if (!child_exited_with(&result, 42))
-        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
-}
-
 static void the_child_goes_on(void **state)
 {
     (void)state;

@@ -400,6 +400,28 @@ static void with_a_leaving_handler(void *ignored)
             *object = 1;
 }
 
+static void on_fault_once(int number)
+{
+    static const char text[] = "once\n";
+
+    (void)number;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+}
+
+/* Its handler is for one signal; the instruction that faulted, run again, ends the process. */
+static void with_a_handler_for_once(void *ignored)
+{
+    struct sigaction action = {.sa_handler = on_fault_once, .sa_flags = (int)SA_RESETHAND};
+    char *object;
+
+    (void)ignored;
+    alarm(10);
+    sigaction(SIGSEGV, &action, NULL);
+    object = guarded(64);
+    prudence_free(object);
+    *object = 1;
+}
+
 static void sent(void *ignored)
 {
     (void)ignored;
@@ -426,6 +448,9 @@ static void handlers_are_chained(void **state)
     for (const char *place = output; (place = strstr(place, "write of")); place++)
         reports++;
     assert_int_equal(reports, 5);
+    expect_signal(SIGSEGV, with_a_handler_for_once, NULL, output, sizeof output);
+    expect_text(output, "once");
+    assert_null(strstr(strstr(output, "once") + 1, "once"));
     expect_signal(SIGSEGV, sent, NULL, output, sizeof output);
     assert_null(strstr(output, "prudence"));
 }

@@ -111,6 +111,18 @@ static void bad_values_are_reported(void **state)
     assert_int_equal(slab_wait_max, 100000000);
 }
 
+/* Neither a switch that is on, nor one that is off. */
+static void bad_switches_change_nothing(void **state)
+{
+    (void)state;
+    for (unsigned on = 0; on < 2; on++) {
+        assert_int_equal(prudence_option_set("check", on ? "1" : "0"), 0);
+        assert_int_equal(prudence_option_set("check", "2"), EINVAL);
+        assert_int_equal(slab_check, on);
+    }
+    assert_int_equal(prudence_option_set("check", "0"), 0);
+}
+
 static void start_options_are_busy_later(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, NULL);
@@ -179,6 +191,7 @@ int main(void)
         cmocka_unit_test(good_values_are_taken),
         cmocka_unit_test(unknown_names_are_reported),
         cmocka_unit_test(bad_values_are_reported),
+        cmocka_unit_test(bad_switches_change_nothing),
         cmocka_unit_test(start_options_are_busy_later),
         cmocka_unit_test(nor_while_a_cache_is_being_made),
         cmocka_unit_test(a_cache_that_failed_does_not_count),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory pressure of a control group: near its limits, and when its events increase, caches are
- * emptied where the page source asks for memory; not more often than every 10 ms, and ever more
- * rarely while it stays short. Without such files nothing happens. The group is a folder of ours.
+ * Memory pressure of a control group: near its limits, when its events increase, and when its tasks
+ * wait for memory, caches are emptied where the page source asks for memory; not more often than every
+ * 10 ms, and ever more rarely while it stays short. Where no group tells, the machine's stalls count.
+ * Without such files nothing happens. The group is a folder of ours, the machine a file in it.
  */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@
 #define MS  UINT64_C(1000000)
 
 static char folder[] = "/tmp/prudence-group-XXXXXX";
-static char slashed[sizeof folder + 1];
+static char slashed[sizeof folder + 1], machine[sizeof folder + 10];
 static uint64_t now;
 
 static uint64_t our_clock(void)
@@ -60,7 +61,9 @@ static int begin(void **state)
     set("memory.high", "max\n");
     set("memory.max", "max\n");
     set("memory.events", "low 0\nhigh 3\nmax 0\noom 0\noom_kill 0\n");
-    posix_pressure_inject(slashed);
+    set("memory.pressure", NULL);
+    set("machine", NULL);
+    posix_pressure_inject(slashed, machine);
     assert_false(is_short_after(1000 * MS, 0)); /* the events before us are not ours */
     return 0;
 }
@@ -68,7 +71,7 @@ static int begin(void **state)
 static void no_files(void **state)
 {
     (void)state;
-    posix_pressure_inject("/nowhere/");
+    posix_pressure_inject("/nowhere/", "/nowhere/memory");
     for (unsigned i = 0; i < 10; i++)
         assert_false(is_short_after(2000 * MS, 1 << 30));
 }
@@ -121,6 +124,82 @@ static void events(void **state)
     assert_true(is_short_after(20 * MS, 0));
 }
 
+static void set_stall(const char *name, unsigned some_us, unsigned full_us)
+{
+    char text[200];
+
+    snprintf(text, sizeof text,
+             "some avg10=99.00 avg60=99.00 avg300=99.00 total=%u\n"
+             "full avg10=99.00 avg60=99.00 avg300=99.00 total=%u\n",
+             some_us, full_us);
+    set(name, text);
+}
+
+/* A tenth of the time since the last look. Averages do not count: they are of long ago. */
+static void stalls_of_the_group(void **state)
+{
+    (void)state;
+    set_stall("memory.pressure", 5000000, 1000000);
+    assert_false(is_short_after(200 * MS, 0)); /* before us */
+    assert_false(is_short_after(200 * MS, 0));
+    set_stall("memory.pressure", 5009000, 1000000);
+    assert_false(is_short_after(100 * MS, 0)); /* 9 of 100 ms */
+    set_stall("memory.pressure", 5019000, 1000000);
+    assert_false(is_short_after(20 * MS, 0)); /* too early to say */
+    assert_true(is_short_after(80 * MS, 0));
+    assert_false(is_short_after(200 * MS, 0));
+    set_stall("memory.pressure", 5019000, 9000000); /* some counts */
+    assert_false(is_short_after(200 * MS, 0));
+    set("memory.pressure", NULL);
+    assert_false(is_short_after(200 * MS, 0));
+    set_stall("memory.pressure", 9000000, 9000000); /* not known to be new */
+    assert_false(is_short_after(200 * MS, 0));
+    set_stall("memory.pressure", 1000000, 1000000); /* another group's */
+    assert_false(is_short_after(200 * MS, 0));
+}
+
+/* Who comes by rarely: a tenth of a second is enough. */
+static void stalls_since_long(void **state)
+{
+    (void)state;
+    set_stall("memory.pressure", 1000, 0);
+    assert_false(is_short_after(200 * MS, 0));
+    set_stall("memory.pressure", 91000, 0);
+    assert_false(is_short_after(60000 * MS, 0));
+    set_stall("memory.pressure", 191000, 0);
+    assert_true(is_short_after(60000 * MS, 0));
+}
+
+static void stalls_of_the_machine(void **state)
+{
+    (void)state;
+    posix_pressure_inject("/nowhere/", machine);
+    set_stall("machine", 100, 100);
+    assert_false(is_short_after(200 * MS, 0));
+    set_stall("machine", 900000, 10000); /* all tasks count: some may be in a group of their own */
+    assert_false(is_short_after(200 * MS, 0));
+    set_stall("machine", 900000, 40000);
+    assert_true(is_short_after(200 * MS, 0));
+    posix_pressure_inject(slashed, machine); /* a group without the file */
+    assert_false(is_short_after(200 * MS, 0));
+    set_stall("machine", 900000, 80000);
+    assert_true(is_short_after(200 * MS, 0));
+}
+
+static void odd_stalls(void **state)
+{
+    static const char *const texts[] = {"",        "some",          "some \n",     "some total",
+                                        "total=9", "some total=\n", "some total=x"};
+
+    (void)state;
+    set_stall("memory.pressure", 0, 0);
+    assert_false(is_short_after(200 * MS, 0));
+    for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
+        set("memory.pressure", texts[i]);
+        assert_false(is_short_after(200 * MS, 0));
+    }
+}
+
 static void ever_more_rarely(void **state)
 {
     unsigned times = 0;
@@ -139,7 +218,35 @@ static void ever_more_rarely(void **state)
     assert_in_range(times, 1, 3); /* quick again */
 }
 
-/* Through the whole house: what is free in caches and pages goes when a new region is asked for. */
+/* Regions are large: what counts is not that one is made, but what is handed out of them. */
+static void what_is_handed_out_is_looked_at(void **state)
+{
+    void *first = os_pages_alloc(OS_PAGE_SIZE, OS_PAGE_SIZE, 0, NULL), *runs[8];
+
+    (void)state;
+    os_pages_trim();
+    set_bytes("memory.max", 101 * MIB);
+    now += 20 * MS;
+    for (unsigned i = 0; i < 8; i++)
+        runs[i] = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
+    assert_true(os_memory_is_short());
+    for (unsigned i = 0; i < 8; i++)
+        os_pages_free(runs[i], MIB);
+    set("memory.max", "max\n");
+    now += 2000 * MS;
+    for (unsigned i = 0; i < 8; i++) /* dirty ones: nothing is asked of the system */
+        runs[i] = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
+    set_bytes("memory.max", 101 * MIB);
+    now += 2000 * MS;
+    for (unsigned i = 0; i < 8; i++)
+        os_pages_free(runs[i], MIB);
+    for (unsigned i = 0; i < 4; i++)
+        os_pages_free(os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL), MIB);
+    assert_false(os_memory_is_short());
+    os_pages_free(first, OS_PAGE_SIZE);
+}
+
+/* Through the whole house: what is free in caches and pages goes when more is asked for. */
 static void caches_are_emptied(void **state)
 {
     static void *objects[20000];
@@ -170,6 +277,7 @@ static int make(void **state)
     if (!mkdtemp(folder))
         return 1;
     snprintf(slashed, sizeof slashed, "%s/", folder);
+    snprintf(machine, sizeof machine, "%smachine", slashed);
     return 0;
 }
 
@@ -180,6 +288,8 @@ static int unmake(void **state)
     set("memory.high", NULL);
     set("memory.max", NULL);
     set("memory.events", NULL);
+    set("memory.pressure", NULL);
+    set("machine", NULL);
     return rmdir(folder);
 }
 
@@ -192,7 +302,12 @@ int main(void)
         cmocka_unit_test_setup(near_high, begin),
         cmocka_unit_test_setup(near_max, begin),
         cmocka_unit_test_setup(events, begin),
+        cmocka_unit_test_setup(stalls_of_the_group, begin),
+        cmocka_unit_test_setup(stalls_since_long, begin),
+        cmocka_unit_test_setup(stalls_of_the_machine, begin),
+        cmocka_unit_test_setup(odd_stalls, begin),
         cmocka_unit_test_setup(ever_more_rarely, begin),
+        cmocka_unit_test_setup(what_is_handed_out_is_looked_at, begin),
         cmocka_unit_test_setup(caches_are_emptied, begin),
     };
 

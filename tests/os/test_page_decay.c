@@ -9,26 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "page_source.h"
-#include "support/slab_test.h"
+#include "support/pages.h"
 
-#define MIB   ((size_t)1 << 20)
 #define DECAY UINT64_C(100000000)
-
-static uint64_t now = 1;
-
-static uint64_t our_clock(void)
-{
-    return now;
-}
-
-static struct os_pages_stats pages(void)
-{
-    struct os_pages_stats stats;
-
-    os_pages_stats(&stats);
-    return stats;
-}
 
 static void pass(uint64_t nanoseconds)
 {

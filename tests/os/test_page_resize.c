@@ -6,21 +6,11 @@
  */
 #include <sys/mman.h>
 
-#include "page_source.h"
-#include "support/slab_test.h"
+#include "support/pages.h"
 
-#define MIB  ((size_t)1 << 20)
 #define PAGE OS_PAGE_SIZE
 
 static char owner;
-
-static struct os_pages_stats pages(void)
-{
-    struct os_pages_stats stats;
-
-    os_pages_stats(&stats);
-    return stats;
-}
 
 static char *take(size_t bytes)
 {
@@ -71,7 +61,6 @@ static void runs_grow_into_free_pages(void **state)
     assert_ptr_equal(next, run + 15 * PAGE);
     give(next, PAGE);
     assert_ptr_equal(os_pages_resize(run, 15 * PAGE, REGION_SIZE, &owner), run);
-    assert_null(os_pages_resize(run, REGION_SIZE, REGION_SIZE + PAGE, &owner));
     write_numbers(run, 0, REGION_SIZE);
     assert_owned(run, REGION_SIZE);
     give(run, REGION_SIZE);
@@ -90,6 +79,41 @@ static void runs_shrink_in_place(void **state)
     assert_ptr_equal(next, run + 40 * PAGE);
     give(next, 60 * PAGE);
     give(run, 40 * PAGE);
+}
+
+/* With its memory; what it leaves is free, and clean. */
+static void a_run_that_grows_becomes_a_span(void **state)
+{
+    char *run, *next, *span;
+    bool zeroed;
+
+    (void)state;
+    os_pages_trim();
+    run = take(3 * MIB);
+    next = take(PAGE);
+    write_numbers(run, 0, 3 * MIB);
+    assert_non_null(index_find(run).region);
+    span = os_pages_resize(run, 3 * MIB, 4 * MIB, &owner);
+    if (!span)
+        skip(); /* a system without MREMAP_DONTUNMAP: it will be copied */
+    assert_ptr_equal(index_find(span).span->base, span);
+    assert_ptr_not_equal(os_page_owner(run), &owner);
+    write_numbers(span, 3 * MIB, 4 * MIB);
+    assert_owned(span, 4 * MIB);
+    assert_int_equal(pages().used, 4 * MIB + PAGE);
+    assert_int_equal(pages().retained, 0);
+    give(next, PAGE);
+    next = os_pages_alloc(MIB, PAGE, 0, &zeroed);
+    assert_ptr_equal(next, run);
+    assert_true(zeroed);
+    for (size_t at = 0; at < MIB; at += PAGE)
+        assert_int_equal(next[at], 0);
+    os_pages_free(next, MIB);
+    give(span, 4 * MIB);
+    span = take(3 * MIB); /* what is free of a span serves any block of its size */
+    assert_ptr_equal(index_find(span).span->base, span);
+    give(span, 3 * MIB);
+    os_pages_trim();
 }
 
 static void spans_grow_and_shrink(void **state)
@@ -193,11 +217,9 @@ static void failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_grow_into_free_pages),
-        cmocka_unit_test(runs_shrink_in_place),
-        cmocka_unit_test(spans_grow_and_shrink),
-        cmocka_unit_test(what_cannot_be_moved_stays),
-        cmocka_unit_test(failures),
+        cmocka_unit_test(runs_grow_into_free_pages),       cmocka_unit_test(runs_shrink_in_place),
+        cmocka_unit_test(a_run_that_grows_becomes_a_span), cmocka_unit_test(spans_grow_and_shrink),
+        cmocka_unit_test(what_cannot_be_moved_stays),      cmocka_unit_test(failures),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

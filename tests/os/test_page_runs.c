@@ -3,18 +3,10 @@
  * Runs of pages: the first hole that fits, at the alignment asked for; neighbours become one when
  * they are free; the first regions are used first and empty ones go back; never twice the same page.
  */
-#include "page_source.h"
-#include "support/slab_test.h"
+#include "support/pages.h"
 
 #define PAGE  OS_PAGE_SIZE
-#define PAGES 1024 /* of a region */
-
-static uint64_t now;
-
-static uint64_t stopped_clock(void)
-{
-    return now;
-}
+#define PAGES REGION_PAGES
 
 static char *take(size_t pages)
 {
@@ -30,15 +22,6 @@ static struct region *region_at(const void *run)
 
     assert_non_null(place.region);
     return place.region;
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    posix_clock_injected = stopped_clock;
-    os_pages_set_retain((uint64_t)1 << 40);
-    os_pages_trim();
-    return 0;
 }
 
 static void the_first_hole_that_fits(void **state)
@@ -136,6 +119,60 @@ static void empty_regions_are_unmapped(void **state)
     assert_null(index_find(first).region);
 }
 
+/* What the search begins with: no free run of 2^order pages or more begins before first[order]. */
+static void assert_first_is_a_bound(const struct region *region)
+{
+    for (unsigned start = bits_find_clear(region->used, 0, PAGES); start < PAGES;) {
+        unsigned end = bits_find_set(region->used, start, PAGES);
+
+        for (unsigned order = 0; order < RUN_ORDERS && (end - start) >> order; order++)
+            assert_true(region->first[order] <= start);
+        start = bits_find_clear(region->used, end, PAGES);
+    }
+}
+
+static void small_holes_are_passed_once(void **state)
+{
+    char *base = take(PAGES / 4), *behind;
+    const struct region *region = region_at(base);
+
+    (void)state;
+    for (unsigned i = 0; i < PAGES / 4; i += 2)
+        os_pages_free(base + i * PAGE, PAGE);
+    behind = take(2);
+    assert_ptr_equal(behind, base + PAGES / 4 * PAGE);
+    assert_int_equal(region->first[1], PAGES / 4);
+    assert_int_equal(region->first[0], 0);
+    os_pages_free(base + 101 * PAGE, PAGE); /* three free pages */
+    assert_int_equal(region->first[1], 100);
+    assert_ptr_equal(take(3), base + 100 * PAGE);
+    assert_first_is_a_bound(region);
+    os_pages_free(behind, 2 * PAGE);
+    for (unsigned i = 0; i < PAGES / 4; i++)
+        if (bits_test(region->used, i))
+            os_pages_free(base + i * PAGE, PAGE);
+}
+
+/* Blocks of some MiB take each other's place, whatever their sizes. */
+static void large_runs_share_what_is_free(void **state)
+{
+    char *first = take(PAGES / 16), *second = take(PAGES / 8), *last = take(1), *both;
+    struct os_pages_stats stats;
+    bool zeroed;
+
+    (void)state;
+    memset(second, 1, PAGE);
+    os_pages_free(first, PAGES / 16 * PAGE);
+    os_pages_free(second, PAGES / 8 * PAGE);
+    both = os_pages_alloc(PAGES / 16 * 3 * PAGE, PAGE, 0, &zeroed);
+    os_pages_stats(&stats);
+    assert_ptr_equal(both, first);
+    assert_false(zeroed);
+    assert_int_equal(stats.retained, 0);
+    os_pages_free(both, PAGES / 16 * 3 * PAGE);
+    os_pages_free(last, PAGE);
+}
+
 /* Against a model that knows every page's owner by what is written there. */
 #define BLOCKS 300
 
@@ -156,6 +193,8 @@ static void a_random_walk(void **state)
         random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
         i = (unsigned)(random >> 33) % BLOCKS;
         now += random >> 44; /* a million ns: windows begin on the way */
+        if (step % 500 == 0 && blocks[i].run)
+            assert_first_is_a_bound(region_at(blocks[i].run));
         if (blocks[i].run) {
             for (size_t page = 0; page < blocks[i].pages; page++)
                 assert_int_equal(blocks[i].run[page * PAGE / 8], i * 1000 + page);
@@ -205,12 +244,14 @@ static void foreign_pages_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_first_hole_that_fits, begin),
-        cmocka_unit_test_setup(neighbours_become_one, begin),
-        cmocka_unit_test_setup(alignment_is_kept, begin),
-        cmocka_unit_test_setup(the_first_regions_are_used_first, begin),
-        cmocka_unit_test_setup(empty_regions_are_unmapped, begin),
-        cmocka_unit_test_setup(a_random_walk, begin),
+        cmocka_unit_test_setup(the_first_hole_that_fits, begin_with_everything_kept),
+        cmocka_unit_test_setup(neighbours_become_one, begin_with_everything_kept),
+        cmocka_unit_test_setup(alignment_is_kept, begin_with_everything_kept),
+        cmocka_unit_test_setup(the_first_regions_are_used_first, begin_with_everything_kept),
+        cmocka_unit_test_setup(empty_regions_are_unmapped, begin_with_everything_kept),
+        cmocka_unit_test_setup(small_holes_are_passed_once, begin_with_everything_kept),
+        cmocka_unit_test_setup(large_runs_share_what_is_free, begin_with_everything_kept),
+        cmocka_unit_test_setup(a_random_walk, begin_with_everything_kept),
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(foreign_pages_are_refused),
     };

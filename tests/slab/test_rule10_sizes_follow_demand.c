@@ -3,6 +3,8 @@
  * Rule 10: object and latent caches grow to hold what is deferred during one grace period, within
  * their budget of bytes; so deferrals stay off the nodes' locks. Without demand they stay small.
  */
+#include "gp/domain.h"
+
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];
@@ -78,6 +80,35 @@ static void they_grow_with_churn(void **state)
     destroy_empty(cache);
 }
 
+static void read_in(enum reader_mode mode)
+{
+    store_relaxed(&gp_reader_mode, mode);
+    gp_follow_options();
+}
+
+/* The same with deferrals, where grace periods are so cheap that the cache never waits for one. */
+static void they_grow_with_churn_of_deferrals(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(512, 0, NULL);
+    uint64_t churns;
+
+    (void)state;
+    read_in(READER_MODE_FENCED);
+    for (unsigned i = 0; i < 100; i++) {
+        allocate_all(cache, objects, 2000);
+        defer_all(cache, objects, 2000);
+    }
+    churns = stats_of(cache).object_cache_churns;
+    for (unsigned i = 0; i < 100; i++) {
+        allocate_all(cache, objects, 2000);
+        defer_all(cache, objects, 2000);
+    }
+    assert_int_equal(stats_of(cache).object_cache_churns, churns);
+    assert_true(stats_of(cache).object_cache_size <= cache->size_max);
+    destroy_empty(cache);
+    read_in(READER_MODE_AUTO);
+}
+
 static void sizes_follow_known_heuristics(void **state)
 {
     (void)state;
@@ -103,6 +134,7 @@ int main(void)
         cmocka_unit_test(they_stay_within_the_budget),
         cmocka_unit_test(they_stay_small_without_demand),
         cmocka_unit_test(they_grow_with_churn),
+        cmocka_unit_test(they_grow_with_churn_of_deferrals),
         cmocka_unit_test(sizes_follow_known_heuristics),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests of what kills a process, hangs, or depends on how it starts: the body runs in a child, with
- * its standard error caught and an alarm against deadlocks.
+ * its standard error caught and an alarm against deadlocks. <cmocka.h> is included before.
  */
 #ifndef TESTS_SUPPORT_GP_CHILD_H
 #define TESTS_SUPPORT_GP_CHILD_H
@@ -86,6 +86,17 @@ static inline void child_run(int (*body)(void *argument), void *argument,
     }
     close(ends[1]);
     child_collect(child, ends[0], result);
+}
+
+/* The same, and it must return 42. */
+static inline void assert_child(int (*body)(void *argument), void *argument)
+{
+    struct child_result result;
+
+    child_run(body, argument, &result);
+    if (!child_exited_with(&result, 42))
+        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
 }
 
 /* Runs a program in a child, with `options` as PRUDENCE_OPTIONS (NULL: none). */

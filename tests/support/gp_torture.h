@@ -224,6 +224,27 @@ static double torture_seconds(void)
     return seconds > 0 ? seconds : 2;
 }
 
+/*
+ * When all threads have ended and everything was freed or deferred: merges what is latent, gives
+ * everything back, and nothing may be left. Three rounds: close; merge, and close what was next;
+ * merge. The statistics are for what else the program looks at.
+ */
+TORTURE_UNUSED static void torture_expect_nothing_left(struct prudence_stats *stats)
+{
+    for (unsigned round = 0; round < 3; round++) {
+        prudence_trim();
+        prudence_synchronize();
+    }
+    prudence_trim();
+    prudence_stats(stats);
+    TORTURE_CHECK(stats->objects_live == 0);
+    TORTURE_CHECK(stats->objects_latent == 0);
+    TORTURE_CHECK(stats->bytes_latent == 0);
+    TORTURE_CHECK(stats->slabs_now == 0);
+    TORTURE_CHECK(stats->slab_bytes == 0);
+    TORTURE_CHECK(stats->retained_bytes == 0);
+}
+
 /* Prints counts that every program has, and returns the exit status. */
 TORTURE_UNUSED static int torture_end(const char *variant)
 {

@@ -304,18 +304,7 @@ static void check_end(void)
                               (unsigned long long)one.objects_live);
         TORTURE_CHECK(prudence_cache_destroy(caches[i]) == 0);
     }
-    for (unsigned round = 0; round < 3;
-         round++) { /* close; merge, and close what was next; merge */
-        prudence_trim();
-        prudence_synchronize();
-    }
-    prudence_trim();
-    prudence_stats(&stats);
-    TORTURE_CHECK(stats.objects_live == 0);
-    TORTURE_CHECK(stats.objects_latent == 0);
-    TORTURE_CHECK(stats.bytes_latent == 0);
-    TORTURE_CHECK(stats.slabs_now == 0);
-    TORTURE_CHECK(stats.slab_bytes == 0);
+    torture_expect_nothing_left(&stats);
 }
 
 static int torture(const char *variant, double seconds)

@@ -137,15 +137,7 @@ static void check_end(void)
 {
     struct prudence_stats stats;
 
-    for (unsigned round = 0; round < 3; round++) {
-        prudence_trim();
-        prudence_synchronize();
-    }
-    prudence_trim();
-    prudence_stats(&stats);
-    TORTURE_CHECK(stats.objects_live == 0);
-    TORTURE_CHECK(stats.bytes_latent == 0);
-    TORTURE_CHECK(stats.slab_bytes == 0);
+    torture_expect_nothing_left(&stats);
     TORTURE_CHECK(stats.throttle_expiries == 0);
     TORTURE_CHECK(stats.latent_overruns == 0);
     TORTURE_CHECK(stats.bytes_latent_peak >= most_latent);

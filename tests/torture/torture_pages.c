@@ -147,16 +147,7 @@ static void check_end(void)
     for (unsigned i = 0; i < SHARED; i++)
         if (shared[i].block.words)
             put(&shared[i].block, &(uint64_t){1});
-    for (unsigned round = 0; round < 3; round++) {
-        prudence_trim();
-        prudence_synchronize();
-    }
-    prudence_trim();
-    prudence_stats(&stats);
-    TORTURE_CHECK(stats.objects_live == 0);
-    TORTURE_CHECK(stats.objects_latent == 0);
-    TORTURE_CHECK(stats.slab_bytes == 0);
-    TORTURE_CHECK(stats.retained_bytes == 0);
+    torture_expect_nothing_left(&stats);
 }
 
 static int torture(const char *variant, double seconds)
@@ -170,7 +161,7 @@ static int torture(const char *variant, double seconds)
     snprintf(slashed, sizeof slashed, "%s/", folder);
     snprintf(path, sizeof path, "%smemory.events", slashed);
     write_events(slashed, 0);
-    posix_pressure_inject(slashed);
+    posix_pressure_inject(slashed, "/proc/pressure/memory");
     for (unsigned i = 0; i < SHARED; i++)
         pthread_mutex_init(&shared[i].lock, NULL);
     for (uintptr_t i = 0; i < THREADS; i++)

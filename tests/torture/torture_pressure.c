@@ -176,18 +176,7 @@ static void check_end(void)
 {
     struct prudence_stats stats;
 
-    for (unsigned round = 0; round < 3;
-         round++) { /* close; merge, and close what was next; merge */
-        prudence_trim();
-        prudence_synchronize();
-    }
-    prudence_trim();
-    prudence_stats(&stats);
-    TORTURE_CHECK(stats.objects_live == 0);
-    TORTURE_CHECK(stats.objects_latent == 0);
-    TORTURE_CHECK(stats.bytes_latent == 0);
-    TORTURE_CHECK(stats.slab_bytes == 0);
-    TORTURE_CHECK(stats.slabs_now == 0);
+    torture_expect_nothing_left(&stats);
     if (stats.limit && most_used > stats.limit)
         torture_violation("%llu bytes in use, the limit is %llu", (unsigned long long)most_used,
                           (unsigned long long)stats.limit);

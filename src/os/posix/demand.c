@@ -27,6 +27,7 @@ struct demand {
 static struct demand kinds[PAGE_KINDS];
 static struct demand all; /* of both together; `taken` is not counted there */
 static uint64_t used_peak;
+static uint64_t asked; /* of the system, without its answer yet: not used, but under the limit */
 static uint64_t window_end;
 static uint64_t looked_at; /* the window in which the excess was looked at last */
 
@@ -134,7 +135,20 @@ bool demand_fits(size_t bytes)
 {
     uint64_t limit = load_relaxed(&limit_bytes);
 
-    return !limit || all.used + all.dirty + bytes <= limit;
+    return !limit || all.used + all.dirty + asked + bytes <= limit;
+}
+
+bool demand_ask(size_t bytes)
+{
+    bool fits = demand_fits(bytes);
+
+    asked += fits ? bytes : 0;
+    return fits;
+}
+
+void demand_answered(size_t bytes)
+{
+    asked -= bytes;
 }
 
 /* ---------------------------------------------------------------------------------------- excess */

@@ -44,14 +44,28 @@ static void describe(const siginfo_t *info, const void *context, struct os_fault
 #endif
 }
 
-/* What would have happened without us; NULL: the default. */
-static void pass_on(const struct sigaction *action, int number, siginfo_t *info, void *context)
+/* A handler for one signal is none from then on. */
+static struct sigaction use(struct sigaction *action)
 {
-    bool faulted = info->si_code > 0; /* else another process, or a thread, sent it */
-    void (*handler)(int) = action ? action->sa_handler : SIG_DFL;
+    struct sigaction used = *action;
 
-    if (action && action->sa_flags & SA_SIGINFO) {
-        action->sa_sigaction(number, info, context);
+    if (used.sa_flags & (int)SA_RESETHAND)
+        *action = (struct sigaction){.sa_handler = SIG_DFL};
+    return used;
+}
+
+/* What would have happened without us; NULL: the default. */
+static void pass_on(struct sigaction *found_action, int number, siginfo_t *info, void *context)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    bool faulted = info->si_code > 0; /* else another process, or a thread, sent it */
+    void (*handler)(int);
+
+    if (found_action)
+        action = use(found_action);
+    handler = action.sa_handler;
+    if (action.sa_flags & SA_SIGINFO) {
+        action.sa_sigaction(number, info, context);
     } else if (handler == SIG_DFL || (handler == SIG_IGN && faulted)) {
         signal(number, SIG_DFL);
         if (!faulted)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle work: one detached thread with all signals blocked, started by the first kick, that is only
- * when the option background is on.
+ * Idle work: one detached thread with all signals blocked, and only when the option background is
+ * on. It is started when the library is loaded or the option set, and after fork in the child: never
+ * from inside an allocation, whose caller may be the one that makes or ends a thread.
  *
  * It has ordinary priority, and asks the system whether CPUs had idle time, rather than be a thread
  * of idle priority that runs when they have (ADR 8): others wait for what it is at (fork, the
@@ -29,54 +30,80 @@
 #define LATELY_NS 100000000 /* looks that are further apart tell nothing about now */
 #define TRUST_NS  20000000  /* a CPU that had an idle tick is taken for idle for so long */
 
-static uint32_t started, awake;
-static bool (*current_work)(void);
-static bool found_idle; /* a CPU, in this round; the helper's own */
+/* Kicked: since the round began that is under way or was the last; so there will be another. */
+enum { ASLEEP, AWAKE, KICKED };
+static uint32_t helper; /* one of these; a futex */
+
+static uint32_t started;
+static bool (*current_work)(void); /* written before the thread is made */
+static bool found_idle;            /* a CPU, in this round; the helper's own */
+
+/* Not asleep before it has seen that nobody has kicked since its round began. */
+static void pause_and_sleep(void)
+{
+    uint32_t awake = AWAKE;
+
+    os_sleep_ns(PAUSE_NS);
+    if (compare_exchange(&helper, &awake, ASLEEP))
+        syscall(SYS_futex, &helper, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
+}
 
 static void *help(void *unused)
 {
     (void)unused;
     for (;;) {
-        while (found_idle = false, load_relaxed(&current_work)())
+        store_relaxed(&helper, AWAKE);
+        os_full_fence(); /* before it looks for work: a kick sees this, or the round its reason */
+        found_idle = false;
+        if (current_work())
             os_sleep_ns(found_idle ? PAUSE_NS : LOOK_NS);
-        os_sleep_ns(PAUSE_NS);
-        store_release(&awake, 0u);
-        syscall(SYS_futex, &awake, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+        else
+            pause_and_sleep();
     }
     return NULL;
 }
 
-static void start(void)
+static bool make_thread(void)
 {
     sigset_t saved, all;
     pthread_t thread;
+    bool made;
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
-    if (pthread_create(&thread, NULL, help, NULL) == 0) {
+    made = pthread_create(&thread, NULL, help, NULL) == 0;
+    if (made) {
         pthread_setname_np(thread, "prudence-idle");
         pthread_detach(thread);
-    } else {
-        store_release(&started, 0u); /* again at the next kick; nothing depends on it */
-        store_release(&awake, 0u);
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return made;
 }
 
-void os_idle_kick(bool (*work)(void))
+void os_idle_start(bool (*work)(void))
 {
     uint32_t no = 0;
 
-    if (load_relaxed(&awake))
+    if (load_relaxed(&started) || !compare_exchange(&started, &no, 1u))
         return;
-    if (!compare_exchange(&awake, &no, 1u))
+    current_work = work;
+    store_relaxed(&helper, AWAKE);
+    if (!make_thread())
+        store_release(&started, 0u); /* nothing depends on it */
+}
+
+void os_idle_kick(void)
+{
+    uint32_t before;
+
+    if (!load_relaxed(&started))
         return;
-    store_relaxed(&current_work, work); /* the same function each time */
-    no = 0;
-    if (compare_exchange(&started, &no, 1u))
-        start();
-    else
-        syscall(SYS_futex, &awake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    os_full_fence(); /* behind what the kick is for */
+    before = load_relaxed(&helper);
+    while (before != KICKED && !compare_exchange(&helper, &before, KICKED))
+        ;
+    if (before == ASLEEP)
+        syscall(SYS_futex, &helper, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 bool os_idle_move_to(unsigned cpu)
@@ -92,7 +119,7 @@ bool os_idle_move_to(unsigned cpu)
 
 void posix_idle_fork_child(void)
 {
-    started = awake = 0;
+    started = 0;
 }
 
 /* ------------------------------------------------------------------------------- had it idle time? */
@@ -102,8 +129,8 @@ static struct {
     uint64_t ticks; /* idle, as read last */
     uint64_t until; /* ns: taken for idle */
 } cpus[CPU_SETSIZE];
-static uint64_t looked_at; /* ns */
-static bool (*injected_idle)(unsigned cpu);
+static uint64_t looked_at;                  /* ns */
+static bool (*injected_idle)(unsigned cpu); /* atomic */
 
 /* A line "cpu3 user nice system idle iowait ..."; others are ignored. */
 static void line_read(const char *line, uint64_t now, bool again)
@@ -171,7 +198,8 @@ static bool had_idle_time(unsigned cpu)
 
 bool os_idle_seen(unsigned cpu)
 {
-    bool idle = injected_idle ? injected_idle(cpu) : had_idle_time(cpu);
+    bool (*injected)(unsigned cpu) = load_acquire(&injected_idle);
+    bool idle = injected ? injected(cpu) : had_idle_time(cpu);
 
     found_idle |= idle;
     return idle;
@@ -179,5 +207,5 @@ bool os_idle_seen(unsigned cpu)
 
 void posix_idle_inject(bool (*idle)(unsigned cpu))
 {
-    injected_idle = idle;
+    store_release(&injected_idle, idle);
 }

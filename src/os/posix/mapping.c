@@ -10,6 +10,10 @@
 
 #include "page_source.h"
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 static void *map_at(void *wish, size_t bytes)
 {
     void *pages = mmap(wish, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -103,6 +107,18 @@ bool mapping_extend(void *pages, size_t bytes, size_t more)
 {
     int saved_errno = errno;
     bool done = mremap(pages, bytes, bytes + more, 0) != MAP_FAILED;
+
+    errno = saved_errno;
+    return done;
+}
+
+/* The memory moves to `target`; the address space stays, empty. False where the system cannot do it
+ * (Linux before 5.7): nothing has changed. */
+bool mapping_move_out(void *pages, size_t bytes, void *target)
+{
+    int saved_errno = errno;
+    bool done = mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+                       target) != MAP_FAILED;
 
     errno = saved_errno;
     return done;

@@ -4,7 +4,7 @@
  *
  *   mapping.c       what is asked of the system: address space, nodes, giving memory back
  *   page_index.c    address -> region or span, in constant time
- *   region.c        runs: up to 2 MiB, cut from regions of 4 MiB
+ *   region.c        runs: up to 32 MiB, cut from regions of 64 MiB
  *   span.c          own mappings, for what is larger; the freed ones
  *   demand.c        accounting; how much of what is free will be wanted again
  *   give_back.c     the rest goes back to the system
@@ -24,9 +24,12 @@
 #include "os/os.h"
 #include "posix.h"
 
-#define REGION_SIZE  ((size_t)4 << 20)
+#define REGION_SIZE  ((size_t)64 << 20)
 #define REGION_PAGES ((unsigned)(REGION_SIZE / OS_PAGE_SIZE))
 #define RUN_MAX      (REGION_SIZE / 2)
+#define RUN_ORDERS   15 /* powers of two, of pages, that a run in a region can have */
+
+_Static_assert(REGION_PAGES >> (RUN_ORDERS - 1) == 1, "the last order is a whole region");
 
 /* Where regions and spans begin: multiples of a huge page. So no two begin in the same one. */
 #define SPAN_ALIGNMENT ((size_t)2 << 20)
@@ -45,6 +48,7 @@ bool mapping_unmake(void *pages, size_t bytes);
 bool mapping_give_back(void *pages, size_t bytes);           /* they read as zero afterwards */
 bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
 bool mapping_move(void *pages, size_t bytes, void *target);  /* onto a mapping, which it replaces */
+bool mapping_move_out(void *pages, size_t bytes, void *target); /* the same; `pages` stay mapped */
 
 /* --- page_index.c. What stands at an address: a region, a span, or nothing. --- */
 struct place {
@@ -62,7 +66,8 @@ struct region {
     unsigned node, slot; /* its place in its node's arena */
     unsigned free_pages; /* not used: clean or dirty */
     unsigned dirty_pages;
-    unsigned longest;                             /* no free run is longer; an upper bound */
+    unsigned longest;           /* no free run is longer; an upper bound */
+    uint16_t first[RUN_ORDERS]; /* no free run of 2^i pages or more begins before first[i] */
     uint64_t used[REGION_PAGES / BITS_PER_WORD];  /* or out of circulation */
     uint64_t dirty[REGION_PAGES / BITS_PER_WORD]; /* not used, but perhaps backed by memory */
 };
@@ -87,6 +92,8 @@ struct leaving_run {
 /* Takes dirty runs, of about `pages` dirty pages, out of circulation: of the last regions first. */
 unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count);
 void run_return(const struct leaving_run *run, bool clean);
+/* Frees a run whose memory is gone already. */
+void run_free_clean(struct region *region, unsigned start, unsigned pages);
 
 /* --- span.c --- */
 struct span {
@@ -119,8 +126,10 @@ void demand_took(enum page_kind kind, size_t bytes, size_t dirty);
 void demand_freed(enum page_kind kind, size_t bytes);
 void demand_gave_back(enum page_kind kind, size_t bytes);
 void demand_dirtied(enum page_kind kind, size_t bytes);
-bool demand_fits(size_t bytes); /* under the option limit, beside what is dirty */
-bool demand_is_due(void);       /* the next look at the excess; without the lock */
+bool demand_fits(size_t bytes); /* under the option limit, beside what is dirty or asked for */
+bool demand_ask(size_t bytes);  /* fits; the system will be asked for them without the lock */
+void demand_answered(size_t bytes);
+bool demand_is_due(void); /* the next look at the excess; without the lock */
 
 /* What is to be given back, by kind; false: nothing, or not so much that it is worth it yet. */
 struct excess {

@@ -3,8 +3,8 @@
  * The page source: the functions of os/os.h, made of runs and spans (page_source.h names the parts).
  *
  * Invariant: used + dirty bytes bound what is resident of its pages, and stay within the option
- * limit. Pages are counted as used before they are asked of the system, and as dirty until they have
- * been given back.
+ * limit. Pages are counted as asked for before the system is asked, as used when it has given them,
+ * and as dirty until they have been given back.
  */
 #include "page_source.h"
 
@@ -15,7 +15,15 @@ bool (*os_memory_fails)(void);
 #define SLACK_SHIFT 3
 
 /* A mapping of its own is not worth less than this: its user better moves to a run. */
-#define SPAN_SHRUNK_MIN (RUN_MAX / 4)
+#define SPAN_SHRUNK_MIN ((size_t)512 << 10)
+
+/* A run that has grown to more than this, and cannot where it is, becomes a span: its memory moves,
+ * and need not be copied, now or when it grows on. */
+#define RUN_GROWN_MAX SPAN_ALIGNMENT
+
+/* Clean pages that were handed out since the system's limits were looked at last; pages_lock. */
+#define UNCHECKED_MAX ((size_t)4 << 20)
+static size_t unchecked;
 
 static void give_back_excess(bool all_of_it)
 {
@@ -38,6 +46,8 @@ static void *run_take_and_count(unsigned node, unsigned pages, unsigned step, bo
 
     if (run)
         demand_took(RUNS, pages * OS_PAGE_SIZE, dirty * OS_PAGE_SIZE);
+    if (run)
+        unchecked += (pages - dirty) * OS_PAGE_SIZE;
     *clean = dirty == 0;
     return run;
 }
@@ -47,7 +57,6 @@ static bool region_append(unsigned node)
     struct region *region;
     bool added;
 
-    posix_pressure_check(REGION_SIZE);
     region = region_make(node);
     if (!region)
         return false;
@@ -59,10 +68,23 @@ static bool region_append(unsigned node)
     return added;
 }
 
+/* Before much of what was handed out clean is touched. Under the lock: what to check for; 0: yet
+ * nothing. */
+static size_t unchecked_take(void)
+{
+    size_t bytes = unchecked;
+
+    if (bytes < UNCHECKED_MAX)
+        return 0;
+    unchecked = 0;
+    return bytes;
+}
+
 static void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
 {
     for (;;) {
         void *run = NULL;
+        size_t check;
         bool fits;
 
         os_lock_take(&pages_lock);
@@ -70,7 +92,10 @@ static void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clea
         if (fits)
             run = run_take_and_count(node, (unsigned)(bytes / OS_PAGE_SIZE),
                                      (unsigned)(alignment / OS_PAGE_SIZE), clean);
+        check = unchecked_take();
         os_lock_release(&pages_lock);
+        if (check)
+            posix_pressure_check(check);
         if (run || !fits || !region_append(node))
             return run;
     }
@@ -112,14 +137,30 @@ static void run_shrink(struct region *region, char *run, size_t bytes, size_t wa
 
 /* ------------------------------------------------------------------------------------------ spans */
 
-static void span_enter(struct span *span)
+/* Under the limit, or false; then the system may be asked for them. */
+static bool ask(size_t bytes)
+{
+    bool fits;
+
+    os_lock_take(&pages_lock);
+    fits = demand_ask(bytes);
+    os_lock_release(&pages_lock);
+    return fits;
+}
+
+/* A span of the caller's has, or has not, got the bytes that were asked for. */
+static void note_answer(struct span *span, size_t bytes, bool got)
 {
     os_lock_take(&pages_lock);
-    index_set_span(span, true);
+    demand_answered(bytes);
+    if (got)
+        demand_took(SPANS, bytes, 0);
+    if (span)
+        index_set_span(span, true);
     os_lock_release(&pages_lock);
 }
 
-/* Used bytes that were counted in advance, and did not come; or that went straight to the system. */
+/* Used bytes that went straight to the system. */
 static void count_back(size_t bytes)
 {
     os_lock_take(&pages_lock);
@@ -167,19 +208,19 @@ static struct span *span_reuse_smaller(size_t bytes, unsigned node)
     span = demand_fits(bytes) ? span_take_smaller(bytes, node) : NULL;
     if (span) {
         dirty = span->bytes;
-        demand_took(SPANS, bytes, dirty);
+        demand_ask(bytes - dirty);
     }
     os_lock_release(&pages_lock);
     if (!span)
         return NULL;
     moved = span_move(span, bytes, 0, NULL, 0);
     os_lock_take(&pages_lock);
+    demand_answered(bytes - dirty);
     if (moved) {
         span->bytes = bytes;
+        demand_took(SPANS, bytes, dirty);
         index_set_span(span, true);
     } else {
-        demand_freed(SPANS, bytes);
-        demand_gave_back(SPANS, bytes - dirty);
         span_put(span);
     }
     os_lock_release(&pages_lock);
@@ -189,21 +230,12 @@ static struct span *span_reuse_smaller(size_t bytes, unsigned node)
 static struct span *span_fresh(size_t bytes, size_t alignment, unsigned node)
 {
     struct span *span;
-    bool fits;
 
-    os_lock_take(&pages_lock);
-    fits = demand_fits(bytes);
-    if (fits)
-        demand_took(SPANS, bytes, 0);
-    os_lock_release(&pages_lock);
-    if (!fits)
+    if (!ask(bytes))
         return NULL;
     posix_pressure_check(bytes);
     span = span_make(bytes, alignment, node);
-    if (span)
-        span_enter(span);
-    else
-        count_back(bytes);
+    note_answer(span, bytes, span != NULL);
     return span;
 }
 
@@ -222,38 +254,30 @@ static void *span_alloc(size_t bytes, size_t alignment, unsigned node, bool *cle
     return span ? span->base : NULL;
 }
 
-/* Into what is reserved behind it, or what is free there, or to another place. */
+/* Into what is reserved behind it, or what is free there, or to another place. The span is in the
+ * index again when its answer is noted. */
 static bool span_make_room(struct span *span, size_t bytes, size_t wanted, void *owner)
 {
-    bool moved;
-
     if (wanted <= span->mapped || span_reserve(span, wanted))
         return os_page_owner_prepare(span->base, wanted);
     os_lock_take(&pages_lock);
     index_set_span(span, false);
     os_lock_release(&pages_lock);
-    moved = span_move(span, wanted, span_reserve_for(wanted), owner, bytes);
-    span_enter(span);
-    return moved;
+    return span_move(span, wanted, span_reserve_for(wanted), owner, bytes);
 }
 
 static bool span_grow(struct span *span, size_t bytes, size_t wanted, void *owner)
 {
     size_t more = wanted - min_size(wanted, span->bytes);
-    bool fits;
+    bool done;
 
-    os_lock_take(&pages_lock);
-    fits = demand_fits(more);
-    if (fits)
-        demand_took(SPANS, more, 0);
-    os_lock_release(&pages_lock);
-    if (!fits)
+    if (!ask(more))
         return false;
     posix_pressure_check(more);
-    if (!span_make_room(span, bytes, wanted, owner)) {
-        count_back(more);
+    done = span_make_room(span, bytes, wanted, owner);
+    note_answer(span, more, done);
+    if (!done)
         return false;
-    }
     span->bytes += more;
     os_page_owner_set(span->base + bytes, wanted - bytes, owner);
     return true;
@@ -273,10 +297,40 @@ static void span_shrink(struct span *span, size_t bytes, size_t wanted)
 
 /* -------------------------------------------------------------------------------- taking, freeing */
 
+/* A run becomes a span that has room for `wanted` bytes: its memory moves there. NULL, with nothing
+ * changed, where that cannot be. The old addresses can be another thread's as soon as the run is
+ * free, so their entries are cleared before. */
+static char *run_move_to_span(struct region *region, char *run, size_t bytes, size_t wanted,
+                              void *owner)
+{
+    struct span *span = span_fresh(wanted, OS_PAGE_SIZE, region->node);
+    unsigned start = page_in_region(region, run);
+
+    if (!span)
+        return NULL;
+    if (!os_page_owner_prepare(span->base, wanted) || !mapping_move_out(run, bytes, span->base)) {
+        os_pages_free(span->base, wanted);
+        return NULL;
+    }
+    os_page_owner_set(run, bytes, NULL);
+    os_page_owner_set(span->base, wanted, owner);
+    os_lock_take(&pages_lock);
+    run_free_clean(region, start, (unsigned)(bytes / OS_PAGE_SIZE));
+    demand_freed(RUNS, bytes);
+    demand_gave_back(RUNS, bytes);
+    os_lock_release(&pages_lock);
+    return span->base;
+}
+
 static void *pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
 {
-    if (bytes <= RUN_MAX && alignment <= REGION_SIZE)
-        return run_alloc(bytes, alignment, node, clean);
+    if (bytes <= RUN_MAX && alignment <= REGION_SIZE) {
+        /* Spans are made as well of runs that have grown. */
+        struct span *span =
+            bytes >= SPAN_ALIGNMENT ? span_reuse(bytes, alignment, node, clean) : NULL;
+
+        return span ? span->base : run_alloc(bytes, alignment, node, clean);
+    }
     return span_alloc(bytes, alignment, node, clean);
 }
 
@@ -344,8 +398,12 @@ void os_pages_free(void *pages, size_t bytes)
 
 static void *grow(const struct place *place, void *pages, size_t bytes, size_t wanted, void *owner)
 {
-    if (place->region)
-        return run_grow(place->region, pages, bytes, wanted, owner) ? pages : NULL;
+    if (place->region) {
+        if (run_grow(place->region, pages, bytes, wanted, owner))
+            return pages;
+        return wanted > RUN_GROWN_MAX ? run_move_to_span(place->region, pages, bytes, wanted, owner)
+                                      : NULL;
+    }
     return span_grow(place->span, bytes, wanted, owner) ? place->span->base : NULL;
 }
 

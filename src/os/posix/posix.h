@@ -21,8 +21,7 @@ void posix_percpu_start(bool wanted);
  * number of CPUs. Per-CPU caches then use the lock fallback. */
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
 
-/* Pretend to know whether CPUs have idle time (os_idle_seen); NULL: ask the system again. For tests,
- * before there is a helper thread. */
+/* Pretend to know whether CPUs have idle time (os_idle_seen); NULL: ask the system again. For tests. */
 void posix_idle_inject(bool (*idle)(unsigned cpu));
 
 /*
@@ -41,9 +40,9 @@ bool posix_file_read(const char *path, char *text, size_t size);
 extern uint64_t (*posix_clock_injected)(void);
 uint64_t posix_clock_coarse_ns(void);
 
-/* Reads the limits and events of this control group (a folder that ends in '/') from now on,
- * instead of the process's own. For tests. */
-void posix_pressure_inject(const char *folder);
+/* Reads the limits, events and stalls of this control group (a folder that ends in '/') from now on,
+ * instead of the process's own, and this file for the machine's stalls. For tests. */
+void posix_pressure_inject(const char *group, const char *machine);
 
 /* Whether memory is short, or would be with `more` bytes: told to os_memory_is_short. Called before
  * the system is asked for them. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of pages, cut from regions of 4 MiB. A region belongs to one node and is one mapping for its
+ * Runs of pages, cut from regions of 64 MiB. A region belongs to one node and is one mapping for its
  * whole life, so slabs never splinter the address space.
  *
  * Invariants: used and dirty are disjoint; dirty_pages = |dirty|; free_pages = REGION_PAGES - |used|;
@@ -10,12 +10,15 @@
  * The regions of a node have slots, the lowest free one for a new region. A run is taken from the
  * first slot that has room: so low slots stay full and high ones drain, and those lose their dirty
  * pages first. `longest` of all slots, with the maxima of 64 and of 4,096 slots, finds the slot.
+ * Within a region the search for a run begins at `first` of its power of two, so that the holes that
+ * are too small are passed once, and not each time.
+ *
  * Everything is guarded by pages_lock but region_make and region_unmake.
  */
 #include "page_source.h"
 
 #define FANOUT 64u
-#define SLOTS  (FANOUT * FANOUT * FANOUT) /* 1 TiB a node; what is beyond gets spans */
+#define SLOTS  (FANOUT * FANOUT * FANOUT) /* 16 TiB a node; what is beyond gets spans */
 
 struct arena {
     unsigned slots; /* all that are in use are below */
@@ -132,6 +135,14 @@ static unsigned pages_take(struct region *region, unsigned start, unsigned end)
     return dirty;
 }
 
+/* A free run begins at `start`. */
+static void note_first(struct region *region, unsigned start, unsigned pages)
+{
+    for (unsigned order = 0; order < RUN_ORDERS && pages >> order; order++)
+        if (start < region->first[order])
+            region->first[order] = (uint16_t)start;
+}
+
 static void pages_put(struct region *region, unsigned start, unsigned end, bool dirty)
 {
     unsigned first, behind;
@@ -145,26 +156,34 @@ static void pages_put(struct region *region, unsigned start, unsigned end, bool 
     }
     first = bits_find_set_before(region->used, start);
     behind = bits_find_set(region->used, end, REGION_PAGES);
+    note_first(region, first, behind - first);
     if (behind - first > region->longest)
         set_longest(region, behind - first);
 }
 
 /* The first free run of `pages` at a multiple of `step`; REGION_PAGES when there is none, and then
- * `longest` is exact. */
+ * `longest` has become as good a bound as what was looked at allows. */
 static unsigned run_find(struct region *region, unsigned pages, unsigned step)
 {
-    unsigned start = bits_find_clear(region->used, 0, REGION_PAGES), longest = 0;
+    unsigned order = 31 - (unsigned)__builtin_clz(pages), begin = region->first[order];
+    unsigned start = bits_find_clear(region->used, begin, REGION_PAGES), longest = 0;
 
+    region->first[order] = REGION_PAGES; /* unless a run of that order is met */
     while (start < REGION_PAGES) {
         unsigned end = bits_find_set(region->used, start, REGION_PAGES);
         unsigned first = (unsigned)round_up(start, step);
 
+        if ((end - start) >> order && start < region->first[order])
+            region->first[order] = (uint16_t)start;
         if (first + pages <= end)
             return first;
         longest = end - start > longest ? end - start : longest;
         start = bits_find_clear(region->used, end, REGION_PAGES);
     }
-    set_longest(region, longest);
+    if (begin > 0 && longest < (1u << order) - 1)
+        longest = (1u << order) - 1; /* what lies before may be as long */
+    if (longest < region->longest)
+        set_longest(region, longest);
     return REGION_PAGES;
 }
 
@@ -189,6 +208,11 @@ void *run_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty)
 void run_free(struct region *region, unsigned start, unsigned pages)
 {
     pages_put(region, start, start + pages, true);
+}
+
+void run_free_clean(struct region *region, unsigned start, unsigned pages)
+{
+    pages_put(region, start, start + pages, false);
 }
 
 bool run_extend(struct region *region, unsigned start, unsigned pages, unsigned *dirty)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spans: blocks of more than 2 MiB (or aligned to more than a region), each a mapping of its own
- * that begins at a multiple of 2 MiB.
+ * Spans: blocks of more than 32 MiB (or aligned to more than a region), and smaller ones that have
+ * grown beyond 2 MiB, each a mapping of its own that begins at a multiple of 2 MiB.
  *
  * A free span is in the bin of its size, and in the list of all by age; not in the index. What is
  * dirty of it lies at its start. The lists and the index are guarded by pages_lock; a used span is
@@ -215,19 +215,22 @@ bool span_reserve(struct span *span, size_t bytes)
 {
     size_t more = bytes + span_reserve_for(bytes) - span->mapped;
 
-    if (!index_prepare(span->base, span->mapped + more) ||
-        !mapping_extend(span->base, span->mapped, more))
+    if (!mapping_extend(span->base, span->mapped, more))
         return false;
+    if (!index_prepare(span->base, span->mapped + more)) {
+        mapping_unmake(span->base + span->mapped, more);
+        return false;
+    }
     span->mapped += more;
     return true;
 }
 
 /*
- * Moves a used span, by its page tables, to where it has room for `bytes` and a reserve. Its first `owned` bytes
- * have `owner` in the page map (NULL: none yet), and have it afterwards. The old address can be
- * another thread's as soon as it is unmapped, so its entries are cleared before. False: nothing has
- * changed; then what the system has left of the target's start is not unmapped, since another thread
- * may have mapped something there meanwhile (address space, and no memory).
+ * Moves a used span, by its page tables, to where it has room for `bytes` and a reserve. Its first
+ * `owned` bytes have `owner` in the page map (NULL: none yet), and have it afterwards. The old
+ * address can be another thread's as soon as it is unmapped, so its entries are cleared before.
+ * False: nothing has changed; then what the system has left of the target's start is not unmapped,
+ * since another thread may have mapped something there meanwhile (address space, and no memory).
  */
 bool span_move(struct span *span, size_t bytes, size_t reserve, void *owner, size_t owned)
 {

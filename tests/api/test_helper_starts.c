@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * With background=1 the helper is there from the library's load on, from the moment at which the
+ * option is set, and in a forked child when fork returns there. No call that allocates, frees or
+ * defers makes a thread: its caller may hold what pthread_create wants.
+ *
+ * pthread_create is this program's own, which counts and passes on.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+
+#include <prudence/prudence.h>
+
+#include "base/atomic.h"
+#include "support/gp_child.h"
+
+#define OBJECTS 4000
+
+static __thread bool in_a_call;
+static uint32_t made, made_in_a_call;
+static bool refuse;
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *argument)
+{
+    __typeof(pthread_create) *real = NULL;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    add_relaxed(&made, 1u);
+    add_relaxed(&made_in_a_call, in_a_call);
+    return refuse ? EAGAIN : real(thread, attributes, run, argument);
+}
+
+static unsigned threads_now(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    unsigned threads = 0;
+
+    while (readdir(tasks))
+        threads++;
+    closedir(tasks);
+    return threads - 2; /* . and .. */
+}
+
+/* All that wants the helper: latent caches that overflow, pages that decay. */
+static void use_everything(void)
+{
+    struct prudence_cache *cache = prudence_cache_create("large", 4096, NULL);
+    static void *objects[OBJECTS];
+
+    in_a_call = true;
+    for (unsigned round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < OBJECTS; i++)
+            objects[i] = prudence_cache_alloc(cache);
+        prudence_cache_free_deferred_bulk(cache, OBJECTS / 2, objects);
+        prudence_cache_free_bulk(cache, OBJECTS / 2, objects + OBJECTS / 2);
+        prudence_free(prudence_malloc(1 << 20));
+        prudence_free_deferred(prudence_malloc(3 << 20));
+    }
+    in_a_call = false;
+    prudence_cache_destroy(cache);
+}
+
+/* A number of its own for each expectation that fails; 42: none did. */
+static int expect_the_helper(unsigned made_before)
+{
+    if (load_relaxed(&made) != made_before + 1)
+        return 1;
+    if (threads_now() != 2)
+        return 2;
+    use_everything();
+    if (load_relaxed(&made_in_a_call))
+        return 3;
+    return load_relaxed(&made) == made_before + 1 ? 42 : 4;
+}
+
+static int expect_no_helper(unsigned made_before)
+{
+    use_everything();
+    return load_relaxed(&made) == made_before && threads_now() == 1 ? 42 : 5;
+}
+
+static int set_late(void *unused)
+{
+    (void)unused;
+    use_everything();
+    prudence_option_set("background", "1");
+    prudence_option_set("background", "1");
+    return expect_the_helper(0);
+}
+
+static void from_the_moment_at_which_it_is_set(void **state)
+{
+    (void)state;
+    assert_child(set_late, NULL);
+}
+
+static int child_of_a_process_with_helper(void *unused)
+{
+    (void)unused;
+    return expect_the_helper(1);
+}
+
+static int fork_with_helper(void *unused)
+{
+    (void)unused;
+    prudence_option_set("background", "1");
+    for (unsigned i = 0; i < 10; i++)
+        assert_child(child_of_a_process_with_helper, NULL);
+    return expect_the_helper(0);
+}
+
+static void in_a_forked_child(void **state)
+{
+    (void)state;
+    assert_child(fork_with_helper, NULL);
+}
+
+static int child_without(void *unused)
+{
+    (void)unused;
+    return expect_no_helper(1);
+}
+
+static int fork_after_switching_off(void *unused)
+{
+    (void)unused;
+    prudence_option_set("background", "1");
+    prudence_option_set("background", "0");
+    assert_child(child_without, NULL);
+    return 42;
+}
+
+static void not_in_a_child_that_does_not_want_it(void **state)
+{
+    (void)state;
+    assert_child(fork_after_switching_off, NULL);
+}
+
+/* Work goes on without it; setting the option again tries again. */
+static int refused(void *unused)
+{
+    (void)unused;
+    refuse = true;
+    prudence_option_set("background", "1");
+    if (expect_no_helper(1) != 42)
+        return 6;
+    refuse = false;
+    prudence_option_set("background", "1");
+    return expect_the_helper(1);
+}
+
+static void a_thread_may_be_refused(void **state)
+{
+    (void)state;
+    assert_child(refused, NULL);
+}
+
+static void from_the_load_on(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("loaded", "background=1", &result);
+    if (!child_exited_with(&result, 42))
+        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static void never_without_the_option(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("plain", NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_the_moment_at_which_it_is_set),
+        cmocka_unit_test(in_a_forked_child),
+        cmocka_unit_test(not_in_a_child_that_does_not_want_it),
+        cmocka_unit_test(a_thread_may_be_refused),
+        cmocka_unit_test(from_the_load_on),
+        cmocka_unit_test(never_without_the_option),
+    };
+
+    if (argc > 1)
+        return strcmp(argv[1], "loaded") == 0 ? expect_the_helper(0) : expect_no_helper(0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The helper works once for its start, and again after each kick, whenever that comes. */
+#include "support/gp_reader.h"
+#include "support/slab_test.h"
+
+static uint32_t rounds;
+
+static bool work(void)
+{
+    add_relaxed(&rounds, 1u);
+    return false;
+}
+
+static void expect_rounds(unsigned least)
+{
+    for (unsigned i = 0; i < 2000 && load_relaxed(&rounds) < least; i++)
+        pause_ms(1);
+    assert_true(load_relaxed(&rounds) >= least);
+}
+
+/* Right behind a round, the helper is not asleep yet. */
+static void no_kick_is_lost(void **state)
+{
+    (void)state;
+    os_idle_kick(); /* there is no helper */
+    assert_int_equal(load_relaxed(&rounds), 0);
+    os_idle_start(work);
+    for (unsigned i = 1; i <= 50; i++) {
+        expect_rounds(i);
+        if (i % 10 == 0)
+            pause_ms(3); /* asleep */
+        os_idle_kick();
+    }
+    expect_rounds(51);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_kick_is_lost),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

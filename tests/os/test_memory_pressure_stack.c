@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looking for memory pressure happens inside of an allocation, on whatever stack that has: it needs
+ * little of it, and all of an allocation that finds memory short fits into the least that a thread
+ * can have.
+ */
+#include <limits.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "posix.h"
+#include "support/slab_test.h"
+
+#define STACK ((size_t)128 << 10)
+#define PAINT 0xa5
+
+/* Which has large frames of its own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WITH_SANITIZER 1
+#else
+#define WITH_SANITIZER 0
+#endif
+
+static uint64_t now = 1;
+static char folder[] = "/tmp/prudence-group-XXXXXX", slashed[sizeof folder + 1];
+
+static uint64_t our_clock(void)
+{
+    return now;
+}
+
+static void *look_for_pressure(void *unused)
+{
+    now += UINT64_C(10000000000);
+    posix_pressure_check(1 << 20);
+    return unused;
+}
+
+static void *do_nothing(void *unused)
+{
+    return unused;
+}
+
+/* Bytes of its stack that a thread has touched. */
+static size_t stack_of(void *(*run)(void *))
+{
+    unsigned char *stack =
+        mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    size_t untouched = 0;
+
+    assert_true(stack != MAP_FAILED);
+    memset(stack, PAINT, STACK);
+    pthread_attr_init(&attributes);
+    assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, run, NULL), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+    while (untouched < STACK && stack[untouched] == PAINT)
+        untouched++;
+    munmap(stack, STACK);
+    return STACK - untouched;
+}
+
+static void expect_little(void)
+{
+    size_t least, used;
+
+    stack_of(look_for_pressure); /* functions are bound */
+    least = stack_of(do_nothing);
+    used = stack_of(look_for_pressure);
+    print_message("%zu bytes, %zu more than for nothing\n", used, used - least);
+    if (!WITH_SANITIZER)
+        assert_in_range(used - least, 0, 1500);
+}
+
+static void of_the_own_group(void **state)
+{
+    (void)state;
+    expect_little();
+}
+
+static void write_file(const char *name, const char *text)
+{
+    char path[100];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s%s", slashed, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static const char *const files[][2] = {
+    {"memory.current", "1000000\n"},
+    {"memory.high", "1000001\n"},
+    {"memory.max", "1000001\n"},
+    {"memory.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"},
+    {"memory.events", "low 0\nhigh 3\nmax 0\noom 0\noom_kill 0\n"},
+};
+
+static void of_a_group_that_is_short(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < sizeof files / sizeof *files; i++)
+        write_file(files[i][0], files[i][1]);
+    posix_pressure_inject(slashed, "/proc/pressure/memory");
+    expect_little();
+}
+
+static void *allocate_and_empty(void *failed)
+{
+    void *block;
+
+    now += UINT64_C(10000000000);
+    block = prudence_malloc(20 << 20);
+    prudence_free(block);
+    return block ? NULL : failed;
+}
+
+static void on_the_least_stack(void **state)
+{
+    static void *objects[10000];
+    pthread_attr_t attributes;
+    pthread_t thread;
+    void *result;
+
+    (void)state;
+    if (WITH_SANITIZER)
+        skip();
+    for (unsigned i = 0; i < 10000; i++)
+        objects[i] = prudence_malloc(1000);
+    for (unsigned i = 0; i < 10000; i++)
+        prudence_free(objects[i]);
+    pthread_attr_init(&attributes);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, (size_t)sysconf(_SC_THREAD_STACK_MIN)),
+                     0);
+    assert_int_equal(pthread_create(&thread, &attributes, allocate_and_empty, "failed"), 0);
+    pthread_join(thread, &result);
+    pthread_attr_destroy(&attributes);
+    assert_null(result);
+}
+
+static int make(void **state)
+{
+    (void)state;
+    posix_clock_injected = our_clock;
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(slashed, sizeof slashed, "%s/", folder);
+    return 0;
+}
+
+static int unmake(void **state)
+{
+    char path[100];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s%s", slashed, files[i][0]);
+        unlink(path);
+    }
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_the_own_group),
+        cmocka_unit_test(of_a_group_that_is_short),
+        cmocka_unit_test(on_the_least_stack),
+    };
+
+    return cmocka_run_group_tests(tests, make, unmake);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the system refuses leaves no trace: not in the peak, not in what demand lets expect, not in
+ * the books' memory; and while it is asked, the limit holds for all.
+ */
+#include <sys/resource.h>
+
+#include "support/pages.h"
+
+#define GIB ((size_t)1 << 30)
+
+static struct rlimit before;
+
+static size_t address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long count = 0;
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &count), 1);
+    fclose(file);
+    return count * OS_PAGE_SIZE;
+}
+
+/* The system has address space for another GiB. */
+static int little_address_space(void **state)
+{
+    struct rlimit limit;
+
+    begin_with_everything_kept(state);
+    getrlimit(RLIMIT_AS, &before);
+    limit = before;
+    limit.rlim_cur = address_space() + GIB;
+    return setrlimit(RLIMIT_AS, &limit);
+}
+
+static int as_before(void **state)
+{
+    (void)state;
+    return setrlimit(RLIMIT_AS, &before);
+}
+
+static void expect_no_trace(const struct os_pages_stats *then)
+{
+    struct os_pages_stats stats = pages();
+
+    assert_int_equal(stats.used, then->used);
+    assert_int_equal(stats.used_peak, then->used_peak);
+    assert_int_equal(stats.metadata, then->metadata);
+}
+
+static void a_block(void **state)
+{
+    struct os_pages_stats then;
+
+    (void)state;
+    os_pages_free(os_pages_alloc(3 * MIB, OS_PAGE_SIZE, 0, NULL), 3 * MIB); /* makes the books */
+    then = pages();
+    for (size_t bytes = 2 * GIB; bytes <= (size_t)1 << 46; bytes *= 2)
+        assert_null(os_pages_alloc(bytes, OS_PAGE_SIZE, 0, NULL));
+    expect_no_trace(&then);
+    assert_int_equal(pages().retained, 0); /* given back before the system was asked again */
+}
+
+static void expect_no_growth(size_t size)
+{
+    char *block = os_pages_alloc(size, OS_PAGE_SIZE, 0, NULL);
+    struct os_pages_stats then;
+    static char owner;
+
+    assert_non_null(block);
+    assert_true(os_page_owner_set(block, size, &owner));
+    then = pages();
+    for (size_t bytes = 2 * GIB; bytes <= (size_t)1 << 46; bytes *= 2)
+        assert_null(os_pages_resize(block, size, bytes, &owner));
+    expect_no_trace(&then);
+    os_page_owner_set(block, size, NULL);
+    os_pages_free(block, size);
+}
+
+static void growth(void **state)
+{
+    (void)state;
+    expect_no_growth(3 * MIB);     /* a run */
+    expect_no_growth(2 * RUN_MAX); /* a span */
+}
+
+/* A free span that would have to grow stays as it was, and dirty. */
+static void growth_of_a_free_one(void **state)
+{
+    struct os_pages_stats then;
+    char *block = os_pages_alloc(600 * MIB, OS_PAGE_SIZE, 0, NULL);
+
+    (void)state;
+    assert_non_null(block);
+    os_pages_free(block, 600 * MIB);
+    then = pages();
+    assert_int_equal(then.retained, 600 * MIB);
+    assert_null(os_pages_alloc(1100 * MIB, OS_PAGE_SIZE, 0, NULL));
+    expect_no_trace(&then);
+}
+
+/* Much that was asked for in vain is no reason to keep much. */
+static void demand_forgets_it(void **state)
+{
+    struct excess excess;
+    char *block = os_pages_alloc(5 * MIB, OS_PAGE_SIZE, 0, NULL);
+    bool any;
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++)
+        assert_null(os_pages_alloc(2 * GIB, OS_PAGE_SIZE, 0, NULL));
+    now += UINT64_C(10000000000); /* windows of decay without any demand */
+    os_pages_decay();
+    assert_null(os_pages_alloc(2 * GIB, OS_PAGE_SIZE, 0, NULL));
+    os_pages_free(block, 5 * MIB);
+    os_pages_set_retain(0);
+    os_lock_take(&pages_lock);
+    any = demand_excess(&excess, true);
+    os_lock_release(&pages_lock);
+    assert_true(any);
+    assert_int_equal(excess.bytes[RUNS] + excess.bytes[SPANS], 5 * MIB);
+}
+
+static void by_realloc(void **state)
+{
+    void *block = prudence_malloc(2 * RUN_MAX);
+    struct prudence_stats then, stats;
+
+    (void)state;
+    prudence_stats(&then);
+    assert_null(prudence_realloc(block, 100 * GIB));
+    assert_null(prudence_malloc(100 * GIB));
+    prudence_stats(&stats);
+    assert_int_equal(stats.slab_bytes, then.slab_bytes);
+    assert_int_equal(stats.slab_bytes_peak, then.slab_bytes_peak);
+    prudence_free(block);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_block, little_address_space, as_before),
+        cmocka_unit_test_setup_teardown(growth, little_address_space, as_before),
+        cmocka_unit_test_setup_teardown(growth_of_a_free_one, little_address_space, as_before),
+        cmocka_unit_test_setup_teardown(demand_forgets_it, little_address_space, as_before),
+        cmocka_unit_test_setup_teardown(by_realloc, little_address_space, as_before),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -37,6 +37,7 @@ static int __init prudence_start(void)
         goto failed;
     latent_limit_set(0); /* a deferral never waits in a kernel: relief.c has a budget instead */
     preflush_enabled = preflush;
+    preflush_start_helper();
     if (want_init_on_free()) {
         slab_watch.wanted = true;
         slab_watch.safe = zero_safe_object;

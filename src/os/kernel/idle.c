@@ -35,7 +35,7 @@ static int help(void *unused)
             continue;
         }
         __set_current_state(TASK_RUNNING);
-        while (!kthread_should_stop() && load_relaxed(&idle_work)())
+        while (!kthread_should_stop() && idle_work())
             schedule_timeout_interruptible(1);
         schedule_timeout_interruptible(1);
         store_release(&kicked, 0u);
@@ -50,11 +50,10 @@ static void wake_helper(struct irq_work *unused)
     wake_up_process(helper);
 }
 
-void os_idle_kick(bool (*work)(void))
+void os_idle_kick(void)
 {
-    if (load_relaxed(&kicked) || load_relaxed(&stopping) || !helper)
+    if (load_relaxed(&kicked) || load_relaxed(&stopping) || !load_acquire(&helper))
         return;
-    store_relaxed(&idle_work, work);
     if (!exchange_relaxed(&kicked, 1u))
         irq_work_queue(&wake);
 }
@@ -88,28 +87,30 @@ bool os_idle_move_to(unsigned cpu)
     return set_cpus_allowed_ptr(current, cpumask_of(cpu)) == 0 && raw_smp_processor_id() == cpu;
 }
 
-bool os_idle_start(void)
+/* Once, when the module is loaded. Without a helper nothing is pre-flushed. */
+void os_idle_start(bool (*work)(void))
 {
     struct task_struct *task;
 
     looks = os_meta_alloc(os_cpu_count() * sizeof *looks);
     if (!looks)
-        return false;
+        return;
     init_irq_work(&wake, wake_helper);
+    idle_work = work;
     task = kthread_run(help, NULL, "prudence_idle");
     if (IS_ERR(task))
-        return false;
+        return;
     sched_set_normal(task, MAX_NICE);
-    helper = task;
-    return true;
+    store_release(&helper, task);
 }
 
 void os_idle_stop(void)
 {
     store_release(&stopping, 1u);
-    irq_work_sync(&wake);
-    if (helper)
+    if (helper) {
+        irq_work_sync(&wake);
         kthread_stop(helper);
+    }
     if (looks)
         os_meta_free(looks, os_cpu_count() * sizeof *looks);
 }

@@ -15,7 +15,6 @@ void os_percpu_note_dead(unsigned cpu, bool dead);
 extern uint64_t os_percpu_interrupts;
 
 /* idle.c */
-bool os_idle_start(void);
 void os_idle_stop(void);
 
 /* page_map.c */

@@ -62,7 +62,7 @@ static bool owned_lines_make(void)
 
 bool os_kernel_start(void)
 {
-    return owned_lines_make() && os_idle_start();
+    return owned_lines_make();
 }
 
 void os_kernel_stop(void)

@@ -120,14 +120,23 @@ static void count_slab(struct prudence_cache *cache)
         ;
 }
 
+/* A slab of the fewest pages that hold an object, where more in a row are not to be had. */
+static struct slab *slab_make_least(struct prudence_cache *cache, unsigned node,
+                                    os_alloc_flags flags)
+{
+    size_t bytes = round_up_to_power_of_two(max_size(cache->stride, OS_PAGE_SIZE));
+
+    return bytes < cache->slab_bytes ? slab_make(cache, node, bytes, OS_PAGE_SIZE, NULL, flags)
+                                     : NULL;
+}
+
 /* A new slab with constructed objects. */
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags)
 {
-    size_t least = round_up_to_power_of_two(max_size(cache->stride, OS_PAGE_SIZE));
     struct slab *slab = slab_make(cache, node, cache->slab_bytes, OS_PAGE_SIZE, NULL, flags);
 
-    if (OS_SLAB_MAY_BE_LESS && !slab && least < cache->slab_bytes)
-        slab = slab_make(cache, node, least, OS_PAGE_SIZE, NULL, flags);
+    if (OS_SLAB_MAY_BE_LESS && !slab)
+        slab = slab_make_least(cache, node, flags);
     if (!slab)
         return NULL;
     os_event(grow, cache, slab->capacity);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * When is it safe? The one interface through which the allocator is driven by grace periods,
  * whatever scheme stands behind it.
@@ -16,11 +16,6 @@ struct prudence_domain;
 
 typedef uint64_t gp_cookie;
 
-/* The part of a domain that polling reads, on a line of its own; first member of the domain. */
-struct gp_progress {
-    uint64_t completed; /* only grows, by compare-and-swap */
-};
-
 /*
  * snapshot: the cookie of the next grace period to start. Contains the full fence that closing a
  * batch needs: call it after the batch is detached. Every unlink that happened before the caller
@@ -28,14 +23,9 @@ struct gp_progress {
  */
 gp_cookie gp_snapshot(struct prudence_domain *domain);
 
-/* Whether the grace period is over: one load and a compare. Acquire: pairs with the release with
- * which it was completed, so that what readers did is before what the caller does now. */
-static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie)
-{
-    const struct gp_progress *progress = (const void *)domain;
-
-    return (int64_t)(load_acquire(&progress->completed) - cookie) >= 0;
-}
+/* Whether the grace period is over. Acquire: what readers did is before what the caller does now.
+ *     static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie); */
+#include "gp_poll.h"
 
 /* Starts the grace period of `cookie`, if none that covers it was started. Never waits. */
 void gp_request(struct prudence_domain *domain, gp_cookie cookie);

@@ -96,7 +96,7 @@ size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count, voi
         while (done < count && (objects[done] = watch_alloc(cache, 0)))
             done++;
     else
-        done = cache_alloc_bulk(cache, count, objects);
+        done = cache_alloc_bulk(cache, count, objects, OS_ALLOC_DEFAULT);
     if (done < count)
         errno = ENOMEM;
     return done;

@@ -143,7 +143,7 @@ static void *alloc_unguarded(struct prudence_cache *cache)
 {
     void *object = !cache->checked && has_sequences(cache) ? os_percpu_pop(&cache->lines) : NULL;
 
-    return object ? object : cache_alloc_slow(cache);
+    return object ? object : cache_alloc_slow(cache, OS_ALLOC_DEFAULT);
 }
 
 void *watch_alloc(struct prudence_cache *cache, size_t size)

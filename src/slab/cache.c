@@ -7,7 +7,6 @@
  */
 #include "slab/cache.h"
 
-#define SLAB_BYTES_MAX      ((size_t)64 << 10)
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8
 #define COLORS_MAX          64
@@ -44,7 +43,7 @@ static void choose_slab(struct prudence_cache *cache)
 {
     size_t bytes = OS_PAGE_SIZE;
 
-    while (bytes / cache->stride < SLAB_OBJECTS_WANTED && bytes < SLAB_BYTES_MAX)
+    while (bytes / cache->stride < SLAB_OBJECTS_WANTED && bytes < OS_SLAB_BYTES_MAX)
         bytes *= 2;
     while (bytes / cache->stride < SLAB_OBJECTS_MIN)
         bytes *= 2;
@@ -167,7 +166,7 @@ static void settle_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
 
 static void settle_all(struct prudence_cache *cache)
 {
-    for (unsigned i = 0; i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         settle_cpu(cache, cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
         node_shrink(&cache->nodes[i], 0);
@@ -189,7 +188,7 @@ static bool has_live_objects(struct prudence_cache *cache)
     struct list *item;
     size_t allocated = 0, latent = 0;
 
-    for (unsigned i = 0; i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         latent += latent_count(cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++) {
         os_lock_take(&cache->nodes[i].lock);
@@ -245,7 +244,7 @@ bool cache_destroy(struct prudence_cache *cache)
         gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
     }
     preflush_forget(cache);
-    for (unsigned i = 0; i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         cpu_cache_free_arrays(cache, cpu_cache_of(cache, i));
     gp_domain_put(cache->domain);
     cache_release(cache);

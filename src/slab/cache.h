@@ -28,7 +28,7 @@
 
 /* At most this many objects move between a CPU's caches and a node at a time: what is copied on
  * the mover's stack, and what bounds the time that a CPU's caches stay owned. */
-#define TRANSFER_MAX 128
+#define TRANSFER_MAX OS_TRANSFER_MAX
 
 /* A flush is at most so many of these moves. */
 #define FLUSH_MAX ((size_t)4 * TRANSFER_MAX)
@@ -267,8 +267,9 @@ bool cache_destroy(struct prudence_cache *cache);
 extern bool slab_check; /* the option check; before the first cache is made */
 
 /* --- alloc.c, free.c, defer.c: an object's way out and in, past the fast path (fast_path.h) --- */
-void *cache_alloc_slow(struct prudence_cache *cache);
-size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects);
+void *cache_alloc_slow(struct prudence_cache *cache, os_alloc_flags flags);
+size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
+                        os_alloc_flags flags);
 void cache_free_slow(struct slab *slab, void *object);
 void cache_free_unchecked(struct slab *slab, void *object);
 void cache_free_deferred_slow(struct slab *slab, void *object);
@@ -281,12 +282,28 @@ void object_state_change(struct slab *slab, const void *object, enum object_stat
                          enum object_state to, const char *what);
 uint64_t object_state_word(const struct slab *slab, const void *object);
 void object_is_safe(struct slab *slab, void *object);
-void report_double(const struct slab *slab, const void *object, bool latent, const char *what)
-    __attribute__((noreturn));
-void report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
-    __attribute__((noreturn));
-void report_short_term(const struct slab *slab, const void *object, unsigned dates,
-                       const char *what) __attribute__((noreturn));
+void describe_double(const struct slab *slab, const void *object, bool latent, const char *what);
+static inline void __attribute__((noreturn))
+report_double(const struct slab *slab, const void *object, bool latent, const char *what)
+{
+    describe_double(slab, object, latent, what);
+    os_abort();
+}
+void describe_not_live(const struct slab *slab, const void *object, bool latent, const char *what);
+static inline void __attribute__((noreturn))
+report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
+{
+    describe_not_live(slab, object, latent, what);
+    os_abort();
+}
+void describe_short_term(const struct slab *slab, const void *object, unsigned dates,
+                         const char *what);
+static inline void __attribute__((noreturn))
+report_short_term(const struct slab *slab, const void *object, unsigned dates, const char *what)
+{
+    describe_short_term(slab, object, dates, what);
+    os_abort();
+}
 
 /* An object's word: its state, whether it was deferred when it was last released, and the numbers of
  * two traces (0: unknown): of its last allocation and of that release. */
@@ -356,7 +373,8 @@ void cpu_cache_release_all(struct prudence_cache *cache, const void *token);
 void *object_cache_pop(struct cpu_cache *cpu);
 unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count);
 unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count);
-void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow);
+void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
+                          os_alloc_flags flags);
 unsigned object_cache_flush_count(const struct cpu_cache *cpu);
 
 /* --- latent_cache.c: the ring, owned --- */
@@ -410,17 +428,18 @@ extern uint64_t slab_decay; /* ns; the option decay */
 
 /* --- slab.c: pages and metadata of one slab --- */
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
-                       bool *zeroed);
+                       bool *zeroed, os_alloc_flags flags);
 void slab_unmake(struct slab *slab);
-struct slab *slab_grow(struct prudence_cache *cache, unsigned node);
+struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags);
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
-                             bool *zeroed);
+                             bool *zeroed, os_alloc_flags flags);
 bool slab_resize_large(struct slab *slab, size_t bytes);
 struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *object);
 
 /* --- latent_account.c: bytes deferred and not merged, under latent_limit --- */
 extern uint64_t slab_latent_limit; /* bytes; 0: none */
 bool latent_account_start(void);
+void latent_account_stop(void);
 void latent_limit_set(uint64_t bytes);
 bool latent_reserve(unsigned cpu, size_t bytes);
 void latent_reserve_past_limit(unsigned cpu, size_t bytes);
@@ -438,11 +457,12 @@ void latent_take_back_here(void);
 void latent_throttle(struct prudence_cache *cache);
 bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline);
 bool latent_wait_instead(struct prudence_cache *cache);
-void pressure_reclaim(struct prudence_cache *cache);
+void pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags);
 void pressure_relieve(void);
 void pages_decay(void);
 size_t cache_shrink(struct prudence_cache *cache);
 void cache_settle(struct prudence_cache *cache, bool free_ones);
+void slab_retire_cpu(unsigned cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 struct throttle_counts {
     uint64_t waits, expiries, pressure_waits, overruns;
@@ -459,6 +479,7 @@ struct handful {
 };
 extern bool preflush_enabled;
 bool preflush_start(void);
+void preflush_stop(void);
 void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu);
 unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu, unsigned handfuls);
 bool preflush_work(void);
@@ -470,6 +491,7 @@ void handful_return(struct handful *handful);
 
 /* --- process life --- */
 bool slab_start(void);
+void slab_stop(void);
 void slab_fork_prepare(void);
 void slab_fork_done(void);
 

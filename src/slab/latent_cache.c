@@ -133,6 +133,7 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
         return;
     *batch = (struct batch){.end = tail, .cookie = cookie};
     store_relaxed(&cpu->closed_cookie, cookie);
+    os_event(close, cache, (unsigned)(tail - cpu->closed));
     store_release(&cpu->closed, tail); /* pairs with take_oldest in preflush.c */
     latent_set_stop(cpu, cache->batch);
 }
@@ -242,6 +243,7 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
     latent_set_stop(cpu, cache->batch);
     latent_release(cpu->line.cpu, count * cache->stride);
     count_add(&cpu->counts.merges, 1);
+    os_event(merge, cache, count);
     count_add(&cpu->counts.merged_objects, count);
     return count;
 }

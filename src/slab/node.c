@@ -101,8 +101,10 @@ static void put_latent(struct node *node, struct slab *slab, const void *object,
     } else {
         bits_set(slab_next_bits(slab), index);
     }
-    if (place(node, slab, had_free))
+    if (place(node, slab, had_free)) {
         node->counts.premoved_slabs++;
+        os_event(premovement, slab->cache, slab->latent);
+    }
 }
 
 static void all_are_safe(struct slab *slab, unsigned word, uint64_t bits)
@@ -132,6 +134,7 @@ static void merge_waiting(struct node *node, struct slab *slab)
     place(node, slab, had_free);
     node->counts.merges++;
     node->counts.merged_objects += merged;
+    os_event(merge, slab->cache, merged);
     latent_release(os_cpu_current(), merged * slab_object_bytes(slab));
 }
 
@@ -340,9 +343,10 @@ unsigned node_take(struct prudence_cache *cache, struct node *node, void **objec
 static void put_free(struct node *node, struct slab *slab, const void *object,
                      const gp_cookie *cookie)
 {
-    (void)cookie; /* it is free already */
     unsigned index = slab_index(slab, object);
     bool had_free = slab->free > 0;
+
+    (void)cookie; /* it is free already */
 
     if (bits_test(slab_free_bits(slab), index))
         report_double(slab, object, false, "free");
@@ -359,6 +363,7 @@ static void take_out(struct node *node, struct slab *slab, struct list *excess)
     list_add_tail(excess, &slab->link);
     node->slabs--;
     node->counts.shrinks++;
+    os_event(shrink, slab->cache, slab->capacity);
 }
 
 /* The free slab that was used last longest ago; not one with objects whose destructors must run first:
@@ -477,12 +482,14 @@ void node_put(struct prudence_cache *cache, void **objects, unsigned count)
 /* Objects that come from an object cache or a latent cache (safe ones). */
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count)
 {
+    os_event(flush, cache, count);
     put_all(cache, objects, count, put_free, NULL, count_flush);
 }
 
 /* Latent objects from a latent cache that was full; `cookie` makes them all safe. */
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie)
 {
+    os_event(overflow, cache, count);
     put_all(cache, objects, count, put_latent, &cookie, count_overflow);
 }
 

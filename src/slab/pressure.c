@@ -23,6 +23,13 @@ bool slab_start(void)
     return latent_account_start() && preflush_start();
 }
 
+/* No cache is left, and nobody calls any more. */
+void slab_stop(void)
+{
+    preflush_stop();
+    latent_account_stop();
+}
+
 /* ------------------------------------------------------------------------------ emptying a CPU */
 
 static bool is_empty(const struct cpu_cache *cpu)
@@ -134,6 +141,40 @@ static void for_all_caches(void (*visit)(struct prudence_cache *cache))
     list_for_each(item, &slab_caches)
     {
         visit(list_entry(item, struct prudence_cache, link));
+    }
+    os_lock_release(&slab_caches_lock);
+}
+
+static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    void *objects[TRANSFER_MAX];
+    gp_cookie cookie;
+    unsigned taken;
+
+    empty_cpu(cache, cpu, true);
+    while (cpu->slots && take_patiently(cache, cpu, objects)) {
+        latent_close(cache, cpu);
+        taken = latent_take_oldest(cache, cpu, objects, TRANSFER_MAX, &cookie);
+        cpu_cache_release(cpu);
+        if (!taken)
+            return;
+        node_overflow(cache, objects, taken, cookie);
+    }
+}
+
+/* A CPU that is going for good: what is free or safe in its caches goes to the nodes, what is latent
+ * to its latent slabs. */
+void slab_retire_cpu(unsigned cpu)
+{
+    struct list *item;
+
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (cache->lines)
+            retire_cpu_of(cache, cpu_cache_of(cache, cpu));
     }
     os_lock_release(&slab_caches_lock);
 }
@@ -355,8 +396,10 @@ static void wait_for_domains(void)
  * Before an allocation fails (rule 9): closes the open batches of all CPUs and caches, waits for
  * one grace period, merges, shrinks everywhere. The caller then tries once more.
  */
-void pressure_reclaim(struct prudence_cache *cache)
+void pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags)
 {
+    if (!os_may_block(flags))
+        return;
     if (slab_watch.pressure)
         slab_watch.pressure();
     for_all_caches(give_back);

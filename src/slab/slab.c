@@ -70,25 +70,35 @@ no_notes:
     return false;
 }
 
+/* Objects of a slab of `bytes`. */
+static unsigned capacity_of(const struct prudence_cache *cache, size_t bytes)
+{
+    return bytes == cache->slab_bytes || cache->capacity == 1 ? cache->capacity
+                                                              : (unsigned)(bytes / cache->stride);
+}
+
 /* Pages and metadata for a slab that is on no list yet and all of whose objects are free. NULL when
  * memory ran out, with nothing lost. */
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
-                       bool *zeroed)
+                       bool *zeroed, os_alloc_flags flags)
 {
-    struct slab *slab = os_meta_alloc(metadata_bytes(cache, cache->capacity));
+    unsigned capacity = capacity_of(cache, bytes);
+    struct slab *slab = os_meta_alloc_as(metadata_bytes(cache, capacity), flags);
 
     if (!slab)
         return NULL;
-    slab->pages = os_pages_alloc(bytes, alignment, node, zeroed);
+    slab->pages = os_pages_alloc_as(bytes, alignment, node, zeroed, flags);
     if (!slab->pages)
         goto no_pages;
-    slab->base = (char *)slab->pages + next_color_offset(cache);
-    slab_init(slab, cache, node, cache->capacity, bytes);
+    slab->base = slab->pages;
+    if (capacity == cache->capacity)
+        slab->base += next_color_offset(cache);
+    slab_init(slab, cache, node, capacity, bytes);
     if (slab_complete(slab, cache->checked))
         return slab;
     os_pages_free(slab->pages, bytes);
 no_pages:
-    os_meta_free(slab, metadata_bytes(cache, cache->capacity));
+    os_meta_free(slab, metadata_bytes(cache, capacity));
     return NULL;
 }
 
@@ -119,13 +129,26 @@ static void count_slab(struct prudence_cache *cache)
         ;
 }
 
-/* A new slab with constructed objects. */
-struct slab *slab_grow(struct prudence_cache *cache, unsigned node)
+/* A slab of the fewest pages that hold an object, where more in a row are not to be had. */
+static struct slab *slab_make_least(struct prudence_cache *cache, unsigned node,
+                                    os_alloc_flags flags)
 {
-    struct slab *slab = slab_make(cache, node, cache->slab_bytes, OS_PAGE_SIZE, NULL);
+    size_t bytes = round_up_to_power_of_two(max_size(cache->stride, OS_PAGE_SIZE));
 
+    return bytes < cache->slab_bytes ? slab_make(cache, node, bytes, OS_PAGE_SIZE, NULL, flags)
+                                     : NULL;
+}
+
+/* A new slab with constructed objects. */
+struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags)
+{
+    struct slab *slab = slab_make(cache, node, cache->slab_bytes, OS_PAGE_SIZE, NULL, flags);
+
+    if (OS_SLAB_MAY_BE_LESS && !slab)
+        slab = slab_make_least(cache, node, flags);
     if (!slab)
         return NULL;
+    os_event(grow, cache, slab->capacity);
     for (unsigned i = 0; cache->constructor && i < slab->capacity; i++)
         cache->constructor(slab_object(slab, i, cache->stride), cache->context);
     if (cache->flags & CACHE_TYPESAFE)
@@ -136,14 +159,14 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node)
 
 /* A slab of one object, of any size: a large block. It is live when this returns. */
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
-                             bool *zeroed)
+                             bool *zeroed, os_alloc_flags flags)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
-    struct slab *slab = slab_make(cache, node, bytes, alignment, zeroed);
+    struct slab *slab = slab_make(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
 
     if (!slab) {
-        pressure_reclaim(cache);
-        slab = slab_make(cache, node, bytes, alignment, zeroed);
+        pressure_reclaim(cache, flags);
+        slab = slab_make(cache, node, bytes, alignment, zeroed, flags);
     }
     if (!slab)
         return NULL;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * When is it safe? The one interface through which the allocator is driven by grace periods,
  * whatever scheme stands behind it.
@@ -16,11 +16,6 @@ struct prudence_domain;
 
 typedef uint64_t gp_cookie;
 
-/* The part of a domain that polling reads, on a line of its own; first member of the domain. */
-struct gp_progress {
-    uint64_t completed; /* only grows, by compare-and-swap */
-};
-
 /*
  * snapshot: the cookie of the next grace period to start. Contains the full fence that closing a
  * batch needs: call it after the batch is detached. Every unlink that happened before the caller
@@ -28,20 +23,16 @@ struct gp_progress {
  */
 gp_cookie gp_snapshot(struct prudence_domain *domain);
 
-/* Whether the grace period is over: one load and a compare. Acquire: pairs with the release with
- * which it was completed, so that what readers did is before what the caller does now. */
-static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie)
-{
-    const struct gp_progress *progress = (const void *)domain;
-
-    return (int64_t)(load_acquire(&progress->completed) - cookie) >= 0;
-}
+/* Whether the grace period is over. Acquire: what readers did is before what the caller does now.
+ *     static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie); */
+#include "gp_poll.h"
 
 /* Starts the grace period of `cookie`, if none that covers it was started. Never waits. */
 void gp_request(struct prudence_domain *domain, gp_cookie cookie);
 
 /* Pushes started grace periods on: one barrier (if none was made for this goal yet) and one scan
- * of the readers. Lock-free, any number of threads; never waits. */
+ * of the readers. Lock-free, any number of threads; never waits, but for some ms to report a stall with
+ * the reader's trace. No lock is held: foreign functions may be called. */
 void gp_drive(struct prudence_domain *domain);
 
 /* As gp_drive, but leaves the work to another thread that began it within some microseconds. */
@@ -52,8 +43,12 @@ void gp_drive_shared(struct prudence_domain *domain);
 bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline);
 
 /* Whether this thread may wait at all: not inside a read-side critical section of any domain, nor
- * online in a qsbr domain. */
+ * online in a qsbr domain. For implicit waits. */
 bool gp_may_wait(void);
+
+/* The same for an explicit wait for grace periods of `domain`: sections of srcu and external domains,
+ * whose readers may block, are in the way of their own grace periods only, and of sets with them. */
+bool gp_may_wait_for(const struct prudence_domain *domain);
 
 /*
  * For implicit waits: false while the reader that outlasted an earlier one (gp_note_expired) is
@@ -82,7 +77,16 @@ bool gp_phases_advance(struct prudence_domain *domain);
 uint64_t gp_phases_ended(const struct prudence_domain *domain);
 
 struct prudence_domain *gp_default_domain(void);
-void gp_domain_get(struct prudence_domain *domain); /* a cache begins to name it */
+
+/* Under check=1: stops the process, with the caller's place, where the domain is none (any more). */
+void gp_domain_check(const struct prudence_domain *domain, const char *what, const void *caller);
+void gp_domain_get(struct prudence_domain *domain); /* a cache or a set begins to name it */
 void gp_domain_put(struct prudence_domain *domain);
+
+/* Up to `count` domains that are named by somebody, the next ones after those of earlier calls with
+ * the same *after (0 at first); returns how many. Each is held against destruction, which waits,
+ * until gp_domain_leave(). */
+unsigned gp_domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after);
+void gp_domain_leave(struct prudence_domain *domain);
 
 #endif /* GP_GP_H */

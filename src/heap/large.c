@@ -37,7 +37,7 @@ void *large_alloc(size_t size, size_t alignment, bool *zeroed)
         return NULL;
     cache = large_cache();
     slab = cache ? slab_make_large(cache, round_up(max_size(size, 1), OS_PAGE_SIZE),
-                                   max_size(alignment, OS_PAGE_SIZE), zeroed)
+                                   max_size(alignment, OS_PAGE_SIZE), zeroed, OS_ALLOC_DEFAULT)
                  : NULL;
     if (slab && unlikely(cache->watched))
         watch_large(slab, max_size(size, 1), *zeroed);

@@ -13,7 +13,7 @@ static void *alloc_unwatched(struct prudence_cache *cache)
 
     if (load_relaxed(&cache->fast_lines) != cache->lines && uses_sequences(cache))
         object = os_percpu_pop(&cache->lines);
-    return object ? object : cache_alloc_slow(cache);
+    return object ? object : cache_alloc_slow(cache, OS_ALLOC_DEFAULT);
 }
 
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)

@@ -12,6 +12,7 @@
 
 #include "gp/domain.h"
 #include "heap/annotate.h"
+#include "heap/call.h"
 #include "heap/depot.h"
 #include "heap/guard.h"
 #include "heap/heap.h"
@@ -111,6 +112,16 @@ static bool set_latent_limit(const char *text)
     return true;
 }
 
+static bool set_call_limit(const char *text)
+{
+    uint64_t bytes;
+
+    if (!parse_bytes(text, &bytes))
+        return false;
+    store_relaxed(&call_limit, bytes);
+    return true;
+}
+
 static bool set_wait_max(const char *text)
 {
     uint64_t time;
@@ -128,6 +139,18 @@ static bool set_stall_timeout(const char *text)
     if (!parse_time(text, &time))
         return false;
     store_relaxed(&gp_stall_timeout, time);
+    return true;
+}
+
+static bool set_stall_trace(const char *text)
+{
+    bool wanted;
+
+    if (!parse_switch(text, &wanted))
+        return false;
+    if (wanted)
+        os_thread_trace_start();
+    store_relaxed(&gp_stall_trace, wanted);
     return true;
 }
 
@@ -162,7 +185,11 @@ static bool set_background(const char *text)
 
 static bool set_check(const char *text)
 {
-    return parse_switch(text, &slab_check);
+    if (!parse_switch(text, &slab_check))
+        return false;
+    if (slab_check)
+        store_relaxed(&gp_check, true); /* debug builds always do */
+    return true;
 }
 
 static bool set_trace(const char *text)
@@ -273,8 +300,10 @@ static const struct option {
 } options[] = {
     {"limit", "bytes (K, M, G); 0: none", set_limit, false, NULL},
     {"latent_limit", "bytes (K, M, G); 0: none", set_latent_limit, false, NULL},
+    {"call_limit", "bytes (K, M, G); 0: none", set_call_limit, false, NULL},
     {"wait_max", "a time (us, ms, s)", set_wait_max, false, NULL},
     {"stall_timeout", "a time (us, ms, s); 0: never", set_stall_timeout, false, NULL},
+    {"stall_trace", "0 or 1", set_stall_trace, false, NULL},
     {"retain", "bytes (K, M, G)", set_retain, false, NULL},
     {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
     {"background", "0 or 1", set_background, false, preflush_start_helper},

@@ -14,6 +14,7 @@
 #include "os_lock.h"     /* struct os_lock: sleeping lock with a rank, checked in debug builds */
 #include "os_page_map.h" /* page -> its owner, in constant time */
 #include "os_percpu.h"   /* per-CPU caches: fast paths and ownership */
+#include "os_system.h"   /* constants; what an allocation may do */
 
 #define OS_PAGE_SIZE ((size_t)4096)
 
@@ -21,8 +22,11 @@
  * os_pages_alloc: `bytes` (a multiple of the page size) aligned to `alignment` (a power of two, at
  * least a page), near `node`; NULL when the system, the option `limit` or an injected failure says
  * no. *zeroed (if given) tells whether they are known to be zero. os_pages_free takes exactly what
- * an alloc or resize gave. Any thread; a lock and at times a system call. */
+ * an alloc or resize gave. Any thread; a lock and at times a system call. os_pages_alloc_as is told
+ * what it may do. */
 void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed);
+void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zeroed,
+                        os_alloc_flags flags);
 void os_pages_free(void *pages, size_t bytes);
 
 /* Changes `bytes` that an alloc gave to `wanted`, in place or by moving page tables, never by
@@ -71,6 +75,7 @@ void os_fault_watch(void (*look)(const struct os_fault *fault));
  * Blocks of more than OS_META_LOCK_FREE bytes take no lock (a signal handler may ask). --- */
 #define OS_META_LOCK_FREE ((size_t)8192)
 void *os_meta_alloc(size_t bytes);
+void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags);
 void os_meta_free(void *meta, size_t bytes);
 
 /* --- failure injection for tests: called before each of the above and each page-map extension;
@@ -120,6 +125,14 @@ void os_idle_kick(void);
 bool os_idle_seen(unsigned cpu);
 bool os_idle_move_to(unsigned cpu);
 
+/* --- threads of our own: os_thread_start runs `body` on a detached one, named so (up to 15 characters),
+ * on one CPU if that is not negative; false when there can be none. os_word_wait sleeps while *word
+ * is `value`, at most so long (0: for ever), and may return without a reason; os_word_wake ends the
+ * sleep of all who wait for the word. errno may change. --- */
+bool os_thread_start(const char *name, int cpu, void (*body)(void *argument), void *argument);
+void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds);
+void os_word_wake(uint32_t *word);
+
 /* --- traces: the calls that led here, innermost first ---
  * os_trace_prime makes them possible; it may allocate, so not from inside an allocation.
  * os_trace_capture gives up to `count` frames and returns how many (0 until it is primed, and inside
@@ -130,10 +143,15 @@ void os_trace_prime(void);
 unsigned os_trace_capture(void **frames, unsigned count);
 void os_trace_print(void *const *frames, unsigned count);
 
-/* --- messages: one line each on standard error, without allocating. os_panic also aborts. --- */
+/* The trace of a thread of this process, by a signal to it (SIGURG): 0 if it does not answer within
+ * so many ns, or while another is being asked for. os_thread_trace_start, before the first, installs
+ * the handler. */
+void os_thread_trace_start(void);
+unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t patience);
+
+/* --- messages: one line each on standard error, without allocating. os_panic and os_abort, which do
+ * not return, are in os_system.h. --- */
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void os_panic(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-void os_abort(void) __attribute__((noreturn)); /* what the message needed has been said */
 
 #ifdef PRUDENCE_DEBUG
 #define debug_assert(condition)                                                                    \

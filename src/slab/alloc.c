@@ -96,9 +96,9 @@ static bool avoid_growing(struct prudence_cache *cache)
            compare_exchange(&cache->grow_avoided_at, &then, now);
 }
 
-static void *refill(struct prudence_cache *cache, struct miss *miss)
+static void *refill(struct prudence_cache *cache, struct miss *miss, os_alloc_flags flags)
 {
-    void *object = object_cache_refill(cache, miss->refill, false);
+    void *object = object_cache_refill(cache, miss->refill, false, flags);
 
     if (object)
         return object;
@@ -108,27 +108,27 @@ static void *refill(struct prudence_cache *cache, struct miss *miss)
             return miss->object;
     }
     latent_throttle(cache);
-    return object_cache_refill(cache, miss->refill, true);
+    return object_cache_refill(cache, miss->refill, true, flags);
 }
 
-static void *alloc_past_stack(struct prudence_cache *cache)
+static void *alloc_past_stack(struct prudence_cache *cache, os_alloc_flags flags)
 {
     struct miss miss = {.refill = 1};
 
     if (!take_here(cache, &miss)) {
         node_count_bypass(cache);
-        return object_cache_refill(cache, 1, true);
+        return object_cache_refill(cache, 1, true, flags);
     }
     if (!miss.object && miss.grow)
         cpu_cache_grow(cache, miss.grow);
     if (!miss.object && miss.due)
         drive_and_take(cache, &miss);
-    return miss.object ? miss.object : refill(cache, &miss);
+    return miss.object ? miss.object : refill(cache, &miss, flags);
 }
 
-void *cache_alloc_slow(struct prudence_cache *cache)
+void *cache_alloc_slow(struct prudence_cache *cache, os_alloc_flags flags)
 {
-    void *object = alloc_past_stack(cache);
+    void *object = alloc_past_stack(cache, flags);
 
     if (unlikely(cache->checked) && object)
         object_state_change(slab_known(object), object, OBJECT_FREE, OBJECT_LIVE, "allocation");
@@ -136,7 +136,8 @@ void *cache_alloc_slow(struct prudence_cache *cache)
 }
 
 /* Takes what the stack has in one go, then one by one. */
-size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
+size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
+                        os_alloc_flags flags)
 {
     size_t done = 0;
 
@@ -154,7 +155,7 @@ size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objec
         done += taken;
         if (taken == want)
             continue;
-        objects[done] = cache_alloc_slow(cache);
+        objects[done] = cache_alloc_slow(cache, flags);
         if (!objects[done])
             break;
         done++;

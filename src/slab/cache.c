@@ -7,7 +7,6 @@
  */
 #include "slab/cache.h"
 
-#define SLAB_BYTES_MAX      ((size_t)64 << 10)
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8
 #define COLORS_MAX          64
@@ -44,7 +43,7 @@ static void choose_slab(struct prudence_cache *cache)
 {
     size_t bytes = OS_PAGE_SIZE;
 
-    while (bytes / cache->stride < SLAB_OBJECTS_WANTED && bytes < SLAB_BYTES_MAX)
+    while (bytes / cache->stride < SLAB_OBJECTS_WANTED && bytes < OS_SLAB_BYTES_MAX)
         bytes *= 2;
     while (bytes / cache->stride < SLAB_OBJECTS_MIN)
         bytes *= 2;
@@ -72,11 +71,12 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->domain = layout->domain ? layout->domain : gp_default_domain();
     cache->flags = layout->flags;
     cache->constructor = layout->constructor;
+    cache->destructor = layout->destructor;
     cache->context = layout->context;
     cache->object_size = layout->object_size;
     cache->named = layout->named;
     cache->checked = slab_check;
-    cache->watched = slab_check || slab_watch.wanted;
+    cache->watched = slab_check || slab_watch.wanted || layout->destructor;
     cache->fast_lines = os_percpu_owned_lines;
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
     if (layout->no_cpu_caches) {
@@ -166,7 +166,7 @@ static void settle_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
 
 static void settle_all(struct prudence_cache *cache)
 {
-    for (unsigned i = 0; i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         settle_cpu(cache, cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
         node_shrink(&cache->nodes[i], 0);
@@ -188,7 +188,7 @@ static bool has_live_objects(struct prudence_cache *cache)
     struct list *item;
     size_t allocated = 0, latent = 0;
 
-    for (unsigned i = 0; i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         latent += latent_count(cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++) {
         os_lock_take(&cache->nodes[i].lock);
@@ -244,7 +244,7 @@ bool cache_destroy(struct prudence_cache *cache)
         gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
     }
     preflush_forget(cache);
-    for (unsigned i = 0; i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         cpu_cache_free_arrays(cache, cpu_cache_of(cache, i));
     gp_domain_put(cache->domain);
     cache_release(cache);

@@ -28,7 +28,7 @@
 
 /* At most this many objects move between a CPU's caches and a node at a time: what is copied on
  * the mover's stack, and what bounds the time that a CPU's caches stay owned. */
-#define TRANSFER_MAX 128
+#define TRANSFER_MAX OS_TRANSFER_MAX
 
 /* A flush is at most so many of these moves. */
 #define FLUSH_MAX ((size_t)4 * TRANSFER_MAX)
@@ -58,6 +58,7 @@ struct slab {
     bool guarded;    /* one object, alone between pages that nobody may touch (heap/guard.c) */
     uint32_t free;   /* objects; the node's lock, as all below */
     uint32_t latent; /* objects in waiting and next */
+    uint32_t doomed; /* live objects whose callbacks wait, by who queues them; atomic, a hint */
     gp_cookie waiting_cookie;
     gp_cookie free_cookie; /* type-safe memory: when the pages may go, once the slab is free */
     struct list link;      /* in a list of its node */
@@ -68,7 +69,9 @@ struct slab {
     void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
     uint32_t *terms;  /* a word for each object once one has a date (terms.h); atomic */
     int32_t expiring; /* objects with dates: a hint (expiring_of, node.c) */
-    uint64_t bits[];  /* free, waiting, next: bits_words(capacity) words each */
+    uint32_t undone;  /* objects whose destructor is still to run; atomic, with their bits */
+    uint64_t bits[];  /* free, waiting, next, and undone if there is a destructor:
+                         bits_words(capacity) words each */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)
@@ -84,6 +87,13 @@ static inline uint64_t *slab_waiting_bits(struct slab *slab)
 static inline uint64_t *slab_next_bits(struct slab *slab)
 {
     return slab->bits + (size_t)2 * bits_words(slab->capacity);
+}
+
+/* Deferred objects whose destructor has not run: latent ones, and free ones that were not handed out
+ * again. Changed atomically, without a lock. */
+static inline uint64_t *slab_undone_bits(struct slab *slab)
+{
+    return slab->bits + (size_t)3 * bits_words(slab->capacity);
 }
 
 static inline uint64_t slab_offset(const struct slab *slab, const void *object)
@@ -126,6 +136,7 @@ struct node {
     unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
+    bool destruct_wanted;     /* a free slab has to stay for its destructors */
     struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
 };
 
@@ -184,6 +195,7 @@ struct prudence_cache {
     bool watched; /* slab_watch wants to see its objects */
     bool named;   /* its users name it when they free: see terms.h */
     void (*constructor)(void *object, void *context);
+    void (*destructor)(void *object, void *context); /* heap/destruct.c; then it is watched */
     void *context;
     struct node *nodes;
 
@@ -193,11 +205,15 @@ struct prudence_cache {
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
     uint64_t grow_avoided_at;           /* ns; atomic */
     uint64_t quiet_checked_at;          /* ns; atomic */
+    uint64_t undone;                    /* objects; atomic */
+    uint32_t destruct_wanted;           /* free slabs cannot go; atomic */
+    uint64_t destruct_turn;             /* when heap/destruct.c was here last; its own */
     struct list link;                   /* in slab_caches; its lock */
     char name[CACHE_NAME_SIZE];
 };
 
-#define CACHE_TYPESAFE (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
+#define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
+#define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON */
 
 static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache, unsigned cpu)
 {
@@ -239,6 +255,7 @@ struct cache_layout {
     size_t object_size, alignment;
     unsigned flags;
     void (*constructor)(void *object, void *context);
+    void (*destructor)(void *object, void *context);
     void *context;
     struct prudence_domain *domain;
     size_t object_cache_bytes;
@@ -250,8 +267,9 @@ bool cache_destroy(struct prudence_cache *cache);
 extern bool slab_check; /* the option check; before the first cache is made */
 
 /* --- alloc.c, free.c, defer.c: an object's way out and in, past the fast path (fast_path.h) --- */
-void *cache_alloc_slow(struct prudence_cache *cache);
-size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects);
+void *cache_alloc_slow(struct prudence_cache *cache, os_alloc_flags flags);
+size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
+                        os_alloc_flags flags);
 void cache_free_slow(struct slab *slab, void *object);
 void cache_free_unchecked(struct slab *slab, void *object);
 void cache_free_deferred_slow(struct slab *slab, void *object);
@@ -264,12 +282,28 @@ void object_state_change(struct slab *slab, const void *object, enum object_stat
                          enum object_state to, const char *what);
 uint64_t object_state_word(const struct slab *slab, const void *object);
 void object_is_safe(struct slab *slab, void *object);
-void report_double(const struct slab *slab, const void *object, bool latent, const char *what)
-    __attribute__((noreturn));
-void report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
-    __attribute__((noreturn));
-void report_short_term(const struct slab *slab, const void *object, unsigned dates,
-                       const char *what) __attribute__((noreturn));
+void describe_double(const struct slab *slab, const void *object, bool latent, const char *what);
+static inline void __attribute__((noreturn))
+report_double(const struct slab *slab, const void *object, bool latent, const char *what)
+{
+    describe_double(slab, object, latent, what);
+    os_abort();
+}
+void describe_not_live(const struct slab *slab, const void *object, bool latent, const char *what);
+static inline void __attribute__((noreturn))
+report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
+{
+    describe_not_live(slab, object, latent, what);
+    os_abort();
+}
+void describe_short_term(const struct slab *slab, const void *object, unsigned dates,
+                         const char *what);
+static inline void __attribute__((noreturn))
+report_short_term(const struct slab *slab, const void *object, unsigned dates, const char *what)
+{
+    describe_short_term(slab, object, dates, what);
+    os_abort();
+}
 
 /* An object's word: its state, whether it was deferred when it was last released, and the numbers of
  * two traces (0: unknown): of its last allocation and of that release. */
@@ -303,6 +337,7 @@ struct slab_watch {
     /* Behind the first line of a report: what else is known of the pointer; `slab` may be NULL. */
     void (*explain)(const struct slab *slab, const void *pointer);
     void (*pressure)(void); /* memory is wanted: what rests is to go now. No lock is held */
+    void (*destruct)(void); /* a cache's destruct_wanted was set. No lock of a node is held */
 };
 extern struct slab_watch slab_watch;
 
@@ -338,7 +373,8 @@ void cpu_cache_release_all(struct prudence_cache *cache, const void *token);
 void *object_cache_pop(struct cpu_cache *cpu);
 unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count);
 unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count);
-void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow);
+void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
+                          os_alloc_flags flags);
 unsigned object_cache_flush_count(const struct cpu_cache *cpu);
 
 /* --- latent_cache.c: the ring, owned --- */
@@ -382,6 +418,8 @@ void node_add_slab(struct node *node, struct slab *slab);
 void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 size_t node_shrink(struct node *node, unsigned keep);
+unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsigned count);
+void node_put_done(struct prudence_cache *cache, void **objects, unsigned count);
 void node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
 unsigned node_latent_objects(struct node *node, uint64_t *bytes);
@@ -390,17 +428,18 @@ extern uint64_t slab_decay; /* ns; the option decay */
 
 /* --- slab.c: pages and metadata of one slab --- */
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
-                       bool *zeroed);
+                       bool *zeroed, os_alloc_flags flags);
 void slab_unmake(struct slab *slab);
-struct slab *slab_grow(struct prudence_cache *cache, unsigned node);
+struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags);
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
-                             bool *zeroed);
+                             bool *zeroed, os_alloc_flags flags);
 bool slab_resize_large(struct slab *slab, size_t bytes);
 struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *object);
 
 /* --- latent_account.c: bytes deferred and not merged, under latent_limit --- */
 extern uint64_t slab_latent_limit; /* bytes; 0: none */
 bool latent_account_start(void);
+void latent_account_stop(void);
 void latent_limit_set(uint64_t bytes);
 bool latent_reserve(unsigned cpu, size_t bytes);
 void latent_reserve_past_limit(unsigned cpu, size_t bytes);
@@ -418,10 +457,12 @@ void latent_take_back_here(void);
 void latent_throttle(struct prudence_cache *cache);
 bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline);
 bool latent_wait_instead(struct prudence_cache *cache);
-void pressure_reclaim(struct prudence_cache *cache);
+void pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags);
 void pressure_relieve(void);
 void pages_decay(void);
 size_t cache_shrink(struct prudence_cache *cache);
+void cache_settle(struct prudence_cache *cache, bool free_ones);
+void slab_retire_cpu(unsigned cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 struct throttle_counts {
     uint64_t waits, expiries, pressure_waits, overruns;
@@ -438,6 +479,7 @@ struct handful {
 };
 extern bool preflush_enabled;
 bool preflush_start(void);
+void preflush_stop(void);
 void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu);
 unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu, unsigned handfuls);
 bool preflush_work(void);
@@ -449,6 +491,7 @@ void handful_return(struct handful *handful);
 
 /* --- process life --- */
 bool slab_start(void);
+void slab_stop(void);
 void slab_fork_prepare(void);
 void slab_fork_done(void);
 

@@ -48,6 +48,14 @@ bool latent_account_start(void)
     return accounts != NULL;
 }
 
+/* No cache is left. */
+void latent_account_stop(void)
+{
+    if (accounts)
+        os_meta_free(accounts, os_cpu_count() * sizeof *accounts);
+    accounts = NULL;
+}
+
 void latent_limit_set(uint64_t bytes)
 {
     store_relaxed(&slab_latent_limit, bytes);

@@ -133,6 +133,7 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
         return;
     *batch = (struct batch){.end = tail, .cookie = cookie};
     store_relaxed(&cpu->closed_cookie, cookie);
+    os_event(close, cache, (unsigned)(tail - cpu->closed));
     store_release(&cpu->closed, tail); /* pairs with take_oldest in preflush.c */
     latent_set_stop(cpu, cache->batch);
 }
@@ -242,6 +243,7 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
     latent_set_stop(cpu, cache->batch);
     latent_release(cpu->line.cpu, count * cache->stride);
     count_add(&cpu->counts.merges, 1);
+    os_event(merge, cache, count);
     count_add(&cpu->counts.merged_objects, count);
     return count;
 }
@@ -254,8 +256,8 @@ unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
     unsigned room = cpu->size > have ? cpu->size - have : 0;
     unsigned merged;
 
-    if (!cpu->slots || !room)
-        return 0;
+    if (!cpu->slots || !room || unlikely(cache->flags & CACHE_DESTRUCT_SOON))
+        return 0; /* those go to their slabs, where their destructors run (heap/destruct.c) */
     merged = latent_take_safe(cache, cpu, cpu->line.stack + have, room);
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) + merged);
     count_add(&cpu->counts.stacked, merged);

@@ -51,28 +51,31 @@ struct slab *slab_of_checked(const struct prudence_cache *cache, const void *obj
     explain_and_abort(slab, object);
 }
 
-void report_double(const struct slab *slab, const void *object, bool latent, const char *what)
+void describe_double(const struct slab *slab, const void *object, bool latent, const char *what)
 {
     os_report("%s: double free: %p of cache '%s' is already %s", what, object, slab->cache->name,
               latent ? "deferred and not yet safe" : "free");
-    explain_and_abort(slab, object);
+    if (slab_watch.explain)
+        slab_watch.explain(slab, object);
 }
 
-void report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
+void describe_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
 {
     os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
               latent ? "deferred and not yet safe" : "free");
-    explain_and_abort(slab, object);
+    if (slab_watch.explain)
+        slab_watch.explain(slab, object);
 }
 
-void report_short_term(const struct slab *slab, const void *object, unsigned dates,
-                       const char *what)
+void describe_short_term(const struct slab *slab, const void *object, unsigned dates,
+                         const char *what)
 {
     os_report(
         "%s: %p of cache '%s' is short-term memory: %u expiration date%s not yet processed "
         "will free it",
         what, object, slab->cache->name, dates, dates == 1 ? "" : "s");
-    explain_and_abort(slab, object);
+    if (slab_watch.explain)
+        slab_watch.explain(slab, object);
 }
 
 /*

@@ -101,8 +101,10 @@ static void put_latent(struct node *node, struct slab *slab, const void *object,
     } else {
         bits_set(slab_next_bits(slab), index);
     }
-    if (place(node, slab, had_free))
+    if (place(node, slab, had_free)) {
         node->counts.premoved_slabs++;
+        os_event(premovement, slab->cache, slab->latent);
+    }
 }
 
 static void all_are_safe(struct slab *slab, unsigned word, uint64_t bits)
@@ -132,6 +134,7 @@ static void merge_waiting(struct node *node, struct slab *slab)
     place(node, slab, had_free);
     node->counts.merges++;
     node->counts.merged_objects += merged;
+    os_event(merge, slab->cache, merged);
     latent_release(os_cpu_current(), merged * slab_object_bytes(slab));
 }
 
@@ -236,6 +239,15 @@ static void enter(struct node *node)
 
 /* ------------------------------------------------------------------------------------- taking */
 
+/* Objects that are neither free nor about to be. The hint may come late: it is no invariant. */
+static unsigned lasting(const struct slab *slab)
+{
+    unsigned live = slab->capacity - slab->free - slab->latent;
+    unsigned doomed = load_relaxed(&slab->doomed);
+
+    return live > doomed ? live - doomed : 0;
+}
+
 /*
  * Threads that give and end dates in one slab at a time may lose each other's changes of the count: a locked
  * addition would double the cost of a refresh. The drift is harmless: of slabs that are equally good another
@@ -250,43 +262,45 @@ static unsigned expiring_of(const struct slab *slab, unsigned live)
 }
 
 /*
- * The slab to refill from: of the first partial ones with free objects that which has most live
+ * The slab to refill from: of the first partial ones with free objects that which has most lasting
  * objects, for it is the least likely to become free; so the others drain, and total fragmentation
  * ends lowest (paper, Figure 5). Among equals it is that with the fewest objects that have an
  * expiration date: they are live, and may stay so, but the others have not even said when they end.
- * Then a free one; then, rather than grow, a draining one.
+ * Then a free one; then, rather than grow, a draining one, or one that will drain when callbacks have
+ * run.
  */
-static bool is_better(const struct slab *slab, unsigned live, const struct slab *best,
-                      unsigned best_live)
+static bool is_better(const struct slab *slab, unsigned lasts, const struct slab *best,
+                      unsigned best_lasts)
 {
-    if (live != best_live)
-        return live > best_live;
-    return best && expiring_of(slab, live) < expiring_of(best, live);
+    if (lasts != best_lasts)
+        return lasts > best_lasts;
+    return best && expiring_of(slab, lasts) < expiring_of(best, lasts);
 }
 
 static struct slab *pick(const struct node *node)
 {
     const struct list *partial = &node->lists[SLAB_PARTIAL];
-    struct slab *best = NULL, *slab;
+    struct slab *best = NULL, *drains = NULL, *slab;
     struct list *item;
-    unsigned weighed = 0, best_live = 0, live;
+    unsigned weighed = 0, best_lasting = 0;
 
     list_for_each(item, partial)
     {
         slab = list_entry(item, struct slab, link);
         if (!slab->free || weighed++ == SLABS_WEIGHED)
             break;
-        live = slab->capacity - slab->free - slab->latent;
-        if (is_better(slab, live, best, best_live)) {
+        if (lasting(slab) && is_better(slab, lasting(slab), best, best_lasting)) {
             best = slab;
-            best_live = live;
+            best_lasting = lasting(slab);
+        } else if (!drains) {
+            drains = slab;
         }
     }
     if (!best)
         best = list_first(&node->lists[SLAB_FREE], struct slab, link);
     if (!best) {
         slab = list_first(&node->lists[SLAB_DRAINING], struct slab, link);
-        best = slab && slab->free ? slab : NULL;
+        best = slab && slab->free ? slab : drains;
     }
     return best;
 }
@@ -329,9 +343,10 @@ unsigned node_take(struct prudence_cache *cache, struct node *node, void **objec
 static void put_free(struct node *node, struct slab *slab, const void *object,
                      const gp_cookie *cookie)
 {
-    (void)cookie; /* it is free already */
     unsigned index = slab_index(slab, object);
     bool had_free = slab->free > 0;
+
+    (void)cookie; /* it is free already */
 
     if (bits_test(slab_free_bits(slab), index))
         report_double(slab, object, false, "free");
@@ -348,6 +363,24 @@ static void take_out(struct node *node, struct slab *slab, struct list *excess)
     list_add_tail(excess, &slab->link);
     node->slabs--;
     node->counts.shrinks++;
+    os_event(shrink, slab->cache, slab->capacity);
+}
+
+/* The free slab that was used last longest ago; not one with objects whose destructors must run first:
+ * that is not done here, since the caller has locks of its own (heap/destruct.c). */
+static struct slab *last_free(struct node *node)
+{
+    struct list *item = node->lists[SLAB_FREE].previous;
+
+    for (; item != &node->lists[SLAB_FREE]; item = item->previous) {
+        struct slab *slab = list_entry(item, struct slab, link);
+
+        if (likely(!load_acquire(&slab->undone)))
+            return slab;
+        store_relaxed(&slab->cache->destruct_wanted, 1u);
+        node->destruct_wanted = true;
+    }
+    return NULL;
 }
 
 /* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first,
@@ -362,8 +395,10 @@ static void detach_excess(struct node *node, unsigned keep, struct list *excess)
     if (keep && node->free_slabs > keep)
         keep = (unsigned)max_size(keep, keep_for_demand(node));
     while (node->free_slabs > keep) {
-        struct slab *slab = list_entry(node->lists[SLAB_FREE].previous, struct slab, link);
+        struct slab *slab = last_free(node);
 
+        if (!slab)
+            break;
         if (slab->cache->flags & CACHE_TYPESAFE &&
             !gp_poll(slab->cache->domain, slab->free_cookie)) {
             gp_request(slab->cache->domain, slab->free_cookie);
@@ -390,10 +425,15 @@ static size_t unmake_all(struct list *excess)
 static size_t leave(struct node *node, unsigned keep)
 {
     struct list excess;
+    bool destruct;
 
     list_init(&excess);
+    node->destruct_wanted = false;
     detach_excess(node, keep, &excess);
+    destruct = node->destruct_wanted;
     os_lock_release(&node->lock);
+    if (unlikely(destruct) && slab_watch.destruct)
+        slab_watch.destruct();
     return unmake_all(&excess);
 }
 
@@ -442,12 +482,14 @@ void node_put(struct prudence_cache *cache, void **objects, unsigned count)
 /* Objects that come from an object cache or a latent cache (safe ones). */
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count)
 {
+    os_event(flush, cache, count);
     put_all(cache, objects, count, put_free, NULL, count_flush);
 }
 
 /* Latent objects from a latent cache that was full; `cookie` makes them all safe. */
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie)
 {
+    os_event(overflow, cache, count);
     put_all(cache, objects, count, put_latent, &cookie, count_overflow);
 }
 
@@ -520,6 +562,61 @@ size_t node_shrink(struct node *node, unsigned keep)
         merge_safe(node);
     } while (merged != (unsigned)node->counts.merges);
     return leave(node, keep);
+}
+
+/* Free objects of this slab whose destructors are to run, marked as allocated; how many. */
+static unsigned take_undone(struct slab *slab, void **objects, unsigned count)
+{
+    unsigned taken = 0;
+
+    for (unsigned w = 0; taken < count && w < bits_words(slab->capacity); w++) {
+        uint64_t bits = slab_free_bits(slab)[w] & load_relaxed(&slab_undone_bits(slab)[w]);
+
+        for (; bits && taken < count; bits &= bits - 1) {
+            slab_free_bits(slab)[w] &= ~(bits & -bits);
+            objects[taken++] = slab_object(
+                slab, w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits), slab->cache->stride);
+        }
+    }
+    slab->free -= taken;
+    return taken;
+}
+
+/* Takes free objects whose destructors are to run; of free slabs alone, or of any. Their bits are
+ * still set. */
+unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsigned count)
+{
+    static const enum slab_list lists[] = {SLAB_FREE, SLAB_DRAINING, SLAB_PARTIAL};
+    unsigned taken = 0;
+
+    enter(node);
+    for (unsigned i = 0; i < (any_slab ? 3 : 1) && !taken; i++) {
+        struct list *item;
+
+        list_for_each(item, &node->lists[lists[i]])
+        {
+            struct slab *slab = list_entry(item, struct slab, link);
+
+            taken = load_acquire(&slab->undone) ? take_undone(slab, objects, count) : 0;
+            if (taken) {
+                place(node, slab, true);
+                break;
+            }
+        }
+    }
+    os_lock_release(&node->lock);
+    return taken;
+}
+
+static void count_nothing(struct node *node, unsigned run)
+{
+    (void)node, (void)run;
+}
+
+/* Puts them back: free, as they were. */
+void node_put_done(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    put_all(cache, objects, count, put_free, NULL, count_nothing);
 }
 
 void node_count_bypass(struct prudence_cache *cache)

@@ -71,6 +71,7 @@ static void stack_refilled(struct prudence_cache *cache, void **objects, unsigne
         count_add(&cpu->counts.stacked, put);
         count_add(&cpu->counts.refilled_objects, put);
         count_add(&cpu->counts.refills, 1);
+        os_event(refill, cache, put);
         cpu_cache_release(cpu);
     }
     if (put < count)
@@ -79,7 +80,8 @@ static void stack_refilled(struct prudence_cache *cache, void **objects, unsigne
 
 /* Objects from this CPU's node; if it may grow, from quiet CPUs or a new slab, else from any node
  * that has some. */
-static unsigned take(struct prudence_cache *cache, void **objects, unsigned count, bool may_grow)
+static unsigned take(struct prudence_cache *cache, void **objects, unsigned count, bool may_grow,
+                     os_alloc_flags flags)
 {
     struct node *node = node_here(cache);
     unsigned taken = node_take(cache, node, objects, count);
@@ -87,12 +89,12 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
 
     if (taken || !may_grow)
         return taken;
-    if (drain_quiet_cpus(cache)) {
+    if (os_may_block(flags) && drain_quiet_cpus(cache)) {
         taken = node_take(cache, node, objects, count);
         if (taken)
             return taken;
     }
-    slab = slab_grow(cache, (unsigned)(node - cache->nodes));
+    slab = slab_grow(cache, (unsigned)(node - cache->nodes), flags);
     if (slab) {
         node_add_slab(node, slab);
         taken = node_take(cache, node, objects, count);
@@ -109,16 +111,17 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
  * often walk in that order. If it may grow, it does so and under memory pressure waits for a grace
  * period before it fails (rule 9).
  */
-void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow)
+void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
+                          os_alloc_flags flags)
 {
     void *objects[TRANSFER_MAX];
     unsigned taken;
 
     count = (unsigned)clamp_size(count, 1, TRANSFER_MAX);
-    taken = take(cache, objects, count, may_grow);
+    taken = take(cache, objects, count, may_grow, os_alloc_first(flags));
     if (!taken && may_grow) {
-        pressure_reclaim(cache);
-        taken = take(cache, objects, count, true);
+        pressure_reclaim(cache, flags);
+        taken = take(cache, objects, count, true, flags);
     }
     if (!taken)
         return NULL;

@@ -139,6 +139,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
         handful_return(spare);
     }
     add_relaxed(&cache->preflushed, moved);
+    os_event(preflush, cache, moved);
     return moved;
 }
 
@@ -263,4 +264,12 @@ void preflush_fork_prepare(void)
 void preflush_fork_done(void)
 {
     store_release(&paused, 0u);
+}
+
+/* Nobody is at work any more. */
+void preflush_stop(void)
+{
+    if (boxes)
+        os_meta_free(boxes, os_cpu_count() * sizeof *boxes);
+    boxes = NULL;
 }

@@ -23,6 +23,13 @@ bool slab_start(void)
     return latent_account_start() && preflush_start();
 }
 
+/* No cache is left, and nobody calls any more. */
+void slab_stop(void)
+{
+    preflush_stop();
+    latent_account_stop();
+}
+
 /* ------------------------------------------------------------------------------ emptying a CPU */
 
 static bool is_empty(const struct cpu_cache *cpu)
@@ -119,6 +126,13 @@ size_t cache_shrink(struct prudence_cache *cache)
     return shrink_nodes(cache, 0);
 }
 
+/* Closes all batches, and brings what is safe to the nodes; what is free, too, if wanted. */
+void cache_settle(struct prudence_cache *cache, bool free_ones)
+{
+    empty_all_cpus(cache, free_ones);
+    shrink_nodes(cache, cache->free_limit);
+}
+
 static void for_all_caches(void (*visit)(struct prudence_cache *cache))
 {
     struct list *item;
@@ -127,6 +141,40 @@ static void for_all_caches(void (*visit)(struct prudence_cache *cache))
     list_for_each(item, &slab_caches)
     {
         visit(list_entry(item, struct prudence_cache, link));
+    }
+    os_lock_release(&slab_caches_lock);
+}
+
+static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    void *objects[TRANSFER_MAX];
+    gp_cookie cookie;
+    unsigned taken;
+
+    empty_cpu(cache, cpu, true);
+    while (cpu->slots && take_patiently(cache, cpu, objects)) {
+        latent_close(cache, cpu);
+        taken = latent_take_oldest(cache, cpu, objects, TRANSFER_MAX, &cookie);
+        cpu_cache_release(cpu);
+        if (!taken)
+            return;
+        node_overflow(cache, objects, taken, cookie);
+    }
+}
+
+/* A CPU that is going for good: what is free or safe in its caches goes to the nodes, what is latent
+ * to its latent slabs. */
+void slab_retire_cpu(unsigned cpu)
+{
+    struct list *item;
+
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (cache->lines)
+            retire_cpu_of(cache, cpu_cache_of(cache, cpu));
     }
     os_lock_release(&slab_caches_lock);
 }
@@ -168,8 +216,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 
 static void settle(struct prudence_cache *cache)
 {
-    empty_all_cpus(cache, false);
-    shrink_nodes(cache, cache->free_limit);
+    cache_settle(cache, false);
 }
 
 static void take_back_here(struct prudence_cache *cache)
@@ -191,65 +238,53 @@ void latent_take_back_here(void)
     for_all_caches(take_back_here);
 }
 
-/* The distinct domains of all caches, held against destruction; how many. */
-static unsigned domains_get(struct prudence_domain **domains)
+/* For all domains that caches name, however many: some at a time, held against destruction. Stops
+ * where `visit` says false, and is false then. */
+static bool for_all_domains(bool (*visit)(struct prudence_domain *domain))
 {
-    unsigned count = 0;
-    struct list *item;
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    uint64_t after = 0;
+    unsigned count;
+    bool go_on = true;
 
-    os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        struct prudence_domain *domain = list_entry(item, struct prudence_cache, link)->domain;
-        unsigned i = 0;
+    do {
+        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
+        for (unsigned i = 0; i < count; i++) {
+            go_on = go_on && visit(domains[i]);
+            gp_domain_leave(domains[i]);
+        }
+    } while (go_on && count == DOMAINS_AT_ONCE);
+    return go_on;
+}
 
-        while (i < count && domains[i] != domain)
-            i++;
-        if (i < count || count == DOMAINS_AT_ONCE)
-            continue;
-        gp_domain_get(domain);
-        domains[count++] = domain;
-    }
-    os_lock_release(&slab_caches_lock);
-    return count;
+static bool drive_domain(struct prudence_domain *domain)
+{
+    gp_request(domain, gp_snapshot(domain));
+    gp_drive(domain);
+    return true;
 }
 
 /* Garbage is that of all domains: each may be what keeps it above the limit. */
 static void drive_all_domains(void)
 {
-    struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    unsigned count = domains_get(domains);
-
-    for (unsigned i = 0; i < count; i++) {
-        gp_request(domains[i], gp_snapshot(domains[i]));
-        gp_drive(domains[i]);
-        gp_domain_put(domains[i]);
-    }
+    for_all_domains(drive_domain);
 }
 
 static bool may_wait(void)
 {
-    struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    unsigned count = domains_get(domains);
-    bool worth = true;
+    return for_all_domains(gp_worth_waiting) && gp_may_wait();
+}
 
-    for (unsigned i = 0; i < count; i++) {
-        worth = worth && gp_worth_waiting(domains[i]);
-        gp_domain_put(domains[i]);
-    }
-    return worth && gp_may_wait();
+static bool note_expired_in(struct prudence_domain *domain)
+{
+    gp_note_expired(domain);
+    return true;
 }
 
 static void note_expired(void)
 {
-    struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    unsigned count = domains_get(domains);
-
     add_relaxed(&throttle_counts.expiries, 1);
-    for (unsigned i = 0; i < count; i++) {
-        gp_note_expired(domains[i]);
-        gp_domain_put(domains[i]);
-    }
+    for_all_domains(note_expired_in);
 }
 
 /* One attempt, without waiting. This cache first: that is often enough. */
@@ -327,13 +362,9 @@ static void give_back(struct prudence_cache *cache)
     cache_shrink(cache);
 }
 
-/* Waits for one grace period of each domain, all under one deadline. */
-static void wait_for_domains(void)
+static void wait_for(struct prudence_domain **domains, unsigned count, uint64_t deadline)
 {
-    struct prudence_domain *domains[DOMAINS_AT_ONCE];
     gp_cookie cookies[DOMAINS_AT_ONCE];
-    unsigned count = domains_get(domains);
-    uint64_t deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
 
     for (unsigned i = 0; i < count; i++) {
         cookies[i] = gp_snapshot(domains[i]);
@@ -344,16 +375,31 @@ static void wait_for_domains(void)
             add_relaxed(&throttle_counts.expiries, 1);
             gp_note_expired(domains[i]);
         }
-        gp_domain_put(domains[i]);
+        gp_domain_leave(domains[i]);
     }
+}
+
+/* Waits for one grace period of each domain, all under one deadline. */
+static void wait_for_domains(void)
+{
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    uint64_t deadline = os_clock_ns() + load_relaxed(&slab_wait_max), after = 0;
+    unsigned count;
+
+    do {
+        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
+        wait_for(domains, count, deadline);
+    } while (count == DOMAINS_AT_ONCE);
 }
 
 /*
  * Before an allocation fails (rule 9): closes the open batches of all CPUs and caches, waits for
  * one grace period, merges, shrinks everywhere. The caller then tries once more.
  */
-void pressure_reclaim(struct prudence_cache *cache)
+void pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags)
 {
+    if (!os_may_block(flags))
+        return;
     if (slab_watch.pressure)
         slab_watch.pressure();
     for_all_caches(give_back);

@@ -6,9 +6,11 @@
 #include "slab/cache.h"
 #include "slab/terms.h"
 
-static size_t metadata_bytes(unsigned capacity)
+static size_t metadata_bytes(const struct prudence_cache *cache, unsigned capacity)
 {
-    return sizeof(struct slab) + (size_t)3 * bits_words(capacity) * sizeof(uint64_t);
+    size_t bitmaps = cache->destructor ? 4 : 3;
+
+    return sizeof(struct slab) + bitmaps * bits_words(capacity) * sizeof(uint64_t);
 }
 
 static size_t states_bytes(const struct slab *slab)
@@ -68,30 +70,42 @@ no_notes:
     return false;
 }
 
+/* Objects of a slab of `bytes`. */
+static unsigned capacity_of(const struct prudence_cache *cache, size_t bytes)
+{
+    return bytes == cache->slab_bytes || cache->capacity == 1 ? cache->capacity
+                                                              : (unsigned)(bytes / cache->stride);
+}
+
 /* Pages and metadata for a slab that is on no list yet and all of whose objects are free. NULL when
  * memory ran out, with nothing lost. */
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
-                       bool *zeroed)
+                       bool *zeroed, os_alloc_flags flags)
 {
-    struct slab *slab = os_meta_alloc(metadata_bytes(cache->capacity));
+    unsigned capacity = capacity_of(cache, bytes);
+    struct slab *slab = os_meta_alloc_as(metadata_bytes(cache, capacity), flags);
 
     if (!slab)
         return NULL;
-    slab->pages = os_pages_alloc(bytes, alignment, node, zeroed);
+    slab->pages = os_pages_alloc_as(bytes, alignment, node, zeroed, flags);
     if (!slab->pages)
         goto no_pages;
-    slab->base = (char *)slab->pages + next_color_offset(cache);
-    slab_init(slab, cache, node, cache->capacity, bytes);
+    slab->base = slab->pages;
+    if (capacity == cache->capacity)
+        slab->base += next_color_offset(cache);
+    slab_init(slab, cache, node, capacity, bytes);
     if (slab_complete(slab, cache->checked))
         return slab;
     os_pages_free(slab->pages, bytes);
 no_pages:
-    os_meta_free(slab, metadata_bytes(cache->capacity));
+    os_meta_free(slab, metadata_bytes(cache, capacity));
     return NULL;
 }
 
 void slab_unmake(struct slab *slab)
 {
+    struct prudence_cache *cache = slab->cache;
+
     os_page_owner_set(slab->pages, slab->bytes, NULL);
     watch_going(slab);
     if (!slab->guarded)
@@ -100,10 +114,10 @@ void slab_unmake(struct slab *slab)
         os_meta_free(slab->states, states_bytes(slab));
     if (slab->terms)
         slab_terms_unmake(slab);
-    if (!slab->cache->lines)
-        add_relaxed(&slab->cache->large_shrunk, slab->bytes);
-    sub_relaxed(&slab->cache->slabs_now, 1);
-    os_meta_free(slab, metadata_bytes(slab->capacity));
+    if (!cache->lines)
+        add_relaxed(&cache->large_shrunk, slab->bytes);
+    sub_relaxed(&cache->slabs_now, 1);
+    os_meta_free(slab, metadata_bytes(cache, slab->capacity));
 }
 
 static void count_slab(struct prudence_cache *cache)
@@ -115,13 +129,26 @@ static void count_slab(struct prudence_cache *cache)
         ;
 }
 
-/* A new slab with constructed objects. */
-struct slab *slab_grow(struct prudence_cache *cache, unsigned node)
+/* A slab of the fewest pages that hold an object, where more in a row are not to be had. */
+static struct slab *slab_make_least(struct prudence_cache *cache, unsigned node,
+                                    os_alloc_flags flags)
 {
-    struct slab *slab = slab_make(cache, node, cache->slab_bytes, OS_PAGE_SIZE, NULL);
+    size_t bytes = round_up_to_power_of_two(max_size(cache->stride, OS_PAGE_SIZE));
 
+    return bytes < cache->slab_bytes ? slab_make(cache, node, bytes, OS_PAGE_SIZE, NULL, flags)
+                                     : NULL;
+}
+
+/* A new slab with constructed objects. */
+struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags)
+{
+    struct slab *slab = slab_make(cache, node, cache->slab_bytes, OS_PAGE_SIZE, NULL, flags);
+
+    if (OS_SLAB_MAY_BE_LESS && !slab)
+        slab = slab_make_least(cache, node, flags);
     if (!slab)
         return NULL;
+    os_event(grow, cache, slab->capacity);
     for (unsigned i = 0; cache->constructor && i < slab->capacity; i++)
         cache->constructor(slab_object(slab, i, cache->stride), cache->context);
     if (cache->flags & CACHE_TYPESAFE)
@@ -132,14 +159,14 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node)
 
 /* A slab of one object, of any size: a large block. It is live when this returns. */
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
-                             bool *zeroed)
+                             bool *zeroed, os_alloc_flags flags)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
-    struct slab *slab = slab_make(cache, node, bytes, alignment, zeroed);
+    struct slab *slab = slab_make(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
 
     if (!slab) {
-        pressure_reclaim(cache);
-        slab = slab_make(cache, node, bytes, alignment, zeroed);
+        pressure_reclaim(cache, flags);
+        slab = slab_make(cache, node, bytes, alignment, zeroed, flags);
     }
     if (!slab)
         return NULL;
@@ -176,7 +203,7 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
 struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *object)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
-    struct slab *slab = os_meta_alloc(metadata_bytes(1));
+    struct slab *slab = os_meta_alloc(metadata_bytes(cache, 1));
 
     if (!slab)
         return NULL;
@@ -185,7 +212,7 @@ struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *o
     slab->guarded = true;
     slab_init(slab, cache, node, 1, OS_PAGE_SIZE);
     if (!slab_complete(slab, true)) {
-        os_meta_free(slab, metadata_bytes(1));
+        os_meta_free(slab, metadata_bytes(cache, 1));
         return NULL;
     }
     count_slab(cache);

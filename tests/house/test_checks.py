@@ -21,7 +21,7 @@ CLEAN = {
     "src/base/bits.h": DUAL + "#include <stdint.h>\n",
     "src/os/os.h": DUAL + '#include "base/bits.h"\n',
     "src/os/posix/page.h": MIT + '#include <pthread.h>\n#include "base/bits.h"\n',
-    "src/gp/gp.h": MIT + '#include "os/os.h"\n',
+    "src/gp/gp.h": DUAL + '#include "os/os.h"\n',
     "src/slab/slab.h": DUAL + '#include <prudence/prudence.h>\n#include "page.h"\n#include "gp/gp.h"\n',
     "src/slab/slab.c": DUAL + '#include "slab.h"\n\nint slab_half(int n)\n{\n    return n / 2;\n}\n',
     "src/heap/heap.c": MIT + '#include <stdlib.h>\n#include <prudence/stats.h>\n#include "slab/slab.h"\n',

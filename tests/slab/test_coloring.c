@@ -15,7 +15,7 @@ static void colors(size_t size, size_t alignment, unsigned at_least)
     unsigned different = 0, slabs = 2 * cache->colors + 2;
 
     for (unsigned i = 0; i < slabs; i++) {
-        struct slab *slab = slab_grow(cache, 0);
+        struct slab *slab = slab_grow(cache, 0, OS_ALLOC_DEFAULT);
         size_t offset = (size_t)(slab->base - (char *)slab->pages);
 
         assert_int_equal(offset % CACHE_LINE, 0);

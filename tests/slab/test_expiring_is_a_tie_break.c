@@ -19,7 +19,7 @@ static void two_slabs(unsigned live_0, unsigned live_1)
     cache = fixed_cache(1024, 16, manual_domain());
     node = node_here(cache);
     for (unsigned i = 0; i < 2; i++) {
-        slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes));
+        slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
         node_add_slab(node, slabs[i]);
         node_take_all(cache, node, objects[i], cache->capacity);
     }

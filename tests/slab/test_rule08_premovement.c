@@ -12,7 +12,7 @@ static struct slab *full_slab(void)
 {
     struct prudence_cache *cache = fixed_cache(1024, 16, manual_domain());
     struct node *node = node_here(cache);
-    struct slab *slab = slab_grow(cache, (unsigned)(node - cache->nodes));
+    struct slab *slab = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
 
     node_add_slab(node, slab);
     assert_int_equal(slab->list, SLAB_FREE);
@@ -70,7 +70,7 @@ static void draining_slabs_are_used_last(void **state)
     (void)state;
     node_put_latent(draining, objects[0], false);
     node_put(cache, objects + 1, cache->capacity - 1);
-    second = slab_grow(cache, draining->node);
+    second = slab_grow(cache, draining->node, OS_ALLOC_DEFAULT);
     node_add_slab(node, second); /* free */
     node_take_all(cache, node, more, cache->capacity);
     assert_ptr_equal(slab_of(more[0]), second);

@@ -63,6 +63,12 @@ void *os_meta_alloc(size_t bytes)
     return block;
 }
 
+void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
+{
+    (void)flags;
+    return os_meta_alloc(bytes);
+}
+
 void os_meta_free(void *meta, size_t bytes)
 {
     bytes = round_up(bytes, META_STEP);

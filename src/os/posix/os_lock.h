@@ -22,6 +22,9 @@ enum os_lock_rank {
     OS_RANK_SCM = 1,
     OS_RANK_HEAP,
     OS_RANK_READERS,
+    OS_RANK_STALL,     /* the program's hook; not held while it is called */
+    OS_RANK_CALLBACKS, /* the lists of callback queues */
+    OS_RANK_CALL_SET,  /* the set of queued heads */
     OS_RANK_CACHES,
     OS_RANK_NODE,
     OS_RANK_WATCH, /* the guarded pool, the quarantine */

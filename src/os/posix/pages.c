@@ -355,6 +355,13 @@ void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed
     return pages;
 }
 
+void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zeroed,
+                        os_alloc_flags flags)
+{
+    (void)flags;
+    return os_pages_alloc(bytes, alignment, node, zeroed);
+}
+
 static struct place place_of(const void *pages)
 {
     struct place place = index_find(pages);

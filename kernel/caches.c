@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Making and destroying caches, the caches of prudence_kmalloc, and their figures.
+ */
+
+#include "classes.h"
+#include "gp_kernel.h"
+#include "module.h"
+#include "os_kernel.h"
+
+#define OBJECT_CACHE_BYTES                                                                         \
+    ((size_t)4 << 20) /* of a CPU: what a grace period of milliseconds defers */
+
+struct prudence_cache *kmalloc_small[CLASS_TABLE];
+struct prudence_cache *kmalloc_above[CLASSES_ABOVE];
+struct prudence_cache *kmalloc_blocks;
+
+/* Constructors of the kernel have one argument. */
+static void construct(void *object, void *context)
+{
+    void (*constructor)(void *object) = context;
+
+    constructor(object);
+}
+
+struct prudence_cache *prudence_cache_create(const char *name, size_t size, size_t align,
+                                             unsigned int flags, void (*constructor)(void *object))
+{
+    struct cache_layout layout = {.object_size = size,
+                                  .alignment = align,
+                                  .flags = flags,
+                                  .object_cache_bytes = OBJECT_CACHE_BYTES,
+                                  .constructor = constructor ? construct : NULL,
+                                  .context = constructor};
+    struct prudence_cache *cache;
+
+    might_sleep();
+    if (WARN(!name || !*name || !size || size > OBJECT_SIZE_MAX || flags & ~PRUDENCE_TYPESAFE ||
+                 (align && (!is_power_of_two(align) || align > OS_PAGE_SIZE)),
+             "prudence: no cache '%s' of %zu bytes aligned to %zu with flags %x\n",
+             name ? name : "(no name)", size, align, flags))
+        return NULL;
+    cache = cache_create(name, &layout);
+    if (cache)
+        debugfs_add(cache);
+    return cache;
+}
+EXPORT_SYMBOL_GPL(prudence_cache_create);
+
+int prudence_cache_destroy(struct prudence_cache *cache)
+{
+    if (!cache)
+        return 0;
+    might_sleep();
+    debugfs_forget(cache);
+    if (cache_destroy(cache))
+        return 0;
+    debugfs_add(cache);
+    return -EBUSY;
+}
+EXPORT_SYMBOL_GPL(prudence_cache_destroy);
+
+size_t prudence_cache_shrink(struct prudence_cache *cache)
+{
+    might_sleep();
+    return cache_shrink(cache);
+}
+EXPORT_SYMBOL_GPL(prudence_cache_shrink);
+
+struct prudence_cache *prudence_kmalloc_cache(size_t size)
+{
+    return kmalloc_class(size);
+}
+EXPORT_SYMBOL_GPL(prudence_kmalloc_cache);
+
+/* --------------------------------------------------------------------------------- size classes */
+
+static struct prudence_cache *class_make(size_t size)
+{
+    size_t align = is_power_of_two(size) ? size : size & -size;
+    char name[CACHE_NAME_SIZE];
+
+    snprintf(name, sizeof name, "size-%zu", size);
+    return prudence_cache_create(name, size, align, 0, NULL);
+}
+
+/* The class that a step of the table belongs to. */
+static size_t class_size(size_t size)
+{
+    if (size > 64 && size <= 96)
+        return 96;
+    if (size > 128 && size <= 192)
+        return 192;
+    return max_size(round_up_to_power_of_two(size), CLASS_STEP);
+}
+
+int caches_start(void)
+{
+    static const struct cache_layout layout = {.object_size = OS_PAGE_SIZE, .no_cpu_caches = true};
+
+    for (size_t step = 0; step < CLASS_TABLE; step++) {
+        bool same = step && class_size(step * CLASS_STEP) == class_size((step - 1) * CLASS_STEP);
+
+        kmalloc_small[step] =
+            same ? kmalloc_small[step - 1] : class_make(class_size(step * CLASS_STEP));
+        if (!kmalloc_small[step])
+            return -ENOMEM;
+    }
+    for (unsigned i = 0; i < CLASSES_ABOVE; i++) {
+        kmalloc_above[i] = class_make((size_t)256 << i);
+        if (!kmalloc_above[i])
+            return -ENOMEM;
+    }
+    kmalloc_blocks = cache_create("large", &layout);
+    if (!kmalloc_blocks)
+        return -ENOMEM;
+    debugfs_add(kmalloc_blocks);
+    return 0;
+}
+
+static void class_unmake(struct prudence_cache **place)
+{
+    struct prudence_cache *cache = *place;
+
+    *place = NULL;
+    if (cache && prudence_cache_destroy(cache))
+        pr_err("prudence: objects of '%s' are live: their memory is lost\n", cache->name);
+}
+
+void caches_stop(void)
+{
+    for (size_t step = 0; step < CLASS_TABLE; step++)
+        if (step + 1 == CLASS_TABLE || kmalloc_small[step + 1] != kmalloc_small[step])
+            class_unmake(&kmalloc_small[step]);
+    for (unsigned i = 0; i < CLASSES_ABOVE; i++)
+        class_unmake(&kmalloc_above[i]);
+    class_unmake(&kmalloc_blocks);
+}
+
+/* --------------------------------------------------------------------------------------- figures */
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void fill_from_sums(struct prudence_cache_stats *stats, const struct cache_sums *sums)
+{
+    stats->allocations = sums->hits + sums->misses;
+    stats->hits = sums->hits;
+    stats->hits_after_merge = sums->hits_after_merge;
+    stats->frees = sums->frees;
+    stats->deferred_frees = sums->deferred;
+    stats->refills = sums->refills;
+    stats->refilled_objects = sums->refilled_objects;
+    stats->flushes = sums->flushes;
+    stats->flushed_objects = sums->flushed_objects;
+    stats->object_cache_churns = smaller(sums->refills, sums->flushes);
+    stats->grows = sums->grows;
+    stats->shrinks = sums->shrinks;
+    stats->slab_churns = smaller(sums->grows, sums->shrinks);
+    stats->merges = sums->merges;
+    stats->merged_objects = sums->merged_objects;
+    stats->overflowed_objects = sums->overflowed;
+    stats->premoved_slabs = sums->premoved_slabs;
+    stats->objects_latent = sums->latent;
+    stats->objects_cached = sums->cached;
+    stats->bytes_latent = sums->latent_bytes;
+    stats->object_cache_size = sums->object_cache_size;
+}
+
+void prudence_cache_stats(struct prudence_cache *cache, struct prudence_cache_stats *stats)
+{
+    struct cache_sums sums;
+    uint64_t gone;
+
+    cache_sum(cache, &sums);
+    memset(stats, 0, sizeof *stats);
+    fill_from_sums(stats, &sums);
+    memcpy(stats->name, cache->name, sizeof stats->name);
+    stats->object_size = cache->object_size;
+    stats->object_stride = cache->stride;
+    stats->slab_size = cache->slab_bytes;
+    stats->preflushed_objects = load_relaxed(&cache->preflushed);
+    stats->busy_bypasses = load_relaxed(&cache->bypasses);
+    stats->remote_drains = load_relaxed(&cache->remote_drains);
+    stats->pressure_waits = load_relaxed(&cache->pressure_waits);
+    stats->slabs_now = load_relaxed(&cache->slabs_now);
+    stats->slabs_peak = load_relaxed(&cache->slabs_peak);
+    gone = stats->frees + stats->deferred_frees;
+    stats->objects_live = stats->allocations > gone ? stats->allocations - gone : 0;
+    if (stats->objects_live && cache->lines)
+        stats->fragmentation_permille = div64_u64(stats->slabs_now * stats->slab_size * 1000,
+                                                  stats->objects_live * stats->object_size);
+}
+EXPORT_SYMBOL_GPL(prudence_cache_stats);
+
+void prudence_stats(struct prudence_stats *stats)
+{
+    struct os_pages_stats pages;
+    struct gp_kernel_stats gp;
+
+    os_pages_stats(&pages);
+    gp_kernel_stats(&gp);
+    *stats = (struct prudence_stats){
+        .page_bytes = pages.used,
+        .page_bytes_peak = pages.used_peak,
+        .metadata_bytes = pages.metadata,
+        .latent_bytes = latent_bytes(),
+        .latent_bytes_peak = latent_bytes_peak(),
+        .cookies = gp.cookies,
+        .requests = gp.requests,
+        .expedited = gp.expedited,
+        .waits = gp.waits,
+        .expiries = gp.expiries,
+        .interrupts = load_relaxed(&os_percpu_interrupts),
+    };
+}
+EXPORT_SYMBOL_GPL(prudence_stats);
+
+void prudence_inject_failures(bool (*fails)(void))
+{
+    WRITE_ONCE(os_memory_fails, fails);
+}
+EXPORT_SYMBOL_GPL(prudence_inject_failures);

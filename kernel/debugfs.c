@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * /sys/kernel/debug/prudence: a file for each cache with all its figures, `slabinfo` with a line for
+ * each cache, `totals`.
+ */
+
+#include "module.h"
+
+static struct dentry *folder;
+static DEFINE_XARRAY(files); /* of caches, by address */
+
+static void number(struct seq_file *file, const char *name, u64 value)
+{
+    seq_printf(file, "%-24s %llu\n", name, value);
+}
+
+static int cache_show(struct seq_file *file, void *unused)
+{
+    struct prudence_cache_stats stats;
+
+    (void)unused;
+    prudence_cache_stats(file->private, &stats);
+#define SHOW(member) number(file, #member, stats.member)
+    SHOW(object_size);
+    SHOW(object_stride);
+    SHOW(slab_size);
+    SHOW(object_cache_size);
+    SHOW(allocations);
+    SHOW(hits);
+    SHOW(hits_after_merge);
+    SHOW(frees);
+    SHOW(deferred_frees);
+    SHOW(refills);
+    SHOW(refilled_objects);
+    SHOW(flushes);
+    SHOW(flushed_objects);
+    SHOW(object_cache_churns);
+    SHOW(grows);
+    SHOW(shrinks);
+    SHOW(slab_churns);
+    SHOW(merges);
+    SHOW(merged_objects);
+    SHOW(preflushed_objects);
+    SHOW(overflowed_objects);
+    SHOW(premoved_slabs);
+    SHOW(busy_bypasses);
+    SHOW(remote_drains);
+    SHOW(pressure_waits);
+    SHOW(slabs_now);
+    SHOW(slabs_peak);
+    SHOW(objects_live);
+    SHOW(objects_latent);
+    SHOW(objects_cached);
+    SHOW(bytes_latent);
+    SHOW(fragmentation_permille);
+    return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(cache);
+
+static int totals_show(struct seq_file *file, void *unused)
+{
+    struct prudence_stats stats;
+
+    (void)unused;
+    prudence_stats(&stats);
+    SHOW(page_bytes);
+    SHOW(page_bytes_peak);
+    SHOW(metadata_bytes);
+    SHOW(latent_bytes);
+    SHOW(latent_bytes_peak);
+    SHOW(cookies);
+    SHOW(requests);
+    SHOW(expedited);
+    SHOW(waits);
+    SHOW(expiries);
+    SHOW(interrupts);
+    return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(totals);
+
+static int slabinfo_show(struct seq_file *file, void *unused)
+{
+    struct list *item;
+
+    (void)unused;
+    seq_puts(file,
+             "# name <live> <latent> <cached> <objsize> <slabsize> <slabs> <peak> : <allocs> "
+             "<hits%> <churns> <slab churns> <f_t x 1000>\n");
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache_stats stats;
+
+        prudence_cache_stats(list_entry(item, struct prudence_cache, link), &stats);
+        seq_printf(
+            file,
+            "%-20s %8llu %8llu %8llu %6zu %6zu %6llu %6llu : %10llu %3llu %8llu %8llu %6llu\n",
+            stats.name, stats.objects_live, stats.objects_latent, stats.objects_cached,
+            stats.object_size, stats.slab_size, stats.slabs_now, stats.slabs_peak,
+            stats.allocations,
+            stats.allocations ? div64_u64(stats.hits * 100, stats.allocations) : 0,
+            stats.object_cache_churns, stats.slab_churns, stats.fragmentation_permille);
+    }
+    os_lock_release(&slab_caches_lock);
+    return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(slabinfo);
+
+void debugfs_add(struct prudence_cache *cache)
+{
+    struct dentry *file = debugfs_lookup(cache->name, folder);
+
+    /* A second cache of the same name has no file; it is in slabinfo all the same. */
+    if (file) {
+        dput(file);
+        return;
+    }
+    file = debugfs_create_file(cache->name, 0444, folder, cache, &cache_fops);
+    if (!IS_ERR(file) && xa_is_err(xa_store(&files, (unsigned long)cache, file, GFP_KERNEL)))
+        debugfs_remove(file);
+}
+
+/* Waits for those who are just reading. */
+void debugfs_forget(struct prudence_cache *cache)
+{
+    debugfs_remove(xa_erase(&files, (unsigned long)cache));
+}
+
+void debugfs_start(void)
+{
+    folder = debugfs_create_dir("prudence", NULL);
+    debugfs_create_file("slabinfo", 0444, folder, NULL, &slabinfo_fops);
+    debugfs_create_file("totals", 0444, folder, NULL, &totals_fops);
+}
+
+void debugfs_stop(void)
+{
+    debugfs_remove_recursive(folder);
+    xa_destroy(&files);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Private to kernel/: what the parts of prudence.ko offer each other. */
+#ifndef PRUDENCE_MODULE_H
+#define PRUDENCE_MODULE_H
+
+#include <linux/prudence.h>
+
+#include "slab/cache.h"
+#include "slab/stats.h"
+
+/* caches.c */
+int caches_start(void);
+void caches_stop(void);
+
+/* relief.c: shrinker, OOM, memory and CPU hotplug, the budget of latent memory */
+int relief_start(void);
+void relief_stop(void);
+void relief_note_deferral(void);
+
+/* hotplug.c */
+int hotplug_start(void);
+void hotplug_stop(void);
+
+/* debugfs.c */
+void debugfs_start(void);
+void debugfs_stop(void);
+void debugfs_add(struct prudence_cache *cache);
+void debugfs_forget(struct prudence_cache *cache);
+
+#endif /* PRUDENCE_MODULE_H */

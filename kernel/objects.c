@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The functions that allocate and free objects: fast path, else slow path.
+ */
+#include "classes.h"
+#include "module.h"
+#include "slab/fast_path.h"
+
+/* NMIs come in between with interrupts off, too. */
+static bool refused_in_nmi(void)
+{
+    if (likely(!in_nmi()))
+        return false;
+    WARN_ONCE(1, "prudence: called from NMI");
+    return true;
+}
+
+static noinline void *alloc_slow(struct prudence_cache *cache, gfp_t gfp)
+{
+    void *object;
+
+    if (refused_in_nmi())
+        return NULL;
+    might_sleep_if(gfpflags_allow_blocking(gfp));
+    do {
+        object = cache_alloc_slow(cache, gfp);
+    } while (!object && gfp & __GFP_NOFAIL && (cond_resched(), true));
+    return object;
+}
+
+static __always_inline void *alloc(struct prudence_cache *cache, gfp_t gfp)
+{
+    void *object = in_nmi() ? NULL : cache_alloc_fast(cache);
+
+    if (unlikely(!object))
+        object = alloc_slow(cache, gfp);
+    if (unlikely(want_init_on_alloc(gfp)) && object && !cache->constructor)
+        memset(object, 0, cache->object_size);
+    return object;
+}
+
+/* A pointer that is no object: it is reported, and nothing is freed. */
+static noinline void misuse(const struct prudence_cache *cache, const void *object)
+{
+    const struct slab *slab = os_page_owner(object);
+
+    if (!object)
+        return;
+    WARN(1, "prudence: %px is no object of cache '%s' (its page: %s)\n", object,
+         cache ? cache->name : "any", slab ? slab->cache->name : "not ours");
+}
+
+static noinline void free_slow(struct slab *slab, void *object)
+{
+    cache_free_slow(slab, object);
+}
+
+static noinline void free_deferred_slow(struct slab *slab, void *object)
+{
+    cache_free_deferred_slow(slab, object);
+    relief_note_deferral();
+}
+
+static __always_inline void free_object(struct slab *slab, void *const *lines, void *object)
+{
+    if (refused_in_nmi())
+        return;
+    if (unlikely(want_init_on_free()) && !slab->cache->constructor)
+        memset(object, 0, slab_object_bytes(slab));
+    if (unlikely(!cache_free_fast(lines, object)))
+        free_slow(slab, object);
+}
+
+static __always_inline void defer_object(struct slab *slab, void *const *lines, void *object)
+{
+    if (refused_in_nmi())
+        return;
+    if (unlikely(!cache_free_deferred_fast(lines, object)))
+        free_deferred_slow(slab, object);
+}
+
+void *prudence_cache_alloc(struct prudence_cache *cache, gfp_t gfp)
+{
+    return alloc(cache, gfp);
+}
+EXPORT_SYMBOL_GPL(prudence_cache_alloc);
+
+void prudence_cache_free(struct prudence_cache *cache, void *object)
+{
+    struct slab *slab = slab_of_cache(cache, object);
+
+    if (likely(slab))
+        free_object(slab, &cache->fast_lines, object);
+    else
+        misuse(cache, object);
+}
+EXPORT_SYMBOL_GPL(prudence_cache_free);
+
+void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
+{
+    struct slab *slab = slab_of_cache(cache, object);
+
+    if (likely(slab))
+        defer_object(slab, &cache->fast_lines, object);
+    else
+        misuse(cache, object);
+}
+EXPORT_SYMBOL_GPL(prudence_cache_free_deferred);
+
+/* ------------------------------------------------------------------------------------ any size */
+
+static noinline void *alloc_large(size_t size, gfp_t gfp)
+{
+    struct slab *slab;
+    bool zeroed;
+
+    if (refused_in_nmi() || size > KMALLOC_MAX_SIZE)
+        return NULL;
+    slab =
+        slab_make_large(kmalloc_blocks, round_up(size, OS_PAGE_SIZE), OS_PAGE_SIZE, &zeroed, gfp);
+    if (slab && want_init_on_alloc(gfp))
+        memset(slab->base, 0, size);
+    return slab ? slab->base : NULL;
+}
+
+void *prudence_kmalloc(size_t size, gfp_t gfp)
+{
+    struct prudence_cache *cache = kmalloc_class(size);
+
+    return likely(cache) ? alloc(cache, gfp) : alloc_large(size, gfp);
+}
+EXPORT_SYMBOL_GPL(prudence_kmalloc);
+
+void prudence_kfree(const void *object)
+{
+    struct slab *slab = slab_of(object);
+
+    if (likely(slab))
+        free_object(slab, &slab->fast_lines, (void *)object);
+    else
+        misuse(NULL, object);
+}
+EXPORT_SYMBOL_GPL(prudence_kfree);
+
+void prudence_kfree_deferred(const void *object)
+{
+    struct slab *slab = slab_of(object);
+
+    if (likely(slab))
+        defer_object(slab, &slab->fast_lines, (void *)object);
+    else
+        misuse(NULL, object);
+}
+EXPORT_SYMBOL_GPL(prudence_kfree_deferred);

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Memory that is wanted elsewhere: a shrinker, a last look before the OOM killer, memory that is to be
+ * unplugged; and the budget that latent memory is to stay in, beyond which grace periods are expedited.
+ */
+
+#include "compat.h"
+#include "gp_kernel.h"
+#include "module.h"
+
+static unsigned long latent_budget_kb;
+module_param(latent_budget_kb, ulong, 0644);
+MODULE_PARM_DESC(
+    latent_budget_kb,
+    "latent memory in KB beyond which grace periods are expedited (0: 1/64 of memory)");
+
+#define LOOK_EVERY 16 /* slow deferrals between two looks at the budget */
+#define TIDY_AFTER HZ /* latent memory that nobody comes back to is merged so much later */
+
+static uint64_t budget(void)
+{
+    unsigned long kb = READ_ONCE(latent_budget_kb);
+
+    return kb ? (uint64_t)kb << 10 : (uint64_t)totalram_pages() << PAGE_SHIFT >> 6;
+}
+
+/*
+ * Latent memory of caches that went quiet, and large blocks, which no CPU keeps: nobody's miss merges
+ * them. While there is any, somebody comes by now and then. The work is deferrable: an idle CPU sleeps on.
+ */
+static void tidy(struct work_struct *work);
+static DECLARE_DEFERRABLE_WORK(tidy_work, tidy);
+static uint32_t tidying;
+
+static void tidy(struct work_struct *work)
+{
+    struct list *item;
+
+    (void)work;
+    store_release(&tidying, 0u);
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        drain_quiet_cpus(cache);
+        for (unsigned i = 0; i < os_node_count(); i++)
+            node_shrink(&cache->nodes[i], cache->free_limit);
+    }
+    os_lock_release(&slab_caches_lock);
+    if (latent_bytes() && !exchange_relaxed(&tidying, 1u))
+        schedule_delayed_work(&tidy_work, TIDY_AFTER);
+}
+
+/* By irq_work: who defers may hold locks of timers and work queues. */
+static void tidy_later(struct irq_work *unused)
+{
+    (void)unused;
+    schedule_delayed_work(&tidy_work, TIDY_AFTER);
+}
+
+static struct irq_work tidy_soon;
+
+/* By deferrals that took the slow path, with nothing held of ours. */
+void relief_note_deferral(void)
+{
+    static uint32_t seen;
+
+    if (!load_relaxed(&tidying) && !exchange_relaxed(&tidying, 1u))
+        irq_work_queue(&tidy_soon);
+    if (add_relaxed(&seen, 1) % LOOK_EVERY == 0 && latent_bytes() > budget())
+        gp_expedite();
+}
+
+/* ------------------------------------------------------------------------------------- giving back */
+
+/* Bytes that went back. The lock is not waited for: its holder may want this very memory. */
+static size_t shrink_all(void)
+{
+    struct list *item;
+    size_t bytes = 0;
+
+    if (!os_lock_try(&slab_caches_lock))
+        return 0;
+    list_for_each(item, &slab_caches)
+    {
+        bytes += cache_shrink(list_entry(item, struct prudence_cache, link));
+    }
+    os_lock_release(&slab_caches_lock);
+    return bytes;
+}
+
+/* Pages that are free, or cached, or will be free after a grace period. */
+static unsigned long count_pages(struct shrinker *shrinker, struct shrink_control *control)
+{
+    struct os_pages_stats stats;
+    struct list *item;
+    uint64_t live = 0;
+
+    (void)shrinker, (void)control;
+    os_pages_stats(&stats);
+    if (!os_lock_try(&slab_caches_lock))
+        return 0;
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+        struct cache_sums sums;
+        uint64_t gone;
+
+        cache_sum(cache, &sums);
+        gone = sums.frees + sums.deferred;
+        if (cache->lines && sums.hits + sums.misses > gone)
+            live += (sums.hits + sums.misses - gone) * cache->stride;
+    }
+    os_lock_release(&slab_caches_lock);
+    return stats.used > live ? (unsigned long)((stats.used - live) >> PAGE_SHIFT) : 0;
+}
+
+static unsigned long scan_pages(struct shrinker *shrinker, struct shrink_control *control)
+{
+    size_t bytes;
+
+    (void)shrinker;
+    gp_expedite(); /* what is latent now goes at the next scan */
+    bytes = shrink_all();
+    if (!bytes)
+        return SHRINK_STOP;
+    control->nr_scanned = bytes >> PAGE_SHIFT;
+    return bytes >> PAGE_SHIFT;
+}
+
+static struct shrinker like = {
+    .count_objects = count_pages, .scan_objects = scan_pages, .seeks = DEFAULT_SEEKS};
+static struct shrinker *shrinker;
+
+/* Nothing is killed while latent memory only waits for a grace period: one is waited for. */
+static int before_oom(struct notifier_block *block, unsigned long unused, void *freed)
+{
+    struct prudence_domain *domain = gp_default_domain();
+    size_t bytes = shrink_all(); /* closes the open batches too */
+
+    (void)block, (void)unused;
+    if (latent_bytes() && gp_may_wait() &&
+        gp_wait(domain, gp_snapshot(domain), os_clock_ns() + slab_wait_max))
+        bytes += shrink_all();
+    *(unsigned long *)freed += bytes >> PAGE_SHIFT;
+    return NOTIFY_OK;
+}
+
+static struct notifier_block oom_block = {.notifier_call = before_oom};
+
+/* Free slabs stand in no one's way. Live ones do, as those of the kernel's own allocator. */
+static int memory_changes(struct notifier_block *block, unsigned long action, void *unused)
+{
+    (void)block, (void)unused;
+    if (action == MEM_GOING_OFFLINE) {
+        gp_expedite();
+        shrink_all();
+    }
+    return NOTIFY_OK;
+}
+
+static struct notifier_block memory_block = {.notifier_call = memory_changes};
+
+int relief_start(void)
+{
+    int error;
+
+    init_irq_work(&tidy_soon, tidy_later);
+    shrinker = compat_shrinker_register(&like, "prudence");
+    if (!shrinker)
+        return -ENOMEM;
+    error = register_oom_notifier(&oom_block);
+    if (error)
+        goto no_oom;
+    error = register_memory_notifier(&memory_block);
+    if (!error)
+        return 0;
+    unregister_oom_notifier(&oom_block);
+no_oom:
+    compat_shrinker_unregister(shrinker);
+    shrinker = NULL;
+    return error;
+}
+
+void relief_stop(void)
+{
+    if (!shrinker)
+        return;
+    unregister_memory_notifier(&memory_block);
+    unregister_oom_notifier(&oom_block);
+    compat_shrinker_unregister(shrinker);
+    store_relaxed(&tidying, 1u); /* for good */
+    irq_work_sync(&tidy_soon);
+    cancel_delayed_work_sync(&tidy_work);
+}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# Run in the guest by tools/kernel-test: load, test, torture, unload. Lines that begin with :: are shown.
+bad=0
+check() { # check NAME COMMAND...: one more line of the report
+    name=$1
+    shift
+    if "$@"; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        bad=1
+    fi
+}
+figure() { # figure FILE NAME
+    sed -n "s/^$2 *//p" "/sys/kernel/debug/prudence/$1"
+}
+
+load_and_unload() {
+    i=0
+    while [ $i -lt 20 ]; do
+        insmod prudence.ko && rmmod prudence || return 1
+        i=$((i + 1))
+    done
+}
+check "load and unload, 20 times" load_and_unload
+
+insmod prudence.ko || exit 1
+events=/sys/kernel/tracing
+echo 1 >$events/events/prudence/enable
+insmod prudence_test.ko || exit 1
+[ "$(cat /sys/module/prudence_test/parameters/failed)" = 0 ] || bad=1
+rmmod prudence_test
+for event in refill flush merge close overflow premovement grow shrink; do
+    check "tracepoint $event" grep -q "prudence_$event:" $events/trace
+done
+echo 0 >$events/events/prudence/enable
+check "debugfs has a file for each size" test "$(figure size-64 object_size)" = 64
+check "slabinfo has a line for each cache" test "$(grep -c '^size-' /sys/kernel/debug/prudence/slabinfo)" = 12
+sed 's/^/:: /' /sys/kernel/debug/prudence/totals
+
+# Torture, with small and with large objects.
+for size in 64 1024; do
+    insmod prudence_torture.ko "seconds=$seconds" "size=$size" || exit 1
+    [ "$(cat /sys/module/prudence_torture/parameters/failed)" = 0 ] || bad=1
+    rmmod prudence_torture
+done
+
+# A hash table whose old entries are deferred, used by many processes.
+demo() { # demo DEVICE
+    device=/dev/$1
+    insmod "$1.ko" || return 1
+    process=0
+    while [ $process -lt 12 ]; do
+        (
+            i=0
+            while [ $i -lt 20 ]; do
+                echo "set $i $process" >"$device" && echo "get $i" >"$device" &&
+                    echo "work 500" >"$device" || exit 1
+                i=$((i + 1))
+            done
+            echo "del $process" >"$device" 2>/dev/null
+        ) &
+        process=$((process + 1))
+    done
+    wait
+    sed "s/^/:: $1: /" "$device"
+    grep -q 'torn 0$' "$device" || return 1
+    echo "get 5000" >"$device" 2>/dev/null && return 1
+    rmmod "$1"
+}
+check "demo with kfree_rcu" demo prudence_demo_rcu
+check "demo with deferred frees" demo prudence_demo
+
+check "everything can be given back" rmmod prudence
+exit $bad

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Where src/slab's events become tracepoints. The kernel's headers only: they are full of its lists. */
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+#include "events.h"
+
+#define DEFINE_OS_EVENT(name)                                                                      \
+    void os_event_##name(const char *cache, unsigned int count)                                    \
+    {                                                                                              \
+        trace_prudence_##name(cache, count);                                                       \
+    }
+OS_EVENTS(DEFINE_OS_EVENT)

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The module's own look at src/gp/kernel. */
+#ifndef GP_KERNEL_H
+#define GP_KERNEL_H
+
+#include "gp/gp.h"
+#include "os/os.h"
+
+void gp_kernel_start(void);
+void gp_kernel_stop(void);
+
+/* A grace period that disturbs every CPU and is over soon, for the cookie that was taken last. Any
+ * context; never waits. */
+void gp_expedite(void);
+
+struct gp_kernel_stats {
+    uint64_t cookies;   /* different ones that were handed out */
+    uint64_t requests;  /* grace periods asked for */
+    uint64_t expedited; /* of these, expedited */
+    uint64_t waits;     /* for a grace period to end */
+    uint64_t expiries;  /* of these, those that met their deadline */
+};
+void gp_kernel_stats(struct gp_kernel_stats *stats);
+
+#endif /* GP_KERNEL_H */

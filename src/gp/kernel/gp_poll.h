@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Polling the kernel's RCU; part of gp/gp.h. */
+#ifndef GP_KERNEL_POLL_H
+#define GP_KERNEL_POLL_H
+
+/* A full fence when it is true: more than is asked for. */
+static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie)
+{
+    (void)domain;
+    return poll_state_synchronize_rcu((unsigned long)cookie);
+}
+
+#endif /* GP_KERNEL_POLL_H */

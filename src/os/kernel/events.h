@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What src/slab tells of (os_event), and kernel/trace.c makes tracepoints of. */
+#ifndef OS_KERNEL_EVENTS_H
+#define OS_KERNEL_EVENTS_H
+
+#define OS_EVENTS(event)                                                                           \
+    event(refill) event(flush) event(merge) event(close) event(overflow) event(preflush)           \
+        event(premovement) event(grow) event(shrink)
+
+#define OS_EVENT_DECLARE(name) void os_event_##name(const char *cache, unsigned int count);
+OS_EVENTS(OS_EVENT_DECLARE)
+
+#endif /* OS_KERNEL_EVENTS_H */

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Idle work: one thread of the lowest priority, which sleeps until it is kicked, and then asks which
+ * CPUs had idle time lately.
+ *
+ * Why not the idle notifier: no module may hook the idle loop. Why no deferrable work: it is run when
+ * its CPU happens to be awake, that is busy, and never while it idles; here it is the other way round.
+ * Nobody waits for this thread but who destroys a cache it is just at work for, and then for a pool of
+ * handfuls at most (src/slab/preflush.c).
+ */
+
+#include "os_kernel.h"
+
+#define LATELY_NS  100000000 /* looks that are further apart tell nothing about now */
+#define IDLE_SHARE 8         /* a CPU that was idle for such a part of that time has time for us */
+
+struct look {
+    uint64_t at, idle; /* ns */
+    bool was_idle;
+};
+
+static struct task_struct *helper;
+static struct irq_work wake;
+static uint32_t kicked, stopping;
+static bool (*idle_work)(void);
+static struct look *looks;
+
+static int help(void *unused)
+{
+    (void)unused;
+    while (!kthread_should_stop()) {
+        set_current_state(TASK_INTERRUPTIBLE);
+        if (!load_acquire(&kicked)) {
+            schedule();
+            continue;
+        }
+        __set_current_state(TASK_RUNNING);
+        while (!kthread_should_stop() && idle_work())
+            schedule_timeout_interruptible(1);
+        schedule_timeout_interruptible(1);
+        store_release(&kicked, 0u);
+    }
+    return 0;
+}
+
+/* In an interrupt of its own, since who kicks may hold a lock of the scheduler. */
+static void wake_helper(struct irq_work *unused)
+{
+    (void)unused;
+    wake_up_process(helper);
+}
+
+void os_idle_kick(void)
+{
+    if (load_relaxed(&kicked) || load_relaxed(&stopping) || !load_acquire(&helper))
+        return;
+    if (!exchange_relaxed(&kicked, 1u))
+        irq_work_queue(&wake);
+}
+
+static uint64_t idle_ns(unsigned cpu)
+{
+    uint64_t us = get_cpu_idle_time_us((int)cpu, NULL);
+
+    return us != ~UINT64_C(0) ? us * 1000 : kcpustat_cpu(cpu).cpustat[CPUTIME_IDLE];
+}
+
+bool os_idle_seen(unsigned cpu)
+{
+    struct look *look = &looks[cpu];
+    uint64_t now = os_clock_ns(), idle;
+
+    if (!cpu_online(cpu))
+        return false;
+    if (now - look->at < NSEC_PER_SEC / HZ)
+        return look->was_idle;
+    idle = idle_ns(cpu);
+    look->was_idle =
+        now - look->at < LATELY_NS && (idle - look->idle) * IDLE_SHARE > now - look->at;
+    look->at = now;
+    look->idle = idle;
+    return look->was_idle;
+}
+
+bool os_idle_move_to(unsigned cpu)
+{
+    return set_cpus_allowed_ptr(current, cpumask_of(cpu)) == 0 && raw_smp_processor_id() == cpu;
+}
+
+/* Once, when the module is loaded. Without a helper nothing is pre-flushed. */
+void os_idle_start(bool (*work)(void))
+{
+    struct task_struct *task;
+
+    looks = os_meta_alloc(os_cpu_count() * sizeof *looks);
+    if (!looks)
+        return;
+    init_irq_work(&wake, wake_helper);
+    idle_work = work;
+    task = kthread_run(help, NULL, "prudence_idle");
+    if (IS_ERR(task))
+        return;
+    sched_set_normal(task, MAX_NICE);
+    store_release(&helper, task);
+}
+
+void os_idle_stop(void)
+{
+    store_release(&stopping, 1u);
+    if (helper) {
+        irq_work_sync(&wake);
+        kthread_stop(helper);
+    }
+    if (looks)
+        os_meta_free(looks, os_cpu_count() * sizeof *looks);
+}

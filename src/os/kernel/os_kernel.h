@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The module's own look at src/os/kernel: beginning, end, and what kernel/ sets. */
+#ifndef OS_KERNEL_H
+#define OS_KERNEL_H
+
+#include "os/os.h"
+
+bool os_kernel_start(void);
+void os_kernel_stop(void); /* nobody uses any of it any more */
+
+/* CPU hotplug (kernel/hotplug.c): a dead CPU's lines may be taken without interrupting it. */
+void os_percpu_note_dead(unsigned cpu, bool dead);
+
+/* How often a remote take interrupted another CPU. */
+extern uint64_t os_percpu_interrupts;
+
+/* idle.c */
+void os_idle_stop(void);
+
+/* page_map.c */
+void os_page_map_release(void);
+uint64_t os_page_map_bytes(void);
+
+#endif /* OS_KERNEL_H */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Per-CPU caches, protected by switching interrupts off on their own CPU (docs/adr/0018).
+ *
+ * The same lines and the same protocol as in a process, where the restartable sequence is replaced by
+ * a few instructions with interrupts off: nothing on this CPU comes in between but an NMI, and there
+ * nobody may call (prudence_*() refuse).
+ *  - Fast paths and the local take test owner == 0, and commit, with interrupts off.
+ *  - Remote take: a local take in an interrupt on that CPU, so that the line is not owned while the
+ *    interrupt is on its way. Only from a task with interrupts on; else it fails, as if the line was
+ *    owned. A CPU that is dead does not run fast paths: its line is taken by compare-and-swap.
+ *  - All CPUs' lines (destruction of a cache): claim by compare-and-swap, one round of interrupts, then
+ *    recheck, as in a process: when the interrupts have run, no fast path is half done that tested
+ *    owner == 0 before; the recheck finds a local take that wrote over the token between the two.
+ *  - Release: store of 0 with release order.
+ * Who takes a line keeps interrupts off until the release, so that no interrupt finds its own CPU's
+ * owned, or keeps another's for long. What is done meanwhile is short: at most a batch is copied, and at
+ * times the arrays grow. So a line is found owned only while another CPU empties it; then one goes to
+ * the node.
+ */
+#ifndef OS_KERNEL_PERCPU_H
+#define OS_KERNEL_PERCPU_H
+
+#include "base/atomic.h"
+#include "base/base.h"
+
+#define OS_PERCPU_SHIFT  8
+#define OS_PERCPU_STRIDE ((size_t)1 << OS_PERCPU_SHIFT)
+
+#define STACK_COUNT_BITS 16
+#define STACK_COUNT_MASK ((UINT64_C(1) << STACK_COUNT_BITS) - 1)
+#define STACK_POP        ((UINT64_C(1) << STACK_COUNT_BITS) - 1) /* one pop more, one object less */
+
+struct os_percpu_line {
+    uintptr_t owner;     /* 0, or the owner's token */
+    uint64_t stack_word; /* pops << 16 | objects on the stack */
+    void **stack;
+    uint64_t stack_limit; /* objects that may be on the stack */
+    uint64_t ring_tail;   /* objects ever appended */
+    uint64_t ring_stop;   /* the tail at which appending needs the slow path */
+    uintptr_t ring_turn;  /* slot 0, less the tail at which this turn of the ring began */
+    uint64_t ring_mask;   /* slots of the ring - 1 */
+    uint64_t ring_head;   /* objects ever removed */
+    void **ring;
+    unsigned cpu; /* whose line this is; constant */
+    bool irq_off; /* its owner has interrupts off, and had `irq_flags` */
+    unsigned long irq_flags;
+};
+
+static inline unsigned stack_count(const struct os_percpu_line *line)
+{
+    return (unsigned)(load_relaxed(&line->stack_word) & STACK_COUNT_MASK);
+}
+
+static inline uint64_t stack_pops(const struct os_percpu_line *line)
+{
+    return load_relaxed(&line->stack_word) >> STACK_COUNT_BITS;
+}
+
+/* Fast paths may always be used, but for lines that are owned for good. */
+#define os_percpu_rseq true
+extern void *os_percpu_owned_lines;
+
+/* With interrupts off. */
+static __always_inline struct os_percpu_line *os_percpu_here(void *const *lines)
+{
+    return (struct os_percpu_line *)((char *)*lines +
+                                     ((size_t)smp_processor_id() << OS_PERCPU_SHIFT));
+}
+
+/* Fast paths look at the owner first (acquire): what they read before could be older than what it did. */
+
+/* The top of the stack; NULL: empty, or owned. */
+static __always_inline void *os_percpu_pop(void *const *lines)
+{
+    struct os_percpu_line *line;
+    unsigned long flags;
+    void *object = NULL;
+
+    local_irq_save(flags);
+    line = os_percpu_here(lines);
+    if (likely(!load_acquire(&line->owner))) {
+        uint64_t word = line->stack_word;
+
+        if (likely(word & STACK_COUNT_MASK)) {
+            object = line->stack[(word & STACK_COUNT_MASK) - 1];
+            store_relaxed(&line->stack_word, word + STACK_POP);
+        }
+    }
+    local_irq_restore(flags);
+    return object;
+}
+
+/* False: full, or owned. */
+static __always_inline bool os_percpu_push(void *const *lines, void *object)
+{
+    struct os_percpu_line *line;
+    unsigned long flags;
+    bool pushed = false;
+
+    local_irq_save(flags);
+    line = os_percpu_here(lines);
+    if (likely(!load_acquire(&line->owner))) {
+        uint64_t word = line->stack_word;
+
+        if (likely((word & STACK_COUNT_MASK) < line->stack_limit)) {
+            line->stack[word & STACK_COUNT_MASK] = object;
+            store_relaxed(&line->stack_word, word + 1);
+            pushed = true;
+        }
+    }
+    local_irq_restore(flags);
+    return pushed;
+}
+
+/* Appends to the ring. False: at its stop, or owned. */
+static __always_inline bool os_percpu_append(void *const *lines, void *object)
+{
+    struct os_percpu_line *line;
+    unsigned long flags;
+    bool appended = false;
+
+    local_irq_save(flags);
+    line = os_percpu_here(lines);
+    if (likely(!load_acquire(&line->owner))) {
+        uint64_t tail = line->ring_tail;
+
+        if (likely(tail != line->ring_stop)) {
+            ((void **)line->ring_turn)[tail] = object;
+            store_relaxed(&line->ring_tail, tail + 1);
+            appended = true;
+        }
+    }
+    local_irq_restore(flags);
+    return appended;
+}
+
+/* Takes the object at `expected_head` off the ring of `cpu`, where the caller runs; NULL when it does
+ * not, the head has moved, or the line is owned. */
+void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head);
+
+/* Takes the line of the CPU that the caller runs on; interrupts are off until it is released.
+ * `token` is the address of a variable on the caller's stack. NULL when it is owned by another. */
+struct os_percpu_line *os_percpu_take(void *lines, const void *token);
+
+/* Takes the line of any CPU. False when it is owned, or may not be taken from here. */
+bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
+
+/* The remote take in its three steps, so that many lines share one round of interrupts. */
+bool os_percpu_claim(struct os_percpu_line *line, const void *token);
+void os_percpu_fence_all(void);
+bool os_percpu_confirm(const struct os_percpu_line *line, const void *token);
+
+static inline void os_percpu_release(struct os_percpu_line *line)
+{
+    bool irq_off = line->irq_off;
+    unsigned long flags = line->irq_flags;
+
+    line->irq_off = false;
+    /* Release: pairs with the acquire of the owner test in fast paths and takes. */
+    store_release(&line->owner, (uintptr_t)0);
+    if (irq_off)
+        local_irq_restore(flags);
+}
+
+#endif /* OS_KERNEL_PERCPU_H */

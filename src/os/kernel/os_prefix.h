@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Included before everything else in each file of the module (Kbuild, -include): all of the kernel
+ * that the layers need, and then its names out of the way of those of src/base, which are the same
+ * words. A name is either a macro with the same meaning, and undefined here, or renamed in what
+ * follows. So no file of src/base or src/slab asks where it is.
+ */
+#ifndef OS_KERNEL_PREFIX_H
+#define OS_KERNEL_PREFIX_H
+
+#include <linux/bitops.h>
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
+#include <linux/debugfs.h>
+#include <linux/delay.h>
+#include <linux/gfp.h>
+#include <linux/hardirq.h>
+#include <linux/irq_work.h>
+#include <linux/irqflags.h>
+#include <linux/kernel.h>
+#include <linux/kernel_stat.h>
+#include <linux/kthread.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/memory.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/oom.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/tick.h>
+#include <linux/timekeeping.h>
+#include <linux/topology.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+/* The same meaning: base/base.h and base/list.h define them again. */
+#undef likely
+#undef unlikely
+#undef container_of
+#undef round_up
+#undef list_entry
+#undef list_for_each
+#undef list_for_each_safe
+
+/* Another function, and another structure, of the same name. */
+#define list_add_tail prudence_list_add_tail
+#define node          prudence_node
+
+/* A call of libgcc otherwise, which the kernel does not have. */
+#define __builtin_popcountll(word) hweight64(word)
+
+#endif /* OS_KERNEL_PREFIX_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What differs between a process and a kernel and is known when the module is compiled.
+ */
+#ifndef OS_KERNEL_SYSTEM_H
+#define OS_KERNEL_SYSTEM_H
+
+#include "base/base.h"
+#include "events.h"
+
+typedef gfp_t os_alloc_flags;
+#define OS_ALLOC_DEFAULT GFP_KERNEL
+
+/* A caller that may reclaim may sleep, and has interrupts on. */
+static inline bool os_may_block(os_alloc_flags flags)
+{
+    return gfpflags_allow_blocking(flags);
+}
+
+/* The first of two tries does not go as far as the OOM killer: latent objects may be all that is
+ * missing, and are waited for before the second. */
+static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
+{
+    return (flags & ~(__GFP_NOFAIL | __GFP_RETRY_MAYFAIL)) | __GFP_NORETRY | __GFP_NOWARN;
+}
+
+/* Half a kilobyte of a kernel's stack. */
+#define OS_TRANSFER_MAX 64
+
+/* Order 3 is the largest that the page allocator works for (PAGE_ALLOC_COSTLY_ORDER), and may be
+ * missing all the same. */
+#define OS_SLAB_BYTES_MAX   ((size_t)PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER)
+#define OS_SLAB_MAY_BE_LESS true
+
+/* Tracepoints (kernel/trace.h), of the same names. */
+#define os_event(word, cache, count) os_event_##word((cache)->name, count)
+
+/* Misuse that was noticed when its caller was long gone: as CONFIG_BUG_ON_DATA_CORRUPTION. */
+static inline void __attribute__((noreturn)) os_abort(void)
+{
+    BUG();
+}
+void os_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define os_panic(...) (os_report(__VA_ARGS__), os_abort())
+
+#endif /* OS_KERNEL_SYSTEM_H */

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The page source: the page allocator, which keeps what is free itself; so nothing is retained here,
+ * and there is no decay. Metadata is the kernel's own kmalloc's. Both keep counts.
+ */
+#include "os_kernel.h"
+
+bool (*os_memory_fails)(void);
+
+static uint64_t used, used_peak, metadata;
+
+static bool injected_failure(void)
+{
+    bool (*fails)(void) = READ_ONCE(os_memory_fails);
+
+    return unlikely(fails != NULL) && fails();
+}
+
+static void count_used(size_t bytes)
+{
+    uint64_t now = add_relaxed(&used, bytes) + bytes;
+    uint64_t peak = load_relaxed(&used_peak);
+
+    while (now > peak && !compare_exchange(&used_peak, &peak, now))
+        ;
+}
+
+/* What callers may ask of pages: how hard to try. Zones, mobility and accounting are not theirs to
+ * choose, since a slab is shared; objects are zeroed by who asked for it (kernel/objects.c). */
+#define FLAGS_HONOURED                                                                             \
+    (__GFP_RECLAIM | __GFP_HIGH | __GFP_IO | __GFP_FS | __GFP_NOWARN | __GFP_RETRY_MAYFAIL |       \
+     __GFP_NOFAIL | __GFP_NORETRY | __GFP_MEMALLOC | __GFP_NOMEMALLOC | __GFP_THISNODE)
+
+void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zeroed,
+                        os_alloc_flags flags)
+{
+    unsigned order = get_order(max_size(bytes, alignment));
+    struct page *page;
+
+    if (zeroed)
+        *zeroed = false;
+    if (injected_failure())
+        return NULL;
+    flags &= FLAGS_HONOURED;
+    if (order) /* a smaller slab will do */
+        flags = (flags & ~(__GFP_NOFAIL)) | __GFP_COMP | __GFP_NOWARN;
+    page = alloc_pages_node((int)node, flags, order);
+    if (!page)
+        return NULL;
+    count_used(PAGE_SIZE << order);
+    return page_address(page);
+}
+
+void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed)
+{
+    return os_pages_alloc_as(bytes, alignment, node, zeroed, OS_ALLOC_DEFAULT);
+}
+
+/* Alignment is at most that of a slab's own size (kernel/caches.c), so `bytes` says the order. */
+void os_pages_free(void *pages, size_t bytes)
+{
+    unsigned order = get_order(bytes);
+
+    sub_relaxed(&used, PAGE_SIZE << order);
+    free_pages((unsigned long)pages, order);
+}
+
+/* The linear mapping cannot move pages. */
+void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
+{
+    return NULL;
+}
+
+bool os_pages_decay(void)
+{
+    return false;
+}
+
+size_t os_pages_trim(void)
+{
+    return 0;
+}
+
+/* The shrinker is told (kernel/shrinker.c), so nobody has to ask. */
+bool os_memory_is_short(void)
+{
+    return false;
+}
+
+void os_pages_stats(struct os_pages_stats *stats)
+{
+    *stats = (struct os_pages_stats){
+        .used = load_relaxed(&used),
+        .used_peak = load_relaxed(&used_peak),
+        .metadata = load_relaxed(&metadata) + os_page_map_bytes(),
+    };
+}
+
+void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
+{
+    void *meta;
+
+    if (injected_failure())
+        return NULL;
+    meta = kmalloc(round_up(bytes, CACHE_LINE),
+                   (flags & FLAGS_HONOURED & ~__GFP_THISNODE) | __GFP_ZERO | __GFP_NOWARN);
+    if (meta)
+        add_relaxed(&metadata, round_up(bytes, CACHE_LINE));
+    return meta;
+}
+
+/* By whoever may be in any context. */
+void *os_meta_alloc(size_t bytes)
+{
+    return os_meta_alloc_as(bytes, GFP_NOWAIT);
+}
+
+void os_meta_free(void *meta, size_t bytes)
+{
+    sub_relaxed(&metadata, round_up(bytes, CACHE_LINE));
+    kfree(meta);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Taking per-CPU lines (see os_percpu.h). */
+#include "os_kernel.h"
+
+void *os_percpu_owned_lines;
+uint64_t os_percpu_interrupts;
+
+static struct cpumask dead;
+
+void os_percpu_note_dead(unsigned cpu, bool is_dead)
+{
+    if (is_dead)
+        cpumask_set_cpu(cpu, &dead);
+    else
+        cpumask_clear_cpu(cpu, &dead);
+}
+
+/* Until the release, by the owner. */
+static void interrupts_off(struct os_percpu_line *line)
+{
+    unsigned long flags;
+
+    local_irq_save(flags);
+    line->irq_off = true;
+    line->irq_flags = flags;
+}
+
+struct os_percpu_line *os_percpu_take(void *lines, const void *token)
+{
+    struct os_percpu_line *line;
+    unsigned long flags;
+
+    local_irq_save(flags);
+    line = os_percpu_here(&lines);
+    if (load_acquire(&line->owner)) {
+        local_irq_restore(flags);
+        return NULL;
+    }
+    store_relaxed(&line->owner, (uintptr_t)token);
+    line->irq_off = true;
+    line->irq_flags = flags;
+    return line;
+}
+
+void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
+{
+    struct os_percpu_line *line;
+    unsigned long flags;
+    void *object = NULL;
+
+    local_irq_save(flags);
+    line = os_percpu_here(lines);
+    if (line->cpu == cpu && !load_acquire(&line->owner) && line->ring_head == expected_head) {
+        object = line->ring[expected_head & line->ring_mask];
+        store_release(&line->ring_head, expected_head + 1);
+    }
+    local_irq_restore(flags);
+    return object;
+}
+
+bool os_percpu_claim(struct os_percpu_line *line, const void *token)
+{
+    uintptr_t nobody = 0;
+
+    return load_relaxed(&line->owner) == 0 &&
+           compare_exchange(&line->owner, &nobody, (uintptr_t)token);
+}
+
+bool os_percpu_confirm(const struct os_percpu_line *line, const void *token)
+{
+    return load_acquire(&line->owner) == (uintptr_t)token;
+}
+
+static void nothing(void *unused)
+{
+    (void)unused;
+}
+
+void os_percpu_fence_all(void)
+{
+    on_each_cpu(nothing, NULL, 1);
+    add_relaxed(&os_percpu_interrupts, num_online_cpus());
+}
+
+struct remote_take {
+    struct os_percpu_line *line;
+    const void *token;
+    bool taken;
+};
+
+/* On the CPU whose line it is, in an interrupt. */
+static void take_there(void *data)
+{
+    struct remote_take *take = data;
+
+    if (load_acquire(&take->line->owner))
+        return;
+    store_relaxed(&take->line->owner, (uintptr_t)take->token);
+    take->taken = true;
+}
+
+bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
+{
+    struct remote_take take = {.line = line, .token = token};
+
+    if (!in_task() || irqs_disabled() || load_relaxed(&line->owner))
+        return false;
+    if (cpumask_test_cpu((int)line->cpu, &dead))
+        return os_percpu_claim(line, token);
+    add_relaxed(&os_percpu_interrupts, 1);
+    /* A CPU that is neither online nor dead is just going, and may still run: not taken. */
+    smp_call_function_single((int)line->cpu, take_there, &take, 1);
+    if (take.taken) /* an interrupt here would keep the line from its CPU */
+        interrupts_off(line);
+    return take.taken;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* CPUs, nodes, clock, messages; beginning and end of src/os/kernel. */
+
+#include "os_kernel.h"
+
+unsigned os_cpu_count(void)
+{
+    return nr_cpu_ids;
+}
+
+unsigned os_cpu_current(void)
+{
+    return raw_smp_processor_id();
+}
+
+unsigned os_node_count(void)
+{
+    return (unsigned)nr_node_ids;
+}
+
+/* Of a CPU on a node without memory: the nearest that has some. */
+unsigned os_node_of_cpu(unsigned cpu)
+{
+    int node = cpu_to_mem((int)cpu);
+
+    return node >= 0 ? (unsigned)node : 0;
+}
+
+uint64_t os_clock_ns(void)
+{
+    return ktime_get_mono_fast_ns();
+}
+
+void os_sleep_ns(uint64_t nanoseconds)
+{
+    unsigned long us = (unsigned long)(nanoseconds >> 10) + 1;
+
+    usleep_range(us, 2 * us);
+}
+
+void os_report(const char *format, ...)
+{
+    struct va_format text = {.fmt = format};
+    va_list arguments;
+
+    va_start(arguments, format);
+    text.va = &arguments;
+    pr_err("prudence: %pV\n", &text);
+    va_end(arguments);
+}
+
+/* Lines that are owned for good, for caches whose fast paths are closed. */
+static bool owned_lines_make(void)
+{
+    char *lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
+
+    for (unsigned cpu = 0; lines && cpu < os_cpu_count(); cpu++)
+        ((struct os_percpu_line *)(lines + cpu * OS_PERCPU_STRIDE))->owner = (uintptr_t)lines;
+    os_percpu_owned_lines = lines;
+    return lines;
+}
+
+bool os_kernel_start(void)
+{
+    return owned_lines_make();
+}
+
+void os_kernel_stop(void)
+{
+    os_idle_stop();
+    if (os_percpu_owned_lines)
+        os_meta_free(os_percpu_owned_lines, os_cpu_count() * OS_PERCPU_STRIDE);
+    os_page_map_release();
+}

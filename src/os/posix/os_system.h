@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What differs between a process and a kernel and is known when the library is compiled.
+ */
+#ifndef OS_POSIX_SYSTEM_H
+#define OS_POSIX_SYSTEM_H
+
+#include "base/base.h"
+
+/* What an allocation may do to succeed, as its caller said. The layers between pass it on unread. A
+ * process has nothing to say: each may do everything. */
+typedef unsigned os_alloc_flags;
+#define OS_ALLOC_DEFAULT 0u
+
+/* Whether it may sleep and disturb other CPUs. */
+static inline bool os_may_block(os_alloc_flags flags)
+{
+    (void)flags;
+    return true;
+}
+
+/* What the first of two tries may do: the second comes after memory was waited for. */
+static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
+{
+    return flags;
+}
+
+/* Objects that move at a time between a CPU's caches and a node: on the mover's stack. */
+#define OS_TRANSFER_MAX 128
+
+/* The largest slab of small objects. Where pages in a row may be missing, a slab of less is better
+ * than none. */
+#define OS_SLAB_BYTES_MAX   ((size_t)64 << 10)
+#define OS_SLAB_MAY_BE_LESS false
+
+/* What a tracer of the system would see; `word` is one of docs/design.md. */
+#define os_event(word, cache, count) ((void)0)
+
+void os_panic(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+void os_abort(void) __attribute__((noreturn)); /* what the message needed has been said */
+
+#endif /* OS_POSIX_SYSTEM_H */

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """A page from the JSON of bench-acdc: each figure of the thesis' chapter 6, beside what it found.
 
-    tools/report_acdc.py FILE.json    .html beside FILE; the page stands alone
+    tools/report_acdc.py FILE.json [FOLDER]    .html beside FILE; the page stands alone. In FOLDER: a PNG
+                                               of each experiment's figure, acdc-EXPERIMENT.png
 """
 
 import json
@@ -73,6 +74,14 @@ def draw_curves(axes, rows, curves, experiment, scale=1.0):
         axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color="#888888")
 
 
+def fit_to_means(axes, rows, response, scale, bottom=None):
+    """The axis shows all means; wide intervals, as of few and short runs, may go beyond it."""
+    means = [row["responses"][response]["mean"] * scale for row in rows
+             if response in row["responses"]]
+    if means:
+        axes.set_ylim(min(means) * 0.7 if bottom is None else bottom, max(means) * 1.3)
+
+
 def operation_curves(subject):
     return [(subject, name, name.replace("_", " "), {"color": colour, "linestyle": line})
             for name, colour, line in zip(REFRESH, THEIRS, ("-", "--", "-", ":"))]
@@ -125,6 +134,8 @@ def draw_throughput(document, experiment, rows):
     time.set(ylabel="seconds", title="Run time")
     if experiment["log"]:
         time.set_yscale("log")
+    fit_to_means(speed, rows, "bytes_per_second", 1 / MEGA, bottom=0)
+    fit_to_means(time, rows, "seconds", 1)
     return figure
 
 
@@ -231,36 +242,41 @@ def headline(document):
             f'{len(findings)} were measured: {holds} hold here, {len(findings) - holds} do not.')
 
 
-def picture(document, experiment, rows):
+def picture(document, experiment, rows, folder):
     if not any(row["repeats"] for row in rows):
         return None
     figure = DRAW[experiment["name"]](document, experiment, rows)
     if figure is None:
         return None
+    if folder:
+        figure.savefig(folder / f'acdc-{experiment["name"]}.png', dpi=75)
     svg = inline_svg(figure)
     plt.close(figure)
     return svg[svg.index("<svg"):]
 
 
-def parts(document):
+def parts(document, folder):
     for experiment in document["experiments"]:
         rows = [row for row in document["rows"] if row["experiment"] == experiment["name"]]
         yield {**experiment, "options": " ".join(experiment["options"]),
-               "picture": picture(document, experiment, rows), "cells": cells(rows),
+               "picture": picture(document, experiment, rows, folder), "cells": cells(rows),
                "findings": [one for one in document["findings"]
                             if one["experiment"] == experiment["name"]]}
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     source = Path(sys.argv[1])
     document = json.loads(source.read_text())
     if document.get("scenario") != "acdc":
         sys.exit(f"report_acdc: {source} is not of bench-acdc")
+    folder = Path(sys.argv[2]) if len(sys.argv) == 3 else None
+    if folder and not folder.is_dir():
+        sys.exit(f"report_acdc: {folder} is not a folder")
     page = source.with_suffix(".html")
     page.write_text(page_template("report_acdc.html").render(
-        document=document, headline=headline(document), parts=list(parts(document)),
+        document=document, headline=headline(document), parts=list(parts(document, folder)),
         notes=[note.format(**document) for note in NOTES]))
     print(headline(document))
     print(f"written: {page}")

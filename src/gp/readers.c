@@ -433,7 +433,7 @@ static void forget_other_threads(struct prudence_domain *domain)
 
 /* What other threads were at while page after page was copied: of two of their stores the child may
  * have the later one alone. No grace period is over, or has its barrier, that has not started;
- * drivers skip membarriers exactly where readers fence. */
+ * drivers skip membarriers exactly where readers fence; of phases one is under way. */
 static void mend(struct prudence_domain *domain)
 {
     uint64_t *sequence = &domain->shared->sequence;
@@ -442,6 +442,8 @@ static void mend(struct prudence_domain *domain)
         *sequence = domain->progress.completed;
     if (sequence_before(*sequence, domain->barrier_goal))
         *sequence = domain->barrier_goal;
+    if (domain->phases && sequence_before(domain->progress.completed, *sequence))
+        domain->progress.completed = *sequence - GP_STEP;
     domain->shared->fenced = domain->readers_fence_themselves;
     domain->choosing = 0;
     domain->scan_began = 0;

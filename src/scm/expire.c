@@ -8,6 +8,7 @@
  */
 #include "scm/scm.h"
 
+_Static_assert(TERM_FINALIZERS == SCM_FINALIZERS, "what is promised");
 static int (*finalizers[TERM_FINALIZERS])(void *object); /* filled from the first; scm_lock */
 
 int (*finalizer_of(unsigned number))(void *object)

@@ -66,9 +66,12 @@ static void leave(void)
 
 /* ----------------------------------------------------------------------------- coming and going */
 
+/* Also out of a finalizer. */
 static void thread_exits(void *unused)
 {
     (void)unused;
+    if (mine)
+        mine->collecting = false;
     scm_unregister_thread();
 }
 
@@ -94,12 +97,9 @@ static bool start(void)
     static bool has_key;
 
     process_start();
-    if (!has_key) {
-        if (pthread_key_create(&exit_key, thread_exits))
-            os_panic("no thread-specific key left (pthread_key_create)");
-        has_key = true;
-    }
-    if (!pages_start())
+    if (!has_key)
+        has_key = !pthread_key_create(&exit_key, thread_exits);
+    if (!has_key || !pages_start())
         return false;
     if (!scm_phases)
         scm_phases = gp_phases_make("scm");
@@ -136,8 +136,8 @@ int scm_register_thread(void)
     os_lock_take(&scm_lock);
     mine = scm_self = enter();
     os_lock_release(&scm_lock);
-    if (mine)
-        pthread_setspecific(exit_key, mine);
+    if (mine && pthread_setspecific(exit_key, mine))
+        scm_unregister_thread(); /* its end would not be seen */
     errno = saved_errno;
     return mine ? 0 : ENOMEM;
 }

@@ -154,6 +154,40 @@ static void a_finalizer_may_call_anything(void **state)
     assert_int_equal(mem_info().num_dates, 0);
 }
 
+static int end_the_thread(void *object)
+{
+    (void)object;
+    pthread_exit(NULL);
+}
+
+static void *expires_two(void *objects)
+{
+    void **object = objects;
+
+    scm_refresh(object[0], 0);
+    scm_refresh(object[1], 0);
+    scm_tick(); /* does not return */
+    return object;
+}
+
+/* Its dates are inherited, and nobody waits for it. */
+static void a_finalizer_may_end_its_thread(void **state)
+{
+    void *objects[2] = {scm_malloc(48), object_new()}, *result;
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(scm_set_finalizer(objects[0], scm_register_finalizer(end_the_thread)), 0);
+    assert_int_equal(pthread_create(&thread, NULL, expires_two, objects), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_null(result);
+    assert_int_equal(mem_info().threads, 0);
+    assert_false(has_ended(objects[1]));
+    ticks(1);
+    assert_true(has_ended(objects[1]));
+    scm_free(objects[0]); /* as if it had been kept */
+}
+
 /* The binding ends with the object: the next one at its place has none. */
 static void the_binding_ends_with_the_object(void **state)
 {
@@ -194,6 +228,7 @@ int main(void)
         cmocka_unit_test_setup(a_refreshed_object_is_kept_in_any_case, fresh),
         cmocka_unit_test_setup(a_finalizer_may_free_by_itself, fresh),
         cmocka_unit_test_setup(a_finalizer_may_call_anything, fresh),
+        cmocka_unit_test_setup(a_finalizer_may_end_its_thread, fresh),
         cmocka_unit_test_setup(the_binding_ends_with_the_object, fresh),
         cmocka_unit_test_setup(there_are_32, fresh),
     };

@@ -68,6 +68,15 @@ PRUDENCE_API void prudence_urcu_defer(struct prudence_domain *domain, void (*fun
                                       void *p);
 PRUDENCE_API void prudence_urcu_defer_barrier(struct prudence_domain *domain);
 
+/*
+ * For binaries that were compiled against liburcu's own <urcu-pointer.h>, where each of its RCU libraries
+ * has these.
+ */
+PRUDENCE_API void *rcu_dereference_sym(void *p);
+PRUDENCE_API void *rcu_set_pointer_sym(void **p, void *v);
+PRUDENCE_API void *rcu_xchg_pointer_sym(void **p, void *v);
+PRUDENCE_API void *rcu_cmpxchg_pointer_sym(void **p, void *old, void *fresh);
+
 #ifdef __cplusplus
 }
 #endif

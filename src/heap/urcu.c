@@ -344,3 +344,30 @@ void prudence_urcu_defer_barrier(struct prudence_domain *domain)
     call_barrier(prudence_urcu_default(domain)->queue, "rcu_defer_barrier",
                  __builtin_return_address(0));
 }
+
+/* -------------------------------------------------------------------------------------- pointers */
+
+/* Weak: a program may link liburcu as well, which has the same, even statically. */
+#define WEAK __attribute__((weak))
+
+WEAK void *rcu_dereference_sym(void *p)
+{
+    return p;
+}
+
+WEAK void *rcu_set_pointer_sym(void **p, void *v)
+{
+    __atomic_store_n(p, v, __ATOMIC_RELEASE);
+    return v;
+}
+
+WEAK void *rcu_xchg_pointer_sym(void **p, void *v)
+{
+    return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+}
+
+WEAK void *rcu_cmpxchg_pointer_sym(void **p, void *old, void *fresh)
+{
+    __atomic_compare_exchange_n(p, &old, fresh, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return old;
+}

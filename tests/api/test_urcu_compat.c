@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* liburcu's interface on ours: both sorts of flavours, workers, barriers, deferred calls, fork. */
 #define _GNU_SOURCE
+#define _LGPL_SOURCE /* a program that wants liburcu's inline functions */
+#include <urcu.h>    /* the first, for what programs expect to come along with it */
+#if !defined(assert) || !defined(_URCU_WFCQUEUE_H)
+#error "liburcu's <urcu.h> includes <assert.h> and <urcu/wfcqueue.h>"
+#endif
+#if !defined(CDS_LIST_HEAD_INIT) || !defined(DEFINE_URCU_TLS) || !defined(FUTEX_WAIT)
+#error "with _LGPL_SOURCE, <urcu.h> includes <urcu/list.h> and others"
+#endif
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -225,13 +234,29 @@ static void fork_with_workers(void **state)
     call_rcu_data_free(mine);
 }
 
+/* What a binary calls that was compiled against liburcu's own <urcu-pointer.h>. */
+static void functions_of_pointers(void **state)
+{
+    static int value, other;
+    void *pointer = NULL;
+
+    (void)state;
+    assert_ptr_equal(rcu_set_pointer_sym(&pointer, &value), &value);
+    assert_ptr_equal(rcu_dereference_sym(pointer), &value);
+    assert_ptr_equal(rcu_xchg_pointer_sym(&pointer, &other), &value);
+    assert_ptr_equal(rcu_cmpxchg_pointer_sym(&pointer, &value, NULL), &other);
+    assert_ptr_equal(pointer, &other);
+    assert_ptr_equal(rcu_cmpxchg_pointer_sym(&pointer, &other, NULL), &other);
+    assert_null(pointer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plain_names),    cmocka_unit_test(qsbr_is_a_flavour_of_its_own),
         cmocka_unit_test(workers_of_threads), cmocka_unit_test(freed_with_callbacks),
         cmocka_unit_test(workers_of_cpus),    cmocka_unit_test(deferred_calls),
-        cmocka_unit_test(fork_with_workers),
+        cmocka_unit_test(fork_with_workers),  cmocka_unit_test(functions_of_pointers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,11 +9,26 @@
  *
  * Threads need not register, and nothing needs to be told about a fork; who does both does no harm.
  */
-#include <stdlib.h>
-
 #include <prudence/urcu-compat.h>
-#include <urcu/flavor.h>
+#include <urcu/call-rcu.h>
 #include <urcu/pointer.h>
+
+/* What comes along with liburcu's inline functions. */
+#if defined(_LGPL_SOURCE) || defined(URCU_INLINE_SMALL_FUNCTIONS)
+#include <limits.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#if defined(__has_include)
+#if __has_include(<urcu/tls-compat.h>)
+#include <urcu/debug.h>
+#include <urcu/futex.h>
+#include <urcu/list.h>
+#include <urcu/system.h>
+#include <urcu/tls-compat.h>
+#endif
+#endif
+#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,6 +6,7 @@
  */
 #include <linux/cpu.h>
 #include <linux/delay.h>
+#include <linux/kasan.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/prudence.h>
@@ -164,6 +165,23 @@ static void deferred_memory_is_not_written_or_reused_under_a_reader(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
+/* Rule 2. */
+static void deferred_objects_share_grace_periods(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    struct prudence_stats before, after;
+
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    reader_enters();
+    prudence_stats(&before);
+    defer(cache, MANY);
+    prudence_stats(&after);
+    EXPECT(after.cookies - before.cookies <= 4);
+    EXPECT_EQ(after.waits, before.waits); /* a deferral never waits */
+    reader_leaves();
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
 /* Rule 3, and one grace period is enough. */
 static void deferred_objects_come_back_after_one_grace_period(void)
 {
@@ -233,6 +251,80 @@ static void refill_leaves_room_for_latent_objects(void)
         prudence_cache_free(cache, objects[i < 200 ? i : i + 56]);
     for (i = 200; i < 256; i++)
         prudence_cache_free(cache, objects[i]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 5: what the first free onto a full object cache flushes. */
+static u64 flushed_at_once(unsigned int latent)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    u64 flushed;
+    unsigned int i;
+
+    migrate_disable();
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    reader_enters();
+    defer(cache, latent);
+    for (i = latent; i < MANY && !STAT(cache, flushes); i++)
+        prudence_cache_free(cache, objects[i]);
+    flushed = STAT(cache, flushed_objects);
+    for (; i < MANY; i++)
+        prudence_cache_free(cache, objects[i]);
+    reader_leaves();
+    migrate_enable();
+    EXPECT(flushed > 0);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+    return flushed;
+}
+
+static void flush_grows_with_latent_objects(void)
+{
+    EXPECT(flushed_at_once(200) > flushed_at_once(0));
+}
+
+/* Rule 6. */
+static void latent_objects_are_preflushed_in_idle_time(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int tries = 0;
+
+    migrate_disable();
+    EXPECT_EQ(fill(cache, RING), RING);
+    reader_enters();
+    while (!STAT(cache, preflushed_objects) && tries++ < 100) {
+        defer(cache, 120); /* what does not fit with what is free is to be moved */
+        fill(cache, 120);
+        defer(cache, 120);
+        msleep(20); /* this CPU idles */
+        EXPECT_EQ(fill(cache, 120), 120);
+    }
+    EXPECT(STAT(cache, preflushed_objects) > 0);
+    reader_leaves();
+    migrate_enable();
+    defer(cache, RING);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 10. */
+static void object_cache_grows_with_demand(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    u64 before = STAT(cache, object_cache_size), churns;
+    unsigned int i, j;
+
+    migrate_disable();
+    for (i = 0; i < 60; i++) {
+        EXPECT_EQ(fill(cache, MANY), MANY);
+        for (j = 0; j < MANY; j++)
+            prudence_cache_free(cache, objects[j]);
+    }
+    EXPECT(STAT(cache, object_cache_size) > before);
+    churns = STAT(cache, object_cache_churns);
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    for (j = 0; j < MANY; j++)
+        prudence_cache_free(cache, objects[j]);
+    EXPECT(STAT(cache, object_cache_churns) - churns <= 2);
+    migrate_enable();
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
@@ -457,6 +549,47 @@ static void hard_interrupts_may_do_everything(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
+/* A use before the end of the grace period is none of KASAN's business; one after it is. */
+#ifdef CONFIG_KASAN_GENERIC
+static noinline void use_after_the_grace_period(const char *object)
+{
+    READ_ONCE(*object);
+}
+
+static u8 shadow_of(const void *object)
+{
+    return *(const u8 *)kasan_mem_to_shadow(object);
+}
+
+static void kasan_knows_deferred_objects(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int i;
+
+    EXPECT_EQ(fill(cache, 256), 256);
+    EXPECT_EQ(shadow_of(objects[7]), 0);
+    reader_enters();
+    defer(cache, 200);
+    prudence_cache_shrink(cache);
+    EXPECT_EQ(shadow_of(objects[7]), 0);
+    EXPECT(is_untouched(objects[7]));
+    reader_leaves();
+    synchronize_rcu();
+    prudence_cache_shrink(cache);
+    EXPECT(shadow_of(objects[7]) != 0);
+    pr_info("provoked: begin\n");
+    use_after_the_grace_period(objects[7]);
+    pr_info("provoked: end\n");
+    prudence_cache_free(cache, objects[255]);
+    EXPECT(shadow_of(objects[255]) != 0);
+    objects[255] = prudence_cache_alloc(cache, GFP_KERNEL);
+    EXPECT_EQ(shadow_of(objects[255]), 0);
+    for (i = 200; i < 256; i++)
+        prudence_cache_free(cache, objects[i]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+#endif
+
 static void dead_cpu_leaves_nothing_behind(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -529,9 +662,13 @@ static const struct {
 } tests[] = {
     TEST(freed_object_comes_back_first),
     TEST(deferred_memory_is_not_written_or_reused_under_a_reader),
+    TEST(deferred_objects_share_grace_periods),
     TEST(deferred_objects_come_back_after_one_grace_period),
     TEST(grace_period_is_asked_for),
     TEST(refill_leaves_room_for_latent_objects),
+    TEST(flush_grows_with_latent_objects),
+    TEST(latent_objects_are_preflushed_in_idle_time),
+    TEST(object_cache_grows_with_demand),
     TEST(full_latent_cache_overflows_into_latent_slabs),
     TEST(shrink_never_takes_a_latent_slab),
     TEST(allocation_waits_for_latent_memory_before_it_fails),
@@ -540,6 +677,9 @@ static const struct {
     TEST(every_size_is_aligned_and_apart),
     TEST(type_safe_memory_stays_constructed),
     TEST(hard_interrupts_may_do_everything),
+#ifdef CONFIG_KASAN_GENERIC
+    TEST(kasan_knows_deferred_objects),
+#endif
     TEST(dead_cpu_leaves_nothing_behind),
     TEST(destroy_waits_for_nobody_else),
     TEST(invalid_caches_are_refused),

@@ -320,7 +320,7 @@ static int do_remote(struct worker *worker)
     unsigned int to = (worker->cpu + 1) % worker_count, from = worker->cpu;
     unsigned int made = 0, released = 0;
 
-    while (released < pairs) {
+    while (made < pairs || released < pairs) {
         if (made < pairs && hands[to].put - READ_ONCE(hands[to].taken) < HAND) {
             void *object = subject->alloc(worker->size);
 
@@ -332,7 +332,7 @@ static int do_remote(struct worker *worker)
             made++;
         }
         /* Pairs with the release above. */
-        if (hands[from].taken != smp_load_acquire(&hands[from].put)) {
+        if (released < pairs && hands[from].taken != smp_load_acquire(&hands[from].put)) {
             void *object = hands[from].slots[hands[from].taken % HAND];
 
             /* The slot has been read: it may be written again. */

@@ -118,9 +118,9 @@ static void verdict(bool ok, const char *what)
 
 static int __init pressure_start(void)
 {
-    struct task_struct *threads[THREADS];
+    static struct task_struct *threads[THREADS];
     unsigned int count = 0, i, cpus = min(num_online_cpus(), 16u);
-    struct prudence_cache_stats stats;
+    static struct prudence_cache_stats stats;
     struct prudence_stats totals;
     u64 kills = oom_kills();
 

@@ -21,11 +21,11 @@
 
 #if STEP_POSSIBLE
 
-/* Before each instruction of what is shipped; code that is not optimized has several times as many. */
-#ifdef __OPTIMIZE__
-#define STRIDE 1
-#else
+/* Before each instruction of what is shipped; with checks and a sanitizer there are several times as many. */
+#ifdef PRUDENCE_DEBUG
 #define STRIDE 5
+#else
+#define STRIDE 1
 #endif
 
 static struct prudence_domain *domain;

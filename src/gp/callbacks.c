@@ -37,6 +37,9 @@
 #define POLL_MAX_NS 1000000
 #define RETRY_NS    10000000 /* after the system refused a thread */
 #define LOOK_BYTES  16384    /* pushed to a lane between looks at the limit */
+#define PACE_BYTES  262144   /* that wait, before who queues keeps pace with the runner */
+#define PACE_MAX_NS 4000000  /* longer than the worker loses its processor to another thread */
+#define NO_PACE_NS  20000000 /* after it was in vain */
 #define CLOSED      ((uintptr_t)1)
 
 struct os_lock callbacks_lock = OS_LOCK_INIT(OS_RANK_CALLBACKS);
@@ -432,6 +435,14 @@ static unsigned run_ready(struct callback_queue *queue)
     return count;
 }
 
+/* Who keeps pace asks whether it is the readers that the oldest callbacks wait for. */
+static void say_what_it_waits_for(struct callback_queue *queue)
+{
+    bool readers = !queue->ready.first && queue->segments_used;
+
+    store_relaxed(&queue->waits_for, readers ? queue->segments[queue->first_segment].cookie : 0);
+}
+
 enum turn { TURN_EMPTY, TURN_WAITS, TURN_RAN };
 
 /* One turn of a queue. TURN_WAITS also where another thread runs it. */
@@ -459,6 +470,7 @@ static enum turn serve(struct callback_queue *queue)
         promote(queue);
         become_idle(queue);
     }
+    say_what_it_waits_for(queue);
     count = run_ready(queue);
     waits = queue->taken != queue->invoked;
     store_release(&queue->running, 0u);
@@ -693,6 +705,40 @@ bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64
         gp_drive(queue->domain);
         os_sleep_ns(POLL_NS);
     }
+    return true;
+}
+
+/* Too much waits, and not for readers. (Where the runner has no processor it is the caller that drives
+ * the grace period.) */
+static bool is_behind(struct callback_queue *queue)
+{
+    gp_cookie cookie = load_relaxed(&queue->waits_for);
+
+    if (callback_bytes(queue) <= PACE_BYTES)
+        return false;
+    if (!cookie || gp_poll(queue->domain, cookie))
+        return true;
+    gp_drive(queue->domain);
+    return gp_poll(queue->domain, cookie);
+}
+
+bool callback_keep_pace(struct callback_queue *queue)
+{
+    uint64_t before = load_relaxed(&queue->invoked), now, deadline;
+
+    if (!is_behind(queue) || (now = os_clock_ns()) < load_relaxed(&queue->no_pace_until))
+        return false;
+    deadline = now + PACE_MAX_NS;
+    do {
+        kick(queue->worker);
+        os_sleep_ns(POLL_NS);
+        now = os_clock_ns();
+        if (!is_behind(queue))
+            return true;
+    } while (now < deadline);
+    /* None returned: the one that runs may want a lock of this thread's, or wait for its section. */
+    if (load_relaxed(&queue->invoked) == before)
+        store_relaxed(&queue->no_pace_until, now + NO_PACE_NS);
     return true;
 }
 

@@ -62,6 +62,7 @@ struct callback_queue {
     struct callback_segment segments[CALLBACK_SEGMENTS], ready;
     unsigned first_segment, segments_used;
     struct prudence_head *current;
+    gp_cookie waits_for; /* 0: for nothing but the runner; atomic */
     uint64_t taken;      /* callbacks ever detached from lanes; written before `collected` */
     uint64_t invoked;    /* ... that have returned */
     uint64_t bytes_left; /* ever, what returned callbacks stood for */
@@ -73,6 +74,7 @@ struct callback_queue {
     /* After a throttled caller waited in vain: the state that must change before another does. */
     uint32_t expired;
     uint64_t expired_invoked;
+    uint64_t no_pace_until; /* ns; who kept pace saw none return */
 
     struct callback_lane *lane;
 };
@@ -115,6 +117,11 @@ void callback_barrier(struct callback_queue *queue);
 /* Until less than `bytes` wait, or the deadline. The caller has asked callback_worth_waiting(). */
 bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64_t deadline);
 bool callback_worth_waiting(struct callback_queue *queue);
+
+/* Holds back, for 4 ms at most, who queues faster than callbacks are run that have no reader
+ * to wait for: so the backlog is no longer than what the caches hold. It waits for no reader, so it
+ * may be called inside a section, but not in a callback. False: the runner is not behind. */
+bool callback_keep_pace(struct callback_queue *queue);
 
 /* Moves what waits in `from` to `to`, of the same domain; nobody pushes to `from` any more. */
 void callback_move(struct callback_queue *from, struct callback_queue *to);

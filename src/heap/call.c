@@ -158,10 +158,20 @@ static void throttle(struct callback_queue *queue, uint64_t limit)
         add_relaxed(&call_counts.expiries, 1);
 }
 
+/* Often enough after the last time: is too much waiting? */
+static void hold_back(struct callback_queue *queue)
+{
+    uint64_t limit = load_relaxed(&call_limit);
+
+    if (limit && !callback_here() && callback_keep_pace(queue))
+        add_relaxed(&call_counts.waits, 1);
+    if (limit && callback_bytes(queue) > limit)
+        throttle(queue, limit);
+}
+
 void call_push(struct callback_queue *queue, struct prudence_head *head,
                void (*func)(struct prudence_head *head), const char *what)
 {
-    uint64_t limit = load_relaxed(&call_limit);
     int saved_errno = errno;
     struct slab *slab;
 
@@ -173,9 +183,8 @@ void call_push(struct callback_queue *queue, struct prudence_head *head,
     if (slab)
         add_relaxed(&slab->doomed, 1);
     store_relaxed(&head->func, func);
-    if (unlikely(callback_push(queue, head, slab ? slab_object_bytes(slab) : FOREIGN_BYTES)) &&
-        limit && unlikely(callback_bytes(queue) > limit))
-        throttle(queue, limit);
+    if (unlikely(callback_push(queue, head, slab ? slab_object_bytes(slab) : FOREIGN_BYTES)))
+        hold_back(queue);
     errno = saved_errno;
 }
 

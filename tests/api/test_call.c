@@ -349,6 +349,66 @@ static void a_flood_is_held_back(void **state)
     assert_true(child_exited_with(&result, 42));
 }
 
+static bool released;
+
+static void wait_for_release(struct prudence_head *head)
+{
+    while (!__atomic_load_n(&released, __ATOMIC_ACQUIRE))
+        sched_yield();
+    count(head);
+}
+
+static void take_time(struct prudence_head *head)
+{
+    unsigned long long began = now_ns();
+
+    while (now_ns() - began < 20000)
+        ;
+    count(head);
+}
+
+/* Who queues is held back by a worker that is behind, even where it could not wait for readers; and
+ * not for long by a callback that waits for its caller. */
+static int keep_pace(void *unused)
+{
+    static struct prudence_head heads[20000];
+    struct prudence_domain *domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    struct prudence_stats stats;
+    unsigned long long began;
+
+    (void)unused;
+    prudence_qsbr_online(domain);
+    for (unsigned i = 0; i < 8000; i++) {
+        prudence_domain_call(domain, &heads[i], take_time);
+        prudence_qsbr_quiescent(domain);
+    }
+    prudence_stats(&stats);
+    if (stats.call_waits < 5)
+        return 1;
+    prudence_qsbr_offline(domain);
+    if (prudence_domain_barrier(domain) || runs() != 8000)
+        return 2;
+    prudence_domain_call(domain, &heads[0], wait_for_release);
+    began = now_ns();
+    for (unsigned i = 1; i < 20000; i++)
+        prudence_domain_call(domain, &heads[i], count);
+    if (now_ns() - began > 1000000000ull)
+        return 3;
+    __atomic_store_n(&released, true, __ATOMIC_RELEASE);
+    return prudence_domain_barrier(domain) || runs() != 28000 ? 4 : 42;
+}
+
+static void who_queues_keeps_pace(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("keep-pace", NULL, &result);
+    if (!child_exited_with(&result, 42))
+        print_error("%d %s\n", result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+}
+
 static bool no_memory(void)
 {
     return true;
@@ -447,6 +507,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(soon, set_up),
         cmocka_unit_test_setup(nobody_else_pays, set_up),
         cmocka_unit_test_setup(a_flood_is_held_back, set_up),
+        cmocka_unit_test_setup(who_queues_keeps_pace, set_up),
         cmocka_unit_test_setup(a_barrier_does_without_a_thread, set_up),
         cmocka_unit_test_setup(a_head_queued_twice_is_misuse, set_up),
         cmocka_unit_test_setup(null_is_misuse, set_up),
@@ -455,10 +516,8 @@ int main(int argc, char **argv)
         const char *name;
         int (*body)(void *unused);
     } roles[] = {
-        {"no-thread-before", no_thread_before},
-        {"flood", flood},
-        {"without-thread", without_thread},
-        {"twice", queued_twice},
+        {"no-thread-before", no_thread_before}, {"flood", flood},        {"keep-pace", keep_pace},
+        {"without-thread", without_thread},     {"twice", queued_twice},
     };
 
     for (unsigned i = 0; argc > 1 && i < sizeof roles / sizeof roles[0]; i++)

@@ -32,7 +32,8 @@ test: setup ## all checks, and all tests in five builds
 
 test-long: setup-fuzz ## the same with a minute for each torture test, real programs in full, and fuzzing
 	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full tools/test
-	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel-test all
+	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel-test 6.1 6.12 7.2 6.1-debug
+	@tools/kernel-check
 	@tools/fuzz 300
 
 test-programs: setup-programs build ## real programs on our malloc

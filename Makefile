@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-programs setup-fuzz build demo test test-long test-programs fuzz bench bench-malloc kernel-test kernel-bench check \
+.PHONY: help setup setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-acdc kernel-test kernel-bench check \
 	format install uninstall clean
 
 PREFIX ?= /usr/local
@@ -20,6 +20,9 @@ setup-programs: ## the same, and the programs that are run on our malloc
 setup-fuzz: ## the same, and what fuzzing needs
 	@tools/setup --fuzz
 
+setup-aarch64: ## the same, and what testing on aarch64 needs
+	@tools/setup --aarch64
+
 build: ## compile the release build into build/
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release
@@ -30,11 +33,15 @@ demo: setup build ## watch Prudence hold a flat memory line under an update stor
 test: setup ## all checks, and all tests in five builds
 	@tools/test
 
-test-long: setup-fuzz ## the same with a minute for each torture test, real programs in full, and fuzzing
-	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full tools/test
+test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture test, larger models, real programs in full, fuzzing, aarch64
+	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full PRUDENCE_MODELS=deep tools/test
 	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel-test 6.1 6.12 7.2 6.1-debug
 	@tools/kernel-check
 	@tools/fuzz 300
+	@tools/test-aarch64
+
+test-aarch64: setup-aarch64 ## the tests on aarch64: under user emulation, and in a Debian guest
+	@tools/test-aarch64
 
 test-programs: setup-programs build ## real programs on our malloc
 	@tools/test-programs
@@ -47,6 +54,11 @@ bench: setup-programs build ## the full set of measurements
 
 bench-malloc: setup-programs build ## only malloc under whole programs, beside other allocators
 	@tools/bench malloc
+
+bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory (SHORT=1: in minutes)
+	@mkdir -p build/report
+	@tools/bench-acdc $(if $(SHORT),--short) --json build/report/acdc.json; status=$$?; \
+		tools/report_acdc.py build/report/acdc.json && exit $$status
 
 kernel-test: setup ## build prudence.ko for Debian's stable kernel, boot it, test
 	@tools/kernel-test $(KERNELS)

@@ -13,6 +13,7 @@
 
 #include "numbers.h"
 #include "runner.h"
+#include "scm.h"
 
 #define MAX_SUBJECTS  64
 #define OPTIONS_TYPED 96 /* of struct config's options; the rest is for those of the subject */
@@ -399,6 +400,10 @@ static void usage(FILE *file)
         fprintf(file, "  %-11s%s\n", scenarios[i]->name, scenarios[i]->summary);
     fputs(
         "  malloc     patterns and whole programs under Prudence and under other allocators\n"
+        "  rcu        reading, waiting, callbacks, polling, updates beside liburcu "
+        "(docs/flavours.md)\n"
+        "  flavours   the same beside the historical implementations of RCU\n"
+        "  scm        what the calls of short-term memory cost\n"
         "\n  prudence-bench SCENARIO --help   its options\n"
         "  prudence-bench --list            the subjects\n"
         "  prudence-bench --version\n",
@@ -417,6 +422,26 @@ static int malloc_bench(char **argv)
     return EXIT_FAILURE;
 }
 
+/* `rcu` and `flavours` are one program: it measures grace periods, not objects. What is typed behind the
+ * command comes after what the command stands for, so it counts. */
+static int flavours_bench(int argc, char **argv, const char *names, const char *loads)
+{
+    static char program[] = PRUDENCE_BINARY_DIR "/bin/prudence-flavours";
+    char **arguments = calloc((size_t)argc + 4, sizeof *arguments);
+
+    if (!arguments)
+        abort();
+    arguments[0] = program;
+    arguments[1] = strdup("--flavour");
+    arguments[2] = strdup(names);
+    arguments[3] = strdup("--load");
+    arguments[4] = strdup(loads);
+    memcpy(arguments + 5, argv + 2, (size_t)(argc - 2) * sizeof *arguments);
+    execv(program, arguments);
+    fprintf(stderr, "prudence-bench: cannot run %s: %s\n", program, strerror(errno));
+    return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
@@ -426,6 +451,13 @@ int main(int argc, char **argv)
         return child_run(argv[2]);
     if (!strcmp(command, "malloc"))
         return malloc_bench(argv);
+    if (!strcmp(command, "rcu"))
+        return flavours_bench(argc, argv, "memb,qsbr,urcu-memb,urcu-mb,urcu-qsbr",
+                              "read,synchronize,call,poll,update,deferred");
+    if (!strcmp(command, "flavours"))
+        return flavours_bench(argc, argv, "all", "switch,synchronize,call,storm");
+    if (!strcmp(command, "scm"))
+        return scm_bench(argc - 1, argv + 1);
     if (!strcmp(command, "probe"))
         return child_probe();
     if (!strcmp(command, "--list"))

@@ -246,12 +246,15 @@ def print_table(cells):
                         else row[name].rjust(widths[name]) for name in columns))
 
 
+def page_template(name):
+    return jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True,
+                              trim_blocks=True, lstrip_blocks=True,
+                              undefined=jinja2.StrictUndefined).get_template(name)
+
+
 def write_page(path, document, title, headline, svg, sections, notes, versions):
     """`sections`: pairs of a heading and the rows of its table, each a dictionary."""
-    template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True,
-                                  undefined=jinja2.StrictUndefined).from_string(
-        (Path(__file__).parent / "report_page.html").read_text())
-    path.write_text(template.render(
+    path.write_text(page_template("report_page.html").render(
         title=title, headline=headline, picture=svg[svg.index("<svg"):], sections=sections,
         notes=notes, versions=versions, document=document))
 

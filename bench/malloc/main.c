@@ -62,8 +62,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         request->load.threads = (unsigned)number;
         break;
     case 'c':
-        if (!seconds_parse(text, &request->load.scale) || request->load.scale > 1000)
-            argp_error(state, "--scale: '%s' is not a number above 0, up to 1000", text);
+        if (!seconds_parse(text, &request->load.scale) || request->load.scale > 80000)
+            argp_error(state, "--scale: '%s' is not a number above 0, up to 80000", text);
         break;
     case 's':
         if (!number_parse(text, 0, UINT64_MAX, &request->load.seed))

@@ -122,6 +122,9 @@ enum prudence_cache_flags {
      * the slab became free. Readers must check that they still have the object they looked for.
      */
     PRUDENCE_CACHE_TYPESAFE = 1 << 0,
+    /* With a destructor: deferred objects are destroyed soon after their grace period, by a thread
+     * of the library, though nobody wants their memory yet. */
+    PRUDENCE_CACHE_DESTRUCT_SOON = 1 << 1,
 };
 
 /* Attributes of a cache; zero is the default of each. Set `size` to sizeof this structure. */
@@ -139,6 +142,15 @@ struct prudence_cache_attr {
     struct prudence_domain *domain; /* whose readers see the objects; NULL: the default domain */
     size_t
         object_cache_bytes; /* budget of one CPU's object cache; 0: 1 MiB, up to 4 of large ones */
+    /*
+     * Called, with `context`, exactly once for each object that is freed or deferred. Of a freed one:
+     * in prudence_cache_free. Of a deferred one: after its grace period, when it is about to be handed
+     * out again, in prudence_cache_alloc of that cache; or before its slab goes back, then on a thread
+     * of the library (which the first need starts), or in prudence_cache_shrink, _barrier or _destroy.
+     * With a constructor it must leave the object as constructed. It may do what a callback may
+     * (<prudence/call.h>), but not allocate from its own cache. Such a cache has no fast paths.
+     */
+    void (*destructor)(void *object, void *context);
 };
 
 /*
@@ -179,6 +191,13 @@ PRUDENCE_API void prudence_cache_free_deferred_bulk(struct prudence_cache *cache
  * call for each CPU that holds objects.
  */
 PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
+
+/*
+ * Waits until every object of `cache` that was deferred before this call is safe, merged into its slab,
+ * and destroyed if there is a destructor; for no other cache's, and for no callbacks. Returns 0, or an
+ * error number: EDEADLK inside a read-side critical section (reported), EINVAL for NULL.
+ */
+PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
 
 /*
  * Destroys `cache`. Waits for the grace period of this cache's own deferred objects and for

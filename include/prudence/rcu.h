@@ -169,6 +169,9 @@ enum prudence_domain_kind {
     PRUDENCE_DOMAIN_MEMB, /* as the default domain: read_lock/unlock, threads register themselves */
     PRUDENCE_DOMAIN_QSBR, /* readers cost nothing; threads announce quiescent states */
     PRUDENCE_DOMAIN_MANUAL, /* for tests: a grace period ends when prudence_manual_advance says so */
+    PRUDENCE_DOMAIN_SRCU,   /* readers may block; counted per CPU: prudence_srcu_read_lock/unlock */
+    PRUDENCE_DOMAIN_SET,    /* of domains: prudence_domain_create_set */
+    PRUDENCE_DOMAIN_EXTERNAL, /* somebody else's grace periods: prudence_domain_create_external */
 };
 
 struct prudence_domain_attr {
@@ -178,10 +181,12 @@ struct prudence_domain_attr {
 };
 
 /*
- * Makes a domain: readers and grace periods of their own. `name` is copied (31 bytes). NULL with
- * errno EINVAL or ENOMEM. Destroy returns 0, or an error number with the domain as it was: EBUSY
- * while a cache belongs to it or a thread is inside a section (or online) there; EINVAL for NULL
- * and for the default domain, which lives as long as the process.
+ * Makes a domain of one of the first four kinds: readers and grace periods of their own. `name` is
+ * copied (31 bytes). NULL with errno EINVAL or ENOMEM. Destroy, for domains of all kinds, returns 0, or
+ * an error number with the domain as it was: EBUSY while a cache or a set names it or a section is
+ * open (or a thread online) there; EINVAL for NULL and for the default domain, which lives as long
+ * as the process. Using a destroyed domain is misuse, which the option check=1 reports with the
+ * caller's address before the process aborts.
  */
 PRUDENCE_API struct prudence_domain *
 prudence_domain_create(const char *name, enum prudence_domain_kind kind,
@@ -191,10 +196,15 @@ PRUDENCE_API struct prudence_domain *prudence_default_domain(void);
 
 /*
  * As the functions above, for a domain. In a qsbr domain read_lock and read_unlock only check that
- * the thread is online. synchronize returns 0, or at once EDEADLK inside a section of any domain or
- * while online in a qsbr domain other than `domain` (reported with the caller's address, once for
- * each calling place); a thread that is online in `domain` itself is taken offline for the wait, as
- * in liburcu.
+ * the thread is online; in an srcu domain they are the functions below, without the index; a set or
+ * an external domain has no readers of its own (misuse). read_lock_held of a set: inside one of its
+ * members.
+ *
+ * synchronize returns 0, or at once EDEADLK where it would wait for itself (reported with the
+ * caller's address, once for each calling place): inside a section of any memb domain, while online in
+ * a qsbr domain other than `domain`, or inside a section of `domain` itself. Inside sections of other
+ * srcu and external domains, whose readers may block, it may be called. A thread that is online in
+ * `domain` itself, or in a member of that set, is taken offline for the wait, as in liburcu.
  * On a manual domain synchronize waits until another thread advances.
  */
 PRUDENCE_API void prudence_domain_read_lock(struct prudence_domain *domain);
@@ -213,6 +223,131 @@ PRUDENCE_API bool prudence_domain_poll_state(struct prudence_domain *domain, pru
 PRUDENCE_API void prudence_qsbr_online(struct prudence_domain *domain);
 PRUDENCE_API void prudence_qsbr_offline(struct prudence_domain *domain);
 PRUDENCE_API void prudence_qsbr_quiescent(struct prudence_domain *domain);
+
+/*
+ * Around a call that may block: begin takes the thread offline in the qsbr domain, and says whether it
+ * was online; end, given that, brings it back. So they may stand in functions that do not know who
+ * calls them, and nest. Between them the thread is outside of any section of the domain: pointers
+ * from before must not be used after. errno is kept.
+ *
+ * PRUDENCE_QSBR_BLOCKING(domain) does the same for the rest of the block that it stands in, however that
+ * is left (GCC and Clang; C and C++).
+ */
+static inline bool prudence_qsbr_blocking_begin(struct prudence_domain *domain)
+{
+    bool online = prudence_domain_read_lock_held(domain);
+
+    if (online)
+        prudence_qsbr_offline(domain);
+    return online;
+}
+
+static inline void prudence_qsbr_blocking_end(struct prudence_domain *domain, bool was_online)
+{
+    if (was_online)
+        prudence_qsbr_online(domain);
+}
+
+#if defined(__GNUC__)
+static inline struct prudence_domain *prudence_qsbr_blocking_enter(struct prudence_domain *domain)
+{
+    return prudence_qsbr_blocking_begin(domain) ? domain : NULL;
+}
+
+static inline void prudence_qsbr_blocking_leave(struct prudence_domain **domain)
+{
+    prudence_qsbr_blocking_end(*domain, *domain != NULL);
+}
+
+#define PRUDENCE_QSBR_BLOCKING_NAME_(line) prudence_qsbr_blocking_##line
+#define PRUDENCE_QSBR_BLOCKING_NAME(line)  PRUDENCE_QSBR_BLOCKING_NAME_(line)
+#define PRUDENCE_QSBR_BLOCKING(domain)                                                             \
+    struct prudence_domain *PRUDENCE_QSBR_BLOCKING_NAME(__LINE__)                                  \
+        __attribute__((cleanup(prudence_qsbr_blocking_leave), unused)) =                           \
+            prudence_qsbr_blocking_enter(domain)
+#endif
+
+/*
+ * srcu: readers may block, sleep, and stay for long; they hold up the grace periods of their own domain
+ * only, so let each use have a domain of its own. read_lock gives an index, which read_unlock takes
+ * back. Threads register themselves. Async-signal-safe, if a handler leaves what it entered.
+ *
+ * Which unlock: the same thread's, on any CPU. Sections of a thread in one domain may nest and
+ * overlap (1,023 of them); all have one index and count as one section, from the first entry to the
+ * last exit. The section of a thread that exits is ended and reported; a forked child has the forking
+ * thread's.
+ *
+ * down_read and up_read: the same for a section that one thread enters and another leaves (what the
+ * request of an asynchronous input or output reads, say). Each is a section by itself; a stall
+ * report cannot name its thread, implicit waits inside do not notice it (and end after wait_max), and
+ * a forked child has it as well, to be left there, too.
+ *
+ * Order: the entry is a full fence. Cost: a locked addition at the entry and one at the exit, to a
+ * counter of the CPU; none for nested sections. A wrong index is misuse.
+ */
+PRUDENCE_API int prudence_srcu_read_lock(struct prudence_domain *domain);
+PRUDENCE_API void prudence_srcu_read_unlock(struct prudence_domain *domain, int index);
+PRUDENCE_API int prudence_srcu_down_read(struct prudence_domain *domain);
+PRUDENCE_API void prudence_srcu_up_read(struct prudence_domain *domain, int index);
+
+/*
+ * A set: what is deferred under it (caches may name it as their domain) is safe only when it is safe
+ * in every one of `domains`. For objects that readers of several kinds see. Its grace periods are those
+ * of its members; it has no readers of its own. Members may be sets, of which then the members count,
+ * and are kept: destroying one is EBUSY until the set is destroyed. NULL with errno EINVAL (no name, no
+ * member, a NULL among them, more than PRUDENCE_DOMAIN_SET_MAX) or ENOMEM.
+ */
+#define PRUDENCE_DOMAIN_SET_MAX 64
+PRUDENCE_API struct prudence_domain *
+prudence_domain_create_set(const char *name, struct prudence_domain *const *domains,
+                           unsigned count);
+
+/*
+ * An external domain: the grace periods of another scheme, which `ops` (copied) asks for; each
+ * function is given `context`. <prudence/urcu-domain.h> fills them in for liburcu.
+ *  - start_poll and poll_state, both or none: begin a grace period that covers all that happened
+ *    before, and say what to ask for; whether it is over. Called by any thread that allocates, defers or
+ *    waits, one at a time, also inside sections; they must not wait, may allocate.
+ *  - synchronize, if there is no polling: waits for a grace period. Called by a thread of the library,
+ *    which is made with the domain (and in a forked child before fork returns); where a child could not
+ *    have one, by who waits without a deadline. Never by a thread that allocates or defers.
+ *  - thread_starts and thread_ends, or NULL: called by that thread, first and last.
+ *  - read_lock_held, or NULL: whether the calling thread is inside a section. Then nothing waits
+ *    implicitly there, and what waits for this domain is refused. Called with no lock of ours held.
+ * NULL with errno EINVAL (no name; not that size; neither polling nor synchronize; half of polling),
+ * ENOMEM or EAGAIN (no thread). Destroying the domain waits for a synchronize that is under way: not inside a section.
+ */
+struct prudence_domain_ops {
+    size_t size; /* sizeof(struct prudence_domain_ops) */
+    uint64_t (*start_poll)(void *context);
+    bool (*poll_state)(void *context, uint64_t cookie);
+    void (*synchronize)(void *context);
+    bool (*read_lock_held)(void *context);
+    void (*thread_starts)(void *context);
+    void (*thread_ends)(void *context);
+};
+PRUDENCE_API struct prudence_domain *
+prudence_domain_create_external(const char *name, const struct prudence_domain_ops *ops,
+                                void *context);
+
+/*
+ * Stalls: a reader that keeps a grace period from ending for longer than the option stall_timeout is
+ * reported once, on standard error and to the hook, if there is one (NULL: none). The hook is called by
+ * whoever drives the grace period, so perhaps inside an allocation or a deferral, with no lock of ours
+ * held; it may use the library, but not wait for a grace period. What it is given ends when it
+ * returns.
+ */
+struct prudence_stall {
+    size_t size; /* sizeof(struct prudence_stall) */
+    const char *domain;
+    const char *thread_name; /* "" where `thread` is 0 */
+    int thread;           /* kernel thread id; 0: no thread is known (external domain, down_read) */
+    uint64_t nanoseconds; /* how long it has been in the way */
+    void *const *frames;  /* return addresses, innermost first, with the option stall_trace=1 */
+    unsigned frame_count; /* 0: none; the thread did not answer */
+};
+typedef void (*prudence_stall_hook)(const struct prudence_stall *stall, void *argument);
+PRUDENCE_API void prudence_stall_hook_set(prudence_stall_hook hook, void *argument);
 
 /* Ends one grace period of a manual domain: every cookie taken before is over. */
 PRUDENCE_API void prudence_manual_advance(struct prudence_domain *domain);

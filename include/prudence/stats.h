@@ -77,7 +77,12 @@ struct prudence_stats {
     uint64_t throttle_expiries; /* of both, those that met wait_max */
     uint64_t latent_overruns;   /* times that garbage passed latent_limit: deferrals that could not
                                    wait, inside a section or after an expiry */
-    uint64_t grace_periods;     /* of the default domain, completed */
+    uint64_t
+        call_bytes; /* objects whose callbacks wait in the default domain (<prudence/call.h>) */
+    uint64_t call_waits;    /* callbacks whose caller was held back, by call_limit or to keep pace */
+    uint64_t call_expiries; /* of these, those that met wait_max */
+    uint64_t call_overruns; /* callbacks past call_limit whose caller could not be held back */
+    uint64_t grace_periods; /* of the default domain, completed */
     uint64_t grace_period_scans;
     uint64_t membarriers;
     uint64_t mode_switches; /* fenced to fence-free or back */
@@ -88,7 +93,22 @@ struct prudence_stats {
     char membarrier[16];    /* "available", or "missing": fenced readers for good */
 };
 
+struct prudence_domain_stats {
+    char name[32];
+    char kind[16];          /* "memb", "qsbr", "manual", "srcu", "set" or "external" */
+    uint64_t users;         /* caches and sets that name it */
+    uint64_t readers;       /* threads that have a reader slot in it */
+    uint64_t grace_periods; /* completed */
+    uint64_t scans;       /* looks at all readers, or counters, or members; foreign grace periods */
+    uint64_t membarriers; /* memb and qsbr */
+    uint64_t mode_switches; /* memb and qsbr: fenced to fence-free or back */
+    uint64_t stalls;        /* reported */
+};
+
 /* Fills `stats`. Returns 0 or EINVAL for NULL. */
+PRUDENCE_API int prudence_domain_stats(struct prudence_domain *domain,
+                                       struct prudence_domain_stats *stats);
+
 PRUDENCE_API int prudence_cache_stats(struct prudence_cache *cache,
                                       struct prudence_cache_stats *stats);
 PRUDENCE_API int prudence_stats(struct prudence_stats *stats);

@@ -2,11 +2,13 @@
 /*
  * Domains: made, destroyed, and their public face; the default domain.
  *
- * A domain is guarded against destruction by the caches that name it and the readers inside it.
+ * A domain is guarded against destruction by the caches and sets that name it and by the readers
+ * inside it; who only looks at it for a while (a visitor) is waited for.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "gp/callbacks.h"
 #include "gp/domain.h"
 
 struct prudence_domain_shared prudence_default_shared __attribute__((aligned(CACHE_LINE))) = {
@@ -23,10 +25,13 @@ struct prudence_domain prudence_default = {
     .shared = &prudence_default_shared,
     .readers_fence_themselves = 1,
     .kind = PRUDENCE_DOMAIN_MEMB,
+    .scheme = &gp_memb,
+    .life = DOMAIN_LIVE,
+    .generation = 1,
     .name = "default",
 };
 
-static uint64_t generations; /* guarded by readers_lock */
+static uint64_t generations = 1; /* guarded by readers_lock */
 
 void gp_start(void)
 {
@@ -43,7 +48,10 @@ void gp_follow_options(void)
     os_lock_take(&readers_lock);
     list_for_each(item, &readers_domains)
     {
-        mode_follow_options(list_entry(item, struct prudence_domain, link));
+        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
+
+        if (domain->scheme == &gp_memb)
+            mode_follow_options(domain);
     }
     os_lock_release(&readers_lock);
 }
@@ -60,29 +68,125 @@ struct prudence_domain *prudence_default_domain(void)
 
 void gp_domain_get(struct prudence_domain *domain)
 {
-    add_relaxed(&domain->caches, 1);
+    add_relaxed(&domain->users, 1);
 }
 
+/* Release: what was done with the domain is done before it may be destroyed. */
 void gp_domain_put(struct prudence_domain *domain)
 {
-    sub_relaxed(&domain->caches, 1);
+    __atomic_fetch_sub(&domain->users, 1, __ATOMIC_RELEASE);
 }
 
-/* The least number that no domain has; they are few. Under readers_lock. */
-static unsigned free_index(void)
+static bool visit(struct prudence_domain *domain, uint64_t *after, bool named)
 {
-    struct list *item;
-    unsigned index = 0;
+    if (domain->generation <= *after || (named && !load_relaxed(&domain->users)))
+        return false;
+    *after = domain->generation;
+    add_relaxed(&domain->visitors, 1);
+    return true;
+}
 
-again:
+/* As gp_domains_visit; not `named`: those that nobody names as well. */
+unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
+                       bool named)
+{
+    unsigned found = 0;
+    struct list *item;
+
+    if (visit(&prudence_default, after, named))
+        domains[found++] = &prudence_default;
+    os_lock_take(&readers_lock);
     list_for_each(item, &readers_domains)
     {
-        if (list_entry(item, struct prudence_domain, link)->index == index) {
-            index++;
-            goto again;
-        }
+        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
+
+        if (found == count)
+            break;
+        if (visit(domain, after, named))
+            domains[found++] = domain;
     }
-    return index;
+    os_lock_release(&readers_lock);
+    return found;
+}
+
+unsigned gp_domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after)
+{
+    return domains_visit(domains, count, after, true);
+}
+
+void gp_domain_leave(struct prudence_domain *domain)
+{
+    __atomic_fetch_sub(&domain->visitors, 1, __ATOMIC_RELEASE);
+}
+
+/* ------------------------------------------------------------------------------ use after the end */
+
+#ifdef PRUDENCE_DEBUG
+bool gp_check = true;
+#else
+bool gp_check;
+#endif
+
+/* The last ones that were destroyed while gp_check was on; guarded by readers_lock. */
+#define GRAVES 64
+static struct prudence_domain *graves[GRAVES];
+static unsigned next_grave;
+
+void domain_check_slow(const struct prudence_domain *domain, const char *what, const void *caller)
+{
+    uint32_t life = domain ? load_relaxed(&domain->life) : 0;
+
+    if (life == DOMAIN_LIVE)
+        return;
+    if (life == DOMAIN_DEAD)
+        os_panic("%s, called from %p: domain '%s' (%p) was destroyed", what, caller, domain->name,
+                 (const void *)domain);
+    os_panic("%s, called from %p: %p is not a domain", what, caller, (const void *)domain);
+}
+
+void gp_domain_check(const struct prudence_domain *domain, const char *what, const void *caller)
+{
+    if (unlikely(load_relaxed(&gp_check)))
+        domain_check_slow(domain, what, caller);
+}
+
+/* Under readers_lock. */
+static void bury(struct prudence_domain *domain)
+{
+    store_relaxed(&domain->life, DOMAIN_DEAD);
+    if (load_relaxed(&gp_check)) {
+        struct prudence_domain *oldest = graves[next_grave];
+
+        graves[next_grave] = domain;
+        next_grave = (next_grave + 1) % GRAVES;
+        domain = oldest;
+    }
+    if (domain)
+        os_meta_free(domain, sizeof *domain);
+}
+
+/* ------------------------------------------------------------------------------ beginning and end */
+
+/* The least number that no domain has. Under readers_lock. One look at the list for each so many. */
+#define INDEXES_AT_ONCE 4096
+
+static unsigned free_index(void)
+{
+    for (unsigned base = 0;; base += INDEXES_AT_ONCE) {
+        uint64_t used[INDEXES_AT_ONCE / 64] = {0};
+        struct list *item;
+
+        list_for_each(item, &readers_domains)
+        {
+            unsigned index = list_entry(item, struct prudence_domain, link)->index - base;
+
+            if (index < INDEXES_AT_ONCE)
+                used[index / 64] |= UINT64_C(1) << (index % 64);
+        }
+        for (unsigned word = 0; word < INDEXES_AT_ONCE / 64; word++)
+            if (~used[word])
+                return base + word * 64 + (unsigned)__builtin_ctzll(~used[word]);
+    }
 }
 
 static bool attributes_are_valid(const struct prudence_domain_attr *attr)
@@ -90,46 +194,121 @@ static bool attributes_are_valid(const struct prudence_domain_attr *attr)
     return !attr || (attr->size == sizeof *attr && attr->flags == 0 && attr->reserved == 0);
 }
 
-struct prudence_domain *prudence_domain_create(const char *name, enum prudence_domain_kind kind,
-                                               const struct prudence_domain_attr *attr)
+/* Not known to anybody yet; NULL: no memory. */
+struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
+                                    const struct gp_scheme *scheme)
 {
-    struct prudence_domain *domain;
+    struct prudence_domain *domain = os_meta_alloc(sizeof *domain);
 
-    if (!name || !*name || (unsigned)kind > PRUDENCE_DOMAIN_MANUAL || !attributes_are_valid(attr)) {
-        errno = EINVAL;
+    if (!domain)
         return NULL;
-    }
-    domain = os_meta_alloc(sizeof *domain);
-    if (!domain) {
-        errno = ENOMEM;
+    domain->callbacks = callback_queue_make(domain, CALLBACK_LANES_MAX);
+    if (!domain->callbacks) {
+        os_meta_free(domain, sizeof *domain);
         return NULL;
     }
     strncpy(domain->name, name, sizeof domain->name - 1);
     domain->kind = kind;
+    domain->scheme = scheme;
+    domain->life = DOMAIN_LIVE;
     domain->shared = &domain->own;
     domain->own.sequence = domain->progress.completed = domain->barrier_goal = GP_FIRST;
+    return domain;
+}
+
+void domain_publish(struct prudence_domain *domain)
+{
     os_lock_take(&readers_lock);
     mode_start(domain);
     domain->index = free_index();
     domain->generation = ++generations;
     list_add_tail(&readers_domains, &domain->link);
     os_lock_release(&readers_lock);
+}
+
+static const struct gp_scheme *scheme_of(enum prudence_domain_kind kind)
+{
+    switch (kind) {
+    case PRUDENCE_DOMAIN_MEMB:
+    case PRUDENCE_DOMAIN_QSBR:
+        return &gp_memb;
+    case PRUDENCE_DOMAIN_MANUAL:
+        return &gp_manual;
+    case PRUDENCE_DOMAIN_SRCU:
+        return &gp_srcu;
+    default:
+        return NULL; /* sets and external ones have functions of their own */
+    }
+}
+
+struct prudence_domain *prudence_domain_create(const char *name, enum prudence_domain_kind kind,
+                                               const struct prudence_domain_attr *attr)
+{
+    const struct gp_scheme *scheme = scheme_of(kind);
+    struct prudence_domain *domain;
+
+    if (!name || !*name || !scheme || !attributes_are_valid(attr)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    domain = domain_make(name, kind, scheme);
+    if (domain && kind == PRUDENCE_DOMAIN_SRCU && !srcu_open(domain)) {
+        callback_queue_release(domain->callbacks);
+        os_meta_free(domain, sizeof *domain);
+        domain = NULL;
+    }
+    if (!domain) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    domain_publish(domain);
     return domain;
+}
+
+struct prudence_domain *gp_phases_make(const char *name)
+{
+    struct prudence_domain *domain = domain_make(name, PRUDENCE_DOMAIN_QSBR, &gp_memb);
+
+    if (domain) {
+        domain->phases = true;
+        domain_publish(domain);
+    }
+    return domain;
+}
+
+/* What is left needs no lock but for the readers' chunks. Visitors came before it was off the list;
+ * the longest they stay is wait_max. */
+static void dissolve(struct prudence_domain *domain)
+{
+    while (__atomic_load_n(&domain->visitors, __ATOMIC_ACQUIRE))
+        os_sleep_ns(50000);
+    callback_queue_release(domain->callbacks); /* its worker may just be looking at the readers */
+    if (domain->scheme->close)
+        domain->scheme->close(domain);
+    os_lock_take(&readers_lock);
+    readers_release_chunks(domain);
+    bury(domain);
+    os_lock_release(&readers_lock);
 }
 
 int prudence_domain_destroy(struct prudence_domain *domain)
 {
+    bool busy;
+
     if (!domain || domain == &prudence_default)
         return EINVAL;
-    os_lock_take(&readers_lock);
-    if (load_relaxed(&domain->caches) || readers_any_inside(domain)) {
-        os_lock_release(&readers_lock);
+    DOMAIN_CHECK(domain);
+    if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
         return EBUSY;
-    }
-    list_remove(&domain->link);
-    readers_release_chunks(domain);
+    os_lock_take(&readers_lock);
+    busy = load_acquire(&domain->users) || domain->scheme->is_busy(domain) ||
+           callback_waits(domain->callbacks);
+    if (!busy)
+        list_remove(&domain->link);
     os_lock_release(&readers_lock);
-    os_meta_free(domain, sizeof *domain);
+    if (busy)
+        return EBUSY;
+    dissolve(domain);
     return 0;
 }
 
@@ -163,9 +342,9 @@ static bool is_first_from(const void *place)
     return true;
 }
 
-static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
+void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller)
 {
-    if (!gp_may_wait()) {
+    if (!gp_may_wait_for(&prudence_default)) {
         report_self_wait(what, &prudence_default, caller);
         os_panic("aborting: the caller of %s could free memory that readers still use", what);
     }
@@ -174,23 +353,8 @@ static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
 
 void prudence_synchronize(void)
 {
-    wait_or_abort("prudence_synchronize", gp_snapshot(&prudence_default),
-                  __builtin_return_address(0));
-}
-
-void prudence_synchronize_expedited(void)
-{
-    gp_cookie cookie = gp_snapshot(&prudence_default);
-    uint64_t patience = os_clock_ns() + 100000;
-
-    if (gp_may_wait()) {
-        while (!gp_poll(&prudence_default, cookie) && os_clock_ns() < patience) {
-            gp_request(&prudence_default, cookie);
-            gp_drive(&prudence_default);
-            os_relax();
-        }
-    }
-    wait_or_abort("prudence_synchronize_expedited", cookie, __builtin_return_address(0));
+    gp_wait_or_abort("prudence_synchronize", gp_snapshot(&prudence_default),
+                     __builtin_return_address(0));
 }
 
 prudence_gp_t prudence_gp_get_state(void)
@@ -211,55 +375,98 @@ bool prudence_gp_poll_state(prudence_gp_t cookie)
 void prudence_gp_cond_synchronize(prudence_gp_t cookie)
 {
     if (!gp_poll(&prudence_default, cookie.private_value))
-        wait_or_abort("prudence_gp_cond_synchronize", cookie.private_value,
-                      __builtin_return_address(0));
+        gp_wait_or_abort("prudence_gp_cond_synchronize", cookie.private_value,
+                         __builtin_return_address(0));
 }
 
 prudence_gp_t prudence_domain_get_state(struct prudence_domain *domain)
 {
+    DOMAIN_CHECK(domain);
     return (prudence_gp_t){.private_value = gp_snapshot(domain)};
 }
 
 prudence_gp_t prudence_domain_start_poll(struct prudence_domain *domain)
 {
-    gp_cookie cookie = gp_snapshot(domain);
+    gp_cookie cookie;
 
+    DOMAIN_CHECK(domain);
+    cookie = gp_snapshot(domain);
     gp_request(domain, cookie);
     return (prudence_gp_t){.private_value = cookie};
 }
 
 bool prudence_domain_poll_state(struct prudence_domain *domain, prudence_gp_t cookie)
 {
+    DOMAIN_CHECK(domain);
     if (gp_poll(domain, cookie.private_value))
         return true;
     gp_drive(domain); /* what is started ends; what is not, is not started here */
     return gp_poll(domain, cookie.private_value);
 }
 
-int prudence_domain_synchronize(struct prudence_domain *domain)
+/* Takes this thread offline in a qsbr domain; false if it was. */
+static bool go_offline(struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot_if_any(domain);
-    bool online = domain->kind == PRUDENCE_DOMAIN_QSBR && slot && load_relaxed(&slot->reader.word);
-    int error = 0;
 
-    if (online)
-        prudence_qsbr_offline(domain);
-    if (gp_may_wait()) {
-        gp_wait(domain, gp_snapshot(domain), 0);
-    } else {
-        if (is_first_from(__builtin_return_address(0)))
-            report_self_wait("prudence_domain_synchronize", domain, __builtin_return_address(0));
-        error = EDEADLK;
-    }
-    if (online)
+    if (domain->kind != PRUDENCE_DOMAIN_QSBR || !slot || !load_relaxed(&slot->reader.word))
+        return false;
+    prudence_qsbr_offline(domain);
+    return true;
+}
+
+/* ... in the domain, or in the members of a set. Returns which of them, bit by bit. */
+uint64_t gp_leave_to_wait(struct prudence_domain *domain)
+{
+    struct prudence_domain *const *members;
+    unsigned count = set_members(domain, &members);
+    uint64_t was_online = go_offline(domain);
+
+    for (unsigned i = 0; i < count; i++)
+        was_online |= (uint64_t)go_offline(members[i]) << i;
+    return was_online;
+}
+
+void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online)
+{
+    struct prudence_domain *const *members;
+    unsigned count = set_members(domain, &members);
+
+    if (!count && was_online)
         prudence_qsbr_online(domain);
-    return error;
+    for (unsigned i = 0; i < count; i++)
+        if (was_online >> i & 1)
+            prudence_qsbr_online(members[i]);
+}
+
+void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller)
+{
+    if (is_first_from(caller))
+        report_self_wait(what, domain, caller);
+}
+
+int prudence_domain_synchronize(struct prudence_domain *domain)
+{
+    uint64_t was_online;
+    bool may;
+
+    DOMAIN_CHECK(domain);
+    was_online = gp_leave_to_wait(domain);
+    may = gp_may_wait_for(domain);
+    if (may)
+        gp_wait(domain, gp_snapshot(domain), 0);
+    else
+        gp_report_self_wait_once("prudence_domain_synchronize", domain,
+                                 __builtin_return_address(0));
+    gp_return_from_wait(domain, was_online);
+    return may ? 0 : EDEADLK;
 }
 
 void prudence_manual_advance(struct prudence_domain *domain)
 {
     uint64_t sequence;
 
+    DOMAIN_CHECK(domain);
     if (domain->kind != PRUDENCE_DOMAIN_MANUAL) {
         os_report("prudence_manual_advance: domain '%s' is not manual; nothing done", domain->name);
         return;

@@ -20,12 +20,44 @@
 
 #define GP_STEP      (PRUDENCE_NESTING_MASK + 1)
 #define GP_NAME_SIZE 32
+#define DOMAIN_LIVE  UINT32_C(0x6c697665)
+#define DOMAIN_DEAD  UINT32_C(0x64656164)
 
 #ifdef PRUDENCE_DEBUG
 #define GP_FIRST (UINT64_C(0) - 1000 * GP_STEP)
 #else
 #define GP_FIRST (16 * GP_STEP)
 #endif
+
+struct reader_slot;
+struct srcu;
+struct domain_set;
+struct external;
+
+/*
+ * What stands behind a domain of some kind. Functions are NULL where there is nothing to do; where
+ * not said otherwise they run with any lock but readers_lock free to take.
+ */
+struct gp_scheme {
+    const char *name;
+    /* Pushes what was started on, up to `goal`, by gp_complete(). Never waits; any number of threads
+     * at once. NULL: grace periods end by themselves. */
+    void (*drive)(struct prudence_domain *domain, uint64_t goal);
+    /* For who waits without a deadline, and may as well block there. NULL: there is no such place. */
+    void (*block)(struct prudence_domain *domain);
+    bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
+    bool (*is_busy)(const struct prudence_domain *domain);  /* readers inside; under readers_lock */
+    /* The thread of `slot` is gone, and was inside a section. Any thread. */
+    void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
+    void (*note_expired)(struct prudence_domain *domain); /* NULL: by the readers' slots */
+    bool (*worth_waiting)(struct prudence_domain *domain);
+    void (*close)(struct prudence_domain *domain); /* it is off the list: its own memory goes */
+    void (*fork_prepare)(struct prudence_domain *domain);
+    void (*fork_parent)(struct prudence_domain *domain);
+    void (*fork_child)(struct prudence_domain *domain); /* after slots were forgotten */
+};
+
+extern const struct gp_scheme gp_memb, gp_manual, gp_srcu, gp_set, gp_external;
 
 enum reader_mode { READER_MODE_AUTO, READER_MODE_FENCED, READER_MODE_FREE };
 
@@ -38,7 +70,8 @@ struct reader_slot {
     uint64_t stall_word;           /* the word that was in the way at stall_since; drivers */
     uint64_t stall_since;          /* ns */
     uint64_t stall_reported;       /* the word that was reported last */
-    char pad[128 - 16 - 8 - 32];
+    int32_t index;                 /* srcu: the counter that the section stands in; its thread */
+    char pad[128 - 16 - 8 - 32 - 8];
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
@@ -48,6 +81,7 @@ _Static_assert(sizeof(struct reader_slot) == 128,
 
 struct reader_chunk {
     struct reader_chunk *next; /* older chunk of the same domain, or next free one */
+    uint64_t used;             /* slots from the first that were ever claimed; atomic, only grows */
     struct reader_slot slots[SLOTS_IN_CHUNK];
 };
 
@@ -58,12 +92,19 @@ struct prudence_domain {
 
     struct prudence_domain_shared *shared __attribute__((aligned(CACHE_LINE)));
     struct prudence_domain_shared own; /* what `shared` points at, but for the default domain */
+    const struct gp_scheme *scheme;
+    union {
+        struct srcu *srcu;
+        struct domain_set *set;
+        struct external *external;
+    };
     uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
                                           every reader see shared->fenced */
     enum prudence_domain_kind kind;
+    bool phases; /* see phases.c: always fenced, and nobody waits for its grace periods */
     struct reader_chunk *chunks; /* pushed by compare-and-swap; read by drivers */
 
-    uint64_t scan_began __attribute__((aligned(CACHE_LINE)));          /* ns; a hint */
+    uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
     uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
@@ -76,11 +117,16 @@ struct prudence_domain {
     /* The reader that outlasted an implicit wait, and its word then (gp_worth_waiting). */
     struct reader_slot *expired_reader;
     uint64_t expired_word;
-    uint32_t expired_manually; /* manual: as long as expired_word is the last that ended */
+    uint32_t expired_manually; /* no slot stands for it: as long as expired_word is the last that
+                                  ended */
 
-    uint32_t caches;     /* caches that name this domain; atomic */
+    struct callback_queue *callbacks; /* constant (callbacks.c) */
+
+    uint32_t users;      /* caches and sets that name this domain; atomic */
+    uint32_t visitors;   /* threads that look at it for a while; destruction waits; atomic */
     unsigned index;      /* in every thread's table of slots; guarded by the readers' lock */
-    uint64_t generation; /* unique among all domains ever made */
+    uint64_t generation; /* unique among all domains ever made; grows along the list */
+    uint32_t life;       /* DOMAIN_LIVE, or what it was */
     struct list link;    /* in the list of domains; guarded by the readers' lock */
     char name[GP_NAME_SIZE];
 };
@@ -90,11 +136,25 @@ extern struct prudence_domain prudence_default;
 /* Options, set through heap/options.c. */
 extern enum reader_mode gp_reader_mode;
 extern uint64_t gp_stall_timeout; /* ns; 0: never report */
+extern bool gp_stall_trace;       /* with the reader's trace; os_thread_trace_start() was called */
 
 static inline bool sequence_before(uint64_t a, uint64_t b)
 {
     return (int64_t)(a - b) < 0;
 }
+
+/* domain.c: for waits that a caller asks for. Takes a thread offline that is online in the qsbr domain
+ * itself or a member, and says where it was; reports a wait that would never end, once for each
+ * `caller`. */
+uint64_t gp_leave_to_wait(struct prudence_domain *domain);
+void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
+void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller);
+void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */
+
+/* drive.c */
+uint64_t gp_raise(uint64_t *value, uint64_t to); /* unless it is there already; by how much */
+void gp_complete(struct prudence_domain *domain, uint64_t upto);
+bool gp_note_expired_reader(struct prudence_domain *domain);
 
 /* readers.c */
 void readers_start(void);
@@ -103,6 +163,7 @@ struct reader_slot *
 readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 bool readers_any_inside(const struct prudence_domain *domain);
+struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
 bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot);
 unsigned readers_reap(struct prudence_domain *domain); /* how many slots are in use */
 void readers_release_chunks(struct prudence_domain *domain);
@@ -115,6 +176,35 @@ extern struct list readers_domains;
         for ((slot) = (chunk)->slots; (slot) != (chunk)->slots + SLOTS_IN_CHUNK; (slot)++)         \
             if (load_acquire(&(slot)->thread))
 
+/* srcu.c, set.c, external.c: what a new domain of the kind needs; false: no memory. */
+bool srcu_open(struct prudence_domain *domain);
+void srcu_enter_at(struct prudence_domain *domain, int index);
+bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain);
+bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member));
+unsigned set_members(struct prudence_domain *domain, struct prudence_domain *const **members);
+bool external_reader_is_here(const struct prudence_domain *domain); /* this thread is one */
+bool external_is_inside(const struct prudence_domain *only); /* ... of `only`; NULL: of any */
+
+/* domain.c */
+
+/*
+ * Use of a domain after its end, or of what never was one: under check=1 (and in debug builds) each
+ * function looks, reports the place, and stops the process. Destroyed domains are kept for a while
+ * then, so that there is something to look at.
+ */
+extern bool gp_check;
+void domain_check_slow(const struct prudence_domain *domain, const char *what, const void *caller);
+#define DOMAIN_CHECK(domain)                                                                       \
+    (unlikely(load_relaxed(&gp_check))                                                             \
+         ? domain_check_slow((domain), __func__, __builtin_return_address(0))                      \
+         : (void)0)
+
+struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
+                                    const struct gp_scheme *scheme);
+unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
+                       bool named);
+void domain_publish(struct prudence_domain *domain);
+
 /* mode.c */
 void mode_start(struct prudence_domain *domain);
 void mode_choose(struct prudence_domain *domain);
@@ -122,6 +212,8 @@ void mode_follow_options(struct prudence_domain *domain);
 
 /* stall.c */
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word);
+void stall_fork_prepare(void);
+void stall_fork_done(void);
 
 /* Process life (heap/process.c). */
 void gp_start(void);
@@ -129,5 +221,6 @@ void gp_follow_options(void);
 void gp_fork_prepare(void);
 void gp_fork_forget(void); /* in the child: the readers of threads that it does not have */
 void gp_fork_done(void);
+void external_start_in_child(void); /* when no lock is held any more */
 
 #endif /* GP_DOMAIN_H */

@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grace periods: snapshot, request, drive, wait.
+ * Grace periods: snapshot, request, drive, wait; whatever scheme stands behind them.
  *
- * The argument. Let an object be unlinked, then pushed to a batch; the batch detached, a full
- * fence F made, and the sequence read as s: its cookie is s + 1. Grace period s + 1 starts with the
- * increment of the sequence to s + 1, which comes after that read. A driver loads the goal g >=
- * s + 1, makes its barrier, scans all readers, and completes the least sequence among the goal and
- * the active readers' words.
- *  - A section that entered with a sequence >= s + 1 read it after the increment, so after F: it
- *    cannot find the object. Such sections do not hold the grace period up.
- *  - A section that entered with a smaller sequence either had published its word before the
- *    barrier (then the scan sees it, or sees that it has ended), or publishes it after the barrier:
- *    then what it reads after publishing it reads after the barrier, hence after the unlink.
- * "Published before or after the barrier" is a dichotomy because the barrier is a membarrier, which
- * fences the reader's CPU; or because the reader fences itself between publishing and reading.
- *  - The goal is loaded before the barrier: loaded after it, a grace period could start, and
- *    readers with smaller sequences could publish, in between. The mode is read after the goal.
- *  - A second scan for the same goal needs no second barrier: `barrier_goal`.
- * Every step may be done by any number of threads at once: start is a compare-and-swap, completion
- * takes the maximum. A driver that loses its CPU delays nobody. Modelled exhaustively for x86-TSO in
- * tests/model/test_grace_period.py; for Arm it is argued in ADR 2, and not checked.
+ * Every domain counts its grace periods in a sequence of its own, and says in `completed` how many
+ * are over. A cookie is taken behind a full fence F, made after the objects were detached: it is
+ * the sequence s found there, plus one. Grace period s + 1 starts with the increment of the
+ * sequence to s + 1, which comes after that load. So a scheme has to keep one promise: who finds
+ * the goal g in the sequence may raise `completed` to g as soon as every section that was entered
+ * before it looked, and that could have found what was unlinked before that F, has ended. How each
+ * keeps it stands at the head of its file: memb.c (and qsbr), srcu.c, set.c, external.c.
+ *
+ * Starting is a compare-and-swap, completing takes the maximum: any number of threads may do
+ * either, and one that loses its CPU delays nobody.
  */
 #include "gp/domain.h"
 
@@ -33,16 +25,15 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie)
 {
     uint64_t sequence = load_relaxed(&domain->shared->sequence);
 
-    if (domain->kind == PRUDENCE_DOMAIN_MANUAL)
+    if (!domain->scheme->drive)
         return;
     /* A cookie is at most one step ahead, so one success of anybody is enough. */
     if (sequence_before(sequence, cookie))
         compare_exchange(&domain->shared->sequence, &sequence, sequence + GP_STEP);
 }
 
-/* Raises *value to `to` unless it is there already; returns by how much. Release: with all that
- * came before. */
-static uint64_t raise_to(uint64_t *value, uint64_t to)
+/* Release: with all that came before. */
+uint64_t gp_raise(uint64_t *value, uint64_t to)
 {
     uint64_t current = load_relaxed(value);
 
@@ -52,68 +43,20 @@ static uint64_t raise_to(uint64_t *value, uint64_t to)
     return 0;
 }
 
-/* A sliding mean. A driver that lost its CPU meanwhile took long, which says nothing of the cost: so
- * one sample counts for at most some four times the mean. */
-static void note_cost(struct prudence_domain *domain, uint64_t cost)
+void gp_complete(struct prudence_domain *domain, uint64_t upto)
 {
-    uint64_t mean = load_relaxed(&domain->membarrier_cost);
-
-    store_relaxed(&domain->membarrier_cost, (mean * 7 + min_size(cost, 4 * mean + 1000)) / 8);
-}
-
-/* The barrier between loading the goal and scanning, once for each goal. */
-static void make_barrier(struct prudence_domain *domain, uint64_t goal)
-{
-    uint64_t began;
-
-    if (!sequence_before(load_acquire(&domain->barrier_goal), goal))
-        return;
-    if (load_acquire(&domain->readers_fence_themselves)) {
-        os_full_fence();
-        return; /* not noted: it would not do for readers that stop fencing later */
-    }
-    began = os_clock_ns();
-    os_membarrier();
-    note_cost(domain, os_clock_ns() - began);
-    add_relaxed(&domain->membarriers, 1);
-    raise_to(&domain->barrier_goal, goal);
-}
-
-/* The least of the goal and all active readers' sequences. */
-static uint64_t scan(struct prudence_domain *domain, uint64_t goal)
-{
-    struct reader_chunk *chunk;
-    struct reader_slot *slot;
-    uint64_t least = goal;
-
-    for_each_slot(chunk, slot, domain)
-    {
-        /* Acquire: pairs with the release at exit; what the section read was read before. */
-        uint64_t word = load_acquire(&slot->reader.word);
-
-        if (word == 0 || !sequence_before(word & ~PRUDENCE_NESTING_MASK, goal))
-            continue;
-        stall_note(domain, slot, word);
-        if (sequence_before(word & ~PRUDENCE_NESTING_MASK, least))
-            least = word & ~PRUDENCE_NESTING_MASK;
-    }
-    return least;
+    add_relaxed(&domain->grace_periods, gp_raise(&domain->progress.completed, upto) / GP_STEP);
 }
 
 void gp_drive(struct prudence_domain *domain)
 {
     uint64_t goal;
 
-    if (domain->kind == PRUDENCE_DOMAIN_MANUAL)
+    if (!domain->scheme->drive)
         return;
     goal = load_acquire(&domain->shared->sequence);
-    if (!sequence_before(load_acquire(&domain->progress.completed), goal))
-        return;
-    make_barrier(domain, goal);
-    add_relaxed(&domain->scans, 1);
-    add_relaxed(&domain->grace_periods,
-                raise_to(&domain->progress.completed, scan(domain, goal)) / GP_STEP);
-    mode_choose(domain);
+    if (sequence_before(load_acquire(&domain->progress.completed), goal))
+        domain->scheme->drive(domain, goal);
 }
 
 /* How long another driver is trusted to be scanning. */
@@ -142,16 +85,28 @@ static void wait_a_little(unsigned round)
     os_sleep_ns(round < 64 ? 10000 : 100000);
 }
 
+/* Waiters share: while two grace periods are under way already, a third is not started. Who comes
+ * meanwhile gets the same cookie, and the readers that it would wait for are those of these two. */
+static bool is_crowded(const struct prudence_domain *domain)
+{
+    uint64_t completed = load_acquire(&domain->progress.completed);
+
+    return load_relaxed(&domain->shared->sequence) - completed >= 2 * GP_STEP;
+}
+
 bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline)
 {
     debug_assert(os_locks_held() == 0);
     for (unsigned round = 0; !gp_poll(domain, cookie); round++) {
-        gp_request(domain, cookie);
+        if (!is_crowded(domain))
+            gp_request(domain, cookie);
         gp_drive(domain);
         if (gp_poll(domain, cookie))
             return true;
         if (deadline && os_clock_ns() >= deadline)
             return false;
+        if (!deadline && domain->scheme->block)
+            domain->scheme->block(domain);
         wait_a_little(round);
     }
     return true;
@@ -159,21 +114,16 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
 
 bool gp_is_cheap(const struct prudence_domain *domain)
 {
-    return load_relaxed(&domain->readers_fence_themselves) ||
-           domain->kind == PRUDENCE_DOMAIN_MANUAL;
+    return !domain->scheme->is_cheap || domain->scheme->is_cheap(domain);
 }
 
-void gp_note_expired(struct prudence_domain *domain)
+/* Notes the first reader that is in the way; false when there is none. */
+bool gp_note_expired_reader(struct prudence_domain *domain)
 {
+    uint64_t completed = load_relaxed(&domain->progress.completed);
     struct reader_chunk *chunk;
     struct reader_slot *slot;
-    uint64_t completed = load_relaxed(&domain->progress.completed);
 
-    if (domain->kind == PRUDENCE_DOMAIN_MANUAL) {
-        store_relaxed(&domain->expired_word, completed);
-        store_release(&domain->expired_manually, 1u);
-        return;
-    }
     for_each_slot(chunk, slot, domain)
     {
         uint64_t word = load_relaxed(&slot->reader.word);
@@ -181,9 +131,25 @@ void gp_note_expired(struct prudence_domain *domain)
         if (word && !sequence_before(completed, word & ~PRUDENCE_NESTING_MASK)) {
             store_relaxed(&domain->expired_word, word & ~PRUDENCE_NESTING_MASK);
             store_release(&domain->expired_reader, slot);
-            return;
+            return true;
         }
     }
+    return false;
+}
+
+/* No slot says who is in the way: the grace period itself stands for it. */
+static void note_expired_grace_period(struct prudence_domain *domain)
+{
+    store_relaxed(&domain->expired_word, load_relaxed(&domain->progress.completed));
+    store_release(&domain->expired_manually, 1u);
+}
+
+void gp_note_expired(struct prudence_domain *domain)
+{
+    if (domain->scheme->note_expired)
+        domain->scheme->note_expired(domain);
+    else if (!gp_note_expired_reader(domain) && domain->scheme != &gp_memb)
+        note_expired_grace_period(domain);
 }
 
 bool gp_worth_waiting(struct prudence_domain *domain)
@@ -191,6 +157,8 @@ bool gp_worth_waiting(struct prudence_domain *domain)
     struct reader_slot *slot = load_acquire(&domain->expired_reader);
     uint64_t word;
 
+    if (domain->scheme->worth_waiting)
+        return domain->scheme->worth_waiting(domain);
     if (load_acquire(&domain->expired_manually)) {
         if (load_relaxed(&domain->progress.completed) == load_relaxed(&domain->expired_word))
             return false;
@@ -204,3 +172,7 @@ bool gp_worth_waiting(struct prudence_domain *domain)
     store_relaxed(&domain->expired_reader, (struct reader_slot *)NULL);
     return true;
 }
+
+/* ------------------------------------------------------------------------------------- manual */
+
+const struct gp_scheme gp_manual = {.name = "manual", .is_busy = readers_any_inside};

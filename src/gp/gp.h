@@ -31,7 +31,8 @@ gp_cookie gp_snapshot(struct prudence_domain *domain);
 void gp_request(struct prudence_domain *domain, gp_cookie cookie);
 
 /* Pushes started grace periods on: one barrier (if none was made for this goal yet) and one scan
- * of the readers. Lock-free, any number of threads; never waits. */
+ * of the readers. Lock-free, any number of threads; never waits, but for some ms to report a stall with
+ * the reader's trace. No lock is held: foreign functions may be called. */
 void gp_drive(struct prudence_domain *domain);
 
 /* As gp_drive, but leaves the work to another thread that began it within some microseconds. */
@@ -42,8 +43,12 @@ void gp_drive_shared(struct prudence_domain *domain);
 bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline);
 
 /* Whether this thread may wait at all: not inside a read-side critical section of any domain, nor
- * online in a qsbr domain. */
+ * online in a qsbr domain. For implicit waits. */
 bool gp_may_wait(void);
+
+/* The same for an explicit wait for grace periods of `domain`: sections of srcu and external domains,
+ * whose readers may block, are in the way of their own grace periods only, and of sets with them. */
+bool gp_may_wait_for(const struct prudence_domain *domain);
 
 /*
  * For implicit waits: false while the reader that outlasted an earlier one (gp_note_expired) is
@@ -55,8 +60,33 @@ void gp_note_expired(struct prudence_domain *domain);
 /* Whether the domain's readers are fenced now: its grace periods then cost no system call. */
 bool gp_is_cheap(const struct prudence_domain *domain);
 
+/*
+ * Phases: a clock that many threads advance together (phases.c). gp_phases_make: NULL without memory.
+ * Every thread that has joined ticks; the last of them to tick in a phase ends it, and the next one
+ * begins. join: this thread counts from now on, in *phase as one that has ticked (or, if it has not, in
+ * the next one); false: there is no memory, and only if it never joined before.
+ * tick: it has ticked in the phase that is returned. leave: it does not count any more. advance, after
+ * a tick or a leave: ends the phase if all have ticked. ended: how many phases have ended. Phases are
+ * named by increasing numbers, GP_STEP apart. Nobody waits for a phase, so who has joined may wait.
+ */
+struct prudence_domain *gp_phases_make(const char *name);
+bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase);
+uint64_t gp_phases_tick(struct prudence_domain *domain);
+void gp_phases_leave(struct prudence_domain *domain);
+bool gp_phases_advance(struct prudence_domain *domain);
+uint64_t gp_phases_ended(const struct prudence_domain *domain);
+
 struct prudence_domain *gp_default_domain(void);
-void gp_domain_get(struct prudence_domain *domain); /* a cache begins to name it */
+
+/* Under check=1: stops the process, with the caller's place, where the domain is none (any more). */
+void gp_domain_check(const struct prudence_domain *domain, const char *what, const void *caller);
+void gp_domain_get(struct prudence_domain *domain); /* a cache or a set begins to name it */
 void gp_domain_put(struct prudence_domain *domain);
+
+/* Up to `count` domains that are named by somebody, the next ones after those of earlier calls with
+ * the same *after (0 at first); returns how many. Each is held against destruction, which waits,
+ * until gp_domain_leave(). */
+unsigned gp_domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after);
+void gp_domain_leave(struct prudence_domain *domain);
 
 #endif /* GP_GP_H */

@@ -46,7 +46,8 @@ static void switch_to_free(struct prudence_domain *domain)
  * switches at most to fence-free, in that order. */
 void mode_start(struct prudence_domain *domain)
 {
-    bool fenced = !os_membarrier_available() || load_relaxed(&gp_reader_mode) == READER_MODE_FENCED;
+    bool fenced = domain->phases || !os_membarrier_available() ||
+                  load_relaxed(&gp_reader_mode) == READER_MODE_FENCED;
 
     store_release(&domain->readers_fence_themselves, (uint32_t)fenced);
     store_release(&domain->shared->fenced, (uint32_t)fenced);
@@ -134,6 +135,8 @@ void mode_follow_options(struct prudence_domain *domain)
     enum reader_mode mode = load_relaxed(&gp_reader_mode);
     uint32_t nobody = 0;
 
+    if (domain->phases)
+        return;
     while (!compare_exchange(&domain->choosing, &nobody, 1u)) {
         nobody = 0;
         os_sleep_ns(1000);

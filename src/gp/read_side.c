@@ -21,7 +21,7 @@ bool prudence_read_lock_held(void)
     return prudence_reader_self && load_relaxed(&prudence_reader_self->word) != 0;
 }
 
-static struct reader_slot *slot_or_panic(struct prudence_domain *domain)
+struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot(domain);
 
@@ -49,11 +49,27 @@ void prudence_read_lock_first(void)
     prudence_read_lock();
 }
 
+/* A set is read by reading in one of its members; an external domain by its own scheme. */
+static void refuse_reading(const struct prudence_domain *domain, const char *what)
+{
+    if (unlikely(domain->kind == PRUDENCE_DOMAIN_SET || domain->kind == PRUDENCE_DOMAIN_EXTERNAL))
+        os_panic("%s: domain '%s' has no readers of its own (%s)", what, domain->name,
+                 domain->scheme->name);
+}
+
 void prudence_domain_read_lock(struct prudence_domain *domain)
 {
-    struct reader_slot *slot = slot_or_panic(domain);
-    uint64_t word = load_relaxed(&slot->reader.word);
+    struct reader_slot *slot;
+    uint64_t word;
 
+    DOMAIN_CHECK(domain);
+    if (domain->kind == PRUDENCE_DOMAIN_SRCU) {
+        prudence_srcu_read_lock(domain);
+        return;
+    }
+    refuse_reading(domain, "prudence_domain_read_lock");
+    slot = readers_slot_or_panic(domain);
+    word = load_relaxed(&slot->reader.word);
     if (domain->kind == PRUDENCE_DOMAIN_QSBR) {
         if (!word)
             os_panic("read-side critical section in qsbr domain '%s' by a thread that is offline",
@@ -72,26 +88,43 @@ void prudence_domain_read_lock(struct prudence_domain *domain)
 
 void prudence_domain_read_unlock(struct prudence_domain *domain)
 {
-    struct reader_slot *slot = readers_slot_if_any(domain);
-    uint64_t word = slot ? load_relaxed(&slot->reader.word) : 0;
+    struct reader_slot *slot;
+    uint64_t word;
 
+    DOMAIN_CHECK(domain);
+    refuse_reading(domain, "prudence_domain_read_unlock");
+    slot = readers_slot_if_any(domain);
+    word = slot ? load_relaxed(&slot->reader.word) : 0;
     if (!word)
         prudence_read_unlock_unbalanced();
+    if (domain->kind == PRUDENCE_DOMAIN_SRCU) {
+        prudence_srcu_read_unlock(domain, load_relaxed(&slot->index));
+        return;
+    }
     if (domain->kind == PRUDENCE_DOMAIN_QSBR)
         return;
     /* Release: what the section read is read before its end is seen. */
     store_release(&slot->reader.word, (word & PRUDENCE_NESTING_MASK) == 1 ? 0 : word - 1);
 }
 
-bool prudence_domain_read_lock_held(struct prudence_domain *domain)
+static bool is_inside(const struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot_if_any(domain);
 
+    if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL)
+        return external_reader_is_here(domain);
     return slot && load_relaxed(&slot->reader.word) != 0;
 }
 
-static bool is_qsbr(const struct prudence_domain *domain, const char *what)
+bool prudence_domain_read_lock_held(struct prudence_domain *domain)
 {
+    DOMAIN_CHECK(domain);
+    return domain->kind == PRUDENCE_DOMAIN_SET ? set_any(domain, is_inside) : is_inside(domain);
+}
+
+static bool is_qsbr(const struct prudence_domain *domain, const char *what, void *caller)
+{
+    gp_domain_check(domain, what, caller);
     if (domain->kind == PRUDENCE_DOMAIN_QSBR)
         return true;
     os_report("%s: domain '%s' is not qsbr; nothing done", what, domain->name);
@@ -100,15 +133,15 @@ static bool is_qsbr(const struct prudence_domain *domain, const char *what)
 
 void prudence_qsbr_online(struct prudence_domain *domain)
 {
-    if (is_qsbr(domain, "prudence_qsbr_online"))
-        enter(domain, slot_or_panic(domain));
+    if (is_qsbr(domain, "prudence_qsbr_online", __builtin_return_address(0)))
+        enter(domain, readers_slot_or_panic(domain));
 }
 
 void prudence_qsbr_offline(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
 
-    if (!is_qsbr(domain, "prudence_qsbr_offline"))
+    if (!is_qsbr(domain, "prudence_qsbr_offline", __builtin_return_address(0)))
         return;
     slot = readers_slot_if_any(domain);
     if (slot)
@@ -119,7 +152,7 @@ void prudence_qsbr_quiescent(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
 
-    if (!is_qsbr(domain, "prudence_qsbr_quiescent"))
+    if (!is_qsbr(domain, "prudence_qsbr_quiescent", __builtin_return_address(0)))
         return;
     slot = readers_slot_if_any(domain);
     if (slot && load_relaxed(&slot->reader.word))

@@ -66,6 +66,8 @@ static void slot_release(struct prudence_domain *domain, struct reader_slot *slo
             "is ended",
             (int)slot->thread, domain->name);
     store_release(&slot->reader.word, (uint64_t)0);
+    if (word && domain->scheme->abandon)
+        domain->scheme->abandon(domain, slot);
     store_release(&slot->thread, 0);
 }
 
@@ -130,13 +132,24 @@ static struct reader_chunk *chunk_make(void)
     return chunk ? chunk : os_meta_alloc(sizeof *chunk);
 }
 
+static void note_used(struct reader_chunk *chunk, uint64_t used)
+{
+    uint64_t before = load_relaxed(&chunk->used);
+
+    while (before < used && !compare_exchange(&chunk->used, &before, used))
+        ;
+}
+
 static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
 {
     for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++) {
         int32_t nobody = 0;
 
-        if (load_relaxed(&slot->thread) == 0 && compare_exchange(&slot->thread, &nobody, gettid()))
+        if (load_relaxed(&slot->thread) == 0 &&
+            compare_exchange(&slot->thread, &nobody, gettid())) {
+            note_used(chunk, (uint64_t)(slot - chunk->slots) + 1);
             return slot;
+        }
     }
     return NULL;
 }
@@ -305,24 +318,42 @@ struct reader_slot *readers_slot(struct prudence_domain *domain)
     return slot;
 }
 
-bool gp_may_wait(void)
+/* Readers of srcu may block; so they are in the way of their own grace periods only. */
+static bool is_in_the_way(struct prudence_domain *domain, const struct prudence_domain *waits_for)
+{
+    struct reader_slot *slot = domain->phases ? NULL : readers_slot_if_any(domain);
+
+    if (!slot || !load_relaxed(&slot->reader.word))
+        return false;
+    return domain->kind != PRUDENCE_DOMAIN_SRCU || !waits_for || waits_for == domain ||
+           set_has(waits_for, domain);
+}
+
+static bool may_wait(const struct prudence_domain *waits_for)
 {
     const struct table *table = thread_table;
     struct list *item;
     bool inside = prudence_reader_self && load_relaxed(&prudence_reader_self->word);
 
-    if (inside || !table)
-        return !inside;
-    os_lock_take(&readers_lock);
-    list_for_each(item, &readers_domains)
-    {
-        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
-        struct reader_slot *slot = readers_slot_if_any(domain);
-
-        inside |= slot && load_relaxed(&slot->reader.word);
+    if (!inside && table) {
+        os_lock_take(&readers_lock);
+        list_for_each(item, &readers_domains)
+        {
+            inside |= is_in_the_way(list_entry(item, struct prudence_domain, link), waits_for);
+        }
+        os_lock_release(&readers_lock);
     }
-    os_lock_release(&readers_lock);
-    return !inside;
+    return !inside && !external_is_inside(waits_for);
+}
+
+bool gp_may_wait(void)
+{
+    return may_wait(NULL);
+}
+
+bool gp_may_wait_for(const struct prudence_domain *domain)
+{
+    return may_wait(domain);
 }
 
 bool readers_any_inside(const struct prudence_domain *domain)
@@ -349,13 +380,37 @@ void readers_release_chunks(struct prudence_domain *domain)
 
 /* --- fork: only the forking thread lives on in the child, and its sections with it --- */
 
+static bool forking; /* guarded by readers_lock; not where a handler forks that interrupted us */
+
 void gp_fork_prepare(void)
 {
+    struct list *item;
+
     os_lock_take_for_fork(&readers_lock);
+    stall_fork_prepare();
+    forking = true;
+    list_for_each(item, &readers_domains)
+    {
+        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
+
+        if (domain->scheme->fork_prepare)
+            domain->scheme->fork_prepare(domain);
+    }
 }
 
 void gp_fork_done(void)
 {
+    struct list *item;
+
+    list_for_each(item, &readers_domains)
+    {
+        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
+
+        if (domain->scheme->fork_parent)
+            domain->scheme->fork_parent(domain);
+    }
+    forking = false;
+    stall_fork_done();
     os_lock_release_from_fork(&readers_lock);
 }
 
@@ -378,7 +433,7 @@ static void forget_other_threads(struct prudence_domain *domain)
 
 /* What other threads were at while page after page was copied: of two of their stores the child may
  * have the later one alone. No grace period is over, or has its barrier, that has not started;
- * drivers skip membarriers exactly where readers fence. */
+ * drivers skip membarriers exactly where readers fence; of phases one is under way. */
 static void mend(struct prudence_domain *domain)
 {
     uint64_t *sequence = &domain->shared->sequence;
@@ -387,6 +442,8 @@ static void mend(struct prudence_domain *domain)
         *sequence = domain->progress.completed;
     if (sequence_before(*sequence, domain->barrier_goal))
         *sequence = domain->barrier_goal;
+    if (domain->phases && sequence_before(domain->progress.completed, *sequence))
+        domain->progress.completed = *sequence - GP_STEP;
     domain->shared->fenced = domain->readers_fence_themselves;
     domain->choosing = 0;
     domain->scan_began = 0;
@@ -396,6 +453,8 @@ static void live_on_in_child(struct prudence_domain *domain)
 {
     forget_other_threads(domain);
     mend(domain);
+    if (forking && domain->scheme->fork_child)
+        domain->scheme->fork_child(domain);
 }
 
 void gp_fork_forget(void)

@@ -4,16 +4,31 @@
 
 #include <prudence/prudence.h>
 
+#include "heap/destruct.h"
 #include "heap/object.h"
 #include "heap/watch.h"
 
 _Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");
+_Static_assert(PRUDENCE_CACHE_DESTRUCT_SOON == CACHE_DESTRUCT_SOON, "one flag, two names");
+
+#define FLAGS (PRUDENCE_CACHE_TYPESAFE | PRUDENCE_CACHE_DESTRUCT_SOON)
+
+#define SIZE_BEFORE_DESTRUCTOR offsetof(struct prudence_cache_attr, destructor)
+
+static void (*destructor_of(const struct prudence_cache_attr *attr))(void *object, void *context)
+{
+    return attr->size > SIZE_BEFORE_DESTRUCTOR ? attr->destructor : NULL;
+}
 
 static bool attributes_are_valid(const struct prudence_cache_attr *attr)
 {
     if (!attr)
         return true;
-    if (attr->size != sizeof *attr || attr->reserved || attr->flags & ~PRUDENCE_CACHE_TYPESAFE)
+    if (attr->size != sizeof *attr && attr->size != SIZE_BEFORE_DESTRUCTOR)
+        return false;
+    if (attr->reserved || attr->flags & ~FLAGS)
+        return false;
+    if (attr->flags & PRUDENCE_CACHE_DESTRUCT_SOON && !destructor_of(attr))
         return false;
     return attr->alignment == 0 ||
            (is_power_of_two(attr->alignment) && attr->alignment <= OS_PAGE_SIZE);
@@ -22,7 +37,7 @@ static bool attributes_are_valid(const struct prudence_cache_attr *attr)
 struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
                                              const struct prudence_cache_attr *attr)
 {
-    struct cache_layout layout = {.object_size = object_size};
+    struct cache_layout layout = {.object_size = object_size, .named = true};
     struct prudence_cache *cache;
 
     if (!name || !*name || !object_size || object_size > OBJECT_SIZE_MAX ||
@@ -34,8 +49,11 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
         layout.alignment = attr->alignment;
         layout.flags = attr->flags;
         layout.constructor = attr->constructor;
+        layout.destructor = destructor_of(attr);
         layout.context = attr->context;
         layout.domain = attr->domain;
+        if (attr->domain)
+            gp_domain_check(attr->domain, "prudence_cache_create", __builtin_return_address(0));
         layout.object_cache_bytes = attr->object_cache_bytes;
     }
     process_start();
@@ -102,7 +120,37 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
 {
     refuse_null(cache, "prudence_cache_shrink");
     watch_flush();
+    if (cache->destructor)
+        destruct_all(cache, false);
     return cache_shrink(cache);
+}
+
+static bool may_wait(const struct prudence_cache *cache, const char *what, void *caller)
+{
+    if (gp_may_wait_for(cache->domain))
+        return true;
+    os_report(
+        "%s of '%s', called from %p, inside a read-side critical section: it would wait for itself",
+        what, cache->name, caller);
+    return false;
+}
+
+/* Deferred objects in `next` of their latent slabs get their cookie when those before them are merged:
+ * two grace periods at most. */
+int prudence_cache_barrier(struct prudence_cache *cache)
+{
+    if (!cache)
+        return EINVAL;
+    if (!may_wait(cache, "prudence_cache_barrier", __builtin_return_address(0)))
+        return EDEADLK;
+    for (unsigned i = 0; i < 2; i++) {
+        cache_settle(cache, false);
+        gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+    }
+    cache_settle(cache, false);
+    if (cache->destructor)
+        destruct_all(cache, true);
+    return 0;
 }
 
 int prudence_cache_destroy(struct prudence_cache *cache)
@@ -111,14 +159,13 @@ int prudence_cache_destroy(struct prudence_cache *cache)
         return EINVAL;
     if (os_lock_forking) /* fork holds its CPUs' caches */
         return EBUSY;
-    if (!gp_may_wait()) {
-        os_report(
-            "prudence_cache_destroy of '%s', called from %p, inside a read-side critical "
-            "section: it would wait for itself",
-            cache->name, __builtin_return_address(0));
+    if (!may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0)))
         return EDEADLK;
-    }
     watch_flush();
+    if (cache->destructor && load_relaxed(&cache->undone))
+        prudence_cache_barrier(cache);
+    else if (cache->destructor)
+        destruct_all(cache, true); /* the worker may still be at it */
     return cache_destroy(cache) ? 0 : EBUSY;
 }
 

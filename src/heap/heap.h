@@ -16,6 +16,18 @@ static inline void process_start(void)
         process_start_slow();
 }
 
+/*
+ * What fork is to do for the layers above, whose locks rank below all others: prepare takes them (none
+ * when fork has interrupted the library), child mends what is theirs, done releases what prepare took.
+ * Set by a constructor; NULL: there is nothing above.
+ */
+struct heap_above {
+    void (*fork_prepare)(void);
+    void (*fork_child)(void);
+    void (*fork_done)(void);
+};
+extern const struct heap_above *heap_above;
+
 /* Guards the making of caches: size classes, the cache of large blocks, and all others, which must
  * not be made while a start option changes (size_class.c). */
 extern struct os_lock heap_lock;

@@ -8,6 +8,7 @@
 #include "heap/object.h"
 #include "heap/size_class.h"
 #include "heap/watch.h"
+#include "slab/terms.h"
 
 static void *out_of_memory(void)
 {
@@ -67,15 +68,16 @@ size_t prudence_usable_size(const void *object)
 {
     if (!object)
         return 0;
-    return object_usable(slab_of_checked(NULL, object, "prudence_usable_size"), object);
+    return object_usable(object_slab(object, "prudence_usable_size"), object);
 }
 
 /* Whether an object has ever kept its place although far smaller was asked for, since there was no
  * memory to move it to. From then on any smaller size is possible. */
 static bool shrinking_has_failed;
 
-/* Another object of `size` bytes with the contents; NULL: there is no memory, and nothing happened. */
-static void *move(void *object, const struct slab *slab, size_t size)
+/* Another object of `size` bytes with the contents; NULL: there is no memory, and nothing happened. A
+ * short-term one is freed by its dates; they do not move. */
+static void *move(void *object, const struct slab *slab, size_t size, bool short_term)
 {
     size_t usable = object_usable(slab, object);
     void *moved = NULL;
@@ -87,7 +89,8 @@ static void *move(void *object, const struct slab *slab, size_t size)
     if (!moved)
         return NULL;
     memcpy(moved, object, min_size(size, usable));
-    prudence_free(object);
+    if (!short_term)
+        prudence_free(object);
     return moved;
 }
 
@@ -95,21 +98,23 @@ void *prudence_realloc(void *object, size_t size)
 {
     struct slab *slab;
     size_t usable;
+    bool short_term;
     void *moved;
 
     if (!object)
         return prudence_malloc(size);
-    slab = slab_of_checked(NULL, object, "prudence_realloc");
+    slab = object_slab(object, "prudence_realloc");
     usable = object_usable(slab, object);
+    short_term = slab_is_short_term(slab, object);
     if (watch_moves(slab)) {
         ; /* below */
-    } else if (is_large(slab)) {
+    } else if (is_large(slab) && !short_term) {
         if (large_resize(slab, size))
             return slab->base;
     } else if (size <= usable && size >= usable / 2) {
         return object;
     }
-    moved = move(object, slab, size);
+    moved = move(object, slab, size, short_term);
     if (moved || size > usable)
         return moved;
     store_relaxed(&shrinking_has_failed, true);

@@ -5,6 +5,16 @@
 #include "heap/guard.h"
 #include "heap/object.h"
 #include "heap/watch.h"
+#include "slab/terms.h"
+
+static void *alloc_unwatched(struct prudence_cache *cache)
+{
+    void *object = NULL;
+
+    if (load_relaxed(&cache->fast_lines) != cache->lines && uses_sequences(cache))
+        object = os_percpu_pop(&cache->lines);
+    return object ? object : cache_alloc_slow(cache, OS_ALLOC_DEFAULT);
+}
 
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
 {
@@ -13,8 +23,7 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
 
     if (!cache)
         os_panic("%s: the cache is NULL", what);
-    object = unlikely(cache->watched) ? watch_alloc(cache, size)
-                                      : cache_alloc_slow(cache, OS_ALLOC_DEFAULT);
+    object = unlikely(cache->watched) ? watch_alloc(cache, size) : alloc_unwatched(cache);
     errno = object ? saved_errno : ENOMEM;
     return object;
 }
@@ -37,7 +46,12 @@ static struct slab *slab_or_panic(const struct prudence_cache *cache, const void
     return likely(slab) ? slab : report(cache, object, what);
 }
 
-static void free_slow(struct slab *slab, void *object, const char *what)
+struct slab *object_slab(const void *object, const char *what)
+{
+    return slab_or_panic(OBJECT_ANY_CACHE, object, what);
+}
+
+static void free_for_good(struct slab *slab, void *object, const char *what)
 {
     if (unlikely(slab->cache->watched))
         watch_free(slab, object, what);
@@ -45,12 +59,60 @@ static void free_slow(struct slab *slab, void *object, const char *what)
         cache_free_slow(slab, object);
 }
 
-static void free_deferred_slow(struct slab *slab, void *object)
+static void defer_for_good(struct slab *slab, void *object)
 {
     if (unlikely(slab->cache->watched))
         watch_free_deferred(slab, object);
     else
         cache_free_deferred_slow(slab, object);
+}
+
+/* Of an object in a slab that has terms; it has no dates (any more). */
+static void free_past_terms(struct slab *slab, void *object, const char *what)
+{
+    struct prudence_cache *cache = slab->cache;
+
+    if (!uses_sequences(cache) || !os_percpu_push(&cache->lines, object))
+        free_for_good(slab, object, what);
+}
+
+static void defer_past_terms(struct slab *slab, void *object)
+{
+    struct prudence_cache *cache = slab->cache;
+
+    if (!uses_sequences(cache) || !os_percpu_append(&cache->lines, object))
+        defer_for_good(slab, object);
+}
+
+static void free_slow(struct slab *slab, void *object, const char *what)
+{
+    if (likely(!slab_terms(slab))) {
+        free_for_good(slab, object, what);
+        return;
+    }
+    slab_term_end(slab, object, what);
+    free_past_terms(slab, object, what);
+}
+
+static void free_deferred_slow(struct slab *slab, void *object, const char *what)
+{
+    if (likely(!slab_terms(slab))) {
+        defer_for_good(slab, object);
+        return;
+    }
+    slab_term_end(slab, object, what);
+    defer_past_terms(slab, object);
+}
+
+void object_free_expired(struct slab *slab, void *object, bool deferred)
+{
+    int saved_errno = errno;
+
+    if (deferred)
+        defer_past_terms(slab, object);
+    else
+        free_past_terms(slab, object, "expiration");
+    errno = saved_errno;
 }
 
 void object_free_slow(struct prudence_cache *cache, void *object, const char *what)
@@ -67,6 +129,6 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, const
     int saved_errno = errno;
 
     if (object)
-        free_deferred_slow(slab_or_panic(cache, object, what), object);
+        free_deferred_slow(slab_or_panic(cache, object, what), object, what);
     errno = saved_errno;
 }

@@ -12,6 +12,7 @@
 
 #include "gp/domain.h"
 #include "heap/annotate.h"
+#include "heap/call.h"
 #include "heap/depot.h"
 #include "heap/guard.h"
 #include "heap/heap.h"
@@ -21,6 +22,8 @@
 #include "posix.h"
 
 bool option_rseq = true, option_membarrier = true;
+uint32_t option_scm_max_extension = 4095;
+bool option_scm_eager, option_scm_deferred;
 
 /* A number with an optional suffix, of at most `max`. */
 static bool parse_number(const char *text, const char *const *suffixes, const uint64_t *units,
@@ -109,6 +112,16 @@ static bool set_latent_limit(const char *text)
     return true;
 }
 
+static bool set_call_limit(const char *text)
+{
+    uint64_t bytes;
+
+    if (!parse_bytes(text, &bytes))
+        return false;
+    store_relaxed(&call_limit, bytes);
+    return true;
+}
+
 static bool set_wait_max(const char *text)
 {
     uint64_t time;
@@ -126,6 +139,18 @@ static bool set_stall_timeout(const char *text)
     if (!parse_time(text, &time))
         return false;
     store_relaxed(&gp_stall_timeout, time);
+    return true;
+}
+
+static bool set_stall_trace(const char *text)
+{
+    bool wanted;
+
+    if (!parse_switch(text, &wanted))
+        return false;
+    if (wanted)
+        os_thread_trace_start();
+    store_relaxed(&gp_stall_trace, wanted);
     return true;
 }
 
@@ -160,7 +185,11 @@ static bool set_background(const char *text)
 
 static bool set_check(const char *text)
 {
-    return parse_switch(text, &slab_check);
+    if (!parse_switch(text, &slab_check))
+        return false;
+    if (slab_check)
+        store_relaxed(&gp_check, true); /* debug builds always do */
+    return true;
 }
 
 static bool set_trace(const char *text)
@@ -213,6 +242,42 @@ static bool set_stats(const char *text)
     return true;
 }
 
+static bool set_scm_max_extension(const char *text)
+{
+    uint64_t units;
+
+    if (!parse_count(text, SCM_EXTENSION_MOST, &units))
+        return false;
+    store_relaxed(&option_scm_max_extension, (uint32_t)units);
+    return true;
+}
+
+/* `names`: for false and for true. */
+static bool parse_choice(const char *text, const char *const names[2], bool *value)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            store_relaxed(value, i == 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_scm_collection(const char *text)
+{
+    static const char *const names[2] = {"lazy", "eager"};
+
+    return parse_choice(text, names, &option_scm_eager);
+}
+
+static bool set_scm_expired(const char *text)
+{
+    static const char *const names[2] = {"free", "deferred"};
+
+    return parse_choice(text, names, &option_scm_deferred);
+}
+
 static void apply_rseq(void)
 {
     posix_percpu_start(option_rseq);
@@ -235,12 +300,17 @@ static const struct option {
 } options[] = {
     {"limit", "bytes (K, M, G); 0: none", set_limit, false, NULL},
     {"latent_limit", "bytes (K, M, G); 0: none", set_latent_limit, false, NULL},
+    {"call_limit", "bytes (K, M, G); 0: none", set_call_limit, false, NULL},
     {"wait_max", "a time (us, ms, s)", set_wait_max, false, NULL},
     {"stall_timeout", "a time (us, ms, s); 0: never", set_stall_timeout, false, NULL},
+    {"stall_trace", "0 or 1", set_stall_trace, false, NULL},
     {"retain", "bytes (K, M, G)", set_retain, false, NULL},
     {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
     {"background", "0 or 1", set_background, false, preflush_start_helper},
     {"stats", "0 or 1", set_stats, false, NULL},
+    {"scm_max_extension", "a number of ticks, 0 to 1048576", set_scm_max_extension, false, NULL},
+    {"scm_collection", "lazy or eager", set_scm_collection, false, NULL},
+    {"scm_expired", "free or deferred", set_scm_expired, false, NULL},
     {"reader_mode", "auto, fenced or free", set_reader_mode, true, gp_follow_options},
     {"check", "0 or 1", set_check, true, watch_start},
     {"trace", "0 to 32 calls", set_trace, true, watch_start},

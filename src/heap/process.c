@@ -13,13 +13,17 @@
 
 #include <prudence/prudence.h>
 
+#include "gp/callbacks.h"
 #include "gp/domain.h"
+#include "heap/call.h"
+#include "heap/destruct.h"
 #include "heap/heap.h"
 #include "heap/options.h"
 #include "heap/watch.h"
 #include "posix.h"
 
 uint32_t process_started;
+const struct heap_above *heap_above;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char version[] = PRUDENCE_VERSION;
@@ -56,8 +60,12 @@ static void fork_prepare(void)
     interrupted = os_busy > 0;
     if (interrupted)
         return;
+    if (heap_above)
+        heap_above->fork_prepare();
     os_lock_take_for_fork(&heap_lock);
     gp_fork_prepare();
+    callbacks_fork_prepare();
+    call_fork_prepare();
     slab_fork_prepare();
     watch_fork_prepare();
     posix_memory_fork_prepare();
@@ -70,8 +78,12 @@ static void fork_release(void)
     posix_memory_fork_done();
     watch_fork_done();
     slab_fork_done();
+    call_fork_done();
+    callbacks_fork_done();
     gp_fork_done();
     os_lock_release_from_fork(&heap_lock);
+    if (heap_above)
+        heap_above->fork_done();
 }
 
 static void fork_parent(void)
@@ -87,11 +99,16 @@ static void fork_child(void)
     posix_membarrier_fork_child();
     posix_idle_fork_child();
     posix_pressure_fork_child();
+    posix_thread_trace_fork_child();
     gp_fork_forget();
+    callbacks_fork_child();
+    if (heap_above)
+        heap_above->fork_child();
     if (interrupted)
         return;
     fork_release();
     preflush_start_helper();
+    external_start_in_child();
 }
 
 /* This thread is in start(): what start() calls may allocate, once slab_start() is done. */
@@ -111,6 +128,8 @@ static void start(void)
     posix_percpu_start(option_rseq);
     gp_start();
     watch_start();
+    call_start();
+    destruct_start();
     if (!slab_start())
         os_panic("no memory to start");
     pthread_atfork(fork_prepare, fork_parent, fork_child);

@@ -11,6 +11,7 @@
 #include <prudence/stats.h>
 
 #include "gp/domain.h"
+#include "heap/call.h"
 #include "heap/heap.h"
 #include "slab/stats.h"
 
@@ -110,6 +111,10 @@ static void add_memory(struct prudence_stats *total)
     total->throttle_waits = load_relaxed(&throttle_counts.waits);
     total->throttle_expiries = load_relaxed(&throttle_counts.expiries);
     total->latent_overruns = load_relaxed(&throttle_counts.overruns);
+    total->call_bytes = callback_bytes(callback_queue_of(&prudence_default));
+    total->call_waits = load_relaxed(&call_counts.waits);
+    total->call_expiries = load_relaxed(&call_counts.expiries);
+    total->call_overruns = load_relaxed(&call_counts.overruns);
 }
 
 /* Into a field of 16 bytes, zeroed before. */
@@ -227,6 +232,10 @@ static const struct figure total_figures[] = {
     TOTAL_FIGURE(throttle_waits),
     TOTAL_FIGURE(throttle_expiries),
     TOTAL_FIGURE(latent_overruns),
+    TOTAL_FIGURE(call_bytes),
+    TOTAL_FIGURE(call_waits),
+    TOTAL_FIGURE(call_expiries),
+    TOTAL_FIGURE(call_overruns),
     TOTAL_FIGURE(grace_periods),
     TOTAL_FIGURE(grace_period_scans),
     TOTAL_FIGURE(membarriers),

@@ -15,6 +15,7 @@
 
 #include "heap/annotate.h"
 #include "heap/depot.h"
+#include "heap/destruct.h"
 #include "heap/guard.h"
 #include "heap/quarantine.h"
 #include "heap/watch.h"
@@ -89,7 +90,7 @@ static void going(struct slab *slab)
 
 static void safe(struct slab *slab, void *object)
 {
-    if (slab->guarded)
+    if (slab->guarded || slab->cache->destructor)
         return;
     zero(slab, object);
     annotate_released(slab, object);
@@ -120,6 +121,7 @@ void watch_start(void)
         .trace = depot_here,
         .explain = explain,
         .pressure = quarantine_limit ? watch_flush : NULL,
+        .destruct = destruct_kick,
     };
 }
 
@@ -127,6 +129,12 @@ void watch_prime(void)
 {
     if ((slab_check || guard_interval) && depot_frames)
         os_trace_prime();
+}
+
+void watch_destroyed(struct slab *slab, void *object)
+{
+    zero(slab, object);
+    annotate_released(slab, object);
 }
 
 /* ----------------------------------------------------------------------------------- allocating */
@@ -148,6 +156,8 @@ void *watch_alloc(struct prudence_cache *cache, size_t size)
     if (object)
         return object;
     object = alloc_unguarded(cache);
+    if (object && cache->destructor)
+        destruct_if_undone(slab_known(object), object);
     if (object && (cache->checked || annotate_on)) {
         struct slab *slab = slab_known(object);
 
@@ -185,6 +195,8 @@ void watch_free(struct slab *slab, void *object, const char *what)
 {
     if (slab->states)
         object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, what);
+    if (slab->cache->destructor)
+        slab->cache->destructor(object, slab->cache->context);
     if (!slab->guarded) {
         zero(slab, object);
         annotate_released(slab, object);
@@ -207,6 +219,8 @@ void watch_free_deferred(struct slab *slab, void *object)
 
     if (!guarded)
         annotate_deferred(slab, object);
+    if (cache->destructor)
+        destruct_note(slab, object);
     if (slab->states || !has_sequences(cache) || !os_percpu_append(&cache->lines, object))
         cache_free_deferred_slow(slab, object);
     if (guarded)

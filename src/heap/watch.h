@@ -31,6 +31,9 @@ size_t watch_usable(const struct slab *slab, const void *object);
  * left as it was. */
 bool watch_moves(const struct slab *slab);
 
+/* A deferred object's destructor has run: nobody looks at it any more. */
+void watch_destroyed(struct slab *slab, void *object);
+
 /* What rests is freed. */
 void watch_flush(void);
 

@@ -125,6 +125,14 @@ void os_idle_kick(void);
 bool os_idle_seen(unsigned cpu);
 bool os_idle_move_to(unsigned cpu);
 
+/* --- threads of our own: os_thread_start runs `body` on a detached one, named so (up to 15 characters),
+ * on one CPU if that is not negative; false when there can be none. os_word_wait sleeps while *word
+ * is `value`, at most so long (0: for ever), and may return without a reason; os_word_wake ends the
+ * sleep of all who wait for the word. errno may change. --- */
+bool os_thread_start(const char *name, int cpu, void (*body)(void *argument), void *argument);
+void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds);
+void os_word_wake(uint32_t *word);
+
 /* --- traces: the calls that led here, innermost first ---
  * os_trace_prime makes them possible; it may allocate, so not from inside an allocation.
  * os_trace_capture gives up to `count` frames and returns how many (0 until it is primed, and inside
@@ -134,6 +142,12 @@ bool os_idle_move_to(unsigned cpu);
 void os_trace_prime(void);
 unsigned os_trace_capture(void **frames, unsigned count);
 void os_trace_print(void *const *frames, unsigned count);
+
+/* The trace of a thread of this process, by a signal to it (SIGURG): 0 if it does not answer within
+ * so many ns, or while another is being asked for. os_thread_trace_start, before the first, installs
+ * the handler. */
+void os_thread_trace_start(void);
+unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t patience);
 
 /* --- messages: one line each on standard error, without allocating. os_panic and os_abort, which do
  * not return, are in os_system.h. --- */

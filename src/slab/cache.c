@@ -71,10 +71,12 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->domain = layout->domain ? layout->domain : gp_default_domain();
     cache->flags = layout->flags;
     cache->constructor = layout->constructor;
+    cache->destructor = layout->destructor;
     cache->context = layout->context;
     cache->object_size = layout->object_size;
+    cache->named = layout->named;
     cache->checked = slab_check;
-    cache->watched = slab_check || slab_watch.wanted;
+    cache->watched = slab_check || slab_watch.wanted || layout->destructor;
     cache->fast_lines = os_percpu_owned_lines;
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
     if (layout->no_cpu_caches) {

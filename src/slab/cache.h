@@ -47,17 +47,18 @@ enum slab_list {
  * three bitmaps are disjoint; list = list_for(slab); in node->waiting exactly when |waiting| > 0;
  * next is empty unless waiting is not. */
 struct slab {
-    /* What every free looks at; constant. */
+    /* What every free looks at; constant but for the lines. */
     struct prudence_cache *cache;
     char *base; /* the first object */
     struct grid grid;
-    void *fast_lines;  /* the cache's */
+    void *fast_lines;  /* the cache's; closed from the slab's first expiration date on (terms.h) */
     uint32_t capacity; /* objects */
     uint16_t node;
     uint8_t list;    /* enum slab_list; the node's lock */
     bool guarded;    /* one object, alone between pages that nobody may touch (heap/guard.c) */
     uint32_t free;   /* objects; the node's lock, as all below */
     uint32_t latent; /* objects in waiting and next */
+    uint32_t doomed; /* live objects whose callbacks wait, by who queues them; atomic, a hint */
     gp_cookie waiting_cookie;
     gp_cookie free_cookie; /* type-safe memory: when the pages may go, once the slab is free */
     struct list link;      /* in a list of its node */
@@ -66,7 +67,11 @@ struct slab {
     size_t bytes;
     uint64_t *states; /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
     void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
-    uint64_t bits[];  /* free, waiting, next: bits_words(capacity) words each */
+    uint32_t *terms;  /* a word for each object once one has a date (terms.h); atomic */
+    int32_t expiring; /* objects with dates: a hint (expiring_of, node.c) */
+    uint32_t undone;  /* objects whose destructor is still to run; atomic, with their bits */
+    uint64_t bits[];  /* free, waiting, next, and undone if there is a destructor:
+                         bits_words(capacity) words each */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)
@@ -82,6 +87,13 @@ static inline uint64_t *slab_waiting_bits(struct slab *slab)
 static inline uint64_t *slab_next_bits(struct slab *slab)
 {
     return slab->bits + (size_t)2 * bits_words(slab->capacity);
+}
+
+/* Deferred objects whose destructor has not run: latent ones, and free ones that were not handed out
+ * again. Changed atomically, without a lock. */
+static inline uint64_t *slab_undone_bits(struct slab *slab)
+{
+    return slab->bits + (size_t)3 * bits_words(slab->capacity);
 }
 
 static inline uint64_t slab_offset(const struct slab *slab, const void *object)
@@ -124,6 +136,7 @@ struct node {
     unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
+    bool destruct_wanted;     /* a free slab has to stay for its destructors */
     struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
 };
 
@@ -165,7 +178,7 @@ struct cpu_cache {
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");
 
 struct prudence_cache {
-    /* What fast paths look at; constant. */
+    /* What fast paths look at; constant, but that `fast_lines` may be closed (terms.h). */
     void *fast_lines; /* = lines, or os_percpu_owned_lines (watched, no rseq, large blocks) */
     void *lines;      /* the first CPU's cpu_cache; NULL: large blocks, which have none */
     struct prudence_domain *domain;
@@ -180,20 +193,27 @@ struct prudence_cache {
     unsigned flags;
     bool checked; /* its slabs have states */
     bool watched; /* slab_watch wants to see its objects */
+    bool named;   /* its users name it when they free: see terms.h */
     void (*constructor)(void *object, void *context);
+    void (*destructor)(void *object, void *context); /* heap/destruct.c; then it is watched */
     void *context;
     struct node *nodes;
 
     uint32_t next_color;            /* atomic */
     uint64_t slabs_now, slabs_peak; /* atomic, as the next */
     uint64_t bypasses, preflushed, pressure_waits, remote_drains;
-    uint64_t grow_avoided_at;  /* ns; atomic */
-    uint64_t quiet_checked_at; /* ns; atomic */
-    struct list link;          /* in slab_caches; its lock */
+    uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
+    uint64_t grow_avoided_at;           /* ns; atomic */
+    uint64_t quiet_checked_at;          /* ns; atomic */
+    uint64_t undone;                    /* objects; atomic */
+    uint32_t destruct_wanted;           /* free slabs cannot go; atomic */
+    uint64_t destruct_turn;             /* when heap/destruct.c was here last; its own */
+    struct list link;                   /* in slab_caches; its lock */
     char name[CACHE_NAME_SIZE];
 };
 
-#define CACHE_TYPESAFE (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
+#define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
+#define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON */
 
 static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache, unsigned cpu)
 {
@@ -235,10 +255,12 @@ struct cache_layout {
     size_t object_size, alignment;
     unsigned flags;
     void (*constructor)(void *object, void *context);
+    void (*destructor)(void *object, void *context);
     void *context;
     struct prudence_domain *domain;
     size_t object_cache_bytes;
     bool no_cpu_caches; /* large blocks: every block is a slab of its own */
+    bool named;
 };
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout);
 bool cache_destroy(struct prudence_cache *cache);
@@ -265,6 +287,21 @@ static inline void __attribute__((noreturn))
 report_double(const struct slab *slab, const void *object, bool latent, const char *what)
 {
     describe_double(slab, object, latent, what);
+    os_abort();
+}
+void describe_not_live(const struct slab *slab, const void *object, bool latent, const char *what);
+static inline void __attribute__((noreturn))
+report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
+{
+    describe_not_live(slab, object, latent, what);
+    os_abort();
+}
+void describe_short_term(const struct slab *slab, const void *object, unsigned dates,
+                         const char *what);
+static inline void __attribute__((noreturn))
+report_short_term(const struct slab *slab, const void *object, unsigned dates, const char *what)
+{
+    describe_short_term(slab, object, dates, what);
     os_abort();
 }
 
@@ -300,6 +337,7 @@ struct slab_watch {
     /* Behind the first line of a report: what else is known of the pointer; `slab` may be NULL. */
     void (*explain)(const struct slab *slab, const void *pointer);
     void (*pressure)(void); /* memory is wanted: what rests is to go now. No lock is held */
+    void (*destruct)(void); /* a cache's destruct_wanted was set. No lock of a node is held */
 };
 extern struct slab_watch slab_watch;
 
@@ -380,6 +418,8 @@ void node_add_slab(struct node *node, struct slab *slab);
 void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 size_t node_shrink(struct node *node, unsigned keep);
+unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsigned count);
+void node_put_done(struct prudence_cache *cache, void **objects, unsigned count);
 void node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
 unsigned node_latent_objects(struct node *node, uint64_t *bytes);
@@ -421,6 +461,7 @@ void pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags);
 void pressure_relieve(void);
 void pages_decay(void);
 size_t cache_shrink(struct prudence_cache *cache);
+void cache_settle(struct prudence_cache *cache, bool free_ones);
 void slab_retire_cpu(unsigned cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 struct throttle_counts {

@@ -256,8 +256,8 @@ unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
     unsigned room = cpu->size > have ? cpu->size - have : 0;
     unsigned merged;
 
-    if (!cpu->slots || !room)
-        return 0;
+    if (!cpu->slots || !room || unlikely(cache->flags & CACHE_DESTRUCT_SOON))
+        return 0; /* those go to their slabs, where their destructors run (heap/destruct.c) */
     merged = latent_take_safe(cache, cpu, cpu->line.stack + have, room);
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) + merged);
     count_add(&cpu->counts.stacked, merged);

@@ -59,6 +59,25 @@ void describe_double(const struct slab *slab, const void *object, bool latent, c
         slab_watch.explain(slab, object);
 }
 
+void describe_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
+{
+    os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
+              latent ? "deferred and not yet safe" : "free");
+    if (slab_watch.explain)
+        slab_watch.explain(slab, object);
+}
+
+void describe_short_term(const struct slab *slab, const void *object, unsigned dates,
+                         const char *what)
+{
+    os_report(
+        "%s: %p of cache '%s' is short-term memory: %u expiration date%s not yet processed "
+        "will free it",
+        what, object, slab->cache->name, dates, dates == 1 ? "" : "s");
+    if (slab_watch.explain)
+        slab_watch.explain(slab, object);
+}
+
 /*
  * check=1: every object's state changes by compare-and-swap, so of two frees one is caught. The word
  * also holds who allocated the object and who released it, so that the one which is caught sees

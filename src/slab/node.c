@@ -57,6 +57,8 @@ static bool place(struct node *node, struct slab *slab, bool had_free)
         return false;
     detach(node, slab);
     attach(node, slab, to);
+    if (to == SLAB_FREE)
+        store_relaxed(&slab->expiring, 0); /* what it should be */
     if (to == SLAB_FREE && from != SLAB_FREE && slab->cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(slab->cache->domain);
     return from != to;
@@ -237,33 +239,68 @@ static void enter(struct node *node)
 
 /* ------------------------------------------------------------------------------------- taking */
 
+/* Objects that are neither free nor about to be. The hint may come late: it is no invariant. */
+static unsigned lasting(const struct slab *slab)
+{
+    unsigned live = slab->capacity - slab->free - slab->latent;
+    unsigned doomed = load_relaxed(&slab->doomed);
+
+    return live > doomed ? live - doomed : 0;
+}
+
 /*
- * The slab to refill from: of the first partial ones with free objects that which has most live
- * objects, for it is the least likely to become free; so the others drain, and total fragmentation
- * ends lowest (paper, Figure 5). Then a free one; then, rather than grow, a draining one.
+ * Threads that give and end dates in one slab at a time may lose each other's changes of the count: a locked
+ * addition would double the cost of a refresh. The drift is harmless: of slabs that are equally good another
+ * one is picked. It cannot last, either: what is impossible is cut off here, and the count is right
+ * again when all of the slab is free.
  */
+static unsigned expiring_of(const struct slab *slab, unsigned live)
+{
+    int32_t count = load_relaxed(&slab->expiring);
+
+    return count < 0 ? 0 : min_size((unsigned)count, live);
+}
+
+/*
+ * The slab to refill from: of the first partial ones with free objects that which has most lasting
+ * objects, for it is the least likely to become free; so the others drain, and total fragmentation
+ * ends lowest (paper, Figure 5). Among equals it is that with the fewest objects that have an
+ * expiration date: they are live, and may stay so, but the others have not even said when they end.
+ * Then a free one; then, rather than grow, a draining one, or one that will drain when callbacks have
+ * run.
+ */
+static bool is_better(const struct slab *slab, unsigned lasts, const struct slab *best,
+                      unsigned best_lasts)
+{
+    if (lasts != best_lasts)
+        return lasts > best_lasts;
+    return best && expiring_of(slab, lasts) < expiring_of(best, lasts);
+}
+
 static struct slab *pick(const struct node *node)
 {
     const struct list *partial = &node->lists[SLAB_PARTIAL];
-    struct slab *best = NULL, *slab;
+    struct slab *best = NULL, *drains = NULL, *slab;
     struct list *item;
-    unsigned weighed = 0, best_live = 0;
+    unsigned weighed = 0, best_lasting = 0;
 
     list_for_each(item, partial)
     {
         slab = list_entry(item, struct slab, link);
         if (!slab->free || weighed++ == SLABS_WEIGHED)
             break;
-        if (slab->capacity - slab->free - slab->latent > best_live) {
+        if (lasting(slab) && is_better(slab, lasting(slab), best, best_lasting)) {
             best = slab;
-            best_live = slab->capacity - slab->free - slab->latent;
+            best_lasting = lasting(slab);
+        } else if (!drains) {
+            drains = slab;
         }
     }
     if (!best)
         best = list_first(&node->lists[SLAB_FREE], struct slab, link);
     if (!best) {
         slab = list_first(&node->lists[SLAB_DRAINING], struct slab, link);
-        best = slab && slab->free ? slab : NULL;
+        best = slab && slab->free ? slab : drains;
     }
     return best;
 }
@@ -329,6 +366,23 @@ static void take_out(struct node *node, struct slab *slab, struct list *excess)
     os_event(shrink, slab->cache, slab->capacity);
 }
 
+/* The free slab that was used last longest ago; not one with objects whose destructors must run first:
+ * that is not done here, since the caller has locks of its own (heap/destruct.c). */
+static struct slab *last_free(struct node *node)
+{
+    struct list *item = node->lists[SLAB_FREE].previous;
+
+    for (; item != &node->lists[SLAB_FREE]; item = item->previous) {
+        struct slab *slab = list_entry(item, struct slab, link);
+
+        if (likely(!load_acquire(&slab->undone)))
+            return slab;
+        store_relaxed(&slab->cache->destruct_wanted, 1u);
+        node->destruct_wanted = true;
+    }
+    return NULL;
+}
+
 /* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first,
  * onto `excess`. Never one with a latent bit: those are not free. Type-safe memory stays until a
  * grace period after its slab became free. */
@@ -341,8 +395,10 @@ static void detach_excess(struct node *node, unsigned keep, struct list *excess)
     if (keep && node->free_slabs > keep)
         keep = (unsigned)max_size(keep, keep_for_demand(node));
     while (node->free_slabs > keep) {
-        struct slab *slab = list_entry(node->lists[SLAB_FREE].previous, struct slab, link);
+        struct slab *slab = last_free(node);
 
+        if (!slab)
+            break;
         if (slab->cache->flags & CACHE_TYPESAFE &&
             !gp_poll(slab->cache->domain, slab->free_cookie)) {
             gp_request(slab->cache->domain, slab->free_cookie);
@@ -369,10 +425,15 @@ static size_t unmake_all(struct list *excess)
 static size_t leave(struct node *node, unsigned keep)
 {
     struct list excess;
+    bool destruct;
 
     list_init(&excess);
+    node->destruct_wanted = false;
     detach_excess(node, keep, &excess);
+    destruct = node->destruct_wanted;
     os_lock_release(&node->lock);
+    if (unlikely(destruct) && slab_watch.destruct)
+        slab_watch.destruct();
     return unmake_all(&excess);
 }
 
@@ -501,6 +562,61 @@ size_t node_shrink(struct node *node, unsigned keep)
         merge_safe(node);
     } while (merged != (unsigned)node->counts.merges);
     return leave(node, keep);
+}
+
+/* Free objects of this slab whose destructors are to run, marked as allocated; how many. */
+static unsigned take_undone(struct slab *slab, void **objects, unsigned count)
+{
+    unsigned taken = 0;
+
+    for (unsigned w = 0; taken < count && w < bits_words(slab->capacity); w++) {
+        uint64_t bits = slab_free_bits(slab)[w] & load_relaxed(&slab_undone_bits(slab)[w]);
+
+        for (; bits && taken < count; bits &= bits - 1) {
+            slab_free_bits(slab)[w] &= ~(bits & -bits);
+            objects[taken++] = slab_object(
+                slab, w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits), slab->cache->stride);
+        }
+    }
+    slab->free -= taken;
+    return taken;
+}
+
+/* Takes free objects whose destructors are to run; of free slabs alone, or of any. Their bits are
+ * still set. */
+unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsigned count)
+{
+    static const enum slab_list lists[] = {SLAB_FREE, SLAB_DRAINING, SLAB_PARTIAL};
+    unsigned taken = 0;
+
+    enter(node);
+    for (unsigned i = 0; i < (any_slab ? 3 : 1) && !taken; i++) {
+        struct list *item;
+
+        list_for_each(item, &node->lists[lists[i]])
+        {
+            struct slab *slab = list_entry(item, struct slab, link);
+
+            taken = load_acquire(&slab->undone) ? take_undone(slab, objects, count) : 0;
+            if (taken) {
+                place(node, slab, true);
+                break;
+            }
+        }
+    }
+    os_lock_release(&node->lock);
+    return taken;
+}
+
+static void count_nothing(struct node *node, unsigned run)
+{
+    (void)node, (void)run;
+}
+
+/* Puts them back: free, as they were. */
+void node_put_done(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    put_all(cache, objects, count, put_free, NULL, count_nothing);
 }
 
 void node_count_bypass(struct prudence_cache *cache)

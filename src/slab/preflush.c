@@ -12,6 +12,7 @@
  * of ordinary priority, that looks for idle time empty-handed, and for a pool of handfuls at most.
  */
 #include "slab/cache.h"
+#include "slab/terms.h"
 
 #define HANDFULS 32
 
@@ -54,8 +55,8 @@ static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp
     if ((int64_t)(end - head) <= 0)
         return NULL;
     *cookie = load_relaxed(&cpu->closed_cookie);
-    if (cache->fast_lines == cache->lines)
-        return os_percpu_remove(&cache->fast_lines, cpu->line.cpu, head);
+    if (uses_sequences(cache))
+        return os_percpu_remove(&cache->lines, cpu->line.cpu, head);
     if (!cpu_cache_take_remote(cpu, &object))
         return NULL;
     if (load_relaxed(&cpu->line.ring_head) == head) {

@@ -126,6 +126,13 @@ size_t cache_shrink(struct prudence_cache *cache)
     return shrink_nodes(cache, 0);
 }
 
+/* Closes all batches, and brings what is safe to the nodes; what is free, too, if wanted. */
+void cache_settle(struct prudence_cache *cache, bool free_ones)
+{
+    empty_all_cpus(cache, free_ones);
+    shrink_nodes(cache, cache->free_limit);
+}
+
 static void for_all_caches(void (*visit)(struct prudence_cache *cache))
 {
     struct list *item;
@@ -209,8 +216,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 
 static void settle(struct prudence_cache *cache)
 {
-    empty_all_cpus(cache, false);
-    shrink_nodes(cache, cache->free_limit);
+    cache_settle(cache, false);
 }
 
 static void take_back_here(struct prudence_cache *cache)
@@ -232,65 +238,53 @@ void latent_take_back_here(void)
     for_all_caches(take_back_here);
 }
 
-/* The distinct domains of all caches, held against destruction; how many. */
-static unsigned domains_get(struct prudence_domain **domains)
+/* For all domains that caches name, however many: some at a time, held against destruction. Stops
+ * where `visit` says false, and is false then. */
+static bool for_all_domains(bool (*visit)(struct prudence_domain *domain))
 {
-    unsigned count = 0;
-    struct list *item;
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    uint64_t after = 0;
+    unsigned count;
+    bool go_on = true;
 
-    os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        struct prudence_domain *domain = list_entry(item, struct prudence_cache, link)->domain;
-        unsigned i = 0;
+    do {
+        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
+        for (unsigned i = 0; i < count; i++) {
+            go_on = go_on && visit(domains[i]);
+            gp_domain_leave(domains[i]);
+        }
+    } while (go_on && count == DOMAINS_AT_ONCE);
+    return go_on;
+}
 
-        while (i < count && domains[i] != domain)
-            i++;
-        if (i < count || count == DOMAINS_AT_ONCE)
-            continue;
-        gp_domain_get(domain);
-        domains[count++] = domain;
-    }
-    os_lock_release(&slab_caches_lock);
-    return count;
+static bool drive_domain(struct prudence_domain *domain)
+{
+    gp_request(domain, gp_snapshot(domain));
+    gp_drive(domain);
+    return true;
 }
 
 /* Garbage is that of all domains: each may be what keeps it above the limit. */
 static void drive_all_domains(void)
 {
-    struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    unsigned count = domains_get(domains);
-
-    for (unsigned i = 0; i < count; i++) {
-        gp_request(domains[i], gp_snapshot(domains[i]));
-        gp_drive(domains[i]);
-        gp_domain_put(domains[i]);
-    }
+    for_all_domains(drive_domain);
 }
 
 static bool may_wait(void)
 {
-    struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    unsigned count = domains_get(domains);
-    bool worth = true;
+    return for_all_domains(gp_worth_waiting) && gp_may_wait();
+}
 
-    for (unsigned i = 0; i < count; i++) {
-        worth = worth && gp_worth_waiting(domains[i]);
-        gp_domain_put(domains[i]);
-    }
-    return worth && gp_may_wait();
+static bool note_expired_in(struct prudence_domain *domain)
+{
+    gp_note_expired(domain);
+    return true;
 }
 
 static void note_expired(void)
 {
-    struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    unsigned count = domains_get(domains);
-
     add_relaxed(&throttle_counts.expiries, 1);
-    for (unsigned i = 0; i < count; i++) {
-        gp_note_expired(domains[i]);
-        gp_domain_put(domains[i]);
-    }
+    for_all_domains(note_expired_in);
 }
 
 /* One attempt, without waiting. This cache first: that is often enough. */
@@ -368,13 +362,9 @@ static void give_back(struct prudence_cache *cache)
     cache_shrink(cache);
 }
 
-/* Waits for one grace period of each domain, all under one deadline. */
-static void wait_for_domains(void)
+static void wait_for(struct prudence_domain **domains, unsigned count, uint64_t deadline)
 {
-    struct prudence_domain *domains[DOMAINS_AT_ONCE];
     gp_cookie cookies[DOMAINS_AT_ONCE];
-    unsigned count = domains_get(domains);
-    uint64_t deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
 
     for (unsigned i = 0; i < count; i++) {
         cookies[i] = gp_snapshot(domains[i]);
@@ -385,8 +375,21 @@ static void wait_for_domains(void)
             add_relaxed(&throttle_counts.expiries, 1);
             gp_note_expired(domains[i]);
         }
-        gp_domain_put(domains[i]);
+        gp_domain_leave(domains[i]);
     }
+}
+
+/* Waits for one grace period of each domain, all under one deadline. */
+static void wait_for_domains(void)
+{
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    uint64_t deadline = os_clock_ns() + load_relaxed(&slab_wait_max), after = 0;
+    unsigned count;
+
+    do {
+        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
+        wait_for(domains, count, deadline);
+    } while (count == DOMAINS_AT_ONCE);
 }
 
 /*

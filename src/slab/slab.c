@@ -4,10 +4,13 @@
  * lookup that races: a page's owner is cleared before the pages go.
  */
 #include "slab/cache.h"
+#include "slab/terms.h"
 
-static size_t metadata_bytes(unsigned capacity)
+static size_t metadata_bytes(const struct prudence_cache *cache, unsigned capacity)
 {
-    return sizeof(struct slab) + (size_t)3 * bits_words(capacity) * sizeof(uint64_t);
+    size_t bitmaps = cache->destructor ? 4 : 3;
+
+    return sizeof(struct slab) + bitmaps * bits_words(capacity) * sizeof(uint64_t);
 }
 
 static size_t states_bytes(const struct slab *slab)
@@ -80,7 +83,7 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
                        bool *zeroed, os_alloc_flags flags)
 {
     unsigned capacity = capacity_of(cache, bytes);
-    struct slab *slab = os_meta_alloc_as(metadata_bytes(capacity), flags);
+    struct slab *slab = os_meta_alloc_as(metadata_bytes(cache, capacity), flags);
 
     if (!slab)
         return NULL;
@@ -95,20 +98,26 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
         return slab;
     os_pages_free(slab->pages, bytes);
 no_pages:
-    os_meta_free(slab, metadata_bytes(capacity));
+    os_meta_free(slab, metadata_bytes(cache, capacity));
     return NULL;
 }
 
 void slab_unmake(struct slab *slab)
 {
+    struct prudence_cache *cache = slab->cache;
+
     os_page_owner_set(slab->pages, slab->bytes, NULL);
     watch_going(slab);
     if (!slab->guarded)
         os_pages_free(slab->pages, slab->bytes);
     if (slab->states)
         os_meta_free(slab->states, states_bytes(slab));
-    sub_relaxed(&slab->cache->slabs_now, 1);
-    os_meta_free(slab, metadata_bytes(slab->capacity));
+    if (slab->terms)
+        slab_terms_unmake(slab);
+    if (!cache->lines)
+        add_relaxed(&cache->large_shrunk, slab->bytes);
+    sub_relaxed(&cache->slabs_now, 1);
+    os_meta_free(slab, metadata_bytes(cache, slab->capacity));
 }
 
 static void count_slab(struct prudence_cache *cache)
@@ -162,6 +171,7 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
     if (!slab)
         return NULL;
     count_slab(cache);
+    add_relaxed(&cache->large_grown, slab->bytes);
     node_adopt_live(&cache->nodes[node], slab);
     pressure_relieve();
     return slab;
@@ -178,6 +188,10 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
 
     if (!pages)
         return false;
+    if (bytes > slab->bytes)
+        add_relaxed(&slab->cache->large_grown, bytes - slab->bytes);
+    else
+        add_relaxed(&slab->cache->large_shrunk, slab->bytes - bytes);
     slab->pages = slab->base = pages;
     slab->bytes = bytes;
     pressure_relieve();
@@ -189,7 +203,7 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
 struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *object)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
-    struct slab *slab = os_meta_alloc(metadata_bytes(1));
+    struct slab *slab = os_meta_alloc(metadata_bytes(cache, 1));
 
     if (!slab)
         return NULL;
@@ -198,7 +212,7 @@ struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *o
     slab->guarded = true;
     slab_init(slab, cache, node, 1, OS_PAGE_SIZE);
     if (!slab_complete(slab, true)) {
-        os_meta_free(slab, metadata_bytes(1));
+        os_meta_free(slab, metadata_bytes(cache, 1));
         return NULL;
     }
     count_slab(cache);

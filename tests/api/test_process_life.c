@@ -199,7 +199,7 @@ static void threads_that_exit_leave_nothing_stranded(void **state)
 
     (void)state;
     cache = prudence_cache_create("threads", 512, NULL);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 200; i++) { /* until the CPUs' caches have their size */
         pthread_t thread;
 
         pthread_create(&thread, NULL, fill_and_go, NULL);
@@ -214,7 +214,7 @@ static void threads_that_exit_leave_nothing_stranded(void **state)
         pthread_join(thread, NULL);
     }
     prudence_cache_stats(cache, &stats);
-    print_message("slabs: peak %llu after 20 threads, %llu after 1020\n", (unsigned long long)peak,
+    print_message("slabs: peak %llu after 200 threads, %llu after 1200\n", (unsigned long long)peak,
                   (unsigned long long)stats.slabs_peak);
     assert_true(stats.slabs_peak <= 3 * peak);
     assert_int_equal(stats.objects_live, 0);

@@ -24,19 +24,33 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-enum kind { BYTES, TIME, SWITCH, MODE, TRACE, GUARD };
+enum kind { BYTES, TIME, SWITCH, MODE, TRACE, GUARD, EXTENSION, COLLECTION, EXPIRED };
 
 static const struct known {
     const char *name;
     enum kind kind;
     const char *usual; /* what the process goes on with */
 } known[] = {
-    {"limit", BYTES, "0"},          {"latent_limit", BYTES, "32M"}, {"wait_max", TIME, "500ms"},
-    {"stall_timeout", TIME, "10s"}, {"retain", BYTES, "2M"},        {"decay", TIME, "100ms"},
-    {"background", SWITCH, "0"},    {"stats", SWITCH, "0"},         {"reader_mode", MODE, "auto"},
-    {"check", SWITCH, "0"},         {"trace", TRACE, "12"},         {"zero_on_free", SWITCH, "0"},
-    {"guard", GUARD, "0"},          {"quarantine", BYTES, "0"},     {"annotate", SWITCH, "1"},
-    {"rseq", SWITCH, "1"},          {"membarrier", SWITCH, "1"},
+    {"limit", BYTES, "0"},
+    {"latent_limit", BYTES, "32M"},
+    {"wait_max", TIME, "500ms"},
+    {"stall_timeout", TIME, "10s"},
+    {"retain", BYTES, "2M"},
+    {"decay", TIME, "100ms"},
+    {"background", SWITCH, "0"},
+    {"stats", SWITCH, "0"},
+    {"reader_mode", MODE, "auto"},
+    {"check", SWITCH, "0"},
+    {"trace", TRACE, "12"},
+    {"zero_on_free", SWITCH, "0"},
+    {"guard", GUARD, "0"},
+    {"quarantine", BYTES, "0"},
+    {"annotate", SWITCH, "1"},
+    {"rseq", SWITCH, "1"},
+    {"membarrier", SWITCH, "1"},
+    {"scm_max_extension", EXTENSION, "4095"},
+    {"scm_collection", COLLECTION, "lazy"},
+    {"scm_expired", EXPIRED, "free"},
 };
 
 #define KNOWN     (sizeof known / sizeof known[0])
@@ -145,6 +159,12 @@ static bool is_valid(enum kind kind, const char *text)
         return is_count(text, 32);
     case GUARD:
         return is_count(text, UINT32_MAX);
+    case EXTENSION:
+        return is_count(text, 1 << 20);
+    case COLLECTION:
+        return !strcmp(text, "lazy") || !strcmp(text, "eager");
+    case EXPIRED:
+        return !strcmp(text, "free") || !strcmp(text, "deferred");
     }
     return false;
 }

@@ -130,7 +130,9 @@ static void bad_names_kinds_and_attributes_are_refused(void **state)
     (void)state;
     assert_refused(NULL, PRUDENCE_DOMAIN_MEMB, NULL);
     assert_refused("", PRUDENCE_DOMAIN_MEMB, NULL);
-    assert_refused("kind", 3, NULL);
+    assert_refused("kind", PRUDENCE_DOMAIN_SET, NULL);
+    assert_refused("kind", PRUDENCE_DOMAIN_EXTERNAL, NULL);
+    assert_refused("kind", 99, NULL);
     assert_refused("kind", -1, NULL);
     assert_refused("small", PRUDENCE_DOMAIN_MEMB, &small);
     assert_refused("flags", PRUDENCE_DOMAIN_MEMB, &flags);

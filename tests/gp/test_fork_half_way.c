@@ -81,10 +81,47 @@ static void readers_and_drivers_are_of_one_mode(void **state)
     }
 }
 
+/* A tick of the only thread that is left ends a phase. */
+static bool tick_ends_a_phase(struct prudence_domain *domain)
+{
+    uint64_t before = gp_phases_ended(domain);
+
+    gp_phases_tick(domain);
+    return gp_phases_advance(domain) && gp_phases_ended(domain) == before + 1;
+}
+
+static int phases_torn(void *unused)
+{
+    struct prudence_domain *domain = gp_phases_make("phases");
+    uint64_t phase;
+
+    (void)unused;
+    gp_phases_join(domain, false, &phase);
+    if (!tick_ends_a_phase(domain) || !tick_ends_a_phase(domain))
+        return 1;
+    domain->progress.completed -= 2 * GP_STEP; /* that is of before, the sequence of after */
+    be_forked();
+    if (!tick_ends_a_phase(domain) || !tick_ends_a_phase(domain))
+        return 2;
+    domain->shared->sequence -= 2 * GP_STEP;
+    be_forked();
+    return tick_ends_a_phase(domain) && tick_ends_a_phase(domain) ? 42 : 3;
+}
+
+static void phases_go_on(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(phases_torn, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_grace_period_is_over_before_it_began),
+        cmocka_unit_test(phases_go_on),
         cmocka_unit_test(readers_and_drivers_are_of_one_mode),
     };
 

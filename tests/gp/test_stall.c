@@ -134,6 +134,211 @@ static void clocks_read_in_another_order_are_no_stall(void **state)
     assert_false(child_said(&result, "stall:"));
 }
 
+/* ------------------------------------------------------------------------- hook and trace */
+
+static struct prudence_stall told;
+static char told_domain[32], told_name[32];
+static unsigned told_times;
+
+static void note_stall(const struct prudence_stall *stall, void *argument)
+{
+    told = *stall;
+    snprintf(told_domain, sizeof told_domain, "%s", stall->domain);
+    snprintf(told_name, sizeof told_name, "%s", stall->thread_name);
+    told_times += argument == &told;
+    prudence_free(prudence_malloc(100)); /* allowed */
+}
+
+/* Polls until so many stalls were reported; a busy machine may take its time. */
+static void poll_until_told(struct prudence_domain *domain, uint64_t stalls)
+{
+    prudence_gp_t cookie = prudence_domain_start_poll(domain);
+    unsigned long long end = now_ns() + 20000000000ull;
+
+    while (load_relaxed(&domain->stalls) < stalls && now_ns() < end) {
+        prudence_domain_poll_state(domain, cookie);
+        pause_ms(1);
+    }
+}
+
+/* One reader, by this function, until so many stalls were reported. */
+static void stay_until_told(void *(*run)(void *), uint64_t stalls)
+{
+    struct held_reader reader = {.domain = NULL};
+
+    sem_init(&reader.inside, 0, 0);
+    sem_init(&reader.leave, 0, 0);
+    pthread_create(&reader.thread, NULL, run, &reader);
+    sem_wait(&reader.inside);
+    poll_until_told(&prudence_default, stalls);
+    held_reader_end(&reader);
+    prudence_synchronize();
+}
+
+static int stall_with_hook(void *unused)
+{
+    (void)unused;
+    prudence_option_set("stall_timeout", "20ms");
+    prudence_stall_hook_set(note_stall, &told);
+    stay_until_told(named_reader, 1);
+    if (told_times != 1 || told.size != sizeof told || told.thread <= 0 || told.frame_count ||
+        told.nanoseconds < 20000000 || strcmp(told_domain, "default") != 0 ||
+        strcmp(told_name, "slow-reader") != 0)
+        return 1;
+    prudence_stall_hook_set(NULL, NULL);
+    stay_until_told(named_reader, 2);
+    return told_times == 1 ? 42 : 2;
+}
+
+static void the_hook_is_told_what_the_report_says(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(stall_with_hook, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, "stall:"), 2);
+}
+
+/* Not static: its name is to be found. */
+void *reader_to_be_found(void *argument);
+__attribute__((noinline)) void *reader_to_be_found(void *argument)
+{
+    void *result = named_reader(argument);
+
+    __asm__ __volatile__("" ::: "memory"); /* no tail call */
+    return result;
+}
+
+static bool is_in(const void *frame, uintptr_t function)
+{
+    return (uintptr_t)frame - function < 512;
+}
+
+static bool found;
+
+static void look_for_frame(const struct prudence_stall *stall, void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < stall->frame_count; i++)
+        found |= is_in(stall->frames[i], (uintptr_t)reader_to_be_found);
+}
+
+static int stall_with_trace(void *unused)
+{
+    (void)unused;
+    prudence_option_set("stall_timeout", "20ms");
+    prudence_option_set("stall_trace", "1");
+    prudence_stall_hook_set(look_for_frame, NULL);
+    for (unsigned i = 0; i < 20 && !found; i++) /* a busy machine may not let it answer in time */
+        stay_until_told(reader_to_be_found, i + 1);
+    return found ? 42 : 1;
+}
+
+static void the_reader_is_found_where_it_is(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(stall_with_trace, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_true(child_said(&result, "that thread is now at:"));
+    assert_true(child_said(&result, "#0 0x"));
+}
+
+static void *deaf_reader(void *argument)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    return named_reader(argument);
+}
+
+static int stall_deaf(void *unused)
+{
+    (void)unused;
+    prudence_option_set("stall_timeout", "20ms");
+    prudence_option_set("stall_trace", "1");
+    stay_until_told(deaf_reader, 1);
+    return 42;
+}
+
+static void a_reader_that_blocks_signals_is_reported_without_a_trace(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(stall_deaf, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, "stall:"), 1);
+    assert_true(child_said(&result, "(unknown)"));
+}
+
+static unsigned urgent;
+
+static void on_urgent(int number)
+{
+    (void)number;
+    urgent++;
+}
+
+/* The program's handler, installed before, gets its own signals; one installed later is not disturbed. */
+static int handlers_of_the_program(void *unused)
+{
+    (void)unused;
+    signal(SIGURG, on_urgent);
+    prudence_option_set("stall_timeout", "20ms");
+    prudence_option_set("stall_trace", "1");
+    raise(SIGURG);
+    if (urgent != 1)
+        return 1;
+    signal(SIGURG, on_urgent);
+    stay_until_told(named_reader, 1);
+    return urgent == 1 ? 42 : 2;
+}
+
+static void handlers_of_the_program_are_respected(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(handlers_of_the_program, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, "stall:"), 1);
+}
+
+static int stall_in_srcu(void *unused)
+{
+    struct prudence_domain *domain = prudence_domain_create("slow", PRUDENCE_DOMAIN_SRCU, NULL);
+    struct held_reader reader = {.domain = domain};
+    int index;
+
+    (void)unused;
+    prudence_option_set("stall_timeout", "20ms");
+    prudence_stall_hook_set(note_stall, &told);
+    held_reader_start(&reader);
+    poll_until_told(domain, 1);
+    held_reader_end(&reader);
+    if (told_times != 1 || told.thread != reader.tid || strcmp(told_domain, "slow") != 0)
+        return 1;
+    index = prudence_srcu_down_read(domain);
+    poll_until_told(domain, 2);
+    prudence_srcu_up_read(domain, index);
+    return told_times == 2 && told.thread == 0 ? 42 : 2;
+}
+
+static void srcu_names_threads_but_not_those_that_handed_over(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(stall_in_srcu, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_true(child_said(&result, "of domain 'slow'"));
+    assert_true(child_said(&result, "prudence_srcu_down_read"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +346,11 @@ int main(void)
         cmocka_unit_test(another_section_is_reported_anew),
         cmocka_unit_test(no_stall_is_reported_when_the_option_says_never),
         cmocka_unit_test(clocks_read_in_another_order_are_no_stall),
+        cmocka_unit_test(the_hook_is_told_what_the_report_says),
+        cmocka_unit_test(the_reader_is_found_where_it_is),
+        cmocka_unit_test(a_reader_that_blocks_signals_is_reported_without_a_trace),
+        cmocka_unit_test(handlers_of_the_program_are_respected),
+        cmocka_unit_test(srcu_names_threads_but_not_those_that_handed_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

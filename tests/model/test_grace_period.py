@@ -8,8 +8,9 @@ over (`fenced_goal`).  p = 1 while the object can be reached; ck is its cookie,
 0 before it has one; freed is the observer's.  A case holds if no reader uses a
 freed object in any execution.
 """
+import os
 import sys
-from tso import (Machine, Thread, add, cas, cas_max, check, fence, fence_if, ghost,
+from tso import (IDLE, Machine, Thread, add, cas, cas_max, check, fence, fence_if, ghost,
                  jump_if, let, load, mark, membarrier, membarrier_rseq, section,
                  store, suite, when)
 
@@ -61,8 +62,8 @@ def scan(readers=(0,), ignore=False, goal='goal'):
             cas_max('done', goal if ignore else 'low')]
 
 
-def reclaim(ck='ck', freed='freed'):
-    return [load('k', ck), load('d', 'done'), when('k and k <= d', [ghost(freed, 1)])]
+def reclaim(ck='ck', freed='freed', slack=0):
+    return [load('k', ck), load('d', 'done'), when(f'k and k <= d + {slack}', [ghost(freed, 1)])]
 
 
 MODE = [load('md', 'mode')]
@@ -71,8 +72,8 @@ BARRIER = when(f'md % 4 == {FENCED}', [fence()], [membarrier()])
 
 
 def driver(name='driver', rounds=1, readers=(0,), ignore=False,
-           order=(GOAL, MODE, BARRIER)):
-    return Thread(name, [[START, order, scan(readers, ignore), reclaim()]
+           order=(GOAL, MODE, BARRIER), slack=0):
+    return Thread(name, [[START, order, scan(readers, ignore), reclaim(slack=slack)]
                          for _ in range(rounds)])
 
 
@@ -103,6 +104,11 @@ def basic():
         memory()), UAF
     yield 'mutant: no barrier', Machine(
         [reader(), closer(), driver(order=GOAL)], memory()), UAF
+    yield 'mutant: poll off by one', Machine(
+        [reader(), closer(), driver(slack=1)], memory()), UAF
+    yield 'mutant: goal from the old value, before the start', Machine(
+        [reader(), Thread('A', close(), START, let('goal', 'q'), MODE, BARRIER, scan(),
+                          reclaim())], memory()), IDLE
     yield 'mutant: mode read before the goal', Machine(
         [reader(), closer(), driver('A', order=M_FIRST), driver('B', order=M_FIRST),
          flipper(FREE)], memory(mode=FENCED)), UAF
@@ -210,7 +216,7 @@ def rescans():
     yield 're-scan, fenced to fence-free and back', pair(
         memory(mode=FENCED), crossed=FENCED,
         a=[rescan(note=True), store('mode', FREE), switch()]), None
-    if '--deep' in sys.argv:
+    if '--deep' in sys.argv or os.environ.get('PRUDENCE_MODELS') == 'deep':
         yield 're-scan, fence-free to fenced, switcher on its own', pair(
             memory(), Thread('switcher', switch()), crossed=FREE), None
         yield 're-scan, fenced to fence-free and back, switcher on its own', pair(
@@ -329,6 +335,32 @@ def latent_slabs():
     yield 'mutant: latent slab, cookie loaded before the lock', two(True), UAF
 
 
+# ---------------------------------------------------------------- local close
+def local_closes():
+    """Two threads of one CPU share its batch: object 1 is unlinked and pushed by one,
+    object 0 is there from the start; the other owns the CPU's line and closes."""
+    push = [store('p', 0), 'again', section(
+        'again', load('o', 'owner'), jump_if('o', 'busy'), load('n', 'n'),
+        store('slot[n]', 1), store('n', 'n + 1')), mark('pushed'), 'busy']
+
+    def close_local(early):
+        cookie = [fence(), load('c', 'seq')]
+        return [cookie if early else [], 'take',
+                section('take', load('o', 'owner'), jump_if('o', 'no'), store('owner', 5)),
+                load('n', 'n'), let('x', -1), let('y', -1),
+                when('n > 0', [load('x', 'slot[0]')]), when('n > 1', [load('y', 'slot[1]')]),
+                store('n', 0), [] if early else cookie,
+                when('x == 1 or y == 1', [store('ck', 'c + 1')]), store('owner', 0), 'no']
+
+    def machine(early=False):
+        return Machine(
+            [Thread('pusher', push, cpu=0), Thread('closer', close_local(early), cpu=0),
+             reader(), Thread('driver', START, GOAL, membarrier('reader0'), scan(), reclaim())],
+            memory(owner=0, n=1, slot=[0, 0]))
+    yield 'local close of a batch that two threads push to', machine(), None
+    yield 'mutant: local close, cookie before detach', machine(early=True), UAF
+
+
 # --------------------------------------------------------------- remote close
 def remote_closes():
     """Pusher on CPU 0 (restartable section), closed by another CPU.  Object 0 is
@@ -368,7 +400,7 @@ def remote_closes():
 
 def main():
     return suite(case for part in (basic, switches, rescans, registrations,
-                                   latent_slabs, remote_closes) for case in part())
+                                   latent_slabs, local_closes, remote_closes) for case in part())
 
 
 if __name__ == '__main__':

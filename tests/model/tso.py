@@ -596,11 +596,15 @@ def _read(m, b, at):
 
 
 # ---------------------------------------------------------------- test suites
+IDLE = 'never executed'
+
+
 def suite(cases):
     """Runs (name, machine, expected) triples: expected is None if the case must
     hold, else a pattern that the reason of the violation must match, so that a
     mutant is caught for the reason it was written for.  A machine may be given
-    as a function that makes it.  Arguments: -v prints the traces, --table a
+    as a function that makes it.  Expected IDLE: a mutant that breaks nothing, but
+    never does what the case is about.  Arguments: -v prints the traces, --table a
     Markdown table, any other one selects cases whose name contains it.  Returns
     the exit status."""
     flags = [a for a in sys.argv[1:] if a.startswith('-')]
@@ -614,8 +618,9 @@ def suite(cases):
         states, bad = machine.explore()
         took = time.monotonic() - t0
         total += states
-        missing = [] if bad or expected else machine.uncovered()
-        good = bool(re.search(expected, bad[0])) if bad and expected else \
+        missing = machine.uncovered() if not bad and expected in (None, IDLE) else []
+        good = bool(missing) if expected == IDLE else \
+            bool(re.search(expected, bad[0])) if bad and expected else \
             not bad and not expected and not missing
         verdict = f'violation: {bad[0]}' if bad else 'holds'
         if '--table' in flags:

@@ -6,6 +6,7 @@
 #include <linux/limits.h>
 #include <linux/types.h>
 
+#define UINT32_C(number) number##U
 #define UINT64_C(number) number##ULL
 #ifndef UINT64_MAX
 #define UINT64_MAX U64_MAX

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <ucontext.h>
 
 #include "os/os.h"
@@ -31,6 +32,28 @@ static __thread struct {
     unsigned depth;
 } serving;
 
+#if defined(__aarch64__)
+/* The exception syndrome is one of the records behind the registers. */
+static bool find_syndrome(const mcontext_t *registers, uint64_t *syndrome)
+{
+    const unsigned char *at = (const void *)&registers->__reserved;
+    const unsigned char *end = at + sizeof registers->__reserved;
+    struct esr_context record;
+
+    while (at + sizeof record <= end) {
+        memcpy(&record, at, sizeof record);
+        if (record.head.magic == ESR_MAGIC) {
+            *syndrome = record.esr;
+            return true;
+        }
+        if (!record.head.magic || record.head.size < sizeof record.head)
+            break;
+        at += record.head.size;
+    }
+    return false;
+}
+#endif
+
 static void describe(const siginfo_t *info, const void *context, struct os_fault *fault)
 {
     *fault = (struct os_fault){.address = info->si_addr, .access = OS_ACCESS_UNKNOWN};
@@ -39,6 +62,13 @@ static void describe(const siginfo_t *info, const void *context, struct os_fault
 
     fault->code = (void *)registers[REG_RIP]; /* NOLINT(performance-no-int-to-ptr) */
     fault->access = registers[REG_ERR] & 2 ? OS_ACCESS_WRITE : OS_ACCESS_READ;
+#elif defined(__aarch64__)
+    const ucontext_t *state = context;
+    uint64_t syndrome;
+
+    fault->code = (void *)state->uc_mcontext.pc; /* NOLINT(performance-no-int-to-ptr) */
+    if (find_syndrome(&state->uc_mcontext, &syndrome))
+        fault->access = syndrome & 0x40 ? OS_ACCESS_WRITE : OS_ACCESS_READ; /* WnR */
 #else
     (void)context;
 #endif

@@ -19,8 +19,12 @@
 /* Every lock of the library, in the order in which they may be taken. Node locks of different
  * nodes are never held together, save by fork, which takes them in one fixed order. */
 enum os_lock_rank {
-    OS_RANK_HEAP = 1,
+    OS_RANK_SCM = 1,
+    OS_RANK_HEAP,
     OS_RANK_READERS,
+    OS_RANK_STALL,     /* the program's hook; not held while it is called */
+    OS_RANK_CALLBACKS, /* the lists of callback queues */
+    OS_RANK_CALL_SET,  /* the set of queued heads */
     OS_RANK_CACHES,
     OS_RANK_NODE,
     OS_RANK_WATCH, /* the guarded pool, the quarantine */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Page map: from any address to the owner of its page (the slab), in two loads and without
- * trusting any memory around the pointer. A table of 2^17 leaves, each of which covers 1 GiB with
- * one word a 4 KiB page; leaves are mapped when first needed, their pages when first written, so
- * the cost is 8 bytes for each page owned. Leaves are never unmapped.
+ * trusting any memory around the pointer. A table of 2^17 leaves (2^18 on aarch64), each of which
+ * covers 1 GiB with one word a 4 KiB page; leaves are mapped when first needed, their pages when first
+ * written, so the cost is 8 bytes for each page owned. Leaves are never unmapped.
  *
  * Writers: whoever owns the pages, before an address in them can reach another thread, so entries
  * need no order of their own beyond that hand-over; a lookup of a wild pointer may race with any
@@ -15,11 +15,15 @@
 #include "base/atomic.h"
 #include "base/base.h"
 
-#define PAGE_MAP_PAGE_SHIFT   12
-#define PAGE_MAP_LEAF_SHIFT   30
+#define PAGE_MAP_PAGE_SHIFT 12
+#define PAGE_MAP_LEAF_SHIFT 30
+#if defined(__aarch64__)
+#define PAGE_MAP_ADDRESS_BITS 48 /* what mmap gives without being asked for more */
+#else
 #define PAGE_MAP_ADDRESS_BITS 47
-#define PAGE_MAP_LEAVES       ((size_t)1 << (PAGE_MAP_ADDRESS_BITS - PAGE_MAP_LEAF_SHIFT))
-#define PAGE_MAP_LEAF_PAGES   ((size_t)1 << (PAGE_MAP_LEAF_SHIFT - PAGE_MAP_PAGE_SHIFT))
+#endif
+#define PAGE_MAP_LEAVES     ((size_t)1 << (PAGE_MAP_ADDRESS_BITS - PAGE_MAP_LEAF_SHIFT))
+#define PAGE_MAP_LEAF_PAGES ((size_t)1 << (PAGE_MAP_LEAF_SHIFT - PAGE_MAP_PAGE_SHIFT))
 
 extern HIDDEN void **os_page_map[PAGE_MAP_LEAVES];
 

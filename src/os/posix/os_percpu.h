@@ -42,7 +42,7 @@
 #define STACK_COUNT_MASK ((UINT64_C(1) << STACK_COUNT_BITS) - 1)
 #define STACK_POP        ((UINT64_C(1) << STACK_COUNT_BITS) - 1) /* one pop more, one object less */
 
-/* The offsets are known to the assembly (os_percpu_x86_64.h). */
+/* The offsets are known to the assembly (os_percpu_x86_64.h, os_percpu_aarch64.h). */
 struct os_percpu_line {
     uintptr_t owner;      /*  0: 0, or the owner's token */
     uint64_t stack_word;  /*  8: pops << 16 | objects on the stack */
@@ -80,6 +80,8 @@ extern HIDDEN ptrdiff_t os_percpu_rseq_offset;
 
 #if defined(__x86_64__)
 #include "os_percpu_x86_64.h"
+#elif defined(__aarch64__) && defined(__AARCH64EL__)
+#include "os_percpu_aarch64.h"
 #else
 #include "os_percpu_generic.h"
 #endif

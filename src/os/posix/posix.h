@@ -54,5 +54,6 @@ void posix_memory_fork_done(void);
 void posix_membarrier_fork_child(void);
 void posix_idle_fork_child(void);
 void posix_pressure_fork_child(void);
+void posix_thread_trace_fork_child(void);
 
 #endif /* OS_POSIX_POSIX_H */

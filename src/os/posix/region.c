@@ -27,7 +27,8 @@ struct arena {
     struct region *regions[SLOTS];
 };
 
-/* Made with a node's first region and never unmade; what is not touched of it costs no memory. */
+/* Made with a node's first region and never unmade; what is not touched of it costs no memory. Atomic:
+ * one may lose the race to make it while another has its region in it. */
 static struct arena *arenas[POSIX_NODES_MAX];
 
 static bool arena_prepare(unsigned node)
@@ -89,7 +90,7 @@ static void set_longest(struct region *region, unsigned longest)
     if (region->longest == longest)
         return;
     region->longest = longest;
-    set_longest_of_slot(arenas[region->node], region->slot, longest);
+    set_longest_of_slot(load_relaxed(&arenas[region->node]), region->slot, longest);
 }
 
 /* The first slot from `slot` on whose region may have a free run of `pages`; arena->slots: none. */
@@ -112,7 +113,7 @@ static unsigned slot_find(const struct arena *arena, unsigned slot, unsigned pag
 
 static void count_dirty(struct region *region, int pages)
 {
-    struct arena *arena = arenas[region->node];
+    struct arena *arena = load_relaxed(&arenas[region->node]);
 
     region->dirty_pages += (unsigned)pages;
     if (region->dirty_pages)
@@ -260,7 +261,7 @@ bool region_unmake(struct region *region)
 /* In the lowest free slot. */
 bool region_add(struct region *region)
 {
-    struct arena *arena = arenas[region->node];
+    struct arena *arena = load_relaxed(&arenas[region->node]);
     unsigned slot = bits_find_clear(arena->used_slots, 0, SLOTS);
 
     if (slot == SLOTS)
@@ -277,7 +278,7 @@ bool region_add(struct region *region)
 
 void region_remove(struct region *region)
 {
-    struct arena *arena = arenas[region->node];
+    struct arena *arena = load_relaxed(&arenas[region->node]);
 
     set_longest(region, 0);
     bits_clear(arena->dirty_slots, region->slot);

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loads: reading, context switches, waiting, callbacks, polling, updates, a storm of callbacks.
+ *
+ * Places 0 .. workers-1 are measured, the ones behind them read without end. Figures are wall time of the
+ * workers per operation; where others run besides, their CPU time is part of the process's.
+ */
+#define _GNU_SOURCE
+#include "loads.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <prudence/rcu.h>
+
+#include "measure.h"
+
+#define OBJECT_SIZE 64
+
+struct object {
+    struct lab_head head;
+    uint64_t called_at;
+    char rest[OBJECT_SIZE - sizeof(struct lab_head) - 8];
+};
+
+static struct object *shared;
+static int over; /* atomic */
+
+struct worker {
+    pthread_t thread;
+    const struct row *row;
+    unsigned place;
+    uint64_t (*body)(const struct row *row, unsigned place); /* returns operations */
+    uint64_t done, ns;
+};
+
+static bool goes_on(void)
+{
+    return !__atomic_load_n(&over, __ATOMIC_RELAXED);
+}
+
+/* One CPU for each place, as far as there are any. */
+static void pin(unsigned place)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET(place % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+static void *run_worker(void *argument)
+{
+    struct worker *worker = argument;
+    uint64_t began;
+
+    pin(worker->place);
+    lab_busy(worker->place);
+    began = now_ns();
+    worker->done = worker->body(worker->row, worker->place);
+    worker->ns = now_ns() - began;
+    lab_leave(worker->place);
+    return NULL;
+}
+
+static uint64_t read_sections(const struct row *row, unsigned place)
+{
+    uint64_t done = 0;
+
+    (void)row;
+    for (; goes_on(); done += 256) {
+        for (unsigned i = 0; i < 256; i++) {
+            lab_read_lock(place);
+            (void)__atomic_load_n(&shared, __ATOMIC_RELAXED);
+            lab_read_unlock(place);
+        }
+        lab_switch(place);
+    }
+    return done;
+}
+
+/* What readers beside the workers do: a switch after each section. */
+static uint64_t read_beside(const struct row *row, unsigned place)
+{
+    uint64_t done = 0;
+
+    (void)row;
+    for (; goes_on(); done++) {
+        lab_read_lock(place);
+        (void)__atomic_load_n(&shared, __ATOMIC_RELAXED);
+        lab_read_unlock(place);
+        lab_switch(place);
+    }
+    return done;
+}
+
+/* Runs the row; the result has the workers' time per operation. */
+static json_t *run_crew(const struct row *row,
+                        uint64_t (*body)(const struct row *row, unsigned place))
+{
+    struct worker workers[PLACES_MAX];
+    unsigned count = row->workers + row->readers;
+    uint64_t ns = 0, done = 0, cpu;
+
+    lab_start(row->flavour, count);
+    cpu = process_cpu_ns();
+    for (unsigned i = count; i-- > 0;) { /* readers first */
+        workers[i] = (struct worker){.row = row, .place = i};
+        workers[i].body = i < row->workers ? body : read_beside;
+        if (pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]))
+            abort();
+    }
+    sleep_until_ns(now_ns() + (uint64_t)(row->seconds * 1e9));
+    __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < count; i++) {
+        pthread_join(workers[i].thread, NULL);
+        if (i >= row->workers)
+            continue;
+        ns += workers[i].ns;
+        done += workers[i].done;
+    }
+    cpu = process_cpu_ns() - cpu;
+    lab_stop();
+    return json_pack("{s:f, s:I, s:f, s:I}", "ns", done ? (double)ns / (double)done : 0.0,
+                     "operations", (json_int_t)done, "cpu_ns",
+                     done ? (double)cpu / (double)done : 0.0, "peak_rss_bytes",
+                     (json_int_t)resident_bytes_peak());
+}
+
+/* ------------------------------------------------------------------------------------- reading */
+
+static json_t *load_read(const struct row *row)
+{
+    return run_crew(row, read_sections);
+}
+
+static uint64_t switches(const struct row *row, unsigned place)
+{
+    uint64_t done = 0;
+
+    (void)row;
+    for (; goes_on(); done += 256) {
+        for (unsigned i = 0; i < 256; i++)
+            lab_switch(place);
+    }
+    return done;
+}
+
+static json_t *load_switch(const struct row *row)
+{
+    return run_crew(row, switches);
+}
+
+static bool has_switch(const struct flavour *flavour)
+{
+    return flavour->context_switch || flavour == &flavour_none;
+}
+
+/* ----------------------------------------------------------------------------------- latencies */
+
+static struct histogram *latencies;
+
+static json_t *with_latencies(json_t *result)
+{
+    json_object_set_new(result, "latency_ns", histogram_to_json(latencies));
+    return result;
+}
+
+static uint64_t synchronizes(const struct row *row, unsigned place)
+{
+    uint64_t done = 0;
+
+    (void)row;
+    for (; goes_on(); done++) {
+        uint64_t began = now_ns();
+
+        lab_synchronize(place);
+        histogram_record(latencies, now_ns() - began);
+    }
+    return done;
+}
+
+static json_t *load_synchronize(const struct row *row)
+{
+    latencies = histogram_create();
+    return with_latencies(run_crew(row, synchronizes));
+}
+
+static void note_latency(struct lab_head *head)
+{
+    struct object *object = (void *)head;
+
+    histogram_record(latencies, now_ns() - object->called_at);
+    __atomic_store_n(&object->called_at, 0, __ATOMIC_RELEASE);
+}
+
+/* One callback after the other. */
+static uint64_t calls(const struct row *row, unsigned place)
+{
+    struct object *object = calloc(1, sizeof *object);
+    uint64_t done = 0;
+
+    (void)row;
+    for (; goes_on(); done++) {
+        object->called_at = now_ns();
+        lab_call(place, &object->head, note_latency);
+        while (__atomic_load_n(&object->called_at, __ATOMIC_ACQUIRE)) {
+            lab_switch(place);
+            lab_pause();
+        }
+    }
+    free(object);
+    return done;
+}
+
+static json_t *load_call(const struct row *row)
+{
+    latencies = histogram_create();
+    return with_latencies(run_crew(row, calls));
+}
+
+static uint64_t polls(const struct row *row, unsigned place)
+{
+    uint64_t done = 0;
+
+    for (; goes_on(); done++) {
+        uint64_t began = now_ns(), cookie = row->flavour->start_poll();
+
+        while (!row->flavour->poll(cookie)) {
+            lab_switch(place);
+            lab_pause();
+        }
+        histogram_record(latencies, now_ns() - began);
+    }
+    return done;
+}
+
+static json_t *load_poll(const struct row *row)
+{
+    latencies = histogram_create();
+    return with_latencies(run_crew(row, polls));
+}
+
+static bool can_poll(const struct flavour *flavour)
+{
+    return flavour->start_poll != NULL;
+}
+
+/* ------------------------------------------------------------------------------------- updates */
+
+/* As liburcu's gc test: what is replaced goes to a batch; a full batch waits once, and is freed. */
+static uint64_t updates(const struct row *row, unsigned place)
+{
+    struct object **batch = malloc(row->batch * sizeof *batch);
+    uint64_t done = 0;
+    unsigned full = 0;
+
+    while (goes_on() || full) {
+        struct object *fresh = malloc(sizeof *fresh);
+
+        memset(fresh, 1, sizeof *fresh);
+        batch[full] = __atomic_exchange_n(&shared, fresh, __ATOMIC_ACQ_REL);
+        done++;
+        if (++full == row->batch || !goes_on()) {
+            lab_synchronize(place);
+            while (full > 0)
+                free(batch[--full]);
+        }
+    }
+    free(batch);
+    return done;
+}
+
+static json_t *load_update(const struct row *row)
+{
+    return run_crew(row, updates);
+}
+
+/* The same by Prudence's deferred frees, which need no batch. */
+static uint64_t deferred_updates(const struct row *row, unsigned place)
+{
+    struct prudence_cache *cache = prudence_cache_create("updates", sizeof(struct object), NULL);
+    struct object *mine = prudence_cache_alloc(cache);
+    uint64_t done = 0;
+
+    (void)row, (void)place;
+    for (; goes_on(); done++) {
+        struct object *fresh = prudence_cache_alloc(cache);
+
+        memset(fresh, 1, sizeof *fresh);
+        prudence_cache_free_deferred(cache, mine);
+        mine = fresh;
+        __atomic_store_n(&shared, fresh, __ATOMIC_RELEASE);
+    }
+    return done;
+}
+
+static json_t *load_deferred(const struct row *row)
+{
+    return run_crew(row, deferred_updates);
+}
+
+static bool is_memb(const struct flavour *flavour)
+{
+    return flavour == &flavour_memb;
+}
+
+/* --------------------------------------------------------------------------------------- storm */
+
+static void free_object(struct lab_head *head)
+{
+    free(head);
+}
+
+static uint64_t storms(const struct row *row, unsigned place)
+{
+    uint64_t done = 0;
+
+    (void)row;
+    for (; goes_on(); done++) {
+        struct object *object = malloc(sizeof *object);
+
+        memset(object, 1, sizeof *object);
+        lab_call(place, &object->head, free_object);
+        if (done % 64 == 0)
+            lab_switch(place);
+    }
+    return done;
+}
+
+static json_t *load_storm(const struct row *row)
+{
+    return run_crew(row, storms);
+}
+
+static bool waits(const struct flavour *flavour)
+{
+    return flavour != &flavour_none;
+}
+
+static bool has_callbacks(const struct flavour *flavour)
+{
+    return !flavour->called_at_once;
+}
+
+const struct load loads[] = {
+    {.name = "read", .what = "a section", .reads = true, .run = load_read},
+    {.name = "switch",
+     .what = "a context switch, nothing pending",
+     .possible = has_switch,
+     .run = load_switch},
+    {.name = "synchronize",
+     .what = "a wait for a grace period",
+     .possible = waits,
+     .run = load_synchronize},
+    {.name = "call", .what = "from call to callback", .possible = has_callbacks, .run = load_call},
+    {.name = "poll",
+     .what = "from start to the poll that says over",
+     .possible = can_poll,
+     .run = load_poll},
+    {.name = "update",
+     .what = "an update, malloc",
+     .batches = true,
+     .possible = waits,
+     .run = load_update},
+    {.name = "deferred",
+     .what = "an update, free_deferred",
+     .possible = is_memb,
+     .run = load_deferred},
+    {.name = "storm", .what = "a malloc and a call", .possible = has_callbacks, .run = load_storm},
+    {.name = NULL},
+};
+
+const struct load *load_find(const char *name)
+{
+    for (const struct load *load = loads; load->name; load++) {
+        if (!strcmp(load->name, name))
+            return load;
+    }
+    return NULL;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prudence-flavours: grace periods beside each other, ours, liburcu's, and the historical ones.
+ *
+ * Each run is a child process of its own; the repeats of all rows are interleaved, so that a slow minute of
+ * the machine strikes all alike, and medians are reported.
+ */
+#define _GNU_SOURCE
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+
+#include "host.h"
+#include "loads.h"
+#include "numbers.h"
+
+#define ROWS_MAX    512
+#define REPEATS_MAX 100
+#define PATIENCE    60 /* seconds beyond those measured, until a run counts as hanging */
+
+struct request {
+    const char *flavours, *loads; /* names, with commas between */
+    struct numbers workers, readers, batches;
+    double seconds;
+    uint64_t repeat;
+    const char *json;
+    bool list;
+};
+
+static const struct argp_option options[] = {
+    {"flavour", 'f', "NAME,...", 0, "Who is measured (see --list)", 0},
+    {"load", 'l', "NAME,...", 0, "What is measured (see --list)", 0},
+    {"workers", 'w', "N,...", 0, "Places that are measured", 0},
+    {"readers", 'r', "N,...", 0, "Places that read beside them", 0},
+    {"batch", 'b', "N,...", 0, "Objects freed together, of the load update", 0},
+    {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
+    {"repeat", 'R', "N", 0, "Runs of each row, interleaved; medians are shown", 0},
+    {"json", 'j', "FILE", 0, "Write all results to FILE", 0},
+    {"list", 'i', NULL, 0, "List flavours and loads, and end", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct request *request = state->input;
+    bool good = true;
+
+    switch (key) {
+    case 'f':
+        request->flavours = text;
+        break;
+    case 'l':
+        request->loads = text;
+        break;
+    case 'w':
+        good = numbers_parse(text, 1, PLACES_MAX / 2, &request->workers);
+        break;
+    case 'r':
+        good = numbers_parse(text, 0, PLACES_MAX / 2, &request->readers);
+        break;
+    case 'b':
+        good = numbers_parse(text, 1, 1 << 22, &request->batches);
+        break;
+    case 'T':
+        good = seconds_parse(text, &request->seconds);
+        break;
+    case 'R':
+        good = number_parse(text, 1, REPEATS_MAX, &request->repeat);
+        break;
+    case 'j':
+        request->json = text;
+        break;
+    case 'i':
+        request->list = true;
+        break;
+    case ARGP_KEY_ARG:
+        argp_error(state, "unexpected '%s'", text);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    if (!good)
+        argp_error(state, "-%c: '%s' is not what is wanted here", key, text);
+    return 0;
+}
+
+static bool is_named(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        if (!strncmp(at, name, length) && (at[length] == ',' || !at[length]))
+            return true;
+    }
+    return false;
+}
+
+/* Every name is known, or the process ends. */
+static void check_names(const char *names, const char *what, bool (*known)(const char *name))
+{
+    char *copy = strdup(names), *rest = copy, *name;
+
+    while ((name = strsep(&rest, ","))) {
+        if (known(name))
+            continue;
+        fprintf(stderr, "prudence-flavours: unknown %s '%s' (see --list)\n", what, name);
+        exit(EXIT_FAILURE);
+    }
+    free(copy);
+}
+
+static bool is_flavour(const char *name)
+{
+    return flavour_find(name) || !strcmp(name, "all");
+}
+
+static bool is_load(const char *name)
+{
+    return load_find(name) != NULL;
+}
+
+static void list(void)
+{
+    for (unsigned i = 0; flavours[i]; i++)
+        printf("%-12s%s%s\n", flavours[i]->name, flavours[i]->historical ? "historical: " : "",
+               flavours[i]->origin);
+    putchar('\n');
+    for (const struct load *load = loads; load->name; load++)
+        printf("%-12s%s\n", load->name, load->what);
+}
+
+/* -------------------------------------------------------------------------------------- the rows */
+
+static struct row rows[ROWS_MAX];
+static json_t *results[ROWS_MAX][REPEATS_MAX];
+static unsigned row_count;
+
+static void add_row(const struct row *row)
+{
+    if (row->flavour == &flavour_none && row->readers)
+        return;
+    if (row->load->possible && !row->load->possible(row->flavour))
+        return;
+    if (row_count == ROWS_MAX) {
+        fprintf(stderr, "prudence-flavours: more than %d rows\n", ROWS_MAX);
+        exit(EXIT_FAILURE);
+    }
+    rows[row_count++] = *row;
+}
+
+static void add_rows(const struct request *request, const struct load *load,
+                     const struct flavour *flavour)
+{
+    unsigned batches = load->batches ? request->batches.count : 1;
+
+    for (unsigned w = 0; w < request->workers.count; w++)
+        for (unsigned r = 0; r < request->readers.count; r++)
+            for (unsigned b = 0; b < batches; b++)
+                add_row(&(struct row){load, flavour, (unsigned)request->readers.value[r],
+                                      (unsigned)request->workers.value[w],
+                                      load->batches ? (unsigned)request->batches.value[b] : 0,
+                                      request->seconds});
+}
+
+static void make_rows(const struct request *request)
+{
+    for (const struct load *load = loads; load->name; load++) {
+        if (!is_named(request->loads, load->name))
+            continue;
+        for (unsigned i = 0; flavours[i]; i++)
+            if (is_named(request->flavours, flavours[i]->name) ||
+                is_named(request->flavours, "all"))
+                add_rows(request, load, flavours[i]);
+    }
+}
+
+static json_t *run_once(const struct row *row)
+{
+    int ends[2], status;
+    json_t *said;
+    FILE *file;
+    pid_t child;
+
+    if (pipe(ends) || (child = fork()) < 0) {
+        perror("prudence-flavours: cannot start a child");
+        exit(EXIT_FAILURE);
+    }
+    if (child == 0) {
+        alarm((unsigned)row->seconds + PATIENCE);
+        file = fdopen(ends[1], "w");
+        json_dumpf(row->load->run(row), file, JSON_COMPACT);
+        fflush(file);
+        _exit(EXIT_SUCCESS); /* nothing is torn down */
+    }
+    close(ends[1]);
+    file = fdopen(ends[0], "r");
+    said = json_loadf(file, 0, NULL);
+    fclose(file);
+    waitpid(child, &status, 0);
+    if (said && !status)
+        return said;
+    json_decref(said);
+    return json_pack("{s:s}", "failed",
+                     WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no result");
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The median of what the repeats say under `key`, in `inner` if that is given; 0: nothing. */
+static double median(unsigned row, unsigned repeat, const char *inner, const char *key)
+{
+    double values[REPEATS_MAX];
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < repeat; i++) {
+        json_t *object = inner ? json_object_get(results[row][i], inner) : results[row][i];
+        json_t *number = json_object_get(object, key);
+
+        if (json_is_number(number))
+            values[count++] = json_number_value(number);
+    }
+    if (!count)
+        return 0;
+    qsort(values, count, sizeof *values, by_value);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+static unsigned measure(unsigned repeat)
+{
+    unsigned failed = 0;
+
+    for (unsigned i = 0; i < repeat; i++)
+        for (unsigned row = 0; row < row_count; row++) {
+            results[row][i] = run_once(&rows[row]);
+            if (!json_object_get(results[row][i], "failed"))
+                continue;
+            failed++;
+            fprintf(stderr, "prudence-flavours: %s %s: %s\n", rows[row].load->name,
+                    rows[row].flavour->name,
+                    json_string_value(json_object_get(results[row][i], "failed")));
+        }
+    return failed;
+}
+
+static void print_row(unsigned index, unsigned repeat)
+{
+    const struct row *row = &rows[index];
+
+    printf("%-12s %-10s %7u %7u %7u %12.1f %12.1f %9.1f", row->load->name, row->flavour->name,
+           row->workers, row->readers, row->batch, median(index, repeat, NULL, "ns"),
+           median(index, repeat, NULL, "cpu_ns"),
+           median(index, repeat, NULL, "peak_rss_bytes") / 1e6);
+    if (median(index, repeat, "latency_ns", "p50") > 0)
+        printf("  us: p50 %.1f p99 %.1f", median(index, repeat, "latency_ns", "p50") / 1e3,
+               median(index, repeat, "latency_ns", "p99") / 1e3);
+    putchar('\n');
+}
+
+static json_t *row_to_json(unsigned index, unsigned repeat)
+{
+    const struct row *row = &rows[index];
+    json_t *json = json_pack("{s:s, s:s, s:b, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:[]}",
+                             "load", row->load->name, "flavour", row->flavour->name, "historical",
+                             row->flavour->historical, "workers", row->workers, "readers",
+                             row->readers, "batch", row->batch, "seconds", row->seconds, "ns",
+                             median(index, repeat, NULL, "ns"), "cpu_ns",
+                             median(index, repeat, NULL, "cpu_ns"), "peak_rss_bytes",
+                             median(index, repeat, NULL, "peak_rss_bytes"), "p50_ns",
+                             median(index, repeat, "latency_ns", "p50"), "p99_ns",
+                             median(index, repeat, "latency_ns", "p99"), "repeats");
+
+    for (unsigned i = 0; i < repeat; i++)
+        json_array_append(json_object_get(json, "repeats"), results[index][i]);
+    return json;
+}
+
+static int write_json(const char *path, unsigned repeat)
+{
+    time_t now = time(NULL);
+    char date[32];
+    json_t *document;
+    int failed;
+
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+    document = json_pack("{s:s, s:s, s:s, s:s, s:o, s:[]}", "program", "prudence-flavours",
+                         "prudence", prudence_version(), "liburcu", LIBURCU_VERSION, "date", date,
+                         "host", host_description(), "rows");
+    for (unsigned row = 0; row < row_count; row++)
+        json_array_append_new(json_object_get(document, "rows"), row_to_json(row, repeat));
+    failed = json_dump_file(document, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    if (failed)
+        fprintf(stderr, "prudence-flavours: cannot write %s\n", path);
+    json_decref(document);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse_option,
+        .doc = "Grace periods beside each other: Prudence's, liburcu's, and the historical ones.",
+    };
+    struct request request = {
+        .flavours = "all",
+        .loads = "read,switch,synchronize,call",
+        .workers = {.value = {1}, .count = 1},
+        .readers = {.value = {0, 1}, .count = 2},
+        .batches = {.value = {1, 64, 4096, 262144}, .count = 4},
+        .seconds = 0.3,
+        .repeat = 1,
+    };
+    unsigned failed;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    if (request.list) {
+        list();
+        return EXIT_SUCCESS;
+    }
+    check_names(request.flavours, "flavour", is_flavour);
+    check_names(request.loads, "load", is_load);
+    make_rows(&request);
+    printf("%-12s %-10s %7s %7s %7s %12s %12s %9s\n", "load", "flavour", "workers", "readers",
+           "batch", "ns", "cpu ns", "peak MB");
+    failed = measure((unsigned)request.repeat);
+    for (unsigned row = 0; row < row_count; row++)
+        print_row(row, (unsigned)request.repeat);
+    if (request.json && write_json(request.json, (unsigned)request.repeat))
+        return EXIT_FAILURE;
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

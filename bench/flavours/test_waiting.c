@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each flavour of the laboratory waits for its readers: one reader that stays, deterministically; then many,
+ * with the ages of what they see. An object's age is 0 while it can be found, 1 from its removal, and one
+ * more with each grace period that began since; a reader that sees 2 was not waited for. The flavour that waits
+ * for nobody must be caught.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "flavour.h"
+
+/* A flavour has static state, and liburcu threads: each in a process of its own. */
+static int in_child(int (*body)(const struct flavour *flavour), const struct flavour *flavour)
+{
+    int status;
+    pid_t child;
+
+    fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        alarm(60);
+        _exit(body(flavour));
+    }
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    if (!WIFEXITED(status))
+        fail_msg("%s: ended by signal %d", flavour->name, WTERMSIG(status));
+    return WEXITSTATUS(status);
+}
+
+static double torture_seconds(void)
+{
+    const char *text = getenv("PRUDENCE_TORTURE_SECONDS");
+    double seconds = text ? atof(text) : 0;
+
+    return seconds > 2 ? seconds / 10 : 0.2;
+}
+
+/* ------------------------------------------------------------------------------- one that stays */
+
+static int step; /* atomic: 1: the reader is inside, 2: it may leave, 3: the callback has run */
+
+static void set_step(int value)
+{
+    __atomic_store_n(&step, value, __ATOMIC_SEQ_CST);
+}
+
+static void wait_for_step(int value)
+{
+    while (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < value)
+        lab_sleep_ns(100000);
+}
+
+static void *stay(void *unused)
+{
+    lab_busy(1);
+    lab_read_lock(1);
+    set_step(1);
+    wait_for_step(2);
+    lab_read_unlock(1);
+    lab_switch(1);
+    while (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < 3) {
+        lab_switch(1);
+        lab_sleep_ns(100000);
+    }
+    lab_leave(1);
+    return unused;
+}
+
+static int early;
+
+static void note_callback(struct lab_head *head)
+{
+    (void)head;
+    if (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < 2)
+        early = 1;
+    set_step(3);
+}
+
+static void *let_go(void *unused)
+{
+    lab_sleep_ns(30000000);
+    if (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < 2)
+        set_step(2);
+    return unused;
+}
+
+static int callback_waits(const struct flavour *flavour)
+{
+    pthread_t reader, timer;
+    struct lab_head head;
+
+    lab_start(flavour, 2);
+    pthread_create(&reader, NULL, stay, NULL);
+    wait_for_step(1);
+    lab_busy(0);
+    pthread_create(&timer, NULL, let_go, NULL);
+    lab_call(0, &head, note_callback);
+    while (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < 3) {
+        lab_switch(0);
+        lab_pause();
+    }
+    pthread_join(timer, NULL);
+    pthread_join(reader, NULL);
+    lab_leave(0);
+    lab_stop();
+    return early;
+}
+
+static int synchronize_waits(const struct flavour *flavour)
+{
+    pthread_t reader, timer;
+    int too_early;
+
+    lab_start(flavour, 2);
+    pthread_create(&reader, NULL, stay, NULL);
+    wait_for_step(1);
+    lab_busy(0);
+    pthread_create(&timer, NULL, let_go, NULL);
+    lab_synchronize(0);
+    too_early = __atomic_load_n(&step, __ATOMIC_SEQ_CST) < 2;
+    set_step(3);
+    pthread_join(timer, NULL);
+    pthread_join(reader, NULL);
+    lab_leave(0);
+    lab_stop();
+    return too_early;
+}
+
+static void a_reader_that_stays_is_waited_for(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; flavours[i]; i++) {
+        bool waits = flavours[i] != &flavour_none;
+
+        if ((in_child(callback_waits, flavours[i]) == 0) != waits)
+            fail_msg("%s: callback", flavours[i]->name);
+        if (waits && in_child(synchronize_waits, flavours[i]))
+            fail_msg("%s: synchronize", flavours[i]->name);
+    }
+}
+
+static int idle_places_are_passed(const struct flavour *flavour)
+{
+    lab_start(flavour, 8); /* seven of them idle */
+    lab_busy(0);
+    for (unsigned i = 0; i < 10; i++)
+        lab_synchronize(0);
+    lab_leave(0);
+    lab_stop();
+    return 0;
+}
+
+static void idle_places_hold_up_nobody(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; flavours[i]; i++)
+        assert_int_equal(in_child(idle_places_are_passed, flavours[i]), 0);
+}
+
+/* ---------------------------------------------------------------------------------------- many */
+
+#define READERS 3
+#define WRITERS 2
+#define OBJECTS 512
+#define AGE_MAX 6 /* then it is used again */
+
+struct object {
+    struct lab_head head; /* first */
+    unsigned age;         /* atomic */
+    int used;             /* atomic */
+};
+
+static struct object objects[OBJECTS];
+static struct object *shared;
+static uint64_t ages[AGE_MAX + 2];
+static int over;
+
+static struct object *object_take(void)
+{
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        int unused = 0;
+
+        if (__atomic_compare_exchange_n(&objects[i].used, &unused, 1, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED)) {
+            __atomic_store_n(&objects[i].age, 0, __ATOMIC_RELEASE);
+            return &objects[i];
+        }
+    }
+    return NULL;
+}
+
+/* One grace period more. False: it is old enough to be used again. */
+static bool object_ages(struct object *object)
+{
+    if (__atomic_add_fetch(&object->age, 1, __ATOMIC_SEQ_CST) < AGE_MAX)
+        return true;
+    __atomic_store_n(&object->used, 0, __ATOMIC_RELEASE);
+    return false;
+}
+
+/* Callbacks may run on a thread that is no place: those go round by the next writer. */
+static struct lab_head *again;
+
+static void object_aged(struct lab_head *head)
+{
+    struct object *object = (void *)head;
+
+    if (!object_ages(object))
+        return;
+    head->next = __atomic_load_n(&again, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&again, &head->next, head, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED))
+        ;
+}
+
+static void call_again(unsigned place)
+{
+    struct lab_head *head = __atomic_exchange_n(&again, NULL, __ATOMIC_SEQ_CST);
+
+    while (head) {
+        struct lab_head *next = head->next;
+
+        lab_call(place, head, object_aged);
+        head = next;
+    }
+}
+
+static void age_by_waiting(unsigned place, struct object *object)
+{
+    do
+        lab_synchronize(place);
+    while (object_ages(object));
+}
+
+static void *write_often(void *argument)
+{
+    unsigned place = (unsigned)(uintptr_t)argument;
+    bool synchronous = place % 2;
+
+    lab_busy(place);
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+        struct object *fresh = object_take(), *old;
+
+        call_again(place);
+        lab_switch(place);
+        if (!fresh) {
+            lab_pause();
+            continue;
+        }
+        old = __atomic_exchange_n(&shared, fresh, __ATOMIC_ACQ_REL);
+        __atomic_store_n(&old->age, 1, __ATOMIC_SEQ_CST);
+        if (synchronous)
+            age_by_waiting(place, old);
+        else
+            lab_call(place, &old->head, object_aged);
+    }
+    lab_leave(place);
+    return NULL;
+}
+
+static void note_age(const struct object *object)
+{
+    unsigned age = __atomic_load_n(&object->age, __ATOMIC_ACQUIRE);
+
+    __atomic_fetch_add(&ages[age < AGE_MAX ? age : AGE_MAX], 1, __ATOMIC_RELAXED);
+}
+
+static void *read_often(void *argument)
+{
+    unsigned place = (unsigned)(uintptr_t)argument;
+    uint64_t done = 0;
+
+    lab_busy(place);
+    for (; !__atomic_load_n(&over, __ATOMIC_RELAXED); done++) {
+        const struct object *object;
+
+        lab_read_lock(place);
+        object = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
+        note_age(object);
+        if (done % 512 == 0)
+            lab_sleep_ns(100000); /* switched out inside */
+        note_age(object);
+        lab_read_unlock(place);
+        lab_switch(place);
+        if (done % 4096 == 0) { /* and idle for a while */
+            lab_idle(place);
+            lab_sleep_ns(100000);
+            lab_busy(place);
+        }
+    }
+    lab_leave(place);
+    return NULL;
+}
+
+/* 0: no violation; 1: some; 2: nothing was tested. */
+static int torture(const struct flavour *flavour)
+{
+    pthread_t threads[READERS + WRITERS];
+    uint64_t bad = 0;
+
+    shared = object_take();
+    lab_start(flavour, READERS + WRITERS);
+    for (uintptr_t i = 0; i < READERS + WRITERS; i++)
+        pthread_create(&threads[i], NULL, i < WRITERS ? write_often : read_often, (void *)i);
+    lab_sleep_ns((uint64_t)(torture_seconds() * 1e9));
+    __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < READERS + WRITERS; i++)
+        pthread_join(threads[i], NULL);
+    lab_stop();
+    printf("%-10s ages", flavour->name);
+    for (unsigned i = 0; i <= AGE_MAX; i++) {
+        printf(" %u:%llu", i, (unsigned long long)ages[i]);
+        bad += i >= 2 ? ages[i] : 0;
+    }
+    putchar('\n');
+    fflush(stdout);
+    return bad ? 1 : ages[0] ? 0 : 2;
+}
+
+static void no_reader_sees_what_is_two_grace_periods_old(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; flavours[i]; i++)
+        if (flavours[i] != &flavour_none && in_child(torture, flavours[i]))
+            fail_msg("%s", flavours[i]->name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reader_that_stays_is_waited_for),
+        cmocka_unit_test(idle_places_hold_up_nobody),
+        cmocka_unit_test(no_reader_sees_what_is_two_grace_periods_old),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+#define URCU_IS_QSBR
+#define URCU_HEADER <urcu-qsbr.h>
+#define URCU_NAME   "urcu-qsbr"
+#define URCU_SYMBOL flavour_urcu_qsbr
+#define URCU_ORIGIN "liburcu, flavor qsbr"
+#include "urcu_template.h"

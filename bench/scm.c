@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prudence-bench scm: cycles of each call of <prudence/scm.h>, and bytes of each object, by collection
+ * strategy, number of threads and number of objects that expire at a tick (Aigner 2012, Figures 6.5 to
+ * 6.9).
+ *
+ * Every thread allocates the objects of a round, refreshes them, and ticks: first by its local clock, then
+ * by global time. Allocating and refreshing is timed by the round, ticks one by one, with the time-stamp
+ * counter, less what reading it takes. Medians over all rounds and threads: where there are more threads
+ * than CPUs, a round in which a thread lost its CPU does not count more than another.
+ */
+#include <argp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <prudence/scm.h>
+
+#include "measure.h"
+#include "numbers.h"
+#include "scm.h"
+
+#define MAX_BENCH_THREADS 1000
+#define WARM_UP           20 /* rounds that do not count, on top of the extension */
+
+enum timed { ALLOCATE, REFRESH, TICK, GLOBAL_REFRESH, GLOBAL_TICK, TIMED };
+static const char *const timed_names[TIMED] = {"malloc", "refresh", "tick", "global refresh",
+                                               "global tick"};
+
+struct scm_request {
+    struct numbers threads, objects;
+    uint64_t size, rounds, extension;
+    const char *collection; /* NULL: both */
+    bool plain;             /* objects from prudence_malloc, which frees nothing that has expired */
+    const char *json;
+};
+
+struct crew_member {
+    pthread_t thread;
+    const struct scm_request *request;
+    pthread_barrier_t *begin;
+    uint64_t objects;
+    double *samples[TIMED]; /* of each round */
+};
+
+static inline uint64_t cycles(void)
+{
+#if defined(__x86_64__)
+    unsigned low, high;
+
+    __asm__ __volatile__("lfence; rdtsc; lfence" : "=a"(low), "=d"(high)::"memory");
+    return (uint64_t)high << 32 | low;
+#else
+    return now_ns();
+#endif
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *samples, size_t count)
+{
+    qsort(samples, count, sizeof *samples, compare);
+    return samples[count / 2];
+}
+
+/* What two readings of the counter in a row differ by. */
+static double reading_cost(void)
+{
+    double samples[1001];
+
+    for (unsigned i = 0; i < 1001; i++) {
+        uint64_t began = cycles();
+
+        samples[i] = (double)(cycles() - began);
+    }
+    return median(samples, 1001);
+}
+
+static void die(const char *what)
+{
+    fprintf(stderr, "prudence-bench scm: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+/* One round by one clock. */
+static void go_round(const struct crew_member *member, void **objects, double spent[3], bool global)
+{
+    unsigned extension = (unsigned)member->request->extension;
+    uint64_t at[4];
+    int errors = 0;
+
+    at[0] = cycles();
+    for (uint64_t i = 0; i < member->objects; i++)
+        objects[i] = member->request->plain ? prudence_malloc(member->request->size)
+                                            : scm_malloc(member->request->size);
+    at[1] = cycles();
+    if (global)
+        for (uint64_t i = 0; i < member->objects; i++)
+            errors |= scm_global_refresh(objects[i], extension);
+    else
+        for (uint64_t i = 0; i < member->objects; i++)
+            errors |= scm_refresh(objects[i], extension);
+    at[2] = cycles();
+    errors |= global ? scm_global_tick() : scm_tick();
+    at[3] = cycles();
+    if (errors)
+        die("out of memory");
+    for (unsigned i = 0; i < 3; i++)
+        spent[i] = (double)(at[i + 1] - at[i]);
+}
+
+static void *crew_main(void *argument)
+{
+    struct crew_member *member = argument;
+    void **objects = calloc(member->objects, sizeof *objects);
+    uint64_t warm_up = WARM_UP + member->request->extension;
+    double each = (double)member->objects, reading = reading_cost();
+
+    if (!objects)
+        die("out of memory");
+    scm_register_thread();
+    pthread_barrier_wait(member->begin);
+    for (unsigned global = 0; global < 2; global++) {
+        for (uint64_t round = 0; round < warm_up + member->request->rounds; round++) {
+            double spent[3];
+
+            go_round(member, objects, spent, global);
+            if (round < warm_up)
+                continue;
+            if (!global)
+                member->samples[ALLOCATE][round - warm_up] = (spent[0] - reading) / each;
+            member->samples[global ? GLOBAL_REFRESH : REFRESH][round - warm_up] =
+                (spent[1] - reading) / each;
+            member->samples[global ? GLOBAL_TICK : TICK][round - warm_up] = spent[2] - reading;
+        }
+        pthread_barrier_wait(member->begin);
+    }
+    free(objects);
+    return NULL;
+}
+
+/* Medians of all threads' samples into `results`. */
+static void run(const struct scm_request *request, unsigned threads, uint64_t objects,
+                double results[TIMED])
+{
+    struct crew_member *crew = calloc(threads, sizeof *crew);
+    size_t count = (size_t)threads * request->rounds;
+    pthread_barrier_t begin;
+    double *samples[TIMED];
+
+    if (!crew)
+        die("out of memory");
+    pthread_barrier_init(&begin, NULL, threads);
+    for (unsigned timed = 0; timed < TIMED; timed++) {
+        samples[timed] = calloc(count, sizeof *samples[timed]);
+        if (!samples[timed])
+            die("out of memory");
+    }
+    for (unsigned i = 0; i < threads; i++) {
+        crew[i] = (struct crew_member){.request = request, .begin = &begin, .objects = objects};
+        for (unsigned timed = 0; timed < TIMED; timed++)
+            crew[i].samples[timed] = samples[timed] + i * request->rounds;
+        if (pthread_create(&crew[i].thread, NULL, crew_main, &crew[i]))
+            die("cannot make so many threads");
+    }
+    for (unsigned i = 0; i < threads; i++)
+        pthread_join(crew[i].thread, NULL);
+    for (unsigned timed = 0; timed < TIMED; timed++) {
+        results[timed] = median(samples[timed], count);
+        free(samples[timed]);
+    }
+    pthread_barrier_destroy(&begin);
+    free(crew);
+}
+
+/* Bytes beside the object, of one that has a date (else: of one that has none). */
+static double overhead(uint64_t size, bool short_term)
+{
+    enum { OBJECTS = 100000 };
+    struct scm_mem_info before, after;
+    void **objects = calloc(OBJECTS, sizeof *objects);
+
+    if (!objects)
+        die("out of memory");
+    scm_get_mem_info(&before);
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        objects[i] = scm_malloc(size);
+        if (short_term && scm_refresh(objects[i], 0))
+            die("out of memory");
+    }
+    scm_get_mem_info(&after);
+    for (unsigned i = 0; i < OBJECTS && !short_term; i++)
+        scm_free(objects[i]);
+    scm_tick();
+    scm_collect();
+    scm_unregister_thread(); /* global time does not wait for this thread */
+    free(objects);
+    return (double)(after.overhead - before.overhead) / OBJECTS;
+}
+
+static void report(json_t *rows, const char *collection, unsigned threads, uint64_t objects,
+                   const double results[TIMED])
+{
+    json_t *row = json_pack("{s:s, s:I, s:I}", "collection", collection, "threads",
+                            (json_int_t)threads, "objects", (json_int_t)objects);
+
+    printf("%-10s %7u %8llu", collection, threads, (unsigned long long)objects);
+    for (unsigned timed = 0; timed < TIMED; timed++) {
+        printf(" %14.1f", results[timed]);
+        json_object_set_new(row, timed_names[timed], json_real(results[timed]));
+    }
+    putchar('\n');
+    fflush(stdout);
+    json_array_append_new(rows, row);
+}
+
+static void run_all(const struct scm_request *request, json_t *rows)
+{
+    static const char *const strategies[] = {"lazy", "eager"};
+
+    printf("%-10s %7s %8s", "collection", "threads", "objects");
+    for (unsigned timed = 0; timed < TIMED; timed++)
+        printf(" %14s", timed_names[timed]);
+    putchar('\n');
+    for (unsigned i = 0; i < 2; i++) {
+        if (request->collection && strcmp(request->collection, strategies[i]) != 0)
+            continue;
+        prudence_option_set("scm_collection", strategies[i]);
+        for (unsigned j = 0; j < request->threads.count * request->objects.count; j++) {
+            unsigned threads = (unsigned)request->threads.value[j / request->objects.count];
+            uint64_t objects = request->objects.value[j % request->objects.count];
+            double results[TIMED];
+
+            run(request, threads, objects, results);
+            report(rows, strategies[i], threads, objects, results);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------ the command line */
+
+static const struct argp_option options[] = {
+    {"threads", 't', "N,...", 0, "Threads", 0},
+    {"objects", 'o', "N,...", 0, "Objects that a thread refreshes between two ticks", 0},
+    {"size", 's', "BYTES", 0, "Size of the objects", 0},
+    {"extension", 'e', "N", 0, "Expiration extension of each", 0},
+    {"rounds", 'n', "N", 0, "Ticks of each thread and clock", 0},
+    {"collection", 'c', "lazy|eager", 0, "One of the strategies; both unless given", 0},
+    {"plain", 'p', NULL, 0,
+     "Allocate by prudence_malloc, as a program that was moved over does: then refreshes free what "
+     "has expired, not allocations",
+     0},
+    {"json", 'j', "FILE", 0, "Write the results to FILE", 0},
+    {0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct scm_request *request = state->input;
+    bool good = true;
+
+    switch (key) {
+    case 't':
+        good = numbers_parse(text, 1, MAX_BENCH_THREADS, &request->threads);
+        break;
+    case 'o':
+        good = numbers_parse(text, 1, 1 << 24, &request->objects);
+        break;
+    case 's':
+        good = number_parse(text, 1, 1 << 30, &request->size);
+        break;
+    case 'e':
+        good = number_parse(text, 0, 4095, &request->extension);
+        break;
+    case 'n':
+        good = number_parse(text, 1, 1 << 24, &request->rounds);
+        break;
+    case 'c':
+        good = !strcmp(text, "lazy") || !strcmp(text, "eager");
+        request->collection = text;
+        break;
+    case 'p':
+        request->plain = true;
+        break;
+    case 'j':
+        request->json = text;
+        break;
+    case ARGP_KEY_ARG:
+        argp_error(state, "unexpected '%s'", text);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    if (!good)
+        argp_error(state, "bad value '%s' of the option -%c", text, key);
+    return 0;
+}
+
+int scm_bench(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options, parse, NULL, "Cycles of each call of short-term memory (medians), and bytes.",
+        NULL,    NULL,  NULL};
+    static char name[] = "prudence-bench scm";
+    struct scm_request request = {.threads = {.value = {1, 2}, .count = 2},
+                                  .objects = {.value = {100, 1000, 10000}, .count = 3},
+                                  .size = 64,
+                                  .rounds = 1000,
+                                  .extension = 2};
+    json_t *document;
+    double persistent, short_term;
+
+    argv[0] = name;
+    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    persistent = overhead(request.size, false);
+    short_term = overhead(request.size, true);
+    document =
+        json_pack("{s:s, s:f, s:f, s:[]}", "version", prudence_version(), "overhead_persistent",
+                  persistent, "overhead_short_term", short_term, "rows");
+    run_all(&request, json_object_get(document, "rows"));
+    printf("\nbytes beside an object of %llu: persistent %.2f, with one date %.2f\n",
+           (unsigned long long)request.size, persistent, short_term);
+    if (request.json && json_dump_file(document, request.json, JSON_INDENT(1))) {
+        fprintf(stderr, "prudence-bench scm: cannot write '%s'\n", request.json);
+        return EXIT_FAILURE;
+    }
+    json_decref(document);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A doubly linked list with a head of one word, for the buckets of hash tables, that may be read while
+ * one writer changes it: the kernel's hlist_*_rcu, with its names. The rules are those of
+ * <prudence/rculist.h>: writers lock each other out; readers are inside a section; a removed element
+ * keeps its `next`, and may be freed, changed or added again only after a grace period.
+ *
+ * Header only; C11 and C++17. Nothing here waits or allocates.
+ */
+#ifndef PRUDENCE_RCUHLIST_H
+#define PRUDENCE_RCUHLIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct prudence_hlist_node {
+    struct prudence_hlist_node *next;
+    struct prudence_hlist_node **pprev; /* what points here; NULL: in no list */
+};
+
+struct prudence_hlist_head {
+    struct prudence_hlist_node *first;
+};
+
+#define PRUDENCE_HLIST_HEAD_INIT                                                                   \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
+
+#define prudence_hlist_entry(node, type, member)                                                   \
+    ((type *)(void *)((char *)(node)-offsetof(type, member)))
+
+/* ------------------------------------------------------------------------------------- writers */
+
+static inline void prudence_hlist_init(struct prudence_hlist_head *head)
+{
+    head->first = NULL;
+}
+
+static inline void prudence_hlist_node_init(struct prudence_hlist_node *node)
+{
+    node->next = NULL;
+    node->pprev = NULL;
+}
+
+/* Not in any list: never added, or removed by prudence_hlist_del_init_rcu. */
+static inline bool prudence_hlist_unhashed(const struct prudence_hlist_node *node)
+{
+    return !node->pprev;
+}
+
+/* Release: who finds the node sees what its element holds. */
+static inline void prudence_hlist_insert_rcu_(struct prudence_hlist_node *node,
+                                              struct prudence_hlist_node **at)
+{
+    struct prudence_hlist_node *next = *at;
+
+    node->next = next;
+    node->pprev = at;
+    __atomic_store_n(at, node, __ATOMIC_RELEASE);
+    if (next)
+        next->pprev = &node->next;
+}
+
+static inline void prudence_hlist_add_head_rcu(struct prudence_hlist_node *node,
+                                               struct prudence_hlist_head *head)
+{
+    prudence_hlist_insert_rcu_(node, &head->first);
+}
+
+static inline void prudence_hlist_add_before_rcu(struct prudence_hlist_node *node,
+                                                 struct prudence_hlist_node *next)
+{
+    prudence_hlist_insert_rcu_(node, next->pprev);
+}
+
+static inline void prudence_hlist_add_behind_rcu(struct prudence_hlist_node *node,
+                                                 struct prudence_hlist_node *previous)
+{
+    prudence_hlist_insert_rcu_(node, &previous->next);
+}
+
+/* Walks the whole list. */
+static inline void prudence_hlist_add_tail_rcu(struct prudence_hlist_node *node,
+                                               struct prudence_hlist_head *head)
+{
+    struct prudence_hlist_node **at = &head->first;
+
+    while (*at)
+        at = &(*at)->next;
+    prudence_hlist_insert_rcu_(node, at);
+}
+
+static inline void prudence_hlist_unlink_rcu_(struct prudence_hlist_node *node)
+{
+    __atomic_store_n(node->pprev, node->next, __ATOMIC_RELAXED);
+    if (node->next)
+        node->next->pprev = node->pprev;
+}
+
+/* `next` is left for readers that are at the node. As the kernel's, the two differ in what may be
+ * done afterwards: init leaves a node that is known to be in no list (a second init does nothing). */
+static inline void prudence_hlist_del_rcu(struct prudence_hlist_node *node)
+{
+    prudence_hlist_unlink_rcu_(node);
+    node->pprev = NULL;
+}
+
+static inline void prudence_hlist_del_init_rcu(struct prudence_hlist_node *node)
+{
+    if (!prudence_hlist_unhashed(node))
+        prudence_hlist_del_rcu(node);
+}
+
+/* `fresh` takes the place of `old`, in one step. */
+static inline void prudence_hlist_replace_rcu(struct prudence_hlist_node *old,
+                                              struct prudence_hlist_node *fresh)
+{
+    fresh->next = old->next;
+    fresh->pprev = old->pprev;
+    __atomic_store_n(fresh->pprev, fresh, __ATOMIC_RELEASE);
+    if (fresh->next)
+        fresh->next->pprev = &fresh->next;
+    old->pprev = NULL;
+}
+
+/* Each list under the other head; readers that are in one of them finish it. */
+static inline void prudence_hlists_swap_heads_rcu(struct prudence_hlist_head *left,
+                                                  struct prudence_hlist_head *right)
+{
+    struct prudence_hlist_node *node1 = left->first, *node2 = right->first;
+
+    __atomic_store_n(&left->first, node2, __ATOMIC_RELEASE);
+    __atomic_store_n(&right->first, node1, __ATOMIC_RELEASE);
+    if (node2)
+        node2->pprev = &left->first;
+    if (node1)
+        node1->pprev = &right->first;
+}
+
+/* ------------------------------------------------------------------------------------- readers */
+
+#define prudence_hlist_first_rcu(head) __atomic_load_n(&(head)->first, __ATOMIC_CONSUME)
+#define prudence_hlist_next_rcu(node)  __atomic_load_n(&(node)->next, __ATOMIC_CONSUME)
+
+static inline bool prudence_hlist_empty(const struct prudence_hlist_head *head)
+{
+    return !__atomic_load_n(&head->first, __ATOMIC_RELAXED);
+}
+
+#define prudence_hlist_entry_or_null_(pos, node, member)                                           \
+    (__extension__({                                                                               \
+        struct prudence_hlist_node *prudence_node_ = (node);                                       \
+        prudence_node_ ? prudence_hlist_entry(prudence_node_, __typeof__(*(pos)), member) : NULL;  \
+    }))
+
+#define prudence_hlist_next_entry_(pos, member)                                                    \
+    prudence_hlist_entry_or_null_(pos, prudence_hlist_next_rcu(&(pos)->member), member)
+
+/* For each element, `pos` being a pointer to one; NULL once the loop has ended. */
+#define prudence_hlist_for_each_entry_rcu(pos, head, member)                                       \
+    for ((pos) = prudence_hlist_entry_or_null_(pos, prudence_hlist_first_rcu(head), member);       \
+         (pos); (pos) = prudence_hlist_next_entry_(pos, member))
+
+/* Behind `pos`, and from `pos` on: it is an element that was found in the same section. */
+#define prudence_hlist_for_each_entry_continue_rcu(pos, member)                                    \
+    for ((pos) = prudence_hlist_next_entry_(pos, member); (pos);                                   \
+         (pos) = prudence_hlist_next_entry_(pos, member))
+
+#define prudence_hlist_for_each_entry_from_rcu(pos, member)                                        \
+    for (; (pos); (pos) = prudence_hlist_next_entry_(pos, member))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PRUDENCE_RCUHLIST_H */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A doubly linked, circular list that may be read while one writer changes it: the kernel's list_*_rcu,
+ * with its names and rules.
+ *
+ *  - Writers exclude each other by a lock of their own. Readers are inside a read-side critical
+ *    section of the domain whose grace periods the writers wait for; they go forward only.
+ *  - A removed element's `next` stays as it was: readers that are at it go on. So it may be freed,
+ *    changed or added again only after a grace period; its `prev` is NULL, which finds a removal
+ *    too many.
+ *  - A reader sees each element that is in the list throughout, and of one that is added or removed
+ *    meanwhile either state. Emptiness and then an element are two questions: use
+ *    prudence_list_first_or_null_rcu.
+ *
+ * Header only; C11 and C++17. Nothing here waits or allocates.
+ */
+#ifndef PRUDENCE_RCULIST_H
+#define PRUDENCE_RCULIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A head is one, and so is the member of each element. */
+struct prudence_list {
+    struct prudence_list *next, *prev;
+};
+
+#define PRUDENCE_LIST_INIT(head)                                                                   \
+    {                                                                                              \
+        &(head), &(head)                                                                           \
+    }
+
+/* The element of type `type` whose `member` is at `link`. */
+#define prudence_list_entry(link, type, member)                                                    \
+    ((type *)(void *)((char *)(link)-offsetof(type, member)))
+
+/* ------------------------------------------------------------------------------------- writers */
+
+/* A list that no reader knows yet; _rcu: one that readers may be at. */
+static inline void prudence_list_init(struct prudence_list *head)
+{
+    head->next = head->prev = head;
+}
+
+static inline void prudence_list_init_rcu(struct prudence_list *head)
+{
+    __atomic_store_n(&head->next, head, __ATOMIC_RELAXED);
+    __atomic_store_n(&head->prev, head, __ATOMIC_RELAXED);
+}
+
+/* Release: who finds the element by `next` sees what it holds. */
+static inline void prudence_list_insert_rcu_(struct prudence_list *link, struct prudence_list *prev,
+                                             struct prudence_list *next)
+{
+    link->next = next;
+    link->prev = prev;
+    __atomic_store_n(&prev->next, link, __ATOMIC_RELEASE);
+    next->prev = link;
+}
+
+/* Behind `head` (an element or the list's), and before it: at the end of the list. */
+static inline void prudence_list_add_rcu(struct prudence_list *link, struct prudence_list *head)
+{
+    prudence_list_insert_rcu_(link, head, head->next);
+}
+
+static inline void prudence_list_add_tail_rcu(struct prudence_list *link,
+                                              struct prudence_list *head)
+{
+    prudence_list_insert_rcu_(link, head->prev, head);
+}
+
+/* `next` is left for readers that are at the element. */
+static inline void prudence_list_del_rcu(struct prudence_list *link)
+{
+    link->next->prev = link->prev;
+    __atomic_store_n(&link->prev->next, link->next, __ATOMIC_RELAXED);
+    link->prev = NULL;
+}
+
+/* `fresh` takes the place of `old`, in one step. */
+static inline void prudence_list_replace_rcu(struct prudence_list *old, struct prudence_list *fresh)
+{
+    fresh->next = old->next;
+    fresh->prev = old->prev;
+    __atomic_store_n(&fresh->prev->next, fresh, __ATOMIC_RELEASE);
+    fresh->next->prev = fresh;
+    old->prev = NULL;
+}
+
+static inline void prudence_list_splice_rcu_(struct prudence_list *list, struct prudence_list *prev,
+                                             struct prudence_list *next, void (*synchronize)(void))
+{
+    struct prudence_list *first = list->next, *last = list->prev;
+
+    if (first == list)
+        return;
+    prudence_list_init_rcu(list);
+    synchronize(); /* readers of `list` have left it: else they would not find its end */
+    last->next = next;
+    __atomic_store_n(&prev->next, first, __ATOMIC_RELEASE);
+    first->prev = prev;
+    next->prev = last;
+}
+
+/* Moves all of `list`, which is empty then, behind `head`, or to its end. `synchronize` waits for
+ * a grace period of the readers of `list`. */
+static inline void prudence_list_splice_init_rcu(struct prudence_list *list,
+                                                 struct prudence_list *head,
+                                                 void (*synchronize)(void))
+{
+    prudence_list_splice_rcu_(list, head, head->next, synchronize);
+}
+
+static inline void prudence_list_splice_tail_init_rcu(struct prudence_list *list,
+                                                      struct prudence_list *head,
+                                                      void (*synchronize)(void))
+{
+    prudence_list_splice_rcu_(list, head->prev, head, synchronize);
+}
+
+/* ------------------------------------------------------------------------------------- readers */
+
+/* What follows an element, or the head; with it what the element holds. */
+#define prudence_list_next_rcu(link) __atomic_load_n(&(link)->next, __ATOMIC_CONSUME)
+
+static inline bool prudence_list_empty(const struct prudence_list *head)
+{
+    return __atomic_load_n(&head->next, __ATOMIC_RELAXED) == head;
+}
+
+static inline struct prudence_list *prudence_list_other_rcu_(struct prudence_list *head,
+                                                             struct prudence_list *link)
+{
+    struct prudence_list *next = prudence_list_next_rcu(link);
+
+    return next == head ? NULL : next;
+}
+
+/* The first element's link, or that behind `link`; NULL: there is none. */
+static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence_list *head)
+{
+    return prudence_list_other_rcu_(head, head);
+}
+
+#define prudence_list_entry_or_null_(link, type, member)                                           \
+    ((link) ? prudence_list_entry(link, type, member) : NULL)
+
+/* The first element, or that behind the link `link`; NULL: there is none. */
+#define prudence_list_first_or_null_rcu(head, type, member)                                        \
+    (__extension__({                                                                               \
+        struct prudence_list *prudence_link_ = prudence_list_other_rcu_((head), (head));           \
+        prudence_list_entry_or_null_(prudence_link_, type, member);                                \
+    }))
+
+#define prudence_list_next_or_null_rcu(head, link, type, member)                                   \
+    (__extension__({                                                                               \
+        struct prudence_list *prudence_link_ = prudence_list_other_rcu_((head), (link));           \
+        prudence_list_entry_or_null_(prudence_link_, type, member);                                \
+    }))
+
+#define prudence_list_entry_of_(pos, link, member)                                                 \
+    prudence_list_entry(link, __typeof__(*(pos)), member)
+
+/* For each element, `pos` being a pointer to one; it is no element once the loop has ended. */
+#define prudence_list_for_each_entry_rcu(pos, head, member)                                        \
+    for ((pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(head), member);               \
+         &(pos)->member != (head);                                                                 \
+         (pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member))
+
+/* Behind `pos`, and from `pos` on: it is an element that was found in the same section. */
+#define prudence_list_for_each_entry_continue_rcu(pos, head, member)                               \
+    for ((pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member);     \
+         &(pos)->member != (head);                                                                 \
+         (pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member))
+
+#define prudence_list_for_each_entry_from_rcu(pos, head, member)                                   \
+    for (; &(pos)->member != (head);                                                               \
+         (pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member))
+
+/* For writers, under their lock: `following` is the successor, so `pos` may be removed. */
+#define prudence_list_for_each_entry_safe(pos, following, head, member)                            \
+    for ((pos) = prudence_list_entry_of_(pos, (head)->next, member),                               \
+        (following) = prudence_list_entry_of_(pos, (pos)->member.next, member);                    \
+         &(pos)->member != (head); (pos) = (following),                                            \
+        (following) = prudence_list_entry_of_(pos, (following)->member.next, member))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PRUDENCE_RCULIST_H */

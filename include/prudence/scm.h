@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Short-term memory: objects with expiration dates, on the same allocator.
+ *
+ * An object lives until it is freed, until it gets an expiration date: scm_refresh(object, e) says
+ * that it is needed for e more ticks of the calling thread's clock. From then on it is short-term
+ * memory: it need not and may not be freed; when all its dates have expired, it frees itself.
+ * Who needs it for longer refreshes it before. The largest of its dates counts. The model is that of
+ * M. Aigner's "Short-term Memory for C" (2012; "thesis" below), where an implementation of it is
+ * called self-collecting mutators: all work is done by the calls below, there is no other thread.
+ *
+ * Time. Each thread has a local clock (scm_tick), and as many more as it likes (scm_clock_create).
+ * A date d on a clock has expired when the clock is past d; so an object refreshed with extension e
+ * expires at the (e + 1)th tick. Global time is for objects that threads share: it advances when
+ * every thread that takes part, and is not blocked, has called scm_global_tick() at least once since
+ * it last advanced. A global refresh adds two units to its extension, so that all threads have had the
+ * chance to refresh the object themselves.
+ *
+ * Taking part. A thread takes part from its first refresh or tick on, until it ends. So global time
+ * waits for each such thread: one that is going to block for long says so (scm_block_thread).
+ *
+ * Collection. Lazy (the default): a tick takes constant time, and each refresh, tick, scm_malloc or
+ * scm_calloc frees a few of the objects that had expired before. Eager: a tick frees all of them. See the
+ * options scm_collection, scm_max_extension and scm_expired in docs/options.md.
+ *
+ * Any object of this allocator can become short-term memory, at any time, whoever allocated it: by
+ * prudence_malloc(), from a cache, or by malloc() when libprudence-malloc serves the program. It costs
+ * an object 4 bytes of metadata if any object of its slab ever had a date, else nothing; and 8 bytes
+ * for each date that has not expired, in pages of 1 KiB.
+ *
+ * Conventions, beside those of <prudence/prudence.h>:
+ *  - Functions that return int: 0, or an error number. What a caller that ignores them may rely on:
+ *    nothing has happened, and the object has the dates that it had before. Every error but ENOMEM
+ *    is reported on standard error, too.
+ *  - Misuse of pointers (foreign, interior, freed objects; an object that is freed or deferred while it
+ *    has dates) is reported and aborts the process. That an object was freed already is seen for
+ *    certain under check=1, else once it is back in its slab.
+ *  - Threads: a call concerns the calling thread's clocks. An object may be refreshed by several
+ *    threads at once, as long as it cannot expire meanwhile: because of a date that has not expired on
+ *    the clock of the thread, or by global time.
+ *  - Signals: not async-signal-safe. Cost: of a refresh or lazy tick about ten nanoseconds; freeing one
+ *    expired object takes about five.
+ *  - Fork: the child's only thread goes on with its clocks and dates. Objects that have dates of
+ *    other threads stay for good in the child.
+ */
+#ifndef PRUDENCE_SCM_H
+#define PRUDENCE_SCM_H
+
+#include <prudence/prudence.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------------------- allocating */
+
+/*
+ * As prudence_malloc, prudence_calloc and prudence_free (thesis, section 4.2.1); the first two free a few
+ * expired objects before (see Collection above). scm_free is for objects without dates: for a short-term
+ * object it is misuse.
+ */
+PRUDENCE_API PRUDENCE_MALLOC void *scm_malloc(size_t size);
+PRUDENCE_API PRUDENCE_MALLOC void *scm_calloc(size_t count, size_t size);
+PRUDENCE_API void scm_free(void *object);
+
+/*
+ * As prudence_realloc. If a short-term object has to move, the old one stays until its dates have
+ * expired, and the new one has none: it is to be refreshed or freed. So it is with prudence_realloc.
+ */
+PRUDENCE_API void *scm_realloc(void *object, size_t size);
+
+/* --------------------------------------------------------------------------------- refreshing */
+
+/*
+ * Gives `object` the expiration date (now + extension) of the thread's local clock: it will not expire
+ * before extension + 1 calls of scm_tick(). NULL is ignored. ERANGE: the extension is beyond the
+ * option scm_max_extension; EPERM: the thread is blocked; ENOMEM; EOVERFLOW: the object has 66
+ * million dates already.
+ */
+PRUDENCE_API int scm_refresh(void *object, unsigned extension);
+
+/*
+ * The same by global time: the date is the thread's global time + extension + 2. The object exists at
+ * least until global time has advanced by extension + 1, and by so much that every thread that takes
+ * part could refresh it, too (thesis, sections 3.2.1 and 4.2.2).
+ */
+PRUDENCE_API int scm_global_refresh(void *object, unsigned extension);
+
+/* --------------------------------------------------------------------------------------- time */
+
+/* Advances the thread's local clock by one, which expires every date before. EPERM: blocked. */
+PRUDENCE_API int scm_tick(void);
+
+/*
+ * The thread is ready to have global time advanced; it is when the last thread says so. A second call
+ * before it has advanced has no effect. The first advances the thread's own view of global time, which
+ * expires dates of its global refreshes. EPERM: blocked.
+ */
+PRUDENCE_API int scm_global_tick(void);
+
+/* Frees all objects whose dates, given by this thread, have expired; in eager mode ticks do. EPERM. */
+PRUDENCE_API int scm_collect(void);
+
+/* -------------------------------------------------------------------------------- more clocks */
+
+struct scm_clock; /* belongs to the thread that made it */
+
+/*
+ * Another clock of the calling thread, beside its local one: NULL with errno ENOMEM, or EPERM while
+ * blocked. Clocks of a thread that ends are ticked, with its dates, by the thread that inherits them.
+ */
+PRUDENCE_API struct scm_clock *scm_clock_create(void);
+
+/*
+ * A clock that follows real time: its unit is `period` milliseconds (1 to 86400000, else NULL with
+ * EINVAL), and extensions on it are in milliseconds. Objects expire not before so much time has passed,
+ * and at most two periods after; they are freed by whatever call of this thread comes then.
+ */
+PRUDENCE_API struct scm_clock *scm_clock_create_realtime(unsigned period);
+
+/*
+ * As scm_refresh and scm_tick, by that clock. A real-time clock is not advanced by a tick, but looks
+ * what time it is; so do scm_tick, scm_global_tick and scm_collect for all such clocks of the thread.
+ * EPERM: it is another thread's. EINVAL: NULL.
+ */
+PRUDENCE_API int scm_clock_refresh(struct scm_clock *clock, void *object, unsigned extension);
+PRUDENCE_API int scm_clock_tick(struct scm_clock *clock);
+
+/* Ends the clock, and with it its time: all its dates have expired. */
+PRUDENCE_API int scm_clock_destroy(struct scm_clock *clock);
+
+/* ------------------------------------------------------------------------------------ threads */
+
+/*
+ * register: the thread takes part from now on, as from its first refresh or tick. unregister: it does
+ * not any more; so it is when it ends. Its dates, expired or not, and its clocks are kept as they are,
+ * and the next thread that registers inherits them: they expire as that thread ticks. Registering
+ * twice has no effect, nor has unregistering a thread that takes no part. ENOMEM.
+ */
+PRUDENCE_API int scm_register_thread(void);
+PRUDENCE_API int scm_unregister_thread(void);
+
+/*
+ * The thread leaves for a while, as for a blocking call: global time does not wait for it, and its
+ * clocks stand still. Until it resumes it may neither refresh nor tick. A thread that resumes counts
+ * as one that has ticked already, unless it is the only one that is not blocked. EPERM: block while
+ * blocked, resume while not; EINVAL: the thread takes no part.
+ */
+PRUDENCE_API int scm_block_thread(void);
+PRUDENCE_API int scm_resume_thread(void);
+
+/* --------------------------------------------------------------------------------- finalizers */
+
+#define SCM_FINALIZERS 32
+
+/*
+ * Registers a function that may be bound to objects; up to SCM_FINALIZERS. Returns its number, from 0,
+ * or -1 with errno EINVAL (NULL) or ENOSPC.
+ */
+PRUDENCE_API int scm_register_finalizer(int (*finalizer)(void *object));
+
+/*
+ * Binds it to `object` (-1: none), by who alone has the object or knows that it does not expire
+ * meanwhile. It is called by the thread that is about to free the object after its last date, in any of
+ * that thread's calls above that may free: so it may not want a lock that its thread has then. It may
+ * call anything but scm_free for the object and return 0. Unless it returns 0 the object stays: it has
+ * no dates then, and may be freed or refreshed (also by the finalizer itself); it stays bound. EINVAL:
+ * no such number; ENOMEM.
+ */
+PRUDENCE_API int scm_set_finalizer(void *object, int number);
+
+/* ---------------------------------------------------------------------------------- statistics */
+
+/*
+ * Of the whole process, from counters that are kept anyway; exact whenever no call is in progress.
+ * Objects are counted as the allocator does: whatever function allocated or freed them, with the bytes
+ * that each takes. Caches that were destroyed do not count.
+ */
+struct scm_mem_info {
+    unsigned long allocated;      /* bytes ever allocated */
+    unsigned long freed;          /* bytes ever freed (large blocks: when their pages went) */
+    unsigned long overhead;       /* bytes of descriptors, clocks and counts now */
+    unsigned long num_alloc;      /* objects ever allocated */
+    unsigned long num_freed;      /* objects ever freed */
+    unsigned long num_short_term; /* objects with dates now, expired ones that wait included */
+    unsigned long num_dates;      /* descriptors now */
+    unsigned long num_expired;    /* of these, expired, and not processed yet */
+    unsigned long num_collected;  /* objects ever freed by their last date */
+    unsigned long threads;        /* threads that take part now, blocked ones included */
+};
+
+PRUDENCE_API void scm_get_mem_info(struct scm_mem_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PRUDENCE_SCM_H */

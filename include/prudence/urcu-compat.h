@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What stands behind the headers of <prudence/urcu-compat/>: liburcu's callbacks, workers and deferred
+ * calls on a domain. Programs include those headers under liburcu's names instead (docs/rcu.md,
+ * "Coming from liburcu"); this one is theirs, and may change with them.
+ *
+ * `domain` names a flavour: NULL is the default domain (memb, mb, signal, bp), and
+ * prudence_urcu_qsbr() is the one of qsbr. Functions without a comment mean what liburcu's of that name
+ * means.
+ */
+#ifndef PRUDENCE_URCU_COMPAT_H
+#define PRUDENCE_URCU_COMPAT_H
+
+#include <prudence/call.h>
+#include <prudence/poll.h>
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct call_rcu_data;
+
+/* Laid out as struct prudence_head, and as liburcu's. */
+struct rcu_head {
+    struct {
+        void *prudence_next;
+    } next;
+    void (*func)(struct rcu_head *head);
+};
+
+#define URCU_CALL_RCU_RT      (1U << 0)
+#define URCU_CALL_RCU_RUNNING (1U << 1)
+#define URCU_CALL_RCU_STOP    (1U << 2)
+#define URCU_CALL_RCU_STOPPED (1U << 3)
+#define URCU_CALL_RCU_PAUSE   (1U << 4)
+#define URCU_CALL_RCU_PAUSED  (1U << 5)
+
+/* The domain of the qsbr flavour, made at first. */
+PRUDENCE_API struct prudence_domain *prudence_urcu_qsbr(void);
+
+PRUDENCE_API void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
+                                     void (*func)(struct rcu_head *head));
+PRUDENCE_API void prudence_urcu_barrier(struct prudence_domain *domain);
+
+/* NULL, with errno, when there is no memory. RT: the worker polls, so that nobody needs to wake it. */
+PRUDENCE_API struct call_rcu_data *prudence_urcu_create(struct prudence_domain *domain,
+                                                        unsigned long flags, int cpu_affinity);
+PRUDENCE_API void prudence_urcu_free(struct call_rcu_data *worker);
+PRUDENCE_API struct call_rcu_data *prudence_urcu_default(struct prudence_domain *domain);
+PRUDENCE_API struct call_rcu_data *prudence_urcu_of_cpu(struct prudence_domain *domain, int cpu);
+PRUDENCE_API struct call_rcu_data *prudence_urcu_of_thread(struct prudence_domain *domain);
+PRUDENCE_API struct call_rcu_data *prudence_urcu_current(struct prudence_domain *domain);
+PRUDENCE_API void prudence_urcu_set_thread(struct prudence_domain *domain,
+                                           struct call_rcu_data *worker);
+/* 0, or -1 with errno EINVAL or EEXIST. */
+PRUDENCE_API int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu,
+                                       struct call_rcu_data *worker);
+PRUDENCE_API int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags);
+PRUDENCE_API void prudence_urcu_free_all(struct prudence_domain *domain);
+/* The worker's pthread_t; waits until there is one. */
+PRUDENCE_API unsigned long prudence_urcu_thread(struct call_rcu_data *worker);
+/* After a fork, in the child: starts the workers that have something to do. */
+PRUDENCE_API void prudence_urcu_after_fork_child(struct prudence_domain *domain);
+
+PRUDENCE_API void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *p),
+                                      void *p);
+PRUDENCE_API void prudence_urcu_defer_barrier(struct prudence_domain *domain);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PRUDENCE_URCU_COMPAT_H */

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* As <urcu/defer.h>. */
+#include <urcu/defer.h>

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* As <urcu/flavor.h>. */
+#include <urcu/flavor.h>

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* As <urcu/pointer.h>. */
+#include <urcu/pointer.h>

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* All of it is inline. */
+#include <urcu/urcu-signal.h>

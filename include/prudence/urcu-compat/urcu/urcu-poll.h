@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* struct urcu_gp_poll_state; the functions are those of a flavour. */
+#include <urcu/flavor.h>

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The flavour whose threads announce quiescent states: a qsbr domain of its own. */
+#ifndef PRUDENCE_URCU_COMPAT_QSBR_H
+#define PRUDENCE_URCU_COMPAT_QSBR_H
+
+#define PRUDENCE_URCU(name)  urcu_qsbr_##name
+#define PRUDENCE_URCU_DOMAIN prudence_urcu_qsbr()
+#define PRUDENCE_URCU_QSBR   1
+#include <urcu/prudence-flavor.h>
+
+#endif /* PRUDENCE_URCU_COMPAT_QSBR_H */
+
+/* Outside the guard: the names without a flavour may be asked for by a second include. */
+#ifdef URCU_API_MAP
+#include <urcu/map/urcu-qsbr.h>
+#endif

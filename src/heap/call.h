@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Callbacks, where they meet the allocator (see call.c). */
+#ifndef HEAP_CALL_H
+#define HEAP_CALL_H
+
+#include "gp/callbacks.h"
+
+extern uint64_t call_limit; /* the option; bytes, 0: none */
+
+extern struct call_counts {
+    uint64_t waits, expiries, overruns; /* atomic */
+} call_counts;
+
+void call_start(void);
+
+/* Queues a callback; `what` names the public function. */
+void call_push(struct callback_queue *queue, struct prudence_head *head,
+               void (*func)(struct prudence_head *head), const char *what);
+
+/* As prudence_domain_barrier, for a queue and on behalf of `caller`. */
+int call_barrier(struct callback_queue *queue, const char *what, void *caller);
+
+void call_fork_prepare(void);
+void call_fork_done(void);
+
+#endif /* HEAP_CALL_H */

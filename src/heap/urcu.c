@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * liburcu's callbacks on ours (<prudence/urcu-compat.h>): a call_rcu_data is a queue with a worker of its
+ * own; the default one is that of the domain. A list holds those that were made, for barriers; who uses
+ * one outside the lock pins it, and it is released when nobody does.
+ */
+#define _GNU_SOURCE /* sched_getcpu */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <prudence/urcu-compat.h>
+
+#include "gp/domain.h"
+#include "heap/call.h"
+#include "heap/heap.h"
+
+_Static_assert(sizeof(struct rcu_head) == sizeof(struct prudence_head) &&
+                   offsetof(struct rcu_head, func) == offsetof(struct prudence_head, func),
+               "one head, two names");
+
+struct call_rcu_data {
+    struct prudence_domain *domain;
+    struct callback_queue *queue;
+    struct callback_worker *worker; /* NULL: the domain's own */
+    struct list link;               /* in `made`; crdp_lock */
+    uint32_t pins;                  /* crdp_lock */
+};
+
+enum { DEFAULT, QSBR, FLAVOURS };
+
+#define CPUS_MAX 1024
+
+static pthread_mutex_t crdp_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list made = {&made, &made};
+static struct call_rcu_data defaults[FLAVOURS];
+static struct call_rcu_data *of_cpu[FLAVOURS][CPUS_MAX]; /* written under crdp_lock */
+static uint32_t any_of_cpu[FLAVOURS];                    /* some CPU has one */
+static __thread struct call_rcu_data *of_thread[FLAVOURS];
+static struct prudence_domain *qsbr;
+
+/* ------------------------------------------------------------------------------------- flavours */
+
+static void fork_prepare(void)
+{
+    pthread_mutex_lock(&crdp_lock);
+}
+
+static void fork_done(void)
+{
+    pthread_mutex_unlock(&crdp_lock);
+}
+
+static void start(void)
+{
+    process_start();
+    qsbr = prudence_domain_create("urcu-qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    if (!qsbr)
+        os_panic("no memory for the domain of urcu-qsbr");
+    defaults[DEFAULT] = (struct call_rcu_data){.domain = &prudence_default,
+                                               .queue = callback_queue_of(&prudence_default)};
+    defaults[QSBR] = (struct call_rcu_data){.domain = qsbr, .queue = callback_queue_of(qsbr)};
+    pthread_atfork(fork_prepare, fork_done, fork_done);
+}
+
+static void ready(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, start);
+}
+
+struct prudence_domain *prudence_urcu_qsbr(void)
+{
+    ready();
+    return qsbr;
+}
+
+static unsigned flavour_of(const struct prudence_domain *domain)
+{
+    ready();
+    return domain && domain != &prudence_default ? QSBR : DEFAULT;
+}
+
+/* ------------------------------------------------------------------------------------- which one */
+
+struct call_rcu_data *prudence_urcu_default(struct prudence_domain *domain)
+{
+    return &defaults[flavour_of(domain)];
+}
+
+struct call_rcu_data *prudence_urcu_of_cpu(struct prudence_domain *domain, int cpu)
+{
+    return cpu >= 0 && cpu < CPUS_MAX ? load_acquire(&of_cpu[flavour_of(domain)][cpu]) : NULL;
+}
+
+struct call_rcu_data *prudence_urcu_of_thread(struct prudence_domain *domain)
+{
+    return of_thread[flavour_of(domain)];
+}
+
+struct call_rcu_data *prudence_urcu_current(struct prudence_domain *domain)
+{
+    unsigned flavour = flavour_of(domain);
+    struct call_rcu_data *current = of_thread[flavour];
+
+    if (!current && load_relaxed(&any_of_cpu[flavour]))
+        current = prudence_urcu_of_cpu(domain, sched_getcpu());
+    return current ? current : &defaults[flavour];
+}
+
+void prudence_urcu_set_thread(struct prudence_domain *domain, struct call_rcu_data *worker)
+{
+    of_thread[flavour_of(domain)] = worker;
+}
+
+static int refuse(int error)
+{
+    errno = error;
+    return -1;
+}
+
+int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu, struct call_rcu_data *worker)
+{
+    unsigned flavour = flavour_of(domain);
+    bool taken;
+
+    if (cpu < 0 || (unsigned)cpu >= os_cpu_count() || cpu >= CPUS_MAX)
+        return refuse(EINVAL);
+    pthread_mutex_lock(&crdp_lock);
+    taken = worker && of_cpu[flavour][cpu];
+    if (!taken)
+        store_release(&of_cpu[flavour][cpu], worker);
+    if (worker)
+        store_relaxed(&any_of_cpu[flavour], 1u);
+    pthread_mutex_unlock(&crdp_lock);
+    return taken ? refuse(EEXIST) : 0;
+}
+
+/* --------------------------------------------------------------------------------- made and freed */
+
+struct call_rcu_data *prudence_urcu_create(struct prudence_domain *domain, unsigned long flags,
+                                           int cpu_affinity)
+{
+    unsigned flavour = flavour_of(domain);
+    struct call_rcu_data *data = os_meta_alloc(sizeof *data);
+
+    if (!data)
+        goto no_memory;
+    data->domain = defaults[flavour].domain;
+    data->queue = callback_queue_make(data->domain, 1);
+    if (!data->queue)
+        goto no_queue;
+    data->worker = callback_worker_make(data->queue, cpu_affinity, flags & URCU_CALL_RCU_RT);
+    if (!data->worker)
+        goto no_worker;
+    pthread_mutex_lock(&crdp_lock);
+    list_add_tail(&made, &data->link);
+    pthread_mutex_unlock(&crdp_lock);
+    return data;
+no_worker:
+    callback_queue_release(data->queue);
+no_queue:
+    os_meta_free(data, sizeof *data);
+no_memory:
+    errno = ENOMEM;
+    return NULL;
+}
+
+static bool is_pinned(const struct call_rcu_data *data)
+{
+    bool pinned;
+
+    pthread_mutex_lock(&crdp_lock);
+    pinned = data->pins > 0;
+    pthread_mutex_unlock(&crdp_lock);
+    return pinned;
+}
+
+/* What waits moves to the default worker. */
+void prudence_urcu_free(struct call_rcu_data *data)
+{
+    if (!data || !data->worker)
+        return;
+    pthread_mutex_lock(&crdp_lock);
+    list_remove(&data->link);
+    pthread_mutex_unlock(&crdp_lock);
+    while (is_pinned(data))
+        os_sleep_ns(100000);
+    callback_move(data->queue, callback_queue_of(data->domain));
+    callback_queue_release(data->queue);
+    callback_worker_release(data->worker);
+    os_meta_free(data, sizeof *data);
+}
+
+int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags)
+{
+    for (int cpu = 0; cpu < (int)os_cpu_count(); cpu++) {
+        struct call_rcu_data *data;
+
+        if (prudence_urcu_of_cpu(domain, cpu))
+            continue;
+        data = prudence_urcu_create(domain, flags, cpu);
+        if (!data)
+            return -ENOMEM;
+        if (prudence_urcu_set_cpu(domain, cpu, data)) {
+            prudence_urcu_free(data);
+            if (errno != EEXIST) /* who was faster is as good */
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* Who found one of them for its CPU may be just about to queue: inside a section, as liburcu wants. */
+void prudence_urcu_free_all(struct prudence_domain *domain)
+{
+    unsigned flavour = flavour_of(domain);
+    struct call_rcu_data *data[CPUS_MAX] = {NULL};
+    int cpus = (int)min_size(os_cpu_count(), CPUS_MAX);
+
+    for (int cpu = 0; cpu < cpus; cpu++) {
+        data[cpu] = prudence_urcu_of_cpu(domain, cpu);
+        if (data[cpu])
+            prudence_urcu_set_cpu(domain, cpu, NULL);
+    }
+    prudence_domain_synchronize(defaults[flavour].domain);
+    for (int cpu = 0; cpu < cpus; cpu++)
+        prudence_urcu_free(data[cpu]);
+}
+
+unsigned long prudence_urcu_thread(struct call_rcu_data *data)
+{
+    const struct callback_worker *worker = data->queue->worker;
+
+    while (!load_acquire(&worker->thread)) {
+        callback_start(data->queue);
+        os_sleep_ns(100000);
+    }
+    return worker->thread;
+}
+
+/* ------------------------------------------------------------------------------ calls and barriers */
+
+/* Inside a section: liburcu's promise that a worker found for this CPU is there until it ends. */
+void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
+                        void (*func)(struct rcu_head *head))
+{
+    unsigned flavour = flavour_of(domain);
+    bool per_cpu = load_relaxed(&any_of_cpu[flavour]) && flavour == DEFAULT;
+    struct call_rcu_data *data;
+
+    if (per_cpu)
+        prudence_read_lock();
+    data = prudence_urcu_current(domain);
+    call_push(data->queue, (struct prudence_head *)head,
+              (void (*)(struct prudence_head *))(void (*)(void))func, "call_rcu");
+    if (per_cpu)
+        prudence_read_unlock();
+}
+
+/* The next one that was made for the domain, pinned; `after` is unpinned. */
+static struct call_rcu_data *next_made(const struct prudence_domain *domain,
+                                       struct call_rcu_data *after)
+{
+    struct call_rcu_data *next = NULL;
+    struct list *item;
+
+    pthread_mutex_lock(&crdp_lock);
+    item = after && !list_is_empty(&after->link) ? after->link.next : made.next;
+    if (after && list_is_empty(&after->link))
+        item = &made; /* freed meanwhile: what it had went to the default one */
+    for (; item != &made && !next; item = item->next)
+        if (list_entry(item, struct call_rcu_data, link)->domain == domain)
+            next = list_entry(item, struct call_rcu_data, link);
+    if (next)
+        next->pins++;
+    if (after)
+        after->pins--;
+    pthread_mutex_unlock(&crdp_lock);
+    return next;
+}
+
+/* The default one last: what others had when they were freed is there. */
+void prudence_urcu_barrier(struct prudence_domain *domain)
+{
+    struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
+
+    while ((data = next_made(standard->domain, data)))
+        call_barrier(data->queue, "rcu_barrier", __builtin_return_address(0));
+    call_barrier(standard->queue, "rcu_barrier", __builtin_return_address(0));
+}
+
+void prudence_urcu_after_fork_child(struct prudence_domain *domain)
+{
+    struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
+
+    while ((data = next_made(standard->domain, data)))
+        if (callback_is_pending(data->queue))
+            callback_start(data->queue);
+    if (callback_is_pending(standard->queue))
+        callback_start(standard->queue);
+}
+
+/* --------------------------------------------------------------------------------- deferred calls */
+
+struct deferred {
+    struct prudence_head head;
+    void (*function)(void *p);
+    void *p;
+};
+
+static void run_deferred(struct prudence_head *head)
+{
+    struct deferred deferred = *(struct deferred *)head;
+
+    prudence_free(head);
+    deferred.function(deferred.p);
+}
+
+/* A free is a deferral, which the allocator plans with. */
+void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *p), void *p)
+{
+    struct call_rcu_data *standard = prudence_urcu_default(domain);
+    struct deferred *deferred;
+
+    if (function == prudence_free && standard->domain == &prudence_default) {
+        prudence_free_deferred(p);
+        return;
+    }
+    deferred = prudence_malloc(sizeof *deferred);
+    if (!deferred) {
+        prudence_domain_synchronize(standard->domain);
+        function(p);
+        return;
+    }
+    deferred->function = function;
+    deferred->p = p;
+    call_push(standard->queue, &deferred->head, run_deferred, "defer_rcu");
+}
+
+void prudence_urcu_defer_barrier(struct prudence_domain *domain)
+{
+    call_barrier(prudence_urcu_default(domain)->queue, "rcu_defer_barrier",
+                 __builtin_return_address(0));
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trace of another thread: it is sent a signal, whose handler captures one and says so.
+ *
+ * SIGURG, since its default is to be ignored: where our handler is not (any more) installed, nothing
+ * happens to the process; programs hardly use it, and debuggers pass it by (Go preempts its threads with
+ * it for the same reasons). It interrupts what the thread waits in; SA_RESTART continues most calls,
+ * but sleeps and waits with a timeout return EINTR. That is why it is only done on request.
+ *
+ * One request at a time. A signal that comes late finds it withdrawn; one that is not ours is
+ * passed to the handler that was there before.
+ */
+#define _GNU_SOURCE /* gettid */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "posix.h"
+
+#define TRACE_SIGNAL SIGURG
+#define LOOK_NS      100000
+
+enum state { FREE, BUSY, ASKED, CAPTURING, ANSWERED };
+
+static struct {
+    uint32_t state;  /* of one request; free -> busy by compare-and-swap, asked -> capturing by the
+                       handler's */
+    uint32_t thread; /* kernel id of who is asked */
+    void *frames[OS_TRACE_MAX];
+    unsigned count;
+} request;
+
+static uint32_t installed; /* 0, 1: is being, 2: is */
+static struct sigaction before;
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+    if (before.sa_flags & SA_SIGINFO)
+        before.sa_sigaction(number, info, context);
+    else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+        before.sa_handler(number);
+}
+
+static bool is_request(const siginfo_t *info)
+{
+    return info->si_code == SI_QUEUE && info->si_pid == getpid() &&
+           info->si_value.sival_ptr == (const void *)&request;
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    uint32_t asked = ASKED;
+    int saved_errno = errno;
+
+    if (!is_request(info))
+        pass_on(number, info, context);
+    else if (load_acquire(&request.thread) == (uint32_t)gettid() &&
+             compare_exchange(&request.state, &asked, (uint32_t)CAPTURING)) {
+        request.count = os_trace_capture(request.frames, OS_TRACE_MAX);
+        store_release(&request.state, (uint32_t)ANSWERED);
+    }
+    errno = saved_errno;
+}
+
+void os_thread_trace_start(void)
+{
+    struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    uint32_t no = 0;
+
+    os_trace_prime();
+    if (!compare_exchange(&installed, &no, 1u))
+        return;
+    sigemptyset(&ours.sa_mask);
+    sigaction(TRACE_SIGNAL, &ours, &before);
+    store_release(&installed, 2u);
+}
+
+static bool is_installed(void)
+{
+    struct sigaction present;
+
+    return load_acquire(&installed) == 2 && sigaction(TRACE_SIGNAL, NULL, &present) == 0 &&
+           present.sa_flags & SA_SIGINFO && present.sa_sigaction == on_signal;
+}
+
+static bool send(int thread)
+{
+    siginfo_t info;
+
+    memset(&info, 0, sizeof info);
+    info.si_signo = TRACE_SIGNAL;
+    info.si_code = SI_QUEUE;
+    info.si_pid = getpid();
+    info.si_uid = getuid();
+    info.si_value.sival_ptr = &request;
+    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, TRACE_SIGNAL, &info) == 0;
+}
+
+/* The handler may be at it when our patience ends: it is quick, so it is waited for. */
+static unsigned collect(void **frames, unsigned count, uint64_t patience)
+{
+    uint64_t deadline = os_clock_ns() + patience;
+    uint32_t asked = ASKED;
+
+    while (load_acquire(&request.state) != ANSWERED) {
+        if (os_clock_ns() >= deadline && compare_exchange(&request.state, &asked, (uint32_t)BUSY))
+            return 0;
+        asked = ASKED;
+        os_sleep_ns(LOOK_NS);
+    }
+    count = (unsigned)min_size(count, request.count);
+    memcpy(frames, request.frames, count * sizeof *frames);
+    return count;
+}
+
+unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t patience)
+{
+    uint32_t free = FREE;
+    unsigned captured = 0;
+
+    if (thread == gettid())
+        return os_trace_capture(frames, count);
+    if (!is_installed() || !compare_exchange(&request.state, &free, (uint32_t)BUSY))
+        return 0;
+    store_release(&request.thread, (uint32_t)thread);
+    store_release(&request.state, (uint32_t)ASKED);
+    if (send(thread))
+        captured = collect(frames, count, patience);
+    store_release(&request.state, (uint32_t)FREE);
+    return captured;
+}
+
+/* Another thread's request is not the child's. */
+void posix_thread_trace_fork_child(void)
+{
+    request.state = FREE;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What has expired: descriptors are taken in the order in which they were made, each is one less in
+ * its object's count, and an object that has none left is freed, unless its finalizer keeps it.
+ *
+ * The thread that takes the count to 0 is the only one that has the object then: nobody else has a
+ * date for it, and who would give it one late has broken the rule that it may not have expired.
+ */
+#include "scm/scm.h"
+
+_Static_assert(TERM_FINALIZERS == SCM_FINALIZERS, "what is promised");
+static int (*finalizers[TERM_FINALIZERS])(void *object); /* filled from the first; scm_lock */
+
+int (*finalizer_of(unsigned number))(void *object)
+{
+    return load_acquire(&finalizers[number - 1]);
+}
+
+/* True when the object is to be freed. The finalizer may have given it new dates. */
+static __attribute__((noinline)) bool finalize(struct scm_thread *self, uint32_t *term,
+                                               void *object)
+{
+    bool nested = self->collecting;
+    int keep;
+
+    self->collecting = true;
+    keep = finalizer_of(term_finalizer(load_relaxed(term)))(object);
+    self->collecting = nested;
+    return !keep && !term_dates(load_relaxed(term));
+}
+
+static inline void free_expired(struct slab *slab, void *object)
+{
+    struct prudence_cache *cache = slab->cache;
+    bool deferred = load_relaxed(&option_scm_deferred);
+
+    if (deferred || unlikely(!uses_sequences(cache)) || !os_percpu_push(&cache->lines, object))
+        object_free_expired(slab, object, deferred);
+}
+
+/* Acquire and release: what other threads did with the object, before they took theirs, is before
+ * what its next owner does. */
+static inline void date_end(struct scm_thread *self, void *object)
+{
+    struct slab *slab = slab_known(object);
+    uint32_t *term = &slab_terms(slab)[slab_index(slab, object)];
+    uint32_t word = __atomic_fetch_sub(term, 1, __ATOMIC_ACQ_REL);
+
+    if (term_dates(word) != 1)
+        return;
+    count_add(&slab->expiring, -1);
+    count_add(&self->counts.ended, 1);
+    if (unlikely(term_finalizer(word))) {
+        if (!finalize(self, term, object)) {
+            count_add(&self->counts.kept, 1);
+            return;
+        }
+        store_relaxed(term, 0u);
+    }
+    free_expired(slab, object);
+}
+
+/* The first page has been taken to its end. */
+static void page_end(struct scm_thread *self)
+{
+    struct page *page = self->expired.first;
+
+    self->expired.first = page->next;
+    if (!page->next)
+        self->expired.last = NULL;
+    self->expired.pages--;
+    self->begin = 0;
+    count_add(&self->counts.pages, -1);
+    prudence_cache_free(pages_cache(), page);
+}
+
+/* A finalizer may call anything: the list is in order whenever date_end is called. */
+void expired_take(struct scm_thread *self, uint64_t count)
+{
+    uint64_t taken = 0;
+
+    if (unlikely(self->collecting))
+        return;
+    for (; taken < count && self->expired.first; taken++) {
+        struct page *page = self->expired.first;
+        void *object = page->objects[self->begin++];
+
+        if (self->begin == page->count)
+            page_end(self);
+        date_end(self, object);
+    }
+    count_add(&self->counts.taken, taken);
+}
+
+int scm_register_finalizer(int (*finalizer)(void *object))
+{
+    int number = -1;
+
+    if (!finalizer) {
+        os_report("scm_register_finalizer: the finalizer is NULL");
+        errno = EINVAL;
+        return -1;
+    }
+    os_lock_take(&scm_lock);
+    for (int i = 0; i < TERM_FINALIZERS && number < 0; i++)
+        number = finalizers[i] ? -1 : i;
+    if (number >= 0)
+        store_release(&finalizers[number], finalizer);
+    os_lock_release(&scm_lock);
+    if (number < 0) {
+        os_report("scm_register_finalizer: there are %d already", TERM_FINALIZERS);
+        errno = ENOSPC;
+    }
+    return number;
+}
+
+int scm_set_finalizer(void *object, int number)
+{
+    struct slab *slab = object_slab(object, "scm_set_finalizer");
+    uint32_t *terms, *term, word;
+
+    if (number < -1 || number >= TERM_FINALIZERS || (number >= 0 && !finalizer_of(number + 1))) {
+        os_report("scm_set_finalizer: there is no finalizer %d (object %p)", number, object);
+        return EINVAL;
+    }
+    terms = slab_terms_make(slab);
+    if (!terms)
+        return ENOMEM;
+    term = &terms[slab_index(slab, object)];
+    word = load_relaxed(term);
+    if (!term_dates(word))
+        slab_check_live(slab, object, slab_index(slab, object), "scm_set_finalizer");
+    /* Dates may come and go meanwhile. */
+    while (!compare_exchange(term, &word,
+                             term_dates(word) | (uint32_t)(number + 1) << TERM_DATES_BITS))
+        ;
+    return 0;
+}

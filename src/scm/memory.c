@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Allocating, by the names of the thesis; and what scm_get_mem_info says. */
+#include "scm/scm.h"
+#include "slab/stats.h"
+
+/* What has expired is freed where memory is wanted: it is used again at once. */
+static inline void collect_for_more(void)
+{
+    struct scm_thread *self = scm_self;
+
+    if (self)
+        collect_some(self);
+}
+
+void *scm_malloc(size_t size)
+{
+    collect_for_more();
+    return prudence_malloc(size);
+}
+
+void *scm_calloc(size_t count, size_t size)
+{
+    collect_for_more();
+    return prudence_calloc(count, size);
+}
+
+void *scm_realloc(void *object, size_t size)
+{
+    return prudence_realloc(object, size);
+}
+
+void scm_free(void *object)
+{
+    object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "scm_free");
+}
+
+static void add_cache(struct scm_mem_info *info, const struct prudence_cache *cache)
+{
+    struct cache_sums sums;
+
+    cache_sum(cache, &sums);
+    info->num_alloc += sums.hits + sums.misses;
+    info->num_freed += sums.frees + sums.deferred;
+    if (cache->lines) {
+        info->allocated += (sums.hits + sums.misses) * cache->stride;
+        info->freed += (sums.frees + sums.deferred) * cache->stride;
+    } else {
+        info->allocated += load_relaxed(&cache->large_grown);
+        info->freed += load_relaxed(&cache->large_shrunk);
+    }
+}
+
+static void add_thread(struct scm_mem_info *info, const struct scm_thread *thread)
+{
+    const struct scm_counts *counts = &thread->counts;
+
+    /* What ends is read first: each difference is never below the truth then. */
+    uint64_t ended = load_relaxed(&counts->ended), taken = load_relaxed(&counts->taken);
+
+    info->num_short_term += load_relaxed(&counts->became) - ended;
+    info->num_expired += load_relaxed(&counts->expired) - taken;
+    info->num_dates += load_relaxed(&counts->dates) - taken;
+    info->num_collected += ended - load_relaxed(&counts->kept);
+    info->overhead += (uint64_t)load_relaxed(&counts->pages) * PAGE_BYTES;
+}
+
+void scm_get_mem_info(struct scm_mem_info *info)
+{
+    struct list *item;
+
+    process_start();
+    *info = (struct scm_mem_info){.allocated = 0};
+    os_lock_take(&scm_lock);
+    info->overhead = load_relaxed(&scm_meta_bytes) + slab_terms_bytes();
+    list_for_each(item, &scm_threads)
+    {
+        add_thread(info, list_entry(item, struct scm_thread, link));
+        info->threads++;
+    }
+    list_for_each(item, &scm_orphans)
+    {
+        add_thread(info, list_entry(item, struct scm_thread, link));
+    }
+    os_lock_release(&scm_lock);
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        const struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (cache != pages_cache())
+            add_cache(info, cache);
+    }
+    os_lock_release(&slab_caches_lock);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Giving dates: a descriptor on the list of the date, and one more in the object's count. Constant
+ * time; with lazy collection a few expired descriptors are processed on the way.
+ *
+ * A date that the object was just given on the same list is not given again: it would change nothing.
+ *
+ * The order: room for the descriptor and for the count is made first, so that what fails has changed
+ * nothing. Expired descriptors are processed last: an object that is refreshed a little too late, when
+ * its expired dates have not been processed, lives on.
+ */
+#include "scm/scm.h"
+
+/* Where an object's count is. */
+struct place {
+    struct slab *slab;
+    uint32_t *term;
+    unsigned index;
+};
+
+static __attribute__((noinline)) bool find_slow(const void *object, const char *what,
+                                                struct place *place)
+{
+    struct slab *slab = object_slab(object, what);
+    uint32_t *terms = slab_terms_make(slab);
+
+    place->slab = slab;
+    place->index = slab_index(slab, object);
+    place->term = terms + place->index;
+    return terms != NULL;
+}
+
+/* The object's word. False: there is no memory for words. */
+static inline bool find(const void *object, const char *what, struct place *place)
+{
+    struct slab *slab = slab_of(object);
+    uint32_t *terms = likely(slab) ? slab_terms(slab) : NULL;
+
+    if (unlikely(!terms))
+        return find_slow(object, what, place);
+    place->slab = slab;
+    place->index = slab_index(slab, object);
+    place->term = terms + place->index;
+    return true;
+}
+
+static inline void becomes_short_term(struct scm_thread *self, struct slab *slab)
+{
+    count_add(&slab->expiring, 1);
+    count_add(&self->counts.became, 1);
+}
+
+static __attribute__((noinline, cold)) int too_many(const void *object, const char *what)
+{
+    os_report("%s: %p has %u expiration dates; no more are possible", what, object,
+              (unsigned)TERM_DATES_MAX);
+    return EOVERFLOW;
+}
+
+/* Where the next descriptor goes; NULL: there is no memory. */
+static inline struct page *page_with_room(struct scm_thread *self, struct page_list *list)
+{
+    struct page *page = list->last;
+
+    return likely(page) && likely(page->count < PAGE_OBJECTS) ? page : page_add(self, list);
+}
+
+static inline bool is_last(const struct page_list *list, const void *object)
+{
+    const struct page *page = list->last;
+
+    return likely(page) && page->objects[page->count - 1] == object;
+}
+
+static inline int date_add(struct scm_thread *self, struct page_list *list, void *object,
+                           const char *what)
+{
+    struct page *page;
+    struct place place;
+    uint32_t dates;
+
+    if (is_last(list, object))
+        return 0;
+    if (unlikely(!find(object, what, &place)))
+        return ENOMEM;
+    dates = term_dates(load_relaxed(place.term));
+    if (unlikely(dates >= TERM_DATES_MAX))
+        return too_many(object, what);
+    if (!dates)
+        slab_check_live(place.slab, object, place.index, what);
+    page = page_with_room(self, list);
+    if (unlikely(!page))
+        return ENOMEM;
+    if (!term_dates(add_relaxed(place.term, 1)))
+        becomes_short_term(self, place.slab);
+    page->objects[page->count] = object;
+    page->count++;
+    count_add(&self->counts.dates, 1);
+    return 0;
+}
+
+static __attribute__((noinline, cold)) int beyond_reach(unsigned extension, const void *object,
+                                                        const char *what)
+{
+    os_report("%s: extension %u of %p is beyond the option scm_max_extension (%u)", what, extension,
+              object, (unsigned)load_relaxed(&option_scm_max_extension));
+    return ERANGE;
+}
+
+/* Of units: `extension` as the caller gave it, `more` that are added to it. */
+static inline int refresh(struct scm_thread *self, struct scm_clock *clock, void *object,
+                          unsigned extension, unsigned more, const char *what)
+{
+    uint64_t units = (uint64_t)extension + more;
+    int error;
+
+    if (unlikely(extension > load_relaxed(&option_scm_max_extension)))
+        return beyond_reach(extension, object, what);
+    if (unlikely(units > clock->mask) && !clock_reach(clock, units))
+        return ENOMEM;
+    error = date_add(self, &clock->ring[(clock->now + units) & clock->mask], object, what);
+    clock->last_date = max_size(clock->last_date, clock->now + units);
+    collect_some(self);
+    return error;
+}
+
+int scm_refresh(void *object, unsigned extension)
+{
+    struct scm_thread *self = scm_self;
+    int error = 0;
+
+    if (unlikely(!object))
+        return 0;
+    if (unlikely(!self) && !(self = scm_enter("scm_refresh", &error)))
+        return error;
+    return refresh(self, &self->local, object, extension, 0, "scm_refresh");
+}
+
+int scm_global_refresh(void *object, unsigned extension)
+{
+    struct scm_thread *self = scm_self;
+    int error = 0;
+
+    if (unlikely(!object))
+        return 0;
+    if (unlikely(!self) && !(self = scm_enter("scm_global_refresh", &error)))
+        return error;
+    return refresh(self, &self->global, object, extension, 2, "scm_global_refresh");
+}
+
+/* The milliseconds in units, rounded up; UINT_MAX is beyond any option. */
+static unsigned units_of(const struct scm_clock *clock, unsigned milliseconds)
+{
+    return (unsigned)(((uint64_t)milliseconds * 1000000 + clock->period - 1) / clock->period);
+}
+
+int scm_clock_refresh(struct scm_clock *clock, void *object, unsigned extension)
+{
+    struct scm_thread *self;
+    int error = clock_check(clock, "scm_clock_refresh", &self);
+
+    if (error || !object)
+        return error;
+    if (clock->kind == REAL_TIME_CLOCK) {
+        clock_follow_time(clock);
+        extension = units_of(clock, extension);
+    }
+    return refresh(self, clock, object, extension, 0, "scm_clock_refresh");
+}

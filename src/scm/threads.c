@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads: taking part, blocking, ending, forking.
+ *
+ * What a thread has given dates with outlives it: it waits among the orphans, as it is, for the next
+ * thread that registers, on whose clocks its dates then expire. So nothing is lost when threads come
+ * and go, and there are never more of them than threads took part at a time.
+ *
+ * Who takes part and is not blocked has joined global time (gp/phases.c). One that joins counts as one
+ * that has ticked in the present phase, so it cannot end it twice; unless it is the only one: then
+ * nobody else would end the phase, and it is its tick that does (thesis, section 4.2.2).
+ *
+ * scm_lock guards the lists, and orders coming and going; ticks and refreshes never take it.
+ */
+#include <pthread.h>
+
+#include "scm/scm.h"
+
+__thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
+
+/* This thread's, also while it is blocked. */
+static __thread struct scm_thread *mine __attribute__((tls_model("initial-exec")));
+
+struct os_lock scm_lock = OS_LOCK_INIT(OS_RANK_SCM);
+struct list scm_threads = {&scm_threads, &scm_threads};
+struct list scm_orphans = {&scm_orphans, &scm_orphans};
+struct prudence_domain *scm_phases;
+uint64_t scm_meta_bytes;
+
+static unsigned active; /* threads that have joined global time; scm_lock */
+static pthread_key_t exit_key;
+
+void *scm_meta_alloc(size_t bytes)
+{
+    void *meta = os_meta_alloc(bytes);
+
+    if (meta)
+        add_relaxed(&scm_meta_bytes, bytes);
+    return meta;
+}
+
+void scm_meta_free(void *meta, size_t bytes)
+{
+    sub_relaxed(&scm_meta_bytes, bytes);
+    os_meta_free(meta, bytes);
+}
+
+/* ---------------------------------------------------------------------------------- global time */
+
+static bool join(struct scm_thread *thread)
+{
+    bool joined = gp_phases_join(scm_phases, active > 0, &thread->phase);
+
+    active += joined;
+    return joined;
+}
+
+/* The others need not wait for it any more, so the phase may be over. When nobody is left there is
+ * nobody for whom time would have to go on. */
+static void leave(void)
+{
+    gp_phases_leave(scm_phases);
+    if (--active)
+        gp_phases_advance(scm_phases);
+}
+
+/* ----------------------------------------------------------------------------- coming and going */
+
+/* Also out of a finalizer. */
+static void thread_exits(void *unused)
+{
+    (void)unused;
+    if (mine)
+        mine->collecting = false;
+    scm_unregister_thread();
+}
+
+static struct scm_thread *thread_make(void)
+{
+    struct scm_thread *thread = scm_meta_alloc(sizeof *thread);
+
+    if (!thread)
+        return NULL;
+    list_init(&thread->clocks);
+    list_init(&thread->link);
+    if (clock_init(&thread->local, thread, LOCAL_CLOCK) &&
+        clock_init(&thread->global, thread, GLOBAL_CLOCK))
+        return thread;
+    clock_release(&thread->local);
+    scm_meta_free(thread, sizeof *thread);
+    return NULL;
+}
+
+/* Once, under the lock. */
+static bool start(void)
+{
+    static bool has_key;
+
+    process_start();
+    if (!has_key)
+        has_key = !pthread_key_create(&exit_key, thread_exits);
+    if (!has_key || !pages_start())
+        return false;
+    if (!scm_phases)
+        scm_phases = gp_phases_make("scm");
+    return scm_phases != NULL;
+}
+
+/* Under the lock. NULL: there is no memory. */
+static struct scm_thread *enter(void)
+{
+    struct scm_thread *thread;
+
+    if (!start())
+        return NULL;
+    thread = list_first(&scm_orphans, struct scm_thread, link);
+    if (!thread)
+        thread = thread_make();
+    if (!thread)
+        return NULL;
+    list_remove(&thread->link);
+    if (!join(thread)) {
+        list_add_tail(&scm_orphans, &thread->link);
+        return NULL;
+    }
+    list_add_tail(&scm_threads, &thread->link);
+    return thread;
+}
+
+int scm_register_thread(void)
+{
+    int saved_errno = errno;
+
+    if (mine)
+        return 0;
+    os_lock_take(&scm_lock);
+    mine = scm_self = enter();
+    os_lock_release(&scm_lock);
+    if (mine && pthread_setspecific(exit_key, mine))
+        scm_unregister_thread(); /* its end would not be seen */
+    errno = saved_errno;
+    return mine ? 0 : ENOMEM;
+}
+
+struct scm_thread *scm_enter(const char *what, int *error)
+{
+    if (mine) {
+        os_report("%s: called by a blocked thread (scm_resume_thread comes first)", what);
+        *error = EPERM;
+        return NULL;
+    }
+    *error = scm_register_thread();
+    return scm_self;
+}
+
+/* Their handles end with the thread, their dates do not. */
+static void clocks_become_adopted(struct scm_thread *thread)
+{
+    struct list *item;
+
+    list_for_each(item, &thread->clocks)
+    {
+        list_entry(item, struct scm_clock, link)->adopted = true;
+    }
+}
+
+int scm_unregister_thread(void)
+{
+    struct scm_thread *thread = mine;
+
+    if (!thread)
+        return 0;
+    if (thread->collecting) {
+        os_report("scm_unregister_thread: called by a finalizer");
+        return EPERM;
+    }
+    os_lock_take(&scm_lock);
+    if (!thread->blocked)
+        leave();
+    thread->blocked = false;
+    mine = scm_self = NULL;
+    clocks_become_adopted(thread);
+    list_remove(&thread->link);
+    list_add_tail(&scm_orphans, &thread->link);
+    os_lock_release(&scm_lock);
+    pthread_setspecific(exit_key, NULL);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------- blocking */
+
+static int refuse(const char *what, const char *why, int error)
+{
+    os_report("%s: the thread %s", what, why);
+    return error;
+}
+
+int scm_block_thread(void)
+{
+    struct scm_thread *thread = mine;
+
+    if (!thread)
+        return refuse("scm_block_thread", "takes no part in short-term memory", EINVAL);
+    if (thread->blocked)
+        return refuse("scm_block_thread", "is blocked already", EPERM);
+    os_lock_take(&scm_lock);
+    thread->blocked = true;
+    scm_self = NULL;
+    leave();
+    os_lock_release(&scm_lock);
+    return 0;
+}
+
+int scm_resume_thread(void)
+{
+    struct scm_thread *thread = mine;
+
+    if (!thread)
+        return refuse("scm_resume_thread", "takes no part in short-term memory", EINVAL);
+    if (!thread->blocked)
+        return refuse("scm_resume_thread", "is not blocked", EPERM);
+    os_lock_take(&scm_lock);
+    if (join(thread)) {
+        thread->blocked = false;
+        scm_self = thread;
+    }
+    os_lock_release(&scm_lock);
+    return scm_self ? 0 : ENOMEM;
+}
+
+/* ----------------------------------------------------------------------------------------- fork */
+
+static void fork_prepare(void)
+{
+    os_lock_take_for_fork(&scm_lock);
+}
+
+static void fork_done(void)
+{
+    os_lock_release_from_fork(&scm_lock);
+}
+
+/*
+ * Threads that the child does not have were at work while page after page was copied, so their lists
+ * may be of two minds. They are left alone for good, with the objects that have dates there. Orphans
+ * are whole.
+ */
+static void fork_child(void)
+{
+    list_init(&scm_threads);
+    if (mine)
+        list_add_tail(&scm_threads, &mine->link);
+    active = scm_self != NULL;
+}
+
+static const struct heap_above above = {
+    .fork_prepare = fork_prepare, .fork_child = fork_child, .fork_done = fork_done};
+
+__attribute__((constructor)) static void at_load(void)
+{
+    heap_above = &above;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* The formulas of the thesis, section 5.3.2, against values worked out by hand. */
+#include "support/slab_test.h"
+
+#include "draw.h"
+
+static struct settings thesis(unsigned threads)
+{
+    struct settings settings;
+
+    settings_defaults(&settings); /* Table 6.3 */
+    settings.threads = threads;
+    settings.min_size = 3;
+    settings.max_size = 16;
+    settings.max_liveness = 10;
+    return settings;
+}
+
+static uint64_t objects(const struct settings *settings, unsigned size_class, uint64_t liveness)
+{
+    return objects_of(settings, &(struct draw){.size_class = size_class, .liveness = liveness});
+}
+
+static void number_of_objects(void **state)
+{
+    struct settings settings = thesis(2);
+
+    (void)state;
+    assert_int_equal(objects(&settings, 3, 1), 14 * 14 * 10 * 10 / 20);
+    assert_int_equal(objects(&settings, 10, 5), 7 * 7 * 6 * 6 / 20); /* 88.2 */
+    assert_int_equal(objects(&settings, 16, 10), 0);                 /* 1/20 */
+    settings.multiplier = 7;
+    assert_int_equal(objects(&settings, 10, 5), 7 * 7 * 6 * 6 * 7 / 20);
+    settings.objects = 5;
+    assert_int_equal(objects(&settings, 16, 10), 5);
+}
+
+static void it_saturates(void **state)
+{
+    struct settings settings = thesis(1);
+
+    (void)state;
+    settings.max_liveness = MOST_LIVENESS;
+    settings.multiplier = MOST_MULTIPLIER;
+    assert_true(objects(&settings, 3, 1) > UINT64_C(1) << 50);
+    settings.max_size = MOST_SIZE;
+    settings.multiplier = UINT64_MAX;
+    assert_true(objects(&settings, 0, 1) == UINT64_MAX);
+}
+
+static void shares(void **state)
+{
+    struct settings settings = thesis(8);
+
+    (void)state;
+    assert_int_equal(shared_of(&settings, 1000), 0);
+    settings.shared = true;
+    settings.share_ratio = 20;
+    assert_int_equal(shared_of(&settings, 1000), 200);
+    assert_int_equal(shared_of(&settings, 9), 1);
+    assert_int_equal(shared_of(&settings, 4), 0);
+    assert_int_equal(receivers(&settings), 8);
+    settings.receiver_ratio = 50;
+    assert_int_equal(receivers(&settings), 4);
+    settings.receiver_ratio = 0;
+    assert_int_equal(receivers(&settings), 1);
+}
+
+static void sizes_keep_to_their_bounds(void **state)
+{
+    struct settings settings = thesis(1);
+    struct chance chance = chance_seed(1, 1);
+
+    (void)state;
+    for (unsigned class = 3; class <= 16; class ++) {
+        for (unsigned i = 0; i < 10000; i++) {
+            size_t size = draw_size(&settings, class, &chance);
+
+            assert_in_range(size, 1u << class, class == 16 ? 1u << 16 : (2u << class) - 1);
+        }
+    }
+}
+
+/* Each of the uniform draws: every value's count within five deviations of what is expected. */
+static void check_uniform(const uint64_t *counts, unsigned values, unsigned draws)
+{
+    double expected = (double)draws / values, bound = 25 * expected;
+
+    for (unsigned i = 0; i < values; i++) {
+        double off = (double)counts[i] - expected;
+
+        assert_true(off * off < bound);
+    }
+}
+
+#define DRAWS 1000000
+
+static void draws_are_uniform(void **state)
+{
+    struct settings settings = thesis(1);
+    uint64_t classes[14] = {0}, livenesses[10] = {0}, received[10] = {0}, trees[2] = {0};
+
+    (void)state;
+    settings.tree_share = 50;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct chance chance = chance_seed(seed, 0);
+
+        for (unsigned i = 0; i < DRAWS / 10; i++) {
+            struct draw draw = draw_round(&settings, &chance);
+
+            classes[draw.size_class - 3]++;
+            livenesses[draw.liveness - 1]++;
+            trees[draw.tree]++;
+            received[draw_received_liveness(&settings, chance_next(&chance), i % 64) - 1]++;
+        }
+    }
+    check_uniform(classes, 14, DRAWS);
+    check_uniform(livenesses, 10, DRAWS);
+    check_uniform(trees, 2, DRAWS);
+    check_uniform(received, 10, DRAWS);
+}
+
+/* Threads of one seed, and one thread of two seeds, draw differently. */
+static void streams_differ(void **state)
+{
+    struct chance one = chance_seed(1, 0), other = chance_seed(1, 1), third = chance_seed(2, 0);
+    unsigned same = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++) {
+        uint64_t a = chance_next(&one), b = chance_next(&other), c = chance_next(&third);
+
+        same += (a == b) + (a == c) + (b == c);
+    }
+    assert_int_equal(same, 0);
+}
+
+static void refused(struct settings settings, const char *name)
+{
+    char why[256] = "";
+
+    assert_false(settings_check(&settings, why, sizeof why));
+    assert_non_null(strstr(why, name));
+}
+
+static void bad_combinations_are_refused_by_name(void **state)
+{
+    struct settings good = thesis(2), bad;
+    char why[256];
+
+    (void)state;
+    assert_true(settings_check(&good, why, sizeof why));
+    bad = good;
+    bad.min_size = 17;
+    refused(bad, "--min-size 17 is above --max-size 16");
+    bad = good;
+    bad.min_liveness = 11;
+    refused(bad, "--min-liveness 11 is above --max-liveness 10");
+    bad = good;
+    bad.threads = 4096;
+    refused(bad, "--multiplier 1 is too small for --threads 4096");
+    bad.multiplier = 3;
+    assert_true(settings_check(&bad, why, sizeof why)); /* 19600 * 3 / 40960 = 1.4 */
+    bad = good;
+    bad.multiplier = MOST_MULTIPLIER;
+    refused(bad, "--multiplier 1000000000 is too large");
+    /* What the old tool divided by zero for. */
+    good.duration = 2 * good.max_liveness;
+    good.shared = true;
+    good.receiver_ratio = 0;
+    assert_true(settings_check(&good, why, sizeof why));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(number_of_objects),
+        cmocka_unit_test(it_saturates),
+        cmocka_unit_test(shares),
+        cmocka_unit_test(sizes_keep_to_their_bounds),
+        cmocka_unit_test(draws_are_uniform),
+        cmocka_unit_test(streams_differ),
+        cmocka_unit_test(bad_combinations_are_refused_by_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+/* Callbacks run after their grace period, once, in order; barriers, limits, misuse. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+
+#include <prudence/call.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/callbacks.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+struct object {
+    char before[24];
+    struct prudence_head head;
+    unsigned number;
+};
+
+static unsigned ran, last;
+static bool out_of_order;
+
+static void count(struct prudence_head *head)
+{
+    (void)head;
+    __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
+}
+
+static unsigned runs(void)
+{
+    return __atomic_load_n(&ran, __ATOMIC_SEQ_CST);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    ran = last = 0;
+    out_of_order = false;
+    return 0;
+}
+
+static void none_before_its_grace_period(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    static struct prudence_head heads[100];
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++)
+        prudence_domain_call(domain, &heads[i], count);
+    pause_ms(20);
+    assert_int_equal(runs(), 0);
+    assert_int_equal(prudence_domain_destroy(domain), EBUSY);
+    prudence_manual_advance(domain);
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    assert_int_equal(runs(), 100);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* Many cookies, more than there are segments: what comes late does not keep what came early. */
+static void more_cookies_than_segments(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    static struct prudence_head heads[20];
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++) {
+        prudence_domain_call(domain, &heads[i], count);
+        pause_ms(3); /* detached, under its own cookie */
+        prudence_manual_advance(domain);
+    }
+    while (runs() < 20) { /* where the worker was slow, some were detached behind the last one */
+        prudence_manual_advance(domain);
+        pause_ms(1);
+    }
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* One after the other, always some without a grace period yet: those before are not kept waiting. */
+static void a_steady_stream_does_not_starve(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    static struct prudence_head heads[2000];
+    unsigned in_time;
+
+    (void)state;
+    for (unsigned i = 0; i < 2000; i++) {
+        unsigned long long began = now_ns();
+
+        prudence_domain_call(domain, &heads[i], count);
+        while (now_ns() - began < 50000)
+            sched_yield();
+        if (i % 100 == 99)
+            prudence_manual_advance(domain);
+    }
+    in_time = runs();
+    while (runs() < 2000) {
+        prudence_manual_advance(domain);
+        pause_ms(1);
+    }
+    assert_in_range(in_time, 500, 2000);
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void a_reader_holds_them_up(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    static struct prudence_head head;
+
+    (void)state;
+    held_reader_start(&reader);
+    prudence_call(&head, count);
+    pause_ms(20);
+    assert_int_equal(runs(), 0);
+    held_reader_end(&reader);
+    assert_int_equal(prudence_barrier(), 0);
+    assert_int_equal(runs(), 1);
+}
+
+static void check_order(struct prudence_head *head)
+{
+    struct object *object = (struct object *)((char *)head - offsetof(struct object, head));
+
+    out_of_order |= object->number != last + 1;
+    last = object->number;
+    prudence_free(object);
+}
+
+static void in_order_of_one_cpu(void **state)
+{
+    cpu_set_t saved, one;
+
+    (void)state;
+    sched_getaffinity(0, sizeof saved, &saved);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    for (unsigned i = 1; i <= 10000; i++) {
+        struct object *object = prudence_malloc(sizeof *object);
+
+        object->number = i;
+        prudence_call(&object->head, check_order);
+    }
+    sched_setaffinity(0, sizeof saved, &saved);
+    assert_int_equal(prudence_barrier(), 0);
+    assert_int_equal(last, 10000);
+    assert_false(out_of_order);
+}
+
+static void again(struct prudence_head *head)
+{
+    if (__atomic_add_fetch(&ran, 1, __ATOMIC_SEQ_CST) < 50)
+        prudence_call(head, again);
+}
+
+static void a_callback_may_queue_itself(void **state)
+{
+    static struct prudence_head head;
+
+    (void)state;
+    prudence_call(&head, again);
+    while (runs() < 50)
+        assert_int_equal(prudence_barrier(), 0);
+    assert_int_equal(runs(), 50);
+}
+
+static int barrier_error;
+
+static void barrier_inside(struct prudence_head *head)
+{
+    (void)head;
+    barrier_error = prudence_barrier();
+}
+
+static int misplaced_barriers(void *unused)
+{
+    static struct prudence_head head;
+
+    (void)unused;
+    prudence_call(&head, barrier_inside);
+    if (prudence_barrier() || barrier_error != EDEADLK)
+        return 1;
+    prudence_read_lock();
+    if (prudence_barrier() != EDEADLK)
+        return 2;
+    prudence_read_unlock();
+    if (prudence_domain_barrier(NULL) != EINVAL)
+        return 3;
+    return 42;
+}
+
+static void a_barrier_that_would_wait_for_itself(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(misplaced_barriers, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, "prudence_barrier for domain 'default'"), 2);
+}
+
+static void barrier_of_qsbr_goes_offline(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    static struct prudence_head head;
+
+    (void)state;
+    prudence_qsbr_online(domain);
+    prudence_domain_call(domain, &head, count);
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    assert_int_equal(runs(), 1);
+    assert_true(prudence_domain_read_lock_held(domain));
+    prudence_qsbr_offline(domain);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void errno_is_kept(void **state)
+{
+    static struct prudence_head head;
+
+    (void)state;
+    errno = 4711;
+    prudence_call(&head, count);
+    assert_int_equal(errno, 4711);
+    assert_int_equal(prudence_barrier(), 0);
+}
+
+/* Of 200 single callbacks, most must run far sooner than liburcu's 10 ms. */
+static void soon(void **state)
+{
+    static struct prudence_head head;
+    unsigned late = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 200; i++) {
+        unsigned long long began = now_ns();
+
+        prudence_call(&head, count);
+        while (runs() != i + 1)
+            sched_yield();
+        late += now_ns() - began > 2000000;
+        if (i % 10 == 0)
+            pause_ms(1); /* the thread sleeps */
+    }
+    assert_in_range(late, 0, 100);
+}
+
+/* ThreadSanitizer has a thread of its own, which it starts late. */
+static void skip_where_threads_cannot_be_counted(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    skip();
+#endif
+}
+
+static unsigned threads_now(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    unsigned threads = 0;
+
+    while (readdir(folder))
+        threads++;
+    closedir(folder);
+    return threads - 2;
+}
+
+static int no_thread_before(void *unused)
+{
+    static struct prudence_head head;
+    unsigned before = threads_now();
+
+    (void)unused;
+    prudence_free_deferred(prudence_malloc(100));
+    prudence_synchronize();
+    if (threads_now() != before)
+        return 1;
+    prudence_call(&head, count);
+    return prudence_barrier() == 0 && threads_now() == before + 1 ? 42 : 2;
+}
+
+static void nobody_else_pays(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    skip_where_threads_cannot_be_counted();
+    child_again("no-thread-before", NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
+/* What waits is bounded though a reader stays, and the caller comes back within wait_max. */
+static int flood(void *unused)
+{
+    struct held_reader reader = {.domain = NULL};
+    struct callback_queue *queue;
+    struct prudence_stats stats;
+    uint64_t most = 0;
+    unsigned made = 0;
+
+    (void)unused;
+    prudence_option_set("call_limit", "1M");
+    prudence_option_set("wait_max", "1s");
+    queue = callback_queue_of(prudence_default_domain());
+    for (unsigned i = 0; i < 200000; i++, made++) {
+        struct object *object = prudence_malloc(1000);
+
+        object->number = i;
+        prudence_call(&object->head, check_order);
+        if (callback_bytes(queue) > most)
+            most = callback_bytes(queue);
+    }
+    if (most > (2u << 20))
+        return 1;
+    prudence_option_set("wait_max", "20ms");
+    held_reader_start(&reader);
+    for (unsigned i = 0; i < 5000; i++) {
+        unsigned long long began = now_ns();
+        struct object *object = prudence_malloc(1000);
+
+        object->number = i;
+        prudence_call(&object->head, check_order);
+        if (now_ns() - began > 5000000000ull)
+            return 2;
+    }
+    held_reader_end(&reader);
+    if (prudence_barrier() || prudence_stats(&stats) || !stats.call_waits || !stats.call_expiries ||
+        !stats.call_overruns || stats.call_bytes)
+        return 3;
+    return callback_bytes(queue) == 0 ? 42 : 4;
+}
+
+static void a_flood_is_held_back(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("flood", NULL, &result);
+    if (!child_exited_with(&result, 42))
+        print_error("%d %s\n", result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static bool released;
+
+static void wait_for_release(struct prudence_head *head)
+{
+    while (!__atomic_load_n(&released, __ATOMIC_ACQUIRE))
+        sched_yield();
+    count(head);
+}
+
+static void take_time(struct prudence_head *head)
+{
+    unsigned long long began = now_ns();
+
+    while (now_ns() - began < 20000)
+        ;
+    count(head);
+}
+
+/* Who queues is held back by a worker that is behind, even where it could not wait for readers; and
+ * not for long by a callback that waits for its caller. */
+static int keep_pace(void *unused)
+{
+    static struct prudence_head heads[20000];
+    struct prudence_domain *domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    struct prudence_stats stats;
+    unsigned long long began;
+
+    (void)unused;
+    prudence_qsbr_online(domain);
+    for (unsigned i = 0; i < 8000; i++) {
+        prudence_domain_call(domain, &heads[i], take_time);
+        prudence_qsbr_quiescent(domain);
+    }
+    prudence_stats(&stats);
+    if (stats.call_waits < 5)
+        return 1;
+    prudence_qsbr_offline(domain);
+    if (prudence_domain_barrier(domain) || runs() != 8000)
+        return 2;
+    prudence_domain_call(domain, &heads[0], wait_for_release);
+    began = now_ns();
+    for (unsigned i = 1; i < 20000; i++)
+        prudence_domain_call(domain, &heads[i], count);
+    if (now_ns() - began > 1000000000ull)
+        return 3;
+    __atomic_store_n(&released, true, __ATOMIC_RELEASE);
+    return prudence_domain_barrier(domain) || runs() != 28000 ? 4 : 42;
+}
+
+static void who_queues_keeps_pace(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("keep-pace", NULL, &result);
+    if (!child_exited_with(&result, 42))
+        print_error("%d %s\n", result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static bool no_memory(void)
+{
+    return true;
+}
+
+/* The thread cannot be started: a barrier runs callbacks itself. */
+static int without_thread(void *unused)
+{
+    static struct prudence_head heads[1000];
+    unsigned before = threads_now();
+
+    (void)unused;
+    os_memory_fails = no_memory;
+    for (unsigned i = 0; i < 1000; i++)
+        prudence_call(&heads[i], count);
+    if (prudence_barrier() || runs() != 1000 || threads_now() != before)
+        return 1;
+    os_memory_fails = NULL;
+    for (unsigned i = 0; i < 50 && threads_now() == before; i++) {
+        prudence_call(&heads[i], count);
+        pause_ms(1);
+    }
+    return threads_now() == before + 1 && prudence_barrier() == 0 ? 42 : 2;
+}
+
+static void a_barrier_does_without_a_thread(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    skip_where_threads_cannot_be_counted();
+    child_again("without-thread", NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static int queued_twice(void *unused)
+{
+    static struct prudence_head heads[5000];
+
+    (void)unused;
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < 5000; i++)
+            prudence_call(&heads[i], count);
+        if (prudence_barrier())
+            return 1;
+    }
+    if (runs() != 15000)
+        return 2;
+    prudence_read_lock();
+    prudence_call(&heads[7], count);
+    prudence_call(&heads[7], count);
+    return 3;
+}
+
+static void a_head_queued_twice_is_misuse(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("twice", "check=1", &result);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "is queued already"));
+}
+
+static int null_function(void *unused)
+{
+    static struct prudence_head head;
+
+    (void)unused;
+    prudence_call(&head, NULL);
+    return 0;
+}
+
+static void null_is_misuse(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(null_function, NULL, &result);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "prudence_call: the function is NULL"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(none_before_its_grace_period, set_up),
+        cmocka_unit_test_setup(more_cookies_than_segments, set_up),
+        cmocka_unit_test_setup(a_steady_stream_does_not_starve, set_up),
+        cmocka_unit_test_setup(a_reader_holds_them_up, set_up),
+        cmocka_unit_test_setup(in_order_of_one_cpu, set_up),
+        cmocka_unit_test_setup(a_callback_may_queue_itself, set_up),
+        cmocka_unit_test_setup(a_barrier_that_would_wait_for_itself, set_up),
+        cmocka_unit_test_setup(barrier_of_qsbr_goes_offline, set_up),
+        cmocka_unit_test_setup(errno_is_kept, set_up),
+        cmocka_unit_test_setup(soon, set_up),
+        cmocka_unit_test_setup(nobody_else_pays, set_up),
+        cmocka_unit_test_setup(a_flood_is_held_back, set_up),
+        cmocka_unit_test_setup(who_queues_keeps_pace, set_up),
+        cmocka_unit_test_setup(a_barrier_does_without_a_thread, set_up),
+        cmocka_unit_test_setup(a_head_queued_twice_is_misuse, set_up),
+        cmocka_unit_test_setup(null_is_misuse, set_up),
+    };
+    static const struct {
+        const char *name;
+        int (*body)(void *unused);
+    } roles[] = {
+        {"no-thread-before", no_thread_before}, {"flood", flood},        {"keep-pace", keep_pace},
+        {"without-thread", without_thread},     {"twice", queued_twice},
+    };
+
+    for (unsigned i = 0; argc > 1 && i < sizeof roles / sizeof roles[0]; i++)
+        if (strcmp(argv[1], roles[i].name) == 0)
+            return roles[i].body(NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* fork, with callbacks queued, running and being queued: the child runs what waits, once. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <prudence/call.h>
+#include <prudence/rcu.h>
+
+#include "gp/callbacks.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+#define HEADS 1000
+
+static unsigned ran;
+static bool stop;
+static struct prudence_head heads[HEADS];
+static sem_t entered, leave;
+
+static void count(struct prudence_head *head)
+{
+    (void)head;
+    __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
+}
+
+static int runs_all(void *unused)
+{
+    (void)unused;
+    return prudence_barrier() == 0 && ran == HEADS ? 42 : 1;
+}
+
+static void the_child_runs_what_waits(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    struct child_result result;
+
+    (void)state;
+    ran = 0;
+    held_reader_start(&reader);
+    for (unsigned i = 0; i < HEADS; i++) {
+        prudence_call(&heads[i], count);
+        if (i == HEADS / 2)
+            pause_ms(2); /* half of them in segments, half in lanes */
+    }
+    child_run(runs_all, NULL, &result); /* the child has no such reader */
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(ran, 0);
+    held_reader_end(&reader);
+    assert_int_equal(prudence_barrier(), 0);
+    assert_int_equal(ran, HEADS);
+}
+
+static void blocks(struct prudence_head *head)
+{
+    (void)head;
+    sem_post(&entered);
+    while (sem_wait(&leave))
+        ;
+}
+
+static int all_but_that_one(void *unused)
+{
+    (void)unused;
+    return prudence_barrier() == 0 && ran == HEADS - 1 ? 42 : 1;
+}
+
+static void a_callback_that_blocks_does_not_block_fork(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    ran = 0;
+    sem_init(&entered, 0, 0);
+    sem_init(&leave, 0, 0);
+    prudence_call(&heads[0], blocks);
+    while (sem_wait(&entered))
+        ;
+    for (unsigned i = 1; i < HEADS; i++)
+        prudence_call(&heads[i], count);
+    child_run(all_but_that_one, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    sem_post(&leave);
+    assert_int_equal(prudence_barrier(), 0);
+    assert_int_equal(ran, HEADS - 1);
+}
+
+static pid_t forked;
+
+static void forks(struct prudence_head *head)
+{
+    (void)head;
+    forked = fork();
+    if (forked == 0) { /* this thread alone: what is queued behind waits for its return */
+        static struct prudence_head mine;
+
+        prudence_call(&mine, count);
+        _exit(callback_is_pending(callback_queue_of(prudence_default_domain())) ? 42 : 1);
+    }
+}
+
+static void a_callback_may_fork(void **state)
+{
+    int status;
+
+    (void)state;
+    prudence_call(&heads[0], forks);
+    assert_int_equal(prudence_barrier(), 0);
+    assert_int_equal(waitpid(forked, &status, 0), forked);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+}
+
+struct object {
+    struct prudence_head head;
+    uint64_t check[8];
+};
+
+static void check_and_free(struct prudence_head *head)
+{
+    struct object *object = (struct object *)head;
+
+    for (unsigned i = 0; i < 8; i++)
+        if (object->check[i] != (uintptr_t)object + i)
+            abort();
+    memset(object->check, 0, sizeof object->check);
+    prudence_free(object);
+}
+
+static void queue_one(void)
+{
+    struct object *object = prudence_malloc(sizeof *object);
+
+    for (unsigned i = 0; i < 8; i++)
+        object->check[i] = (uintptr_t)object + i;
+    prudence_call(&object->head, check_and_free);
+}
+
+static unsigned up; /* threads that queue */
+
+static void *queue_many(void *unused)
+{
+    queue_one();
+    __atomic_add_fetch(&up, 1, __ATOMIC_RELAXED);
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+        queue_one();
+    return unused;
+}
+
+static int use(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < 100; i++)
+        queue_one();
+    return prudence_barrier() ? 1 : 42;
+}
+
+/* Every head that the child finds is whole. */
+static void while_others_queue(void **state)
+{
+    struct child_result result;
+    pthread_t threads[3];
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, queue_many, NULL);
+    /* AddressSanitizer allocates for a new thread, and a child forked in the middle of that inherits
+     * its lock taken. */
+    while (__atomic_load_n(&up, __ATOMIC_RELAXED) < 3)
+        sched_yield();
+    for (unsigned i = 0; i < 20; i++) {
+        child_run(use, NULL, &result);
+        if (!child_exited_with(&result, 42))
+            print_error("round %u: %d %s\n", i, result.status, result.output);
+        assert_true(child_exited_with(&result, 42));
+    }
+    stop = true;
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(prudence_barrier(), 0);
+}
+
+static struct prudence_head handlers_head;
+static bool in_handler;
+
+static void prepare(void)
+{
+    if (in_handler)
+        prudence_call(&handlers_head, count);
+}
+
+static int counts_handlers(void *unused)
+{
+    (void)unused;
+    return prudence_barrier() == 0 && ran == 1 ? 42 : 1;
+}
+
+static void a_handler_may_queue(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    ran = 0;
+    in_handler = true;
+    child_run(counts_handlers, NULL, &result);
+    in_handler = false;
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(prudence_barrier(), 0);
+    assert_int_equal(ran, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_child_runs_what_waits),
+        cmocka_unit_test(a_callback_that_blocks_does_not_block_fork),
+        cmocka_unit_test(a_callback_may_fork),
+        cmocka_unit_test(while_others_queue),
+        cmocka_unit_test(a_handler_may_queue),
+    };
+
+    prudence_option_set("call_limit", "1M");
+    pthread_atfork(prepare, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* liburcu's interface on ours: both sorts of flavours, workers, barriers, deferred calls, fork. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <urcu-bp.h>
+#include <urcu-call-rcu.h>
+#include <urcu-defer.h>
+#include <urcu-pointer.h>
+#include <urcu-poll.h>
+#include <urcu-qsbr.h>
+#include <urcu.h> /* the last: names without a flavour are its */
+
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+#define HEADS 500
+
+static struct rcu_head heads[HEADS];
+static unsigned ran;
+static pthread_t ran_on;
+
+static void count(struct rcu_head *head)
+{
+    (void)head;
+    ran_on = pthread_self();
+    __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
+}
+
+static void call_all(void)
+{
+    __atomic_store_n(&ran, 0, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < HEADS; i++)
+        call_rcu(&heads[i], count);
+}
+
+static void barrier_and_count(void)
+{
+    rcu_barrier();
+    assert_int_equal(__atomic_load_n(&ran, __ATOMIC_SEQ_CST), HEADS);
+}
+
+static void the_plain_names(void **state)
+{
+    static int value = 4711, *pointer, *old;
+    struct urcu_gp_poll_state poll;
+
+    (void)state;
+    rcu_init();
+    rcu_register_thread();
+    rcu_assign_pointer(pointer, &value);
+    rcu_read_lock();
+    assert_true(rcu_read_ongoing());
+    assert_int_equal(*rcu_dereference(pointer), 4711);
+    rcu_read_unlock();
+    assert_false(rcu_read_ongoing());
+    old = rcu_xchg_pointer(&pointer, NULL);
+    assert_ptr_equal(old, &value);
+    assert_null(rcu_cmpxchg_pointer(&pointer, NULL, &value));
+    assert_ptr_equal(rcu_cmpxchg_pointer(&pointer, NULL, NULL), &value);
+    rcu_set_pointer(&pointer, NULL);
+    assert_null(pointer);
+    rcu_quiescent_state();
+    rcu_thread_offline();
+    rcu_thread_online();
+    synchronize_rcu();
+    poll = start_poll_synchronize_rcu();
+    while (!poll_state_synchronize_rcu(poll))
+        ;
+    call_all();
+    barrier_and_count();
+    assert_int_equal(rcu_flavor.read_ongoing(), 0);
+    rcu_flavor.read_lock();
+    assert_true(urcu_memb_read_ongoing());
+    rcu_flavor.read_unlock();
+    rcu_unregister_thread();
+}
+
+static void qsbr_is_a_flavour_of_its_own(void **state)
+{
+    (void)state;
+    urcu_qsbr_register_thread();
+    assert_true(urcu_qsbr_read_ongoing());
+    urcu_qsbr_read_lock();
+    urcu_qsbr_read_unlock();
+    urcu_qsbr_synchronize_rcu(); /* goes offline meanwhile */
+    assert_true(urcu_qsbr_read_ongoing());
+    ran = 0;
+    urcu_qsbr_call_rcu(&heads[0], count);
+    urcu_qsbr_barrier();
+    assert_int_equal(ran, 1);
+    urcu_qsbr_quiescent_state();
+    urcu_qsbr_thread_offline();
+    assert_false(urcu_qsbr_read_ongoing());
+    synchronize_rcu(); /* waits for no reader of qsbr */
+    urcu_qsbr_unregister_thread();
+}
+
+static void workers_of_threads(void **state)
+{
+    struct call_rcu_data *mine = create_call_rcu_data(0, -1);
+
+    (void)state;
+    assert_non_null(mine);
+    assert_ptr_equal(get_call_rcu_data(), get_default_call_rcu_data());
+    set_thread_call_rcu_data(mine);
+    assert_ptr_equal(get_thread_call_rcu_data(), mine);
+    assert_ptr_equal(get_call_rcu_data(), mine);
+    call_all();
+    barrier_and_count();
+    assert_true(pthread_equal(ran_on, get_call_rcu_thread(mine)));
+    set_thread_call_rcu_data(NULL);
+    call_all();
+    barrier_and_count();
+    assert_false(pthread_equal(ran_on, get_call_rcu_thread(mine)));
+    call_rcu_data_free(mine);
+    call_rcu_data_free(NULL);
+    call_rcu_data_free(get_default_call_rcu_data()); /* does nothing */
+}
+
+/* What waits moves to the default worker, and runs once. */
+static void freed_with_callbacks(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    struct call_rcu_data *mine = create_call_rcu_data(URCU_CALL_RCU_RT, 0);
+
+    (void)state;
+    held_reader_start(&reader);
+    set_thread_call_rcu_data(mine);
+    call_all();
+    set_thread_call_rcu_data(NULL);
+    pause_ms(5); /* the worker has them under a cookie */
+    call_rcu_data_free(mine);
+    assert_int_equal(ran, 0);
+    held_reader_end(&reader);
+    barrier_and_count();
+}
+
+static void workers_of_cpus(void **state)
+{
+    struct call_rcu_data *other = create_call_rcu_data(0, -1);
+    int cpu = sched_getcpu();
+
+    (void)state;
+    assert_int_equal(set_cpu_call_rcu_data(-1, other), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(set_cpu_call_rcu_data(1 << 20, other), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_null(get_cpu_call_rcu_data(cpu));
+    assert_int_equal(create_all_cpu_call_rcu_data(0), 0);
+    assert_int_equal(create_all_cpu_call_rcu_data(0), 0); /* all are there */
+    assert_non_null(get_cpu_call_rcu_data(cpu));
+    assert_int_equal(set_cpu_call_rcu_data(cpu, other), -1);
+    assert_int_equal(errno, EEXIST);
+    call_all();
+    free_all_cpu_call_rcu_data();
+    assert_null(get_cpu_call_rcu_data(cpu));
+    barrier_and_count();
+    call_rcu_data_free(other);
+}
+
+static void add_one(void *at)
+{
+    __atomic_fetch_add((unsigned *)at, 1, __ATOMIC_SEQ_CST);
+}
+
+static void deferred_calls(void **state)
+{
+    static unsigned number;
+
+    (void)state;
+    assert_int_equal(rcu_defer_register_thread(), 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        defer_rcu(add_one, &number);
+        defer_rcu(prudence_free, prudence_malloc(100));
+    }
+    rcu_defer_barrier_thread();
+    assert_int_equal(number, 1000);
+    defer_rcu(add_one, &number);
+    rcu_defer_barrier();
+    assert_int_equal(number, 1001);
+    rcu_defer_unregister_thread();
+}
+
+static int child(void *unused)
+{
+    (void)unused;
+    call_rcu_after_fork_child();
+    while (__atomic_load_n(&ran, __ATOMIC_SEQ_CST) < HEADS) /* without a barrier */
+        sched_yield();
+    call_all();
+    rcu_barrier();
+    return ran == HEADS ? 42 : 1;
+}
+
+static void fork_with_workers(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+    struct call_rcu_data *mine = create_call_rcu_data(0, -1);
+    struct child_result result;
+
+    (void)state;
+#if defined(__SANITIZE_THREAD__)
+    call_rcu_data_free(mine);
+    skip(); /* it supports no threads in the child of a threaded process */
+#endif
+    held_reader_start(&reader);
+    set_thread_call_rcu_data(mine);
+    call_all();
+    call_rcu_before_fork();
+    child_run(child, NULL, &result);
+    call_rcu_after_fork_parent();
+    held_reader_end(&reader);
+    assert_true(child_exited_with(&result, 42));
+    set_thread_call_rcu_data(NULL);
+    barrier_and_count();
+    call_rcu_data_free(mine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plain_names),    cmocka_unit_test(qsbr_is_a_flavour_of_its_own),
+        cmocka_unit_test(workers_of_threads), cmocka_unit_test(freed_with_callbacks),
+        cmocka_unit_test(workers_of_cpus),    cmocka_unit_test(deferred_calls),
+        cmocka_unit_test(fork_with_workers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

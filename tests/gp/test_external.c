@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* External domains: who calls which foreign function, and when; a scheme that the test plays. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+static struct {
+    uint64_t begun, over; /* foreign cookies */
+    unsigned polls;
+    sem_t called, go_on; /* synchronize */
+    unsigned synchronized, starts, ends;
+    pthread_t caller;
+    bool blocks;
+} foreign;
+
+static uint64_t start_poll(void *context)
+{
+    assert_ptr_equal(context, &foreign);
+    return ++foreign.begun;
+}
+
+static bool poll_state(void *context, uint64_t cookie)
+{
+    (void)context;
+    foreign.polls++;
+    return foreign.over >= cookie;
+}
+
+static void synchronize(void *context)
+{
+    (void)context;
+    foreign.caller = pthread_self();
+    if (__atomic_load_n(&foreign.blocks, __ATOMIC_ACQUIRE)) {
+        sem_post(&foreign.called);
+        while (sem_wait(&foreign.go_on))
+            ;
+    }
+    __atomic_fetch_add(&foreign.synchronized, 1, __ATOMIC_RELEASE);
+}
+
+static void thread_starts(void *context)
+{
+    (void)context;
+    __atomic_fetch_add(&foreign.starts, 1, __ATOMIC_RELEASE);
+}
+
+static void thread_ends(void *context)
+{
+    (void)context;
+    __atomic_fetch_add(&foreign.ends, 1, __ATOMIC_RELEASE);
+}
+
+static const struct prudence_domain_ops polled = {.size = sizeof polled,
+                                                  .start_poll = start_poll,
+                                                  .poll_state = poll_state},
+                                        waited = {.size = sizeof waited,
+                                                  .synchronize = synchronize,
+                                                  .thread_starts = thread_starts,
+                                                  .thread_ends = thread_ends};
+
+static struct prudence_domain *make(const struct prudence_domain_ops *ops)
+{
+    struct prudence_domain *domain;
+
+    memset(&foreign, 0, sizeof foreign);
+    sem_init(&foreign.called, 0, 0);
+    sem_init(&foreign.go_on, 0, 0);
+    domain = prudence_domain_create_external("foreign", ops, &foreign);
+    assert_non_null(domain);
+    return domain;
+}
+
+static unsigned synchronized(void)
+{
+    return __atomic_load_n(&foreign.synchronized, __ATOMIC_ACQUIRE);
+}
+
+static void one_grace_period_is_under_way_and_the_next_covers_the_rest(void **state)
+{
+    struct prudence_domain *domain = make(&polled);
+    prudence_gp_t first = prudence_domain_start_poll(domain), second, third;
+
+    (void)state;
+    assert_int_equal(foreign.begun, 0); /* nobody has driven it */
+    assert_false(prudence_domain_poll_state(domain, first));
+    assert_int_equal(foreign.begun, 1);
+    second = prudence_domain_start_poll(domain);
+    third = prudence_domain_start_poll(domain);
+    assert_false(prudence_domain_poll_state(domain, third));
+    assert_int_equal(foreign.begun, 1);
+    foreign.over = 1;
+    assert_true(prudence_domain_poll_state(domain, first));
+    assert_false(prudence_domain_poll_state(domain, second));
+    assert_int_equal(foreign.begun, 2);
+    foreign.over = 2;
+    assert_true(prudence_domain_poll_state(domain, third));
+    assert_true(prudence_domain_poll_state(domain, second));
+    assert_int_equal(foreign.begun, 2); /* nothing is asked for */
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void nothing_runs_unless_asked_for(void **state)
+{
+    struct prudence_domain *domain = make(&waited);
+
+    (void)state;
+    prudence_domain_get_state(domain);
+    pause_ms(20);
+    assert_int_equal(synchronized(), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void polling_never_blocks_in_synchronize(void **state)
+{
+    struct prudence_domain *domain = make(&waited);
+    prudence_gp_t cookie;
+
+    (void)state;
+    foreign.blocks = true;
+    cookie = prudence_domain_start_poll(domain);
+    assert_false(prudence_domain_poll_state(domain, cookie));
+    while (sem_wait(&foreign.called))
+        ;
+    assert_false(pthread_equal(foreign.caller, pthread_self()));
+    for (unsigned i = 0; i < 10; i++)
+        assert_false(prudence_domain_poll_state(domain, cookie));
+    sem_post(&foreign.go_on);
+    while (!prudence_domain_poll_state(domain, cookie))
+        pause_ms(1);
+    assert_int_equal(synchronized(), 1);
+    __atomic_store_n(&foreign.blocks, false, __ATOMIC_RELEASE);
+    assert_int_equal(prudence_domain_synchronize(domain), 0);
+    assert_int_equal(synchronized(), 2);
+    assert_int_equal(__atomic_load_n(&foreign.starts, __ATOMIC_ACQUIRE), 1);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+    assert_int_equal(__atomic_load_n(&foreign.ends, __ATOMIC_ACQUIRE), 1);
+}
+
+static bool no_memory(void)
+{
+    return true;
+}
+
+static void without_a_thread_there_is_no_domain(void **state)
+{
+    (void)state;
+    os_memory_fails = no_memory;
+    errno = 0;
+    assert_null(prudence_domain_create_external("foreign", &waited, NULL));
+    assert_int_equal(errno, ENOMEM);
+    os_memory_fails = NULL;
+}
+
+static int synchronize_without_threads(void *domain)
+{
+    os_memory_fails = NULL;
+    if (prudence_domain_synchronize(domain) || synchronized() != 1 ||
+        !pthread_equal(foreign.caller, pthread_self()))
+        return 1;
+    return prudence_domain_destroy(domain) == 0 ? 42 : 2;
+}
+
+/* A child for which the thread cannot be made: who waits for ever anyway does it. */
+static void without_a_thread_the_waiter_does_it(void **state)
+{
+    struct prudence_domain *domain = make(&waited);
+    struct child_result result;
+
+    (void)state;
+    os_memory_fails = no_memory;
+    child_run(synchronize_without_threads, domain, &result);
+    os_memory_fails = NULL;
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void assert_refused(const struct prudence_domain_ops *ops, const char *name)
+{
+    errno = 0;
+    assert_null(prudence_domain_create_external(name, ops, NULL));
+    assert_int_equal(errno, EINVAL);
+}
+
+static void bad_functions_are_refused(void **state)
+{
+    struct prudence_domain_ops ops = waited;
+
+    (void)state;
+    assert_refused(NULL, "null");
+    assert_refused(&ops, NULL);
+    assert_refused(&ops, "");
+    ops.size--;
+    assert_refused(&ops, "size");
+    ops = waited;
+    ops.synchronize = NULL;
+    assert_refused(&ops, "none");
+    ops = polled;
+    ops.poll_state = NULL;
+    assert_refused(&ops, "half");
+    ops = waited;
+    ops.poll_state = poll_state;
+    assert_refused(&ops, "the other half");
+}
+
+static int read_it(void *domain)
+{
+    prudence_domain_read_lock(domain);
+    return 0;
+}
+
+static void its_readers_are_not_ours(void **state)
+{
+    struct prudence_domain *domain = make(&polled);
+    struct child_result result;
+
+    (void)state;
+    assert_false(prudence_domain_read_lock_held(domain));
+    child_run(read_it, domain, &result);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "'foreign' has no readers of its own (external)"));
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static int stall(void *unused)
+{
+    struct prudence_domain *domain = make(&polled);
+    prudence_gp_t cookie;
+
+    (void)unused;
+    prudence_option_set("stall_timeout", "20ms");
+    cookie = prudence_domain_start_poll(domain);
+    for (unsigned i = 0; i < 20000 && (i < 60 || !load_relaxed(&domain->stalls)); i++) {
+        prudence_domain_poll_state(domain, cookie);
+        pause_ms(1);
+    }
+    return 0;
+}
+
+static void a_stall_is_reported_without_a_name(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(stall, NULL, &result);
+    assert_int_equal(child_count(&result, "stall: a grace period of domain 'foreign'"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_grace_period_is_under_way_and_the_next_covers_the_rest),
+        cmocka_unit_test(nothing_runs_unless_asked_for),
+        cmocka_unit_test(polling_never_blocks_in_synchronize),
+        cmocka_unit_test(without_a_thread_there_is_no_domain),
+        cmocka_unit_test(without_a_thread_the_waiter_does_it),
+        cmocka_unit_test(bad_functions_are_refused),
+        cmocka_unit_test(its_readers_are_not_ours),
+        cmocka_unit_test(a_stall_is_reported_without_a_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* The polled interface in full: expedited and full states, for domains; synchronizers share. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+
+#include <prudence/poll.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+#define CALLERS 32
+
+static void completed_is_over(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    prudence_gp_full_t full;
+
+    (void)state;
+    assert_true(prudence_gp_poll_state(prudence_gp_get_completed()));
+    prudence_gp_get_completed_full(&full);
+    assert_true(prudence_gp_poll_state_full(&full));
+    assert_true(prudence_domain_poll_state(domain, prudence_domain_get_completed(domain)));
+    prudence_domain_get_completed_full(domain, &full);
+    assert_true(prudence_domain_poll_state_full(domain, &full));
+    assert_int_equal(prudence_domain_cond_synchronize_full(domain, &full), 0); /* does not wait */
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void full_states(void **state)
+{
+    prudence_gp_full_t full, same;
+    unsigned polls = 0;
+
+    (void)state;
+    prudence_synchronize();
+    prudence_gp_get_state_full(&full);
+    prudence_gp_get_state_full(&same);
+    assert_true(prudence_gp_same_state_full(&full, &same));
+    for (unsigned i = 0; i < 100; i++)
+        assert_false(prudence_gp_poll_state_full(&full));
+    prudence_gp_cond_synchronize_full(&full);
+    assert_true(prudence_gp_poll_state_full(&full));
+    prudence_gp_start_poll_full(&full);
+    assert_false(prudence_gp_same_state_full(&full, &same));
+    while (!prudence_gp_poll_state_full(&full))
+        assert_true(++polls < 1000);
+    prudence_gp_get_state_full(&full);
+    prudence_gp_cond_synchronize_expedited_full(&full);
+    assert_true(prudence_gp_poll_state_full(&full));
+}
+
+/* With no reader in the way, nobody needs to poll. */
+static void expedited_ends_at_once(void **state)
+{
+    prudence_gp_full_t full;
+    prudence_gp_t cookie = prudence_gp_start_poll_expedited();
+
+    (void)state;
+    assert_true(gp_poll(&prudence_default, cookie.private_value));
+    prudence_gp_start_poll_expedited_full(&full);
+    assert_true(gp_poll(&prudence_default, full.private_cookie.private_value));
+    cookie = prudence_gp_get_state();
+    prudence_gp_cond_synchronize_expedited(cookie);
+    assert_true(gp_poll(&prudence_default, cookie.private_value));
+}
+
+static void expedited_waits_for_readers(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("memb", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct held_reader reader = {.domain = domain};
+    prudence_gp_full_t full;
+    prudence_gp_t cookie;
+
+    (void)state;
+    held_reader_start(&reader);
+    cookie = prudence_domain_start_poll_expedited(domain);
+    prudence_domain_start_poll_expedited_full(domain, &full);
+    for (unsigned i = 0; i < 100; i++)
+        assert_false(prudence_domain_poll_state(domain, cookie));
+    held_reader_end(&reader);
+    assert_int_equal(prudence_domain_cond_synchronize_expedited(domain, cookie), 0);
+    assert_true(prudence_domain_poll_state(domain, cookie));
+    assert_int_equal(prudence_domain_cond_synchronize_expedited_full(domain, &full), 0);
+    assert_int_equal(prudence_domain_synchronize_expedited(domain), 0);
+    cookie = prudence_domain_get_state(domain);
+    assert_int_equal(prudence_domain_cond_synchronize(domain, cookie), 0);
+    assert_true(prudence_domain_poll_state(domain, cookie));
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static int waits_for_itself(void *domain)
+{
+    prudence_gp_t cookie = prudence_domain_get_state(domain);
+
+    prudence_domain_read_lock(domain);
+    if (prudence_domain_cond_synchronize(domain, cookie) != EDEADLK ||
+        prudence_domain_cond_synchronize_expedited(domain, cookie) != EDEADLK ||
+        prudence_domain_synchronize_expedited(domain) != EDEADLK ||
+        prudence_domain_cond_synchronize(domain, prudence_domain_get_completed(domain)) != 0)
+        return 1;
+    prudence_domain_read_unlock(domain);
+    return 42;
+}
+
+static int aborts_inside(void *unused)
+{
+    (void)unused;
+    prudence_read_lock();
+    prudence_gp_cond_synchronize_expedited(prudence_gp_get_state());
+    return 0;
+}
+
+static void inside_a_section(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("memb", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct child_result result;
+
+    (void)state;
+    child_run(waits_for_itself, domain, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_true(child_said(&result, "prudence_domain_synchronize_expedited for domain 'memb'"));
+    child_run(aborts_inside, NULL, &result);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "prudence_gp_cond_synchronize_expedited"));
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static sem_t ready;
+
+static void *synchronize(void *domain)
+{
+    sem_post(&ready);
+    prudence_domain_synchronize(domain);
+    return NULL;
+}
+
+/* Callers that wait at the same time share grace periods: while a reader is inside, two are under way
+ * and a third serves all that came later. */
+static void synchronizers_share(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("shared", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct held_reader reader = {.domain = domain};
+    pthread_t callers[CALLERS];
+    uint64_t before;
+
+    (void)state;
+    sem_init(&ready, 0, 0);
+    held_reader_start(&reader);
+    before = load_relaxed(&domain->shared->sequence);
+    for (unsigned i = 0; i < CALLERS; i++)
+        pthread_create(&callers[i], NULL, synchronize, domain);
+    for (unsigned i = 0; i < CALLERS; i++)
+        while (sem_wait(&ready))
+            ;
+    pause_ms(50);
+    held_reader_end(&reader);
+    for (unsigned i = 0; i < CALLERS; i++)
+        pthread_join(callers[i], NULL);
+    assert_in_range((load_relaxed(&domain->shared->sequence) - before) / GP_STEP, 1, 3);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(completed_is_over),      cmocka_unit_test(full_states),
+        cmocka_unit_test(expedited_ends_at_once), cmocka_unit_test(expedited_waits_for_readers),
+        cmocka_unit_test(inside_a_section),       cmocka_unit_test(synchronizers_share),
+    };
+
+    prudence_free(prudence_malloc(1));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

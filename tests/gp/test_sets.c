@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* Sets of domains: over only when it is over in every member; members live as long. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+static struct prudence_domain *make(enum prudence_domain_kind kind)
+{
+    struct prudence_domain *domain = prudence_domain_create("member", kind, NULL);
+
+    assert_non_null(domain);
+    return domain;
+}
+
+static struct prudence_domain *set_of(struct prudence_domain *a, struct prudence_domain *b)
+{
+    struct prudence_domain *pair[] = {a, b};
+    struct prudence_domain *set = prudence_domain_create_set("set", pair, b ? 2 : 1);
+
+    assert_non_null(set);
+    return set;
+}
+
+static void end(struct prudence_domain *domain)
+{
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void every_member_must_end(void **state)
+{
+    struct prudence_domain *a = make(PRUDENCE_DOMAIN_MANUAL), *b = make(PRUDENCE_DOMAIN_MANUAL);
+    struct prudence_domain *set = set_of(a, b);
+    prudence_gp_t cookie = prudence_domain_start_poll(set);
+
+    (void)state;
+    assert_false(prudence_domain_poll_state(set, cookie));
+    prudence_manual_advance(a);
+    prudence_manual_advance(a);
+    assert_false(prudence_domain_poll_state(set, cookie));
+    prudence_manual_advance(b);
+    assert_true(prudence_domain_poll_state(set, cookie));
+    end(set);
+    end(a);
+    end(b);
+}
+
+/* What a member ended before the set's grace period began does not count. */
+static void what_was_over_before_does_not_count(void **state)
+{
+    struct prudence_domain *a = make(PRUDENCE_DOMAIN_MANUAL), *b = make(PRUDENCE_DOMAIN_MANUAL);
+    struct prudence_domain *set = set_of(a, b);
+    prudence_gp_t cookie = prudence_domain_get_state(set);
+
+    (void)state;
+    prudence_manual_advance(a); /* nobody has started the set's */
+    prudence_manual_advance(b);
+    assert_false(prudence_domain_poll_state(set, cookie));
+    cookie = prudence_domain_start_poll(set);
+    assert_false(prudence_domain_poll_state(set, cookie));
+    prudence_manual_advance(b);
+    prudence_manual_advance(a);
+    assert_true(prudence_domain_poll_state(set, cookie));
+    end(set);
+    end(a);
+    end(b);
+}
+
+/* A second grace period is asked for while the first is under way: it needs the members' next ones,
+ * and does not put the first off. */
+static void grace_periods_of_a_set_follow_each_other(void **state)
+{
+    struct prudence_domain *a = make(PRUDENCE_DOMAIN_MANUAL), *b = make(PRUDENCE_DOMAIN_MANUAL);
+    struct prudence_domain *set = set_of(a, b);
+    prudence_gp_t first = prudence_domain_start_poll(set), second;
+
+    (void)state;
+    assert_false(prudence_domain_poll_state(set, first));
+    prudence_manual_advance(a);
+    second = prudence_domain_start_poll(set);
+    for (unsigned i = 0; i < 10; i++)
+        assert_false(prudence_domain_poll_state(set, second));
+    prudence_manual_advance(b);
+    assert_true(prudence_domain_poll_state(set, first));
+    assert_false(prudence_domain_poll_state(set, second));
+    prudence_manual_advance(a);
+    prudence_manual_advance(b);
+    assert_true(prudence_domain_poll_state(set, second));
+    end(set);
+    end(a);
+    end(b);
+}
+
+static void members_live_as_long_as_the_set(void **state)
+{
+    struct prudence_domain *a = make(PRUDENCE_DOMAIN_SRCU), *b = make(PRUDENCE_DOMAIN_MEMB);
+    struct prudence_domain *set = set_of(a, b);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = set};
+    struct prudence_cache *cache = prudence_cache_create("in a set", 64, &attr);
+
+    (void)state;
+    assert_int_equal(prudence_domain_destroy(a), EBUSY);
+    assert_int_equal(prudence_domain_destroy(set), EBUSY);
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    end(set);
+    end(a);
+    end(b);
+}
+
+static void a_set_of_sets_has_their_members(void **state)
+{
+    struct prudence_domain *a = make(PRUDENCE_DOMAIN_MANUAL), *b = make(PRUDENCE_DOMAIN_MANUAL);
+    struct prudence_domain *inner = set_of(a, b), *set = set_of(inner, a);
+    struct prudence_domain_stats stats;
+    prudence_gp_t cookie;
+
+    (void)state;
+    end(inner); /* its members are named by `set` now */
+    prudence_domain_stats(a, &stats);
+    assert_int_equal(stats.users, 1);
+    cookie = prudence_domain_start_poll(set);
+    assert_false(prudence_domain_poll_state(set, cookie));
+    prudence_manual_advance(b);
+    assert_false(prudence_domain_poll_state(set, cookie));
+    prudence_manual_advance(a);
+    assert_true(prudence_domain_poll_state(set, cookie));
+    end(set);
+    end(a);
+    end(b);
+}
+
+static void any_kinds_mix(void **state)
+{
+    struct prudence_domain *srcu = make(PRUDENCE_DOMAIN_SRCU), *qsbr = make(PRUDENCE_DOMAIN_QSBR);
+    struct prudence_domain *all[] = {srcu, qsbr, prudence_default_domain()};
+    struct prudence_domain *set = prudence_domain_create_set("mixed", all, 3);
+    prudence_gp_t cookie;
+    int index;
+
+    (void)state;
+    assert_int_equal(prudence_domain_synchronize(set), 0);
+    index = prudence_srcu_read_lock(srcu);
+    prudence_qsbr_online(qsbr);
+    prudence_read_lock();
+    assert_true(prudence_domain_read_lock_held(set));
+    cookie = prudence_domain_start_poll(set);
+    assert_false(prudence_domain_poll_state(set, cookie));
+    prudence_read_unlock();
+    assert_false(prudence_domain_poll_state(set, cookie));
+    prudence_qsbr_quiescent(qsbr);
+    assert_false(prudence_domain_poll_state(set, cookie));
+    prudence_srcu_read_unlock(srcu, index);
+    assert_true(prudence_domain_poll_state(set, cookie));
+    assert_int_equal(prudence_domain_synchronize(set), 0); /* online in a member */
+    assert_true(prudence_domain_read_lock_held(set));
+    prudence_qsbr_offline(qsbr);
+    assert_false(prudence_domain_read_lock_held(set));
+    end(set);
+    end(srcu);
+    end(qsbr);
+}
+
+static void bad_sets_are_refused(void **state)
+{
+    struct prudence_domain *many[PRUDENCE_DOMAIN_SET_MAX + 1], *one;
+
+    (void)state;
+    for (unsigned i = 0; i <= PRUDENCE_DOMAIN_SET_MAX; i++)
+        many[i] = make(PRUDENCE_DOMAIN_MANUAL);
+    errno = 0;
+    assert_null(prudence_domain_create_set("many", many, PRUDENCE_DOMAIN_SET_MAX + 1));
+    assert_int_equal(errno, EINVAL);
+    assert_null(prudence_domain_create_set("none", many, 0));
+    assert_null(prudence_domain_create_set("", many, 1));
+    assert_null(prudence_domain_create_set(NULL, many, 1));
+    assert_null(prudence_domain_create_set("no list", NULL, 1));
+    one = many[1];
+    many[1] = NULL;
+    assert_null(prudence_domain_create_set("a NULL", many, 2));
+    many[1] = one;
+    one = prudence_domain_create_set("full", many, PRUDENCE_DOMAIN_SET_MAX);
+    assert_non_null(one);
+    end(one);
+    for (unsigned i = 0; i <= PRUDENCE_DOMAIN_SET_MAX; i++)
+        end(many[i]);
+}
+
+static int read_a_set(void *set)
+{
+    prudence_domain_read_lock(set);
+    return 0;
+}
+
+static void a_set_cannot_be_read(void **state)
+{
+    struct prudence_domain *set = set_of(prudence_default_domain(), NULL);
+    struct child_result result;
+
+    (void)state;
+    child_run(read_a_set, set, &result);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "has no readers of its own"));
+    end(set);
+}
+
+static int end_in_a_child(void *set)
+{
+    prudence_gp_t cookie = prudence_domain_start_poll(set);
+    prudence_gp_t before = {.private_value = ((struct prudence_domain *)set)->progress.completed};
+
+    return prudence_domain_poll_state(set, cookie) && prudence_domain_poll_state(set, before) ? 42
+                                                                                              : 1;
+}
+
+static void a_forked_child_goes_on(void **state)
+{
+    struct prudence_domain *srcu = make(PRUDENCE_DOMAIN_SRCU);
+    struct prudence_domain *set = set_of(srcu, prudence_default_domain());
+    struct held_reader reader = {.domain = srcu};
+    struct child_result result;
+    prudence_gp_t cookie;
+
+    (void)state;
+    held_reader_start(&reader);
+    cookie = prudence_domain_start_poll(set);
+    assert_false(prudence_domain_poll_state(set, cookie));
+    child_run(end_in_a_child, set, &result);
+    assert_true(child_exited_with(&result, 42));
+    held_reader_end(&reader);
+    end(set);
+    end(srcu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_member_must_end),
+        cmocka_unit_test(what_was_over_before_does_not_count),
+        cmocka_unit_test(grace_periods_of_a_set_follow_each_other),
+        cmocka_unit_test(members_live_as_long_as_the_set),
+        cmocka_unit_test(a_set_of_sets_has_their_members),
+        cmocka_unit_test(any_kinds_mix),
+        cmocka_unit_test(bad_sets_are_refused),
+        cmocka_unit_test(a_set_cannot_be_read),
+        cmocka_unit_test(a_forked_child_goes_on),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

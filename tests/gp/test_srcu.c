@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/* srcu: sections that block, roles of counters, late entries, hand-over, thread exit, misuse, waits. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+static struct prudence_domain *domain;
+
+static int set_up(void **state)
+{
+    (void)state;
+    domain = prudence_domain_create("sleepy", PRUDENCE_DOMAIN_SRCU, NULL);
+    return domain == NULL;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return prudence_domain_destroy(domain);
+}
+
+static bool is_over(prudence_gp_t cookie)
+{
+    for (unsigned i = 0; i < 4; i++)
+        if (prudence_domain_poll_state(domain, cookie))
+            return true;
+    return false;
+}
+
+static void no_reader_no_wait(void **state)
+{
+    prudence_gp_t cookie = prudence_domain_get_state(domain);
+
+    (void)state;
+    assert_false(is_over(cookie)); /* nobody has started it */
+    cookie = prudence_domain_start_poll(domain);
+    assert_true(prudence_domain_poll_state(domain, cookie));
+    assert_int_equal(prudence_domain_synchronize(domain), 0);
+}
+
+static void a_reader_is_waited_for_and_a_later_one_is_not(void **state)
+{
+    struct held_reader first = {.domain = domain}, second = {.domain = domain};
+    prudence_gp_t cookie;
+
+    (void)state;
+    held_reader_start(&first);
+    cookie = prudence_domain_start_poll(domain);
+    assert_false(is_over(cookie)); /* the roles have changed now */
+    held_reader_start(&second);
+    assert_false(is_over(cookie));
+    held_reader_end(&first);
+    assert_true(is_over(cookie));
+    cookie = prudence_domain_start_poll(domain);
+    assert_false(is_over(cookie));
+    held_reader_end(&second);
+    assert_true(is_over(cookie));
+}
+
+/* Readers come and go so that there is always one: grace periods end all the same. */
+static void a_relay_of_readers_holds_nothing_up(void **state)
+{
+    struct held_reader readers[2] = {{.domain = domain}, {.domain = domain}};
+
+    (void)state;
+    held_reader_start(&readers[0]);
+    for (unsigned i = 1; i < 50; i++) {
+        prudence_gp_t cookie = prudence_domain_start_poll(domain);
+
+        assert_false(is_over(cookie));
+        held_reader_start(&readers[i % 2]);
+        held_reader_end(&readers[(i + 1) % 2]);
+        assert_true(is_over(cookie));
+    }
+    held_reader_end(&readers[1]);
+}
+
+/* Entered between the load of the role and a change of roles: it stands in the counter of the other
+ * role. Grace periods that start later wait for it all the same. */
+static void a_late_entry_in_the_other_role_is_waited_for(void **state)
+{
+    struct held_reader reader = {.domain = domain};
+    prudence_gp_t cookie;
+    int late;
+
+    (void)state;
+    late = prudence_srcu_down_read(domain); /* finds this role */
+    prudence_srcu_up_read(domain, late);
+    held_reader_start(&reader);
+    cookie = prudence_domain_start_poll(domain);
+    assert_false(is_over(cookie)); /* changed */
+    assert_int_not_equal(prudence_srcu_down_read(domain), late);
+    prudence_srcu_up_read(domain, late ^ 1);
+    held_reader_end(&reader);
+    assert_true(is_over(cookie));
+    srcu_enter_at(domain, late); /* the increment comes only now */
+    cookie = prudence_domain_start_poll(domain);
+    assert_false(is_over(cookie));
+    prudence_srcu_up_read(domain, late);
+    assert_true(is_over(cookie));
+}
+
+static void nested_and_overlapping_sections_are_one(void **state)
+{
+    prudence_gp_t cookie;
+    int a, b;
+
+    (void)state;
+    a = prudence_srcu_read_lock(domain);
+    b = prudence_srcu_read_lock(domain);
+    assert_int_equal(a, b);
+    cookie = prudence_domain_start_poll(domain);
+    prudence_srcu_read_unlock(domain, a);
+    assert_false(is_over(cookie));
+    assert_true(prudence_domain_read_lock_held(domain));
+    prudence_srcu_read_unlock(domain, b);
+    assert_false(prudence_domain_read_lock_held(domain));
+    assert_true(is_over(cookie));
+}
+
+static void the_functions_of_any_domain_serve_srcu(void **state)
+{
+    prudence_gp_t cookie;
+
+    (void)state;
+    prudence_domain_read_lock(domain);
+    prudence_domain_read_lock(domain);
+    cookie = prudence_domain_start_poll(domain);
+    prudence_domain_read_unlock(domain);
+    assert_false(is_over(cookie));
+    prudence_domain_read_unlock(domain);
+    assert_true(is_over(cookie));
+}
+
+static void *leave_for_another(void *index)
+{
+    prudence_srcu_up_read(domain, *(int *)index);
+    return NULL;
+}
+
+static void a_section_is_handed_to_another_thread(void **state)
+{
+    int index = prudence_srcu_down_read(domain);
+    prudence_gp_t cookie = prudence_domain_start_poll(domain);
+    pthread_t thread;
+
+    (void)state;
+    assert_false(is_over(cookie));
+    assert_int_equal(prudence_domain_destroy(domain), EBUSY);
+    pthread_create(&thread, NULL, leave_for_another, &index);
+    pthread_join(thread, NULL);
+    assert_true(is_over(cookie));
+}
+
+/* It moves to other CPUs inside; it leaves the counter that it entered. */
+static void a_reader_may_move(void **state)
+{
+    prudence_gp_t cookie;
+    cpu_set_t all, one;
+
+    (void)state;
+    sched_getaffinity(0, sizeof all, &all);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        int index;
+
+        if (!CPU_ISSET(cpu, &all))
+            continue;
+        index = prudence_srcu_read_lock(domain);
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        sched_setaffinity(0, sizeof one, &one);
+        cookie = prudence_domain_start_poll(domain);
+        assert_false(is_over(cookie));
+        prudence_srcu_read_unlock(domain, index);
+        assert_true(is_over(cookie));
+    }
+    sched_setaffinity(0, sizeof all, &all);
+}
+
+static void a_busy_domain_is_not_destroyed(void **state)
+{
+    struct held_reader reader = {.domain = domain};
+
+    (void)state;
+    held_reader_start(&reader);
+    assert_int_equal(prudence_domain_destroy(domain), EBUSY);
+    held_reader_end(&reader);
+}
+
+/* Its readers may block: they may wait for others, and nothing but their own wait is refused. */
+static void waiting_for_other_domains_inside_is_allowed(void **state)
+{
+    struct prudence_domain *other = prudence_domain_create("other", PRUDENCE_DOMAIN_SRCU, NULL);
+    struct prudence_domain *pair[] = {other, domain};
+    struct prudence_domain *set = prudence_domain_create_set("both", pair, 2);
+    int index = prudence_srcu_read_lock(domain);
+
+    (void)state;
+    assert_int_equal(prudence_domain_synchronize(other), 0);
+    prudence_synchronize();
+    assert_int_equal(prudence_domain_synchronize(domain), EDEADLK);
+    assert_int_equal(prudence_domain_synchronize(set), EDEADLK);
+    assert_false(gp_may_wait()); /* implicitly never */
+    prudence_srcu_read_unlock(domain, index);
+    assert_int_equal(prudence_domain_synchronize(set), 0);
+    assert_int_equal(prudence_domain_destroy(set), 0);
+    assert_int_equal(prudence_domain_destroy(other), 0);
+}
+
+static void *exit_inside(void *unused)
+{
+    prudence_srcu_read_lock(domain);
+    prudence_srcu_read_lock(domain);
+    return unused;
+}
+
+static int leak_a_section(void *unused)
+{
+    pthread_t thread;
+
+    (void)unused;
+    pthread_create(&thread, NULL, exit_inside, NULL);
+    pthread_join(thread, NULL);
+    return prudence_domain_synchronize(domain) == 0 ? 42 : 1;
+}
+
+static void a_section_of_a_thread_that_exits_is_reported_and_ended(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(leak_a_section, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, "exits inside"), 1);
+    assert_true(child_said(&result, "'sleepy'"));
+}
+
+static void read_in_handler(int number)
+{
+    (void)number;
+    prudence_srcu_read_unlock(domain, prudence_srcu_read_lock(domain));
+}
+
+static void signal_handlers_read(void **state)
+{
+    int index;
+
+    (void)state;
+    signal(SIGUSR1, read_in_handler);
+    raise(SIGUSR1);
+    index = prudence_srcu_read_lock(domain);
+    raise(SIGUSR1);
+    assert_true(prudence_domain_read_lock_held(domain));
+    prudence_srcu_read_unlock(domain, index);
+    signal(SIGUSR1, SIG_DFL);
+}
+
+/* The child has the section of this thread, the handed one, and no other. */
+static int child_of_readers(void *index)
+{
+    prudence_gp_t cookie = prudence_domain_start_poll(domain);
+
+    if (is_over(cookie))
+        return 1;
+    prudence_srcu_read_unlock(domain, ((int *)index)[0]);
+    if (is_over(cookie))
+        return 2;
+    prudence_srcu_up_read(domain, ((int *)index)[1]);
+    return is_over(cookie) ? 42 : 3;
+}
+
+static void a_forked_child_has_its_own_sections_only(void **state)
+{
+    struct held_reader other = {.domain = domain};
+    struct child_result result;
+    int index[2];
+
+    (void)state;
+    held_reader_start(&other);
+    assert_false(is_over(prudence_domain_start_poll(domain))); /* now the roles are others */
+    index[0] = prudence_srcu_read_lock(domain);
+    index[1] = prudence_srcu_down_read(domain);
+    child_run(child_of_readers, index, &result);
+    assert_true(child_exited_with(&result, 42));
+    prudence_srcu_read_unlock(domain, index[0]);
+    prudence_srcu_up_read(domain, index[1]);
+    held_reader_end(&other);
+    assert_int_equal(prudence_domain_synchronize(domain), 0);
+}
+
+static int unlock_outside(void *unused)
+{
+    prudence_srcu_read_unlock(domain, 0);
+    return unused != NULL;
+}
+
+static int unlock_another(void *unused)
+{
+    prudence_srcu_read_unlock(domain, prudence_srcu_read_lock(domain) + 2);
+    return unused != NULL;
+}
+
+static int up_without_down(void *unused)
+{
+    prudence_srcu_up_read(domain, prudence_srcu_read_lock(domain));
+    return unused != NULL;
+}
+
+static int lock_elsewhere(void *unused)
+{
+    prudence_srcu_read_lock(prudence_default_domain());
+    return unused != NULL;
+}
+
+static void misuse_dies_with_a_message(void **state)
+{
+    static const struct {
+        int (*act)(void *);
+        const char *says;
+    } acts[] = {{unlock_outside, "is in no section of domain 'sleepy'"},
+                {unlock_another, "is not the index"},
+                {up_without_down, "no section of domain 'sleepy' has index"},
+                {lock_elsewhere, "is not srcu"}};
+    struct child_result result;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof acts / sizeof acts[0]; i++) {
+        child_run(acts[i].act, NULL, &result);
+        assert_true(child_died(&result));
+        assert_true(child_said(&result, acts[i].says));
+    }
+}
+
+static void statistics_count(void **state)
+{
+    struct prudence_domain_stats before, after;
+
+    (void)state;
+    assert_int_equal(prudence_domain_stats(domain, &before), 0);
+    prudence_domain_synchronize(domain);
+    assert_int_equal(prudence_domain_stats(domain, &after), 0);
+    assert_int_equal(after.grace_periods, before.grace_periods + 1);
+    assert_true(after.scans > before.scans);
+    assert_string_equal(after.kind, "srcu");
+    assert_string_equal(after.name, "sleepy");
+    assert_int_equal(prudence_domain_stats(NULL, &after), EINVAL);
+    assert_int_equal(prudence_domain_stats(domain, NULL), EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_reader_no_wait),
+        cmocka_unit_test(a_reader_is_waited_for_and_a_later_one_is_not),
+        cmocka_unit_test(a_relay_of_readers_holds_nothing_up),
+        cmocka_unit_test(a_late_entry_in_the_other_role_is_waited_for),
+        cmocka_unit_test(nested_and_overlapping_sections_are_one),
+        cmocka_unit_test(the_functions_of_any_domain_serve_srcu),
+        cmocka_unit_test(a_section_is_handed_to_another_thread),
+        cmocka_unit_test(a_reader_may_move),
+        cmocka_unit_test(a_busy_domain_is_not_destroyed),
+        cmocka_unit_test(waiting_for_other_domains_inside_is_allowed),
+        cmocka_unit_test(a_section_of_a_thread_that_exits_is_reported_and_ended),
+        cmocka_unit_test(signal_handlers_read),
+        cmocka_unit_test(a_forked_child_has_its_own_sections_only),
+        cmocka_unit_test(misuse_dies_with_a_message),
+        cmocka_unit_test(statistics_count),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+//! The protocols of Prudence under the C11 memory model, explored by loom: every interleaving, and
+//! every value that a load may return. A case holds in every execution, or it is a mutant, which must
+//! fail for the reason it was written for. A case that holds must also have done what it is about.
+//!
+//!     c11 [--long] [--table] [WORD...]     words select cases by name
+
+mod grace_period;
+mod machine;
+mod per_cpu;
+
+use grace_period::{Cast, Flip, Reads};
+use loom::sync::atomic::Ordering::*;
+use machine::{plans, Place};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed as Plain};
+use std::time::Instant;
+
+static NOTED: AtomicUsize = AtomicUsize::new(0);
+static EXECUTIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// What the case is about has happened in this execution.
+pub fn noted() {
+    NOTED.fetch_add(1, Plain);
+}
+
+#[derive(PartialEq)]
+enum Expect {
+    Holds,
+    Breaks(&'static [&'static str]),
+    Idle, // never does what it is about
+}
+use Expect::*;
+
+const IN_USE: &[&str] = &["freed object in use", "Causality violation"];
+const TWICE: &[&str] = &["handed out twice", "Causality violation"];
+
+struct Case {
+    name: &'static str,
+    expect: Expect,
+    long: bool,
+    fences: usize,
+    points: usize,
+    run: Box<dyn Fn(&[Place]) + Send + Sync>,
+}
+
+fn gp(name: &'static str, expect: Expect, long: bool, cast: Cast, change: fn(&mut grace_period::Rules)) -> Case {
+    let mut rules = grace_period::RULES;
+    change(&mut rules);
+    let (fences, points) = grace_period::shape(&rules, &cast);
+    Case { name, expect, long, fences, points, run: Box::new(move |plan| grace_period::run(rules, cast, plan)) }
+}
+
+fn cpu(name: &'static str, expect: Expect, fences: usize, body: fn(per_cpu::Rules, &[Place]),
+       change: fn(&mut per_cpu::Rules)) -> Case {
+    let mut rules = per_cpu::RULES;
+    change(&mut rules);
+    let fences = if rules.fence { fences } else { 0 };
+    Case { name, expect, long: false, fences, points: 5, run: Box::new(move |plan| body(rules, plan)) }
+}
+
+const ONE: Cast = Cast { sections: 1, fenced: false, closer: true, drivers: 1, flip: Flip::None, starter: false };
+const FENCED: Cast = Cast { fenced: true, ..ONE };
+const TWO: Cast = Cast { closer: false, drivers: 2, ..ONE };
+const STARTED: Cast = Cast { starter: true, ..ONE };
+const TO_FENCED: Cast = Cast { flip: Flip::ToFenced, ..ONE };
+const TO_FREE: Cast = Cast { closer: false, fenced: true, flip: Flip::ToFree, ..ONE };
+
+fn cases() -> Vec<Case> {
+    vec![
+        gp("one driver, fence-free", Holds, false, ONE, |_| {}),
+        gp("one driver, fenced", Holds, false, FENCED, |_| {}),
+        gp("a grace period that another thread starts", Holds, false, STARTED, |_| {}),
+        gp("a grace period that another thread starts, fenced", Holds, false, Cast { fenced: true, ..STARTED }, |_| {}),
+        gp("two drivers, fence-free", Holds, true, TWO, |_| {}),
+        gp("two drivers, fenced", Holds, false, Cast { fenced: true, ..TWO }, |_| {}),
+        gp("two sections, fence-free", Holds, true, Cast { sections: 2, closer: false, ..ONE }, |_| {}),
+        gp("to fenced", Holds, false, TO_FENCED, |_| {}),
+        gp("to fence-free", Holds, false, TO_FREE, |_| {}),
+        gp("C11 alone: cookie by a fence and a load", Breaks(IN_USE), false, STARTED, |r| r.reads = Reads::Plain),
+        gp("C11 alone: a driver's mode by a load", Breaks(IN_USE), false, TO_FREE, |r| r.reads = Reads::Plain),
+        gp("mutant: no barrier", Breaks(IN_USE), false, ONE, |r| r.barrier = false),
+        gp("mutant: cookie before detach", Breaks(IN_USE), false, STARTED, |r| r.cookie_early = true),
+        gp("mutant: no fence before the cookie", Breaks(IN_USE), false, Cast { fenced: true, ..STARTED }, |r| {
+            r.close_fence = false;
+            r.reads = Reads::Plain;
+        }),
+        gp("mutant: cookie = sequence, not + 1", Breaks(IN_USE), false, ONE, |r| r.cookie_steps = 0),
+        gp("mutant: goal after membarrier", Breaks(IN_USE), false, STARTED, |r| r.goal_after_barrier = true),
+        gp("mutant: goal from the old value", Idle, false, Cast { closer: false, ..ONE }, |r| r.goal_old = true),
+        gp("mutant: mode tested before publishing", Breaks(IN_USE), false, TO_FENCED, |r| r.mode_before_publish = true),
+        gp("mutant: to fenced without the membarrier", Breaks(IN_USE), false, TO_FENCED, |r| r.switch_barrier = false),
+        gp("mutant: mode read before the goal", Breaks(IN_USE), false, Cast { closer: true, starter: true, ..TO_FREE },
+            |r| r.mode_before_goal = true),
+        gp("to fence-free, a closer and a starter", Holds, true, Cast { closer: true, starter: true, ..TO_FREE }, |_| {}),
+        gp("mutant: a barrier noted before it is made", Breaks(IN_USE), false, TWO, |r| r.note_early = true),
+        gp("mutant: poll off by one", Breaks(IN_USE), false, ONE, |r| r.poll_slack = 1),
+        gp("mutant: readers ignored", Breaks(IN_USE), false, ONE, |r| r.scan_ignored = true),
+        gp("mutant: sequence read relaxed", Breaks(IN_USE), false, STARTED, |r| r.sequence = Relaxed),
+        gp("mutant: mode read relaxed by readers", Breaks(IN_USE), false, TO_FREE, |r| r.mode = Relaxed),
+        gp("mutant: exit by a relaxed store", Breaks(IN_USE), false, ONE, |r| r.exit = Relaxed),
+        gp("mutant: words scanned relaxed", Breaks(IN_USE), false, ONE, |r| r.scan = Relaxed),
+        gp("mutant: completed relaxed", Breaks(IN_USE), false, TWO, |r| r.complete = Relaxed),
+        gp("mutant: polled relaxed", Breaks(IN_USE), false, TWO, |r| r.poll = Relaxed),
+        cpu("pop and a remote owner", Holds, 1, per_cpu::pop_and_remote, |_| {}),
+        cpu("a pop after an owner that has moved", Holds, 0, per_cpu::moved_owner, |_| {}),
+        cpu("pop and two remote owners", Holds, 2, per_cpu::two_remotes, |_| {}),
+        cpu("remote close", Holds, 1, per_cpu::remote_close, |_| {}),
+        cpu("mutant: remote owner without membarrier", Breaks(TWICE), 1, per_cpu::pop_and_remote, |r| r.fence = false),
+        cpu("mutant: fast path does not look at the owner", Breaks(TWICE), 1, per_cpu::pop_and_remote, |r| r.looks_at_owner = false),
+        cpu("mutant: owner tested relaxed", Breaks(TWICE), 0, per_cpu::moved_owner, |r| r.owner_test = Relaxed),
+        cpu("mutant: released relaxed", Breaks(TWICE), 0, per_cpu::moved_owner, |r| r.release = Relaxed),
+        cpu("mutant: remote close, cookie before the CPU is owned", Breaks(IN_USE), 1, per_cpu::remote_close, |r| r.cookie_early = true),
+        cpu("mutant: remote close without membarrier", Breaks(IN_USE), 1, per_cpu::remote_close, |r| r.fence = false),
+    ]
+}
+
+/// In a process of its own: a violation ends it, at once (loom cannot unwind through its objects).
+/// The last line that it prints is: executions, times noted, reason (empty: every plan holds).
+fn explore(case: &'static Case, bound: Option<usize>) {
+    std::panic::set_hook(Box::new(|info| {
+        let text = info.to_string();
+        finish(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    }));
+    for plan in plans(case.fences, case.points) {
+        let mut loom = loom::model::Builder::new();
+        loom.max_branches = 10_000;
+        loom.preemption_bound = bound;
+        loom.check(move || {
+            EXECUTIONS.fetch_add(1, Plain);
+            (case.run)(&plan)
+        });
+    }
+    finish("");
+}
+
+fn finish(reason: &str) -> ! {
+    println!("\n{}\t{}\t{reason}", EXECUTIONS.load(Plain), NOTED.load(Plain));
+    std::process::exit(0)
+}
+
+struct Outcome {
+    executions: String,
+    noted: bool,
+    reason: String,
+}
+
+fn ask(case: &Case, bound: &str) -> Outcome {
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program).args(["--case", case.name, "--bound", bound]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let fields: Vec<_> = text.lines().last().unwrap_or("").split('\t').map(str::to_string).collect();
+    match <[String; 3]>::try_from(fields) {
+        Ok([executions, noted, reason]) => Outcome { executions, noted: noted != "0", reason },
+        Err(_) => Outcome {
+            executions: "?".into(),
+            noted: false,
+            reason: format!("the explorer failed: {}", String::from_utf8_lossy(&output.stderr)),
+        },
+    }
+}
+
+fn judge(case: &Case, outcome: &Outcome) -> (bool, String) {
+    let holds = outcome.reason.is_empty();
+    match &case.expect {
+        Holds if holds && !outcome.noted => (false, "holds idly".into()),
+        Holds => (holds, if holds { "holds".into() } else { outcome.reason.clone() }),
+        Idle if holds => (!outcome.noted, if outcome.noted { "holds" } else { "never frees" }.into()),
+        Breaks(why) if !holds => {
+            let found = why.iter().find(|w| outcome.reason.contains(**w));
+            (found.is_some(), found.map_or(outcome.reason.clone(), |w| w.to_string()))
+        }
+        _ => (false, if holds { "holds".into() } else { outcome.reason.clone() }),
+    }
+}
+
+/// The value behind a flag.
+fn value<'a>(arguments: &'a [String], flag: &str) -> Option<&'a String> {
+    arguments.iter().position(|a| a == flag).and_then(|i| arguments.get(i + 1))
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let all: &'static Vec<Case> = Box::leak(Box::new(cases()));
+    let bound = value(&arguments, "--bound");
+    if let Some(name) = value(&arguments, "--case") {
+        let case = all.iter().find(|c| c.name == name).expect("a case of that name");
+        explore(case, bound.and_then(|b| b.parse().ok()));
+    }
+    let has = |flag: &str| arguments.iter().any(|a| a == flag);
+    let words: Vec<_> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
+    let bound = if has("--long") { "3" } else { "2" };
+    let mut failed = false;
+    for case in all.iter().filter(|c| has("--long") || !c.long) {
+        if !words.is_empty() && !words.iter().any(|w| case.name.contains(w.as_str())) {
+            continue;
+        }
+        let begun = Instant::now();
+        let outcome = ask(case, bound);
+        let (good, verdict) = judge(case, &outcome);
+        let (count, took) = (&outcome.executions, begun.elapsed().as_secs_f64());
+        failed |= !good;
+        if has("--table") {
+            println!("| {} | {verdict} | {count} | {took:.1} |", case.name);
+        } else {
+            println!("{} {}: {verdict} ({count} executions, {took:.1} s)", if good { "ok  " } else { "FAIL" }, case.name);
+        }
+    }
+    std::process::exit(failed as i32);
+}

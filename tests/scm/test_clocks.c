@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* Several clocks of a thread, and real time. */
+#include "support/scm_test.h"
+
+static uint64_t real_ns;
+
+static uint64_t injected_time(void)
+{
+    return real_ns;
+}
+
+static int fresh_time(void **state)
+{
+    fresh(state);
+    scm_real_time = injected_time;
+    real_ns = 123456789;
+    return 0;
+}
+
+static void clocks_of_a_thread_are_independent(void **state)
+{
+    struct scm_clock *a = scm_clock_create(), *b = scm_clock_create();
+    void *on_a = object_new(), *on_b = object_new(), *on_both = object_new();
+
+    (void)state;
+    assert_int_equal(scm_clock_refresh(a, on_a, 1), 0);
+    assert_int_equal(scm_clock_refresh(b, on_b, 1), 0);
+    assert_int_equal(scm_clock_refresh(a, on_both, 1), 0);
+    assert_int_equal(scm_clock_refresh(b, on_both, 0), 0);
+    ticks(20);
+    global_ticks(20);
+    assert_int_equal(scm_clock_tick(a), 0);
+    assert_int_equal(end_count, 0);
+    assert_int_equal(scm_clock_tick(a), 0);
+    assert_true(has_ended(on_a));
+    assert_false(has_ended(on_both));
+    assert_int_equal(scm_clock_tick(b), 0);
+    assert_true(has_ended(on_both));
+    assert_false(has_ended(on_b));
+    assert_int_equal(scm_clock_destroy(a), 0);
+    assert_int_equal(scm_clock_destroy(b), 0);
+    assert_true(has_ended(on_b));
+}
+
+/* Like an arena: the end of the clock is the end of its dates, and of no other's. */
+static void dates_end_with_their_clock(void **state)
+{
+    struct scm_clock *clock = scm_clock_create();
+    void *kept = object_new();
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++)
+        assert_int_equal(scm_clock_refresh(clock, object_new(), i), 0);
+    assert_int_equal(scm_clock_refresh(clock, kept, 5), 0);
+    assert_int_equal(scm_refresh(kept, 0), 0);
+    assert_int_equal(scm_clock_destroy(clock), 0);
+    assert_int_equal(end_count, 1000);
+    ticks(1);
+    assert_true(has_ended(kept));
+}
+
+/* Never before `extension` ms, and within two periods after. */
+static void real_time_expires_by_milliseconds(void **state)
+{
+    static const struct {
+        unsigned period, extension;
+    } cases[] = {{1, 0}, {1, 1}, {1, 100}, {10, 1}, {10, 10}, {10, 11}, {10, 999}, {100, 250}};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (unsigned offset = 0; offset < 3; offset++) {
+            struct scm_clock *clock = scm_clock_create_realtime(cases[i].period);
+            void *object = object_new();
+            uint64_t given;
+
+            end_count = 0;
+            real_ns += offset * cases[i].period * 333333;
+            given = real_ns;
+            assert_int_equal(scm_clock_refresh(clock, object, cases[i].extension), 0);
+            real_ns = given + (uint64_t)cases[i].extension * 1000000;
+            assert_int_equal(scm_clock_tick(clock), 0);
+            assert_false(has_ended(object) && cases[i].extension);
+            real_ns += 2 * (uint64_t)cases[i].period * 1000000;
+            assert_int_equal(scm_clock_tick(clock), 0);
+            assert_true(has_ended(object));
+            assert_int_equal(scm_clock_destroy(clock), 0);
+        }
+    }
+}
+
+/* Any call that collects looks what time it is. */
+static void ticks_and_collections_follow_real_time(void **state)
+{
+    struct scm_clock *clock = scm_clock_create_realtime(1);
+
+    (void)state;
+    for (unsigned way = 0; way < 4; way++) {
+        void *object = object_new();
+
+        end_count = 0;
+        assert_int_equal(scm_clock_refresh(clock, object, 5), 0);
+        real_ns += 7000000;
+        if (way == 0)
+            ticks(1);
+        else if (way == 1)
+            global_ticks(1);
+        else if (way == 2)
+            assert_int_equal(scm_collect(), 0);
+        else
+            assert_int_equal(scm_clock_tick(clock), 0);
+        assert_true(has_ended(object));
+    }
+    assert_int_equal(scm_clock_destroy(clock), 0);
+}
+
+/* A pause of any length: all has expired, and what comes is dated from now. */
+static void a_long_pause_expires_all(void **state)
+{
+    struct scm_clock *clock = scm_clock_create_realtime(1);
+    void *late;
+
+    (void)state;
+    for (unsigned i = 0; i < 200; i++)
+        assert_int_equal(scm_clock_refresh(clock, object_new(), i), 0);
+    real_ns += UINT64_C(86400000000000);
+    late = object_new();
+    assert_int_equal(scm_clock_refresh(clock, late, 3), 0);
+    assert_int_equal(scm_collect(), 0);
+    assert_int_equal(end_count, 200);
+    real_ns += 3000000;
+    assert_int_equal(scm_clock_tick(clock), 0);
+    assert_false(has_ended(late));
+    real_ns += 2000000;
+    assert_int_equal(scm_clock_tick(clock), 0);
+    assert_true(has_ended(late));
+    assert_int_equal(scm_clock_destroy(clock), 0);
+}
+
+static struct refreshing on_clock;
+
+static int act_clocks(void *unused)
+{
+    struct scm_clock *user = scm_clock_create(), *real = scm_clock_create_realtime(1);
+
+    (void)unused;
+    return scm_clock_refresh(user, on_clock.object, 2) + scm_clock_refresh(real, object_new(), 2);
+}
+
+/* Clocks of a thread that ends: ticked with its heir's local clock, or by time; then they are gone. */
+static void clocks_are_inherited(void **state)
+{
+    struct actor actor;
+    unsigned long overhead;
+
+    (void)state;
+    on_clock.object = object_new();
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_clocks, NULL), 0);
+    actor_end(&actor);
+    overhead = mem_info().overhead;
+    assert_int_equal(scm_register_thread(), 0);
+    ticks(2);
+    assert_int_equal(end_count, 0);
+    ticks(1);
+    assert_true(has_ended(on_clock.object));
+    real_ns += 10000000;
+    ticks(1);
+    assert_int_equal(end_count, 2);
+    assert_true(mem_info().overhead < overhead);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(clocks_of_a_thread_are_independent, fresh_time),
+        cmocka_unit_test_setup(dates_end_with_their_clock, fresh_time),
+        cmocka_unit_test_setup(real_time_expires_by_milliseconds, fresh_time),
+        cmocka_unit_test_setup(ticks_and_collections_follow_real_time, fresh_time),
+        cmocka_unit_test_setup(a_long_pause_expires_all, fresh_time),
+        cmocka_unit_test_setup(clocks_are_inherited, fresh_time),
+    };
+
+    scm_test_uses();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* Lazy and eager collection, chosen at run time: thesis, sections 4.2.2 ("Runtime complexity"), 4.5. */
+#include "support/scm_test.h"
+
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#define MANY 1000
+
+static void *objects[MANY];
+
+static void many_expire_at_the_next_tick(void)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        objects[i] = object_new();
+        assert_int_equal(scm_refresh(objects[i], 0), 0);
+    }
+}
+
+/* "Expired objects are reclaimed immediately after the time has advanced." */
+static void eager_frees_all_at_the_tick(void **state)
+{
+    (void)state;
+    many_expire_at_the_next_tick();
+    ticks(1);
+    assert_int_equal(end_count, MANY);
+    assert_int_equal(mem_info().num_expired, 0);
+}
+
+/* "Later, when the program calls a refresh or tick operation again ... we also process ... some constant
+ * number of expired descriptors." Allocating does so, too. */
+static void lazy_frees_a_few_at_each_call(void **state)
+{
+    void *other = object_new();
+    struct scm_clock *clock;
+
+    (void)state;
+    collection("lazy");
+    many_expire_at_the_next_tick();
+    ticks(1);
+    assert_int_equal(end_count, 0);
+    assert_int_equal(mem_info().num_expired, MANY);
+    ticks(1);
+    assert_int_equal(end_count, 1 * TAKEN_PER_CALL);
+    assert_int_equal(mem_info().num_expired, MANY - TAKEN_PER_CALL);
+    global_ticks(1);
+    assert_int_equal(end_count, 2 * TAKEN_PER_CALL);
+    assert_int_equal(scm_refresh(other, 1000), 0);
+    assert_int_equal(end_count, 3 * TAKEN_PER_CALL);
+    assert_int_equal(scm_global_refresh(other, 1000), 0);
+    assert_int_equal(end_count, 4 * TAKEN_PER_CALL);
+    clock = scm_clock_create();
+    assert_int_equal(scm_clock_refresh(clock, other, 1000), 0);
+    assert_int_equal(end_count, 5 * TAKEN_PER_CALL);
+    assert_int_equal(scm_clock_tick(clock), 0);
+    assert_int_equal(end_count, 6 * TAKEN_PER_CALL);
+    assert_int_equal(scm_clock_destroy(clock), 0);
+    assert_int_equal(end_count, 7 * TAKEN_PER_CALL);
+    scm_free(scm_malloc(48));
+    assert_int_equal(end_count, 8 * TAKEN_PER_CALL);
+    scm_free(scm_calloc(1, 48));
+    assert_int_equal(end_count, 9 * TAKEN_PER_CALL);
+    prudence_free(prudence_malloc(48)); /* knows nothing of it */
+    assert_int_equal(end_count, 9 * TAKEN_PER_CALL);
+    for (unsigned i = 0; i < MANY / TAKEN_PER_CALL; i++)
+        ticks(1);
+    assert_int_equal(end_count, MANY);
+}
+
+/* What has expired is used again where it is wanted: memory does not grow by it. */
+static void lazy_memory_is_used_again(void **state)
+{
+    struct scm_mem_info info;
+
+    (void)state;
+    collection("lazy");
+    for (unsigned round = 0; round < 100; round++) {
+        for (unsigned i = 0; i < MANY; i++) {
+            assert_int_equal(scm_refresh(scm_malloc(4000), 0), 0);
+            info = mem_info();
+            assert_true(info.num_short_term <= MANY + 1);
+        }
+        ticks(1);
+    }
+}
+
+/* What was expired lazily is all freed by the next eager tick; and back. */
+static void the_strategy_changes_at_run_time(void **state)
+{
+    (void)state;
+    collection("lazy");
+    many_expire_at_the_next_tick();
+    ticks(1);
+    collection("eager");
+    assert_int_equal(end_count, 0);
+    ticks(1);
+    assert_int_equal(end_count, MANY);
+    collection("lazy");
+    end_count = 0;
+    many_expire_at_the_next_tick();
+    ticks(1);
+    assert_int_equal(end_count, 0);
+}
+
+static void collect_frees_all_that_has_expired(void **state)
+{
+    void *alive = object_new();
+
+    (void)state;
+    collection("lazy");
+    many_expire_at_the_next_tick();
+    assert_int_equal(scm_refresh(alive, 1), 0);
+    ticks(1);
+    assert_int_equal(scm_collect(), 0);
+    assert_int_equal(end_count, MANY);
+    assert_false(has_ended(alive));
+    assert_int_equal(scm_collect(), 0);
+    assert_false(has_ended(alive));
+}
+
+/* A refresh that comes after the date, but before the object was processed, saves it all the same. */
+static void late_refreshes_may_still_save(void **state)
+{
+    (void)state;
+    collection("lazy");
+    many_expire_at_the_next_tick();
+    ticks(1);
+    assert_int_equal(scm_refresh(objects[MANY - 1], 0), 0);
+    assert_int_equal(scm_collect(), 0);
+    assert_false(has_ended(objects[MANY - 1]));
+    assert_int_equal(end_count, MANY - 1);
+}
+
+/* scm_expired=deferred: readers that still hold what expires keep it from being used again. */
+static void expired_objects_may_go_the_latent_way(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("latent", 64, NULL);
+    struct prudence_cache_stats stats;
+    void *object = prudence_cache_alloc(cache);
+
+    (void)state;
+    assert_int_equal(prudence_option_set("scm_expired", "deferred"), 0);
+    assert_int_equal(scm_refresh(object, 0), 0);
+    prudence_read_lock();
+    ticks(1);
+    prudence_cache_stats(cache, &stats);
+    assert_int_equal(stats.deferred_frees, 1);
+    assert_int_equal(stats.frees, 0);
+    for (unsigned i = 0; i < 100; i++)
+        assert_ptr_not_equal(prudence_cache_alloc(cache), object);
+    prudence_read_unlock();
+    assert_int_equal(prudence_option_set("scm_expired", "free"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(eager_frees_all_at_the_tick, fresh),
+        cmocka_unit_test_setup(lazy_frees_a_few_at_each_call, fresh),
+        cmocka_unit_test_setup(lazy_memory_is_used_again, fresh),
+        cmocka_unit_test_setup(the_strategy_changes_at_run_time, fresh),
+        cmocka_unit_test_setup(collect_frees_all_that_has_expired, fresh),
+        cmocka_unit_test_setup(late_refreshes_may_still_save, fresh),
+        cmocka_unit_test_setup(expired_objects_may_go_the_latent_way, fresh),
+    };
+
+    scm_test_uses();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* Finalizers: thesis, section 4.5. */
+#include "support/scm_test.h"
+
+static void *seen;
+static unsigned calls;
+static struct scm_clock *clock_of_mine;
+
+static int keep(void *object)
+{
+    seen = object;
+    calls++;
+    return 1;
+}
+
+static int refresh_and_keep(void *object)
+{
+    calls++;
+    assert_int_equal(scm_refresh(object, 1), 0);
+    return 1;
+}
+
+static int refresh_and_forget(void *object)
+{
+    calls++;
+    assert_int_equal(scm_refresh(object, 1), 0);
+    return 0;
+}
+
+static int free_and_keep(void *object)
+{
+    calls++;
+    scm_free(object);
+    return 1;
+}
+
+static int free_others(void *object)
+{
+    calls++;
+    for (unsigned i = 0; i < 300; i++)
+        assert_int_equal(scm_refresh(scm_malloc(16), 0), 0);
+    assert_int_equal(scm_tick(), 0);
+    assert_int_equal(scm_global_tick(), 0);
+    assert_int_equal(scm_collect(), 0);
+    assert_int_equal(scm_unregister_thread(), EPERM);
+    (void)object;
+    return 0;
+}
+
+static int destroy_a_clock(void *object)
+{
+    (void)object;
+    return scm_clock_destroy(clock_of_mine) != 0;
+}
+
+static void *short_term(int (*finalizer)(void *))
+{
+    void *object = scm_malloc(48);
+    int number = scm_register_finalizer(finalizer);
+
+    assert_true(number >= 0);
+    assert_int_equal(scm_set_finalizer(object, number), 0);
+    assert_int_equal(scm_refresh(object, 0), 0);
+    calls = 0;
+    return object;
+}
+
+/* "By returning a non-zero integer ... LIBSCM will not free the object. The programmer must take care of
+ * reusing the object by either freeing it using scm_free or by setting a new expiration extension." */
+static void non_zero_keeps_the_object(void **state)
+{
+    void *object = short_term(keep);
+
+    (void)state;
+    ticks(1);
+    assert_ptr_equal(seen, object);
+    assert_int_equal(calls, 1);
+    ticks(10);
+    assert_int_equal(calls, 1);
+    assert_int_equal(scm_refresh(object, 0), 0); /* again short-term, and still bound */
+    ticks(1);
+    assert_int_equal(calls, 2);
+    assert_int_equal(mem_info().num_short_term, 0);
+    scm_free(object);
+}
+
+/* It is a "permanent" object then: unbound, it would be freed. */
+static void a_finalizer_can_be_taken_back(void **state)
+{
+    void *object = short_term(keep);
+    uint64_t collected = mem_info().num_collected;
+
+    (void)state;
+    assert_int_equal(scm_set_finalizer(object, -1), 0);
+    ticks(1);
+    assert_int_equal(calls, 0);
+    assert_int_equal(mem_info().num_collected, collected + 1);
+}
+
+static void a_finalizer_may_refresh(void **state)
+{
+    void *object = short_term(refresh_and_keep);
+
+    (void)state;
+    for (unsigned i = 1; i < 10; i++) {
+        ticks(1);
+        assert_int_equal(calls, i);
+        ticks(1);
+        assert_int_equal(calls, i);
+    }
+    assert_int_equal(scm_set_finalizer(object, witness()), 0);
+    ticks(2);
+    assert_true(has_ended(object));
+}
+
+/* Dates that it gave count, whatever it returns. */
+static void a_refreshed_object_is_kept_in_any_case(void **state)
+{
+    void *object = short_term(refresh_and_forget);
+
+    (void)state;
+    ticks(1);
+    assert_int_equal(calls, 1);
+    assert_int_equal(scm_set_finalizer(object, witness()), 0);
+    ticks(1);
+    assert_false(has_ended(object));
+    ticks(1);
+    assert_true(has_ended(object));
+}
+
+static void a_finalizer_may_free_by_itself(void **state)
+{
+    (void)state;
+    short_term(free_and_keep);
+    ticks(1);
+    assert_int_equal(calls, 1);
+    assert_int_equal(mem_info().num_short_term, 0);
+}
+
+/* What it calls does not collect: no finalizer runs inside another. */
+static void a_finalizer_may_call_anything(void **state)
+{
+    (void)state;
+    short_term(free_others);
+    short_term(free_others);
+    ticks(1);
+    assert_int_equal(calls, 2);
+    ticks(1);
+    assert_int_equal(mem_info().num_dates, 0);
+    clock_of_mine = scm_clock_create();
+    assert_int_equal(scm_clock_refresh(clock_of_mine, scm_malloc(16), 9), 0);
+    short_term(destroy_a_clock);
+    ticks(1);
+    assert_int_equal(mem_info().num_dates, 0);
+}
+
+static int end_the_thread(void *object)
+{
+    (void)object;
+    pthread_exit(NULL);
+}
+
+static void *expires_two(void *objects)
+{
+    void **object = objects;
+
+    scm_refresh(object[0], 0);
+    scm_refresh(object[1], 0);
+    scm_tick(); /* does not return */
+    return object;
+}
+
+/* Its dates are inherited, and nobody waits for it. */
+static void a_finalizer_may_end_its_thread(void **state)
+{
+    void *objects[2] = {scm_malloc(48), object_new()}, *result;
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(scm_set_finalizer(objects[0], scm_register_finalizer(end_the_thread)), 0);
+    assert_int_equal(pthread_create(&thread, NULL, expires_two, objects), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_null(result);
+    assert_int_equal(mem_info().threads, 0);
+    assert_false(has_ended(objects[1]));
+    ticks(1);
+    assert_true(has_ended(objects[1]));
+    scm_free(objects[0]); /* as if it had been kept */
+}
+
+/* The binding ends with the object: the next one at its place has none. */
+static void the_binding_ends_with_the_object(void **state)
+{
+    (void)state;
+    calls = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        void *object = scm_malloc(48);
+
+        assert_int_equal(scm_refresh(object, 0), 0);
+        ticks(1);
+        assert_int_equal(calls, 0);
+        object = scm_malloc(48);
+        assert_int_equal(scm_set_finalizer(object, witness()), 0);
+        scm_free(object); /* a permanent one: not called */
+    }
+    assert_int_equal(end_count, 0);
+}
+
+static void there_are_32(void **state)
+{
+    int number, last = -1;
+
+    (void)state;
+    while ((number = scm_register_finalizer(keep)) >= 0)
+        last = number;
+    assert_int_equal(errno, ENOSPC);
+    assert_int_equal(last, SCM_FINALIZERS - 1);
+    assert_int_equal(scm_register_finalizer(NULL), -1);
+    assert_int_equal(errno, EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(non_zero_keeps_the_object, fresh),
+        cmocka_unit_test_setup(a_finalizer_can_be_taken_back, fresh),
+        cmocka_unit_test_setup(a_finalizer_may_refresh, fresh),
+        cmocka_unit_test_setup(a_refreshed_object_is_kept_in_any_case, fresh),
+        cmocka_unit_test_setup(a_finalizer_may_free_by_itself, fresh),
+        cmocka_unit_test_setup(a_finalizer_may_call_anything, fresh),
+        cmocka_unit_test_setup(a_finalizer_may_end_its_thread, fresh),
+        cmocka_unit_test_setup(the_binding_ends_with_the_object, fresh),
+        cmocka_unit_test_setup(there_are_32, fresh),
+    };
+
+    scm_test_uses();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* Fork: the child's thread goes on with its dates; other threads' objects stay, and hold up nothing. */
+#include "support/scm_test.h"
+#include "support/gp_child.h"
+
+static void *mine, *others, *orphaned;
+
+static int in_child(void *unused)
+{
+    uint64_t before;
+
+    (void)unused;
+    end_count = 0;
+    if (mem_info().threads != 1)
+        return 1;
+    scm_tick();
+    scm_tick();
+    if (!has_ended(mine))
+        return 2;
+    scm_global_tick(); /* nobody else is waited for */
+    before = global_time();
+    scm_global_tick();
+    if (global_time() != before + 1)
+        return 3;
+    for (unsigned i = 0; i < 100; i++)
+        scm_tick();
+    if (has_ended(others))
+        return 4;
+    scm_unregister_thread();
+    for (unsigned i = 0; i < 2; i++) { /* the first is inherited from itself */
+        scm_register_thread();
+        scm_block_thread();
+        scm_resume_thread();
+    }
+    ((char *)others)[0] = 1;
+    return scm_refresh(scm_malloc(16), 3) || scm_tick();
+}
+
+static void the_child_goes_on(void **state)
+{
+    struct actor actor, ended;
+    struct child_result result;
+
+    (void)state;
+    mine = object_new();
+    others = object_new();
+    orphaned = object_new();
+    actor_start(&actor);
+    actor_start(&ended);
+    assert_int_equal(refreshes(&actor, others, 1), 0);
+    assert_int_equal(refreshes(&ended, orphaned, 1), 0);
+    actor_end(&ended);
+    assert_int_equal(scm_refresh(mine, 1), 0);
+    child_run(in_child, NULL, &result);
+    if (!child_exited_with(&result, 0))
+        fail_msg("status %x: %s", (unsigned)result.status, result.output);
+    ticks(2); /* the parent has noticed nothing */
+    assert_true(has_ended(mine));
+    does(&actor, act_tick, NULL);
+    does(&actor, act_tick, NULL);
+    assert_true(has_ended(others));
+    actor_end(&actor);
+}
+
+/* A child without a thread that takes part inherits what orphans there are. */
+static int orphans_in_child(void *unused)
+{
+    (void)unused;
+    end_count = 0;
+    for (unsigned i = 0; i < 12;
+         i++) { /* one after the other: who unregisters is the last in line */
+        scm_tick();
+        scm_tick();
+        scm_unregister_thread();
+    }
+    return !has_ended(orphaned);
+}
+
+static void orphans_are_inherited_in_the_child(void **state)
+{
+    struct actor ended;
+    struct child_result result;
+
+    (void)state;
+    scm_unregister_thread();
+    orphaned = object_new();
+    actor_start(&ended);
+    assert_int_equal(refreshes(&ended, orphaned, 1), 0);
+    actor_end(&ended);
+    child_run(orphans_in_child, NULL, &result);
+    assert_true(child_exited_with(&result, 0));
+}
+
+/* Other threads allocate, and hold locks whenever fork comes: the child must not find them taken. */
+static int hammering;
+
+static void *hammer(void *unused)
+{
+    (void)unused;
+    while (__atomic_load_n(&hammering, __ATOMIC_RELAXED)) {
+        void *large = prudence_malloc(100000), *small = prudence_malloc(3000);
+
+        scm_refresh(small, 1);
+        scm_tick();
+        prudence_free(large);
+    }
+    return NULL;
+}
+
+static int allocate_in_child(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < 20; i++) {
+        scm_refresh(scm_malloc(3000), 0);
+        prudence_free(prudence_malloc(100000));
+        scm_tick();
+    }
+    prudence_trim();
+    return 0;
+}
+
+static void fork_takes_all_locks(void **state)
+{
+    pthread_t threads[2];
+
+    (void)state;
+    hammering = 1;
+    for (unsigned i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, hammer, NULL);
+    for (unsigned i = 0; i < 100; i++) {
+        struct child_result result;
+
+        child_run(allocate_in_child, NULL, &result);
+        assert_true(child_exited_with(&result, 0));
+    }
+    __atomic_store_n(&hammering, 0, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_child_goes_on, fresh),
+        cmocka_unit_test_setup(orphans_are_inherited_in_the_child, fresh),
+        cmocka_unit_test_setup(fork_takes_all_locks, fresh),
+    };
+
+    scm_test_uses();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* Objects of any origin become short-term; what they cost; reallocation; scm_get_mem_info. */
+#include "support/scm_test.h"
+
+#include <prudence/stats.h>
+
+static void the_names_of_the_thesis_allocate(void **state)
+{
+    char *object = scm_malloc(100), *zeroed = scm_calloc(10, 10);
+
+    (void)state;
+    memset(object, 1, 100);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(zeroed[i], 0);
+    object = scm_realloc(object, 5000);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(object[i], 1);
+    scm_free(object);
+    scm_free(zeroed);
+    assert_null(scm_calloc(SIZE_MAX / 2, 3));
+    assert_int_equal(errno, ENOMEM);
+}
+
+/* "Any time after the allocation of an object it can be transformed": any size, any allocator call. */
+static void any_object_can_become_short_term(void **state)
+{
+    static const size_t sizes[] = {0, 1, 16, 100, 1024, 32768, 32769, 100000, 5000000};
+    struct prudence_cache *cache = prudence_cache_create("mine", 200, NULL);
+    void *objects[64];
+    unsigned count = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        objects[count++] = prudence_malloc(sizes[i]);
+        objects[count++] = scm_malloc(sizes[i]);
+        objects[count++] = prudence_aligned_alloc(4096, sizes[i]);
+        objects[count++] = prudence_calloc(1, sizes[i]);
+    }
+    objects[count++] = prudence_cache_alloc(cache);
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(scm_set_finalizer(objects[i], witness()), 0);
+        assert_int_equal(scm_refresh(objects[i], 1), 0);
+    }
+    ticks(1);
+    assert_int_equal(prudence_cache_destroy(cache), EBUSY); /* it has a live object */
+    for (unsigned i = 0; i < count; i++) {
+        assert_false(has_ended(objects[i]));
+        memset(objects[i], 1, prudence_usable_size(objects[i]));
+    }
+    ticks(1);
+    assert_int_equal(end_count, count);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+/* In a cache with short-term objects, others are allocated, freed and deferred as ever. */
+static void persistent_neighbours_live_as_ever(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("mixed", 64, NULL);
+    struct prudence_cache_stats stats;
+    void *objects[2000];
+
+    (void)state;
+    for (unsigned i = 0; i < 2000; i++)
+        objects[i] = prudence_cache_alloc(cache);
+    for (unsigned i = 0; i < 2000; i += 4)
+        assert_int_equal(scm_refresh(objects[i], 0), 0);
+    for (unsigned i = 1; i < 2000; i += 4)
+        prudence_cache_free(cache, objects[i]);
+    for (unsigned i = 2; i < 2000; i += 4)
+        prudence_free(objects[i]);
+    for (unsigned i = 3; i < 2000; i += 4)
+        prudence_free_deferred(objects[i]);
+    prudence_cache_stats(cache, &stats);
+    assert_int_equal(stats.objects_live, 500);
+    assert_int_equal(stats.frees, 1000);
+    assert_int_equal(stats.deferred_frees, 500);
+    ticks(1);
+    prudence_cache_stats(cache, &stats);
+    assert_int_equal(stats.objects_live, 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+/* A persistent object costs nothing: no byte of metadata more, and no larger size class. */
+static void persistent_objects_cost_nothing(void **state)
+{
+    struct scm_mem_info before = mem_info(), after;
+    void *objects[1000];
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++)
+        objects[i] = scm_malloc(64);
+    after = mem_info();
+    assert_int_equal(after.overhead, before.overhead);
+    assert_int_equal(after.allocated - before.allocated, 64 * 1000);
+    for (unsigned i = 0; i < 1000; i++)
+        scm_free(objects[i]);
+}
+
+/* Overhead: a descriptor, and the counts of the slabs. It is gone with the dates and the slabs. */
+static void dates_cost_a_descriptor_each(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("costs", 64, NULL);
+    unsigned long before, with_dates;
+
+    (void)state;
+    ticks(1);
+    before = mem_info().overhead;
+    for (unsigned i = 0; i < 12600; i++)
+        assert_int_equal(scm_refresh(prudence_cache_alloc(cache), 0), 0);
+    with_dates = mem_info().overhead - before;
+    assert_true(with_dates >= 12600 * 8);
+    assert_true(with_dates <= 12600 * (8 + 4) * 21 / 20);
+    ticks(1);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(mem_info().overhead, before);
+}
+
+/* In place the dates stay; a moved object has none, and the old one stays until its own are over. */
+static void reallocation(void **state)
+{
+    char *object = object_new(), *moved, *large, *large_moved;
+
+    (void)state;
+    memset(object, 7, 48);
+    assert_int_equal(scm_refresh(object, 0), 0);
+    assert_ptr_equal(scm_realloc(object, 40), object);
+    moved = scm_realloc(object, 500);
+    assert_ptr_not_equal(moved, object);
+    for (unsigned i = 0; i < 40; i++)
+        assert_int_equal(moved[i], 7);
+    memset(object, 8, 48); /* it is still there */
+    ticks(1);
+    assert_true(has_ended(object));
+    large = prudence_malloc(100000);
+    assert_int_equal(scm_set_finalizer(large, witness()), 0);
+    assert_int_equal(scm_refresh(large, 0), 0);
+    large_moved = prudence_realloc(large, 10000000);
+    assert_ptr_not_equal(large_moved, large);
+    memset(large, 1, 100000);
+    ticks(1);
+    assert_true(has_ended(large));
+    scm_free(moved);
+    scm_free(large_moved);
+}
+
+/* "Total allocated bytes, total freed bytes, total of allocated objects, total of freed objects." */
+static void mem_info_counts_everything(void **state)
+{
+    struct scm_mem_info before = mem_info(), after;
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++) {
+        void *object = scm_malloc(1000); /* of the class of 1024 bytes */
+
+        if (i % 2)
+            scm_free(object);
+        else
+            assert_int_equal(scm_refresh(object, i % 4), 0);
+    }
+    after = mem_info();
+    assert_int_equal(after.num_alloc - before.num_alloc, 100);
+    assert_int_equal(after.num_freed - before.num_freed, 50);
+    assert_int_equal(after.allocated - before.allocated, 100 * 1024);
+    assert_int_equal(after.freed - before.freed, 50 * 1024);
+    assert_int_equal(after.num_short_term, 50);
+    assert_int_equal(after.num_dates, 50);
+    ticks(1);
+    assert_int_equal(mem_info().num_short_term, 25);
+    ticks(2);
+    after = mem_info();
+    assert_int_equal(after.num_freed - before.num_freed, 100);
+    assert_int_equal(after.freed - before.freed, 100 * 1024);
+    assert_int_equal(after.num_collected - before.num_collected, 50);
+    before = after;
+    assert_int_equal(scm_refresh(scm_malloc(100000), 0), 0);
+    assert_int_equal(mem_info().allocated - before.allocated, 102400);
+    ticks(1);
+    assert_int_equal(mem_info().freed - before.freed, 102400);
+}
+
+/* Memory that runs out: an error, and nothing has happened; then it goes on. */
+static unsigned calls_until_failure;
+
+static bool fails(void)
+{
+    return calls_until_failure == 0 || --calls_until_failure == 0;
+}
+
+static void out_of_memory_changes_nothing(void **state)
+{
+    struct prudence_cache *cache;
+    unsigned failed = 0;
+
+    (void)state;
+    for (unsigned first = 1; first < 12; first++) {
+        struct actor actor;
+        void *object;
+
+        cache = prudence_cache_create("fresh", 64, NULL);
+        object = prudence_cache_alloc(cache);
+        actor_start(&actor);
+        calls_until_failure = first;
+        os_memory_fails = fails;
+        if (refreshes(&actor, object, first * 1000 / 3))
+            failed++;
+        os_memory_fails = NULL;
+        prudence_cache_free(cache, prudence_cache_alloc(cache));
+        if (mem_info().num_dates == 0) {
+            prudence_cache_free(cache, object); /* it is no short-term object */
+        } else {
+            for (unsigned i = 0; i <= first * 1000 / 3; i++)
+                does(&actor, act_tick, NULL);
+        }
+        assert_int_equal(mem_info().num_short_term, 0);
+        assert_int_equal(prudence_cache_destroy(cache), 0);
+        actor_end(&actor);
+    }
+    assert_true(failed > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(out_of_memory_changes_nothing, fresh),
+        cmocka_unit_test_setup(the_names_of_the_thesis_allocate, fresh),
+        cmocka_unit_test_setup(any_object_can_become_short_term, fresh),
+        cmocka_unit_test_setup(persistent_neighbours_live_as_ever, fresh),
+        cmocka_unit_test_setup(persistent_objects_cost_nothing, fresh),
+        cmocka_unit_test_setup(dates_cost_a_descriptor_each, fresh),
+        cmocka_unit_test_setup(reallocation, fresh),
+        cmocka_unit_test_setup(mem_info_counts_everything, fresh),
+    };
+
+    scm_test_uses();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

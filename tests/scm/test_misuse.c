@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bad use. Of pointers: reported, and the process dies. Of threads, clocks and extensions: reported, an
+ * error number, and nothing has happened.
+ */
+#include "support/scm_test.h"
+#include "support/slab_test.h"
+
+static struct prudence_cache *cache;
+static char pointer[32];
+
+static void by_refresh(void *p)
+{
+    scm_refresh(p, 1);
+}
+
+static void by_global_refresh(void *p)
+{
+    scm_global_refresh(p, 1);
+}
+
+static void by_set_finalizer(void *p)
+{
+    scm_set_finalizer(p, witness());
+}
+
+static void by_scm_free(void *p)
+{
+    scm_free(p);
+}
+
+static void by_free(void *p)
+{
+    prudence_free(p);
+}
+
+static void by_free_sized(void *p)
+{
+    prudence_free_sized(p, prudence_usable_size(p));
+}
+
+static void by_free_deferred(void *p)
+{
+    prudence_free_deferred(p);
+}
+
+static void by_cache_free(void *p)
+{
+    prudence_cache_free(cache, p);
+}
+
+static void by_cache_free_bulk(void *p)
+{
+    prudence_cache_free_bulk(cache, 1, &p);
+}
+
+static void by_cache_free_deferred(void *p)
+{
+    prudence_cache_free_deferred(cache, p);
+}
+
+static void expect(void (*act)(void *), void *p, const char *name, const char *what)
+{
+    snprintf(pointer, sizeof pointer, "%p", p);
+    expect_death(act, p, name, pointer, what);
+}
+
+static void foreign_and_interior_pointers(void **state)
+{
+    static char data[64];
+    char *object = scm_malloc(100);
+
+    (void)state;
+    expect(by_refresh, data, "scm_refresh:", "foreign pointer");
+    expect(by_global_refresh, data, "scm_global_refresh:", "foreign pointer");
+    expect(by_set_finalizer, data, "scm_set_finalizer:", "foreign pointer");
+    expect(by_scm_free, data, "scm_free:", "foreign pointer");
+    expect(by_refresh, object + 8, "scm_refresh:", "8 bytes behind its start");
+    assert_int_equal(scm_refresh(object, 1), 0);
+    expect(by_refresh, object + 8, "scm_refresh:", "8 bytes behind its start");
+    ticks(2);
+}
+
+/* An object that is back in its slab. (In a CPU's cache only check=1 sees it: test_misuse_checked.c.) */
+static void freed_objects(void **state)
+{
+    struct prudence_cache *other = prudence_cache_create("shrunk", 64, NULL);
+    void *kept = prudence_cache_alloc(other), *object = prudence_cache_alloc(other);
+
+    (void)state;
+    prudence_cache_free(other, object);
+    prudence_cache_shrink(other);
+    expect(by_refresh, object, "scm_refresh:", "is already free");
+    expect(by_set_finalizer, object, "scm_set_finalizer:", "is already free");
+    prudence_cache_free(other, kept);
+    assert_int_equal(prudence_cache_destroy(other), 0);
+}
+
+/* "Passing short-term memory objects to scm_free is a programming error": and so are all other ways. */
+static void freeing_a_short_term_object(void **state)
+{
+    void *object = prudence_cache_alloc(cache), *any = scm_malloc(100), *large = scm_malloc(100000);
+    static const char what[] = "is short-term memory: 1 expiration date";
+
+    (void)state;
+    assert_int_equal(scm_refresh(object, 1), 0);
+    assert_int_equal(scm_refresh(any, 1), 0);
+    assert_int_equal(scm_refresh(large, 1), 0);
+    expect(by_scm_free, any, "scm_free:", what);
+    expect(by_scm_free, large, "scm_free:", what);
+    expect(by_free, any, "prudence_free:", what);
+    expect(by_free_sized, any, "prudence_free_sized:", what);
+    expect(by_free_deferred, any, "prudence_free_deferred:", what);
+    expect(by_free, object, "prudence_free:", what);
+    expect(by_cache_free, object, "prudence_cache_free:", what);
+    expect(by_cache_free_bulk, object, "prudence_cache_free_bulk:", what);
+    expect(by_cache_free_deferred, object, "prudence_cache_free_deferred:", what);
+    ticks(2);
+}
+
+/* Refused, and reported; the option can be changed at any time. */
+static void extensions_beyond_the_maximum(void **state)
+{
+    void *object = object_new();
+    struct scm_clock *clock = scm_clock_create();
+
+    (void)state;
+    assert_int_equal(prudence_option_set("scm_max_extension", "10"), 0);
+    assert_int_equal(scm_refresh(object, 11), ERANGE);
+    assert_int_equal(scm_global_refresh(object, 11), ERANGE);
+    assert_int_equal(scm_clock_refresh(clock, object, UINT32_MAX), ERANGE);
+    assert_int_equal(mem_info().num_dates, 0);
+    assert_int_equal(scm_refresh(object, 10), 0);
+    assert_int_equal(scm_refresh(object, 11), ERANGE);
+    ticks(11);
+    assert_true(has_ended(object)); /* what was refused changed nothing */
+    assert_int_equal(scm_global_refresh(object = object_new(), 10), 0);
+    assert_int_equal(scm_clock_refresh(clock, object, 10), 0);
+    assert_int_equal(prudence_option_set("scm_max_extension", "0"), 0);
+    assert_int_equal(scm_refresh(object, 1), ERANGE);
+    assert_int_equal(scm_refresh(object, 0), 0);
+    assert_int_equal(prudence_option_set("scm_max_extension", "1048577"), EINVAL);
+    assert_int_equal(prudence_option_set("scm_max_extension", "-1"), EINVAL);
+    assert_int_equal(prudence_option_set("scm_max_extension", "1048576"), 0);
+    assert_int_equal(scm_refresh(object, 1048576), 0);
+    assert_int_equal(scm_refresh(object, 1048577), ERANGE);
+    ticks(1048576);
+    assert_false(has_ended(object));
+    ticks(1);
+    global_ticks(20);
+    assert_int_equal(scm_clock_destroy(clock), 0);
+    assert_true(has_ended(object));
+}
+
+static int act_everything(void *object)
+{
+    struct scm_clock *clock = scm_clock_create();
+
+    if (scm_block_thread() || scm_block_thread() != EPERM || scm_refresh(object, 1) != EPERM ||
+        scm_global_refresh(object, 1) != EPERM || scm_tick() != EPERM ||
+        scm_global_tick() != EPERM || scm_collect() != EPERM || scm_clock_tick(clock) != EPERM ||
+        scm_clock_refresh(clock, object, 1) != EPERM || scm_clock_destroy(clock) != EPERM ||
+        scm_clock_create() || errno != EPERM)
+        return 1;
+    return scm_resume_thread() || scm_resume_thread() != EPERM || scm_clock_destroy(clock);
+}
+
+/* "A blocking thread cannot perform any short-term memory operations." */
+static void a_blocked_thread_may_do_nothing(void **state)
+{
+    struct actor actor;
+    void *object = scm_malloc(16);
+
+    (void)state;
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_everything, object), 0);
+    actor_end(&actor);
+    assert_int_equal(mem_info().num_dates, 0);
+    scm_free(object);
+}
+
+static void who_takes_no_part_cannot_block(void **state)
+{
+    (void)state;
+    assert_int_equal(scm_block_thread(), EINVAL);
+    assert_int_equal(scm_resume_thread(), EINVAL);
+    assert_int_equal(scm_unregister_thread(), 0);
+}
+
+static int act_with_clock(void *clock)
+{
+    void *object = scm_malloc(16);
+    int wrong = scm_clock_refresh(clock, object, 1) != EPERM || scm_clock_tick(clock) != EPERM ||
+                scm_clock_destroy(clock) != EPERM;
+
+    scm_free(object);
+    return wrong;
+}
+
+static void clocks_of_others_and_none(void **state)
+{
+    struct scm_clock *clock = scm_clock_create();
+    void *object = scm_malloc(16);
+    struct actor actor;
+
+    (void)state;
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_with_clock, clock), 0);
+    actor_end(&actor);
+    assert_int_equal(scm_clock_refresh(NULL, object, 1), EINVAL);
+    assert_int_equal(scm_clock_tick(NULL), EINVAL);
+    assert_int_equal(scm_clock_destroy(NULL), EINVAL);
+    assert_null(scm_clock_create_realtime(0));
+    assert_int_equal(errno, EINVAL);
+    assert_null(scm_clock_create_realtime(86400001));
+    assert_int_equal(scm_clock_destroy(clock), 0);
+    scm_free(object);
+}
+
+static void unknown_finalizers(void **state)
+{
+    void *object = scm_malloc(16);
+
+    (void)state;
+    assert_int_equal(scm_set_finalizer(object, 31), EINVAL);
+    assert_int_equal(scm_set_finalizer(object, 32), EINVAL);
+    assert_int_equal(scm_set_finalizer(object, -2), EINVAL);
+    scm_free(object);
+}
+
+/* As many dates as are possible: one more is refused. */
+static void too_many_dates(void **state)
+{
+    void *object = object_new();
+    struct slab *slab = slab_of(object);
+
+    (void)state;
+    assert_int_equal(scm_refresh(object, 0), 0);
+    add_relaxed(&slab->terms[slab_index(slab, object)], TERM_DATES_MAX - 2);
+    assert_int_equal(scm_refresh(object, 1), 0);
+    assert_int_equal(scm_refresh(object, 2), EOVERFLOW);
+    assert_int_equal(mem_info().num_dates, 2);
+    sub_relaxed(&slab->terms[slab_index(slab, object)], TERM_DATES_MAX - 2);
+    ticks(2);
+    assert_true(has_ended(object));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(foreign_and_interior_pointers, fresh),
+        cmocka_unit_test_setup(freed_objects, fresh),
+        cmocka_unit_test_setup(freeing_a_short_term_object, fresh),
+        cmocka_unit_test_setup(extensions_beyond_the_maximum, fresh),
+        cmocka_unit_test_setup(a_blocked_thread_may_do_nothing, fresh),
+        cmocka_unit_test_setup(who_takes_no_part_cannot_block, fresh),
+        cmocka_unit_test_setup(clocks_of_others_and_none, fresh),
+        cmocka_unit_test_setup(unknown_finalizers, fresh),
+        cmocka_unit_test_setup(too_many_dates, fresh),
+    };
+
+    scm_test_uses();
+    cache = prudence_cache_create("short", 64, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

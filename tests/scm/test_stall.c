@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread that takes part and does not tick holds up global time: it is named, once. */
+#include "support/scm_test.h"
+#include "support/gp_child.h"
+
+#include <time.h>
+
+static int in_child(void *unused)
+{
+    struct timespec pause = {.tv_nsec = 10000000};
+    struct actor actor;
+
+    (void)unused;
+    prudence_option_set("stall_timeout", "50ms");
+    actor_start(&actor);
+    does(&actor, act_tick, NULL);
+    for (unsigned i = 0; i < 30; i++) {
+        scm_global_tick();
+        nanosleep(&pause, NULL);
+    }
+    does(&actor, act_block, NULL);
+    actor_end(&actor);
+    return 0;
+}
+
+static void who_does_not_tick_is_named(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(in_child, NULL, &result);
+    assert_true(child_exited_with(&result, 0));
+    assert_int_equal(child_count(&result, "stall:"), 1);
+    assert_true(child_said(&result, "domain 'scm'"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_does_not_tick_is_named),
+    };
+
+    scm_test_uses();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Destructors: exactly once for each object that is freed or deferred; of deferred ones after the grace
+ * period, and before the memory is reused or goes back.
+ */
+#include <errno.h>
+#include <pthread.h>
+
+#include <prudence/call.h>
+#include <prudence/rcu.h>
+
+#include "support/gp_reader.h"
+#include "support/slab_test.h"
+
+#define OBJECTS 3000
+#define SIZE    200
+
+static struct prudence_cache *cache;
+static struct prudence_domain *domain;
+static unsigned destroyed;
+static uint64_t *objects[OBJECTS];
+static unsigned last_thread;
+
+static void destroy(void *object, void *context)
+{
+    uint64_t *words = object;
+
+    assert_ptr_equal(context, &destroyed);
+    if (words[0] != 0xa11ce)
+        abort(); /* twice, or never allocated, or written meanwhile */
+    words[0] = 0xdead;
+    __atomic_store_n(&last_thread, (unsigned)gettid(), __ATOMIC_RELAXED);
+    __atomic_fetch_add(&destroyed, 1, __ATOMIC_SEQ_CST);
+}
+
+static unsigned count(void)
+{
+    return __atomic_load_n(&destroyed, __ATOMIC_SEQ_CST);
+}
+
+static void make(unsigned flags, struct prudence_domain *of)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr,
+                                       .flags = flags,
+                                       .domain = of,
+                                       .destructor = destroy,
+                                       .context = &destroyed};
+
+    destroyed = 0;
+    cache = prudence_cache_create("destructor", SIZE, &attr);
+    assert_non_null(cache);
+}
+
+static uint64_t *alloc_one(void)
+{
+    uint64_t *object = prudence_cache_alloc(cache);
+
+    assert_int_not_equal(object[0], 0xa11ce);
+    object[0] = 0xa11ce;
+    return object;
+}
+
+static void make_all(void)
+{
+    for (unsigned i = 0; i < OBJECTS; i++)
+        objects[i] = alloc_one();
+}
+
+static void retire_all(void)
+{
+    for (unsigned i = 0; i < OBJECTS; i++)
+        prudence_cache_free_deferred(cache, objects[i]);
+}
+
+static void wait_for(unsigned wanted)
+{
+    for (unsigned i = 0; i < 5000 && count() != wanted; i++)
+        pause_ms(1);
+    assert_int_equal(count(), wanted);
+}
+
+static void a_freed_object_at_once(void **state)
+{
+    (void)state;
+    make(0, NULL);
+    make_all();
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        prudence_cache_free(cache, objects[i]);
+        assert_int_equal(count(), i + 1);
+    }
+    assert_int_equal(last_thread, gettid());
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(count(), OBJECTS);
+}
+
+static void not_before_the_grace_period(void **state)
+{
+    (void)state;
+    domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    make(PRUDENCE_CACHE_DESTRUCT_SOON, domain);
+    make_all();
+    retire_all();
+    prudence_cache_shrink(cache);
+    pause_ms(20);
+    assert_int_equal(count(), 0);
+    for (unsigned i = 0; i < 100 && count() < OBJECTS; i++) {
+        prudence_manual_advance(domain);
+        pause_ms(5);
+    }
+    wait_for(OBJECTS);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* Lazily: reuse runs them, in the allocating thread; nobody else does. */
+static void when_it_is_reused(void **state)
+{
+    (void)state;
+    make(0, NULL);
+    for (unsigned i = 0; i < 20 * OBJECTS; i++)
+        prudence_cache_free_deferred(cache, alloc_one());
+    assert_in_range(count(), 1, 20 * OBJECTS - 1);
+    assert_int_equal(last_thread, gettid());
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(count(), 20 * OBJECTS);
+}
+
+/* Slabs that have become superfluous go back, after their destructors ran on the library's thread. */
+static void when_a_slab_goes_back(void **state)
+{
+    struct prudence_cache_stats stats;
+
+    (void)state;
+    prudence_option_set("decay", "0");
+    make(0, NULL);
+    for (unsigned round = 0; round < 4; round++) {
+        make_all();
+        retire_all();
+        prudence_synchronize();
+    }
+    prudence_trim(); /* merges, and finds the slabs free */
+    for (unsigned i = 0; i < 5000 && count() < 4 * OBJECTS; i++) {
+        prudence_synchronize(); /* for what trimming has closed */
+        prudence_trim();
+        pause_ms(1);
+    }
+    assert_int_equal(count(), 4 * OBJECTS);
+    assert_int_not_equal(last_thread, gettid());
+    prudence_trim();
+    prudence_cache_stats(cache, &stats);
+    assert_int_equal(stats.slabs_now, 0);
+    assert_int_equal(stats.objects_live, 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    prudence_option_set("decay", "100ms");
+}
+
+static void soon(void **state)
+{
+    (void)state;
+    make(PRUDENCE_CACHE_DESTRUCT_SOON, NULL);
+    for (unsigned round = 1; round <= 5; round++) {
+        make_all();
+        retire_all();
+        wait_for(round * OBJECTS);
+    }
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(count(), 5 * OBJECTS);
+}
+
+static void barrier_waits_for_all(void **state)
+{
+    (void)state;
+    make(0, NULL);
+    assert_int_equal(prudence_cache_barrier(NULL), EINVAL);
+    make_all();
+    retire_all();
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(count(), OBJECTS);
+    prudence_read_lock();
+    assert_int_equal(prudence_cache_barrier(cache), EDEADLK);
+    prudence_read_unlock();
+    objects[0] = alloc_one();
+    assert_int_equal(prudence_cache_destroy(cache), EBUSY);
+    prudence_cache_free(cache, objects[0]);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(count(), OBJECTS + 1);
+}
+
+/* Without a destructor it waits until everything is merged. */
+static void barrier_of_a_plain_cache(void **state)
+{
+    struct prudence_cache *plain = prudence_cache_create("plain", SIZE, NULL);
+    struct prudence_cache_stats stats;
+
+    (void)state;
+    for (unsigned i = 0; i < OBJECTS; i++)
+        prudence_cache_free_deferred(plain, prudence_cache_alloc(plain));
+    assert_int_equal(prudence_cache_barrier(plain), 0);
+    prudence_cache_stats(plain, &stats);
+    assert_int_equal(stats.objects_latent, 0);
+    assert_int_equal(prudence_cache_destroy(plain), 0);
+}
+
+static void bad_attributes(void **state)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .flags = PRUDENCE_CACHE_DESTRUCT_SOON};
+
+    (void)state;
+    assert_null(prudence_cache_create("soon what", SIZE, &attr));
+    assert_int_equal(errno, EINVAL);
+    attr.flags = 0;
+    attr.size = offsetof(struct prudence_cache_attr, destructor); /* of an older header */
+    cache = prudence_cache_create("old", SIZE, &attr);
+    assert_non_null(cache);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+static void *storm(void *unused)
+{
+    uint64_t *mine[64] = {0};
+
+    for (unsigned i = 0; i < 40000; i++) {
+        unsigned place = i * 7 % 64;
+
+        if (mine[place] && i % 3)
+            prudence_cache_free_deferred(cache, mine[place]);
+        else if (mine[place])
+            prudence_cache_free(cache, mine[place]);
+        mine[place] = alloc_one();
+        if (i % 10000 == 0)
+            prudence_cache_shrink(cache);
+    }
+    for (unsigned i = 0; i < 64; i++)
+        prudence_cache_free_deferred(cache, mine[i]);
+    return unused;
+}
+
+static void many_threads(void **state)
+{
+    static const unsigned flags[] = {0, PRUDENCE_CACHE_DESTRUCT_SOON};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        pthread_t threads[4];
+
+        make(flags[i], NULL);
+        for (unsigned t = 0; t < 4; t++)
+            pthread_create(&threads[t], NULL, storm, NULL);
+        for (unsigned t = 0; t < 4; t++)
+            pthread_join(threads[t], NULL);
+        assert_int_equal(prudence_cache_destroy(cache), 0);
+        assert_int_equal(count(), 4 * 40000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_freed_object_at_once),
+        cmocka_unit_test(not_before_the_grace_period),
+        cmocka_unit_test(when_it_is_reused),
+        cmocka_unit_test(when_a_slab_goes_back),
+        cmocka_unit_test(soon),
+        cmocka_unit_test(barrier_waits_for_all),
+        cmocka_unit_test(barrier_of_a_plain_cache),
+        cmocka_unit_test(bad_attributes),
+        cmocka_unit_test(many_threads),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a cache defers is handed out again when its domain says so: srcu, sets, external; and pressure
+ * and throttling wait for whatever kind it is, no longer than wait_max.
+ */
+#include "support/slab_test.h"
+
+static void *objects[OBJECTS_MAX];
+static uint64_t foreign_begun, foreign_over;
+
+static uint64_t start_poll(void *unused)
+{
+    (void)unused;
+    return ++foreign_begun;
+}
+
+static bool poll_state(void *unused, uint64_t cookie)
+{
+    (void)unused;
+    return foreign_over >= cookie;
+}
+
+/* None of `count` deferred objects is handed out while `is_held`; afterwards the node gets them all. */
+static void defer_and_look(struct prudence_domain *domain, void (*let_go)(void *), void *argument)
+{
+    struct prudence_cache *cache = fixed_cache(128, 16, domain);
+    void *fresh[64];
+
+    allocate_all(cache, objects, 64);
+    defer_all(cache, objects, 64);
+    prudence_cache_shrink(cache);
+    allocate_all(cache, fresh, 64);
+    for (unsigned i = 0; i < 64; i++)
+        assert_false(contains(objects, 64, fresh[i]));
+    assert_int_equal(stats_of(cache).objects_latent, 64);
+    for (unsigned round = 0; round < 6; round++) { /* batches closed late have later cookies */
+        prudence_domain_poll_state(domain, prudence_domain_start_poll(domain));
+        let_go(argument);
+        for (unsigned i = 0; i < 4; i++)
+            prudence_domain_poll_state(domain, prudence_domain_start_poll(domain));
+        prudence_cache_shrink(cache);
+    }
+    assert_int_equal(stats_of(cache).objects_latent, 0);
+    check_books(cache);
+    free_all(cache, fresh, 64);
+    let_go(argument);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+static void let_srcu_go(void *at)
+{
+    struct prudence_domain **domain = at;
+
+    if (*domain)
+        prudence_srcu_up_read(*domain, (int)(intptr_t)((void **)at)[1]);
+    *domain = NULL;
+}
+
+static void srcu_readers_keep_them(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
+    void *held[2] = {domain, (void *)(intptr_t)prudence_srcu_down_read(domain)};
+
+    (void)state;
+    defer_and_look(domain, let_srcu_go, held);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void let_manual_go(void *domain)
+{
+    prudence_manual_advance(domain);
+}
+
+static void one_member_of_a_set_keeps_them(void **state)
+{
+    struct prudence_domain *manual = manual_domain();
+    struct prudence_domain *srcu = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
+    struct prudence_domain *all[] = {srcu, prudence_default_domain(), manual};
+    struct prudence_domain *set = prudence_domain_create_set("set", all, 3);
+
+    (void)state;
+    /* The cookie of the set's grace period is that of the manual domain: each advance ends one. */
+    defer_and_look(set, let_manual_go, manual);
+    assert_int_equal(prudence_domain_destroy(set), 0);
+    assert_int_equal(prudence_domain_destroy(srcu), 0);
+}
+
+static void let_foreign_go(void *unused)
+{
+    (void)unused;
+    foreign_over = UINT64_MAX;
+}
+
+static void foreign_grace_periods_keep_them(void **state)
+{
+    struct prudence_domain_ops ops = {
+        .size = sizeof ops, .start_poll = start_poll, .poll_state = poll_state};
+    struct prudence_domain *domain = prudence_domain_create_external("foreign", &ops, NULL);
+
+    (void)state;
+    defer_and_look(domain, let_foreign_go, NULL);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* ---------------------------------------------------------------------------- implicit waits */
+
+/* The limit is passed once, after one wait of wait_max; and kept again when the reader has left. */
+static void throttle(struct prudence_domain *domain, struct prudence_domain *read_in, bool handed)
+{
+    struct prudence_cache *cache = fixed_cache(512, 0, domain);
+    struct prudence_stats before, after;
+    int index = handed ? prudence_srcu_down_read(read_in) : prudence_srcu_read_lock(read_in);
+    uint64_t began = os_clock_ns();
+
+    prudence_stats(&before);
+    for (unsigned i = 0; i < 8192; i++)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    prudence_stats(&after);
+    assert_true(after.bytes_latent > 1 << 20);
+    /* Its own section is known: no wait. A handed one is not: one, up to its end. */
+    assert_int_equal(after.throttle_waits - before.throttle_waits, handed);
+    assert_int_equal(after.throttle_expiries - before.throttle_expiries, handed);
+    assert_true(os_clock_ns() - began < UINT64_C(10000000000));
+    if (handed)
+        prudence_srcu_up_read(read_in, index);
+    else
+        prudence_srcu_read_unlock(read_in, index);
+    assert_int_equal(prudence_domain_synchronize(domain), 0);
+    for (unsigned i = 0; i < 8192; i++)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    prudence_stats(&before);
+    assert_true(before.bytes_latent <= 1 << 20);
+    assert_int_equal(before.throttle_expiries, after.throttle_expiries);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+static void waits_end_in_srcu(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
+
+    (void)state;
+    throttle(domain, domain, false);
+    throttle(domain, domain, true);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void waits_end_in_sets(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
+    struct prudence_domain *both[] = {prudence_default_domain(), domain};
+    struct prudence_domain *set = prudence_domain_create_set("set", both, 2);
+
+    (void)state;
+    throttle(set, domain, false);
+    throttle(set, domain, true);
+    assert_int_equal(prudence_domain_destroy(set), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* More domains than are looked at together: pressure drives them all. */
+static void pressure_reaches_every_domain(void **state)
+{
+    enum { DOMAINS = 40 };
+    struct prudence_domain *domains[DOMAINS];
+    struct prudence_cache *caches[DOMAINS];
+
+    (void)state;
+    prudence_option_set("latent_limit", "0");
+    for (unsigned i = 0; i < DOMAINS; i++) {
+        domains[i] = prudence_domain_create("one of many", PRUDENCE_DOMAIN_SRCU, NULL);
+        caches[i] = fixed_cache(512, 16, domains[i]);
+        allocate_all(caches[i], objects, 16);
+        defer_all(caches[i], objects, 16);
+    }
+    memory_fail(0, UINT32_MAX);
+    for (unsigned i = 0; i < 1000 && (objects[i] = prudence_cache_alloc(caches[0])); i++)
+        ; /* until it has tried everything */
+    memory_succeed();
+    for (unsigned i = 0; i < DOMAINS; i++)
+        assert_int_equal(stats_of(caches[i]).objects_latent, 0);
+    for (unsigned i = 0; i < 1000 && objects[i]; i++)
+        prudence_cache_free(caches[0], objects[i]);
+    for (unsigned i = 0; i < DOMAINS; i++) {
+        assert_int_equal(prudence_cache_destroy(caches[i]), 0);
+        assert_int_equal(prudence_domain_destroy(domains[i]), 0);
+    }
+    prudence_option_set("latent_limit", "1M");
+}
+
+static int set_options(void **state)
+{
+    (void)state;
+    return prudence_option_set("wait_max", "30ms") || prudence_option_set("latent_limit", "1M");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(srcu_readers_keep_them),
+        cmocka_unit_test(one_member_of_a_set_keeps_them),
+        cmocka_unit_test(foreign_grace_periods_keep_them),
+        cmocka_unit_test(waits_end_in_srcu),
+        cmocka_unit_test(waits_end_in_sets),
+        cmocka_unit_test(pressure_reaches_every_domain),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, set_options, NULL);
+}

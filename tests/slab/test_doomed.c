@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A queued callback whose head lies in an object makes that object known as doomed: refills leave its
+ * slab alone, like one whose objects are latent, until the callback runs.
+ */
+#include <prudence/call.h>
+
+#include "support/gp_reader.h"
+#include "support/slab_test.h"
+
+static struct prudence_cache *cache;
+static struct prudence_domain *domain;
+static struct node *node;
+static void *objects[2][256]; /* of each slab */
+static struct slab *slabs[2];
+
+static void nothing(struct prudence_head *head)
+{
+    (void)head;
+}
+
+/* Two partial slabs, of which the first has more live objects. */
+static void two_slabs(void)
+{
+    cache = fixed_cache(1024, 16, manual_domain());
+    node = node_here(cache);
+    for (unsigned i = 0; i < 2; i++) {
+        slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
+        assert_non_null(slabs[i]);
+        node_add_slab(node, slabs[i]);
+        node_take_all(cache, node, objects[i], cache->capacity);
+    }
+    node_put(cache, objects[0] + 10, cache->capacity - 10);
+    node_put(cache, objects[1] + 6, cache->capacity - 6);
+}
+
+static struct slab *slab_taken_from(void)
+{
+    void *object;
+
+    assert_int_equal(node_take(cache, node, &object, 1), 1);
+    node_put(cache, &object, 1);
+    return slab_of(object);
+}
+
+/* A head may stand anywhere in its object. */
+static struct prudence_head *head_in(void *object)
+{
+    return (struct prudence_head *)((char *)object + 500 / 16 * 16);
+}
+
+/* A callback's cookie may be taken after an advance: then the next one ends its grace period. */
+static void all_callbacks_run(void)
+{
+    while (load_relaxed(&slabs[0]->doomed) || load_relaxed(&slabs[1]->doomed)) {
+        prudence_manual_advance(domain);
+        pause_ms(1);
+    }
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void doomed_objects_do_not_last(void **state)
+{
+    (void)state;
+    domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    two_slabs();
+    assert_ptr_equal(slab_taken_from(), slabs[0]);
+    for (unsigned i = 0; i < 5; i++)
+        prudence_domain_call(domain, head_in(objects[0][i]), nothing);
+    assert_int_equal(slabs[0]->doomed, 5);
+    assert_ptr_equal(slab_taken_from(), slabs[1]); /* 6 last there, 5 here */
+    all_callbacks_run();
+    assert_ptr_equal(slab_taken_from(), slabs[0]);
+}
+
+/* Where all are doomed, memory is taken there rather than from the system. */
+static void better_than_to_grow(void **state)
+{
+    unsigned taken;
+
+    (void)state;
+    domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    two_slabs();
+    for (unsigned i = 0; i < 10; i++)
+        prudence_domain_call(domain, head_in(objects[0][i]), nothing);
+    for (unsigned i = 0; i < 6; i++)
+        prudence_domain_call(domain, head_in(objects[1][i]), nothing);
+    taken = node_take(cache, node, objects[0] + 10, cache->capacity - 10);
+    assert_int_equal(taken, cache->capacity - 10);
+    all_callbacks_run();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(doomed_objects_do_not_last),
+        cmocka_unit_test(better_than_to_grow),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Expiration dates are visible to the choice of a slab, and break ties only: among slabs with as many
+ * live objects that with the fewest expiring ones is refilled from. They are live: neither latent, nor
+ * taken off what a refill takes, nor a reason to move a slab.
+ */
+#include "support/slab_test.h"
+
+static struct prudence_cache *cache;
+static struct node *node;
+static void *objects[2][256];
+static struct slab *slabs[2];
+
+/* Two slabs, each with that many live objects. */
+static void two_slabs(unsigned live_0, unsigned live_1)
+{
+    unsigned live[] = {live_0, live_1};
+
+    cache = fixed_cache(1024, 16, manual_domain());
+    node = node_here(cache);
+    for (unsigned i = 0; i < 2; i++) {
+        slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
+        node_add_slab(node, slabs[i]);
+        node_take_all(cache, node, objects[i], cache->capacity);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        node_put(cache, objects[i] + live[i], cache->capacity - live[i]);
+}
+
+static struct slab *slab_taken_from(void)
+{
+    void *object;
+
+    assert_int_equal(node_take(cache, node, &object, 1), 1);
+    return slab_of(object);
+}
+
+static void among_equals_the_fewest_expiring(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) { /* whichever stands first */
+        two_slabs(5, 5);
+        slabs[i]->expiring = 3;
+        slabs[1 - i]->expiring = 2;
+        assert_ptr_equal(slab_taken_from(), slabs[1 - i]);
+    }
+}
+
+static void more_live_objects_count_more(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        two_slabs(5 + i, 6 - i);
+        slabs[1 - i]->expiring = 5;
+        slabs[i]->expiring = 0;
+        assert_ptr_equal(slab_taken_from(), slabs[1 - i]);
+    }
+}
+
+/* The count is a hint that may drift: what cannot be is taken for what is nearest. */
+static void a_drifted_count_is_cut_off(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        two_slabs(5, 5);
+        slabs[i]->expiring = 1;
+        slabs[1 - i]->expiring = -7;
+        assert_ptr_equal(slab_taken_from(), slabs[1 - i]);
+        two_slabs(5, 5);
+        slabs[i]->expiring = 4;
+        slabs[1 - i]->expiring = 99;
+        assert_ptr_equal(slab_taken_from(), slabs[i]);
+    }
+    node_put(cache, objects[0], 5);
+    assert_int_equal(slabs[0]->free, cache->capacity);
+    assert_int_equal(slabs[0]->expiring, 0);
+}
+
+static void they_are_not_latent(void **state)
+{
+    (void)state;
+    two_slabs(5, 5);
+    slabs[0]->expiring = 5; /* all that is allocated there */
+    node_put(cache, objects[1], 1);
+    assert_int_equal(slabs[0]->list, SLAB_PARTIAL);
+    assert_int_equal(slabs[0]->latent, 0);
+    assert_int_equal(stats_of(cache).objects_latent, 0);
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(among_equals_the_fewest_expiring),
+        cmocka_unit_test(more_live_objects_count_more),
+        cmocka_unit_test(a_drifted_count_is_cut_off),
+        cmocka_unit_test(they_are_not_latent),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

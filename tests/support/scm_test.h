@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests of short-term memory: objects whose end is seen, and threads that do one call after another,
+ * as the test says, so that what several threads do is deterministic.
+ */
+#ifndef TESTS_SUPPORT_SCM_TEST_H
+#define TESTS_SUPPORT_SCM_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <prudence/scm.h>
+
+#include "scm/scm.h"
+
+#define ENDS_MAX 4096
+
+/* Objects that were freed by their last date, in order. */
+static void *ended_objects[ENDS_MAX];
+static unsigned end_count;
+
+static int note_end(void *object)
+{
+    ended_objects[end_count++ % ENDS_MAX] = object;
+    return 0;
+}
+
+static inline int witness(void)
+{
+    static int number = -1;
+
+    if (number < 0)
+        number = scm_register_finalizer(note_end);
+    return number;
+}
+
+/* A new object whose end is noted. */
+static inline void *object_new(void)
+{
+    void *object = scm_malloc(48);
+
+    assert_non_null(object);
+    for (unsigned i = 0; i < end_count && i < ENDS_MAX; i++) /* another one, at this place */
+        if (ended_objects[i] == object)
+            ended_objects[i] = NULL;
+    assert_int_equal(scm_set_finalizer(object, witness()), 0);
+    return object;
+}
+
+static inline bool has_ended(const void *object)
+{
+    for (unsigned i = 0; i < end_count && i < ENDS_MAX; i++)
+        if (ended_objects[i] == object)
+            return true;
+    return false;
+}
+
+static inline struct scm_mem_info mem_info(void)
+{
+    struct scm_mem_info info;
+
+    scm_get_mem_info(&info);
+    return info;
+}
+
+static inline void ticks(unsigned count)
+{
+    while (count--)
+        assert_int_equal(scm_tick(), 0);
+}
+
+static inline void global_ticks(unsigned count)
+{
+    while (count--)
+        assert_int_equal(scm_global_tick(), 0);
+}
+
+static inline uint64_t global_time(void)
+{
+    return gp_phases_ended(scm_phases);
+}
+
+static inline void collection(const char *value)
+{
+    assert_int_equal(prudence_option_set("scm_collection", value), 0);
+}
+
+/* This thread starts afresh in every test: all that it, or those before it, gave dates has ended. */
+static inline int fresh(void **state)
+{
+    (void)state;
+    collection("eager");
+    assert_int_equal(prudence_option_set("scm_expired", "free"), 0);
+    assert_int_equal(prudence_option_set("scm_max_extension", "4095"), 0);
+    while (scm_orphans.next != &scm_orphans || mem_info().num_dates) {
+        scm_register_thread();
+        for (unsigned i = 0; i < 70000 && mem_info().num_dates; i++) {
+            scm_tick();
+            scm_global_tick();
+        }
+        if (scm_orphans.next == &scm_orphans)
+            break;
+        scm_unregister_thread();
+        if (mem_info().num_dates == 0)
+            break;
+    }
+    scm_unregister_thread();
+    end_count = 0;
+    return 0;
+}
+
+/* --- actors --- */
+
+struct actor {
+    pthread_t thread;
+    sem_t go, done;
+    int (*act)(void *argument);
+    void *argument;
+    int result;
+};
+
+static void *actor_main(void *argument)
+{
+    struct actor *actor = argument;
+
+    for (;;) {
+        while (sem_wait(&actor->go))
+            ;
+        if (!actor->act)
+            return NULL;
+        actor->result = actor->act(actor->argument);
+        sem_post(&actor->done);
+    }
+}
+
+static inline void actor_start(struct actor *actor)
+{
+    sem_init(&actor->go, 0, 0);
+    sem_init(&actor->done, 0, 0);
+    assert_int_equal(pthread_create(&actor->thread, NULL, actor_main, actor), 0);
+}
+
+/* The actor makes this call; its result is returned when it is done. */
+static inline int does(struct actor *actor, int (*act)(void *), void *argument)
+{
+    actor->act = act;
+    actor->argument = argument;
+    sem_post(&actor->go);
+    while (sem_wait(&actor->done))
+        ;
+    return actor->result;
+}
+
+/* The actor's thread ends. */
+static inline void actor_end(struct actor *actor)
+{
+    actor->act = NULL;
+    sem_post(&actor->go);
+    pthread_join(actor->thread, NULL);
+    sem_destroy(&actor->go);
+    sem_destroy(&actor->done);
+}
+
+struct refreshing {
+    void *object;
+    unsigned extension;
+};
+
+static int act_refresh(void *argument)
+{
+    struct refreshing *what = argument;
+
+    return scm_refresh(what->object, what->extension);
+}
+
+static int act_global_refresh(void *argument)
+{
+    struct refreshing *what = argument;
+
+    return scm_global_refresh(what->object, what->extension);
+}
+
+static int act_tick(void *unused)
+{
+    (void)unused;
+    return scm_tick();
+}
+
+static int act_global_tick(void *unused)
+{
+    (void)unused;
+    return scm_global_tick();
+}
+
+static int act_register(void *unused)
+{
+    (void)unused;
+    return scm_register_thread();
+}
+
+static int act_unregister(void *unused)
+{
+    (void)unused;
+    return scm_unregister_thread();
+}
+
+static int act_block(void *unused)
+{
+    (void)unused;
+    return scm_block_thread();
+}
+
+static int act_resume(void *unused)
+{
+    (void)unused;
+    return scm_resume_thread();
+}
+
+static inline int refreshes(struct actor *actor, void *object, unsigned extension)
+{
+    return does(actor, act_refresh, &(struct refreshing){object, extension});
+}
+
+static inline int global_refreshes(struct actor *actor, void *object, unsigned extension)
+{
+    return does(actor, act_global_refresh, &(struct refreshing){object, extension});
+}
+
+/* So that no test need use all of them. */
+static inline void scm_test_uses(void)
+{
+    (void)act_tick;
+    (void)act_global_tick;
+    (void)act_register;
+    (void)act_unregister;
+    (void)act_block;
+    (void)act_resume;
+}
+
+#endif /* TESTS_SUPPORT_SCM_TEST_H */

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* Stands for the header by which liburcu 0.14 says that it can be polled (test_urcu_polling.c). */
+#ifndef TESTS_URCU_POLL_H
+#define TESTS_URCU_POLL_H
+
+struct urcu_gp_poll_state {
+    unsigned long grace_period_id;
+};
+
+#endif /* TESTS_URCU_POLL_H */

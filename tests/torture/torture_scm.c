@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Short-term memory with more threads than CPUs, for PRUDENCE_TORTURE_SECONDS. Each thread allocates,
+ * refreshes its own objects by its local clock and by another one, and those of a shared table by global
+ * time; ticks; blocks, resumes and ends; strategies change meanwhile. Every object carries a seal that its
+ * finalizer breaks: who finds it broken in an object that it has a date for has lost the object.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <prudence/scm.h>
+
+#define THREADS 6
+#define SHARED  64
+#define OWN     128
+#define SEAL    UINT64_C(0x5ea15ea15ea15ea1)
+
+struct object {
+    uint64_t seal;
+    unsigned char rest[];
+};
+
+static struct object *shared[SHARED];
+static int seal_breaker;
+static uint64_t made, ended, rounds;
+static int stop;
+
+static int break_seal(void *object)
+{
+    if (__atomic_exchange_n(&((struct object *)object)->seal, 0, __ATOMIC_RELAXED) != SEAL) {
+        fprintf(stderr, "an object ended twice\n");
+        abort();
+    }
+    __atomic_fetch_add(&ended, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+static struct object *make(unsigned *seed)
+{
+    struct object *object = scm_malloc(sizeof *object + (unsigned)rand_r(seed) % 300);
+
+    if (!object)
+        abort();
+    __atomic_store_n(&object->seal, SEAL, __ATOMIC_RELAXED);
+    if (scm_set_finalizer(object, seal_breaker))
+        abort();
+    __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
+    return object;
+}
+
+static void expect_seal(const struct object *object)
+{
+    if (__atomic_load_n(&object->seal, __ATOMIC_RELAXED) != SEAL) {
+        fprintf(stderr, "an object ended before its date\n");
+        abort();
+    }
+}
+
+static void check(int error)
+{
+    if (error)
+        abort();
+}
+
+/*
+ * A shared object is in the table for one turn of global time, and has a date by who put it there. Who
+ * finds it there may refresh it until the next own global tick, since global time cannot advance by more
+ * than one before that. So it is looked for, refreshed, used and forgotten between two global ticks.
+ */
+static void use_shared(unsigned *seed)
+{
+    unsigned place = (unsigned)rand_r(seed) % SHARED;
+    struct object *object = __atomic_load_n(&shared[place], __ATOMIC_ACQUIRE);
+
+    if (object) {
+        expect_seal(object);
+        check(scm_global_refresh(object, (unsigned)rand_r(seed) % 3));
+        expect_seal(object);
+        if (rand_r(seed) % 4 == 0)
+            __atomic_compare_exchange_n(&shared[place], &object, NULL, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED);
+        return;
+    }
+    object = make(seed);
+    check(scm_global_refresh(object, 1 << 10)); /* as long as it may stay in the table */
+    __atomic_store_n(&shared[place], object, __ATOMIC_RELEASE);
+}
+
+/* Before the date of an object in the table comes near: all leave the table. */
+static void empty_table(void)
+{
+    for (unsigned i = 0; i < SHARED; i++)
+        __atomic_store_n(&shared[i], NULL, __ATOMIC_RELEASE);
+}
+
+static void use_own(unsigned *seed)
+{
+    struct object *objects[OWN];
+    struct scm_clock *clock = scm_clock_create();
+
+    if (!clock)
+        abort();
+    for (unsigned i = 0; i < OWN; i++) {
+        objects[i] = make(seed);
+        check(i % 2 ? scm_refresh(objects[i], 3) : scm_clock_refresh(clock, objects[i], 3));
+    }
+    for (unsigned round = 0; round < 3; round++) {
+        check(scm_tick());
+        check(scm_clock_tick(clock));
+        for (unsigned i = 0; i < OWN; i++)
+            expect_seal(objects[i]);
+    }
+    check(scm_tick());
+    check(scm_clock_destroy(clock));
+}
+
+static void *work(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+
+    for (unsigned round = 1; round < 50 && !__atomic_load_n(&stop, __ATOMIC_RELAXED); round++) {
+        use_own(&seed);
+        for (unsigned i = 0; i < 100; i++)
+            use_shared(&seed);
+        check(scm_global_tick());
+        if (rand_r(&seed) % 8 == 0) {
+            check(scm_block_thread());
+            check(scm_resume_thread());
+        }
+        if (rand_r(&seed) % 16 == 0)
+            check(prudence_option_set("scm_collection", rand_r(&seed) % 2 ? "lazy" : "eager"));
+        if (__atomic_fetch_add(&rounds, 1, __ATOMIC_RELAXED) % 100 == 0)
+            empty_table();
+    }
+    return NULL;
+}
+
+/* Every thread's dates, one heir after the other. */
+static void end_all(void)
+{
+    struct scm_mem_info info;
+
+    for (unsigned i = 0; i <= THREADS; i++) {
+        for (unsigned tick = 0; tick < 1100; tick++) {
+            check(scm_tick());
+            check(scm_global_tick());
+        }
+        check(scm_collect());
+        check(scm_unregister_thread());
+    }
+    scm_get_mem_info(&info);
+    if (info.num_dates || info.num_short_term || made != ended) {
+        fprintf(stderr, "%lu dates are left, %llu objects of %llu\n", info.num_dates,
+                (unsigned long long)(made - ended), (unsigned long long)made);
+        abort();
+    }
+}
+
+int main(void)
+{
+    const char *text = getenv("PRUDENCE_TORTURE_SECONDS");
+    time_t until = time(NULL) + (text ? atoi(text) : 2);
+    pthread_t threads[THREADS];
+    unsigned seed = 1;
+
+    seal_breaker = scm_register_finalizer(break_seal);
+    do {
+        for (unsigned i = 0; i < THREADS; i++)
+            check(pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)seed++));
+        for (unsigned i = 0; i < THREADS; i++)
+            check(pthread_join(threads[i], NULL));
+        empty_table();
+    } while (time(NULL) < until);
+    check(prudence_option_set("scm_collection", "eager"));
+    end_all();
+    printf("%llu objects\n", (unsigned long long)made);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory for ACDC's own books, from the system, so that the allocator under test sees its workload and
+ * nothing else. Blocks are powers of two; a free one waits in the list of its size. Each mutator has an
+ * arena of its own. A block may end in another one than it came from: with the shared objects that it
+ * describes.
+ */
+#ifndef ACDC_ARENA_H
+#define ACDC_ARENA_H
+
+#include <stddef.h>
+
+#define ARENA_POWERS 48
+
+struct arena {
+    void *free[ARENA_POWERS]; /* by log2 of the size; the first word links */
+    char *next, *end;         /* of the run that small blocks are cut from */
+    size_t mapped;            /* bytes */
+};
+
+/* A block of at least `size` bytes, aligned to 16, undefined. NULL: the system has no memory. */
+void *arena_take(struct arena *arena, size_t size);
+
+/* Gives back a block that was taken with this size, of this or of any other arena. */
+void arena_give(struct arena *arena, void *block, size_t size);
+
+#endif /* ACDC_ARENA_H */

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chance, and the formulas of ACDC (thesis, section 5.3.2). A round draws a size class and a liveness,
+ * each uniformly between its bounds, and makes so many objects of them:
+ *
+ *      (max_size - size_class + 1)^2 * (max_liveness - liveness + 1)^2 * multiplier
+ *      ----------------------------------------------------------------------------   rounded down
+ *                              threads * max_liveness
+ *
+ * so small and short-lived objects are many. All of it follows from the seed and the thread's number,
+ * and from nothing that other threads do, so what a thread allocates is the same in every run.
+ */
+#ifndef ACDC_DRAW_H
+#define ACDC_DRAW_H
+
+#include "settings.h"
+
+#define MOST_OBJECTS (1 << 28) /* in one round */
+
+__extension__ typedef unsigned __int128 wide_t;
+
+/* A stream of random numbers: splitmix64, by G. Steele, D. Lea and C. Flood (2014). */
+struct chance {
+    uint64_t state;
+};
+
+static inline uint64_t mix(uint64_t value)
+{
+    value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
+    return value ^ value >> 31;
+}
+
+static inline uint64_t chance_next(struct chance *chance)
+{
+    chance->state += UINT64_C(0x9e3779b97f4a7c15);
+    return mix(chance->state);
+}
+
+/* A number below `bound`, which is not 0: the upper half of a product, so without a division. */
+static inline uint64_t chance_below(struct chance *chance, uint64_t bound)
+{
+    return (uint64_t)((wide_t)chance_next(chance) * bound >> 64);
+}
+
+static inline uint64_t chance_between(struct chance *chance, uint64_t least, uint64_t most)
+{
+    return least + chance_below(chance, most - least + 1);
+}
+
+static inline bool chance_percent(struct chance *chance, unsigned percent)
+{
+    return chance_below(chance, 100) < percent;
+}
+
+/* The stream number `stream` of a seed. */
+static inline struct chance chance_seed(uint64_t seed, uint64_t stream)
+{
+    return (struct chance){.state = mix(mix(seed) + stream)};
+}
+
+/* One round's draw. Sizes are drawn after it, one for each object. */
+struct draw {
+    unsigned size_class;
+    uint64_t liveness;
+    bool tree;
+};
+
+static inline struct draw draw_round(const struct settings *settings, struct chance *chance)
+{
+    struct draw draw;
+
+    draw.size_class = (unsigned)chance_between(chance, settings->min_size, settings->max_size);
+    draw.liveness = chance_between(chance, settings->min_liveness, settings->max_liveness);
+    draw.tree = chance_percent(chance, settings->tree_share);
+    return draw;
+}
+
+/* The formula, or --objects. Saturates. */
+uint64_t objects_of(const struct settings *settings, const struct draw *draw);
+
+/* Of these objects, those that are shared: the share ratio's percentage, rounded down. */
+static inline uint64_t shared_of(const struct settings *settings, uint64_t objects)
+{
+    return settings->shared ? objects * settings->share_ratio / 100 : 0;
+}
+
+static inline size_t draw_size(const struct settings *settings, unsigned size_class,
+                               struct chance *chance)
+{
+    size_t least = (size_t)1 << size_class;
+
+    return size_class == settings->max_size ? least : least + chance_below(chance, least);
+}
+
+/*
+ * The liveness that a receiver gives to a shared group: uniform, as one drawn by the receiver itself,
+ * but of the group's own seed, so that it does not depend on when the receiver gets to see the group.
+ */
+static inline uint64_t draw_received_liveness(const struct settings *settings, uint64_t group_seed,
+                                              unsigned receiver)
+{
+    struct chance chance = chance_seed(group_seed, receiver);
+
+    return chance_between(&chance, settings->min_liveness, settings->max_liveness);
+}
+
+#endif /* ACDC_DRAW_H */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a run of ACDC is asked to do. Sizes are powers of two: a size class s holds the sizes from 2^s
+ * up to 2^(s+1) - 1, and the largest class only 2^max_size, so that the bounds hold. Times count ticks
+ * of a thread's logical clock, which advances once for each time quantum of bytes it has allocated.
+ */
+#ifndef ACDC_SETTINGS_H
+#define ACDC_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MOST_THREADS    4096
+#define MOST_SIZE       30 /* 1 GiB */
+#define MOST_LIVENESS   1000000
+#define MOST_DURATION   1000000000
+#define MOST_MULTIPLIER 1000000000
+#define ANY_DRIFT       UINT64_MAX
+
+enum memory_model { MODEL_PERSISTENT, MODEL_SHORT_TERM, MODEL_DEFERRED, MODEL_NONE };
+enum reclaimer { RECLAIMER_PRUDENCE, RECLAIMER_LIBURCU };
+enum collection { COLLECTION_LAZY, COLLECTION_EAGER };
+
+struct settings {
+    enum memory_model model;
+    enum reclaimer reclaimer;   /* deferred: who waits for the grace period */
+    enum collection collection; /* short-term */
+    unsigned deferred_share;    /* deferred: percent of the frees that wait for one */
+    unsigned threads;
+    uint64_t duration;     /* ticks of each thread */
+    uint64_t time_quantum; /* bytes */
+    unsigned min_size, max_size;
+    uint64_t min_liveness, max_liveness, deallocation_delay;
+    uint64_t max_drift; /* ticks that a thread may be ahead of the slowest, or ANY_DRIFT */
+    uint64_t multiplier;
+    uint64_t objects;    /* in each round, instead of what the formula says; 0: the formula */
+    unsigned tree_share; /* percent of the groups; the others are lists */
+    bool access, false_sharing;
+    unsigned write_ratio, write_iterations;
+    bool shared;
+    unsigned share_ratio, receiver_ratio;
+    uint64_t seed;
+    uint64_t think;   /* logarithms after each allocation */
+    uint64_t timed;   /* one operation in so many is timed; 0: none */
+    uint64_t samples; /* of memory, at most; 0: none */
+    bool pinned;
+};
+
+void settings_defaults(struct settings *settings);
+
+/* An object's whole life in ticks: it is accessed during its liveness, and freed after the delay. */
+static inline uint64_t longest_lifetime(const struct settings *settings)
+{
+    return settings->max_liveness + settings->deallocation_delay;
+}
+
+/* The threads that get a reference to each shared object: its own, and a share of the others. */
+static inline unsigned receivers(const struct settings *settings)
+{
+    return 1 + (settings->threads - 1) * settings->receiver_ratio / 100;
+}
+
+const char *model_text(enum memory_model model);
+const char *reclaimer_text(enum reclaimer reclaimer);
+const char *collection_text(enum collection collection);
+
+/* Whether these values, each of them good, go together. False: `why` names those that do not. */
+bool settings_check(const struct settings *settings, char *why, size_t size);
+
+#endif /* ACDC_SETTINGS_H */

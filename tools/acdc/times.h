@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long operations take. A timed operation stands between two reads of the time-stamp counter, each
+ * fenced on both sides, so that nothing of it runs outside and nothing else inside; what an empty
+ * measurement costs is taken off. Elsewhere than on x86 the monotonic clock stands in, in nanoseconds.
+ */
+#ifndef ACDC_TIMES_H
+#define ACDC_TIMES_H
+
+#include <stdint.h>
+
+#include "measure.h"
+
+enum operation {
+    OP_ALLOCATE,
+    OP_FREE,
+    OP_DEFER,
+    OP_REFRESH,
+    OP_GLOBAL_REFRESH,
+    OP_TICK,
+    OP_GLOBAL_TICK,
+    OP_ACCESS,
+    OPERATIONS
+};
+
+extern const char *const operation_names[OPERATIONS];
+
+#if defined(__x86_64__)
+#define TICKS_ARE_CYCLES 1 /* of the time-stamp counter, which runs at one speed */
+
+static inline uint64_t ticks_now(void)
+{
+    uint32_t low, high;
+
+    __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
+    return (uint64_t)high << 32 | low;
+}
+#else
+#define TICKS_ARE_CYCLES 0
+
+static inline uint64_t ticks_now(void)
+{
+    return now_ns();
+}
+#endif
+
+#define TIME_SUB_BITS 3
+#define TIME_BUCKETS  (44 << TIME_SUB_BITS) /* up to 2^46 ticks, at 1/8 of a power of two */
+
+/* One thread's times of one operation, or all threads', added up. */
+struct times {
+    uint64_t count; /* operations, timed or not */
+    uint64_t timed;
+    uint64_t sum, smallest, largest; /* ticks */
+    double squares;
+    uint64_t bucket[TIME_BUCKETS];
+    uint64_t bucket_sum[TIME_BUCKETS];
+};
+
+/* What an empty measurement costs; call it once, before the first. */
+void times_calibrate(void);
+uint64_t times_overhead(void);
+
+/* Of `count` operations that were timed together, what one took. */
+void times_record_each(struct times *times, uint64_t began, uint64_t ended, uint64_t count);
+
+static inline void times_record(struct times *times, uint64_t began, uint64_t ended)
+{
+    times_record_each(times, began, ended, 1);
+}
+
+void times_add(struct times *sum, const struct times *times);
+double times_mean(const struct times *times);
+double times_deviation(const struct times *times);
+/* Of the fastest `share` of all: without those that were interrupted. */
+double times_trimmed_mean(const struct times *times, double share);
+/* At most an eighth too small. */
+uint64_t times_quantile(const struct times *times, double quantile);
+
+#endif /* ACDC_TIMES_H */

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""What the thesis found in chapter 6, and whether it holds in a document of ours.
+
+A finding is (figure, what the thesis says, a function of the document). The function returns whether it
+holds and what was measured; None for both when that was not measured.
+"""
+
+from . import statistics
+
+LAZY, EAGER, MALLOC = "short-term-lazy", "short-term-eager", "persistent+glibc"
+FLAT = 1.25   # "constant": largest by smallest
+EQUAL = 1.25  # "nearly the same"
+
+
+class NotMeasured(Exception):
+    pass
+
+
+def series(document, experiment, subject, response):
+    """The points of a curve, [x], [mean]."""
+    rows = [row for row in document["rows"]
+            if (row["experiment"], row["subject"]) == (experiment, subject)
+            and response in row["responses"]]
+    if not rows:
+        raise NotMeasured
+    return ([row["point"] for row in rows], [row["responses"][response]["mean"] for row in rows])
+
+
+def variation(document, experiment, subject, response):
+    """Effect -> share of the variation."""
+    found = document["variation"].get(experiment, {}).get(subject, {}).get(response)
+    if not found:
+        raise NotMeasured
+    return found
+
+
+def paired(document, experiment, one, other, response):
+    """Ratios one/other at the points that both have."""
+    first = dict(zip(*series(document, experiment, one, response)))
+    second = dict(zip(*series(document, experiment, other, response)))
+    common = [point for point in first if point in second]
+    if not common:
+        raise NotMeasured
+    return common, [first[point] / second[point] for point in common]
+
+
+def span(values):
+    return max(values) / min(values)
+
+
+def numbers(values, digits=0):
+    return " to ".join(f"{value:,.{digits}f}" for value in (values[0], values[-1]))
+
+
+def strongest(response, effect):
+    def check(document):
+        shares = variation(document, "factorial", LAZY, response)
+        order = sorted((name for name in shares if name != "error"), key=shares.get, reverse=True)
+        said = ", ".join(f"{name} {shares[name]:.0%}" for name in order[:3])
+        return (order[0] == effect and shares[effect] >= 0.1,
+                f"{said}; error {shares['error']:.0%}")
+    return check
+
+
+def matters(response, effects, yes=True):
+    """Each of the effects explains a tenth of the variation, or none does."""
+    def check(document):
+        shares = variation(document, "factorial", LAZY, response)
+        large = [shares[effect] >= 0.1 for effect in effects]
+        said = ", ".join(f"{effect} {shares[effect]:.0%}" for effect in effects)
+        return all(large) if yes else not any(large), said
+    return check
+
+
+def flat(experiment, subject, response):
+    def check(document):
+        _, values = series(document, experiment, subject, response)
+        return (span(values) <= FLAT,
+                f"{numbers(values)} cycles, largest by smallest {span(values):.2f}")
+    return check
+
+
+def grows(experiment, subject, response, down=False):
+    def check(document):
+        points, values = series(document, experiment, subject, response)
+        ratio = values[-1] / values[0]
+        return ((ratio < 1 / FLAT if down else ratio > FLAT),
+                f"{numbers(values)} cycles from {points[0]} to {points[-1]}")
+    return check
+
+
+def faster(experiment, one, other, response):
+    def check(document):
+        _, ratios = paired(document, experiment, one, other, response)
+        return (statistics_mean(ratios) < 1,
+                f"{numbers(sorted(ratios), 2)} times the {response} of {other}")
+    return check
+
+
+def statistics_mean(values):
+    return sum(values) / len(values)
+
+
+def proportional(experiment, subject, response, least=0.85):
+    def check(document):
+        points, values = series(document, experiment, subject, response)
+        slope = statistics.slope(points, values)
+        return (least <= slope <= 1.3,
+                f"grows with the power {slope:.2f} of {experiment} (1: proportional)")
+    return check
+
+
+def less_heap(document):
+    _, ratios = paired(document, "threads", LAZY, EAGER, "held_bytes")
+    return all(ratio > 1 for ratio in ratios), f"lazy holds {numbers(sorted(ratios), 2)} times eager"
+
+
+def grows_more(document):
+    """Ticks grow more with the heap than refreshes do."""
+    _, refresh = series(document, "quantum", LAZY, "refresh")
+    _, tick = series(document, "quantum", LAZY, "tick")
+    return (tick[-1] / tick[0] > refresh[-1] / refresh[0],
+            f"tick {tick[-1] / tick[0]:.2f} times, refresh {refresh[-1] / refresh[0]:.2f} times")
+
+
+def twice_as_fast(document):
+    _, ratios = paired(document, "quantum", LAZY, EAGER, "refresh")
+    return (statistics_mean(ratios) >= 1.5,
+            f"lazy takes {statistics_mean(ratios):.2f} times as long on average")
+
+
+def same_throughput(experiment, one, others):
+    def check(document):
+        said, good = [], True
+        for other in others:
+            _, ratios = paired(document, experiment, other, one, "bytes_per_second")
+            good &= max(span([ratio, 1]) for ratio in ratios) <= EQUAL
+            said.append(f"{other} {numbers(sorted(ratios), 2)}")
+        return good, f"relative to {one}: " + "; ".join(said)
+    return check
+
+
+def time_grows_with_threads(document):
+    points, values = series(document, "throughput-threads", MALLOC, "seconds")
+    rest = [(x, y) for x, y in zip(points, values) if x >= document["host"]["cpus"]]
+    if len(rest) < 2:
+        raise NotMeasured
+    slope = statistics.slope(*zip(*rest))
+    return 0.7 <= slope <= 1.3, f"with the power {slope:.2f} of the threads, from all CPUs on"
+
+
+def few_threads(document):
+    points, ratios = paired(document, "throughput-threads", MALLOC, LAZY, "bytes_per_second")
+    few = [ratio for point, ratio in zip(points, ratios) if point < 4]
+    return all(ratio > 1 for ratio in few), f"malloc has {numbers(sorted(few), 2)} times lazy's"
+
+
+def trace(document, subject):
+    row = next((row for row in document["rows"]
+                if (row["experiment"], row["subject"]) == ("trace", subject) and row.get("samples")),
+               None)
+    if not row:
+        raise NotMeasured
+    settled = [sample["held_bytes"] for sample in row["samples"]
+               if sample["time"] > 13 and sample["held_bytes"] is not None]
+    if not settled:
+        raise NotMeasured
+    return statistics_mean(settled)
+
+
+def approximation(one, other, low, high):
+    def check(document):
+        ratio = trace(document, one) / trace(document, other)
+        return low <= ratio <= high, f"{ratio:.2f} times"
+    return check
+
+
+def allocators_matter(document):
+    """The thesis asks; here is how far apart they are in the same throughput experiment."""
+    means = {}
+    for row in document["rows"]:
+        if row["experiment"] == "throughput-quantum" and row["kind"] == "persistent" \
+                and "bytes_per_second" in row["responses"]:
+            means.setdefault(row["subject"], []).append(row["responses"]["bytes_per_second"]["mean"])
+    if len(means) < 2:
+        raise NotMeasured
+    order = sorted(means, key=lambda name: statistics_mean(means[name]))
+    ratio = statistics_mean(means[order[-1]]) / statistics_mean(means[order[0]])
+    return ratio > 1.1, f"{order[-1]} has {ratio:.2f} times the throughput of {order[0]}"
+
+
+FINDINGS = {
+    "factorial": [
+        ("6.1", "The collection strategy (D) matters most to refresh: 65 %.", strongest("refresh", "D")),
+        ("6.1", "The size of a descriptor page (B) matters to refresh. Ours is fixed: B is where an "
+         "expired object goes instead.", matters("refresh", ["B"])),
+        ("6.1", "The number of threads (A) does not: refresh scales.", matters("refresh", ["A"], False)),
+        ("6.1", "Nor does the time threshold (E).", matters("refresh", ["E"], False)),
+        ("6.2", "Threads (A) explain more than 40 % of global refresh.",
+         matters("global_refresh", ["A"])),
+        ("6.3", "The collection strategy (D) matters most to tick.", strongest("tick", "D")),
+        ("6.3", "The heap's size (E), alone and with the strategy (DE), matters to tick.",
+         matters("tick", ["E", "DE"])),
+        ("6.4", "The collection strategy (D) matters most to global tick.", strongest("global_tick", "D")),
+        ("6.4", "Threads (A), alone and with the strategy (AD), matter to global tick.",
+         matters("global_tick", ["A", "AD"])),
+    ],
+    "threads": [
+        ("6.5", "Lazy: refresh takes the same time for any number of threads.",
+         flat("threads", LAZY, "refresh")),
+        ("6.5", "Lazy: so does tick, about 300 cycles.", flat("threads", LAZY, "tick")),
+        ("6.5", "Lazy: global refresh takes longer with more threads.",
+         grows("threads", LAZY, "global_refresh")),
+        ("6.5", "Lazy: so does global tick.", grows("threads", LAZY, "global_tick")),
+        ("6.6", "Eager: refresh is faster than lazy.", faster("threads", EAGER, LAZY, "refresh")),
+        ("6.6", "Lazy: tick is faster than eager.", faster("threads", LAZY, EAGER, "tick")),
+        ("6.6", "Eager: tick takes the same time for any number of threads.",
+         flat("threads", EAGER, "tick")),
+        ("6.6", "Eager: global tick gets faster with more threads.",
+         grows("threads", EAGER, "global_tick", down=True)),
+        ("6.7", "Lazy: the heap is proportional to the threads.",
+         proportional("threads", LAZY, "held_bytes")),
+        ("6.7", "Eager: so it is.", proportional("threads", EAGER, "held_bytes")),
+        ("6.7", "Eager needs a smaller heap than lazy.", less_heap),
+    ],
+    "quantum": [
+        ("6.8", "Lazy: refresh grows with the heap, from 250 to 500 cycles.",
+         grows("quantum", LAZY, "refresh")),
+        ("6.8", "Lazy: tick grows more than refresh.", grows_more),
+        ("6.8", "The heap is proportional to the time threshold.",
+         proportional("quantum", LAZY, "held_bytes")),
+        ("6.9", "Eager: refresh is about twice as fast as lazy.", twice_as_fast),
+        ("6.9", "Eager: tick is proportional to the heap.", proportional("quantum", EAGER, "tick")),
+        ("6.9", "Eager: so is global tick.", proportional("quantum", EAGER, "global_tick")),
+    ],
+    "throughput-quantum": [
+        ("6.10", "Throughput is nearly the same for malloc and short-term memory (within a quarter).",
+         same_throughput("throughput-quantum", MALLOC, [LAZY, EAGER])),
+        ("6.10", "Lazy and eager have the same throughput.",
+         same_throughput("throughput-quantum", LAZY, [EAGER])),
+        ("7.1", "Open there: does the allocator matter? (by more than a tenth)", allocators_matter),
+    ],
+    "throughput-threads": [
+        ("6.11", "Run time is proportional to the threads.", time_grows_with_threads),
+        ("6.11", "With fewer than four threads malloc has the higher throughput.", few_threads),
+        ("6.11", "Lazy and eager do not differ.",
+         same_throughput("throughput-threads", LAZY, [EAGER])),
+    ],
+    "trace": [
+        ("6.12", "Eager needs slightly more than malloc (up to 1.25 times).",
+         approximation(EAGER, MALLOC, 1.0, 1.25)),
+        ("6.12", "Lazy needs about twice as much as eager.", approximation(LAZY, EAGER, 1.6, 2.4)),
+        ("6.12", "Our aim instead: lazy within 1.25 times eager.", approximation(LAZY, EAGER, 0, 1.25)),
+    ],
+}
+
+
+def check_all(document):
+    """Of each finding: experiment, figure, what the thesis says, whether it holds, what was measured."""
+    results = []
+    for experiment, findings in FINDINGS.items():
+        for figure, thesis, check in findings:
+            try:
+                holds, measured = check(document)
+            except NotMeasured:
+                holds, measured = None, "not measured"
+            results.append({"experiment": experiment, "figure": figure, "thesis": thesis,
+                            "holds": None if holds is None else bool(holds), "measured": measured})
+    return results

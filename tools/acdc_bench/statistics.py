@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Confidence intervals, and the allocation of variation of a 2^k r factorial design."""
+
+import itertools
+
+import numpy
+import scipy.linalg
+import scipy.stats
+
+
+def interval(values, confidence=0.95):
+    """Mean and half width of its confidence interval (Student's t); None for fewer than two."""
+    mean = float(numpy.mean(values))
+    if len(values) < 2:
+        return mean, None
+    error = scipy.stats.sem(values)
+    return mean, float(error * scipy.stats.t.ppf((1 + confidence) / 2, len(values) - 1))
+
+
+def is_known(values, precision, confidence=0.95):
+    """Whether the interval is within `precision` (0.1: 10 %) of the mean."""
+    mean, half = interval(values, confidence)
+    return half is not None and half <= precision * abs(mean)
+
+
+def combinations(labels):
+    """The effects in the order of the sign table's columns: I, A, B, AB, C, AC, BC, ABC, ..."""
+    return ["".join(label for i, label in enumerate(labels) if number >> i & 1)
+            for number in range(2 ** len(labels))]
+
+
+def levels(labels):
+    """The rows of the sign table: of each label False (-) or True (+), the first label fastest."""
+    return [dict(zip(labels, reversed(signs)))
+            for signs in itertools.product((False, True), repeat=len(labels))]
+
+
+def allocation_of_variation(labels, responses):
+    """The share of the total variation that each effect explains, and the error's (Jain, chapter 18).
+
+    `responses`: for each row of levels(labels) the r replications. The sign table with its columns in
+    the order of combinations() is a Hadamard matrix, but for the sign of columns of odd order.
+    """
+    responses = numpy.asarray(responses, dtype=float)
+    rows, replications = responses.shape
+    means = responses.mean(axis=1)
+    effects = scipy.linalg.hadamard(rows) @ means / rows
+    explained = rows * replications * effects ** 2
+    error = float(((responses - means[:, None]) ** 2).sum())
+    total = float(explained[1:].sum()) + error
+    if total == 0:
+        return {name: 0.0 for name in combinations(labels)[1:]} | {"error": 0.0}
+    shares = dict(zip(combinations(labels)[1:], (float(one) / total for one in explained[1:])))
+    return shares | {"error": error / total}
+
+
+def slope(xs, ys):
+    """Of the straight line through the logarithms: 0 is constant, 1 is proportional."""
+    return float(scipy.stats.linregress(numpy.log2(xs), numpy.log2(ys)).slope)
+
+
+def correlation(xs, ys):
+    return float(scipy.stats.linregress(xs, ys).rvalue)

@@ -1,0 +1,285 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""A page from the JSON of bench-acdc: each figure of the thesis' chapter 6, beside what it found.
+
+    tools/report_acdc.py FILE.json [FOLDER]    .html beside FILE; the page stands alone. In FOLDER: a PNG
+                                               of each experiment's figure, acdc-EXPERIMENT.png
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy
+
+from report import MEGA, OURS, THEIRS, inline_svg, page_template
+
+REFRESH = ("refresh", "global_refresh", "tick", "global_tick")
+MALLOC = ("allocate", "free")
+SHORT_TERM = ("short-term-lazy", "short-term-eager")
+NOTES = [
+    "A point is the mean of several runs, each in a fresh process and with another seed; the bars are "
+    "its 95 % confidence interval. Points were repeated until the interval of each response lay "
+    "within {precision:.0%} of the mean, at least {least} and at most {most} times; those that did not "
+    "get there have a “~” in the tables. A factorial design has {replications} replications.",
+    "Cycles are those of the time-stamp counter, of the call alone: fenced on both sides, less the cost "
+    "of an empty measurement. They are means of the fastest 99.9 % of the calls (ticks, which are few: "
+    "99 %), so that a thread that loses its CPU inside of one does not decide.",
+    "The thesis' machine had 24 cores at 2.1 GHz; here more threads than CPUs take turns. Where it says "
+    "“nearly the same” or “constant”, a factor of 1.25 was allowed.",
+    "Held memory is what the model has not given back: live objects, and those that are deferred or "
+    "whose dates have not expired (short-term memory: as the allocator counts, with its rounding).",
+    "Allocation of variation: how much of all variation between the runs of a 2^k r design each "
+    "factor, or combination of factors, explains (R. Jain, The Art of Computer Systems Performance "
+    "Analysis, chapter 18).",
+]
+
+
+def colours(subjects):
+    theirs = iter(THEIRS * len(subjects))
+    fixed = {"persistent+prudence": OURS, "deferred-prudence": "#4caf86",
+             "short-term-lazy": "#7a5195", "short-term-eager": "#ef5675", "none": "#bbbbbb"}
+    return {name: fixed.get(name) or next(theirs) for name in subjects}
+
+
+def curve(rows, subject, response):
+    """Points, means and half widths, in the order of the points."""
+    found = [(row["point"], row["responses"][response]) for row in rows
+             if row["subject"] == subject and response in row["responses"]]
+    return ([point for point, _ in found], [one["mean"] for _, one in found],
+            [one["half_width"] or 0 for _, one in found])
+
+
+def subjects_of(rows, response=None):
+    return list(dict.fromkeys(row["subject"] for row in rows
+                              if response is None or response in row["responses"]))
+
+
+def draw_curves(axes, rows, curves, experiment, scale=1.0):
+    """`curves`: (subject, response, label, style)."""
+    drawn = False
+    for subject, response, label, style in curves:
+        points, means, widths = curve(rows, subject, response)
+        if points:
+            drawn = True
+            axes.errorbar(points, numpy.array(means) * scale, numpy.array(widths) * scale,
+                          label=label, marker="o", markersize=3.5, capsize=2, **style)
+    axes.set_xlabel(experiment["axis"])
+    if experiment["log"]:
+        axes.set_xscale("log", base=2)
+    if drawn:
+        axes.legend(frameon=False, fontsize=8)
+    else:
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color="#888888")
+
+
+def fit_to_means(axes, rows, response, scale, bottom=None):
+    """The axis shows all means; wide intervals, as of few and short runs, may go beyond it."""
+    means = [row["responses"][response]["mean"] * scale for row in rows
+             if response in row["responses"]]
+    if means:
+        axes.set_ylim(min(means) * 0.7 if bottom is None else bottom, max(means) * 1.3)
+
+
+def operation_curves(subject):
+    return [(subject, name, name.replace("_", " "), {"color": colour, "linestyle": line})
+            for name, colour, line in zip(REFRESH, THEIRS, ("-", "--", "-", ":"))]
+
+
+def draw_operations(document, experiment, rows):
+    """Figures 6.5 to 6.9: the operations' times, lazy and eager; the heap; malloc beside it."""
+    figure, ((lazy, eager), (heap, malloc)) = plt.subplots(2, 2, figsize=(12, 8.4),
+                                                           constrained_layout=True)
+    for axes, subject in ((lazy, SHORT_TERM[0]), (eager, SHORT_TERM[1])):
+        draw_curves(axes, rows, operation_curves(subject), experiment)
+        axes.set(ylabel="cycles", title=subject)
+    eager.set_yscale("log")
+    colour = colours(subjects_of(rows))
+    shown = [name for name in subjects_of(rows, "held_bytes")
+             if name in SHORT_TERM or name == "persistent+glibc"]
+    draw_curves(heap, rows, [(name, "held_bytes", name, {"color": colour[name]}) for name in shown],
+                experiment, 1 / MEGA)
+    objects = heap.twinx()
+    for name in shown:
+        points, means, _ = curve(rows, name, "live_objects")
+        objects.plot(points, numpy.array(means) / 1e3, color=colour[name], linestyle=":")
+    objects.set_ylabel("thousands of live objects (dotted)")
+    objects.grid(False)
+    heap.set(ylabel="held memory, MB", title="Heap")
+    draw_curves(malloc, rows, [
+        (name, response, f"{name.removeprefix('persistent+')}, {response}",
+         {"color": colour[name], "linestyle": line})
+        for name in subjects_of(rows, "allocate") if name.startswith("persistent+")
+        for response, line in zip(MALLOC, ("-", ":"))], experiment)
+    malloc.set(ylabel="cycles", yscale="log", title="malloc (solid) and free (dotted)")
+    if experiment["log"]:
+        heap.set_yscale("log")
+        objects.set_yscale("log")
+    return figure
+
+
+def draw_throughput(document, experiment, rows):
+    """Figures 6.10 and 6.11."""
+    figure, (speed, time) = plt.subplots(1, 2, figsize=(12, 5.6), constrained_layout=True)
+    colour = colours(subjects_of(rows))
+    dashes = {"persistent": "-", "short-term": "-", "deferred": "--", "none": ":"}
+    kind = {row["subject"]: row["kind"] for row in rows}
+    for axes, response, scale in ((speed, "bytes_per_second", 1 / MEGA), (time, "seconds", 1)):
+        draw_curves(axes, rows, [(name, response, name, {"color": colour[name],
+                                                         "linestyle": dashes[kind[name]]})
+                                 for name in subjects_of(rows)], experiment, scale)
+    time.get_legend() and time.get_legend().remove()
+    speed.set(ylabel="MB allocated a second", title="Throughput")
+    time.set(ylabel="seconds", title="Run time")
+    if experiment["log"]:
+        time.set_yscale("log")
+    fit_to_means(speed, rows, "bytes_per_second", 1 / MEGA, bottom=0)
+    fit_to_means(time, rows, "seconds", 1)
+    return figure
+
+
+def draw_trace(document, experiment, rows):
+    """Figure 6.12, and what the process has resident meanwhile."""
+    figure, (held, resident) = plt.subplots(1, 2, figsize=(12, 5.2), constrained_layout=True)
+    colour = colours(subjects_of(rows))
+    for row in rows:
+        samples = row.get("samples") or []
+        name = row["subject"]
+        times = [sample["time"] for sample in samples]
+        resident.plot(times, [sample["resident_bytes"] / MEGA for sample in samples],
+                      color=colour[name], label=name, linewidth=1.3)
+        if name in (*SHORT_TERM, "persistent+glibc", "deferred-prudence"):
+            held.plot(times, [sample["held_bytes"] / MEGA for sample in samples],
+                      color=colour[name], label=name, linewidth=1.5)
+    for axes, what in ((held, "held"), (resident, "resident")):
+        axes.set(xlabel="time, ticks", ylabel=f"{what} memory, MB", title=f"{what} memory".capitalize())
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def draw_factorial(document, experiment, rows):
+    """Figures 6.1 to 6.4: a bar for each effect."""
+    found = document["variation"].get(experiment["name"], {})
+    if not found:
+        return None
+    (shares,) = found.values()
+    figure, grid = plt.subplots(2, 2, figsize=(12, 7.2), constrained_layout=True)
+    for axes, name in zip(grid.flat, REFRESH):
+        if name in shares:
+            effects = list(shares[name])
+            axes.bar(effects, [100 * shares[name][effect] for effect in effects],
+                     color=[THEIRS[1] if effect != "error" else "#999999" for effect in effects])
+        axes.tick_params(axis="x", rotation=90, labelsize=8)
+        axes.set(ylabel="% of variation", title=name.replace("_", " "))
+    return figure
+
+
+def draw_factorial_malloc(document, experiment, rows):
+    """A column for each allocator."""
+    found = document["variation"].get(experiment["name"], {})
+    if not found:
+        return None
+    figure, grid = plt.subplots(1, 2, figsize=(12, 4.6), constrained_layout=True)
+    for axes, name in zip(grid, MALLOC):
+        subjects = [subject for subject in found if name in found[subject]]
+        effects = list(next(iter(found.values()))[name])
+        table = numpy.array([[100 * found[subject][name][effect] for subject in subjects]
+                             for effect in effects])
+        axes.imshow(table, cmap="Greens", vmin=0, vmax=100, aspect="auto")
+        for (i, j), value in numpy.ndenumerate(table):
+            axes.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=9,
+                      color="white" if value > 60 else "#222222")
+        axes.set_xticks(range(len(subjects)),
+                        [subject.removeprefix("persistent+") for subject in subjects],
+                        rotation=45, ha="right")
+        axes.set_yticks(range(len(effects)), effects)
+        axes.set_title(f"{name}: % of variation")
+        axes.grid(False)
+    return figure
+
+
+DRAW = {"factorial": draw_factorial, "factorial-malloc": draw_factorial_malloc,
+        "threads": draw_operations, "quantum": draw_operations,
+        "throughput-quantum": draw_throughput, "throughput-threads": draw_throughput,
+        "trace": draw_trace}
+UNITS = {"seconds": ("time, s", 1, 3), "bytes_per_second": ("MB/s", MEGA, 1),
+         "held_bytes": ("held, MB", MEGA, 2), "live_bytes": ("live, MB", MEGA, 2),
+         "resident_bytes": ("resident, MB", MEGA, 2), "live_objects": ("live objects", 1, 0)}
+
+
+def cell(response, name):
+    _, scale, digits = UNITS.get(name, ("", 1, 1))
+    text = f'{response["mean"] / scale:,.{digits}f}'
+    if response["half_width"] is None:
+        return text
+    return f'{text} ± {response["half_width"] / scale:,.{digits}f}' + (
+        "" if response["known"] else " ~")
+
+
+def cells(rows):
+    names = [name for name in (*REFRESH, *MALLOC, *UNITS)
+             if any(name in row["responses"] for row in rows)]
+    table = []
+    for row in rows:
+        line = {"subject": row["subject"], "at": str(row["point"]), "runs": str(len(row["repeats"]))}
+        for name in names:
+            title = UNITS.get(name, (name.replace("_", " ") + ", cycles",))[0]
+            line[title] = cell(row["responses"][name], name) if name in row["responses"] else "–"
+        if "failed" in row:
+            line[next(iter(line))] += f' (failed: {row["failed"]})'
+        table.append(line)
+    return table
+
+
+def headline(document):
+    findings = [one for one in document["findings"] if one["holds"] is not None]
+    holds = sum(one["holds"] for one in findings)
+    if not findings:
+        return "None of the thesis' findings was measured."
+    return (f'Of the {len(document["findings"])} findings of chapter 6 that are checked, '
+            f'{len(findings)} were measured: {holds} hold here, {len(findings) - holds} do not.')
+
+
+def picture(document, experiment, rows, folder):
+    if not any(row["repeats"] for row in rows):
+        return None
+    figure = DRAW[experiment["name"]](document, experiment, rows)
+    if figure is None:
+        return None
+    if folder:
+        figure.savefig(folder / f'acdc-{experiment["name"]}.png', dpi=75)
+    svg = inline_svg(figure)
+    plt.close(figure)
+    return svg[svg.index("<svg"):]
+
+
+def parts(document, folder):
+    for experiment in document["experiments"]:
+        rows = [row for row in document["rows"] if row["experiment"] == experiment["name"]]
+        yield {**experiment, "options": " ".join(experiment["options"]),
+               "picture": picture(document, experiment, rows, folder), "cells": cells(rows),
+               "findings": [one for one in document["findings"]
+                            if one["experiment"] == experiment["name"]]}
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    source = Path(sys.argv[1])
+    document = json.loads(source.read_text())
+    if document.get("scenario") != "acdc":
+        sys.exit(f"report_acdc: {source} is not of bench-acdc")
+    folder = Path(sys.argv[2]) if len(sys.argv) == 3 else None
+    if folder and not folder.is_dir():
+        sys.exit(f"report_acdc: {folder} is not a folder")
+    page = source.with_suffix(".html")
+    page.write_text(page_template("report_acdc.html").render(
+        document=document, headline=headline(document), parts=list(parts(document, folder)),
+        notes=[note.format(**document) for note in NOTES]))
+    print(headline(document))
+    print(f"written: {page}")
+
+
+main()

@@ -29,7 +29,7 @@ int hotplug_start(void)
     for_each_possible_cpu(cpu)
         os_percpu_note_dead(cpu, !cpu_online(cpu));
     state = cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "prudence:online", cpu_comes, cpu_is_dead);
-    return state < 0 ? state : 0;
+    return min(state, 0);
 }
 
 void hotplug_stop(void)

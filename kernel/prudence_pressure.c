@@ -63,8 +63,7 @@ static void give_memory_back(void)
 {
     struct page *page, *next;
 
-    list_for_each_entry_safe(page, next, &hog, lru)
-    {
+    list_for_each_entry_safe(page, next, &hog, lru) {
         list_del(&page->lru);
         __free_page(page);
     }

@@ -105,16 +105,23 @@ static int read_on(void *unused)
     return 0;
 }
 
-/* On another CPU than the caller's, which is one on entry: the test does not wait for its own. */
+/* On another CPU than the caller's, who may be bound to its own and would never run again. */
 static void reader_enters(void)
 {
+    unsigned int cpu;
+
+    migrate_disable();
+    cpu = cpumask_last(cpu_online_mask);
+    if (cpu == raw_smp_processor_id())
+        cpu = cpumask_first(cpu_online_mask);
     WRITE_ONCE(reader_inside, false);
     WRITE_ONCE(reader_may_leave, false);
     reader = kthread_create(read_on, NULL, "prudence_reader");
-    kthread_bind(reader, cpumask_last(cpu_online_mask));
+    kthread_bind(reader, cpu);
     wake_up_process(reader);
     while (!READ_ONCE(reader_inside))
         schedule_timeout_uninterruptible(1);
+    migrate_enable();
 }
 
 static void reader_leaves(void)

@@ -139,11 +139,6 @@ void caches_stop(void)
 
 /* --------------------------------------------------------------------------------------- figures */
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void fill_from_sums(struct prudence_cache_stats *stats, const struct cache_sums *sums)
 {
     stats->allocations = sums->hits + sums->misses;
@@ -155,10 +150,10 @@ static void fill_from_sums(struct prudence_cache_stats *stats, const struct cach
     stats->refilled_objects = sums->refilled_objects;
     stats->flushes = sums->flushes;
     stats->flushed_objects = sums->flushed_objects;
-    stats->object_cache_churns = smaller(sums->refills, sums->flushes);
+    stats->object_cache_churns = min(sums->refills, sums->flushes);
     stats->grows = sums->grows;
     stats->shrinks = sums->shrinks;
-    stats->slab_churns = smaller(sums->grows, sums->shrinks);
+    stats->slab_churns = min(sums->grows, sums->shrinks);
     stats->merges = sums->merges;
     stats->merged_objects = sums->merged_objects;
     stats->overflowed_objects = sums->overflowed;

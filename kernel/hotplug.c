@@ -26,9 +26,10 @@ int hotplug_start(void)
     unsigned int cpu;
 
     /* Those that are not there yet: what changes in between is told by the callbacks. */
-    for_each_possible_cpu(cpu) os_percpu_note_dead(cpu, !cpu_online(cpu));
+    for_each_possible_cpu(cpu)
+        os_percpu_note_dead(cpu, !cpu_online(cpu));
     state = cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "prudence:online", cpu_comes, cpu_is_dead);
-    return state < 0 ? state : 0;
+    return min(state, 0);
 }
 
 void hotplug_stop(void)

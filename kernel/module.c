@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* prudence.ko: beginning and end. */
+#include "annotate.h"
 #include "gp_kernel.h"
 #include "module.h"
 #include "os_kernel.h"
@@ -8,11 +9,28 @@ static bool preflush = true;
 module_param(preflush, bool, 0444);
 MODULE_PARM_DESC(preflush, "move latent objects to their slabs in idle time");
 
+static bool kasan = IS_ENABLED(CONFIG_KASAN_GENERIC);
+module_param(kasan, bool, 0444);
+MODULE_PARM_DESC(kasan, "KASAN is told when deferred objects are free; closes the fast paths");
+
 /* init_on_free: deferred memory is zeroed when its grace period is over, never before. */
-static void zero_safe_object(struct slab *slab, void *object)
+static void object_is_free_now(struct slab *slab, void *object)
 {
-    if (!slab->cache->constructor)
+    if (want_init_on_free() && !slab->cache->constructor)
         memset(object, 0, slab_object_bytes(slab));
+    annotate_free(slab->cache, object, slab_object_bytes(slab));
+}
+
+static bool all_are_free(struct slab *slab)
+{
+    for (unsigned i = 0; i < slab->capacity && slab->cache->lines; i++)
+        annotate_free(slab->cache, slab_object(slab, i, slab->cache->stride), slab->cache->stride);
+    return true;
+}
+
+static void pages_go(struct slab *slab)
+{
+    annotate_live(slab->cache, slab->pages, slab->bytes);
 }
 
 static void stop(void)
@@ -38,9 +56,11 @@ static int __init prudence_start(void)
     latent_limit_set(0); /* a deferral never waits in a kernel: relief.c has a budget instead */
     preflush_enabled = preflush;
     preflush_start_helper();
-    if (want_init_on_free()) {
+    if (want_init_on_free() || kasan) {
         slab_watch.wanted = true;
-        slab_watch.safe = zero_safe_object;
+        slab_watch.made = all_are_free;
+        slab_watch.going = pages_go;
+        slab_watch.safe = object_is_free_now;
     }
     error = hotplug_start();
     if (!error)

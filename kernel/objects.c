@@ -2,6 +2,7 @@
 /*
  * The functions that allocate and free objects: fast path, else slow path.
  */
+#include "annotate.h"
 #include "classes.h"
 #include "module.h"
 #include "slab/fast_path.h"
@@ -34,6 +35,8 @@ static __always_inline void *alloc(struct prudence_cache *cache, gfp_t gfp)
 
     if (unlikely(!object))
         object = alloc_slow(cache, gfp);
+    if (object)
+        annotate_live(cache, object, cache->stride);
     if (unlikely(want_init_on_alloc(gfp)) && object && !cache->constructor)
         memset(object, 0, cache->object_size);
     return object;
@@ -46,7 +49,7 @@ static noinline void misuse(const struct prudence_cache *cache, const void *obje
 
     if (!object)
         return;
-    WARN(1, "prudence: %px is no object of cache '%s' (its page: %s)\n", object,
+    WARN(1, "prudence: %p is no object of cache '%s' (its page: %s)\n", object,
          cache ? cache->name : "any", slab ? slab->cache->name : "not ours");
 }
 
@@ -67,6 +70,7 @@ static __always_inline void free_object(struct slab *slab, void *const *lines, v
         return;
     if (unlikely(want_init_on_free()) && !slab->cache->constructor)
         memset(object, 0, slab_object_bytes(slab));
+    annotate_free(slab->cache, object, slab_object_bytes(slab));
     if (unlikely(!cache_free_fast(lines, object)))
         free_slow(slab, object);
 }

@@ -147,10 +147,10 @@ struct worker {
     bool ended;
     const struct subject *subject;
     size_t size;
-    void *state;
+    int (*body)(struct worker *worker);
 };
 
-static struct worker workers[NR_CPUS];
+static struct worker *workers;
 static unsigned int worker_count;
 static atomic_t waiting;
 static bool go, stop;
@@ -166,15 +166,13 @@ static void wait_for_start(void)
 static int work_main(void *data)
 {
     struct worker *worker = data;
-    int (*body)(struct worker * worker) = worker->state;
     u64 start;
 
-    worker->state = NULL;
     wait_for_start();
     start = ktime_get_ns();
-    body(worker);
+    worker->body(worker);
     worker->ns = ktime_get_ns() - start;
-    smp_store_release(&worker->ended, true);
+    smp_store_release(&worker->ended, true); /* the figures are there */
     while (!kthread_should_stop())
         schedule_timeout_interruptible(1);
     return 0;
@@ -189,8 +187,7 @@ static int workers_start(int (*body)(struct worker *worker), const struct subjec
     atomic_set(&waiting, 0);
     WRITE_ONCE(go, false);
     WRITE_ONCE(stop, false);
-    for_each_online_cpu(cpu)
-    {
+    for_each_online_cpu(cpu) {
         struct worker *worker = &workers[worker_count];
 
         if (cpus && worker_count == cpus)
@@ -199,7 +196,7 @@ static int workers_start(int (*body)(struct worker *worker), const struct subjec
         worker->cpu = worker_count;
         worker->subject = subject;
         worker->size = size;
-        worker->state = body;
+        worker->body = body;
         worker->task = kthread_create(work_main, worker, "prudence_bench");
         if (IS_ERR(worker->task))
             return PTR_ERR(worker->task);
@@ -218,7 +215,7 @@ static bool workers_run(void)
     unsigned int i;
 
     for (i = 0; i < worker_count; i++)
-        if (!smp_load_acquire(&workers[i].ended))
+        if (!smp_load_acquire(&workers[i].ended)) /* pairs with work_main */
             return true;
     return false;
 }
@@ -309,11 +306,13 @@ static void run_pairs(void)
 /* A ring from each CPU to the next: one writes, one reads. */
 #define HAND 64
 
-static struct {
+struct hand {
     void *slots[HAND];
     u64 put ____cacheline_aligned;
     u64 taken ____cacheline_aligned;
-} hands[NR_CPUS];
+};
+
+static struct hand *hands;
 
 static int do_remote(struct worker *worker)
 {
@@ -321,19 +320,22 @@ static int do_remote(struct worker *worker)
     unsigned int to = (worker->cpu + 1) % worker_count, from = worker->cpu;
     unsigned int made = 0, released = 0;
 
-    while (released < pairs) {
+    while (made < pairs || released < pairs) {
         if (made < pairs && hands[to].put - READ_ONCE(hands[to].taken) < HAND) {
             void *object = subject->alloc(worker->size);
 
             if (!object)
                 worker->failed++;
             hands[to].slots[hands[to].put % HAND] = object;
+            /* Pairs with the acquire below: the slot is written. */
             smp_store_release(&hands[to].put, hands[to].put + 1);
             made++;
         }
-        if (hands[from].taken != smp_load_acquire(&hands[from].put)) {
+        /* Pairs with the release above. */
+        if (released < pairs && hands[from].taken != smp_load_acquire(&hands[from].put)) {
             void *object = hands[from].slots[hands[from].taken % HAND];
 
+            /* The slot has been read: it may be written again. */
             smp_store_release(&hands[from].taken, hands[from].taken + 1);
             if (object)
                 subject->release(object);
@@ -358,7 +360,7 @@ static void run_remote(void)
             const struct subject *subject = &subjects[(i + round) % ARRAY_SIZE(subjects)];
             u64 before = used_kb();
 
-            memset(hands, 0, sizeof(hands));
+            memset(hands, 0, array_size(nr_cpu_ids, sizeof(*hands)));
             if (workers_start(do_remote, subject, size))
                 return;
             while (workers_run())
@@ -432,7 +434,7 @@ static void endurance_of(const struct subject *subject)
         sample->ms = (u32)div_u64(ktime_get_ns() - start, NSEC_PER_MSEC);
         sample->used_kb = (u32)used_kb();
         sample->done = worker_sum(offsetof(struct worker, done));
-        peak = max(peak, (u64)sample->used_kb);
+        peak = max_t(u64, peak, sample->used_kb);
         out_of_memory = worker_sum(offsetof(struct worker, failed)) > 0;
         usleep_range(9000, 11000);
     }
@@ -616,7 +618,7 @@ static void run_mixes(void)
     }
 }
 
-static int __init bench_start(void)
+static int measure(void)
 {
     const struct subject *subject = subject_of(subject_name);
 
@@ -631,6 +633,19 @@ static int __init bench_start(void)
     else
         return -EINVAL;
     return 0;
+}
+
+static int __init bench_start(void)
+{
+    int error = -ENOMEM;
+
+    workers = kvcalloc(nr_cpu_ids, sizeof(*workers), GFP_KERNEL);
+    hands = kvcalloc(nr_cpu_ids, sizeof(*hands), GFP_KERNEL);
+    if (workers && hands)
+        error = measure();
+    kvfree(hands);
+    kvfree(workers);
+    return error;
 }
 
 static void __exit bench_stop(void)

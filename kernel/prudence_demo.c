@@ -59,8 +59,9 @@ static struct entry *find(struct chain *chain, u32 key)
 {
     struct entry *entry;
 
-    hlist_for_each_entry_rcu(entry, &chain->head, link,
-                             lockdep_is_held(&chain->lock)) if (entry->key == key) return entry;
+    hlist_for_each_entry_rcu(entry, &chain->head, link, lockdep_is_held(&chain->lock))
+        if (entry->key == key)
+            return entry;
     return NULL;
 }
 

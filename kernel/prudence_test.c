@@ -6,6 +6,7 @@
  */
 #include <linux/cpu.h>
 #include <linux/delay.h>
+#include <linux/kasan.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/prudence.h>
@@ -53,6 +54,15 @@ static struct prudence_cache_stats stats_of(struct prudence_cache *cache)
     return stats;
 }
 
+/* One of them, without all of them on the caller's stack. */
+static noinline u64 stat_at(struct prudence_cache *cache, size_t offset)
+{
+    struct prudence_cache_stats stats = stats_of(cache);
+
+    return *(u64 *)((char *)&stats + offset);
+}
+#define STAT(cache, member) stat_at(cache, offsetof(struct prudence_cache_stats, member))
+
 static unsigned int fill(struct prudence_cache *cache, unsigned int count)
 {
     unsigned int i;
@@ -95,16 +105,23 @@ static int read_on(void *unused)
     return 0;
 }
 
-/* On another CPU than the caller's, which is one on entry: the test does not wait for its own. */
+/* On another CPU than the caller's, who may be bound to its own and would never run again. */
 static void reader_enters(void)
 {
+    unsigned int cpu;
+
+    migrate_disable();
+    cpu = cpumask_last(cpu_online_mask);
+    if (cpu == raw_smp_processor_id())
+        cpu = cpumask_first(cpu_online_mask);
     WRITE_ONCE(reader_inside, false);
     WRITE_ONCE(reader_may_leave, false);
     reader = kthread_create(read_on, NULL, "prudence_reader");
-    kthread_bind(reader, cpumask_last(cpu_online_mask));
+    kthread_bind(reader, cpu);
     wake_up_process(reader);
     while (!READ_ONCE(reader_inside))
         schedule_timeout_uninterruptible(1);
+    migrate_enable();
 }
 
 static void reader_leaves(void)
@@ -150,7 +167,24 @@ static void deferred_memory_is_not_written_or_reused_under_a_reader(void)
         written += !is_untouched(objects[i]);
     EXPECT_EQ(reused, 0);
     EXPECT_EQ(written, 0);
-    EXPECT_EQ(stats_of(cache).objects_latent, MANY);
+    EXPECT_EQ(STAT(cache, objects_latent), MANY);
+    reader_leaves();
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 2. */
+static void deferred_objects_share_grace_periods(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    struct prudence_stats before, after;
+
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    reader_enters();
+    prudence_stats(&before);
+    defer(cache, MANY);
+    prudence_stats(&after);
+    EXPECT(after.cookies - before.cookies <= 4);
+    EXPECT_EQ(after.waits, before.waits); /* a deferral never waits */
     reader_leaves();
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
@@ -169,7 +203,7 @@ static void deferred_objects_come_back_after_one_grace_period(void)
         objects[64 + i] = prudence_cache_alloc(cache, GFP_KERNEL);
     synchronize_rcu();
     before = stats_of(cache);
-    for (; i < 1000 && !stats_of(cache).hits_after_merge; i++)
+    for (; i < 1000 && !STAT(cache, hits_after_merge); i++)
         objects[64 + i] = prudence_cache_alloc(cache, GFP_KERNEL);
     after = stats_of(cache);
     migrate_enable();
@@ -191,11 +225,11 @@ static void grace_period_is_asked_for(void)
     EXPECT_EQ(fill(cache, MANY), MANY);
     defer(cache, MANY);
     do {
-        msleep(10);
+        msleep(20);
         prudence_cache_shrink(cache);
-    } while (stats_of(cache).objects_latent && ++tries < 100);
+    } while (STAT(cache, objects_latent) && ++tries < 100);
     prudence_stats(&after);
-    EXPECT_EQ(stats_of(cache).objects_latent, 0);
+    EXPECT_EQ(STAT(cache, objects_latent), 0);
     EXPECT(after.requests > before.requests);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
@@ -224,6 +258,80 @@ static void refill_leaves_room_for_latent_objects(void)
         prudence_cache_free(cache, objects[i < 200 ? i : i + 56]);
     for (i = 200; i < 256; i++)
         prudence_cache_free(cache, objects[i]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 5: what the first free onto a full object cache flushes. */
+static u64 flushed_at_once(unsigned int latent)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    u64 flushed;
+    unsigned int i;
+
+    migrate_disable();
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    reader_enters();
+    defer(cache, latent);
+    for (i = latent; i < MANY && !STAT(cache, flushes); i++)
+        prudence_cache_free(cache, objects[i]);
+    flushed = STAT(cache, flushed_objects);
+    for (; i < MANY; i++)
+        prudence_cache_free(cache, objects[i]);
+    reader_leaves();
+    migrate_enable();
+    EXPECT(flushed > 0);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+    return flushed;
+}
+
+static void flush_grows_with_latent_objects(void)
+{
+    EXPECT(flushed_at_once(200) > flushed_at_once(0));
+}
+
+/* Rule 6. */
+static void latent_objects_are_preflushed_in_idle_time(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int tries = 0;
+
+    migrate_disable();
+    EXPECT_EQ(fill(cache, RING), RING);
+    reader_enters();
+    while (!STAT(cache, preflushed_objects) && tries++ < 100) {
+        defer(cache, 120); /* what does not fit with what is free is to be moved */
+        fill(cache, 120);
+        defer(cache, 120);
+        msleep(20); /* this CPU idles */
+        EXPECT_EQ(fill(cache, 120), 120);
+    }
+    EXPECT(STAT(cache, preflushed_objects) > 0);
+    reader_leaves();
+    migrate_enable();
+    defer(cache, RING);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 10. */
+static void object_cache_grows_with_demand(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    u64 before = STAT(cache, object_cache_size), churns;
+    unsigned int i, j;
+
+    migrate_disable();
+    for (i = 0; i < 60; i++) {
+        EXPECT_EQ(fill(cache, MANY), MANY);
+        for (j = 0; j < MANY; j++)
+            prudence_cache_free(cache, objects[j]);
+    }
+    EXPECT(STAT(cache, object_cache_size) > before);
+    churns = STAT(cache, object_cache_churns);
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    for (j = 0; j < MANY; j++)
+        prudence_cache_free(cache, objects[j]);
+    EXPECT(STAT(cache, object_cache_churns) - churns <= 2);
+    migrate_enable();
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
@@ -258,12 +366,12 @@ static void shrink_never_takes_a_latent_slab(void)
     u64 slabs;
 
     EXPECT_EQ(fill(cache, MANY), MANY);
-    slabs = stats_of(cache).slabs_now;
+    slabs = STAT(cache, slabs_now);
     reader_enters();
     defer(cache, MANY);
     prudence_cache_shrink(cache);
-    EXPECT(stats_of(cache).slabs_now * 128 >= MANY);
-    EXPECT(stats_of(cache).slabs_now <= slabs);
+    EXPECT(STAT(cache, slabs_now) * 128 >= MANY);
+    EXPECT(STAT(cache, slabs_now) <= slabs);
     reader_leaves();
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
@@ -304,7 +412,7 @@ static void allocation_waits_for_latent_memory_before_it_fails(void)
         objects[i] = prudence_cache_alloc(cache, GFP_KERNEL);
         EXPECT(objects[i] != NULL); /* what was deferred is enough */
     }
-    EXPECT(stats_of(cache).pressure_waits > 0);
+    EXPECT(STAT(cache, pressure_waits) > 0);
     prudence_inject_failures(NULL);
     for (i = 0; i < MANY + more; i++)
         prudence_cache_free(cache, objects[i]);
@@ -324,15 +432,14 @@ static void objects_freed_on_another_cpu_go_home(void)
     unsigned int i, cpu;
 
     for (i = 0; i < 500; i++) {
-        for_each_online_cpu(cpu)
-        {
+        for_each_online_cpu(cpu) {
             objects[0] = prudence_cache_alloc(cache, GFP_KERNEL);
             smp_call_function_single(cpu, free_here, cache, 1);
         }
     }
     prudence_cache_shrink(cache);
-    EXPECT_EQ(stats_of(cache).objects_live, 0);
-    EXPECT_EQ(stats_of(cache).slabs_now, 0);
+    EXPECT_EQ(STAT(cache, objects_live), 0);
+    EXPECT_EQ(STAT(cache, slabs_now), 0);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
@@ -352,7 +459,7 @@ static void figures_are_exact(void)
     EXPECT_EQ(prudence_cache_destroy(cache), -EBUSY); /* objects are live */
     while (stats.allocations-- > MANY / 2)
         prudence_cache_free(cache, objects[stats.allocations]);
-    EXPECT_EQ(stats_of(cache).frees, MANY / 2);
+    EXPECT_EQ(STAT(cache, frees), MANY / 2);
     EXPECT_EQ(prudence_cache_destroy(cache), 0); /* waits for the deferred ones */
 }
 
@@ -445,9 +552,50 @@ static void hard_interrupts_may_do_everything(void)
     for (i = 0; i < 20; i++)
         on_each_cpu(use_in_interrupt, cache, 1);
     EXPECT_EQ(atomic_read(&in_interrupt_failed), 0);
-    EXPECT_EQ(stats_of(cache).objects_live, 0);
+    EXPECT_EQ(STAT(cache, objects_live), 0);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
+
+/* A use before the end of the grace period is none of KASAN's business; one after it is. */
+#ifdef CONFIG_KASAN_GENERIC
+static noinline void use_after_the_grace_period(const char *object)
+{
+    READ_ONCE(*object);
+}
+
+static u8 shadow_of(const void *object)
+{
+    return *(const u8 *)kasan_mem_to_shadow(object);
+}
+
+static void kasan_knows_deferred_objects(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int i;
+
+    EXPECT_EQ(fill(cache, 256), 256);
+    EXPECT_EQ(shadow_of(objects[7]), 0);
+    reader_enters();
+    defer(cache, 200);
+    prudence_cache_shrink(cache);
+    EXPECT_EQ(shadow_of(objects[7]), 0);
+    EXPECT(is_untouched(objects[7]));
+    reader_leaves();
+    synchronize_rcu();
+    prudence_cache_shrink(cache);
+    EXPECT(shadow_of(objects[7]) != 0);
+    pr_info("provoked: begin\n");
+    use_after_the_grace_period(objects[7]);
+    pr_info("provoked: end\n");
+    prudence_cache_free(cache, objects[255]);
+    EXPECT(shadow_of(objects[255]) != 0);
+    objects[255] = prudence_cache_alloc(cache, GFP_KERNEL);
+    EXPECT_EQ(shadow_of(objects[255]), 0);
+    for (i = 200; i < 256; i++)
+        prudence_cache_free(cache, objects[i]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+#endif
 
 static void dead_cpu_leaves_nothing_behind(void)
 {
@@ -455,9 +603,9 @@ static void dead_cpu_leaves_nothing_behind(void)
     unsigned int cpu = cpumask_last(cpu_online_mask);
 
     smp_call_function_single(cpu, use_in_interrupt, cache, 1);
-    EXPECT(stats_of(cache).objects_cached > 0);
+    EXPECT(STAT(cache, objects_cached) > 0);
     EXPECT_EQ(remove_cpu(cpu), 0);
-    EXPECT_EQ(stats_of(cache).objects_cached, 0);
+    EXPECT_EQ(STAT(cache, objects_cached), 0);
     EXPECT_EQ(prudence_cache_destroy(cache), 0); /* though it is away */
     cache = cache_of(SIZE);
     EXPECT_EQ(add_cpu(cpu), 0);
@@ -504,7 +652,7 @@ static void pointers_that_are_no_objects_are_refused(void)
     prudence_kfree(&on_stack);
     prudence_kfree_deferred((void *)~0ul);
     pr_info("provoked: end\n");
-    EXPECT_EQ(stats_of(cache).objects_live, 1);
+    EXPECT_EQ(STAT(cache, objects_live), 1);
     prudence_cache_free(cache, object);
     kfree(foreign);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
@@ -521,9 +669,13 @@ static const struct {
 } tests[] = {
     TEST(freed_object_comes_back_first),
     TEST(deferred_memory_is_not_written_or_reused_under_a_reader),
+    TEST(deferred_objects_share_grace_periods),
     TEST(deferred_objects_come_back_after_one_grace_period),
     TEST(grace_period_is_asked_for),
     TEST(refill_leaves_room_for_latent_objects),
+    TEST(flush_grows_with_latent_objects),
+    TEST(latent_objects_are_preflushed_in_idle_time),
+    TEST(object_cache_grows_with_demand),
     TEST(full_latent_cache_overflows_into_latent_slabs),
     TEST(shrink_never_takes_a_latent_slab),
     TEST(allocation_waits_for_latent_memory_before_it_fails),
@@ -532,6 +684,9 @@ static const struct {
     TEST(every_size_is_aligned_and_apart),
     TEST(type_safe_memory_stays_constructed),
     TEST(hard_interrupts_may_do_everything),
+#ifdef CONFIG_KASAN_GENERIC
+    TEST(kasan_knows_deferred_objects),
+#endif
     TEST(dead_cpu_leaves_nothing_behind),
     TEST(destroy_waits_for_nobody_else),
     TEST(invalid_caches_are_refused),

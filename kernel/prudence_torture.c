@@ -100,7 +100,7 @@ static void defer(struct element *old)
 {
     WRITE_ONCE(old->stamp, get_state_synchronize_rcu());
     old->was_deferred = 1;
-    smp_store_release(&old->deferred, 1);
+    smp_store_release(&old->deferred, 1); /* pairs with the acquire in look: the stamp is there */
     prudence_cache_free_deferred(cache, old);
 }
 
@@ -130,7 +130,7 @@ static void look(const struct element *element, unsigned int us)
     if (READ_ONCE(element->generation) != generation ||
         READ_ONCE(element->inverse) != ~generation || element->magic != MAGIC)
         atomic64_inc(&changed);
-    if (smp_load_acquire(&element->deferred))
+    if (smp_load_acquire(&element->deferred)) /* pairs with the release in defer */
         atomic64_inc(&ages_read[age_of(READ_ONCE(element->stamp))]);
     atomic64_inc(&reads);
 }

@@ -97,7 +97,6 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
     struct list *item;
     uint64_t live = 0;
 
-    (void)shrinker, (void)control;
     os_pages_stats(&stats);
     if (!os_lock_try(&slab_caches_lock))
         return 0;
@@ -120,7 +119,6 @@ static unsigned long scan_pages(struct shrinker *shrinker, struct shrink_control
 {
     size_t bytes;
 
-    (void)shrinker;
     gp_expedite(); /* what is latent now goes at the next scan */
     bytes = shrink_all();
     if (!bytes)
@@ -139,7 +137,6 @@ static int before_oom(struct notifier_block *block, unsigned long unused, void *
     struct prudence_domain *domain = gp_default_domain();
     size_t bytes = shrink_all(); /* closes the open batches too */
 
-    (void)block, (void)unused;
     if (latent_bytes() && gp_may_wait() &&
         gp_wait(domain, gp_snapshot(domain), os_clock_ns() + slab_wait_max))
         bytes += shrink_all();
@@ -152,7 +149,6 @@ static struct notifier_block oom_block = {.notifier_call = before_oom};
 /* Free slabs stand in no one's way. Live ones do, as those of the kernel's own allocator. */
 static int memory_changes(struct notifier_block *block, unsigned long action, void *unused)
 {
-    (void)block, (void)unused;
     if (action == MEM_GOING_OFFLINE) {
         gp_expedite();
         shrink_all();

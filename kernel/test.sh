@@ -15,6 +15,10 @@ figure() { # figure FILE NAME
     sed -n "s/^$2 *//p" "/sys/kernel/debug/prudence/$1"
 }
 
+# What the kernel left behind itself while it booted is not looked at.
+leaks=/sys/kernel/debug/kmemleak
+[ ! -e $leaks ] || echo clear >$leaks
+
 load_and_unload() {
     i=0
     while [ $i -lt 20 ]; do
@@ -45,6 +49,11 @@ for size in 64 1024; do
     rmmod prudence_torture
 done
 
+# Memory to the edge, while a process is there to be killed.
+insmod prudence_pressure.ko "seconds=$seconds" || exit 1
+[ "$(cat /sys/module/prudence_pressure/parameters/failed)" = 0 ] || bad=1
+rmmod prudence_pressure
+
 # A hash table whose old entries are deferred, used by many processes.
 demo() { # demo DEVICE
     device=/dev/$1
@@ -72,4 +81,33 @@ check "demo with kfree_rcu" demo prudence_demo_rcu
 check "demo with deferred frees" demo prudence_demo
 
 check "everything can be given back" rmmod prudence
+
+no_leaks() {
+    echo scan >$leaks
+    sleep 6 # it reports what is older than five seconds
+    echo scan >$leaks
+    cat $leaks
+    test "$(grep -c unreferenced $leaks)" = 0
+}
+[ ! -e $leaks ] || check "kmemleak finds nothing" no_leaks
+
+# Torture while the kernel itself makes allocations fail that must not sleep.
+injected=/sys/kernel/debug/fail_page_alloc
+if [ -d $injected ]; then
+    insmod prudence.ko kasan=0 || exit 1 # the fast paths, under KASAN all the same
+    echo 0 >$injected/min-order
+    for kind in $injected /sys/kernel/debug/failslab; do
+        echo Y >$kind/ignore-gfp-wait
+        echo 0 >$kind/verbose
+        echo -1 >$kind/times
+        echo 30 >$kind/probability
+    done
+    insmod prudence_torture.ko "seconds=$seconds" inject=0 || exit 1
+    [ "$(cat /sys/module/prudence_torture/parameters/failed)" = 0 ] || bad=1
+    rmmod prudence_torture
+    for kind in $injected /sys/kernel/debug/failslab; do
+        echo 0 >$kind/probability
+    done
+    check "everything can be given back after injected failures" rmmod prudence
+fi
 exit $bad

@@ -79,7 +79,7 @@ struct prudence_stats {
                                    wait, inside a section or after an expiry */
     uint64_t
         call_bytes; /* objects whose callbacks wait in the default domain (<prudence/call.h>) */
-    uint64_t call_waits;    /* callbacks whose caller was held back, by call_limit or to keep pace */
+    uint64_t call_waits; /* callbacks whose caller was held back, by call_limit or to keep pace */
     uint64_t call_expiries; /* of these, those that met wait_max */
     uint64_t call_overruns; /* callbacks past call_limit whose caller could not be held back */
     uint64_t grace_periods; /* of the default domain, completed */

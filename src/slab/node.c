@@ -254,11 +254,11 @@ static unsigned lasting(const struct slab *slab)
  * one is picked. It cannot last, either: what is impossible is cut off here, and the count is right
  * again when all of the slab is free.
  */
-static unsigned expiring_of(const struct slab *slab, unsigned live)
+static unsigned expiring_of(const struct slab *slab, unsigned lasts)
 {
     int32_t count = load_relaxed(&slab->expiring);
 
-    return count < 0 ? 0 : min_size((unsigned)count, live);
+    return count < 0 ? 0 : min_size((unsigned)count, lasts);
 }
 
 /*

@@ -104,7 +104,7 @@ static void measure_destroy(struct prudence_cache *cache)
 static void fork_and_destroy_do_not_wait_for_idle_time(void **state)
 {
     long count = 2 * sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned long long end = now_ns() + 2000000000ull;
+    unsigned long long end = now_ns() + 1000000000ull;
     pthread_t busy[BUSY_MAX];
     unsigned rounds = 0;
 
@@ -114,7 +114,7 @@ static void fork_and_destroy_do_not_wait_for_idle_time(void **state)
         assert_int_equal(pthread_create(&busy[i], NULL, be_busy, NULL), 0);
     posix_idle_inject(is_idle); /* or it would not work at all */
     assert_int_equal(prudence_option_set("background", "1"), 0);
-    for (; now_ns() < end; rounds++) {
+    for (; now_ns() < end || preflushed == 0; rounds++) {
         struct prudence_cache *cache = prudence_cache_create("short-lived", 256, NULL);
 
         assert_non_null(cache);
@@ -133,7 +133,6 @@ static void fork_and_destroy_do_not_wait_for_idle_time(void **state)
     print_message(
         "%u rounds, %llu objects pre-flushed; longest fork %.1f ms, destruction %.1f ms\n", rounds,
         preflushed, (double)fork_max / 1e6, (double)destroy_max / 1e6);
-    assert_true(preflushed > 0);
     assert_true(fork_max < BOUND_NS && destroy_max < BOUND_NS);
 }
 

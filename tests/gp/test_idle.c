@@ -75,9 +75,13 @@ static int work_then_idle(void *own_threads)
     unfinished = prudence_gp_start_poll();
     prudence_read_unlock();
     (void)unfinished; /* a grace period that nobody asks for any more; garbage that nobody wants */
-    pause_ms(500);    /* what had begun may end */
-    before = switches_of_others();
-    pause_ms(500);
+    after = switches_of_others();
+    do { /* what had begun may end, however long that takes on this machine */
+        before = after;
+        pause_ms(100);
+        after = switches_of_others();
+    } while (after != before);
+    pause_ms(400);
     after = switches_of_others();
     printf("threads: %u, switches: %llu\n", threads, after - before);
     fflush(stdout);

@@ -22,6 +22,8 @@
 #include "gp/domain.h"
 #include "support/gp_reader.h"
 
+#define SPAN_NS 700000000 /* at least, until there were enough */
+
 static struct prudence_domain *domain;
 static volatile uint64_t handled, broken;
 
@@ -54,12 +56,12 @@ static void timer(unsigned microseconds)
 
 static void handlers_read_between_any_two_instructions(void **state)
 {
-    unsigned long long end = now_ns() + 1500000000;
+    unsigned long long end = now_ns() + SPAN_NS;
     uint64_t sections = 0;
 
     (void)state;
     timer(100);
-    while (now_ns() < end) {
+    while (now_ns() < end || handled <= 100) {
         for (unsigned i = 0; i < 1000; i++, sections++) {
             prudence_read_lock();
             prudence_read_lock();
@@ -76,7 +78,6 @@ static void handlers_read_between_any_two_instructions(void **state)
     timer(0);
     print_message("%llu sections, %llu handlers\n", (unsigned long long)sections,
                   (unsigned long long)handled);
-    assert_true(handled > 100);
     assert_int_equal(broken, 0);
 }
 
@@ -147,7 +148,7 @@ static void *read_first(void *unused)
 /* Threads whose first entry and whose exit are interrupted: no slot is lost, none is shared. */
 static void registration_and_exit_are_interrupted(void **state)
 {
-    unsigned long long end = now_ns() + 1500000000;
+    unsigned long long end = now_ns() + SPAN_NS;
     struct prudence_stats stats;
     unsigned threads = 0;
     sigset_t alarm_only;
@@ -156,7 +157,7 @@ static void registration_and_exit_are_interrupted(void **state)
     (void)state;
     sigemptyset(&alarm_only);
     sigaddset(&alarm_only, SIGALRM);
-    for (handled = 0; now_ns() < end; threads++) {
+    for (handled = 0; now_ns() < end || handled == 0; threads++) {
         pthread_create(&thread, NULL, read_first, NULL);
         pthread_sigmask(SIG_BLOCK, &alarm_only, NULL); /* the other thread gets them */
         timer(30);

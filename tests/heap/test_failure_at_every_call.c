@@ -10,7 +10,7 @@
 
 #define SIZES 9
 
-static const size_t sizes[SIZES] = {1, 100, 2000, 30000, 32768, 40000, 500000, 5 << 20, 64};
+static const size_t sizes[SIZES] = {1, 100, 2000, 30000, 32768, 40000, 500000, 2200000, 64};
 
 static void *allocate(unsigned i)
 {

@@ -4,7 +4,8 @@
  * in a process of its own, is reported as what it is, and a program without one is not. In
  * particular a deferred object may be read until its grace period is over, and not after it.
  *
- * Under the asan preset by AddressSanitizer, in builds without sanitizers by Valgrind if there is one.
+ * Under the asan preset by AddressSanitizer, in builds without sanitizers by Valgrind if there is one: in
+ * the release build each bug, in one with internal checks what they look at in a program without.
  */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -297,6 +298,12 @@ static bool under_valgrind = false;
 static bool under_valgrind = true;
 #endif
 
+#ifdef PRUDENCE_DEBUG
+static bool checks_inside = true;
+#else
+static bool checks_inside = false;
+#endif
+
 static char *program;
 
 static int run(const struct bug *bug, char *output, size_t size)
@@ -365,7 +372,8 @@ static void each_bug(void **state)
     if (under_valgrind && !there_is_valgrind())
         skip();
     for (unsigned i = 0; i < sizeof bugs / sizeof bugs[0]; i++)
-        expect_report(&bugs[i]);
+        if (!under_valgrind || !bugs[i].valgrind || !checks_inside)
+            expect_report(&bugs[i]);
 }
 
 int main(int argc, char **argv)

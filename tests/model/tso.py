@@ -38,6 +38,7 @@ A case that is expected to hold must also have executed every `ghost` and `mark`
 of its programs: a free that never happens proves nothing.
 """
 import ast
+import gc
 import re
 import sys
 import time
@@ -507,30 +508,27 @@ class Machine:
 
     def explore(self, limit=3_000_000):
         """(states, None), or (states, (reason, trace)) at the first violation."""
-        start = self.initial()
+        gc.disable()  # nothing here is cyclic, and it would look through all states again and again
+        states = _States(self)
+        start = states.pack(self.initial())
         parent = {start: None}
         queue = deque([start])
-        threads, ncpu = range(len(self.codes)), range(self.ncpu)
         moving = self.scheduled or any(self.preempt)
         ends = tuple(code.end for code in self.codes)
         while queue:
             s = queue.popleft()
-            bufs, run, where = s[1], s[4], s[5]
             moved = False
-            for c in ncpu:
-                if bufs[c]:
-                    n = self.drain(s, c)
-                    moved = True
-                    if n not in parent:
-                        parent[n] = (s, c, 'drain')
-                        queue.append(n)
-            for t in threads:
-                if run[where[t]] != t:
-                    continue
+            for c in states.draining(s):
+                n = states.drain(s, c)
+                moved = True
+                if n not in parent:
+                    parent[n] = (s, c, 'drain')
+                    queue.append(n)
+            for t, c in states.running[s[1]]:
                 try:
-                    n = self.step(s, t)
+                    n = states.step(s, t, c)
                 except Violation as v:
-                    trace = self.trace(parent, s)
+                    trace = self.trace(states, parent, s)
                     trace.append(f'{self.codes[t].name}: VIOLATION: {v}')
                     return len(parent), (str(v), trace)
                 if n is not None:
@@ -539,30 +537,33 @@ class Machine:
                         parent[n] = (s, t, 'step')
                         queue.append(n)
             if moving:
-                for n, text in self.schedule(s):
+                for n, text in self.schedule(states.unpack(s)):
+                    n = states.pack(n)
                     moved = True
                     if n not in parent:
                         parent[n] = (s, -1, text)
                         queue.append(n)
             if not moved:
-                why = None if s[2] == ends else 'stuck'
-                self.finals.add(s[0])
+                m, _, pcs, *_ = states.unpack(s)
+                why = None if pcs == ends else 'stuck'
+                self.finals.add(m)
                 for text, f in self.final:
-                    if not why and not f(s[0], ()):
+                    if not why and not f(m, ()):
                         why = f'at the end: {text}'
                 if why:
-                    return len(parent), (why, self.trace(parent, s) + [
+                    return len(parent), (why, self.trace(states, parent, s) + [
                         f'VIOLATION: {why}', 'memory: ' + ', '.join(
-                            f'{n}={v}' for n, v in zip(self.names, s[0]))])
+                            f'{n}={v}' for n, v in zip(self.names, m))])
             if len(parent) > limit:
                 raise RuntimeError(f'more than {limit} states')
         return len(parent), None
 
-    def trace(self, parent, s):
+    def trace(self, states, parent, packed):
         """One line a step, with the value that a load or a store had."""
         out = []
-        while parent[s]:
-            prev, t, text = parent[s]
+        while parent[packed]:
+            before, t, text = parent[packed]
+            prev, s = states.unpack(before), states.unpack(packed)
             if text == 'drain':
                 at, v = prev[1][t][0]
                 text = f'cpu {t}: {self.names[at]}={v} reaches memory'
@@ -574,7 +575,7 @@ class Machine:
                 text = f'{code.name}: {code.ops[pc].text}' + \
                     (f'   [{val}]' if val is not None else '')
             out.append(text)
-            s = prev
+            packed = before
         return out[::-1]
 
     def uncovered(self):
@@ -582,6 +583,99 @@ class Machine:
         return [f'{code.name}: {op.text}' for t, code in enumerate(self.codes)
                 for pc, op in enumerate(code.ops)
                 if op.kind in ('ghost', 'mark') and (t, op.text) not in self.covered]
+
+
+class _Numbers(dict):
+    """Numbers things as they come; `things` are those numbered."""
+
+    def __init__(self):
+        self.things = []
+
+    def __missing__(self, thing):
+        self[thing] = n = len(self.things)
+        self.things.append(thing)
+        return n
+
+
+class _States:
+    """States as tuples of small numbers: of the memory, of who runs where, of each CPU's buffer, of each
+    thread (program counter and registers). What a step or a drain does depends on few of them, and is
+    remembered by those: the same one is met in many states."""
+    WHOLE = ()  # it must be worked out for each state
+
+    def __init__(self, machine):
+        self.machine, self.cpus = machine, range(machine.ncpu)
+        self.memories, self.placings, self.threads = _Numbers(), _Numbers(), _Numbers()
+        self.buffers = _Numbers()
+        self.buffers[()]  # number 0
+        self.first = 2 + machine.ncpu  # the first thread's place
+        self.running = []  # of each placing: (thread, CPU), threads in order
+        self.steps, self.drains = {}, {}
+
+    def pack(self, s):
+        m, bufs, pcs, regs, run, where = s
+        placing = self.placings[run, where]
+        if placing == len(self.running):
+            self.running.append([(t, c) for t, c in enumerate(where) if run[c] == t])
+        return (self.memories[m], placing, *[self.buffers[b] for b in bufs],
+                *[self.threads[thread] for thread in zip(pcs, regs)])
+
+    def unpack(self, s):
+        run, where = self.placings.things[s[1]]
+        threads = [self.threads.things[n] for n in s[self.first:]]
+        return (self.memories.things[s[0]],
+                tuple([self.buffers.things[n] for n in s[2:self.first]]),
+                tuple([pc for pc, _ in threads]), tuple([r for _, r in threads]), run, where)
+
+    def draining(self, s):
+        return [c for c in self.cpus if s[2 + c]]
+
+    def drain(self, s, c):
+        """The state when the oldest entry of c's buffer has reached memory."""
+        t = self.placings.things[s[1]][0][c]
+        key = (c, t, s[0], s[2 + c], s[self.first + t] if t >= 0 else -1)
+        move = self.drains.get(key)
+        if move is None:
+            m, bufs, pcs, regs, _, _ = self.machine.drain(self.unpack(s), c)
+            move = self.drains[key] = (self.memories[m], self.buffers[bufs[c]],
+                                       self.threads[pcs[t], regs[t]] if t >= 0 else -1)
+        n = list(s)
+        n[0], n[2 + c], thread = move
+        if t >= 0:
+            n[self.first + t] = thread
+        return tuple(n)
+
+    def step(self, s, t, c):
+        """The state after the next operation of t, which runs on c, or None if it is blocked."""
+        key = (t, c, s[0], s[2 + c], s[self.first + t])
+        if key in self.steps:
+            move = self.steps[key]
+        else:
+            move = self.steps[key] = self._learn(s, t, c)
+        if move is None:
+            return None
+        if move is self.WHOLE:
+            n = self.machine.step(self.unpack(s), t)
+            return n and self.pack(n)
+        n = list(s)
+        n[0], n[2 + c], n[self.first + t], empty = move
+        return None if empty and s[empty] else tuple(n)
+
+    def _learn(self, s, t, c):
+        """None: blocked; else new memory, buffer and thread, and which other buffer must be empty (0:
+        none)."""
+        whole = self.unpack(s)
+        code, pc = self.machine.codes[t], whole[2][t]
+        empty = 0
+        if code.kind[pc] == 'ipi_rseq':
+            return self.WHOLE  # it may abort another thread
+        if code.kind[pc] == 'ipi':
+            target = code.fn[pc][2]
+            if target != c:
+                empty = 2 + target
+                whole = (whole[0], _put(whole[1], target, ()), *whole[2:])
+        n = self.machine.step(whole, t)
+        return n and (self.memories[n[0]], self.buffers[n[1][c]], self.threads[n[2][t], n[3][t]], empty)
 
 
 def _put(t, i, v):

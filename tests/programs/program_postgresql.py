@@ -45,19 +45,20 @@ class Postgresql(Program):
             folder() / "postgres", "-D", place, "-k", self.data, "-c", "listen_addresses=", "-c",
             "fsync=off", "-c", "autovacuum_naptime=1s", "-c", "max_parallel_workers_per_gather=2",
             ready=lambda: self.answers(place), end=signal.SIGINT, drop=True)
-        transactions = self.pick(500, 10000)
+        transactions = self.pick(200, 10000)
+        reconnected = self.pick(20, 100)
         clients = 8
         self.client("pgbench", "-i", "-q", "-s", self.pick(1, 10), "postgres")
         self.client("pgbench", "-n", "-c", clients, "-j", 2, "-t", transactions, "postgres")
-        self.client("pgbench", "-n", "-c", clients, "-j", 2, "-t", 100, "-M", "prepared", "-C",
+        self.client("pgbench", "-n", "-c", clients, "-j", 2, "-t", reconnected, "-M", "prepared", "-C",
                     "postgres")
         self.check_mapped(server)
-        count = clients * (transactions + 100)
+        count = clients * (transactions + reconnected)
         self.assertEqual(self.ask(BALANCES.format(count=count)), "t")
         self.client("pg_amcheck", "--install-missing", "--heapallindexed", "postgres")
         self.note(f"{count} transactions balance, indexes intact")
 
-        heavy = HEAVY.format(rows=self.pick(100000, 2000000))
+        heavy = HEAVY.format(rows=self.pick(40000, 2000000))
         first = self.ask(heavy)
         self.client("pg_dump", "-Fc", "-f", self.data / "dump", "postgres")
         self.client("createdb", "again")

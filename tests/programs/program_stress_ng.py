@@ -25,7 +25,7 @@ class StressNg(Program):
 
     def test_stressors(self):
         for what in STRESSORS.values():
-            done = self.run_program("stress-ng", *what, "--verify", "--timeout", f"{self.pick(2, 20)}s",
+            done = self.run_program("stress-ng", *what, "--verify", "--timeout", f"{self.pick(1, 20)}s",
                                     "--temp-path", self.data, "--metrics-brief", watch=True)
             counts = re.findall(r"metrc: \[\d+\] +([a-z]+) +(\d+) ", done.stdout + done.stderr)
             if not counts or any(int(count) == 0 for _, count in counts):

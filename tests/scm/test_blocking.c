@@ -213,7 +213,8 @@ static void a_thousand_threads_leave_nothing(void **state)
         if (i == 10)
             overhead = mem_info().overhead;
     }
-    assert_int_equal(mem_info().overhead, overhead);
+    /* Slabs of another CPU may have got words meanwhile; the threads would take more than a megabyte. */
+    assert_true(mem_info().overhead < overhead + 100000);
     assert_true(mem_info().num_dates <= 3);
 }
 

@@ -167,6 +167,7 @@ static void clocks_are_inherited(void **state)
     ticks(1);
     assert_int_equal(end_count, 2);
     assert_true(mem_info().overhead < overhead);
+    assert_ptr_equal(scm_self->clocks.next, &scm_self->clocks); /* they are gone */
 }
 
 int main(void)

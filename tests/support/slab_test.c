@@ -222,6 +222,14 @@ void destroy_empty(struct prudence_cache *cache)
 
 /* ------------------------------------------------------------------------------------ patterns */
 
+#define PATTERN_WHOLE 65536 /* bytes; of those behind, some of each page */
+#define PATTERN_STEP  61
+
+static size_t pattern_next(size_t i)
+{
+    return i + (i < PATTERN_WHOLE ? 1 : PATTERN_STEP);
+}
+
 static unsigned char pattern_at(const void *object, size_t i)
 {
     return (unsigned char)(((uintptr_t)object >> 4) * 31 + i * 7 + 1);
@@ -229,13 +237,13 @@ static unsigned char pattern_at(const void *object, size_t i)
 
 void fill_pattern(void *object, size_t size)
 {
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i = pattern_next(i))
         ((unsigned char *)object)[i] = pattern_at(object, i);
 }
 
 bool has_pattern(const void *object, size_t size)
 {
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i = pattern_next(i))
         if (((const unsigned char *)object)[i] != pattern_at(object, i))
             return false;
     return true;

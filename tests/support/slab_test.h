@@ -66,7 +66,8 @@ void check_books(struct prudence_cache *cache);
 /* Everything goes back: no object live or latent, destroy succeeds. Ends grace periods itself. */
 void destroy_empty(struct prudence_cache *cache);
 
-/* Objects filled with a pattern of their address; whether they still have it. */
+/* Objects filled with a pattern of their address (large ones here and there, on each page); whether they
+ * still have it. */
 void fill_pattern(void *object, size_t size);
 bool has_pattern(const void *object, size_t size);
 

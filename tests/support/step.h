@@ -3,6 +3,7 @@
  * A function run instruction by instruction, under the processor's trap flag: what another thread
  * could see between any two stores, and what it could do there, without waiting for the chance.
  *
+ * Not under AddressSanitizer and ThreadSanitizer: most steps would be their own.
  * Not for code that blocks signals (a blocked SIGTRAP kills) or that is a restartable sequence
  * (every step restarts it): rseq=0 or an injected topology, where objects are allocated.
  */
@@ -15,7 +16,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define STEP_POSSIBLE 1
 #else
 #define STEP_POSSIBLE 0

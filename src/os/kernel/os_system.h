@@ -36,11 +36,11 @@ static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
 #define os_event(word, cache, count) os_event_##word((cache)->name, count)
 
 /* Misuse that was noticed when its caller was long gone: as CONFIG_BUG_ON_DATA_CORRUPTION. */
-static inline void __attribute__((noreturn)) os_abort(void)
+static inline void __noreturn os_abort(void)
 {
     BUG();
 }
-void os_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+__printf(1, 2) void os_report(const char *format, ...);
 #define os_panic(...) (os_report(__VA_ARGS__), os_abort())
 
 #endif /* OS_KERNEL_SYSTEM_H */

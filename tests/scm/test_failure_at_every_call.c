@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whichever call for memory fails: ENOMEM, and nothing has happened. An object whose refresh was refused has
+ * the dates that it had before; if it had none, it may be freed. In the end nothing is short-term.
+ */
+#include "support/scm_test.h"
+#include "support/slab_test.h"
+
+#define OBJECTS 300
+
+struct plan {
+    unsigned first, count; /* calls that fail */
+};
+
+static bool accepted(int error)
+{
+    if (error && error != ENOMEM)
+        abort();
+    return !error;
+}
+
+/* Into pages of their own, so that each object's slab and each list may fail. */
+static size_t size_of(unsigned i)
+{
+    return i % 50 == 0 ? 100000 : 16 + i % 7 * 500;
+}
+
+static bool refresh(void *object, unsigned i, struct scm_clock *clock)
+{
+    bool accepted_any = accepted(scm_refresh(object, i % 3 ? 0 : 100));
+
+    accepted_any |= accepted(scm_global_refresh(object, i % 2));
+    return accepted_any | (clock && accepted(scm_clock_refresh(clock, object, 5)));
+}
+
+static void all_ends(struct scm_clock *clock)
+{
+    struct scm_mem_info info;
+
+    memory_succeed();
+    if (clock && scm_clock_destroy(clock))
+        abort();
+    for (unsigned i = 0; i < 110; i++)
+        if (scm_tick() || scm_global_tick())
+            abort();
+    scm_collect();
+    scm_get_mem_info(&info);
+    if (info.num_dates || info.num_short_term || info.num_expired)
+        abort();
+}
+
+static void scenario(void *argument)
+{
+    const struct plan *plan = argument;
+    struct scm_clock *clock;
+    void *objects[OBJECTS];
+    unsigned calls;
+
+    memory_fail(plan->first, plan->count);
+    clock = scm_clock_create();
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        objects[i] = scm_malloc(size_of(i));
+        if (!objects[i])
+            continue;
+        if (i % 4 == 0)
+            accepted(scm_set_finalizer(objects[i], witness()));
+        if (refresh(objects[i], i, clock))
+            objects[i] = NULL;
+        if (i % 20 == 0)
+            accepted(scm_tick());
+    }
+    calls = memory_calls;
+    all_ends(clock);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        scm_free(objects[i]); /* those whose refreshes were all refused: not misuse */
+    fprintf(stderr, "calls=%u", calls);
+}
+
+static void every_call(unsigned count)
+{
+    struct plan plan = {.count = count};
+    unsigned calls = UINT32_MAX;
+    char output[4096];
+
+    for (; plan.first < calls; plan.first++) {
+        const char *found;
+
+        expect_life(scenario, &plan, output, sizeof output);
+        found = strstr(output, "calls=");
+        assert_non_null(found);
+        calls = (unsigned)strtoul(found + 6, NULL, 10);
+    }
+    assert_true(plan.first > 20);
+}
+
+static void one_call_fails(void **state)
+{
+    (void)state;
+    every_call(1);
+}
+
+static void all_calls_fail_from_then_on(void **state)
+{
+    (void)state;
+    every_call(UINT32_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_call_fails),
+        cmocka_unit_test(all_calls_fail_from_then_on),
+    };
+
+    scm_test_uses();
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

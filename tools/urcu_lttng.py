@@ -118,6 +118,7 @@ def serve(source, folder, seconds):
     (folder / ".lttng").mkdir(parents=True)
     consumer = source / "src/bin/lttng-consumerd/lttng-consumerd"
     environment = dict(os.environ, LTTNG_HOME=str(folder), LTTNG_CONSUMERD64_BIN=str(consumer),
+                       LTTNG_SESSION_CONFIG_XSD_PATH=str(source / "src/common/config"),
                        LTTNG_UST_REGISTER_TIMEOUT="60000", LTTNG_UST_ALLOW_BLOCKING="1")
     with open(folder / "stderr", "w") as log:
         server = subprocess.Popen([source / "src/bin/lttng-sessiond/lttng-sessiond", "--no-kernel"],

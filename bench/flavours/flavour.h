@@ -146,6 +146,7 @@ static inline void queue_move(struct lab_queue *to, struct lab_queue *from)
 void queue_invoke(struct lab_queue *queue);
 
 void lab_pause(void);
+void lab_rest(unsigned place); /* a switch; and a busy place blocks now and then, idle meanwhile */
 void lab_sleep_ns(uint64_t nanoseconds);
 
 #endif /* FLAVOURS_FLAVOUR_H */

@@ -121,6 +121,18 @@ void lab_pause(void)
         lab_sleep_ns(1000);
 }
 
+void lab_rest(unsigned place)
+{
+    static __thread unsigned turns;
+
+    lab_switch(place);
+    if (++turns % 64)
+        return;
+    lab_idle(place);
+    lab_sleep_ns(1000);
+    lab_busy(place);
+}
+
 void lab_sleep_ns(uint64_t nanoseconds)
 {
     struct timespec time = {.tv_sec = (time_t)(nanoseconds / 1000000000),

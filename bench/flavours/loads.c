@@ -2,8 +2,8 @@
 /*
  * The loads: reading, context switches, waiting, callbacks, polling, updates, a storm of callbacks.
  *
- * Places 0 .. workers-1 are measured, the ones behind them read without end. Figures are wall time of the
- * workers per operation; where others run besides, their CPU time is part of the process's.
+ * Places 0 .. workers-1 are measured, the ones behind them read without end. Figures are the
+ * workers' wall time and CPU time per operation, and the CPU time of all, readers and helpers too.
  */
 #define _GNU_SOURCE
 #include "loads.h"
@@ -34,7 +34,7 @@ struct worker {
     const struct row *row;
     unsigned place;
     uint64_t (*body)(const struct row *row, unsigned place); /* returns operations */
-    uint64_t done, ns;
+    uint64_t done, ns, cpu_ns;
 };
 
 static bool goes_on(void)
@@ -55,13 +55,15 @@ static void pin(unsigned place)
 static void *run_worker(void *argument)
 {
     struct worker *worker = argument;
-    uint64_t began;
+    uint64_t began, cpu_began;
 
     pin(worker->place);
     lab_busy(worker->place);
     began = now_ns();
+    cpu_began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     worker->done = worker->body(worker->row, worker->place);
     worker->ns = now_ns() - began;
+    worker->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
     lab_leave(worker->place);
     return NULL;
 }
@@ -97,13 +99,18 @@ static uint64_t read_beside(const struct row *row, unsigned place)
     return done;
 }
 
+static double per(uint64_t ns, uint64_t done)
+{
+    return done ? (double)ns / (double)done : 0.0;
+}
+
 /* Runs the row; the result has the workers' time per operation. */
 static json_t *run_crew(const struct row *row,
                         uint64_t (*body)(const struct row *row, unsigned place))
 {
     struct worker workers[PLACES_MAX];
     unsigned count = row->workers + row->readers;
-    uint64_t ns = 0, done = 0, cpu;
+    uint64_t ns = 0, cpu_ns = 0, done = 0, cpu;
 
     lab_start(row->flavour, count);
     cpu = process_cpu_ns();
@@ -120,14 +127,14 @@ static json_t *run_crew(const struct row *row,
         if (i >= row->workers)
             continue;
         ns += workers[i].ns;
+        cpu_ns += workers[i].cpu_ns;
         done += workers[i].done;
     }
     cpu = process_cpu_ns() - cpu;
     lab_stop();
-    return json_pack("{s:f, s:I, s:f, s:I}", "ns", done ? (double)ns / (double)done : 0.0,
-                     "operations", (json_int_t)done, "cpu_ns",
-                     done ? (double)cpu / (double)done : 0.0, "peak_rss_bytes",
-                     (json_int_t)resident_bytes_peak());
+    return json_pack("{s:f, s:f, s:f, s:I, s:I}", "ns", per(ns, done), "worker_cpu_ns",
+                     per(cpu_ns, done), "cpu_ns", per(cpu, done), "operations", (json_int_t)done,
+                     "peak_rss_bytes", (json_int_t)resident_bytes_peak());
 }
 
 /* ------------------------------------------------------------------------------------- reading */
@@ -207,10 +214,8 @@ static uint64_t calls(const struct row *row, unsigned place)
     for (; goes_on(); done++) {
         object->called_at = now_ns();
         lab_call(place, &object->head, note_latency);
-        while (__atomic_load_n(&object->called_at, __ATOMIC_ACQUIRE)) {
-            lab_switch(place);
-            lab_pause();
-        }
+        while (__atomic_load_n(&object->called_at, __ATOMIC_ACQUIRE))
+            lab_rest(place);
     }
     free(object);
     return done;
@@ -229,10 +234,8 @@ static uint64_t polls(const struct row *row, unsigned place)
     for (; goes_on(); done++) {
         uint64_t began = now_ns(), cookie = row->flavour->start_poll();
 
-        while (!row->flavour->poll(cookie)) {
-            lab_switch(place);
-            lab_pause();
-        }
+        while (!row->flavour->poll(cookie))
+            lab_rest(place);
         histogram_record(latencies, now_ns() - began);
     }
     return done;

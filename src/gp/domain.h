@@ -90,8 +90,9 @@ struct prudence_domain {
     struct gp_progress progress __attribute__((aligned(CACHE_LINE)));
     uint64_t barrier_goal; /* grows by compare-and-swap, release, after the goal's barrier */
 
-    struct prudence_domain_shared *shared __attribute__((aligned(CACHE_LINE)));
-    struct prudence_domain_shared own; /* what `shared` points at, but for the default domain */
+    /* What `shared` points at, but for the default domain. prudence_qsbr_quiescent() finds it here. */
+    struct prudence_domain_shared own __attribute__((aligned(CACHE_LINE)));
+    struct prudence_domain_shared *shared;
     const struct gp_scheme *scheme;
     union {
         struct srcu *srcu;
@@ -101,7 +102,7 @@ struct prudence_domain {
     uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
                                           every reader see shared->fenced */
     enum prudence_domain_kind kind;
-    bool phases; /* see phases.c: always fenced, and nobody waits for its grace periods */
+    bool phases;                 /* see phases.c: nobody waits for its grace periods */
     struct reader_chunk *chunks; /* pushed by compare-and-swap; read by drivers */
 
     uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
@@ -130,6 +131,9 @@ struct prudence_domain {
     struct list link;    /* in the list of domains; guarded by the readers' lock */
     char name[GP_NAME_SIZE];
 };
+
+_Static_assert(offsetof(struct prudence_domain, own) == PRUDENCE_DOMAIN_SHARED_OFFSET,
+               "prudence_qsbr_quiescent looks there");
 
 extern struct prudence_domain prudence_default;
 
@@ -170,10 +174,12 @@ void readers_release_chunks(struct prudence_domain *domain);
 extern struct os_lock readers_lock;
 extern struct list readers_domains;
 
-/* Calls for each slot in use, oldest last; `slot` is evaluated only while in use. */
+/* Calls for each slot in use, oldest last; `slot` is evaluated only while in use. Slots behind `used`
+ * were never claimed, or just now: it is raised before the fence of who registers (readers.c). */
 #define for_each_slot(chunk, slot, domain)                                                         \
     for ((chunk) = load_acquire(&(domain)->chunks); (chunk); (chunk) = (chunk)->next)              \
-        for ((slot) = (chunk)->slots; (slot) != (chunk)->slots + SLOTS_IN_CHUNK; (slot)++)         \
+        for ((slot) = (chunk)->slots; (slot) < (chunk)->slots + load_acquire(&(chunk)->used);      \
+             (slot)++)                                                                             \
             if (load_acquire(&(slot)->thread))
 
 /* srcu.c, set.c, external.c: what a new domain of the kind needs; false: no memory. */

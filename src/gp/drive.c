@@ -74,15 +74,17 @@ void gp_drive_shared(struct prudence_domain *domain)
     store_relaxed(&domain->scan_began, (uint64_t)0);
 }
 
+#define SPIN_ROUNDS 48 /* some 10 us */
+
 /* Readers do not wake anybody, so a waiter looks again: at once at first, then ever more rarely. */
 static void wait_a_little(unsigned round)
 {
-    if (round < 32) {
-        for (int i = 0; i < 32; i++)
+    if (round < SPIN_ROUNDS) {
+        for (unsigned i = 0; i < round; i++)
             os_relax();
         return;
     }
-    os_sleep_ns(round < 64 ? 10000 : 100000);
+    os_sleep_ns(round < 2 * SPIN_ROUNDS ? 10000 : 100000);
 }
 
 /* Waiters share: while two grace periods are under way already, a third is not started. Who comes

@@ -42,11 +42,17 @@ static void switch_to_free(struct prudence_domain *domain)
     add_relaxed(&domain->mode_switches, 1);
 }
 
+/* A thread in qsbr fences once a grace period at most, and reads without: there is nothing to choose. */
+static bool is_fenced_for_good(const struct prudence_domain *domain)
+{
+    return domain->kind == PRUDENCE_DOMAIN_QSBR;
+}
+
 /* A new domain, or at start the default one: where readers may be already, but fenced; so this
  * switches at most to fence-free, in that order. */
 void mode_start(struct prudence_domain *domain)
 {
-    bool fenced = domain->phases || !os_membarrier_available() ||
+    bool fenced = is_fenced_for_good(domain) || !os_membarrier_available() ||
                   load_relaxed(&gp_reader_mode) == READER_MODE_FENCED;
 
     store_release(&domain->readers_fence_themselves, (uint32_t)fenced);
@@ -114,8 +120,9 @@ void mode_choose(struct prudence_domain *domain)
     uint64_t now, elapsed;
     uint32_t nobody = 0;
 
-    if (!os_membarrier_available() && load_relaxed(&domain->readers_fence_themselves))
-        return; /* for good */
+    if (is_fenced_for_good(domain) ||
+        (!os_membarrier_available() && load_relaxed(&domain->readers_fence_themselves)))
+        return;
     now = os_clock_ns();
     elapsed = now - load_relaxed(&domain->chosen_at);
     if (elapsed < CHOICE_PERIOD_NS)
@@ -135,7 +142,7 @@ void mode_follow_options(struct prudence_domain *domain)
     enum reader_mode mode = load_relaxed(&gp_reader_mode);
     uint32_t nobody = 0;
 
-    if (domain->phases)
+    if (is_fenced_for_good(domain))
         return;
     while (!compare_exchange(&domain->choosing, &nobody, 1u)) {
         nobody = 0;

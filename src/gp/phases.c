@@ -89,16 +89,13 @@ static bool all_have_ticked(struct prudence_domain *domain, uint64_t phase)
     struct reader_chunk *chunk;
     struct reader_slot *slot;
 
-    for (chunk = load_acquire(&domain->chunks); chunk; chunk = chunk->next) {
-        const struct reader_slot *end = chunk->slots + load_acquire(&chunk->used);
+    for_each_slot(chunk, slot, domain)
+    {
+        uint64_t word = load_acquire(&slot->reader.word);
 
-        for (slot = chunk->slots; slot != end; slot++) {
-            uint64_t word = load_acquire(&slot->reader.word);
-
-            if (word && sequence_before(word & ~PRUDENCE_NESTING_MASK, phase)) {
-                note_late(domain, slot, word);
-                return false;
-            }
+        if (word && sequence_before(word & ~PRUDENCE_NESTING_MASK, phase)) {
+            note_late(domain, slot, word);
+            return false;
         }
     }
     return true;

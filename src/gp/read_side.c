@@ -131,10 +131,23 @@ static bool is_qsbr(const struct prudence_domain *domain, const char *what, void
     return false;
 }
 
+/* Then a quiescent state finds its word at once. Under check=1 every call has to come by here. */
+static void remember(const struct prudence_domain *domain, struct reader_slot *slot)
+{
+    if (likely(!load_relaxed(&gp_check)))
+        prudence_qsbr_self =
+            (struct prudence_qsbr_reader){.domain = domain, .reader = &slot->reader};
+}
+
 void prudence_qsbr_online(struct prudence_domain *domain)
 {
-    if (is_qsbr(domain, "prudence_qsbr_online", __builtin_return_address(0)))
-        enter(domain, readers_slot_or_panic(domain));
+    struct reader_slot *slot;
+
+    if (!is_qsbr(domain, "prudence_qsbr_online", __builtin_return_address(0)))
+        return;
+    slot = readers_slot_or_panic(domain);
+    remember(domain, slot);
+    enter(domain, slot);
 }
 
 void prudence_qsbr_offline(struct prudence_domain *domain)
@@ -148,13 +161,19 @@ void prudence_qsbr_offline(struct prudence_domain *domain)
         store_release(&slot->reader.word, (uint64_t)0);
 }
 
-void prudence_qsbr_quiescent(struct prudence_domain *domain)
+void prudence_qsbr_announce(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
+    uint64_t word;
 
     if (!is_qsbr(domain, "prudence_qsbr_quiescent", __builtin_return_address(0)))
         return;
     slot = readers_slot_if_any(domain);
-    if (slot && load_relaxed(&slot->reader.word))
+    if (!slot)
+        return;
+    remember(domain, slot);
+    word = load_relaxed(&slot->reader.word);
+    if (word &&
+        word != (load_acquire(&domain->shared->sequence) | 1)) /* as prudence_qsbr_quiescent */
         enter(domain, slot);
 }

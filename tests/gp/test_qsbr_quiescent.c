@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A quiescent state is announced when a grace period may wait for it, and only then; whatever domain
+ * the thread was in before. Which word says what is read from the slots themselves.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "support/gp_child.h"
+#include "gp/domain.h"
+
+static struct prudence_domain *make(const char *name)
+{
+    struct prudence_domain *domain = prudence_domain_create(name, PRUDENCE_DOMAIN_QSBR, NULL);
+
+    assert_non_null(domain);
+    return domain;
+}
+
+static uint64_t word_in(const struct prudence_domain *domain)
+{
+    return readers_slot_if_any(domain)->reader.word;
+}
+
+static uint64_t fences_in(const struct prudence_domain *domain)
+{
+    return readers_slot_if_any(domain)->reader.entries;
+}
+
+static void it_costs_a_fence_once_a_grace_period(void **state)
+{
+    struct prudence_domain *domain = make("events");
+    prudence_gp_t cookie;
+    uint64_t word, fences;
+
+    (void)state;
+    prudence_qsbr_online(domain);
+    word = word_in(domain);
+    fences = fences_in(domain);
+    for (unsigned i = 0; i < 10; i++)
+        prudence_qsbr_quiescent(domain);
+    assert_int_equal(fences_in(domain), fences);
+    assert_int_equal(word_in(domain), word);
+    cookie = prudence_domain_start_poll(domain);
+    for (unsigned i = 0; i < 10; i++)
+        prudence_qsbr_quiescent(domain);
+    assert_int_equal(fences_in(domain), fences + 1);
+    assert_int_equal(word_in(domain), cookie.private_value | 1);
+    assert_true(prudence_domain_poll_state(domain, cookie));
+    prudence_qsbr_offline(domain);
+    prudence_qsbr_quiescent(domain); /* not online by this */
+    assert_int_equal(word_in(domain), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void assert_ends_by_a_quiescent_state(struct prudence_domain *domain)
+{
+    prudence_gp_t cookie = prudence_domain_start_poll(domain);
+
+    assert_false(prudence_domain_poll_state(domain, cookie));
+    prudence_qsbr_quiescent(domain);
+    assert_true(prudence_domain_poll_state(domain, cookie));
+}
+
+static void of_two_domains_in_turn(void **state)
+{
+    struct prudence_domain *one = make("one"), *two = make("two");
+
+    (void)state;
+    prudence_qsbr_online(one);
+    prudence_qsbr_online(two);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_ends_by_a_quiescent_state(one);
+        assert_ends_by_a_quiescent_state(two);
+    }
+    prudence_qsbr_offline(one);
+    assert_ends_by_a_quiescent_state(two);
+    prudence_qsbr_offline(two);
+    assert_int_equal(prudence_domain_destroy(one), 0);
+    assert_int_equal(prudence_domain_destroy(two), 0);
+}
+
+/* Destroyed domains leave their place and their slots to new ones. */
+static void of_a_domain_where_another_one_was(void **state)
+{
+    struct prudence_domain *before = NULL, *domain;
+    unsigned same = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 50; i++) {
+        domain = make("again");
+        same += domain == before;
+        prudence_qsbr_quiescent(domain); /* offline here, whatever it was there */
+        assert_null(readers_slot_if_any(domain));
+        prudence_qsbr_online(domain);
+        assert_ends_by_a_quiescent_state(domain);
+        prudence_qsbr_offline(domain);
+        assert_int_equal(prudence_domain_destroy(domain), 0);
+        before = domain;
+    }
+    if (!same)
+        print_message("no two domains were at the same place\n");
+}
+
+static pthread_key_t key;
+
+static void quiescent_in_a_destructor(void *domain)
+{
+    prudence_qsbr_quiescent(domain);
+    prudence_qsbr_online(domain);
+    prudence_qsbr_quiescent(domain);
+    prudence_qsbr_offline(domain);
+}
+
+static void *reads(void *domain)
+{
+    pthread_setspecific(key, domain);
+    prudence_qsbr_online(domain);
+    prudence_qsbr_quiescent(domain);
+    prudence_qsbr_offline(domain);
+    return NULL;
+}
+
+/* Before and after the thread's slots are given back. */
+static void by_a_thread_that_ends(void **state)
+{
+    struct prudence_domain *domain = make("ending");
+    pthread_t thread;
+
+    (void)state;
+    prudence_qsbr_online(domain);
+    prudence_qsbr_offline(domain); /* our own key is made before */
+    pthread_key_create(&key, quiescent_in_a_destructor);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(pthread_create(&thread, NULL, reads, domain), 0);
+        pthread_join(thread, NULL);
+        assert_true(prudence_domain_poll_state(domain, prudence_domain_start_poll(domain)));
+    }
+    pthread_key_delete(key);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static int quiescent_nowhere(void *unused)
+{
+    struct prudence_domain *volatile nowhere = NULL; /* the compiler would see it */
+
+    (void)unused;
+    gp_check = true;
+    prudence_qsbr_quiescent(nowhere);
+    return 0;
+}
+
+static int quiescent_after_destroy(void *unused)
+{
+    struct prudence_domain *domain;
+
+    (void)unused;
+    gp_check = true;
+    domain = make("gone");
+    prudence_qsbr_online(domain);
+    prudence_qsbr_quiescent(domain);
+    prudence_qsbr_offline(domain);
+    prudence_domain_destroy(domain);
+    prudence_qsbr_quiescent(domain);
+    return 0;
+}
+
+static void of_no_domain_it_says_so_when_asked_to_check(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(quiescent_nowhere, NULL, &result);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "prudence_qsbr_quiescent"));
+    child_run(quiescent_after_destroy, NULL, &result);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "prudence_qsbr_quiescent"));
+}
+
+/* Whatever the option says: a membarrier would cost more than all the fences it saves. */
+static void its_grace_periods_need_no_membarrier(void **state)
+{
+    struct prudence_domain *domain = make("quiet");
+
+    (void)state;
+    assert_int_equal(prudence_option_set("reader_mode", "free"), 0);
+    prudence_qsbr_online(domain);
+    for (unsigned i = 0; i < 100; i++)
+        assert_ends_by_a_quiescent_state(domain);
+    assert_int_equal(domain->membarriers, 0);
+    assert_int_equal(domain->mode_switches, 0);
+    assert_int_equal(prudence_option_set("reader_mode", "auto"), 0);
+    prudence_qsbr_offline(domain);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            of_no_domain_it_says_so_when_asked_to_check), /* this thread was in none yet */
+        cmocka_unit_test(it_costs_a_fence_once_a_grace_period),
+        cmocka_unit_test(of_two_domains_in_turn),
+        cmocka_unit_test(of_a_domain_where_another_one_was),
+        cmocka_unit_test(by_a_thread_that_ends),
+        cmocka_unit_test(its_grace_periods_need_no_membarrier),
+    };
+
+    return cmocka_run_group_tests_name("a quiescent state", tests, NULL, NULL);
+}

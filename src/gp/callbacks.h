@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks after a grace period: queues, and the threads that serve them (see callbacks.c).
+ * Callbacks after a grace period: queues (callback_queue.c), the threads that serve them
+ * (callback_worker.c), and who waits for them (callback_wait.c).
  *
  * A queue belongs to one domain and is served by one worker. Every domain has one, served by the
  * worker of the process; others may be made with a worker of their own. Lifetimes: a queue is

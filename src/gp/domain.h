@@ -121,7 +121,7 @@ struct prudence_domain {
     uint32_t expired_manually; /* no slot stands for it: as long as expired_word is the last that
                                   ended */
 
-    struct callback_queue *callbacks; /* constant (callbacks.c) */
+    struct callback_queue *callbacks; /* constant (callbacks.h) */
 
     uint32_t users;      /* caches and sets that name this domain; atomic */
     uint32_t visitors;   /* threads that look at it for a while; destruction waits; atomic */

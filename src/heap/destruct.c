@@ -5,7 +5,7 @@
  *
  *   allocate   the object's memory is about to be reused: there
  *   a slab could go back, but has undone objects: it stays, and the callback worker runs them
- *              (callbacks.c); never the thread that happens to shrink, which has locks of its caller's
+ *              (callback_worker.c); never the thread that happens to shrink, which has locks of its caller's
  *   DESTRUCT_SOON   the worker settles the cache as long as anything is undone, and runs them at once
  *   shrink, barrier, destroy of the cache: there, as the caller asked for it
  *

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting for callbacks: until all that were queued have returned, until there is room, or a little, so
+ * that who queues keeps pace with who runs.
+ *
+ * Barrier: a look at all lanes that begins after the barrier did has detached all that was queued
+ * before; when as many callbacks have returned as had been detached at the end of that look, these
+ * are among them. It needs no memory, and nothing of it is in the queue: a fork may happen.
+ */
+#include "gp/callback_queue.h"
+#include "gp/domain.h"
+
+#define NAP_NS      20000    /* between looks */
+#define PACE_BYTES  262144   /* that wait, before who queues keeps pace with the runner */
+#define PACE_MAX_NS 4000000  /* longer than the worker loses its processor to another thread */
+#define NO_PACE_NS  20000000 /* after it was in vain */
+
+/* Until the queue has made some progress. Without a thread the caller does the work. */
+static void watch(struct callback_queue *queue,
+                  bool (*is_over)(const struct callback_queue *queue, uint64_t goal), uint64_t goal)
+{
+    for (unsigned round = 0; !is_over(queue, goal); round++) {
+        uint32_t progress = load_acquire(&queue->progress);
+
+        callback_kick(queue->worker);
+        if (!load_acquire(&queue->worker->started)) {
+            if (callback_serve(queue) == CALLBACK_TURN_WAITS)
+                callback_wait_for_readers(round);
+            continue;
+        }
+        add_relaxed(&queue->watchers, 1);
+        os_full_fence();
+        if (!is_over(queue, goal))
+            os_word_wait(&queue->progress, progress, CALLBACK_POLL_MAX_NS);
+        sub_relaxed(&queue->watchers, 1);
+    }
+}
+
+static bool has_collected(const struct callback_queue *queue, uint64_t goal)
+{
+    return (int32_t)(load_acquire(&queue->collected) - (uint32_t)goal) >= 0;
+}
+
+static bool has_invoked(const struct callback_queue *queue, uint64_t goal)
+{
+    return load_acquire(&queue->invoked) >= goal;
+}
+
+void callback_barrier(struct callback_queue *queue)
+{
+    if (!callback_is_pending(queue))
+        return;
+    os_full_fence();
+    watch(queue, has_collected, load_relaxed(&queue->collecting) + 1);
+    watch(queue, has_invoked, load_relaxed(&queue->taken));
+}
+
+bool callback_worth_waiting(struct callback_queue *queue)
+{
+    if (load_acquire(&queue->expired)) {
+        if (load_relaxed(&queue->invoked) == load_relaxed(&queue->expired_invoked))
+            return false;
+        store_relaxed(&queue->expired, 0u);
+    }
+    return gp_worth_waiting(queue->domain);
+}
+
+bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64_t deadline)
+{
+    while (callback_bytes(queue) > bytes) {
+        if (os_clock_ns() >= deadline) {
+            gp_note_expired(queue->domain);
+            store_relaxed(&queue->expired_invoked, load_relaxed(&queue->invoked));
+            store_release(&queue->expired, 1u);
+            return false;
+        }
+        callback_kick(queue->worker);
+        gp_drive(queue->domain);
+        os_sleep_ns(NAP_NS);
+    }
+    return true;
+}
+
+/* Too much waits, and not for readers. (Where the runner has no processor it is the caller that drives
+ * the grace period.) */
+static bool is_behind(struct callback_queue *queue)
+{
+    gp_cookie cookie = load_relaxed(&queue->waits_for);
+
+    if (callback_bytes(queue) <= PACE_BYTES)
+        return false;
+    if (!cookie || gp_poll(queue->domain, cookie))
+        return true;
+    gp_drive(queue->domain);
+    return gp_poll(queue->domain, cookie);
+}
+
+bool callback_keep_pace(struct callback_queue *queue)
+{
+    uint64_t before = load_relaxed(&queue->invoked), now, deadline;
+
+    if (!is_behind(queue) || (now = os_clock_ns()) < load_relaxed(&queue->no_pace_until))
+        return false;
+    deadline = now + PACE_MAX_NS;
+    do {
+        callback_kick(queue->worker);
+        os_sleep_ns(NAP_NS);
+        now = os_clock_ns();
+        if (!is_behind(queue))
+            return true;
+    } while (now < deadline);
+    /* None returned: the one that runs may want a lock of this thread's, or wait for its section. */
+    if (load_relaxed(&queue->invoked) == before)
+        store_relaxed(&queue->no_pace_until, now + NO_PACE_NS);
+    return true;
+}

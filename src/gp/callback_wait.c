@@ -10,10 +10,11 @@
 #include "gp/callback_queue.h"
 #include "gp/domain.h"
 
-#define NAP_NS      20000    /* between looks */
-#define PACE_BYTES  262144   /* that wait, before who queues keeps pace with the runner */
-#define PACE_MAX_NS 4000000  /* longer than the worker loses its processor to another thread */
-#define NO_PACE_NS  20000000 /* after it was in vain */
+#define NAP_NS      20000   /* between looks */
+#define PACE_BYTES  262144  /* that wait, before who queues keeps pace with the runner */
+#define PACE_MAX_NS 4000000 /* longer than the worker loses its processor to another thread */
+#define NO_PACE_NS  1000000 /* after it was in vain; twice as long each time that it is again */
+#define NO_PACE_MAX 20000000
 
 /* Until the queue has made some progress. Without a thread the caller does the work. */
 static void watch(struct callback_queue *queue,
@@ -95,22 +96,32 @@ static bool is_behind(struct callback_queue *queue)
     return gp_poll(queue->domain, cookie);
 }
 
+/* None returned: the one that runs may want a lock of this thread's, or wait for its section. Or the
+ * runner just lost its processor for long: so it is tried again soon, and ever later. */
+static void pace_was_in_vain(struct callback_queue *queue, uint64_t now)
+{
+    uint64_t pause = load_relaxed(&queue->no_pace_ns);
+
+    pause = pause ? min_size(2 * pause, NO_PACE_MAX) : NO_PACE_NS;
+    store_relaxed(&queue->no_pace_ns, pause);
+    store_relaxed(&queue->no_pace_until, now + pause);
+}
+
 bool callback_keep_pace(struct callback_queue *queue)
 {
     uint64_t before = load_relaxed(&queue->invoked), now, deadline;
+    bool behind = true;
 
     if (!is_behind(queue) || (now = os_clock_ns()) < load_relaxed(&queue->no_pace_until))
         return false;
-    deadline = now + PACE_MAX_NS;
-    do {
+    for (deadline = now + PACE_MAX_NS; behind && now < deadline; now = os_clock_ns()) {
         callback_kick(queue->worker);
         os_sleep_ns(NAP_NS);
-        now = os_clock_ns();
-        if (!is_behind(queue))
-            return true;
-    } while (now < deadline);
-    /* None returned: the one that runs may want a lock of this thread's, or wait for its section. */
-    if (load_relaxed(&queue->invoked) == before)
-        store_relaxed(&queue->no_pace_until, now + NO_PACE_NS);
+        behind = is_behind(queue);
+    }
+    if (behind && load_relaxed(&queue->invoked) == before)
+        pace_was_in_vain(queue, now);
+    else
+        store_relaxed(&queue->no_pace_ns, (uint64_t)0);
     return true;
 }

@@ -76,6 +76,7 @@ struct callback_queue {
     uint32_t expired;
     uint64_t expired_invoked;
     uint64_t no_pace_until; /* ns; who kept pace saw none return */
+    uint64_t no_pace_ns;    /* how long that was; 0: the last one saw some */
 
     struct callback_lane *lane;
 };

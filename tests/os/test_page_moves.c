@@ -4,9 +4,15 @@
  * moves nor extends several; and what the system refused to move does no harm.
  */
 #include <inttypes.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "support/pages.h"
+
+#include "support/gp_child.h"
 
 static char owner;
 
@@ -134,6 +140,63 @@ static void a_span_that_is_protected(void **state)
     protected_in_the_middle(RUN_MAX + 2 * MIB);
 }
 
+static bool refuse_mremap(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mremap, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof filter / sizeof filter[0], .filter = filter};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}
+
+static size_t address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t count = 0;
+
+    if (!file || fscanf(file, "%zu", &count) != 1)
+        abort();
+    fclose(file);
+    return count * OS_PAGE_SIZE;
+}
+
+static int grow_in_vain(void *unused)
+{
+    char *run = take(3 * MIB), *behind = take(OS_PAGE_SIZE);
+    size_t before = 0;
+
+    (void)unused;
+    if (!refuse_mremap())
+        return 77;
+    for (unsigned i = 0; i < 100; i++) {
+        if (os_pages_resize(run, 3 * MIB, 4 * MIB, &owner))
+            return 1;
+        os_pages_trim();
+        if (i == 0)
+            before = address_space();
+    }
+    give(behind, OS_PAGE_SIZE);
+    give(run, 3 * MIB);
+    return address_space() > before ? 2 : 42;
+}
+
+/* Linux before 5.7: nothing is lost, not even address space. */
+static void a_system_that_cannot(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(grow_in_vain, NULL, &result);
+    if (child_exited_with(&result, 77))
+        skip(); /* no seccomp here */
+    assert_true(child_exited_with(&result, 42));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +204,7 @@ int main(void)
         cmocka_unit_test_setup(a_run_that_grows, begin_with_everything_kept),
         cmocka_unit_test_setup(a_run_that_is_protected, begin_with_everything_kept),
         cmocka_unit_test_setup(a_span_that_is_protected, begin_with_everything_kept),
+        cmocka_unit_test_setup(a_system_that_cannot, begin_with_everything_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

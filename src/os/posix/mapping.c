@@ -113,13 +113,14 @@ bool mapping_extend(void *pages, size_t bytes, size_t more)
 }
 
 /* The memory moves to `target`; the address space stays, empty. False where the system cannot do it
- * (Linux before 5.7) or refuses; then the target may be unmapped, too. */
-bool mapping_move_out(void *pages, size_t bytes, void *target)
+ * (Linux before 5.7: EINVAL, before anything else), or refuses: then the target may be lost. */
+bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost)
 {
     int saved_errno = errno;
     bool done = mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
                        target) != MAP_FAILED;
 
+    *lost = !done && errno != EINVAL;
     errno = saved_errno;
     return done;
 }

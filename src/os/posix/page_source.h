@@ -49,8 +49,8 @@ bool mapping_give_back(void *pages, size_t bytes);           /* they read as zer
 bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
 /* Onto a mapping of `room` bytes, which it replaces. */
 bool mapping_move(void *pages, size_t bytes, void *target, size_t room);
-/* Onto as many bytes of a mapping; `pages` stay mapped. */
-bool mapping_move_out(void *pages, size_t bytes, void *target);
+/* Onto as many bytes of a mapping; `pages` stay mapped. *lost: the target may be unmapped. */
+bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost);
 
 /* --- page_index.c. What stands at an address: a region, a span, or nothing. --- */
 struct place {

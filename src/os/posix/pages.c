@@ -335,15 +335,16 @@ static char *run_move_to_span(struct region *region, char *run, size_t bytes, si
 {
     struct span *span = span_fresh(wanted, OS_PAGE_SIZE, region->node);
     unsigned start = page_in_region(region, run);
+    bool lost = false;
 
     if (!span)
         return NULL;
-    if (!os_page_owner_prepare(span->base, wanted)) {
-        os_pages_free(span->base, wanted);
-        return NULL;
-    }
-    if (!mapping_move_out(run, bytes, span->base)) {
-        span_drop(span, bytes);
+    if (!os_page_owner_prepare(span->base, wanted) ||
+        !mapping_move_out(run, bytes, span->base, &lost)) {
+        if (lost)
+            span_drop(span, bytes);
+        else
+            os_pages_free(span->base, wanted);
         return NULL;
     }
     os_page_owner_set(run, bytes, NULL);

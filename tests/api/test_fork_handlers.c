@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <time.h>
 
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -136,16 +137,22 @@ static void fork_once(unsigned number)
     assert_int_equal(late_parent.calls, number);
 }
 
+#define FORKS       100
+#define FORKS_LEAST 10 /* where a fork takes a second, as in an emulated guest */
+#define SECONDS     20
+
 static void handlers_may_allocate(void **state)
 {
     pthread_t threads[3];
+    time_t end = time(NULL) + SECONDS;
 
     (void)state;
-    alarm(2 * CHILD_PATIENCE);
+    alarm(SECONDS + 2 * CHILD_PATIENCE);
     for (uintptr_t i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, keep_busy, (void *)(i * 100));
     armed = true;
-    for (unsigned number = 1; number <= 100; number++)
+    for (unsigned number = 1; number <= FORKS && (number <= FORKS_LEAST || time(NULL) < end);
+         number++)
         fork_once(number);
     armed = false;
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);

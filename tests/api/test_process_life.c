@@ -116,7 +116,7 @@ static int exit_with_readers(void *unused)
 
 static int exec_inside(void)
 {
-    char *again[] = {"/proc/self/exe", "outstanding", NULL};
+    char *again[] = {"self", "outstanding", NULL};
     pthread_t thread;
     sem_t inside;
 
@@ -125,7 +125,7 @@ static int exec_inside(void)
     sem_wait(&inside);
     leave_objects_outstanding(NULL);
     prudence_read_lock();
-    execv(again[0], again);
+    self_exec(again);
     return 126;
 }
 

@@ -91,7 +91,7 @@ static void foreign_pointers(void **state)
     expect_death_by_all(from_libc, "foreign pointer");
     expect_death_by_all((void *)16, "foreign pointer");
     expect_death_by_all((void *)UINTPTR_MAX, "prudence");
-    expect_death_by_all((void *)((uintptr_t)object | (uintptr_t)1 << 47), "prudence");
+    expect_death_by_all((void *)((uintptr_t)object ^ (uintptr_t)1 << 47), "prudence");
     expect_death_by_all((void *)((uintptr_t)object | (uintptr_t)1 << 60), "prudence");
     free(from_libc);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "gp/domain.h"
+#include "support/self.h"
 #include "support/slab_test.h"
 
 static char output[8192];
@@ -23,7 +24,7 @@ static int show(void)
 static void run_self(void *options)
 {
     setenv("PRUDENCE_OPTIONS", options, 1);
-    execl("/proc/self/exe", "self", "show", (char *)NULL);
+    self_exec((char *[]){"self", "show", NULL});
     abort();
 }
 

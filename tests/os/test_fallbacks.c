@@ -56,10 +56,10 @@ static void refuse_membarrier(void)
 
 static int filtered_exec(unsigned error, unsigned other_call)
 {
-    char *arguments[] = {"/proc/self/exe", "work", NULL};
+    char *arguments[] = {"self", "work", NULL};
 
     refuse(SYS_membarrier, other_call, error);
-    execv(arguments[0], arguments);
+    self_exec(arguments);
     return 126;
 }
 

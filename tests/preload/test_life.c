@@ -26,7 +26,7 @@
 
 extern char **environ;
 
-static void *volatile sink;
+static __thread void *volatile sink; /* several threads use it */
 
 static void *keep(void *object)
 {

@@ -2,9 +2,8 @@
 /* Under check=1 every refresh of a freed or deferred object is caught at the call, and that of a guarded
  * one; and what is watched expires as ever. */
 #include "support/scm_test.h"
+#include "support/self.h"
 #include "support/slab_test.h"
-
-#include <unistd.h>
 
 #include <prudence/rcu.h>
 
@@ -102,7 +101,7 @@ int main(int argc, char **argv)
     if (!getenv("AGAIN")) {
         setenv("AGAIN", "1", 1);
         setenv("PRUDENCE_OPTIONS", "check=1,guard=1,zero_on_free=1,trace=0", 1);
-        execv("/proc/self/exe", argv);
+        self_exec(argv);
     }
     scm_test_uses();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "support/gp_tsan.h"
+#include "support/self.h"
 
 #define CHILD_PATIENCE 30 /* seconds: valgrind and sanitizers are slow */
 
@@ -99,9 +100,13 @@ static inline void assert_child(int (*body)(void *argument), void *argument)
     assert_true(child_exited_with(&result, 42));
 }
 
-/* Runs a program in a child, with `options` as PRUDENCE_OPTIONS (NULL: none). */
-static inline void child_exec(char *const *arguments, const char *options,
-                              struct child_result *result)
+static inline void child_execvp(char *const *arguments)
+{
+    execvp(arguments[0], arguments);
+}
+
+static inline void child_exec_by(void (*exec)(char *const *), char *const *arguments,
+                                 const char *options, struct child_result *result)
 {
     int ends[2];
     pid_t child;
@@ -120,21 +125,28 @@ static inline void child_exec(char *const *arguments, const char *options,
             setenv("PRUDENCE_OPTIONS", options, 1);
         else
             unsetenv("PRUDENCE_OPTIONS");
-        execvp(arguments[0], arguments);
+        exec(arguments);
         _exit(126);
     }
     close(ends[1]);
     child_collect(child, ends[0], result);
 }
 
+/* Runs a program in a child, with `options` as PRUDENCE_OPTIONS (NULL: none). */
+static inline void child_exec(char *const *arguments, const char *options,
+                              struct child_result *result)
+{
+    child_exec_by(child_execvp, arguments, options, result);
+}
+
 /* Runs this very program again, with `role` as its first argument. */
 static inline void child_again(const char *role, const char *options, struct child_result *result)
 {
     char name[128];
-    char *arguments[] = {"/proc/self/exe", name, NULL};
+    char *arguments[] = {"self", name, NULL};
 
     snprintf(name, sizeof name, "%s", role);
-    child_exec(arguments, options, result);
+    child_exec_by(self_exec, arguments, options, result);
 }
 
 #endif /* TESTS_SUPPORT_GP_CHILD_H */

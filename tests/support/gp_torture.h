@@ -33,6 +33,7 @@
 #include "gp/domain.h"
 #include "posix.h"
 #include "support/gp_tsan.h"
+#include "support/self.h"
 
 #define TORTURE_UNUSED __attribute__((unused))
 
@@ -312,7 +313,7 @@ TORTURE_UNUSED static int torture_main(int argc, char **argv,
         child = fork();
         if (child == 0) {
             setenv("PRUDENCE_OPTIONS", options, 1);
-            execv("/proc/self/exe", arguments);
+            self_exec(arguments);
             _exit(127);
         }
         status = torture_wait(child, 60 + 20 * seconds);

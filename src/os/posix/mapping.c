@@ -113,21 +113,24 @@ bool mapping_extend(void *pages, size_t bytes, size_t more)
 }
 
 /* The memory moves to `target`; the address space stays, empty. False where the system cannot do it
- * (Linux before 5.7): nothing has changed. */
-bool mapping_move_out(void *pages, size_t bytes, void *target)
+ * (Linux before 5.7: EINVAL, before anything else), or refuses: then the target may be lost. */
+bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost)
 {
     int saved_errno = errno;
     bool done = mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
                        target) != MAP_FAILED;
 
+    *lost = !done && errno != EINVAL;
     errno = saved_errno;
     return done;
 }
 
-bool mapping_move(void *pages, size_t bytes, void *target)
+/* One mapping of `room` bytes with the memory at its start: Linux before 6.17 neither moves nor extends
+ * what consists of several. When refused, nobody knows whether the target is still mapped. */
+bool mapping_move(void *pages, size_t bytes, void *target, size_t room)
 {
     int saved_errno = errno;
-    bool done = mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, target) != MAP_FAILED;
+    bool done = mremap(pages, bytes, room, MREMAP_MAYMOVE | MREMAP_FIXED, target) != MAP_FAILED;
 
     errno = saved_errno;
     return done;

@@ -47,8 +47,10 @@ void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node);
 bool mapping_unmake(void *pages, size_t bytes);
 bool mapping_give_back(void *pages, size_t bytes);           /* they read as zero afterwards */
 bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
-bool mapping_move(void *pages, size_t bytes, void *target);  /* onto a mapping, which it replaces */
-bool mapping_move_out(void *pages, size_t bytes, void *target); /* the same; `pages` stay mapped */
+/* Onto a mapping of `room` bytes, which it replaces. */
+bool mapping_move(void *pages, size_t bytes, void *target, size_t room);
+/* Onto as many bytes of a mapping; `pages` stay mapped. *lost: the target may be unmapped. */
+bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost);
 
 /* --- page_index.c. What stands at an address: a region, a span, or nothing. --- */
 struct place {
@@ -118,6 +120,7 @@ bool span_cut(struct span *span, size_t bytes); /* what is beyond becomes clean,
 size_t span_reserve_for(size_t bytes);
 bool span_reserve(struct span *span, size_t bytes); /* in place: mapped >= bytes and a reserve */
 bool span_move(struct span *span, size_t bytes, size_t reserve, void *owner, size_t owned);
+void span_lose(struct span *span, size_t bytes); /* its first bytes may be no longer its own */
 
 /* --- demand.c; all under pages_lock --- */
 enum page_kind { RUNS, SPANS, PAGE_KINDS };

@@ -297,6 +297,36 @@ static void span_shrink(struct span *span, size_t bytes, size_t wanted)
 
 /* -------------------------------------------------------------------------------- taking, freeing */
 
+/*
+ * What came from a run and what follows it are two mappings (mapping_move says why that is bad). So it
+ * moves once more, while only its first `bytes` bytes have been used. When that is refused it stays as it
+ * is: growing on will copy it.
+ */
+static void span_weld(struct span *span, size_t bytes)
+{
+    size_t wanted = span->bytes;
+
+    os_lock_take(&pages_lock);
+    index_set_span(span, false);
+    os_lock_release(&pages_lock);
+    span->bytes = bytes;
+    span_move(span, wanted, span_reserve_for(wanted), NULL, 0);
+    span->bytes = wanted;
+    os_lock_take(&pages_lock);
+    index_set_span(span, true);
+    os_lock_release(&pages_lock);
+}
+
+/* A used span whose first bytes the system has perhaps unmapped: nobody may get it again. */
+static void span_drop(struct span *span, size_t bytes)
+{
+    os_lock_take(&pages_lock);
+    index_set_span(span, false);
+    os_lock_release(&pages_lock);
+    count_back(span->bytes);
+    span_lose(span, bytes);
+}
+
 /* A run becomes a span that has room for `wanted` bytes: its memory moves there. NULL, with nothing
  * changed, where that cannot be. The old addresses can be another thread's as soon as the run is
  * free, so their entries are cleared before. */
@@ -305,14 +335,20 @@ static char *run_move_to_span(struct region *region, char *run, size_t bytes, si
 {
     struct span *span = span_fresh(wanted, OS_PAGE_SIZE, region->node);
     unsigned start = page_in_region(region, run);
+    bool lost = false;
 
     if (!span)
         return NULL;
-    if (!os_page_owner_prepare(span->base, wanted) || !mapping_move_out(run, bytes, span->base)) {
-        os_pages_free(span->base, wanted);
+    if (!os_page_owner_prepare(span->base, wanted) ||
+        !mapping_move_out(run, bytes, span->base, &lost)) {
+        if (lost)
+            span_drop(span, bytes);
+        else
+            os_pages_free(span->base, wanted);
         return NULL;
     }
     os_page_owner_set(run, bytes, NULL);
+    span_weld(span, bytes);
     os_page_owner_set(span->base, wanted, owner);
     os_lock_take(&pages_lock);
     run_free_clean(region, start, (unsigned)(bytes / OS_PAGE_SIZE));

@@ -195,6 +195,13 @@ bool span_unmake(struct span *span)
     return true;
 }
 
+void span_lose(struct span *span, size_t bytes)
+{
+    if (span->mapped > bytes)
+        mapping_unmake(span->base + bytes, span->mapped - bytes);
+    os_meta_free(span, sizeof *span);
+}
+
 /* Less than half of it is unmapped from: that keeps address space for growing again. */
 bool span_cut(struct span *span, size_t bytes)
 {
@@ -226,11 +233,12 @@ bool span_reserve(struct span *span, size_t bytes)
 }
 
 /*
- * Moves a used span, by its page tables, to where it has room for `bytes` and a reserve. Its first
- * `owned` bytes have `owner` in the page map (NULL: none yet), and have it afterwards. The old
- * address can be another thread's as soon as it is unmapped, so its entries are cleared before.
- * False: nothing has changed; then what the system has left of the target's start is not unmapped,
- * since another thread may have mapped something there meanwhile (address space, and no memory).
+ * Moves a used span, by its page tables, to where it has room for `bytes` and a reserve: then it is one
+ * mapping. Its first `owned` bytes have `owner` in the page map (NULL: none yet), and have it
+ * afterwards. The old address can be another thread's as soon as it is unmapped, so its entries are
+ * cleared before. False: nothing has changed; then what the system has left of the target is not
+ * unmapped, since another thread may have mapped something there meanwhile (address space, and no
+ * memory).
  */
 bool span_move(struct span *span, size_t bytes, size_t reserve, void *owner, size_t owned)
 {
@@ -246,10 +254,9 @@ bool span_move(struct span *span, size_t bytes, size_t reserve, void *owner, siz
     }
     if (owner)
         os_page_owner_set(span->base, owned, NULL);
-    if (!mapping_move(span->base, span->bytes, target)) {
+    if (!mapping_move(span->base, span->bytes, target, mapped)) {
         if (owner)
             os_page_owner_set(span->base, owned, owner);
-        mapping_unmake(target + span->bytes, mapped - span->bytes);
         return false;
     }
     if (owner)

@@ -55,10 +55,11 @@ bench: setup-programs build ## the full set of measurements
 bench-malloc: setup-programs build ## only malloc under whole programs, beside other allocators
 	@tools/bench malloc
 
-bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory (SHORT=1: in minutes)
+bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory, hours (SHORT=1: minutes; MINUTES=n; RESUME=1)
 	@mkdir -p build/report
-	@tools/bench-acdc $(if $(SHORT),--short) --json build/report/acdc.json; status=$$?; \
-		tools/report_acdc.py build/report/acdc.json && exit $$status
+	@trap : INT TERM; tools/bench-acdc $(if $(SHORT),--short) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(RESUME),--resume) --json build/report/acdc.json; status=$$?; \
+		test $$status = 2 || tools/report_acdc.py build/report/acdc.json; exit $$status
 
 kernel-test: setup ## build prudence.ko for Debian's stable kernel, boot it, test
 	@tools/kernel-test $(KERNELS)

@@ -199,6 +199,7 @@ static double overhead(uint64_t size, bool short_term)
     scm_get_mem_info(&after);
     for (unsigned i = 0; i < OBJECTS && !short_term; i++)
         scm_free(objects[i]);
+    scm_register_thread(); /* it does, if it has refreshed */
     scm_tick();
     scm_collect();
     scm_unregister_thread(); /* global time does not wait for this thread */

@@ -20,9 +20,9 @@ MALLOC = ("allocate", "free")
 SHORT_TERM = ("short-term-lazy", "short-term-eager")
 NOTES = [
     "A point is the mean of several runs, each in a fresh process and with another seed; the bars are "
-    "its 95 % confidence interval. Points were repeated until the interval of each response lay "
-    "within {precision:.0%} of the mean, at least {least} and at most {most} times; those that did not "
-    "get there have a “~” in the tables. A factorial design has {replications} replications.",
+    "its 95 % confidence interval. Points were repeated until the interval of each response that the "
+    "experiment is about lay within {precision:.0%} of the mean, at least {least} and at most {most} times; "
+    "what did not get there has a “~” in the tables. A factorial design has {replications} replications.",
     "Cycles are those of the time-stamp counter, of the call alone: fenced on both sides, less the cost "
     "of an empty measurement. They are means of the fastest 99.9 % of the calls (ticks, which are few: "
     "99 %), so that a thread that loses its CPU inside of one does not decide.",
@@ -242,6 +242,14 @@ def headline(document):
             f'{len(findings)} were measured: {holds} hold here, {len(findings) - holds} do not.')
 
 
+def progress(document):
+    """How far the run has come, when it is not at its end."""
+    if not document.get("points_open"):
+        return ""
+    return (f'Not finished ({document["ended"]}): {document["points_within_aim"]} of '
+            f'{document["points"]} points are within their aim, {document["points_open"]} are open.')
+
+
 def picture(document, experiment, rows, folder):
     if not any(row["repeats"] for row in rows):
         return None
@@ -276,7 +284,7 @@ def main():
         sys.exit(f"report_acdc: {folder} is not a folder")
     page = source.with_suffix(".html")
     page.write_text(page_template("report_acdc.html").render(
-        document=document, headline=headline(document), parts=list(parts(document, folder)),
+        document=document, headline=headline(document), progress=progress(document), parts=list(parts(document, folder)),
         notes=[note.format(**document) for note in NOTES]))
     print(headline(document))
     print(f"written: {page}")

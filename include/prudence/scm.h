@@ -16,8 +16,12 @@
  * it last advanced. A global refresh adds two units to its extension, so that all threads have had the
  * chance to refresh the object themselves.
  *
- * Taking part. A thread takes part from its first refresh or tick on, until it ends. So global time
- * waits for each such thread: one that is going to block for long says so (scm_block_thread).
+ * Taking part. A thread takes part from its first refresh, or the first clock that it makes, on, or since it
+ * said so (scm_register_thread), until it ends. So global time waits for each such thread: one that is
+ * going to block for long says so (scm_block_thread). One that takes no part has nothing to tick: its
+ * ticks are refused, and reported the first time. (The thesis lets a first tick register the thread. Then
+ * one tick in the wrong thread would hold up global time, and with it memory, unseen and for good.) So a
+ * thread that only uses what others refresh, and ticks, registers.
  *
  * Collection. Lazy (the default): a tick takes constant time, and each refresh, tick, scm_malloc or
  * scm_calloc frees a few of the objects that had expired before. Eager: a tick frees all of them. See the
@@ -88,17 +92,19 @@ PRUDENCE_API int scm_global_refresh(void *object, unsigned extension);
 
 /* --------------------------------------------------------------------------------------- time */
 
-/* Advances the thread's local clock by one, which expires every date before. EPERM: blocked. */
+/* Advances the thread's local clock by one, which expires every date before. EPERM: the thread is blocked;
+ * EINVAL: it takes no part. So it is for all calls below that concern time that goes on. */
 PRUDENCE_API int scm_tick(void);
 
 /*
  * The thread is ready to have global time advanced; it is when the last thread says so. A second call
  * before it has advanced has no effect. The first advances the thread's own view of global time, which
- * expires dates of its global refreshes. EPERM: blocked.
+ * expires dates of its global refreshes. EPERM, EINVAL.
  */
 PRUDENCE_API int scm_global_tick(void);
 
-/* Frees all objects whose dates, given by this thread, have expired; in eager mode ticks do. EPERM. */
+/* Frees all objects whose dates, given by this thread, have expired; in eager mode ticks do. EPERM,
+ * EINVAL. */
 PRUDENCE_API int scm_collect(void);
 
 /* -------------------------------------------------------------------------------- more clocks */
@@ -121,7 +127,7 @@ PRUDENCE_API struct scm_clock *scm_clock_create_realtime(unsigned period);
 /*
  * As scm_refresh and scm_tick, by that clock. A real-time clock is not advanced by a tick, but looks
  * what time it is; so do scm_tick, scm_global_tick and scm_collect for all such clocks of the thread.
- * EPERM: it is another thread's. EINVAL: NULL.
+ * EPERM: it is another thread's. EINVAL: NULL, or the thread takes no part, so it has no clock.
  */
 PRUDENCE_API int scm_clock_refresh(struct scm_clock *clock, void *object, unsigned extension);
 PRUDENCE_API int scm_clock_tick(struct scm_clock *clock);
@@ -132,7 +138,7 @@ PRUDENCE_API int scm_clock_destroy(struct scm_clock *clock);
 /* ------------------------------------------------------------------------------------ threads */
 
 /*
- * register: the thread takes part from now on, as from its first refresh or tick. unregister: it does
+ * register: the thread takes part from now on, as from its first refresh. unregister: it does
  * not any more; so it is when it ends. Its dates, expired or not, and its clocks are kept as they are,
  * and the next thread that registers inherits them: they expire as that thread ticks. Registering
  * twice has no effect, nor has unregistering a thread that takes no part. ENOMEM.

@@ -161,18 +161,18 @@ struct scm_clock *scm_clock_create_realtime(unsigned period)
 /* Whether the calling thread may use the clock: 0, or an error number. */
 int clock_check(const struct scm_clock *clock, const char *what, struct scm_thread **self)
 {
-    int error = 0;
-
     if (!clock) {
         os_report("%s: the clock is NULL", what);
         return EINVAL;
     }
-    *self = scm_self ? scm_self : scm_enter(what, &error);
-    if (*self && clock->thread != *self) {
+    *self = scm_self;
+    if (!*self)
+        return scm_refuse_absent(what);
+    if (clock->thread != *self) {
         os_report("%s: clock %p is another thread's", what, (const void *)clock);
         return EPERM;
     }
-    return error;
+    return 0;
 }
 
 int scm_clock_destroy(struct scm_clock *clock)

@@ -83,8 +83,10 @@ struct scm_thread {
 extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
 
 /* --- threads.c: coming and going. scm_enter is for who finds scm_self NULL: the thread's, newly
- * registered; NULL with *error set (and reported) when it is blocked, or there is no memory. --- */
+ * registered; NULL with *error set (and reported) when it is blocked, or there is no memory.
+ * scm_refuse_absent is for calls that have nothing to do then: reports, and returns the error. --- */
 struct scm_thread *scm_enter(const char *what, int *error);
+int scm_refuse_absent(const char *what);
 extern struct os_lock scm_lock;
 extern struct list scm_threads, scm_orphans; /* in use; without a thread */
 extern struct prudence_domain *scm_phases;   /* global time */

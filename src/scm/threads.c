@@ -21,6 +21,9 @@ __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
 /* This thread's, also while it is blocked. */
 static __thread struct scm_thread *mine __attribute__((tls_model("initial-exec")));
 
+/* Since it last took part. */
+static __thread bool absence_reported __attribute__((tls_model("initial-exec")));
+
 struct os_lock scm_lock = OS_LOCK_INIT(OS_RANK_SCM);
 struct list scm_threads = {&scm_threads, &scm_threads};
 struct list scm_orphans = {&scm_orphans, &scm_orphans};
@@ -142,15 +145,30 @@ int scm_register_thread(void)
     return mine ? 0 : ENOMEM;
 }
 
+static int refuse_blocked(const char *what)
+{
+    os_report("%s: called by a blocked thread (scm_resume_thread comes first)", what);
+    return EPERM;
+}
+
 struct scm_thread *scm_enter(const char *what, int *error)
 {
-    if (mine) {
-        os_report("%s: called by a blocked thread (scm_resume_thread comes first)", what);
-        *error = EPERM;
-        return NULL;
-    }
-    *error = scm_register_thread();
+    *error = mine ? refuse_blocked(what) : scm_register_thread();
     return scm_self;
+}
+
+/* Once, as who ticks in the wrong thread does it all the time; and again after it took part. */
+int scm_refuse_absent(const char *what)
+{
+    if (mine)
+        return refuse_blocked(what);
+    if (!absence_reported)
+        os_report(
+            "%s: called by a thread that takes no part in short-term memory (a refresh, "
+            "scm_clock_create or scm_register_thread comes first)",
+            what);
+    absence_reported = true;
+    return EINVAL;
 }
 
 /* Their handles end with the thread, their dates do not. */
@@ -179,6 +197,7 @@ int scm_unregister_thread(void)
         leave();
     thread->blocked = false;
     mine = scm_self = NULL;
+    absence_reported = false;
     clocks_become_adopted(thread);
     list_remove(&thread->link);
     list_add_tail(&scm_orphans, &thread->link);

@@ -5,6 +5,9 @@
  * phase its own view of global time advances, and whoever is last advances global time. Further ticks
  * look again whether all have ticked: threads may be gone that never said so (fork).
  *
+ * A thread that takes no part is refused: if its tick made it take part, one tick in the wrong thread would
+ * hold up global time for as long as that thread lives.
+ *
  * The two run at the same speed but not in step, which is why scm_global_refresh adds two units.
  */
 #include "scm/scm.h"
@@ -13,10 +16,9 @@ int scm_tick(void)
 {
     struct scm_thread *self = scm_self;
     bool waiting;
-    int error = 0;
 
-    if (unlikely(!self) && !(self = scm_enter("scm_tick", &error)))
-        return error;
+    if (unlikely(!self))
+        return scm_refuse_absent("scm_tick");
     waiting = something_waits(self);
     clock_advance(&self->local);
     if (unlikely(!list_is_empty(&self->clocks)))
@@ -30,10 +32,9 @@ int scm_global_tick(void)
     struct scm_thread *self = scm_self;
     uint64_t phase;
     bool waiting;
-    int error = 0;
 
-    if (unlikely(!self) && !(self = scm_enter("scm_global_tick", &error)))
-        return error;
+    if (unlikely(!self))
+        return scm_refuse_absent("scm_global_tick");
     waiting = something_waits(self);
     phase = gp_phases_tick(scm_phases);
     if (phase != self->phase) {
@@ -67,10 +68,9 @@ int scm_clock_tick(struct scm_clock *clock)
 int scm_collect(void)
 {
     struct scm_thread *self = scm_self;
-    int error = 0;
 
-    if (unlikely(!self) && !(self = scm_enter("scm_collect", &error)))
-        return error;
+    if (unlikely(!self))
+        return scm_refuse_absent("scm_collect");
     clocks_follow(self, false);
     expired_take(self, UINT64_MAX);
     return 0;

@@ -1,12 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""bench-acdc: its statistics against a textbook's figures, its findings, a short run and its page."""
+"""bench-acdc: its statistics against a textbook's figures, its findings, what it measures next, runs that
+are interrupted and gone on with, a short run and its page."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+import types
 import unittest
 from pathlib import Path
 
@@ -15,7 +19,9 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 BENCH, REPORT = ROOT / "tools/bench-acdc", ROOT / "tools/report_acdc.py"
 
 sys.path.insert(0, str(ROOT / "tools"))
-from acdc_bench import experiments, findings, statistics  # noqa: E402 (the path comes first)
+from acdc_bench import experiments, findings, results, statistics  # noqa: E402 (the path comes first)
+from acdc_bench.measuring import Measuring  # noqa: E402
+from acdc_bench.points import Point  # noqa: E402
 
 
 def run(*command):
@@ -67,8 +73,8 @@ class Statistics(unittest.TestCase):
 
 def curve(experiment, subject, response, values):
     return [{"experiment": experiment, "subject": subject, "kind": subject.partition("+")[0],
-             "point": point, "responses": {response: {"mean": value}}}
-            for point, value in values.items()]
+             "point": point, "responses": {response: {"mean": value}},
+             "repeats": [{response: value}]} for point, value in values.items()]
 
 
 class Findings(unittest.TestCase):
@@ -99,6 +105,13 @@ class Findings(unittest.TestCase):
         rows += curve("throughput-quantum", findings.EAGER, "bytes_per_second", {1: 110, 2: 70})
         self.assertIs(self.result(rows, "Lazy and eager have the same throughput")["holds"], False)
 
+    def test_ratios_are_of_the_seeds_that_both_ran(self):
+        rows = curve("throughput-threads", findings.LAZY, "bytes_per_second", {1: 100})
+        rows += curve("throughput-threads", findings.EAGER, "bytes_per_second", {1: 200})
+        rows[1]["repeats"] = [{"bytes_per_second": value} for value in (101, 200, 300)]
+        found = self.result(rows, "Lazy and eager do not differ")
+        self.assertEqual((found["holds"], found["measured"][-12:]), (True, "1.01 to 1.01"))
+
     def test_strongest(self):
         document = {"rows": [], "host": {"cpus": 2}, "variation": {"factorial": {findings.LAZY: {
             "refresh": {"A": 0.01, "D": 0.8, "E": 0.04, "B": 0.05, "error": 0.1}}}}}
@@ -119,6 +132,252 @@ class Design(unittest.TestCase):
             self.assertIn("--collection=eager", options)
             self.assertEqual(by_name["factorial"].prudence_options["A+B-C-D+E-"],
                              "scm_expired=free")
+
+
+def request(least=3, most=20, precision=0.1, replications=2):
+    return types.SimpleNamespace(least=least, most=most, precision=precision,
+                                 replications=replications)
+
+
+def experiment(name="threads", work=1000, factors=()):
+    return experiments.Experiment(
+        name, name, "", ("persistent",), ("allocate",), [f"--time-quantum={work}", "--duration=1"],
+        "threads", {1: [], 2: ["--threads=2"]}, labels=dict.fromkeys(factors))
+
+
+def point(name="x", of=None, at=1, **wanted):
+    return Point(of or experiment(), types.SimpleNamespace(name=name, kind="persistent"), at,
+                 request(**wanted))
+
+
+class Laboratory:
+    """Stands in for acdc and for time: a run of `name` takes `seconds[name]`, and its response goes
+    `spread[name]` up and down about 100."""
+
+    def __init__(self, points, seconds=None, spread=None, **options):
+        self.now, self.order, self.seeds, self.saves = 0.0, [], [], 0
+        self.seconds, self.spread = seconds or {}, spread or {}
+        self.measuring = Measuring(points, self.run, self.save, lambda *_, **__: None,
+                                   clock=lambda: self.now, **options)
+
+    def run(self, one):
+        name, seed = one.subject.name, one.next_seed
+        self.now += self.seconds.get(name, 1)
+        self.order.append(name)
+        self.seeds.append(seed)
+        up = 1 if seed % 2 else -1
+        one.add({"allocate": 100 + up * self.spread.get(name, 0)}, self.seconds.get(name, 1))
+
+    def save(self):
+        self.saves += 1
+
+    def measure(self):
+        return self.measuring.measure()
+
+
+class PointOfAnExperiment(unittest.TestCase):
+    def test_is_done_when_its_interval_is_within_the_aim(self):
+        one = point(least=3, precision=0.1)
+        for value, is_open in ((100, True), (101, True), (99, False)):
+            one.add({"allocate": value}, 1)
+            self.assertEqual(one.is_open(), is_open)
+        self.assertTrue(one.is_within_aim())
+        self.assertLess(one.need(), 1)
+
+    def test_is_repeated_until_then_and_at_most_so_often(self):
+        one = point(least=2, most=4)
+        for value in (50, 150, 50):
+            one.add({"allocate": value}, 1)
+            self.assertTrue(one.is_open())
+        one.add({"allocate": 150}, 1)
+        self.assertFalse(one.is_open())
+        self.assertFalse(one.is_within_aim())
+
+    def test_need_is_half_the_interval_by_the_aim(self):
+        one = point(precision=0.05)
+        for value in (10, 12, 14):
+            one.add({"allocate": value, "seconds": value ** 5}, 1)
+        self.assertAlmostEqual(one.need(), 4.3027 * 2 / 3 ** 0.5 / 12 / 0.05, places=3)
+
+    def test_replications_of_a_factorial_design_have_no_aim(self):
+        one = point(of=experiment(factors="AB"), replications=2)
+        one.add({"allocate": 1}, 1)
+        self.assertTrue(one.is_open())
+        one.add({"allocate": 100}, 1)
+        self.assertTrue(one.is_within_aim())
+
+    def test_forecast(self):
+        """Twice as wide as allowed after 10 repeats: 40 are needed, 30 more."""
+        one = point(most=50, least=5)
+        self.assertEqual(one.repeats_left(), 5)
+        for _ in range(10):
+            one.add({"allocate": 1}, 1)
+        one.known_need = 2.0
+        self.assertEqual(one.repeats_left(), 30)
+        one.known_need = 7.0
+        self.assertEqual(one.repeats_left(), 40)
+        one.known_need = 0.9
+        self.assertEqual(one.repeats_left(), 0)
+
+    def test_goes_on_from_its_row(self):
+        one = point(least=3)
+        one.add({"allocate": 100}, 2)
+        again = point(least=3)
+        again.take_from(json.loads(json.dumps(one.as_row())))
+        self.assertEqual((again.next_seed, again.wall_seconds), (2, [2]))
+        self.assertTrue(again.is_open())
+
+
+class WhatIsMeasuredNext(unittest.TestCase):
+    def test_all_have_the_least_before_any_has_more(self):
+        laboratory = Laboratory([point(name) for name in "abc"], spread={"b": 20})
+        self.assertEqual(laboratory.measure(), "finished")
+        self.assertEqual("".join(laboratory.order)[:10], "abcabcabcb")
+
+    def test_what_is_done_is_not_repeated(self):
+        laboratory = Laboratory([point(name) for name in "abc"], spread={"b": 20})
+        laboratory.measure()
+        self.assertEqual(laboratory.order.count("a"), 3)
+        self.assertGreater(laboratory.order.count("b"), 3)
+        self.assertTrue(all(one.is_within_aim() for one in laboratory.measuring.points))
+
+    def test_the_widest_comes_first(self):
+        laboratory = Laboratory([point(name) for name in "abc"],
+                                spread={"a": 20, "b": 90, "c": 60}, minutes=13 / 60)
+        self.assertEqual(laboratory.measure(), "time is up")
+        self.assertEqual("".join(laboratory.order)[9:], "bcbc")
+
+    def test_each_repeat_has_the_next_seed(self):
+        laboratory = Laboratory([point("a")], spread={"a": 20})
+        laboratory.measure()
+        self.assertEqual(laboratory.seeds, list(range(1, len(laboratory.seeds) + 1)))
+
+    def test_no_run_is_begun_that_would_end_after_the_budget(self):
+        laboratory = Laboratory([point("a"), point("slow", least=3)], minutes=1,
+                                seconds={"a": 1, "slow": 25}, spread={"a": 90})
+        self.assertEqual(laboratory.measure(), "time is up")
+        self.assertEqual(laboratory.order.count("slow"), 2)
+        self.assertLessEqual(laboratory.now, 60)
+
+    def test_what_was_not_measured_is_forecast_by_its_work(self):
+        one, other = point("a"), point("b", at=2)
+        laboratory = Laboratory([one, other])
+        laboratory.run(one)
+        self.assertEqual(laboratory.measuring.seconds_a_run(other), 2)
+        self.assertEqual(laboratory.measuring.seconds_wanted(), 2 * 1 + 3 * 2)
+        self.assertEqual(laboratory.measuring.seconds_at_most(), 19 * 1 + 20 * 2)
+
+    def test_each_experiment_is_tried_before_the_forecast(self):
+        points = [point("a"), point("b"), point("c", of=experiment("quantum"))]
+        laboratory = Laboratory(points)
+        laboratory.measure()
+        self.assertEqual("".join(laboratory.order)[:3], "acb")
+
+    def test_results_are_saved_after_each_round_and_meanwhile(self):
+        quick = Laboratory([point(name) for name in "abc"])
+        quick.measure()
+        self.assertEqual(quick.saves, 4)
+        slow = Laboratory([point(name) for name in "abc"], seconds=dict.fromkeys("abc", 40))
+        slow.measure()
+        self.assertEqual(slow.saves, 4 + 9)
+
+    def test_failed_is_not_tried_again(self):
+        laboratory = Laboratory([point("a"), point("b")])
+        laboratory.measuring.points[0].failed = "it died"
+        self.assertEqual(laboratory.measure(), "finished")
+        self.assertNotIn("a", laboratory.order)
+
+
+class FileOfResults(unittest.TestCase):
+    def settings(self, **other):
+        return {"form": "full", "host's cpu": "one", "subjects": ["a", "b"], "file acdc": "1234",
+                "experiment threads": {"options": []}, **other}
+
+    def said(self, now):
+        return list(results.differences(self.settings(), now))
+
+    def test_the_same(self):
+        self.assertEqual(self.said(json.loads(json.dumps(self.settings()))), [])
+
+    def test_each_difference_is_named(self):
+        self.assertEqual(self.said(self.settings(form="short")), ["form: full, now short"])
+        self.assertEqual(self.said(self.settings(subjects=["a"])), ["subjects: a b, now a"])
+        self.assertEqual(self.said(self.settings(**{"file acdc": "99"})), ["file acdc: another build"])
+        self.assertEqual(self.said(self.settings(**{"experiment threads": {"options": ["x"]}})),
+                         ["experiment threads: other options"])
+        self.assertEqual(self.said(self.settings(**{"environment's X": "1"})),
+                         ["environment's X: none, now 1"])
+
+    def test_written_whole_or_not_at_all(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "acdc.json")
+            results.write(path, {"scenario": "acdc", "rows": [1]})
+            with self.assertRaises(TypeError):
+                results.write(path, {"scenario": "acdc", "rows": [object()]})
+            self.assertEqual(results.read(path)["rows"], [1])
+
+    def test_others_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "acdc.json")
+            self.assertIsNone(results.read(path))
+            for text in ("[]", '{"scenario": "malloc"}', '{"scenario": "ac'):
+                path.write_text(text)
+                with self.assertRaises(results.Refused):
+                    results.read(path)
+            with self.assertRaisesRegex(results.Refused, "older bench-acdc"):
+                results.go_on(path, {"scenario": "acdc", "rows": []}, self.settings(), [])
+
+
+class Interrupted(unittest.TestCase):
+    OPTIONS = ("--short", "--least=40", "--most=41", "--experiment=throughput-threads",
+               "--subject=none,persistent+glibc")
+
+    def start_and_interrupt(self, result):
+        """After the first results, as Control-C does."""
+        process = subprocess.Popen([BENCH, *self.OPTIONS, "--json", result], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True)
+        deadline = time.monotonic() + 100
+        while not result.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)
+        said, errors = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertIn("6.11", said)
+        self.assertIn("interrupted:", errors)
+        return json.loads(result.read_text())
+
+    def test_a_run_is_gone_on_with(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = Path(folder, "acdc.json")
+            first = self.start_and_interrupt(result)
+            self.assertEqual(first["ended"], "interrupted")
+            self.assertGreater(first["points_open"], 0)
+            self.check_refusals(result)
+            done = run(BENCH, *self.OPTIONS, "--resume", "--minutes=0.05", "--json", result)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            second = json.loads(result.read_text())
+            self.assertEqual(second["ended"], "time is up")
+            self.assertEqual(second["date"], first["date"])
+            before, after = ([row["repeats"] for row in one["rows"]] for one in (first, second))
+            self.assertGreater(sum(map(len, after)), sum(map(len, before)))
+            for old, new in zip(before, after):
+                self.assertEqual(new[:len(old)], old)
+            self.check_page(result)
+
+    def check_refusals(self, result):
+        done = run(BENCH, *self.OPTIONS, "--json", result)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("has a run that is not finished", done.stderr)
+        done = run(BENCH, *self.OPTIONS[:-1], "--subject=none", "--resume", "--json", result)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("subjects: none persistent+glibc, now none", done.stderr)
+
+    def check_page(self, result):
+        done = run(REPORT, result)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Not finished (time is up)", result.with_suffix(".html").read_text())
 
 
 class ShortRun(unittest.TestCase):
@@ -157,6 +416,8 @@ class ShortRun(unittest.TestCase):
                                ("unknown subject 'x'", "--subject=x"),
                                ("--precision: '0' is not a number from", "--precision=0"),
                                ("--least 9 is more than --most 3", "--least=9", "--most=3"),
+                               ("--minutes: '0' is not a number from", "--minutes=0"),
+                               ("--resume needs --json", "--resume"),
                                ("--json: '/none/x' cannot be written", "--json=/none/x")):
             done = run(BENCH, *options)
             self.assertEqual(done.returncode, 2)

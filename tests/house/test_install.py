@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
+MAN = Path(__file__).resolve().parents[2] / "docs/man"
 USER = """
 #include <prudence/prudence.h>
 int main(void)
@@ -84,6 +85,12 @@ class Install(unittest.TestCase):
                         "prudence-malloc", env=environment).split()
             run("cc", "-o", program, self.root / "user.c", *static, *flags)
             self.assertIn("statistics of process", run(program, env=environment))
+
+    def test_man_pages(self):
+        installed = {page.name for page in self.prefix.rglob("man/man*/*.*")}
+        self.assertEqual(installed, {page.name for page in MAN.iterdir()})
+        for page in self.prefix.rglob("man/man*/*.*"):
+            self.assertEqual(page.parent.name, "man" + page.suffix[1:])
 
     def test_soname(self):
         self.assertIn("libprudence.so.0]", run("readelf", "-d", self.library_folder() / "libprudence.so"))

@@ -40,6 +40,7 @@ static void all_ends(struct scm_clock *clock)
     memory_succeed();
     if (clock && scm_clock_destroy(clock))
         abort();
+    accepted(scm_register_thread());
     for (unsigned i = 0; i < 110; i++)
         if (scm_tick() || scm_global_tick())
             abort();

@@ -187,11 +187,64 @@ static void who_takes_no_part_cannot_block(void **state)
     assert_int_equal(scm_unregister_thread(), 0);
 }
 
+static void tick_absently(void *clock)
+{
+    void *object = scm_malloc(16);
+
+    for (unsigned i = 0; i < 3; i++)
+        if (scm_tick() != EINVAL || scm_global_tick() != EINVAL || scm_collect() != EINVAL ||
+            scm_clock_tick(clock) != EINVAL || scm_clock_refresh(clock, object, 1) != EINVAL ||
+            scm_clock_destroy(clock) != EINVAL || mem_info().threads != 1)
+            abort();
+    if (scm_refresh(object, 0) || scm_tick() || scm_unregister_thread() || scm_tick() != EINVAL)
+        abort();
+}
+
+static void *absent_thread(void *clock)
+{
+    tick_absently(clock);
+    return NULL;
+}
+
+static unsigned times_said(const char *output, const char *text)
+{
+    unsigned times = 0;
+
+    for (; (output = strstr(output, text)); output++)
+        times++;
+    return times;
+}
+
+/* Two threads that take no part: named once; the first again, after it
+ * took part. */
+static void absent_threads(void *unused)
+{
+    struct scm_clock *clock = scm_clock_create();
+    pthread_t thread;
+
+    (void)unused;
+    if (pthread_create(&thread, NULL, absent_thread, clock) || pthread_join(thread, NULL) ||
+        scm_clock_tick(clock) || scm_unregister_thread() || scm_global_tick() != EINVAL)
+        abort();
+}
+
+/* A tick of a thread that takes no part does nothing, also not make it take part, and is named once. */
+static void who_takes_no_part_has_nothing_to_tick(void **state)
+{
+    static char output[4096];
+
+    (void)state;
+    expect_life(absent_threads, NULL, output, sizeof output);
+    assert_int_equal(times_said(output, "takes no part in short-term memory"), 3);
+    expect_text(output, "scm_tick: called by a thread that takes no part");
+    expect_text(output, "scm_global_tick: called by a thread that takes no part");
+}
+
 static int act_with_clock(void *clock)
 {
     void *object = scm_malloc(16);
-    int wrong = scm_clock_refresh(clock, object, 1) != EPERM || scm_clock_tick(clock) != EPERM ||
-                scm_clock_destroy(clock) != EPERM;
+    int wrong = scm_register_thread() || scm_clock_refresh(clock, object, 1) != EPERM ||
+                scm_clock_tick(clock) != EPERM || scm_clock_destroy(clock) != EPERM;
 
     scm_free(object);
     return wrong;
@@ -254,6 +307,7 @@ int main(void)
         cmocka_unit_test_setup(extensions_beyond_the_maximum, fresh),
         cmocka_unit_test_setup(a_blocked_thread_may_do_nothing, fresh),
         cmocka_unit_test_setup(who_takes_no_part_cannot_block, fresh),
+        cmocka_unit_test_setup(who_takes_no_part_has_nothing_to_tick, fresh),
         cmocka_unit_test_setup(clocks_of_others_and_none, fresh),
         cmocka_unit_test_setup(unknown_finalizers, fresh),
         cmocka_unit_test_setup(too_many_dates, fresh),

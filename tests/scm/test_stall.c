@@ -13,7 +13,8 @@ static int in_child(void *unused)
     (void)unused;
     prudence_option_set("stall_timeout", "50ms");
     actor_start(&actor);
-    does(&actor, act_tick, NULL);
+    does(&actor, act_register, NULL);
+    scm_register_thread();
     for (unsigned i = 0; i < 30; i++) {
         scm_global_tick();
         nanosleep(&pause, NULL);

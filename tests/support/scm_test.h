@@ -73,14 +73,17 @@ static inline struct scm_mem_info mem_info(void)
     return info;
 }
 
+/* This thread takes part, whatever the test did before. */
 static inline void ticks(unsigned count)
 {
+    assert_int_equal(scm_register_thread(), 0);
     while (count--)
         assert_int_equal(scm_tick(), 0);
 }
 
 static inline void global_ticks(unsigned count)
 {
+    assert_int_equal(scm_register_thread(), 0);
     while (count--)
         assert_int_equal(scm_global_tick(), 0);
 }

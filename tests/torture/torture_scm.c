@@ -144,6 +144,7 @@ static void end_all(void)
     struct scm_mem_info info;
 
     for (unsigned i = 0; i <= THREADS; i++) {
+        check(scm_register_thread());
         for (unsigned tick = 0; tick < 1100; tick++) {
             check(scm_tick());
             check(scm_global_tick());

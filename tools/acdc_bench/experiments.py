@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 
 REFRESH = ("refresh", "global_refresh", "tick", "global_tick")
 MALLOC = ("allocate", "free", "defer")
-TO_BE_KNOWN = (*REFRESH, *MALLOC, "seconds", "bytes_per_second", "held_bytes")
+OPERATIONS = (*REFRESH, *MALLOC, "held_bytes")  # calls are timed, which takes time: throughput says nothing
+THROUGHPUT = ("seconds", "bytes_per_second")
 TICKS = ("tick", "global_tick")  # few: one interrupted call in a hundred is left out, not in a thousand
+
+DEFAULTS = {"--threads": 1, "--duration": 100, "--time-quantum": 1 << 18}  # acdc's own
 
 
 @dataclass
@@ -19,12 +22,22 @@ class Experiment:
     title: str
     figures: str             # of the thesis
     kinds: tuple             # of subjects
+    aims: tuple              # responses that are to be known within the aim
     options: list            # of every run
     axis: str                # what varies, for people
     points: dict             # value on the axis -> more options
     log: bool = False        # the axis has powers of two
     labels: dict = field(default_factory=dict)  # factorial: label -> what its levels are
     prudence_options: dict = field(default_factory=dict)  # of a point, beside acdc's own
+
+    def work(self, at):
+        """Bytes that all threads allocate in a run."""
+        said = dict(DEFAULTS)
+        for option in [*self.options, *self.points[at]]:
+            name, _, value = option.partition("=")
+            if name in said:
+                said[name] = 1 << int(value[2:]) if value.startswith("2^") else int(value)
+        return said["--threads"] * said["--duration"] * said["--time-quantum"]
 
 
 def operation(run, name):
@@ -64,7 +77,7 @@ def factorial(name, title, figures, kinds, labels, options):
             key += label + "-+"[high]
             (chosen if option.startswith("--") else ours).append(f"{option}{levels[high]}")
         points[key], prudence_options[key] = chosen, ",".join(ours)
-    return Experiment(name, title, figures, kinds, options, "factors", points,
+    return Experiment(name, title, figures, kinds, OPERATIONS, options, "factors", points,
                       labels={label: f"{what}: {levels[0]}, {levels[1]}"
                               for label, (what, levels, _) in labels.items()},
                       prudence_options=prudence_options)
@@ -95,30 +108,30 @@ def experiments(short, cpus):
         "factorial-malloc", "Which factors matter to malloc and free", "6.1 to 6.4, of allocators",
         ("persistent",), {"A": thread_levels, "C": liveness_levels, "E": quantum_levels}, secondary)
     yield Experiment(
-        "threads", "Scalability", "6.5 to 6.7, table 6.4", ("short-term", "persistent"),
+        "threads", "Scalability", "6.5 to 6.7, table 6.4", ("short-term", "persistent"), OPERATIONS,
         [*sizes(12), *sharing(20), f"--duration={ticks}", "--time-quantum=2^15", "--timed=4"],
         "threads", {n: [f"--threads={n}"] for n in threads})
     yield Experiment(
-        "quantum", "Time threshold", "6.8 and 6.9, table 6.5", ("short-term", "persistent"),
+        "quantum", "Time threshold", "6.8 and 6.9, table 6.5", ("short-term", "persistent"), OPERATIONS,
         [*sizes(12), *sharing(20), f"--threads={pair[1]}", "--timed=8"],
         "time quantum, bytes",
         {1 << p: [f"--time-quantum=2^{p}", f"--duration={ticks_of(p, ticks)}"] for p in powers},
         log=True)
     yield Experiment(
         "throughput-quantum", "Throughput by the size of the heap", "6.10, table 6.6",
-        ("persistent", "short-term", "deferred", "none"),
+        ("persistent", "short-term", "deferred", "none"), THROUGHPUT,
         [*sizes(12), *sharing(10), f"--threads={pair[1]}", "--timed=0", "--samples=0", "--think=4"],
         "time quantum, bytes",
         {1 << p: [f"--time-quantum=2^{p}", f"--duration={ticks}"] for p in heap_powers}, log=True)
     yield Experiment(
         "throughput-threads", "Throughput by threads", "6.11, table 6.7",
-        ("persistent", "short-term", "deferred", "none"),
+        ("persistent", "short-term", "deferred", "none"), THROUGHPUT,
         [*sizes(12), *sharing(10), f"--time-quantum={'2^15' if short else '2^18'}",
          f"--duration={ticks}", "--timed=0", "--samples=0", "--think=4"],
         "threads", {n: [f"--threads={n}"] for n in (threads if short else range(1, 9))})
     yield Experiment(
         "trace", "Approximation overhead: memory over time", "6.12, table 6.8",
-        ("persistent", "short-term", "deferred"),
+        ("persistent", "short-term", "deferred"), THROUGHPUT,
         [*sizes(12), *sharing(10), "--threads=1", f"--duration={60 if short else 100}",
          f"--time-quantum={'2^16' if short else '2^20'}", "--timed=0"],
         "time", {"all": []})

@@ -35,13 +35,21 @@ def variation(document, experiment, subject, response):
 
 
 def paired(document, experiment, one, other, response):
-    """Ratios one/other at the points that both have."""
-    first = dict(zip(*series(document, experiment, one, response)))
-    second = dict(zip(*series(document, experiment, other, response)))
-    common = [point for point in first if point in second]
+    """Ratios one/other at the points that both have, over the seeds that both ran: two seeds are two
+    workloads, and differ more than most subjects do."""
+    sides = [{row["point"]: row for row in document["rows"]
+              if (row["experiment"], row["subject"]) == (experiment, subject)
+              and response in row["responses"]} for subject in (one, other)]
+    common = [point for point in sides[0] if point in sides[1]]
     if not common:
         raise NotMeasured
-    return common, [first[point] / second[point] for point in common]
+    return common, [ratio_of(sides[0][point], sides[1][point], response) for point in common]
+
+
+def ratio_of(row, other, response):
+    seeds = min(len(row["repeats"]), len(other["repeats"]))
+    return (sum(repeat[response] for repeat in row["repeats"][:seeds])
+            / sum(repeat[response] for repeat in other["repeats"][:seeds]))
 
 
 def span(values):

@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Confidence intervals, and the allocation of variation of a 2^k r factorial design."""
 
+import functools
 import itertools
+import math
 
 import numpy
 import scipy.linalg
 import scipy.stats
+
+
+@functools.cache
+def student(freedom, confidence):
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
 
 
 def interval(values, confidence=0.95):
@@ -13,14 +20,20 @@ def interval(values, confidence=0.95):
     mean = float(numpy.mean(values))
     if len(values) < 2:
         return mean, None
-    error = scipy.stats.sem(values)
-    return mean, float(error * scipy.stats.t.ppf((1 + confidence) / 2, len(values) - 1))
+    return mean, float(scipy.stats.sem(values)) * student(len(values) - 1, confidence)
+
+
+def relative_width(values, confidence=0.95):
+    """Half of the interval by the mean; infinite when there is none."""
+    mean, half = interval(values, confidence)
+    if half is None or (mean == 0 and half > 0):
+        return math.inf
+    return half / abs(mean) if half else 0.0
 
 
 def is_known(values, precision, confidence=0.95):
     """Whether the interval is within `precision` (0.1: 10 %) of the mean."""
-    mean, half = interval(values, confidence)
-    return half is not None and half <= precision * abs(mean)
+    return relative_width(values, confidence) <= precision
 
 
 def combinations(labels):

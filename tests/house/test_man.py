@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The man pages: groff warns of nothing, examples do what they say, and nothing public is left out.
+
+Without groff that part is skipped, or with CI in the environment a failure.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+PAGES = sorted((ROOT / "docs/man").iterdir())
+SCENARIOS = ("endurance", "pairs", "latency", "stall", "recycle", "destroy", "readers", "malloc", "rcu",
+             "flavours", "scm")
+
+
+def warnings(page):
+    """What groff has to say about the text of a page."""
+    return subprocess.run(["groff", "-ww", "-man", "-Kutf8", "-Tutf8", "-z"], input=page, text=True,
+                          capture_output=True, check=True).stderr
+
+
+def source(name):
+    """A page with its escapes resolved."""
+    text = (ROOT / "docs/man" / name).read_text()
+    for escape, plain in ((r"\-", "-"), (r"\(aq", "'"), (r"\e", "\\"), (r"\fR", ""), (r"\fI", "")):
+        text = text.replace(escape, plain)
+    return text
+
+
+def functions(header):
+    """The functions of a header, inline ones too, and its macros that take arguments."""
+    text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
+    text = re.sub(r"^#(?!define).*$", "", text, flags=re.M)
+    declared = set(re.findall(r"PRUDENCE_API[^;{]*?\b((?:prudence|scm)_\w+)\(", text))
+    inlined = set(re.findall(r"^static inline[^;{]*?\b((?:prudence|scm)_\w+)\(", text, flags=re.M))
+    macros = set(re.findall(r"#define (prudence_\w+)\(", text))
+    return declared | inlined | macros
+
+
+def options_of(scenario):
+    text = subprocess.run([BUILD / "bin/prudence-bench", scenario, "--help"], text=True, check=True,
+                          capture_output=True).stdout
+    return set(re.findall(r"(--[a-z-]+)", text)) - {"--help", "--usage", "--version"}
+
+
+class Man(unittest.TestCase):
+    def test_groff_warns_of_nothing(self):
+        if not shutil.which("groff"):
+            self.assertFalse(os.environ.get("CI"), "there is no groff")
+            self.skipTest("there is no groff")
+        for page in PAGES:
+            with self.subTest(page.name):
+                self.assertEqual(warnings(page.read_text()), "")
+        self.assertIn("BF", warnings(".TH X 1\n.BF x\n"), "a mistake is not seen")
+
+    def test_head(self):
+        version = re.search(r"project\(prudence VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        for page in PAGES:
+            with self.subTest(page.name):
+                head = f'.TH {page.stem.upper()} {page.suffix[1:]} "[A-Z][a-z]+ 20.." "Prudence {version}" '
+                self.assertRegex(page.read_text(), r'\A\.\\" SPDX-License-Identifier: MIT\n' + head)
+                self.assertIn(f"\n.SH NAME\n{page.stem} - ", source(page.name))
+
+    def test_references(self):
+        ours = {(page.stem, page.suffix[1:]) for page in PAGES}
+        for page in PAGES:
+            with self.subTest(page.name):
+                see_also = source(page.name).split(".SH SEE ALSO")[1]
+                named = set(re.findall(r"^\.BR (\S+) \((\d)\)", see_also, re.M))
+                self.assertFalse([one for one in named if re.search("prudence|acdc|scm", one[0])
+                                  and one not in ours])
+                self.assertNotIn((page.stem, page.suffix[1:]), named)
+
+    def test_every_function_is_named(self):
+        """But for macros and full states of lists and polling, and liburcu's names."""
+        left_out = re.compile(r"prudence_(h?lists?_.*|urcu_.*|.*_full|read_lock_(first|too_deep)|"
+                              r"read_unlock_unbalanced|full_fence|qsbr_blocking_(enter|leave))$")
+        text = source("prudence.7") + source("prudence-scm.7")
+        for header in (ROOT / "include/prudence").glob("*.h"):
+            with self.subTest(header.name):
+                names = {name for name in functions(header) if not left_out.match(name)}
+                self.assertEqual([name for name in names if not re.search(rf"\b{name}\b", text)], [])
+                self.assertIn(f"<prudence/{header.name}>", text)
+
+    def test_every_scm_function_stands_in_its_synopsis(self):
+        synopsis = source("prudence-scm.7").split(".SH DESCRIPTION")[0]
+        declared = set(re.findall(r"\b(scm_\w+)\(", synopsis))
+        self.assertEqual(declared, functions(ROOT / "include/prudence/scm.h"))
+        header = " ".join((ROOT / "include/prudence/scm.h").read_text().split())
+        for line in re.findall(r"^\.B ((?:int|void|struct).*;)$", synopsis, re.M):
+            self.assertIn(line, header)
+
+    def test_every_option_with_its_default(self):
+        page = source("libprudence-malloc.7")
+        found = dict(re.findall(r'^\.BR (\w+) = .* " \((\w+)(?:, start)?\)"$', page, re.M))
+        table = dict(re.findall(r"^\| `(\w+)` \| (\w+)", (ROOT / "docs/options.md").read_text(), re.M))
+        self.assertEqual(found, table)
+
+    def test_options_of_prudence_bench(self):
+        page = source("prudence-bench.1")
+        for scenario in SCENARIOS:
+            with self.subTest(scenario):
+                self.assertRegex(page, rf"\n\.(B|SS) (\w+ and )?{scenario}\b")
+                self.assertEqual([one for one in options_of(scenario) if one not in page], [])
+
+    def test_examples(self):
+        outputs = {"prudence.7": "last hop: 1000000\n", "prudence-scm.7": ""}
+        for name, output in outputs.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                code, program = Path(folder, "example.c"), Path(folder, "example")
+                code.write_text(source(name).split("\n.EX\n")[1].split(".EE\n")[0])
+                subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O2",
+                                f"-I{ROOT}/include", code, "-o", program, f"-L{BUILD}", "-lprudence",
+                                f"-Wl,-rpath,{BUILD}", "-pthread"], check=True)
+                done = subprocess.run([program], check=True, capture_output=True, text=True, timeout=60)
+                self.assertEqual((done.stdout, done.stderr), (output, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -15,8 +15,8 @@
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/prandom.h>
 #include <linux/prudence.h>
-#include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/timer.h>
@@ -58,6 +58,15 @@ static atomic64_t softirqs, hardirqs;
 static atomic64_t ages_read[AGES], ages_reused[AGES];
 static bool failing;
 
+/* The kernel's own has a lock that no hard interrupt may take on PREEMPT_RT. Whoever comes in between, or
+ * is moved, makes it no less random. */
+static DEFINE_PER_CPU(struct rnd_state, seeds);
+
+static u32 any_number(void)
+{
+    return prandom_u32_state(raw_cpu_ptr(&seeds));
+}
+
 static void construct(void *object)
 {
     memset(object, 0, sizeof(struct element));
@@ -65,7 +74,7 @@ static void construct(void *object)
 
 static bool sometimes(void)
 {
-    return READ_ONCE(failing) && get_random_u32() % 2 == 0;
+    return READ_ONCE(failing) && any_number() % 2 == 0;
 }
 
 static unsigned int age_of(unsigned long stamp)
@@ -107,7 +116,7 @@ static void defer(struct element *old)
 static void update(gfp_t gfp)
 {
     struct element *new = make(gfp), *old;
-    u32 random = get_random_u32();
+    u32 random = any_number();
 
     if (!new)
         return;
@@ -141,7 +150,7 @@ static int read_all(void *unused)
 {
     while (!kthread_should_stop()) {
         const struct element *element;
-        u32 random = get_random_u32();
+        u32 random = any_number();
 
         rcu_read_lock();
         element = rcu_dereference(slots[random % SLOTS]);
@@ -160,7 +169,7 @@ static int update_all(void *unused)
 
         for (i = 0; i < 100; i++)
             update(i % 4 ? GFP_KERNEL : GFP_NOWAIT | __GFP_NOWARN);
-        if (get_random_u32() % 4 == 0)
+        if (any_number() % 4 == 0)
             schedule_timeout_interruptible(1);
         cond_resched();
     }
@@ -331,6 +340,7 @@ static int __init torture_start(void)
     struct prudence_cache_stats stats;
     unsigned int i;
 
+    prandom_seed_full_state(&seeds);
     size = max_t(unsigned int, size, sizeof(struct element));
     cache = prudence_cache_create("torture", size, 0, 0, construct);
     if (!cache)

@@ -8,7 +8,7 @@ void os_lock_init(struct os_lock *lock, enum os_lock_rank rank)
 {
     lock->rank = rank;
     if (rank == OS_RANK_NODE) {
-        spin_lock_init(&lock->spin);
+        raw_spin_lock_init(&lock->spin);
         lockdep_set_class(&lock->spin, &class_of_spinlock);
     } else {
         __mutex_init(&lock->mutex, "prudence", &class_of_mutex);
@@ -29,7 +29,7 @@ void os_lock_take(struct os_lock *lock)
         mutex_lock(&lock->mutex);
         return;
     }
-    spin_lock_irqsave(&lock->spin, flags);
+    raw_spin_lock_irqsave(&lock->spin, flags);
     lock->flags = flags;
 }
 
@@ -39,7 +39,7 @@ bool os_lock_try(struct os_lock *lock)
 
     if (lock->rank != OS_RANK_NODE)
         return mutex_trylock(&lock->mutex);
-    if (!spin_trylock_irqsave(&lock->spin, flags))
+    if (!raw_spin_trylock_irqsave(&lock->spin, flags))
         return false;
     lock->flags = flags;
     return true;
@@ -50,5 +50,5 @@ void os_lock_release(struct os_lock *lock)
     if (lock->rank != OS_RANK_NODE)
         mutex_unlock(&lock->mutex);
     else
-        spin_unlock_irqrestore(&lock->spin, lock->flags);
+        raw_spin_unlock_irqrestore(&lock->spin, lock->flags);
 }

@@ -14,6 +14,17 @@ void os_percpu_note_dead(unsigned cpu, bool dead);
 /* How often a remote take interrupted another CPU. */
 extern uint64_t os_percpu_interrupts;
 
+/* Whether locks of the kernel's own allocators may be taken here. */
+static inline bool os_may_lock(void)
+{
+    return !IS_ENABLED(CONFIG_PREEMPT_RT) || preemptible();
+}
+
+/* later.c: os_pages_free or os_meta_free, where locks may be taken. Any context. */
+void os_free_later(void *memory, size_t bytes, bool pages);
+void os_later_start(void);
+void os_later_stop(void);
+
 /* idle.c */
 void os_idle_stop(void);
 

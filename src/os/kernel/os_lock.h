@@ -2,8 +2,9 @@
 /*
  * A lock with a rank (the order is that of docs/design.md; lockdep checks it where it is on). Of the
  * ranks that src/slab has, a node's is a spinlock with interrupts off, since objects come and go in
- * interrupts; the list of caches is a mutex, which is taken only by who may sleep. No memory is
- * allocated under either, so a shrinker may take them.
+ * interrupts, and a raw one, since they do on PREEMPT_RT, too; the list of caches is a mutex, which is
+ * taken only by who may sleep. No memory is allocated or given back under either, so a shrinker may
+ * take them.
  */
 #ifndef OS_KERNEL_LOCK_H
 #define OS_KERNEL_LOCK_H
@@ -18,7 +19,7 @@ enum os_lock_rank {
 
 struct os_lock {
     union {
-        spinlock_t spin;
+        raw_spinlock_t spin;
         struct mutex mutex;
     };
     unsigned long flags; /* of the spinlock's holder */

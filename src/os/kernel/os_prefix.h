@@ -21,6 +21,7 @@
 #include <linux/kernel_stat.h>
 #include <linux/kthread.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/math64.h>
 #include <linux/memory.h>
 #include <linux/mm.h>

@@ -39,7 +39,7 @@ void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zer
 
     if (zeroed)
         *zeroed = false;
-    if (injected_failure())
+    if (!os_may_lock() || injected_failure())
         return NULL;
     flags &= FLAGS_HONOURED;
     if (order) /* a smaller slab will do */
@@ -61,6 +61,10 @@ void os_pages_free(void *pages, size_t bytes)
 {
     unsigned order = get_order(bytes);
 
+    if (unlikely(!os_may_lock())) {
+        os_free_later(pages, bytes, true);
+        return;
+    }
     sub_relaxed(&used, PAGE_SIZE << order);
     free_pages((unsigned long)pages, order);
 }
@@ -100,7 +104,7 @@ void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
 {
     void *meta;
 
-    if (injected_failure())
+    if (!os_may_lock() || injected_failure())
         return NULL;
     meta = kmalloc(round_up(bytes, CACHE_LINE),
                    (flags & FLAGS_HONOURED & ~__GFP_THISNODE) | __GFP_ZERO | __GFP_NOWARN);
@@ -117,6 +121,10 @@ void *os_meta_alloc(size_t bytes)
 
 void os_meta_free(void *meta, size_t bytes)
 {
+    if (unlikely(!os_may_lock())) {
+        os_free_later(meta, bytes, false);
+        return;
+    }
     sub_relaxed(&metadata, round_up(bytes, CACHE_LINE));
     kfree(meta);
 }

@@ -62,6 +62,7 @@ static bool owned_lines_make(void)
 
 bool os_kernel_start(void)
 {
+    os_later_start();
     return owned_lines_make();
 }
 
@@ -70,5 +71,6 @@ void os_kernel_stop(void)
     os_idle_stop();
     if (os_percpu_owned_lines)
         os_meta_free(os_percpu_owned_lines, os_cpu_count() * OS_PERCPU_STRIDE);
+    os_later_stop();
     os_page_map_release();
 }

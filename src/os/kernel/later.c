@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * PREEMPT_RT: the locks of the kernel's own allocators sleep there, so that with interrupts or preemption
+ * off nothing may be had of them, and nothing given back. Allocations that need them fail then
+ * (os_may_lock); what is to be given back waits, in its own memory, for a thread that runs irq_work.
+ */
+#include "os_kernel.h"
+
+struct waiting {
+    struct llist_node link;
+    size_t bytes;
+    bool pages; /* or metadata */
+};
+
+static LLIST_HEAD(waiting);
+static struct irq_work soon;
+
+static void give_back(struct irq_work *unused)
+{
+    struct waiting *item, *next;
+
+    (void)unused;
+    llist_for_each_entry_safe(item, next, llist_del_all(&waiting), link)
+    {
+        if (item->pages)
+            os_pages_free(item, item->bytes);
+        else
+            os_meta_free(item, item->bytes);
+    }
+}
+
+void os_free_later(void *memory, size_t bytes, bool pages)
+{
+    struct waiting *item = memory;
+
+    item->bytes = bytes;
+    item->pages = pages;
+    llist_add(&item->link, &waiting);
+    irq_work_queue(&soon);
+}
+
+void os_later_start(void)
+{
+    init_irq_work(&soon, give_back);
+}
+
+/* Nobody gives anything back any more. */
+void os_later_stop(void)
+{
+    irq_work_sync(&soon);
+}

@@ -28,7 +28,7 @@ static char *run = "pairs";
 module_param(run, charp, 0444);
 static char *subject_name = "";
 module_param_named(subject, subject_name, charp, 0444);
-MODULE_PARM_DESC(subject, "of endurance and mix; of pairs and remote: all");
+MODULE_PARM_DESC(subject, "of endurance; of pairs only this (empty: all)");
 static unsigned int pairs = 100000;
 module_param(pairs, uint, 0444);
 MODULE_PARM_DESC(pairs, "pairs of a CPU in a round");
@@ -297,8 +297,12 @@ static void run_pairs(void)
 
     for (i = 0; i < ARRAY_SIZE(sizes); i++)
         for (round = 0; round < rounds && (!only_size || sizes[i] == only_size); round++)
-            for (j = 0; j < ARRAY_SIZE(subjects); j++) /* interleaved */
-                pairs_of(&subjects[(j + round) % ARRAY_SIZE(subjects)], sizes[i], round);
+            for (j = 0; j < ARRAY_SIZE(subjects); j++) { /* interleaved */
+                const struct subject *subject = &subjects[(j + round) % ARRAY_SIZE(subjects)];
+
+                if (!*subject_name || subject == subject_of(subject_name))
+                    pairs_of(subject, sizes[i], round);
+            }
 }
 
 /* ----------------------------------------------------------------------------------------- remote */

@@ -21,11 +21,6 @@ struct run {
     uint32_t word, count;
 };
 
-static inline bool run_has_room_for(const struct slab *slab, const void *object)
-{
-    return (uint64_t)((const char *)object - (const char *)slab->pages) < slab->bytes;
-}
-
 /* Makes a run of the first objects, as many as belong to it; the first is of `slab`. One that comes twice
  * ends the run: the second is noticed where the next one is put. Returns how many. */
 static inline unsigned run_gather(struct run *run, struct slab *slab, void **objects,
@@ -33,27 +28,25 @@ static inline unsigned run_gather(struct run *run, struct slab *slab, void **obj
 {
     unsigned index = slab_index(slab, objects[0]), word = index / BITS_PER_WORD, taken = 0;
     uint64_t bits = 0, bit = UINT64_C(1) << (index % BITS_PER_WORD);
+    const size_t stride = slab->cache->stride;
+    const char *end = slab->base + slab->capacity * stride;
 
     do {
         bits |= bit;
-        if (++taken == count || !run_has_room_for(slab, objects[taken]))
+        if (++taken == count)
             break;
+        if ((char *)objects[taken] == (char *)objects[taken - 1] + stride &&
+            (char *)objects[taken] < end) {
+            bit <<= 1; /* the next one; 0: of the next word */
+            continue;
+        }
+        if ((uint64_t)((char *)objects[taken] - slab->base) >= (uint64_t)(end - slab->base))
+            break; /* of another slab */
         index = slab_index(slab, objects[taken]);
-        bit = UINT64_C(1) << (index % BITS_PER_WORD);
-    } while (index / BITS_PER_WORD == word && !(bits & bit));
+        bit = index / BITS_PER_WORD == word ? UINT64_C(1) << (index % BITS_PER_WORD) : 0;
+    } while (bit && !(bits & bit));
     *run = (struct run){.slab = slab, .bits = bits, .word = word, .count = taken};
     return taken;
-}
-
-/* Its objects, lowest address first; returns how many. */
-static inline unsigned run_spread(const struct run *run, size_t stride, void **objects)
-{
-    char *first = slab_object(run->slab, run->word * BITS_PER_WORD, stride);
-    uint64_t bits = run->bits;
-
-    for (unsigned i = 0; bits; bits &= bits - 1)
-        objects[i++] = first + (unsigned)__builtin_ctzll(bits) * stride;
-    return run->count;
 }
 
 /* The object of the lowest of `bits`. */
@@ -61,6 +54,18 @@ static inline void *run_object(const struct run *run, uint64_t bits)
 {
     return slab_object(run->slab, run->word * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits),
                        run->slab->cache->stride);
+}
+
+/* Its objects, lowest address first; returns how many. */
+static inline unsigned run_spread(const struct run *run, size_t stride, void **objects)
+{
+    char *object = run_object(run, run->bits);
+    uint64_t bits = run->bits >> __builtin_ctzll(run->bits);
+
+    for (unsigned i = 0; bits; bits >>= 1, object += stride)
+        if (bits & 1)
+            objects[i++] = object;
+    return run->count;
 }
 
 #endif /* SLAB_RUNS_H */

@@ -28,7 +28,7 @@ static char *run = "pairs";
 module_param(run, charp, 0444);
 static char *subject_name = "";
 module_param_named(subject, subject_name, charp, 0444);
-MODULE_PARM_DESC(subject, "of endurance and mix; of pairs and remote: all");
+MODULE_PARM_DESC(subject, "of endurance; of pairs only this (empty: all)");
 static unsigned int pairs = 100000;
 module_param(pairs, uint, 0444);
 MODULE_PARM_DESC(pairs, "pairs of a CPU in a round");
@@ -39,6 +39,9 @@ module_param(seconds, uint, 0444);
 static unsigned int cpus;
 module_param(cpus, uint, 0444);
 MODULE_PARM_DESC(cpus, "that take part (0: all)");
+static unsigned int tasks = 1;
+module_param(tasks, uint, 0444);
+MODULE_PARM_DESC(tasks, "of each CPU that update lists in endurance");
 static unsigned int only_size;
 module_param_named(size, only_size, uint, 0444);
 
@@ -151,6 +154,7 @@ struct worker {
 };
 
 static struct worker *workers;
+static int do_endurance(struct worker *worker);
 static unsigned int worker_count;
 static atomic_t waiting;
 static bool go, stop;
@@ -181,17 +185,17 @@ static int work_main(void *data)
 static int workers_start(int (*body)(struct worker *worker), const struct subject *subject,
                          size_t size)
 {
-    unsigned int cpu;
+    unsigned int cpu = cpumask_first(cpu_online_mask), most = cpus ? cpus : num_online_cpus();
 
+    if (body == do_endurance)
+        most *= tasks;
     worker_count = 0;
     atomic_set(&waiting, 0);
     WRITE_ONCE(go, false);
     WRITE_ONCE(stop, false);
-    for_each_online_cpu(cpu) {
+    while (worker_count < most) {
         struct worker *worker = &workers[worker_count];
 
-        if (cpus && worker_count == cpus)
-            break;
         memset(worker, 0, sizeof(*worker));
         worker->cpu = worker_count;
         worker->subject = subject;
@@ -203,6 +207,9 @@ static int workers_start(int (*body)(struct worker *worker), const struct subjec
         kthread_bind(worker->task, cpu);
         wake_up_process(worker->task);
         worker_count++;
+        cpu = cpumask_next(cpu, cpu_online_mask);
+        if (cpu >= nr_cpu_ids) /* once round: another task each */
+            cpu = cpumask_first(cpu_online_mask);
     }
     while (atomic_read(&waiting) < (int)worker_count)
         schedule_timeout_uninterruptible(1);
@@ -297,8 +304,12 @@ static void run_pairs(void)
 
     for (i = 0; i < ARRAY_SIZE(sizes); i++)
         for (round = 0; round < rounds && (!only_size || sizes[i] == only_size); round++)
-            for (j = 0; j < ARRAY_SIZE(subjects); j++) /* interleaved */
-                pairs_of(&subjects[(j + round) % ARRAY_SIZE(subjects)], sizes[i], round);
+            for (j = 0; j < ARRAY_SIZE(subjects); j++) { /* interleaved */
+                const struct subject *subject = &subjects[(j + round) % ARRAY_SIZE(subjects)];
+
+                if (!*subject_name || subject == subject_of(subject_name))
+                    pairs_of(subject, sizes[i], round);
+            }
 }
 
 /* ----------------------------------------------------------------------------------------- remote */
@@ -451,9 +462,9 @@ static void endurance_of(const struct subject *subject)
             subject->name, samples[i].ms, samples[i].used_kb, samples[i].done);
     pr_info(
         "BENCH "
-        "{\"run\":\"endurance\",\"subject\":\"%s\",\"cpus\":%u,\"ms\":%u,\"updates\":%llu,\"before_"
+        "{\"run\":\"endurance\",\"subject\":\"%s\",\"cpus\":%u,\"tasks\":%u,\"ms\":%u,\"updates\":%llu,\"before_"
         "kb\":%llu,\"peak_kb\":%llu,\"after_kb\":%llu,\"out_of_memory\":%s,\"total_kb\":%lu}\n",
-        subject->name, worker_count, samples[count - 1].ms,
+        subject->name, worker_count / max(tasks, 1u), tasks, samples[count - 1].ms,
         worker_sum(offsetof(struct worker, done)), before, peak, used_kb(),
         out_of_memory ? "true" : "false", totalram_pages() << (PAGE_SHIFT - 10));
     vfree(samples);
@@ -639,7 +650,7 @@ static int __init bench_start(void)
 {
     int error = -ENOMEM;
 
-    workers = kvcalloc(nr_cpu_ids, sizeof(*workers), GFP_KERNEL);
+    workers = kvcalloc(array_size(nr_cpu_ids, max(tasks, 1u)), sizeof(*workers), GFP_KERNEL);
     hands = kvcalloc(nr_cpu_ids, sizeof(*hands), GFP_KERNEL);
     if (workers && hands)
         error = measure();

@@ -62,16 +62,17 @@ void gp_drive(struct prudence_domain *domain)
 /* How long another driver is trusted to be scanning. */
 #define SCAN_TRUST_NS 20000
 
-void gp_drive_shared(struct prudence_domain *domain)
+bool gp_drive_shared(struct prudence_domain *domain)
 {
     uint64_t began = load_relaxed(&domain->scan_began);
     uint64_t now = os_clock_ns();
 
     if (began && now - began < SCAN_TRUST_NS)
-        return;
+        return true;
     store_relaxed(&domain->scan_began, now);
     gp_drive(domain);
     store_relaxed(&domain->scan_began, (uint64_t)0);
+    return true;
 }
 
 #define SPIN_ROUNDS 48 /* some 10 us */

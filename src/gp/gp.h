@@ -35,8 +35,9 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie);
  * the reader's trace. No lock is held: foreign functions may be called. */
 void gp_drive(struct prudence_domain *domain);
 
-/* As gp_drive, but leaves the work to another thread that began it within some microseconds. */
-void gp_drive_shared(struct prudence_domain *domain);
+/* As gp_drive, but leaves the work to another thread that began it within some microseconds. False: callers
+ * cannot drive these grace periods, so there is no point in looking again. */
+bool gp_drive_shared(struct prudence_domain *domain);
 
 /* request + drive until it is over, or until the clock passes `deadline` (0: for ever). The caller
  * holds no lock of ours and has asked gp_may_wait(). False when the deadline came first. */

@@ -76,8 +76,8 @@ static bool take_here(struct prudence_cache *cache, struct miss *miss)
 static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
 {
     gp_request(cache->domain, miss->cookie);
-    gp_drive_shared(cache->domain);
-    take_here(cache, miss);
+    if (gp_drive_shared(cache->domain))
+        take_here(cache, miss);
 }
 
 /*

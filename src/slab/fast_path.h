@@ -10,19 +10,19 @@
 #include "slab/cache.h"
 
 /* NULL: take the slow path. */
-static inline void *cache_alloc_fast(struct prudence_cache *cache)
+static inline __attribute__((always_inline)) void *cache_alloc_fast(struct prudence_cache *cache)
 {
     return os_percpu_pop(&cache->fast_lines);
 }
 
 /* `lines`: of the slab, or the same from a cache that the caller named: then what follows does not
  * wait for the slab to be found. False: take the slow path. */
-static inline bool cache_free_fast(void *const *lines, void *object)
+static inline __attribute__((always_inline)) bool cache_free_fast(void *const *lines, void *object)
 {
     return likely(os_percpu_push(lines, object));
 }
 
-static inline bool cache_free_deferred_fast(void *const *lines, void *object)
+static inline __attribute__((always_inline)) bool cache_free_deferred_fast(void *const *lines, void *object)
 {
     return likely(os_percpu_append(lines, object));
 }

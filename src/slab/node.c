@@ -10,7 +10,7 @@
  * count, a deferral moves its slab at once to where it will belong: pre-movement (rule 8). In the
  * partial and draining lists, slabs with free objects stand before those without.
  */
-#include "slab/cache.h"
+#include "slab/runs.h"
 
 /* A refill looks at so many partial slabs (paper, section 5.4). */
 #define SLABS_WEIGHED 10
@@ -77,29 +77,40 @@ static bool is_waiting(const struct slab *slab)
     return !list_is_empty(&slab->waiting_link);
 }
 
+/* A bit that should be clear: an object that is free or latent already. */
+static void check_run(const struct run *run, const char *what)
+{
+    const struct slab *slab = run->slab;
+    const uint64_t *bits = slab->bits + run->word;
+    unsigned words = bits_words(slab->capacity);
+    uint64_t free = run->bits & bits[0];
+    uint64_t latent = run->bits & (bits[words] | bits[2 * words]);
+
+    if (unlikely(free))
+        report_double(slab, run_object(run, free), false, what);
+    if (unlikely(latent))
+        report_double(slab, run_object(run, latent), true, what);
+}
+
 /*
- * Puts an object into its latent slab: under the waiting cookie if that is its own, else into next,
+ * Puts objects into their latent slab: under the waiting cookie if that is their own, else into next,
  * which gets a cookie when waiting is merged. (One cookie renewed at each deferral never merges
  * under load; one kept is unsound.) `cookie` NULL: none was taken yet.
  */
-static void put_latent(struct node *node, struct slab *slab, const void *object,
-                       const gp_cookie *cookie)
+static void put_latent(struct node *node, const struct run *run, const gp_cookie *cookie)
 {
-    unsigned index = slab_index(slab, object);
+    struct slab *slab = run->slab;
     bool had_free = slab->free > 0;
 
-    if (bits_test(slab_free_bits(slab), index))
-        report_double(slab, object, false, "deferred free");
-    if (bits_test(slab_waiting_bits(slab), index) || bits_test(slab_next_bits(slab), index))
-        report_double(slab, object, true, "deferred free");
-    slab->latent++;
+    check_run(run, "deferred free");
+    slab->latent += run->count;
     if (!is_waiting(slab)) {
-        bits_set(slab_waiting_bits(slab), index);
+        slab_waiting_bits(slab)[run->word] |= run->bits;
         wait_in_line(node, slab, cookie ? *cookie : gp_snapshot(slab->cache->domain));
     } else if (cookie && *cookie == slab->waiting_cookie) {
-        bits_set(slab_waiting_bits(slab), index);
+        slab_waiting_bits(slab)[run->word] |= run->bits;
     } else {
-        bits_set(slab_next_bits(slab), index);
+        slab_next_bits(slab)[run->word] |= run->bits;
     }
     if (place(node, slab, had_free)) {
         node->counts.premoved_slabs++;
@@ -221,9 +232,13 @@ static void receive(struct node *node)
     while (handful) {
         struct handful *next = handful->next;
 
-        for (unsigned i = 0; i < handful->count; i++)
-            put_latent(node, slab_known(handful->objects[i]), handful->objects[i],
-                       &handful->cookie);
+        for (unsigned i = 0; i < handful->count;) {
+            struct run run;
+
+            i += run_gather(&run, slab_known(handful->objects[i]), handful->objects + i,
+                            handful->count - i);
+            put_latent(node, &run, &handful->cookie);
+        }
         handful_return(handful);
         handful = next;
     }
@@ -305,55 +320,79 @@ static struct slab *pick(const struct node *node)
     return best;
 }
 
-static unsigned take_from_slab(struct slab *slab, size_t stride, void **objects, unsigned count)
+/* The lowest `count` of the bits; there are more. */
+static uint64_t lowest_bits(uint64_t bits, unsigned count)
 {
-    unsigned taken = 0;
+    uint64_t rest = bits;
 
-    for (unsigned w = 0; taken < count && w < bits_words(slab->capacity); w++) {
-        uint64_t bits = slab_free_bits(slab)[w];
-
-        for (; bits && taken < count; bits &= bits - 1)
-            objects[taken++] =
-                slab_object(slab, w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits), stride);
-        slab_free_bits(slab)[w] = bits;
-    }
-    slab->free -= taken;
-    return taken;
+    for (; count; count--)
+        rest &= rest - 1;
+    return bits ^ rest;
 }
 
-/* Takes up to `count` free objects for one allocation and its refill; returns how many. */
-unsigned node_take(struct prudence_cache *cache, struct node *node, void **objects, unsigned count)
+/* Takes up to `count` objects as up to `room` runs; returns how many runs, and subtracts from *count. */
+static unsigned take_from_slab(struct slab *slab, struct run *runs, unsigned room, unsigned *count)
 {
-    unsigned taken = 0;
+    unsigned made = 0;
+
+    for (unsigned w = 0; *count && made < room && w < bits_words(slab->capacity); w++) {
+        uint64_t bits = slab_free_bits(slab)[w];
+        unsigned here;
+
+        if (!bits)
+            continue;
+        here = (unsigned)__builtin_popcountll(bits);
+        if (here > *count) {
+            bits = lowest_bits(bits, *count);
+            here = *count;
+        }
+        slab_free_bits(slab)[w] ^= bits;
+        runs[made++] = (struct run){.slab = slab, .bits = bits, .word = w, .count = here};
+        slab->free -= here;
+        *count -= here;
+    }
+    return made;
+}
+
+static unsigned take_runs(struct node *node, struct run *runs, unsigned count)
+{
+    unsigned made = 0;
     struct slab *slab;
 
     enter(node);
-    while (taken < count && (slab = pick(node))) {
-        taken += take_from_slab(slab, cache->stride, objects + taken, count - taken);
+    while (count && made < RUNS_MAX && (slab = pick(node))) {
+        made += take_from_slab(slab, runs + made, RUNS_MAX - made, &count);
         place(node, slab, true);
     }
     note_used(node);
-    node->counts.allocations += taken > 0;
+    node->counts.allocations += made > 0;
     os_lock_release(&node->lock);
+    return made;
+}
+
+/* Takes up to `count` free objects for one allocation and its refill; returns how many. Fewer than there
+ * are only if they lie in very many places. */
+unsigned node_take(struct prudence_cache *cache, struct node *node, void **objects, unsigned count)
+{
+    struct run runs[RUNS_MAX];
+    unsigned taken = 0, made = take_runs(node, runs, count);
+
+    for (unsigned i = 0; i < made; i++)
+        taken += run_spread(&runs[i], cache->stride, objects + taken);
     return taken;
 }
 
 /* ------------------------------------------------------------------------------------ putting */
 
-static void put_free(struct node *node, struct slab *slab, const void *object,
-                     const gp_cookie *cookie)
+static void put_free(struct node *node, const struct run *run, const gp_cookie *cookie)
 {
-    unsigned index = slab_index(slab, object);
+    struct slab *slab = run->slab;
     bool had_free = slab->free > 0;
 
-    (void)cookie; /* it is free already */
-
-    if (bits_test(slab_free_bits(slab), index))
-        report_double(slab, object, false, "free");
-    if (bits_test(slab_waiting_bits(slab), index) || bits_test(slab_next_bits(slab), index))
-        report_double(slab, object, true, "free");
-    bits_set(slab_free_bits(slab), index);
-    slab->free++;
+    (void)cookie; /* they are free already */
+    check_run(run, "free");
+    slab_free_bits(slab)[run->word] |= run->bits;
+    slab->free += run->count;
     place(node, slab, had_free);
 }
 
@@ -437,40 +476,60 @@ static size_t leave(struct node *node, unsigned keep)
     return unmake_all(&excess);
 }
 
-/* Hands objects to their home nodes, each run of one node under one hold of its lock. `put` puts
- * one, `visit` counts the run. */
-static void put_all(struct prudence_cache *cache, void **objects, unsigned count,
-                    void (*put)(struct node *node, struct slab *slab, const void *object,
-                                const gp_cookie *cookie),
-                    const gp_cookie *cookie, void (*visit)(struct node *node, unsigned run))
+/* Makes runs of the first objects, of one node and as many as there is room for; returns how many
+ * objects that are. */
+static unsigned gather(void **objects, unsigned count, struct run *runs, unsigned *made)
 {
-    for (unsigned i = 0; i < count;) {
-        struct slab *slab = slab_known(objects[i]);
-        struct node *node = node_of(slab);
-        unsigned first = i;
+    struct slab *slab = slab_known(objects[0]);
+    const struct node *node = node_of(slab);
+    unsigned taken = 0;
 
+    *made = 0;
+    do
+        taken += run_gather(&runs[(*made)++], slab, objects + taken, count - taken);
+    while (taken < count && *made < RUNS_MAX &&
+           node_of(slab = slab_known(objects[taken])) == node);
+    return taken;
+}
+
+/* Hands objects to their home nodes, those of one node that follow each other under one hold of its
+ * lock, or few. `put` puts a run, `visit` counts the objects; `first` is false if it only goes on. */
+static void put_all(struct prudence_cache *cache, void **objects, unsigned count,
+                    void (*put)(struct node *node, const struct run *run, const gp_cookie *cookie),
+                    const gp_cookie *cookie,
+                    void (*visit)(struct node *node, unsigned objects, bool first))
+{
+    struct node *node, *before = NULL;
+    struct run runs[RUNS_MAX];
+    unsigned made, taken;
+
+    for (; count; objects += taken, count -= taken, before = node) {
+        taken = gather(objects, count, runs, &made);
+        node = node_of(runs[0].slab);
         enter(node);
-        for (; i < count && node_of(slab = slab_known(objects[i])) == node; i++)
-            put(node, slab, objects[i], cookie);
-        visit(node, i - first);
+        for (unsigned i = 0; i < made; i++)
+            put(node, &runs[i], cookie);
+        visit(node, taken, node != before);
         leave(node, cache->free_limit);
     }
 }
 
-static void count_frees(struct node *node, unsigned run)
+static void count_frees(struct node *node, unsigned objects, bool first)
 {
-    node->counts.frees += run;
+    (void)first;
+    node->counts.frees += objects;
 }
 
-static void count_flush(struct node *node, unsigned run)
+static void count_flush(struct node *node, unsigned objects, bool first)
 {
-    node->counts.flushes++;
-    node->counts.flushed_objects += run;
+    node->counts.flushes += first;
+    node->counts.flushed_objects += objects;
 }
 
-static void count_overflow(struct node *node, unsigned run)
+static void count_overflow(struct node *node, unsigned objects, bool first)
 {
-    node->counts.overflowed += run;
+    (void)first;
+    node->counts.overflowed += objects;
 }
 
 /* Objects that were freed past the object cache. */
@@ -499,14 +558,16 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
     struct node *node = node_of(slab);
     size_t bytes = slab_object_bytes(slab);
     bool room = true;
+    struct run run;
 
+    run_gather(&run, slab, &object, 1);
     enter(node);
     if (past_limit)
         latent_reserve_past_limit(os_cpu_current(), bytes);
     else
         room = latent_reserve(os_cpu_current(), bytes);
     if (room) {
-        put_latent(node, slab, object, NULL);
+        put_latent(node, &run, NULL);
         node->counts.deferred++;
     }
     leave(node, slab->cache->free_limit);
@@ -608,9 +669,9 @@ unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsi
     return taken;
 }
 
-static void count_nothing(struct node *node, unsigned run)
+static void count_nothing(struct node *node, unsigned objects, bool first)
 {
-    (void)node, (void)run;
+    (void)node, (void)objects, (void)first;
 }
 
 /* Puts them back: free, as they were. */

@@ -72,9 +72,10 @@ void gp_drive(struct prudence_domain *domain)
     (void)domain;
 }
 
-void gp_drive_shared(struct prudence_domain *domain)
+bool gp_drive_shared(struct prudence_domain *domain)
 {
     (void)domain;
+    return false;
 }
 
 void gp_expedite(void)

@@ -19,13 +19,21 @@
 
 #include "support/gp_child.h"
 
-#define FORKS 200
+#define FORKS       200
+#define FORKS_LEAST 20 /* where a fork takes a tenth of a second, as in an emulated guest */
+#define SECONDS     10
 
 static struct prudence_cache *cache;
 static volatile unsigned forks, failures;
 static volatile bool in_child, children_go_on;
 
 static timer_t timer;
+static time_t end;
+
+static bool more(void)
+{
+    return forks < FORKS_LEAST || (forks < FORKS && time(NULL) < end);
+}
 
 /* Once, so that a signal is never waiting when the handler returns: it would interrupt the same
  * instruction for ever. */
@@ -43,7 +51,7 @@ static void fork_here(int signal)
     pid_t child;
 
     (void)signal;
-    if (in_child || forks >= FORKS)
+    if (in_child || !more())
         return;
     forks++;
     child = fork();
@@ -89,11 +97,12 @@ static int fork_from_handlers(void *go_on)
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
 
     children_go_on = go_on != NULL;
+    end = time(NULL) + SECONDS;
     sigaction(SIGUSR1, &action, NULL);
     if (timer_create(CLOCK_MONOTONIC, &event, &timer))
         return 2;
     fork_soon();
-    for (unsigned i = 0; forks < FORKS; i++) {
+    for (unsigned i = 0; more(); i++) {
         use(i);
         if (in_child)
             go_on_in_the_child();
@@ -113,7 +122,7 @@ static void *keep_busy(void *unused)
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
-    for (unsigned i = 0; forks < FORKS; i++)
+    for (unsigned i = 0; more(); i++)
         use(i);
     return unused;
 }

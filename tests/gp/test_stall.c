@@ -84,8 +84,8 @@ static int stall_twice(void *unused)
 {
     (void)unused;
     prudence_option_set("stall_timeout", "20ms");
-    stay(60);
-    stay(60);
+    stay(200);
+    stay(200);
     return 0;
 }
 

@@ -16,6 +16,8 @@
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 
+#include "compat_timer.h"
+
 #define SIZE 64
 #define MANY 2000
 #define RING 8192
@@ -663,6 +665,84 @@ static void dead_cpu_leaves_nothing_behind(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
+/* --- a CPU defers in hard interrupts until it is dead --- */
+static struct hrtimer last_timer;
+static atomic_t next_block;
+
+static enum hrtimer_restart defer_next(struct hrtimer *timer)
+{
+    int i = atomic_fetch_inc(&next_block);
+
+    if (i >= MANY)
+        return HRTIMER_NORESTART;
+    prudence_kfree_deferred(objects[i]); /* a large block, which asks for a grace period at once */
+    hrtimer_forward_now(timer, ns_to_ktime(250000));
+    return HRTIMER_RESTART;
+}
+
+static void start_deferring(void *unused)
+{
+    compat_hrtimer_setup(&last_timer, defer_next);
+    hrtimer_start(&last_timer, ns_to_ktime(250000), HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+static u64 requests(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    return stats.requests;
+}
+
+/* Keeps the CPU from stopping, and so the one that dies alive for longer. */
+static int stay_awake(void *unused)
+{
+    while (!kthread_should_stop()) {
+        preempt_disable();
+        mdelay(5);
+        preempt_enable();
+        cond_resched();
+    }
+    return 0;
+}
+
+static void cpu_defers_until_it_is_dead(unsigned int cpu)
+{
+    struct task_struct *other = kthread_create(stay_awake, NULL, "prudence_awake");
+    unsigned int i;
+
+    for (i = 0; i < MANY; i++) {
+        objects[i] = prudence_kmalloc(2 * PAGE_SIZE, GFP_KERNEL);
+        EXPECT(objects[i] != NULL);
+    }
+    kthread_bind(other, cpumask_first(cpu_online_mask));
+    wake_up_process(other);
+    atomic_set(&next_block, 0);
+    smp_call_function_single(cpu, start_deferring, NULL, 1);
+    EXPECT_EQ(remove_cpu(cpu), 0);
+    kthread_stop(other);
+    hrtimer_cancel(&last_timer);
+    for (i = atomic_read(&next_block); i < MANY; i++)
+        prudence_kfree(objects[i]);
+}
+
+static void dying_cpu_keeps_no_request_to_itself(void)
+{
+    unsigned int i, wait, cpu = cpumask_last(cpu_online_mask);
+    u64 before;
+
+    for (i = 0; i < 4; i++) {
+        cpu_defers_until_it_is_dead(cpu);
+        synchronize_rcu(); /* the next cookie is another */
+        before = requests();
+        prudence_kfree_deferred(prudence_kmalloc(2 * PAGE_SIZE, GFP_KERNEL));
+        for (wait = 0; wait < 500 && requests() == before; wait++)
+            msleep(10);
+        EXPECT(requests() > before);
+        EXPECT_EQ(add_cpu(cpu), 0);
+    }
+}
+
 static void destroy_waits_for_nobody_else(void)
 {
     struct prudence_cache *busy = cache_of(SIZE), *idle = cache_of(SIZE);
@@ -739,6 +819,7 @@ static const struct {
     TEST(kasan_knows_deferred_objects),
 #endif
     TEST(dead_cpu_leaves_nothing_behind),
+    TEST(dying_cpu_keeps_no_request_to_itself),
     TEST(destroy_waits_for_nobody_else),
     TEST(invalid_caches_are_refused),
     TEST(pointers_that_are_no_objects_are_refused),

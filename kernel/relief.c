@@ -162,7 +162,7 @@ int relief_start(void)
 {
     int error;
 
-    init_irq_work(&tidy_soon, tidy_later);
+    os_irq_work_init(&tidy_soon, tidy_later);
     shrinker = compat_shrinker_register(&like, "prudence");
     if (!shrinker)
         return -ENOMEM;

@@ -28,8 +28,22 @@ load_and_unload() {
 }
 check "load and unload, 20 times" load_and_unload
 
-insmod prudence.ko || exit 1
+# Kernel 6.12 counts the fair server, which is no task, among the tasks of a dying CPU, and then complains
+# of them (docs/kernel.md, Known faults). How often that is all there is to complain of is shown at the end.
 events=/sys/kernel/tracing
+known=$events/events/kprobes/fair_server_counted
+watch_the_fair_server() {
+    rq='dl_se->rq'
+    echo "p:fair_server_counted dl_server_stop all=$rq->nr_running:u32 deadline=$rq->dl.dl_nr_running:u32" \
+        "fair=$rq->cfs.h_nr_queued:u32 pinned=$rq->nr_pinned:u32" >$events/kprobe_events
+    echo 'all == 2 && deadline == 1 && fair == 0 && pinned == 0 && comm ~ "migration/*"' >$known/filter
+    echo 1 >$known/enable
+}
+case $(uname -r) in
+6.12.*) [ ! -e $events/kprobe_events ] || watch_the_fair_server ;;
+esac
+
+insmod prudence.ko || exit 1
 echo 1 >$events/events/prudence/enable
 insmod prudence_test.ko || exit 1
 [ "$(cat /sys/module/prudence_test/parameters/failed)" = 0 ] || bad=1
@@ -81,6 +95,8 @@ check "demo with kfree_rcu" demo prudence_demo_rcu
 check "demo with deferred frees" demo prudence_demo
 
 check "everything can be given back" rmmod prudence
+
+[ ! -d $known ] || echo ":: fair server counted: $(grep -c 'fair_server_counted: ' $events/trace)"
 
 no_leaks() {
     echo scan >$leaks

@@ -8,9 +8,10 @@
  *
  * Context: every function that allocates or frees may be called from process, softirq and hardirq
  * context, with locks held and inside read-side critical sections. None may be called from NMI: an
- * allocation there returns NULL, a free leaks the object, and either warns once. Under PREEMPT_RT
- * not from hardirq, as with the kernel's own. Allocations honour how hard GFP flags let them try;
- * only with __GFP_DIRECT_RECLAIM do they wait. Frees and deferrals never wait and never fail.
+ * allocation there returns NULL, a free leaks the object, and either warns once. Under PREEMPT_RT an
+ * allocation with interrupts or preemption off has no pages made, only objects that are there already.
+ * Allocations honour how hard GFP flags let them try; only with __GFP_DIRECT_RECLAIM do they wait. Frees
+ * and deferrals never wait and never fail.
  *
  * Objects are aligned to 16 bytes (8 below 16 bytes); prudence_kmalloc's of a power of two to their
  * size. __GFP_ZERO and the kernel's init_on_alloc and init_on_free are honoured, __GFP_ACCOUNT and

@@ -173,7 +173,7 @@ void gp_kernel_stats(struct gp_kernel_stats *stats)
 
 void gp_kernel_start(void)
 {
-    init_irq_work(&rcu.irq_work, ask_in_interrupt);
+    os_irq_work_init(&rcu.irq_work, ask_in_interrupt);
     INIT_WORK(&rcu.work, ask);
 }
 

@@ -95,7 +95,7 @@ void os_idle_start(bool (*work)(void))
     looks = os_meta_alloc(os_cpu_count() * sizeof *looks);
     if (!looks)
         return;
-    init_irq_work(&wake, wake_helper);
+    os_irq_work_init(&wake, wake_helper);
     idle_work = work;
     task = kthread_run(help, NULL, "prudence_idle");
     if (IS_ERR(task))

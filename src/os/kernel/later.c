@@ -2,7 +2,8 @@
 /*
  * PREEMPT_RT: the locks of the kernel's own allocators sleep there, so that with interrupts or preemption
  * off nothing may be had of them, and nothing given back. Allocations that need them fail then
- * (os_may_lock); what is to be given back waits, in its own memory, for a thread that runs irq_work.
+ * (os_may_lock); what is to be given back waits, in its own memory, for a worker. That is woken from an
+ * interrupt of its own, since who gives back may hold locks of the scheduler.
  */
 #include "os_kernel.h"
 
@@ -15,11 +16,11 @@ struct waiting {
 static LLIST_HEAD(waiting);
 static struct irq_work soon;
 
-static void give_back(struct irq_work *unused)
+static void give_back(struct work_struct *work)
 {
     struct waiting *item, *next;
 
-    (void)unused;
+    (void)work;
     llist_for_each_entry_safe(item, next, llist_del_all(&waiting), link)
     {
         if (item->pages)
@@ -27,6 +28,14 @@ static void give_back(struct irq_work *unused)
         else
             os_meta_free(item, item->bytes);
     }
+}
+
+static DECLARE_WORK(work, give_back);
+
+static void call_worker(struct irq_work *unused)
+{
+    (void)unused;
+    schedule_work(&work);
 }
 
 void os_free_later(void *memory, size_t bytes, bool pages)
@@ -41,11 +50,12 @@ void os_free_later(void *memory, size_t bytes, bool pages)
 
 void os_later_start(void)
 {
-    init_irq_work(&soon, give_back);
+    os_irq_work_init(&soon, call_worker);
 }
 
 /* Nobody gives anything back any more. */
 void os_later_stop(void)
 {
     irq_work_sync(&soon);
+    flush_work(&work);
 }

@@ -44,6 +44,13 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+/* Runs in a hard interrupt on PREEMPT_RT, too. The thread that it has for others is away while its CPU goes,
+ * and what is queued there meanwhile is not run before that CPU is back. */
+static inline void os_irq_work_init(struct irq_work *work, void (*run)(struct irq_work *work))
+{
+    *work = IRQ_WORK_INIT_HARD(run);
+}
+
 /* The same meaning: base/base.h and base/list.h define them again. */
 #undef likely
 #undef unlikely

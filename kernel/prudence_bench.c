@@ -42,6 +42,9 @@ MODULE_PARM_DESC(cpus, "that take part (0: all)");
 static unsigned int tasks = 1;
 module_param(tasks, uint, 0444);
 MODULE_PARM_DESC(tasks, "of each CPU that update lists in endurance");
+static bool until_killed;
+module_param(until_killed, bool, 0444);
+MODULE_PARM_DESC(until_killed, "allocations go as far as the OOM killer, rather than fail before");
 static unsigned int only_size;
 module_param_named(size, only_size, uint, 0444);
 
@@ -64,14 +67,16 @@ struct subject {
     bool defers;
 };
 
+static gfp_t flags = GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN;
+
 static void *slub_alloc(size_t size)
 {
-    return kmalloc(size, GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+    return kmalloc(size, flags);
 }
 
 static void *our_alloc(size_t size)
 {
-    return prudence_kmalloc(size, GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+    return prudence_kmalloc(size, flags);
 }
 
 static void our_defer(void *object)
@@ -650,6 +655,8 @@ static int __init bench_start(void)
 {
     int error = -ENOMEM;
 
+    if (until_killed)
+        flags = GFP_KERNEL;
     workers = kvcalloc(array_size(nr_cpu_ids, max(tasks, 1u)), sizeof(*workers), GFP_KERNEL);
     hands = kvcalloc(nr_cpu_ids, sizeof(*hands), GFP_KERNEL);
     if (workers && hands)

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs: what belongs to one word of one slab is gathered, wherever it lies in the array; neither the word
+ * nor the slab is left, though the next object may stand right behind; what comes twice is left for the
+ * next run. Spread, they are the same objects again.
+ */
+#include "slab/runs.h"
+#include "support/slab_test.h"
+
+#define STRIDE   64
+#define CAPACITY 100 /* a word and a part */
+
+static struct prudence_cache cache = {.stride = STRIDE};
+static char memory[2 * CAPACITY * STRIDE];
+static struct slab first, second; /* side by side */
+static struct slab *const slabs[] = {&first, &second};
+
+static int setup(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        slabs[i]->cache = &cache;
+        slabs[i]->base = memory + (size_t)i * CAPACITY * STRIDE;
+        slabs[i]->capacity = CAPACITY;
+        slabs[i]->grid = grid_of(STRIDE, CAPACITY);
+    }
+    return 0;
+}
+
+static void *object(unsigned index)
+{
+    return memory + (size_t)index * STRIDE;
+}
+
+static struct run gathered(void **objects, unsigned count, unsigned taken)
+{
+    struct run run;
+
+    assert_int_equal(run_gather(&run, slabs[0], objects, count), taken);
+    assert_int_equal(run.count, taken);
+    assert_ptr_equal(run.slab, slabs[0]);
+    return run;
+}
+
+static void objects_of_a_word_are_one_run(void **state)
+{
+    void *objects[] = {object(5), object(6), object(63), object(2), object(3)};
+
+    (void)state;
+    assert_int_equal(gathered(objects, 5, 5).bits, UINT64_C(1) << 63 | 0x6c);
+}
+
+static void the_next_word_is_another_run(void **state)
+{
+    void *beside[] = {object(62), object(63), object(64)}, *apart[] = {object(1), object(99)};
+
+    (void)state;
+    assert_int_equal(gathered(beside, 3, 2).bits, UINT64_C(3) << 62);
+    assert_int_equal(gathered(apart, 2, 1).word, 0);
+    assert_int_equal(gathered(apart + 1, 1, 1).word, 1);
+}
+
+static void the_next_slab_is_another_run(void **state)
+{
+    void *objects[] = {object(CAPACITY - 2), object(CAPACITY - 1), object(CAPACITY)};
+    struct run run = gathered(objects, 3, 2);
+
+    (void)state;
+    assert_int_equal(run.bits, UINT64_C(3) << (CAPACITY - 2 - 64));
+    assert_int_equal(run.word, 1);
+    assert_int_equal(run_gather(&run, slabs[1], objects + 2, 1), 1);
+    assert_int_equal(run.bits, 1);
+}
+
+static void what_comes_twice_is_left(void **state)
+{
+    void *apart[] = {object(7), object(9), object(7)}, *beside[] = {object(8), object(7), object(8)};
+
+    (void)state;
+    gathered(apart, 3, 2);
+    gathered(beside, 3, 2);
+}
+
+static void spread_are_the_same_objects(void **state)
+{
+    void *objects[] = {object(64), object(65), object(67), object(90)}, *again[4];
+    struct run run = gathered(objects, 4, 4);
+
+    (void)state;
+    assert_int_equal(run_spread(&run, STRIDE, again), 4);
+    assert_memory_equal(again, objects, sizeof again);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(objects_of_a_word_are_one_run),
+        cmocka_unit_test(the_next_word_is_another_run),
+        cmocka_unit_test(the_next_slab_is_another_run),
+        cmocka_unit_test(what_comes_twice_is_left),
+        cmocka_unit_test(spread_are_the_same_objects),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -89,6 +89,17 @@ void clock_end(struct scm_clock *clock)
     clock_advance_to(clock, clock->now + clock->mask + 1);
 }
 
+/* Its thread has ended, and the handle with it: it stays for as long as it has dates. */
+void clock_adopt(struct scm_clock *clock)
+{
+    uint64_t over = clock->now + clock->mask + 1;
+
+    while (over > clock->now && !clock->ring[(over - 1) & clock->mask].first)
+        over--;
+    clock->over = over;
+    clock->adopted = true;
+}
+
 struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind, uint64_t period)
 {
     struct scm_clock *clock = scm_meta_alloc(sizeof *clock);
@@ -125,7 +136,7 @@ void clocks_follow(struct scm_thread *thread, bool ticked)
             clock_follow_time(clock);
         else if (clock->adopted && ticked)
             clock_advance(clock);
-        if (clock->adopted && clock->now > clock->last_date)
+        if (clock->adopted && clock->now >= clock->over)
             clock_unmake(clock);
     }
 }

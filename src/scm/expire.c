@@ -38,15 +38,44 @@ static inline void free_expired(struct slab *slab, void *object)
         object_free_expired(slab, object, deferred);
 }
 
-/* Acquire and release: what other threads did with the object, before they took theirs, is before
- * what its next owner does. */
+static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab *slab,
+                                                              const void *object)
+{
+    os_report(
+        "an expiration date of %p of cache '%s' was not counted: it came as the last one ended",
+        object, slab->cache->name);
+    os_abort();
+}
+
+/*
+ * One date less in the word, which is given as it was before. True: it was the last.
+ *
+ * Who finds that the object has 1 date, its own, which has expired, changes the word without an atomic
+ * read-modify-write. For no other thread may give the object a date meanwhile: it would have to have one
+ * that has not expired, which counts; or, by global time, to have given it before its own tick, without
+ * which this date would not have expired. Acquire and release: what other threads did with the object,
+ * before they took theirs, is before what its next owner does.
+ */
+static inline bool date_is_last(const struct slab *slab, const void *object, uint32_t *term,
+                                uint32_t *word)
+{
+    *word = load_acquire(term);
+    if (likely(term_dates(*word) == 1)) {
+        store_relaxed(term, *word - 1);
+        return true;
+    }
+    *word = __atomic_fetch_sub(term, 1, __ATOMIC_ACQ_REL);
+    if (unlikely(!term_dates(*word)))
+        too_few(slab, object);
+    return term_dates(*word) == 1;
+}
+
 static inline void date_end(struct scm_thread *self, void *object)
 {
     struct slab *slab = slab_known(object);
-    uint32_t *term = &slab_terms(slab)[slab_index(slab, object)];
-    uint32_t word = __atomic_fetch_sub(term, 1, __ATOMIC_ACQ_REL);
+    uint32_t *term = &slab_terms(slab)[slab_index(slab, object)], word;
 
-    if (term_dates(word) != 1)
+    if (!date_is_last(slab, object, term, &word))
         return;
     count_add(&slab->expiring, -1);
     count_add(&self->counts.ended, 1);

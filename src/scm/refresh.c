@@ -11,37 +11,19 @@
  */
 #include "scm/scm.h"
 
-/* Where an object's count is. */
-struct place {
-    struct slab *slab;
-    uint32_t *term;
-    unsigned index;
-};
-
-static __attribute__((noinline)) bool find_slow(const void *object, const char *what,
-                                                struct place *place)
+static __attribute__((noinline)) struct slab *find_slow(const void *object, const char *what)
 {
     struct slab *slab = object_slab(object, what);
-    uint32_t *terms = slab_terms_make(slab);
 
-    place->slab = slab;
-    place->index = slab_index(slab, object);
-    place->term = terms + place->index;
-    return terms != NULL;
+    return slab_terms_make(slab) ? slab : NULL;
 }
 
-/* The object's word. False: there is no memory for words. */
-static inline bool find(const void *object, const char *what, struct place *place)
+/* The object's slab, which has words. NULL: there is no memory for them. */
+static inline struct slab *find(const void *object, const char *what)
 {
     struct slab *slab = slab_of(object);
-    uint32_t *terms = likely(slab) ? slab_terms(slab) : NULL;
 
-    if (unlikely(!terms))
-        return find_slow(object, what, place);
-    place->slab = slab;
-    place->index = slab_index(slab, object);
-    place->term = terms + place->index;
-    return true;
+    return likely(slab) && likely(slab_terms(slab)) ? slab : find_slow(object, what);
 }
 
 static inline void becomes_short_term(struct scm_thread *self, struct slab *slab)
@@ -75,24 +57,26 @@ static inline bool is_last(const struct page_list *list, const void *object)
 static inline int date_add(struct scm_thread *self, struct page_list *list, void *object,
                            const char *what)
 {
+    struct slab *slab;
     struct page *page;
-    struct place place;
-    uint32_t dates;
+    uint32_t *term, dates;
 
     if (is_last(list, object))
         return 0;
-    if (unlikely(!find(object, what, &place)))
+    slab = find(object, what);
+    if (unlikely(!slab))
         return ENOMEM;
-    dates = term_dates(load_relaxed(place.term));
+    term = &slab_terms(slab)[slab_index(slab, object)];
+    dates = term_dates(load_relaxed(term));
     if (unlikely(dates >= TERM_DATES_MAX))
         return too_many(object, what);
     if (!dates)
-        slab_check_live(place.slab, object, place.index, what);
+        slab_check_live(slab, object, slab_index(slab, object), what);
     page = page_with_room(self, list);
     if (unlikely(!page))
         return ENOMEM;
-    if (!term_dates(add_relaxed(place.term, 1)))
-        becomes_short_term(self, place.slab);
+    if (!term_dates(add_relaxed(term, 1)))
+        becomes_short_term(self, slab);
     page->objects[page->count] = object;
     page->count++;
     count_add(&self->counts.dates, 1);
@@ -107,9 +91,11 @@ static __attribute__((noinline, cold)) int beyond_reach(unsigned extension, cons
     return ERANGE;
 }
 
-/* Of units: `extension` as the caller gave it, `more` that are added to it. */
-static inline int refresh(struct scm_thread *self, struct scm_clock *clock, void *object,
-                          unsigned extension, unsigned more, const char *what)
+/* Of units: `extension` as the caller gave it, `more` that are added to it. One function for all that
+ * refresh, which are left before it is begun. */
+static __attribute__((noinline)) int refresh(struct scm_thread *self, struct scm_clock *clock,
+                                             void *object, unsigned extension, unsigned more,
+                                             const char *what)
 {
     uint64_t units = (uint64_t)extension + more;
     int error;
@@ -119,32 +105,38 @@ static inline int refresh(struct scm_thread *self, struct scm_clock *clock, void
     if (unlikely(units > clock->mask) && !clock_reach(clock, units))
         return ENOMEM;
     error = date_add(self, &clock->ring[(clock->now + units) & clock->mask], object, what);
-    clock->last_date = max_size(clock->last_date, clock->now + units);
     collect_some(self);
     return error;
+}
+
+/* Of a thread that takes no part yet, or is blocked. */
+static __attribute__((noinline, cold)) int
+refresh_entering(int (*again)(void *, unsigned), void *object, unsigned extension, const char *what)
+{
+    int error = 0;
+
+    return scm_enter(what, &error) ? again(object, extension) : error;
 }
 
 int scm_refresh(void *object, unsigned extension)
 {
     struct scm_thread *self = scm_self;
-    int error = 0;
 
     if (unlikely(!object))
         return 0;
-    if (unlikely(!self) && !(self = scm_enter("scm_refresh", &error)))
-        return error;
+    if (unlikely(!self))
+        return refresh_entering(scm_refresh, object, extension, "scm_refresh");
     return refresh(self, &self->local, object, extension, 0, "scm_refresh");
 }
 
 int scm_global_refresh(void *object, unsigned extension)
 {
     struct scm_thread *self = scm_self;
-    int error = 0;
 
     if (unlikely(!object))
         return 0;
-    if (unlikely(!self) && !(self = scm_enter("scm_global_refresh", &error)))
-        return error;
+    if (unlikely(!self))
+        return refresh_entering(scm_global_refresh, object, extension, "scm_global_refresh");
     return refresh(self, &self->global, object, extension, 2, "scm_global_refresh");
 }
 

@@ -8,7 +8,7 @@
  *   scm_thread  a thread's clocks, and its expired descriptors
  *
  * Everything is its thread's alone, so nothing here takes a lock or an atomic read-modify-write; the
- * counts in slab/terms.h, which threads share, do. A scm_thread outlives its thread: it waits, under
+ * counts in slab/terms.h, which threads share, may. A scm_thread outlives its thread: it waits, under
  * scm_lock, for one that inherits it. Counters have one writer and are read by scm_get_mem_info.
  *
  * Invariants: every descriptor on a list of a clock or on an expired list stands for 1 in its object's
@@ -49,9 +49,9 @@ struct scm_clock {
     uint64_t mask;          /* lists - 1; a power of two less 1 */
     struct page_list *ring; /* NULL until the first date (mask is 0 then) */
     struct scm_thread *thread;
-    uint64_t last_date; /* the latest that was ever given */
     enum clock_kind kind;
     bool adopted;    /* its thread has ended: it is ticked with the heir's local clock */
+    uint64_t over;   /* adopted: the time at which all its dates have expired */
     uint64_t period; /* ns; real time: of one unit */
     uint64_t began;  /* ns; real time: when `now` was 0 */
     struct list link;
@@ -109,6 +109,7 @@ bool clock_reach(struct scm_clock *clock, uint64_t extension);
 void clock_advance(struct scm_clock *clock);
 void clock_follow_time(struct scm_clock *clock);
 void clock_end(struct scm_clock *clock);
+void clock_adopt(struct scm_clock *clock);
 void clocks_follow(struct scm_thread *thread, bool ticked);
 struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind, uint64_t period);
 

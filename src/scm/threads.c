@@ -178,7 +178,7 @@ static void clocks_become_adopted(struct scm_thread *thread)
 
     list_for_each(item, &thread->clocks)
     {
-        list_entry(item, struct scm_clock, link)->adopted = true;
+        clock_adopt(list_entry(item, struct scm_clock, link));
     }
 }
 

@@ -12,7 +12,8 @@
  * whose users name them. Closed paths go to object_free_slow, which looks at the word and then uses
  * the same restartable sequences. Who frees by a date uses them directly.
  *
- * The count is changed by atomic operations of any thread; the finalizer by who has the object.
+ * The count is changed by atomic operations of any thread, to 0 by who has the object alone (scm/expire.c); the
+ * finalizer by who has the object.
  */
 #ifndef SLAB_TERMS_H
 #define SLAB_TERMS_H

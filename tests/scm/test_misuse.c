@@ -118,6 +118,29 @@ static void freeing_a_short_term_object(void **state)
     ticks(2);
 }
 
+static void tick_three_times(void *unused)
+{
+    (void)unused;
+    ticks(3);
+}
+
+/* A refresh that was lost, as one is that comes while another thread's date, the object's last, ends. */
+static void a_date_that_is_not_counted(void **state)
+{
+    void *object = scm_malloc(100);
+    struct slab *slab = slab_known(object);
+    uint32_t *term;
+
+    (void)state;
+    assert_int_equal(scm_refresh(object, 0), 0);
+    assert_int_equal(scm_refresh(object, 1), 0);
+    term = &slab_terms(slab)[slab_index(slab, object)];
+    (*term)--;
+    expect(tick_three_times, object, "an expiration date of", "was not counted");
+    (*term)++;
+    ticks(2);
+}
+
 /* Refused, and reported; the option can be changed at any time. */
 static void extensions_beyond_the_maximum(void **state)
 {
@@ -304,6 +327,7 @@ int main(void)
         cmocka_unit_test_setup(foreign_and_interior_pointers, fresh),
         cmocka_unit_test_setup(freed_objects, fresh),
         cmocka_unit_test_setup(freeing_a_short_term_object, fresh),
+        cmocka_unit_test_setup(a_date_that_is_not_counted, fresh),
         cmocka_unit_test_setup(extensions_beyond_the_maximum, fresh),
         cmocka_unit_test_setup(a_blocked_thread_may_do_nothing, fresh),
         cmocka_unit_test_setup(who_takes_no_part_cannot_block, fresh),

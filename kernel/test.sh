@@ -94,9 +94,10 @@ demo() { # demo DEVICE
 check "demo with kfree_rcu" demo prudence_demo_rcu
 check "demo with deferred frees" demo prudence_demo
 
-check "everything can be given back" rmmod prudence
-
+# Before the module goes, and what was traced with it.
 [ ! -d $known ] || echo ":: fair server counted: $(grep -c 'fair_server_counted: ' $events/trace)"
+
+check "everything can be given back" rmmod prudence
 
 no_leaks() {
     echo scan >$leaks

@@ -119,7 +119,11 @@ if [ -d $injected ]; then
         echo -1 >$kind/times
         echo 30 >$kind/probability
     done
-    insmod prudence_torture.ko "seconds=$seconds" inject=0 || exit 1
+    tries=0
+    until insmod prudence_torture.ko "seconds=$seconds" inject=0; do # its cache fails to be made, too
+        tries=$((tries + 1))
+        [ $tries -lt 30 ] || exit 1
+    done
     [ "$(cat /sys/module/prudence_torture/parameters/failed)" = 0 ] || bad=1
     rmmod prudence_torture
     for kind in $injected /sys/kernel/debug/failslab; do

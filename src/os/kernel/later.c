@@ -18,11 +18,13 @@ static struct irq_work soon;
 
 static void give_back(struct work_struct *work)
 {
-    struct waiting *item, *next;
+    struct llist_node *link = llist_del_all(&waiting);
 
     (void)work;
-    llist_for_each_entry_safe(item, next, llist_del_all(&waiting), link)
-    {
+    while (link) {
+        struct waiting *item = llist_entry(link, struct waiting, link);
+
+        link = link->next;
         if (item->pages)
             os_pages_free(item, item->bytes);
         else

@@ -96,6 +96,18 @@ struct os_percpu_line *os_percpu_take(void *lines, const void *token);
 /* Takes the line of any CPU. False when it is owned. Costs a system call with rseq. */
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
 
+/* The same for as long as `visit` runs. */
+static inline bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
+                                          void (*visit)(struct os_percpu_line *line, void *data),
+                                          void *data)
+{
+    if (!os_percpu_take_remote(line, token))
+        return false;
+    visit(line, data);
+    os_percpu_release(line);
+    return true;
+}
+
 /* The remote take in its three steps, so that many lines share one system call: claim each, fence
  * all CPUs, then confirm each. Claim and confirm are false when the line is another's. */
 bool os_percpu_claim(struct os_percpu_line *line, const void *token);

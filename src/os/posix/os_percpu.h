@@ -96,18 +96,6 @@ struct os_percpu_line *os_percpu_take(void *lines, const void *token);
 /* Takes the line of any CPU. False when it is owned. Costs a system call with rseq. */
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
 
-/* The same for as long as `visit` runs. */
-static inline bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
-                                          void (*visit)(struct os_percpu_line *line, void *data),
-                                          void *data)
-{
-    if (!os_percpu_take_remote(line, token))
-        return false;
-    visit(line, data);
-    os_percpu_release(line);
-    return true;
-}
-
 /* The remote take in its three steps, so that many lines share one system call: claim each, fence
  * all CPUs, then confirm each. Claim and confirm are false when the line is another's. */
 bool os_percpu_claim(struct os_percpu_line *line, const void *token);
@@ -118,6 +106,18 @@ static inline void os_percpu_release(struct os_percpu_line *line)
 {
     /* Release: pairs with the acquire of the owner test in fast paths and takes. */
     store_release(&line->owner, (uintptr_t)0);
+}
+
+/* As os_percpu_take_remote, for as long as `visit` runs. */
+static inline bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
+                                          void (*visit)(struct os_percpu_line *line, void *data),
+                                          void *data)
+{
+    if (!os_percpu_take_remote(line, token))
+        return false;
+    visit(line, data);
+    os_percpu_release(line);
+    return true;
 }
 
 #endif /* OS_POSIX_PERCPU_H */

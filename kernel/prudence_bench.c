@@ -467,7 +467,8 @@ static void endurance_of(const struct subject *subject)
             subject->name, samples[i].ms, samples[i].used_kb, samples[i].done);
     pr_info(
         "BENCH "
-        "{\"run\":\"endurance\",\"subject\":\"%s\",\"cpus\":%u,\"tasks\":%u,\"ms\":%u,\"updates\":%llu,\"before_"
+        "{\"run\":\"endurance\",\"subject\":\"%s\",\"cpus\":%u,\"tasks\":%u,\"ms\":%u,\"updates\":%"
+        "llu,\"before_"
         "kb\":%llu,\"peak_kb\":%llu,\"after_kb\":%llu,\"out_of_memory\":%s,\"total_kb\":%lu}\n",
         subject->name, worker_count / max(tasks, 1u), tasks, samples[count - 1].ms,
         worker_sum(offsetof(struct worker, done)), before, peak, used_kb(),

@@ -361,6 +361,8 @@ static inline struct slab *slab_of_cache(const struct prudence_cache *cache, con
  * Between take and release the caller makes no system call, takes no lock and does not wait. */
 struct cpu_cache *cpu_cache_take(struct prudence_cache *cache, const void *token);
 bool cpu_cache_take_remote(struct cpu_cache *cpu, const void *token);
+bool cpu_cache_visit_remote(struct cpu_cache *cpu, const void *token,
+                            void (*visit)(struct os_percpu_line *line, void *data), void *data);
 void cpu_cache_release(struct cpu_cache *cpu);
 bool cpu_cache_grow(struct prudence_cache *cache, unsigned size);
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu);

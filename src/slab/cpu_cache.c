@@ -30,6 +30,18 @@ bool cpu_cache_take_remote(struct cpu_cache *cpu, const void *token)
     return taken;
 }
 
+/* Runs `visit` as the owner of any CPU's caches, perhaps on that CPU and in an interrupt. */
+bool cpu_cache_visit_remote(struct cpu_cache *cpu, const void *token,
+                            void (*visit)(struct os_percpu_line *line, void *data), void *data)
+{
+    bool visited;
+
+    os_busy_enter();
+    visited = os_percpu_visit_remote(&cpu->line, token, visit, data);
+    os_busy_leave();
+    return visited;
+}
+
 void cpu_cache_release(struct cpu_cache *cpu)
 {
     os_percpu_release(&cpu->line);

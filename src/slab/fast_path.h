@@ -22,7 +22,8 @@ static inline __attribute__((always_inline)) bool cache_free_fast(void *const *l
     return likely(os_percpu_push(lines, object));
 }
 
-static inline __attribute__((always_inline)) bool cache_free_deferred_fast(void *const *lines, void *object)
+static inline __attribute__((always_inline)) bool cache_free_deferred_fast(void *const *lines,
+                                                                           void *object)
 {
     return likely(os_percpu_append(lines, object));
 }

@@ -487,8 +487,7 @@ static unsigned gather(void **objects, unsigned count, struct run *runs, unsigne
     *made = 0;
     do
         taken += run_gather(&runs[(*made)++], slab, objects + taken, count - taken);
-    while (taken < count && *made < RUNS_MAX &&
-           node_of(slab = slab_known(objects[taken])) == node);
+    while (taken < count && *made < RUNS_MAX && node_of(slab = slab_known(objects[taken])) == node);
     return taken;
 }
 

@@ -50,13 +50,28 @@ static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, co
     return taken == cpu;
 }
 
-/* Owners are quick, unless they lost their CPU: worth a few short waits, no more. */
-static bool take_patiently(struct prudence_cache *cache, struct cpu_cache *cpu, const void *token)
+/* What is taken out of a CPU's caches at a time. */
+struct haul {
+    struct prudence_cache *cache;
+    bool free_ones;   /* too */
+    gp_cookie cookie; /* of those that are latent */
+    unsigned taken;
+    void *objects[TRANSFER_MAX];
+};
+
+/* Owners are quick, unless they lost their CPU: worth a few short waits, no more. Runs `step` as the
+ * owner; false when that could not be. */
+static bool visit_patiently(struct cpu_cache *cpu, struct haul *haul,
+                            void (*step)(struct os_percpu_line *line, void *haul))
 {
-    if (take_if_here(cache, cpu, token))
+    haul->taken = 0;
+    if (take_if_here(haul->cache, cpu, haul)) {
+        step(&cpu->line, haul);
+        cpu_cache_release(cpu);
         return true;
+    }
     for (unsigned tries = 0; tries < 4; tries++) {
-        if (cpu_cache_take_remote(cpu, token))
+        if (cpu_cache_visit_remote(cpu, haul, step, haul))
             return true;
         os_sleep_ns(OWNER_PAUSE_NS);
     }
@@ -65,39 +80,46 @@ static bool take_patiently(struct prudence_cache *cache, struct cpu_cache *cpu, 
 
 /* One owned step: closes the open batch, takes back what the ring reserved, and takes what a node
  * may have. */
-static unsigned take_some(struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones,
-                          void **objects)
+static void take_some(struct os_percpu_line *line, void *data)
 {
-    unsigned taken = 0;
+    struct cpu_cache *cpu = (struct cpu_cache *)line;
+    struct haul *haul = data;
 
-    if (!take_patiently(cache, cpu, objects))
-        return 0;
-    if (cpu->slots) {
-        latent_close(cache, cpu);
-        latent_take_back(cache, cpu);
-        taken = latent_take_safe(cache, cpu, objects, TRANSFER_MAX);
-        if (!taken && free_ones) {
-            taken = object_cache_take(cpu, objects, TRANSFER_MAX);
-            count_add(&cpu->counts.unstacked, taken);
-        }
+    if (!cpu->slots)
+        return;
+    latent_close(haul->cache, cpu);
+    latent_take_back(haul->cache, cpu);
+    haul->taken = latent_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
+    if (!haul->taken && haul->free_ones) {
+        haul->taken = object_cache_take(cpu, haul->objects, TRANSFER_MAX);
+        count_add(&cpu->counts.unstacked, haul->taken);
     }
-    cpu_cache_release(cpu);
-    return taken;
+}
+
+/* The same with what is not safe yet. */
+static void take_latent(struct os_percpu_line *line, void *data)
+{
+    struct cpu_cache *cpu = (struct cpu_cache *)line;
+    struct haul *haul = data;
+
+    latent_close(haul->cache, cpu);
+    haul->taken = latent_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX, &haul->cookie);
 }
 
 /* Closes the CPU's open batch and returns to the nodes what is safe there, and if `free_ones` what
  * is free. Gives up when the caches are another's. Returns how many objects went. */
 static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones)
 {
-    void *objects[TRANSFER_MAX];
+    struct haul haul;
     size_t moved = 0;
-    unsigned taken;
 
+    haul.cache = cache;
+    haul.free_ones = free_ones;
     if (is_empty(cpu))
         return 0;
-    while ((taken = take_some(cache, cpu, free_ones, objects))) {
-        node_flush(cache, objects, taken);
-        moved += taken;
+    while (visit_patiently(cpu, &haul, take_some) && haul.taken) {
+        node_flush(cache, haul.objects, haul.taken);
+        moved += haul.taken;
     }
     return moved;
 }
@@ -147,19 +169,12 @@ static void for_all_caches(void (*visit)(struct prudence_cache *cache))
 
 static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    void *objects[TRANSFER_MAX];
-    gp_cookie cookie;
-    unsigned taken;
+    struct haul haul;
 
+    haul.cache = cache;
     empty_cpu(cache, cpu, true);
-    while (cpu->slots && take_patiently(cache, cpu, objects)) {
-        latent_close(cache, cpu);
-        taken = latent_take_oldest(cache, cpu, objects, TRANSFER_MAX, &cookie);
-        cpu_cache_release(cpu);
-        if (!taken)
-            return;
-        node_overflow(cache, objects, taken, cookie);
-    }
+    while (cpu->slots && visit_patiently(cpu, &haul, take_latent) && haul.taken)
+        node_overflow(cache, haul.objects, haul.taken, haul.cookie);
 }
 
 /* A CPU that is going for good: what is free or safe in its caches goes to the nodes, what is latent

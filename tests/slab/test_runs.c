@@ -74,7 +74,8 @@ static void the_next_slab_is_another_run(void **state)
 
 static void what_comes_twice_is_left(void **state)
 {
-    void *apart[] = {object(7), object(9), object(7)}, *beside[] = {object(8), object(7), object(8)};
+    void *apart[] = {object(7), object(9), object(7)},
+         *beside[] = {object(8), object(7), object(8)};
 
     (void)state;
     gathered(apart, 3, 2);

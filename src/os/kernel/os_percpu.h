@@ -146,6 +146,11 @@ struct os_percpu_line *os_percpu_take(void *lines, const void *token);
 /* Takes the line of any CPU. False when it is owned, or may not be taken from here. */
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
 
+/* The same for as long as `visit` runs: on the CPU whose line it is, in an interrupt. So it is not owned
+ * while who asked for it waits to run, which with virtual CPUs may be long. */
+bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
+                            void (*visit)(struct os_percpu_line *line, void *data), void *data);
+
 /* The remote take in its three steps, so that many lines share one round of interrupts. */
 bool os_percpu_claim(struct os_percpu_line *line, const void *token);
 void os_percpu_fence_all(void);

@@ -17,6 +17,10 @@ static inline bool os_may_block(os_alloc_flags flags)
     return gfpflags_allow_blocking(flags);
 }
 
+/* An allocation does not interrupt other CPUs to see what lies there, for it would wait for each: with
+ * virtual CPUs that is milliseconds, for each 64 objects. kernel/relief.c empties quiet CPUs. */
+#define OS_REMOTE_IS_QUICK false
+
 /* The first of two tries does not go as far as the OOM killer: latent objects may be all that is
  * missing, and are waited for before the second. */
 static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)

@@ -85,6 +85,8 @@ void os_percpu_fence_all(void)
 struct remote_take {
     struct os_percpu_line *line;
     const void *token;
+    void (*visit)(struct os_percpu_line *line, void *data); /* NULL: the line stays taken */
+    void *data;
     bool taken;
 };
 
@@ -97,13 +99,41 @@ static void take_there(void *data)
         return;
     store_relaxed(&take->line->owner, (uintptr_t)take->token);
     take->taken = true;
+    if (take->visit) {
+        take->visit(take->line, take->data);
+        os_percpu_release(take->line);
+    }
+}
+
+static bool may_take_remote(const struct os_percpu_line *line)
+{
+    return in_task() && !irqs_disabled() && !load_relaxed(&line->owner);
+}
+
+bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
+                            void (*visit)(struct os_percpu_line *line, void *data), void *data)
+{
+    struct remote_take take = {.line = line, .token = token, .visit = visit, .data = data};
+
+    if (!may_take_remote(line))
+        return false;
+    if (cpumask_test_cpu((int)line->cpu, &dead)) {
+        if (!os_percpu_claim(line, token))
+            return false;
+        visit(line, data);
+        os_percpu_release(line);
+        return true;
+    }
+    add_relaxed(&os_percpu_interrupts, 1);
+    smp_call_function_single((int)line->cpu, take_there, &take, 1);
+    return take.taken;
 }
 
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
 {
     struct remote_take take = {.line = line, .token = token};
 
-    if (!in_task() || irqs_disabled() || load_relaxed(&line->owner))
+    if (!may_take_remote(line))
         return false;
     if (cpumask_test_cpu((int)line->cpu, &dead))
         return os_percpu_claim(line, token);

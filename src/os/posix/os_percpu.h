@@ -108,4 +108,16 @@ static inline void os_percpu_release(struct os_percpu_line *line)
     store_release(&line->owner, (uintptr_t)0);
 }
 
+/* As os_percpu_take_remote, for as long as `visit` runs. */
+static inline bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
+                                          void (*visit)(struct os_percpu_line *line, void *data),
+                                          void *data)
+{
+    if (!os_percpu_take_remote(line, token))
+        return false;
+    visit(line, data);
+    os_percpu_release(line);
+    return true;
+}
+
 #endif /* OS_POSIX_PERCPU_H */

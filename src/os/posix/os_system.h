@@ -12,6 +12,9 @@
 typedef unsigned os_alloc_flags;
 #define OS_ALLOC_DEFAULT 0u
 
+/* Looking into another CPU's caches costs a system call at most, so allocations do it before they grow. */
+#define OS_REMOTE_IS_QUICK true
+
 /* Whether it may sleep and disturb other CPUs. */
 static inline bool os_may_block(os_alloc_flags flags)
 {

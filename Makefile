@@ -55,7 +55,7 @@ bench: setup-programs build ## the full set of measurements
 bench-malloc: setup-programs build ## only malloc under whole programs, beside other allocators
 	@tools/bench malloc
 
-bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory, hours (SHORT=1: minutes; MINUTES=n; RESUME=1)
+bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory, a quarter of an hour (SHORT=1: minutes; MINUTES=n; RESUME=1)
 	@mkdir -p build/report
 	@trap : INT TERM; tools/bench-acdc $(if $(SHORT),--short) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(RESUME),--resume) --json build/report/acdc.json; status=$$?; \

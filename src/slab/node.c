@@ -84,7 +84,7 @@ static void check_run(const struct run *run, const char *what)
     const uint64_t *bits = slab->bits + run->word;
     unsigned words = bits_words(slab->capacity);
     uint64_t free = run->bits & bits[0];
-    uint64_t latent = run->bits & (bits[words] | bits[2 * words]);
+    uint64_t latent = run->bits & (bits[words] | bits[words + words]);
 
     if (unlikely(free))
         report_double(slab, run_object(run, free), false, what);

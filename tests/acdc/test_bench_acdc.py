@@ -355,7 +355,7 @@ class Interrupted(unittest.TestCase):
             self.assertEqual(first["ended"], "interrupted")
             self.assertGreater(first["points_open"], 0)
             self.check_refusals(result)
-            done = run(BENCH, *self.OPTIONS, "--resume", "--minutes=0.05", "--json", result)
+            done = run(BENCH, *self.OPTIONS, "--resume", "--minutes=0.01", "--json", result)
             self.assertEqual(done.returncode, 0, done.stderr)
             second = json.loads(result.read_text())
             self.assertEqual(second["ended"], "time is up")

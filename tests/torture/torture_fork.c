@@ -20,6 +20,7 @@ struct object {
 static struct object *pointers[POINTERS];
 static struct prudence_cache *cache;
 static uint64_t births, updates, forks, fork_ns, fork_ns_max;
+static unsigned threads_begun;
 
 static struct object *object_make(void)
 {
@@ -100,10 +101,20 @@ static void one_step(uint64_t *random, unsigned steps)
     }
 }
 
+/* All threads are there before the first fork: AddressSanitizer's lock of its list of threads, held where one
+ * is being made, would stay locked in the child, which makes some, too. */
+static void wait_for_all(void)
+{
+    __atomic_fetch_add(&threads_begun, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&threads_begun, __ATOMIC_RELAXED) < WORKERS + FORKERS)
+        torture_sleep_us(100);
+}
+
 static void *worker(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
 
+    wait_for_all();
     for (; !torture_stopped(); done++)
         one_step(&random, 20);
     __atomic_fetch_add(&updates, done, __ATOMIC_RELAXED);
@@ -172,6 +183,7 @@ static void *forker(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument;
 
+    wait_for_all();
     while (!torture_stopped()) {
         bool inside = torture_below(&random, 3) == 0;
         uint64_t began, took, seed = torture_random(&random) | 1, most;

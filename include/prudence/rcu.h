@@ -33,10 +33,12 @@ typedef struct {
 struct prudence_reader {
     uint64_t word;    /* written by its thread; read by whoever drives a grace period */
     uint64_t entries; /* fenced entries, for the choice of mode; written by its thread */
+    const struct prudence_domain
+        *domain; /* that it is a word of; atomic: who was there before looks */
 };
 
-#define PRUDENCE_DOMAIN_SHARED_OFFSET                                                              \
-    64 /* where in a domain it stands, but for the default domain */
+/* Where in a domain that stands; but for the default domain. */
+#define PRUDENCE_DOMAIN_SHARED_OFFSET 64
 
 struct prudence_domain_shared {
     uint64_t sequence; /* grace periods started, << 10 */
@@ -54,13 +56,8 @@ PRUDENCE_API extern struct prudence_domain_shared prudence_default_shared;
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reader_self
     __attribute__((tls_model("initial-exec")));
 
-/* The qsbr domain that this thread was last in, and its word there. */
-struct prudence_qsbr_reader {
-    const struct prudence_domain *domain;
-    struct prudence_reader *reader;
-};
-
-PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_qsbr_reader prudence_qsbr_self
+/* This thread's word in the qsbr domain that it was last in. One pointer: a signal handler may change it. */
+PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_qsbr_self
     __attribute__((tls_model("initial-exec")));
 PRUDENCE_API void prudence_read_lock_first(void); /* registers the thread, and enters */
 PRUDENCE_API void prudence_read_lock_too_deep(void) __attribute__((noreturn, cold));
@@ -244,12 +241,13 @@ static inline void prudence_qsbr_quiescent(struct prudence_domain *domain)
     const struct prudence_domain_shared *shared =
         (const struct prudence_domain_shared *)(const void *)((const char *)domain +
                                                               PRUDENCE_DOMAIN_SHARED_OFFSET);
+    const struct prudence_reader *self = prudence_qsbr_self;
 
     /* The word says already what it would say: since the last time no grace period began that could
      * wait for this thread. (An entry of a destroyed domain at the same place is of a thread that is
      * offline in the new one: then there is nothing to announce, either.) */
-    if (prudence_qsbr_self.domain == domain &&
-        __atomic_load_n(&prudence_qsbr_self.reader->word, __ATOMIC_RELAXED) ==
+    if (self && __atomic_load_n(&self->domain, __ATOMIC_RELAXED) == domain &&
+        __atomic_load_n(&self->word, __ATOMIC_RELAXED) ==
             (__atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) | 1))
         return;
     prudence_qsbr_announce(domain);

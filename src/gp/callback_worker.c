@@ -133,7 +133,6 @@ static void say_what_it_waits_for(struct callback_queue *queue)
     store_relaxed(&queue->waits_for, readers ? queue->segments[queue->first_segment].cookie : 0);
 }
 
-/* One turn of a queue. CALLBACK_TURN_WAITS also where another thread runs it. */
 enum callback_turn callback_serve(struct callback_queue *queue)
 {
     uint32_t no = 0;

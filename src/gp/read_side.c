@@ -132,11 +132,10 @@ static bool is_qsbr(const struct prudence_domain *domain, const char *what, void
 }
 
 /* Then a quiescent state finds its word at once. Under check=1 every call has to come by here. */
-static void remember(const struct prudence_domain *domain, struct reader_slot *slot)
+static void remember(struct reader_slot *slot)
 {
     if (likely(!load_relaxed(&gp_check)))
-        prudence_qsbr_self =
-            (struct prudence_qsbr_reader){.domain = domain, .reader = &slot->reader};
+        prudence_qsbr_self = &slot->reader;
 }
 
 void prudence_qsbr_online(struct prudence_domain *domain)
@@ -146,7 +145,7 @@ void prudence_qsbr_online(struct prudence_domain *domain)
     if (!is_qsbr(domain, "prudence_qsbr_online", __builtin_return_address(0)))
         return;
     slot = readers_slot_or_panic(domain);
-    remember(domain, slot);
+    remember(slot);
     enter(domain, slot);
 }
 
@@ -171,7 +170,7 @@ void prudence_qsbr_announce(struct prudence_domain *domain)
     slot = readers_slot_if_any(domain);
     if (!slot)
         return;
-    remember(domain, slot);
+    remember(slot);
     word = load_relaxed(&slot->reader.word);
     if (word &&
         word != (load_acquire(&domain->shared->sequence) | 1)) /* as prudence_qsbr_quiescent */

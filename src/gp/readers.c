@@ -40,12 +40,8 @@ struct table {
 
 PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reader_self
     __attribute__((tls_model("initial-exec")));
-
-/* No domain is there; NULL could be passed by mistake. */
-#define NO_DOMAIN ((const struct prudence_domain *)1)
-
-PRUDENCE_THREAD_LOCAL struct prudence_qsbr_reader prudence_qsbr_self
-    __attribute__((tls_model("initial-exec"))) = {.domain = NO_DOMAIN};
+PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_qsbr_self
+    __attribute__((tls_model("initial-exec")));
 static __thread struct table *thread_table __attribute__((tls_model("initial-exec")));
 
 struct os_lock readers_lock = OS_LOCK_INIT(OS_RANK_READERS);
@@ -113,7 +109,7 @@ static void thread_exits(void *unused)
     if (prudence_reader_self)
         slot_release(&prudence_default, slot_of(prudence_reader_self));
     prudence_reader_self = NULL;
-    prudence_qsbr_self.domain = NO_DOMAIN;
+    prudence_qsbr_self = NULL;
     thread_table = NULL;
     table_release(table);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
@@ -240,6 +236,7 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     slot = slot_claim(domain);
     if (!slot)
         return NULL;
+    store_relaxed(&slot->reader.domain, (const struct prudence_domain *)domain);
     store_relaxed(&slot->entries_seen, load_relaxed(&slot->reader.entries));
     os_full_fence(); /* see the head of this file */
     return slot;

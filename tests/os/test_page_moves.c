@@ -10,26 +10,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "support/pages.h"
+#include "support/owned_pages.h"
 
 #include "support/gp_child.h"
-
-static char owner;
-
-static char *take(size_t bytes)
-{
-    char *block = os_pages_alloc(bytes, OS_PAGE_SIZE, 0, NULL);
-
-    assert_non_null(block);
-    assert_true(os_page_owner_set(block, bytes, &owner));
-    return block;
-}
-
-static void give(char *block, size_t bytes)
-{
-    os_page_owner_set(block, bytes, NULL);
-    os_pages_free(block, bytes);
-}
 
 static char *resize(char *block, size_t bytes, size_t wanted)
 {

@@ -6,26 +6,9 @@
  */
 #include <sys/mman.h>
 
-#include "support/pages.h"
+#include "support/owned_pages.h"
 
 #define PAGE OS_PAGE_SIZE
-
-static char owner;
-
-static char *take(size_t bytes)
-{
-    char *block = os_pages_alloc(bytes, PAGE, 0, NULL);
-
-    assert_non_null(block);
-    assert_true(os_page_owner_set(block, bytes, &owner));
-    return block;
-}
-
-static void give(char *block, size_t bytes)
-{
-    os_page_owner_set(block, bytes, NULL);
-    os_pages_free(block, bytes);
-}
 
 static void write_numbers(char *block, size_t from, size_t to)
 {

@@ -110,6 +110,14 @@ static bool may_take_remote(const struct os_percpu_line *line)
     return in_task() && !irqs_disabled() && !load_relaxed(&line->owner);
 }
 
+/* A CPU that is neither online nor dead is just going, and may still run: not taken. */
+static bool take_by_interrupt(struct remote_take *take)
+{
+    add_relaxed(&os_percpu_interrupts, 1);
+    smp_call_function_single((int)take->line->cpu, take_there, take, 1);
+    return take->taken;
+}
+
 bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
                             void (*visit)(struct os_percpu_line *line, void *data), void *data)
 {
@@ -124,9 +132,7 @@ bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
         os_percpu_release(line);
         return true;
     }
-    add_relaxed(&os_percpu_interrupts, 1);
-    smp_call_function_single((int)line->cpu, take_there, &take, 1);
-    return take.taken;
+    return take_by_interrupt(&take);
 }
 
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
@@ -137,10 +143,8 @@ bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
         return false;
     if (cpumask_test_cpu((int)line->cpu, &dead))
         return os_percpu_claim(line, token);
-    add_relaxed(&os_percpu_interrupts, 1);
-    /* A CPU that is neither online nor dead is just going, and may still run: not taken. */
-    smp_call_function_single((int)line->cpu, take_there, &take, 1);
-    if (take.taken) /* an interrupt here would keep the line from its CPU */
-        interrupts_off(line);
-    return take.taken;
+    if (!take_by_interrupt(&take))
+        return false;
+    interrupts_off(line); /* an interrupt here would keep the line from its CPU */
+    return true;
 }

@@ -208,6 +208,7 @@ void prudence_stats(struct prudence_stats *stats)
         .expedited = gp.expedited,
         .waits = gp.waits,
         .expiries = gp.expiries,
+        .throttle_waits = load_relaxed(&throttle_counts.waits),
         .interrupts = load_relaxed(&os_percpu_interrupts),
     };
 }

@@ -73,6 +73,7 @@ static int totals_show(struct seq_file *file, void *unused)
     SHOW(expedited);
     SHOW(waits);
     SHOW(expiries);
+    SHOW(throttle_waits);
     SHOW(interrupts);
     return 0;
 }

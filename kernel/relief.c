@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * Memory that is wanted elsewhere: a shrinker, a last look before the OOM killer, memory that is to be
- * unplugged; and the budget that latent memory is to stay in, beyond which grace periods are expedited.
+ * unplugged; and what keeps latent memory small: past a budget grace periods are expedited, past a limit
+ * allocations that may sleep wait for one before their cache grows.
  */
 
 #include "compat.h"
@@ -13,6 +14,44 @@ module_param(latent_budget_kb, ulong, 0644);
 MODULE_PARM_DESC(
     latent_budget_kb,
     "latent memory in KB beyond which grace periods are expedited (0: 1/64 of memory)");
+
+/* RCU is reported as stalled after 21 s; allocations are not to be held back until then. */
+static unsigned long latent_limit_kb, wait_max_ms = 10000;
+
+static uint64_t limit(void)
+{
+    return latent_limit_kb ? (uint64_t)latent_limit_kb << 10
+                           : (uint64_t)totalram_pages() << PAGE_SHIFT >> 4;
+}
+
+static void limits_apply(void)
+{
+    store_relaxed(&slab_growth_limit, limit());
+    store_relaxed(&slab_wait_max, (uint64_t)wait_max_ms * NSEC_PER_MSEC);
+}
+
+/* As module_param(ulong), and it has its effect at once. */
+static int set_limit(const char *text, const struct kernel_param *param)
+{
+    unsigned long value;
+    int error = kstrtoul(text, 0, &value);
+
+    if (!error && value > S64_MAX / NSEC_PER_MSEC) /* more than is ever multiplied */
+        error = -ERANGE;
+    if (error)
+        return error;
+    *(unsigned long *)param->arg = value;
+    limits_apply();
+    return 0;
+}
+
+static const struct kernel_param_ops limit_ops = {.set = set_limit, .get = param_get_ulong};
+module_param_cb(latent_limit_kb, &limit_ops, &latent_limit_kb, 0644);
+MODULE_PARM_DESC(latent_limit_kb,
+                 "latent memory in KB beyond which allocations that may sleep wait for a grace "
+                 "period before their cache grows (0: 1/16 of memory)");
+module_param_cb(wait_max_ms, &limit_ops, &wait_max_ms, 0644);
+MODULE_PARM_DESC(wait_max_ms, "ms that an allocation waits for a grace period at most (10000)");
 
 #define LOOK_EVERY 16 /* slow deferrals between two looks at the budget */
 #define TIDY_AFTER HZ /* latent memory that nobody comes back to is merged so much later */
@@ -137,9 +176,12 @@ static int before_oom(struct notifier_block *block, unsigned long unused, void *
     struct prudence_domain *domain = gp_default_domain();
     size_t bytes = shrink_all(); /* closes the open batches too */
 
-    if (latent_bytes() && gp_may_wait() &&
-        gp_wait(domain, gp_snapshot(domain), os_clock_ns() + slab_wait_max))
-        bytes += shrink_all();
+    if (latent_bytes() && gp_may_wait() && gp_worth_waiting(domain)) {
+        if (gp_wait(domain, gp_snapshot(domain), os_clock_ns() + load_relaxed(&slab_wait_max)))
+            bytes += shrink_all();
+        else
+            gp_note_expired(domain);
+    }
     *(unsigned long *)freed += bytes >> PAGE_SHIFT;
     return NOTIFY_OK;
 }
@@ -153,6 +195,7 @@ static int memory_changes(struct notifier_block *block, unsigned long action, vo
         gp_expedite();
         shrink_all();
     }
+    limits_apply(); /* they are shares of memory */
     return NOTIFY_OK;
 }
 
@@ -163,6 +206,7 @@ int relief_start(void)
     int error;
 
     os_irq_work_init(&tidy_soon, tidy_later);
+    limits_apply();
     shrinker = compat_shrinker_register(&like, "prudence");
     if (!shrinker)
         return -ENOMEM;

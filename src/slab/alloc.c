@@ -107,7 +107,11 @@ static void *refill(struct prudence_cache *cache, struct miss *miss, os_alloc_fl
         if (miss->object)
             return miss->object;
     }
-    latent_throttle(cache);
+    if (latent_throttle(cache, flags)) {
+        take_here(cache, miss);
+        if (miss->object)
+            return miss->object;
+    }
     return object_cache_refill(cache, miss->refill, true, flags);
 }
 

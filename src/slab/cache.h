@@ -440,6 +440,7 @@ struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *o
 
 /* --- latent_account.c: bytes deferred and not merged, under latent_limit --- */
 extern uint64_t slab_latent_limit; /* bytes; 0: none */
+extern uint64_t slab_growth_limit; /* latent bytes past which growing waits; 0: none */
 bool latent_account_start(void);
 void latent_account_stop(void);
 void latent_limit_set(uint64_t bytes);
@@ -450,15 +451,16 @@ unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigne
 void latent_ahead_note(unsigned cpu, int64_t change);
 bool latent_fits(size_t bytes, bool idle);
 bool latent_never_fits(size_t bytes);
+bool latent_holds_growth(void);
 uint64_t latent_bytes(void);
 uint64_t latent_bytes_peak(void);
 
 /* --- pressure.c: garbage and memory under their limits --- */
 extern uint64_t slab_wait_max; /* ns */
 void latent_take_back_here(void);
-void latent_throttle(struct prudence_cache *cache);
+bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags);
 bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline);
-bool latent_wait_instead(struct prudence_cache *cache);
+bool latent_wait(struct prudence_cache *cache);
 void pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags);
 void pressure_relieve(void);
 void pages_decay(void);

@@ -154,7 +154,7 @@ void cache_free_deferred_slow(struct slab *slab, void *object)
 
     if (unlikely(slab->states != NULL))
         object_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
-    if (unlikely(past_limit) && latent_wait_instead(cache)) {
+    if (unlikely(past_limit) && latent_wait(cache)) {
         if (unlikely(cache->watched))
             object_is_safe(slab, object);
         cache_free_unchecked(slab, object);

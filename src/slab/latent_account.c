@@ -27,6 +27,7 @@ struct account {
 };
 
 uint64_t slab_latent_limit = UINT64_C(32) << 20;
+uint64_t slab_growth_limit;
 
 static struct account *accounts;
 static int64_t total, total_peak;
@@ -157,10 +158,8 @@ void latent_ahead_note(unsigned cpu, int64_t change)
 
 /* ------------------------------------------------------------------------------------ looking */
 
-/* Whether `bytes` more would fit; with `idle`: if all that can be taken back were. */
-bool latent_fits(size_t bytes, bool idle)
+static bool fits_under(int64_t limit, size_t bytes, bool idle)
 {
-    int64_t limit = (int64_t)load_relaxed(&slab_latent_limit);
     int64_t now = load_relaxed(&total) + (int64_t)bytes;
 
     if (!limit || now <= limit)
@@ -169,6 +168,18 @@ bool latent_fits(size_t bytes, bool idle)
         now -=
             load_relaxed(&accounts[cpu].credit) + (idle ? load_relaxed(&accounts[cpu].ahead) : 0);
     return now <= limit;
+}
+
+/* Whether `bytes` more would fit; with `idle`: if all that can be taken back were. */
+bool latent_fits(size_t bytes, bool idle)
+{
+    return fits_under((int64_t)load_relaxed(&slab_latent_limit), bytes, idle);
+}
+
+/* Whether so much is latent that no cache should grow before a grace period. */
+bool latent_holds_growth(void)
+{
+    return !fits_under((int64_t)load_relaxed(&slab_growth_limit), 0, true);
 }
 
 /* More than could ever be deferred at a time. */

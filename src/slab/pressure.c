@@ -344,19 +344,9 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *dead
     return false;
 }
 
-/* Holds an allocation that needs more memory back while garbage is past its limit: because of
- * deferrals that could not wait. */
-void latent_throttle(struct prudence_cache *cache)
-{
-    uint64_t deadline = 0;
-
-    if (unlikely(!latent_fits(0, false)))
-        latent_make_room(cache, 0, &deadline);
-}
-
-/* For what is larger than the limit: it can be no garbage, so a grace period is waited for. False
- * when that may not be, or was in vain. */
-bool latent_wait_instead(struct prudence_cache *cache)
+/* Waits for a grace period: everything that was in a closed batch is safe then. False when that may not
+ * be, or was in vain. */
+bool latent_wait(struct prudence_cache *cache)
 {
     struct prudence_domain *domain = cache->domain;
     uint64_t deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
@@ -368,6 +358,22 @@ bool latent_wait_instead(struct prudence_cache *cache)
         return true;
     note_expired();
     return false;
+}
+
+/*
+ * Holds an allocation back that needs more memory, if it may wait: while garbage is past its limit, because
+ * of deferrals that could not wait; or for a grace period when more is latent than caches may grow at.
+ * Returns whether it may find something now.
+ */
+bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags)
+{
+    uint64_t deadline = 0;
+
+    if (!os_may_block(flags))
+        return false;
+    if (unlikely(!latent_fits(0, false)))
+        return latent_make_room(cache, 0, &deadline);
+    return unlikely(latent_holds_growth()) && latent_wait(cache);
 }
 
 /* ------------------------------------------------------------------ waiting instead of failing */

@@ -162,8 +162,10 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
                              bool *zeroed, os_alloc_flags flags)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
-    struct slab *slab = slab_make(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
+    struct slab *slab;
 
+    latent_throttle(cache, flags);
+    slab = slab_make(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
     if (!slab) {
         pressure_reclaim(cache, flags);
         slab = slab_make(cache, node, bytes, alignment, zeroed, flags);

@@ -77,6 +77,7 @@ void prudence_cache_stats(struct prudence_cache *cache, struct prudence_cache_st
 struct prudence_stats {
     u64 page_bytes, page_bytes_peak, metadata_bytes, latent_bytes, latent_bytes_peak;
     u64 cookies, requests, expedited, waits, expiries;
+    u64 throttle_waits; /* of these, to hold growth back (latent_limit_kb) */
     u64 interrupts; /* of other CPUs, to take their caches */
 };
 void prudence_stats(struct prudence_stats *stats);

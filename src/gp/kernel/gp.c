@@ -16,7 +16,9 @@
 
 #include "gp_kernel.h"
 
-#define PAUSE_US 50
+/* A wait looks again so often, and less often the longer it lasts. */
+#define PAUSE_MIN_US 50
+#define PAUSE_MAX_US 1000
 
 struct prudence_domain {
     struct irq_work irq_work;
@@ -91,6 +93,8 @@ void gp_expedite(void)
 
 bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline)
 {
+    unsigned pause = PAUSE_MIN_US;
+
     add_relaxed(&domain->stats.waits, 1);
     if (gp_poll(domain, cookie))
         return true;
@@ -99,7 +103,8 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
     while (!gp_poll(domain, cookie)) {
         if (deadline && os_clock_ns() >= deadline)
             return false;
-        usleep_range(PAUSE_US, 2 * PAUSE_US);
+        usleep_range(pause, 2 * pause);
+        pause = min(2 * pause, (unsigned)PAUSE_MAX_US);
     }
     return true;
 }

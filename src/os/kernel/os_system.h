@@ -11,10 +11,11 @@
 typedef gfp_t os_alloc_flags;
 #define OS_ALLOC_DEFAULT GFP_KERNEL
 
-/* A caller that may reclaim may sleep, and has interrupts on. */
+/* A caller that may reclaim may sleep, and has interrupts on. But who reclaims at this moment is what others
+ * wait for. */
 static inline bool os_may_block(os_alloc_flags flags)
 {
-    return gfpflags_allow_blocking(flags);
+    return gfpflags_allow_blocking(flags) && !(current->flags & PF_MEMALLOC);
 }
 
 /* An allocation does not interrupt other CPUs to see what lies there, for it would wait for each: with

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Rules 1 to 6, 8, 10 and 11 of the algorithm (docs/design.md). */
+#include <linux/delay.h>
+#include <linux/rcupdate.h>
+#include <linux/smp.h>
+
+#include "test.h"
+
+void freed_object_comes_back_first(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    void *first = prudence_cache_alloc(cache, GFP_KERNEL), *second;
+
+    migrate_disable();
+    prudence_cache_free(cache, first);
+    second = prudence_cache_alloc(cache, GFP_KERNEL);
+    migrate_enable();
+    EXPECT(first == second);
+    prudence_cache_free(cache, second);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 1. */
+void deferred_memory_is_not_written_or_reused_under_a_reader(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int i, j, reused = 0, written = 0;
+    void *fresh;
+
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    reader_enters();
+    defer(cache, MANY);
+    for (i = 0; i < MANY; i++) {
+        fresh = prudence_cache_alloc(cache, GFP_KERNEL);
+        for (j = 0; j < MANY; j += 97)
+            reused += fresh == objects[j];
+        prudence_cache_free(cache, fresh);
+    }
+    for (i = 0; i < MANY; i++)
+        written += !is_untouched(objects[i]);
+    EXPECT_EQ(reused, 0);
+    EXPECT_EQ(written, 0);
+    EXPECT_EQ(STAT(cache, objects_latent), MANY);
+    reader_leaves();
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 2. */
+void deferred_objects_share_grace_periods(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    struct prudence_stats before, after;
+
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    reader_enters();
+    before = totals();
+    defer(cache, MANY);
+    after = totals();
+    EXPECT(after.cookies - before.cookies <= 4);
+    EXPECT_EQ(after.waits, before.waits); /* a deferral never waits */
+    reader_leaves();
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 3, and one grace period is enough. */
+void deferred_objects_come_back_after_one_grace_period(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    struct prudence_cache_stats before, after;
+    unsigned int i;
+
+    migrate_disable(); /* it is this CPU's latent cache that is merged */
+    EXPECT_EQ(fill(cache, 64), 64);
+    defer(cache, 64);
+    for (i = 0; i < 128; i++) /* the object cache's; the last miss closes the batch */
+        objects[64 + i] = prudence_cache_alloc(cache, GFP_KERNEL);
+    synchronize_rcu();
+    before = stats_of(cache);
+    for (; i < 1000 && !STAT(cache, hits_after_merge); i++)
+        objects[64 + i] = prudence_cache_alloc(cache, GFP_KERNEL);
+    after = stats_of(cache);
+    migrate_enable();
+    EXPECT(after.hits_after_merge > 0);
+    EXPECT(after.merged_objects > before.merged_objects);
+    while (i)
+        prudence_cache_free(cache, objects[64 + --i]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Without anybody's help a grace period is asked for: a deferral's batch is safe soon. */
+void grace_period_is_asked_for(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    struct prudence_stats before, after;
+    unsigned int tries = 0;
+
+    before = totals();
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    defer(cache, MANY);
+    do {
+        msleep(20);
+        prudence_cache_shrink(cache);
+    } while (STAT(cache, objects_latent) && ++tries < 100);
+    after = totals();
+    EXPECT_EQ(STAT(cache, objects_latent), 0);
+    EXPECT(after.requests > before.requests);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 3: refill takes o - d. */
+void refill_leaves_room_for_latent_objects(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    struct prudence_cache_stats before, after;
+    unsigned int i;
+
+    EXPECT_EQ(fill(cache, 256), 256);
+    reader_enters();
+    migrate_disable();
+    defer(cache, 200);
+    for (i = 0; i < 3000; i++) { /* until the next refill is one with latent objects about */
+        before = stats_of(cache);
+        objects[i < 200 ? i : i + 56] = prudence_cache_alloc(cache, GFP_KERNEL);
+        after = stats_of(cache);
+        if (after.refills > before.refills && after.object_cache_size == 256)
+            EXPECT(after.refilled_objects - before.refilled_objects <= 64);
+    }
+    migrate_enable();
+    reader_leaves();
+    for (i = 0; i < 3000; i++)
+        prudence_cache_free(cache, objects[i < 200 ? i : i + 56]);
+    for (i = 200; i < 256; i++)
+        prudence_cache_free(cache, objects[i]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 5: what the first free onto a full object cache flushes. */
+static u64 flushed_at_once(unsigned int latent)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    u64 flushed;
+    unsigned int i;
+
+    migrate_disable();
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    reader_enters();
+    defer(cache, latent);
+    for (i = latent; i < MANY && !STAT(cache, flushes); i++)
+        prudence_cache_free(cache, objects[i]);
+    flushed = STAT(cache, flushed_objects);
+    for (; i < MANY; i++)
+        prudence_cache_free(cache, objects[i]);
+    reader_leaves();
+    migrate_enable();
+    EXPECT(flushed > 0);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+    return flushed;
+}
+
+void flush_grows_with_latent_objects(void)
+{
+    EXPECT(flushed_at_once(200) > flushed_at_once(0));
+}
+
+/* Rule 6. */
+void latent_objects_are_preflushed_in_idle_time(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int tries = 0;
+
+    migrate_disable();
+    EXPECT_EQ(fill(cache, RING), RING);
+    reader_enters();
+    while (!STAT(cache, preflushed_objects) && tries++ < 400) {
+        defer(cache, 120); /* what does not fit with what is free is to be moved */
+        fill(cache, 120);
+        defer(cache, 120);
+        msleep(20); /* this CPU idles */
+        EXPECT_EQ(fill(cache, 120), 120);
+    }
+    EXPECT(STAT(cache, preflushed_objects) > 0);
+    reader_leaves();
+    migrate_enable();
+    defer(cache, RING);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 10. */
+void object_cache_grows_with_demand(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    u64 before = STAT(cache, object_cache_size), churns;
+    unsigned int i, j;
+
+    migrate_disable();
+    for (i = 0; i < 60; i++) {
+        EXPECT_EQ(fill(cache, MANY), MANY);
+        for (j = 0; j < MANY; j++)
+            prudence_cache_free(cache, objects[j]);
+    }
+    EXPECT(STAT(cache, object_cache_size) > before);
+    churns = STAT(cache, object_cache_churns);
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    for (j = 0; j < MANY; j++)
+        prudence_cache_free(cache, objects[j]);
+    EXPECT(STAT(cache, object_cache_churns) - churns <= 2);
+    migrate_enable();
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rules 4 and 8. */
+void full_latent_cache_overflows_into_latent_slabs(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    struct prudence_cache_stats stats;
+
+    EXPECT_EQ(fill(cache, RING), RING);
+    reader_enters();
+    defer(cache, RING);
+    stats = stats_of(cache);
+    EXPECT_EQ(stats.objects_latent, RING);
+    EXPECT_EQ(stats.deferred_frees, RING);
+    EXPECT(stats.overflowed_objects + stats.preflushed_objects > 0);
+    EXPECT(stats.premoved_slabs > 0);
+    EXPECT_EQ(stats.shrinks, 0);
+    reader_leaves();
+    prudence_cache_shrink(cache); /* closes; what is closed already is merged */
+    synchronize_rcu();
+    prudence_cache_shrink(cache);
+    stats = stats_of(cache);
+    EXPECT_EQ(stats.objects_latent, 0);
+    EXPECT_EQ(stats.slabs_now, 0);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+void shrink_never_takes_a_latent_slab(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    u64 slabs;
+
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    slabs = STAT(cache, slabs_now);
+    reader_enters();
+    defer(cache, MANY);
+    prudence_cache_shrink(cache);
+    EXPECT(STAT(cache, slabs_now) * 128 >= MANY);
+    EXPECT(STAT(cache, slabs_now) <= slabs);
+    reader_leaves();
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 11. */
+static void free_here(void *cache)
+{
+    prudence_cache_free(cache, objects[0]);
+    objects[0] = NULL;
+}
+
+void objects_freed_on_another_cpu_go_home(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int i, cpu;
+
+    for (i = 0; i < 500; i++) {
+        for_each_online_cpu(cpu) {
+            objects[0] = prudence_cache_alloc(cache, GFP_KERNEL);
+            smp_call_function_single(cpu, free_here, cache, 1);
+        }
+    }
+    prudence_cache_shrink(cache);
+    EXPECT_EQ(STAT(cache, objects_live), 0);
+    EXPECT_EQ(STAT(cache, slabs_now), 0);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}

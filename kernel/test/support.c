@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* What many tests use: caches, their figures, objects by the thousand, a reader. */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/rcupdate.h>
+
+#include "test.h"
+
+void **objects;
+
+struct prudence_cache *cache_of(size_t size)
+{
+    return prudence_cache_create("test", size, 0, 0, NULL);
+}
+
+struct prudence_cache_stats stats_of(struct prudence_cache *cache)
+{
+    struct prudence_cache_stats stats;
+
+    prudence_cache_stats(cache, &stats);
+    return stats;
+}
+
+struct prudence_stats totals(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    return stats;
+}
+
+noinline u64 stat_at(struct prudence_cache *cache, size_t offset)
+{
+    struct prudence_cache_stats stats = stats_of(cache);
+
+    return *(u64 *)((char *)&stats + offset);
+}
+
+unsigned int fill(struct prudence_cache *cache, unsigned int count)
+{
+    unsigned int i;
+
+    for (i = 0; i < count; i++) {
+        objects[i] = prudence_cache_alloc(cache, GFP_KERNEL);
+        if (!objects[i])
+            break;
+        memset(objects[i], 0x5a, SIZE);
+    }
+    return i;
+}
+
+void defer(struct prudence_cache *cache, unsigned int count)
+{
+    unsigned int i;
+
+    for (i = 0; i < count; i++)
+        prudence_cache_free_deferred(cache, objects[i]);
+}
+
+bool is_untouched(const u8 *object)
+{
+    return !memchr_inv(object, 0x5a, SIZE);
+}
+
+static struct task_struct *reader;
+static bool reader_inside, reader_may_leave;
+
+static int read_on(void *unused)
+{
+    rcu_read_lock();
+    WRITE_ONCE(reader_inside, true);
+    while (!READ_ONCE(reader_may_leave))
+        cpu_relax();
+    rcu_read_unlock();
+    while (!kthread_should_stop())
+        schedule_timeout_interruptible(1);
+    return 0;
+}
+
+/* The caller may be bound to its CPU, and would never run again beside a reader there. */
+void reader_enters(void)
+{
+    unsigned int cpu;
+
+    migrate_disable();
+    cpu = cpumask_last(cpu_online_mask);
+    if (cpu == raw_smp_processor_id())
+        cpu = cpumask_first(cpu_online_mask);
+    WRITE_ONCE(reader_inside, false);
+    WRITE_ONCE(reader_may_leave, false);
+    reader = kthread_create(read_on, NULL, "prudence_reader");
+    kthread_bind(reader, cpu);
+    wake_up_process(reader);
+    while (!READ_ONCE(reader_inside))
+        schedule_timeout_uninterruptible(1);
+    migrate_enable();
+}
+
+void reader_leaves(void)
+{
+    WRITE_ONCE(reader_may_leave, true);
+    kthread_stop(reader);
+    synchronize_rcu();
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * prudence_test.ko. A test is a function that returns; EXPECT notes what is wrong and goes on. Each has a
+ * cache of its own. Here is the list of all, in the order in which they run.
+ */
+#ifndef PRUDENCE_TEST_H
+#define PRUDENCE_TEST_H
+
+#include <linux/kernel.h>
+#include <linux/prudence.h>
+
+#ifdef CONFIG_KASAN_GENERIC
+#define KASAN_TESTS(TEST) TEST(kasan_knows_deferred_objects)
+#else
+#define KASAN_TESTS(TEST)
+#endif
+
+#define ALL_TESTS(TEST)                                                                            \
+    TEST(freed_object_comes_back_first)                                                            \
+    TEST(deferred_memory_is_not_written_or_reused_under_a_reader)                                  \
+    TEST(deferred_objects_share_grace_periods)                                                     \
+    TEST(deferred_objects_come_back_after_one_grace_period)                                        \
+    TEST(grace_period_is_asked_for)                                                                \
+    TEST(refill_leaves_room_for_latent_objects)                                                    \
+    TEST(flush_grows_with_latent_objects)                                                          \
+    TEST(latent_objects_are_preflushed_in_idle_time)                                               \
+    TEST(object_cache_grows_with_demand)                                                           \
+    TEST(full_latent_cache_overflows_into_latent_slabs)                                            \
+    TEST(shrink_never_takes_a_latent_slab)                                                         \
+    TEST(allocation_waits_for_latent_memory_before_it_fails)                                       \
+    TEST(objects_freed_on_another_cpu_go_home)                                                     \
+    TEST(figures_are_exact)                                                                        \
+    TEST(every_size_is_aligned_and_apart)                                                          \
+    TEST(type_safe_memory_stays_constructed)                                                       \
+    TEST(hard_interrupts_may_do_everything)                                                        \
+    TEST(pages_that_an_interrupt_frees_are_given_back)                                             \
+    KASAN_TESTS(TEST)                                                                              \
+    TEST(dead_cpu_leaves_nothing_behind)                                                           \
+    TEST(dying_cpu_keeps_no_request_to_itself)                                                     \
+    TEST(destroy_waits_for_nobody_else)                                                            \
+    TEST(invalid_caches_are_refused)                                                               \
+    TEST(pointers_that_are_no_objects_are_refused)
+
+#define TEST_DECLARED(name) void name(void);
+ALL_TESTS(TEST_DECLARED)
+
+extern int test_failures; /* of the test that runs */
+
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition) && ++test_failures <= 5)                                                  \
+            pr_err("# %s:%d: not true: %s\n", __func__, __LINE__, #condition);                     \
+    } while (0)
+
+#define EXPECT_EQ(left, right)                                                                     \
+    do {                                                                                           \
+        s64 l_ = (s64)(left), r_ = (s64)(right);                                                   \
+                                                                                                   \
+        if (l_ != r_ && ++test_failures <= 5)                                                      \
+            pr_err("# %s:%d: %s is %lld, not %lld (%s)\n", __func__, __LINE__, #left, l_, r_,      \
+                   #right);                                                                        \
+    } while (0)
+
+#define SIZE 64
+#define MANY 2000
+#define RING 8192
+
+/* Room for RING + MANY objects of a test. */
+extern void **objects;
+
+struct prudence_cache *cache_of(size_t size);
+struct prudence_cache_stats stats_of(struct prudence_cache *cache);
+struct prudence_stats totals(void);
+
+/* One of a cache's figures, without all of them on the caller's stack. */
+u64 stat_at(struct prudence_cache *cache, size_t offset);
+#define STAT(cache, member) stat_at(cache, offsetof(struct prudence_cache_stats, member))
+
+/* The first `count` of `objects`, of SIZE bytes: allocated and written, returns how many; deferred. */
+unsigned int fill(struct prudence_cache *cache, unsigned int count);
+void defer(struct prudence_cache *cache, unsigned int count);
+bool is_untouched(const u8 *object);
+
+/* A reader that stays until it is told to leave; on another CPU than the caller's. */
+void reader_enters(void);
+void reader_leaves(void);
+
+/* 300 objects of a cache, allocated and freed or deferred; as an interrupt, and for work_on_cpu. */
+void use_in_interrupt(void *cache);
+long use_in_task(void *cache);
+
+#endif /* PRUDENCE_TEST_H */

@@ -203,6 +203,7 @@ void prudence_stats(struct prudence_stats *stats)
         .metadata_bytes = pages.metadata,
         .latent_bytes = latent_bytes(),
         .latent_bytes_peak = latent_bytes_peak(),
+        .latent_limit = load_relaxed(&slab_growth_limit),
         .cookies = gp.cookies,
         .requests = gp.requests,
         .expedited = gp.expedited,

@@ -68,6 +68,7 @@ static int totals_show(struct seq_file *file, void *unused)
     SHOW(metadata_bytes);
     SHOW(latent_bytes);
     SHOW(latent_bytes_peak);
+    SHOW(latent_limit);
     SHOW(cookies);
     SHOW(requests);
     SHOW(expedited);

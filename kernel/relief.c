@@ -24,9 +24,12 @@ static uint64_t limit(void)
                            : (uint64_t)totalram_pages() << PAGE_SHIFT >> 4;
 }
 
+/* No more than a quarter of what is still to be had, either: others may have taken most of memory. */
 static void limits_apply(void)
 {
-    store_relaxed(&slab_growth_limit, limit());
+    uint64_t available = (uint64_t)max(si_mem_available(), 1l) << PAGE_SHIFT;
+
+    store_relaxed(&slab_growth_limit, min(limit(), available / 4));
     store_relaxed(&slab_wait_max, (uint64_t)wait_max_ms * NSEC_PER_MSEC);
 }
 
@@ -49,7 +52,8 @@ static const struct kernel_param_ops limit_ops = {.set = set_limit, .get = param
 module_param_cb(latent_limit_kb, &limit_ops, &latent_limit_kb, 0644);
 MODULE_PARM_DESC(latent_limit_kb,
                  "latent memory in KB beyond which allocations that may sleep wait for a grace "
-                 "period before their cache grows (0: 1/16 of memory)");
+                 "period before their cache grows (0: 1/16 of memory; never more than a quarter of "
+                 "what is available)");
 module_param_cb(wait_max_ms, &limit_ops, &wait_max_ms, 0644);
 MODULE_PARM_DESC(wait_max_ms, "ms that an allocation waits for a grace period at most (10000)");
 
@@ -107,26 +111,34 @@ void relief_note_deferral(void)
 
     if (!load_relaxed(&tidying) && !exchange_relaxed(&tidying, 1u))
         irq_work_queue(&tidy_soon);
-    if (add_relaxed(&seen, 1) % LOOK_EVERY == 0 && latent_bytes() > budget())
+    if (add_relaxed(&seen, 1) % LOOK_EVERY)
+        return;
+    limits_apply();
+    if (latent_bytes() > budget())
         gp_expedite();
 }
 
 /* ------------------------------------------------------------------------------------- giving back */
 
-/* Bytes that went back. The lock is not waited for: its holder may want this very memory. */
-static size_t shrink_all(void)
+/* Bytes that went back. By who has taken the lock of the list, which is released. */
+static size_t shrink_and_release(void)
 {
     struct list *item;
     size_t bytes = 0;
 
-    if (!os_lock_try(&slab_caches_lock))
-        return 0;
     list_for_each(item, &slab_caches)
     {
         bytes += cache_shrink(list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
     return bytes;
+}
+
+/* Nothing is allocated under the lock, so its holder does not wait for this very memory. */
+static size_t shrink_all(void)
+{
+    os_lock_take(&slab_caches_lock);
+    return shrink_and_release();
 }
 
 /* Pages that are free, or cached, or will be free after a grace period. */
@@ -159,7 +171,9 @@ static unsigned long scan_pages(struct shrinker *shrinker, struct shrink_control
     size_t bytes;
 
     gp_expedite(); /* what is latent now goes at the next scan */
-    bytes = shrink_all();
+    if (!os_lock_try(&slab_caches_lock))
+        return SHRINK_STOP; /* somebody is at it */
+    bytes = shrink_and_release();
     if (!bytes)
         return SHRINK_STOP;
     control->nr_scanned = bytes >> PAGE_SHIFT;
@@ -195,7 +209,6 @@ static int memory_changes(struct notifier_block *block, unsigned long action, vo
         gp_expedite();
         shrink_all();
     }
-    limits_apply(); /* they are shares of memory */
     return NOTIFY_OK;
 }
 

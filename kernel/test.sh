@@ -56,12 +56,24 @@ check "debugfs has a file for each size" test "$(figure size-64 object_size)" = 
 check "slabinfo has a line for each cache" test "$(grep -c '^size-' /sys/kernel/debug/prudence/slabinfo)" = 12
 sed 's/^/:: /' /sys/kernel/debug/prudence/totals
 
-# Torture, with small and with large objects.
+# Limits that are changed while the module is there.
+parameters=/sys/module/prudence/parameters
+limit_is_refused() { # limit_is_refused TEXT
+    ! echo "$1" 2>/dev/null >$parameters/latent_limit_kb && test "$(cat $parameters/latent_limit_kb)" = 0
+}
+check "a latent limit that is no number is refused" limit_is_refused 12x
+check "a latent limit below zero is refused" limit_is_refused -1
+check "a latent limit without end is refused" limit_is_refused 99999999999999999
+
+# Torture, with small objects, and with large ones under a small limit.
 for size in 64 1024; do
+    [ $size = 64 ] || echo 512 >$parameters/latent_limit_kb
     insmod prudence_torture.ko "seconds=$seconds" "size=$size" || exit 1
     [ "$(cat /sys/module/prudence_torture/parameters/failed)" = 0 ] || bad=1
     rmmod prudence_torture
 done
+check "torture was held back under a small limit" test "$(sed -n 's/^throttle_waits *//p' /sys/kernel/debug/prudence/totals)" -gt 10
+echo 0 >$parameters/latent_limit_kb
 
 # Memory to the edge, while a process is there to be killed.
 insmod prudence_pressure.ko "seconds=$seconds" || exit 1

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* When memory is short. */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+
 #include "test.h"
 
 /* Rule 9. The system has no pages beyond those that are in use now. */
@@ -37,4 +40,72 @@ void allocation_waits_for_latent_memory_before_it_fails(void)
     for (i = 0; i < MANY + more; i++)
         prudence_cache_free(cache, objects[i]);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+#define LARGE 16384
+
+static struct prudence_cache *past_limit;
+static unsigned int wanted, refused;
+static bool all_taken;
+
+static int take_them(void *unused)
+{
+    unsigned int i;
+
+    for (i = 0; i < wanted; i++) {
+        objects[i] = prudence_cache_alloc(past_limit, GFP_KERNEL);
+        refused += !objects[i];
+    }
+    WRITE_ONCE(all_taken, true);
+    while (!kthread_should_stop())
+        schedule_timeout_interruptible(1);
+    return 0;
+}
+
+static void wait_until_one_is_held_back(u64 before)
+{
+    unsigned int i;
+
+    for (i = 0; i < 2000 && totals().throttle_waits == before; i++)
+        msleep(5);
+    EXPECT(totals().throttle_waits > before);
+}
+
+void allocation_past_the_latent_limit_waits_before_its_cache_grows(void)
+{
+    u64 before = totals().throttle_waits;
+    struct task_struct *taker;
+    unsigned int i;
+    void *object;
+
+    past_limit = cache_of(LARGE);
+    wanted = totals().latent_limit / LARGE + 64;
+    if (wanted > RING + MANY) {
+        pr_info("# latent_limit_kb is too large for this test\n");
+        wanted = 0;
+    }
+    WRITE_ONCE(all_taken, false);
+    for (i = 0; i < wanted; i++)
+        objects[i] = prudence_cache_alloc(past_limit, GFP_KERNEL);
+    EXPECT_EQ(totals().throttle_waits, before); /* nothing is latent */
+    reader_enters();
+    defer(past_limit, wanted);
+    object = prudence_cache_alloc(past_limit, GFP_NOWAIT);
+    EXPECT(object != NULL); /* not held back */
+    EXPECT_EQ(totals().throttle_waits, before);
+    taker = kthread_run(take_them, NULL, "prudence_taker");
+    if (wanted)
+        wait_until_one_is_held_back(before);
+    msleep(20);
+    EXPECT(!wanted || !READ_ONCE(all_taken));
+    reader_leaves();
+    while (!READ_ONCE(all_taken))
+        msleep(1);
+    kthread_stop(taker);
+    EXPECT_EQ(refused, 0);
+    EXPECT_EQ(totals().expiries, 0);
+    for (i = 0; i < wanted; i++)
+        prudence_cache_free(past_limit, objects[i]);
+    prudence_cache_free(past_limit, object);
+    EXPECT_EQ(prudence_cache_destroy(past_limit), 0);
 }

@@ -28,6 +28,7 @@
     TEST(full_latent_cache_overflows_into_latent_slabs)                                            \
     TEST(shrink_never_takes_a_latent_slab)                                                         \
     TEST(allocation_waits_for_latent_memory_before_it_fails)                                       \
+    TEST(allocation_past_the_latent_limit_waits_before_its_cache_grows)                            \
     TEST(objects_freed_on_another_cpu_go_home)                                                     \
     TEST(figures_are_exact)                                                                        \
     TEST(every_size_is_aligned_and_apart)                                                          \

@@ -115,14 +115,15 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
                           os_alloc_flags flags)
 {
     void *objects[TRANSFER_MAX];
+    struct reclaim reclaim = {.deadline = 0};
     unsigned taken;
 
     count = (unsigned)clamp_size(count, 1, TRANSFER_MAX);
-    taken = take(cache, objects, count, may_grow, os_alloc_first(flags));
-    if (!taken && may_grow) {
-        pressure_reclaim(cache, flags);
+    do
+        taken = take(cache, objects, count, may_grow, os_alloc_first(flags));
+    while (!taken && may_grow && pressure_reclaim(cache, flags, &reclaim));
+    if (!taken && may_grow)
         taken = take(cache, objects, count, true, flags);
-    }
     if (!taken)
         return NULL;
     if (taken > 1)

@@ -15,6 +15,10 @@
 #define QUIET_NS          10000000
 #define DOMAINS_AT_ONCE   16
 
+/* Between two waits of an allocation whose memory others take before it: longer each time. */
+#define RECLAIM_PAUSE_MIN_NS 50000
+#define RECLAIM_PAUSE_MAX_NS 10000000
+
 uint64_t slab_wait_max = UINT64_C(500000000);
 struct throttle_counts throttle_counts;
 
@@ -383,54 +387,98 @@ static void give_back(struct prudence_cache *cache)
     cache_shrink(cache);
 }
 
-static void wait_for(struct prudence_domain **domains, unsigned count, uint64_t deadline)
+/* All that is free goes back, but to the cache that wants memory: what it has in its slabs will do, and pages
+ * that go back may be out of its reach (a kernel keeps them in lists of each CPU). */
+static void give_back_to(const struct prudence_cache *wants)
+{
+    struct list *item;
+
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        empty_all_cpus(cache, true);
+        shrink_nodes(cache, cache == wants && cache->lines ? ~0u : 0);
+    }
+    os_lock_release(&slab_caches_lock);
+}
+
+/* Whether all of them ended one. */
+static bool wait_for(struct prudence_domain **domains, unsigned count, uint64_t deadline)
 {
     gp_cookie cookies[DOMAINS_AT_ONCE];
+    bool ended = true;
 
     for (unsigned i = 0; i < count; i++) {
         cookies[i] = gp_snapshot(domains[i]);
         gp_request(domains[i], cookies[i]);
     }
     for (unsigned i = 0; i < count; i++) {
-        if (gp_worth_waiting(domains[i]) && !gp_wait(domains[i], cookies[i], deadline)) {
+        if (!gp_worth_waiting(domains[i])) {
+            ended = false;
+        } else if (!gp_wait(domains[i], cookies[i], deadline)) {
             add_relaxed(&throttle_counts.expiries, 1);
             gp_note_expired(domains[i]);
+            ended = false;
         }
         gp_domain_leave(domains[i]);
     }
+    return ended;
 }
 
-/* Waits for one grace period of each domain, all under one deadline. */
-static void wait_for_domains(void)
+/* Waits for one grace period of each domain, all under one deadline; whether all of them ended one. */
+static bool wait_for_domains(uint64_t deadline)
 {
     struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    uint64_t deadline = os_clock_ns() + load_relaxed(&slab_wait_max), after = 0;
+    uint64_t after = 0;
     unsigned count;
+    bool ended = true;
 
     do {
         count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
-        wait_for(domains, count, deadline);
+        ended = wait_for(domains, count, deadline) && ended;
     } while (count == DOMAINS_AT_ONCE);
+    return ended;
+}
+
+/* Others may have taken what came of the last wait: whether another one is sensible, after a pause. */
+static bool may_reclaim_again(struct prudence_cache *cache, struct reclaim *reclaim)
+{
+    if (!reclaim->go_on || latent_bytes() < cache->slab_bytes || os_clock_ns() >= reclaim->deadline)
+        return false;
+    os_sleep_ns(reclaim->pause);
+    reclaim->pause = min_size(2 * reclaim->pause, RECLAIM_PAUSE_MAX_NS);
+    return true;
 }
 
 /*
  * Before an allocation fails (rule 9): closes the open batches of all CPUs and caches, waits for
- * one grace period, merges, shrinks everywhere. The caller then tries once more.
+ * one grace period, merges, shrinks everywhere. The caller then tries again, and comes back with the
+ * same *reclaim (zero at first) when that is in vain. False: this was the last time, since nothing
+ * more is to be expected; the next try may fail, or go as far as the OOM killer.
  */
-void pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags)
+bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim)
 {
     if (!os_may_block(flags))
-        return;
+        return false;
+    if (!reclaim->deadline) {
+        reclaim->deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
+        reclaim->pause = RECLAIM_PAUSE_MIN_NS;
+    } else if (!may_reclaim_again(cache, reclaim)) {
+        return false;
+    }
     if (slab_watch.pressure)
         slab_watch.pressure();
-    for_all_caches(give_back);
+    give_back_to(cache);
     if (latent_bytes() > 0 && gp_may_wait()) {
         add_relaxed(&throttle_counts.pressure_waits, 1);
         add_relaxed(&cache->pressure_waits, 1);
-        wait_for_domains();
-        for_all_caches(give_back);
+        reclaim->go_on = wait_for_domains(reclaim->deadline);
+        give_back_to(cache);
     }
     os_pages_trim();
+    return true;
 }
 
 /*

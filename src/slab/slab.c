@@ -129,23 +129,29 @@ static void count_slab(struct prudence_cache *cache)
         ;
 }
 
-/* A slab of the fewest pages that hold an object, where more in a row are not to be had. */
-static struct slab *slab_make_least(struct prudence_cache *cache, unsigned node,
-                                    os_alloc_flags flags)
+/* The fewest pages that hold an object, for where more in a row are not to be had. */
+static size_t least_bytes(const struct prudence_cache *cache)
 {
-    size_t bytes = round_up_to_power_of_two(max_size(cache->stride, OS_PAGE_SIZE));
+    return OS_SLAB_MAY_BE_LESS ? round_up_to_power_of_two(max_size(cache->stride, OS_PAGE_SIZE))
+                               : cache->slab_bytes;
+}
 
-    return bytes < cache->slab_bytes ? slab_make(cache, node, bytes, OS_PAGE_SIZE, NULL, flags)
-                                     : NULL;
+static struct slab *slab_make_best(struct prudence_cache *cache, unsigned node,
+                                   os_alloc_flags flags)
+{
+    size_t bytes = cache->slab_bytes, least = least_bytes(cache);
+    struct slab *slab = NULL;
+
+    if (least < bytes) /* nobody is to be killed for more pages than are needed */
+        slab = slab_make(cache, node, bytes, OS_PAGE_SIZE, NULL, os_alloc_first(flags));
+    return slab ? slab : slab_make(cache, node, min_size(least, bytes), OS_PAGE_SIZE, NULL, flags);
 }
 
 /* A new slab with constructed objects. */
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags)
 {
-    struct slab *slab = slab_make(cache, node, cache->slab_bytes, OS_PAGE_SIZE, NULL, flags);
+    struct slab *slab = slab_make_best(cache, node, flags);
 
-    if (OS_SLAB_MAY_BE_LESS && !slab)
-        slab = slab_make_least(cache, node, flags);
     if (!slab)
         return NULL;
     os_event(grow, cache, slab->capacity);
@@ -162,14 +168,15 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
                              bool *zeroed, os_alloc_flags flags)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
+    struct reclaim reclaim = {.deadline = 0};
     struct slab *slab;
 
     latent_throttle(cache, flags);
-    slab = slab_make(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
-    if (!slab) {
-        pressure_reclaim(cache, flags);
+    do
+        slab = slab_make(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
+    while (!slab && pressure_reclaim(cache, flags, &reclaim));
+    if (!slab)
         slab = slab_make(cache, node, bytes, alignment, zeroed, flags);
-    }
     if (!slab)
         return NULL;
     count_slab(cache);

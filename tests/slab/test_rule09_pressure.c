@@ -98,6 +98,36 @@ static void after_the_wait_other_caches_give_back(void **state)
     destroy_empty(has);
 }
 
+/* One grace period makes one object of each slab safe, the next all others: only then a slab is free. */
+static void one_wait_may_not_be_enough(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *wants = fixed_cache(512, 128, domain);
+    struct prudence_cache *has = fixed_cache(512, 128, domain);
+    unsigned capacity = wants->capacity;
+    struct os_pages_stats pages;
+    pthread_t thread;
+
+    (void)state;
+    store_release(&stop, false);
+    allocate_all(has, objects[0], 2 * capacity);
+    allocate_all(wants, objects[1], capacity);
+    for (unsigned i = 0; i < 2 * capacity; i++)
+        assert_true(node_put_latent(slab_known(objects[0][i]), objects[0][i], true));
+    os_pages_stats(&pages);
+    os_pages_set_limit(pages.used);
+    throttle_counts.pressure_waits = 0;
+    assert_int_equal(pthread_create(&thread, NULL, advance_for_waiters, domain), 0);
+    allocate_all(wants, objects[1] + capacity, 1);
+    store_release(&stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(stats_of(wants).pressure_waits, 2);
+    os_pages_set_limit(0);
+    free_all(wants, objects[1], capacity + 1);
+    destroy_empty(wants);
+    destroy_empty(has);
+}
+
 static void without_any_memory_latent_objects_do(void **state)
 {
     struct prudence_cache *caches[2];
@@ -142,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_the_limit_other_caches_give_back),
         cmocka_unit_test(after_the_wait_other_caches_give_back),
+        cmocka_unit_test(one_wait_may_not_be_enough),
         cmocka_unit_test(without_any_memory_latent_objects_do),
         cmocka_unit_test(the_open_batch_is_closed),
     };

@@ -76,8 +76,9 @@ void prudence_cache_stats(struct prudence_cache *cache, struct prudence_cache_st
 
 struct prudence_stats {
     u64 page_bytes, page_bytes_peak, metadata_bytes, latent_bytes, latent_bytes_peak;
+    u64 latent_limit; /* bytes past which allocations that may sleep wait before a cache grows */
     u64 cookies, requests, expedited, waits, expiries;
-    u64 throttle_waits; /* of these, to hold growth back (latent_limit_kb) */
+    u64 throttle_waits; /* of these, by allocations past latent_limit */
     u64 interrupts; /* of other CPUs, to take their caches */
 };
 void prudence_stats(struct prudence_stats *stats);

@@ -292,10 +292,10 @@ static void flush_grows_with_latent_objects(void)
     EXPECT(flushed_at_once(200) > flushed_at_once(0));
 }
 
-/* Rule 6. */
+/* Rule 6. Of large objects, so that the latent cache meets its limit after a few rounds. */
 static void latent_objects_are_preflushed_in_idle_time(void)
 {
-    struct prudence_cache *cache = cache_of(SIZE);
+    struct prudence_cache *cache = cache_of(16 * SIZE);
     unsigned int tries = 0;
 
     migrate_disable();

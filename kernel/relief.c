@@ -7,6 +7,7 @@
 #include "compat.h"
 #include "gp_kernel.h"
 #include "module.h"
+#include "os_kernel.h"
 
 static unsigned long latent_budget_kb;
 module_param(latent_budget_kb, ulong, 0644);
@@ -14,8 +15,9 @@ MODULE_PARM_DESC(
     latent_budget_kb,
     "latent memory in KB beyond which grace periods are expedited (0: 1/64 of memory)");
 
-#define LOOK_EVERY 16 /* slow deferrals between two looks at the budget */
-#define TIDY_AFTER HZ /* latent memory that nobody comes back to is merged so much later */
+#define LOOK_EVERY  16      /* slow deferrals between two looks at the budget */
+#define EXPEDITE_NS 1000000 /* between two expedited grace periods: each costs all CPUs something */
+#define TIDY_AFTER  HZ      /* latent memory that nobody comes back to is merged so much later */
 
 static uint64_t budget(void)
 {
@@ -43,7 +45,7 @@ static void tidy(struct work_struct *work)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        drain_quiet_cpus(cache);
+        drain_quiet_cpus(cache, true);
         for (unsigned i = 0; i < os_node_count(); i++)
             node_shrink(&cache->nodes[i], cache->free_limit);
     }
@@ -61,6 +63,20 @@ static void tidy_later(struct irq_work *unused)
 
 static struct irq_work tidy_soon;
 
+/* Not at every turn: perhaps what is latent has long been safe, and lies in caches that went quiet. */
+static void keep_to_budget(void)
+{
+    static uint64_t expedited_at; /* ns */
+    uint64_t now, then;
+
+    if (latent_bytes() <= budget())
+        return;
+    now = os_clock_ns();
+    then = load_relaxed(&expedited_at);
+    if (now - then > EXPEDITE_NS && compare_exchange(&expedited_at, &then, now))
+        gp_expedite();
+}
+
 /* By deferrals that took the slow path, with nothing held of ours. */
 void relief_note_deferral(void)
 {
@@ -68,8 +84,8 @@ void relief_note_deferral(void)
 
     if (!load_relaxed(&tidying) && !exchange_relaxed(&tidying, 1u))
         irq_work_queue(&tidy_soon);
-    if (add_relaxed(&seen, 1) % LOOK_EVERY == 0 && latent_bytes() > budget())
-        gp_expedite();
+    if (add_relaxed(&seen, 1) % LOOK_EVERY == 0)
+        keep_to_budget();
 }
 
 /* ------------------------------------------------------------------------------------- giving back */
@@ -146,9 +162,14 @@ static int before_oom(struct notifier_block *block, unsigned long unused, void *
 
 static struct notifier_block oom_block = {.notifier_call = before_oom};
 
-/* Free slabs stand in no one's way. Live ones do, as those of the kernel's own allocator. */
-static int memory_changes(struct notifier_block *block, unsigned long action, void *unused)
+/* Free slabs stand in no one's way. Live ones do, as those of the kernel's own allocator. What comes is to
+ * be found by the page map before anybody is given a page of it. */
+static int memory_changes(struct notifier_block *block, unsigned long action, void *data)
 {
+    const struct memory_notify *memory = data;
+
+    if (action == MEM_GOING_ONLINE && !os_page_map_extend(memory->start_pfn + memory->nr_pages))
+        return notifier_from_errno(-ENOMEM);
     if (action == MEM_GOING_OFFLINE) {
         gp_expedite();
         shrink_all();
@@ -170,8 +191,13 @@ int relief_start(void)
     if (error)
         goto no_oom;
     error = register_memory_notifier(&memory_block);
-    if (!error)
+    if (error)
+        goto no_memory;
+    if (os_page_map_cover()) /* what came in between */
         return 0;
+    error = -ENOMEM;
+    unregister_memory_notifier(&memory_block);
+no_memory:
     unregister_oom_notifier(&oom_block);
 no_oom:
     compat_shrinker_unregister(shrinker);

@@ -8,11 +8,11 @@
 #include "module.h"
 #include "os_kernel.h"
 
-#define OBJECT_CACHE_BYTES                                                                         \
-    ((size_t)4 << 20) /* of a CPU: what a grace period of milliseconds defers */
+#define OBJECT_CACHE_MIN   ((size_t)256 << 10)
+#define OBJECT_CACHE_MAX   ((size_t)16 << 20)
+#define OBJECT_CACHE_SHARE 64 /* of memory */
 
-struct prudence_cache *kmalloc_small[CLASS_TABLE];
-struct prudence_cache *kmalloc_above[CLASSES_ABOVE];
+struct prudence_cache *kmalloc_classes[CLASSES];
 struct prudence_cache *kmalloc_blocks;
 
 /* Constructors of the kernel have one argument. */
@@ -23,13 +23,24 @@ static void construct(void *object, void *context)
     constructor(object);
 }
 
+/*
+ * To what a CPU's object cache may grow, in bytes: to what is deferred in a grace period of milliseconds; but
+ * those of all CPUs together, if ever each of them should defer that much, to a small share of memory.
+ */
+static size_t object_cache_bytes(void)
+{
+    return clamp_size(((size_t)totalram_pages() << PAGE_SHIFT) / OBJECT_CACHE_SHARE /
+                          num_online_cpus(),
+                      OBJECT_CACHE_MIN, OBJECT_CACHE_MAX);
+}
+
 struct prudence_cache *prudence_cache_create(const char *name, size_t size, size_t align,
                                              unsigned int flags, void (*constructor)(void *object))
 {
     struct cache_layout layout = {.object_size = size,
                                   .alignment = align,
                                   .flags = flags,
-                                  .object_cache_bytes = OBJECT_CACHE_BYTES,
+                                  .object_cache_bytes = object_cache_bytes(),
                                   .constructor = constructor ? construct : NULL,
                                   .context = constructor};
     struct prudence_cache *cache;
@@ -69,7 +80,7 @@ EXPORT_SYMBOL_GPL(prudence_cache_shrink);
 
 struct prudence_cache *prudence_kmalloc_cache(size_t size)
 {
-    return kmalloc_class(size);
+    return size <= CLASS_SIZE_MAX ? kmalloc_class(size) : NULL;
 }
 EXPORT_SYMBOL_GPL(prudence_kmalloc_cache);
 
@@ -98,17 +109,12 @@ int caches_start(void)
 {
     static const struct cache_layout layout = {.object_size = OS_PAGE_SIZE, .no_cpu_caches = true};
 
-    for (size_t step = 0; step < CLASS_TABLE; step++) {
+    for (size_t step = 0; step < CLASSES; step++) {
         bool same = step && class_size(step * CLASS_STEP) == class_size((step - 1) * CLASS_STEP);
 
-        kmalloc_small[step] =
-            same ? kmalloc_small[step - 1] : class_make(class_size(step * CLASS_STEP));
-        if (!kmalloc_small[step])
-            return -ENOMEM;
-    }
-    for (unsigned i = 0; i < CLASSES_ABOVE; i++) {
-        kmalloc_above[i] = class_make((size_t)256 << i);
-        if (!kmalloc_above[i])
+        kmalloc_classes[step] =
+            same ? kmalloc_classes[step - 1] : class_make(class_size(step * CLASS_STEP));
+        if (!kmalloc_classes[step])
             return -ENOMEM;
     }
     kmalloc_blocks = cache_create("large", &layout);
@@ -118,23 +124,18 @@ int caches_start(void)
     return 0;
 }
 
-static void class_unmake(struct prudence_cache **place)
+static void class_unmake(struct prudence_cache *cache)
 {
-    struct prudence_cache *cache = *place;
-
-    *place = NULL;
     if (cache && prudence_cache_destroy(cache))
         pr_err("prudence: objects of '%s' are live: their memory is lost\n", cache->name);
 }
 
 void caches_stop(void)
 {
-    for (size_t step = 0; step < CLASS_TABLE; step++)
-        if (step + 1 == CLASS_TABLE || kmalloc_small[step + 1] != kmalloc_small[step])
-            class_unmake(&kmalloc_small[step]);
-    for (unsigned i = 0; i < CLASSES_ABOVE; i++)
-        class_unmake(&kmalloc_above[i]);
-    class_unmake(&kmalloc_blocks);
+    for (size_t step = 0; step < CLASSES; step++)
+        if (step + 1 == CLASSES || kmalloc_classes[step + 1] != kmalloc_classes[step])
+            class_unmake(kmalloc_classes[step]);
+    class_unmake(kmalloc_blocks);
 }
 
 /* --------------------------------------------------------------------------------------- figures */

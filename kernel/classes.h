@@ -6,20 +6,17 @@
 #include "slab/cache.h"
 
 #define CLASS_SIZE_MAX ((size_t)4096)
-#define CLASS_STEP     8 /* a table in such steps up to 192, powers of two above */
-#define CLASS_TABLE    (192 / CLASS_STEP + 1)
-#define CLASSES_ABOVE  5 /* 256 to 4096 */
+#define CLASS_STEP     8
+#define CLASSES        (CLASS_SIZE_MAX / CLASS_STEP + 1)
 
-extern struct prudence_cache *kmalloc_small[CLASS_TABLE];
-extern struct prudence_cache *kmalloc_above[CLASSES_ABOVE];
+extern struct prudence_cache *kmalloc_classes[CLASSES]; /* by size, in steps, rounded up */
 extern struct prudence_cache *kmalloc_blocks;
 
-/* NULL: a large block. */
+/* Of a size up to CLASS_SIZE_MAX; above that there are only blocks. */
 static inline struct prudence_cache *kmalloc_class(size_t size)
 {
-    if (likely(size <= 192))
-        return kmalloc_small[(size + CLASS_STEP - 1) / CLASS_STEP];
-    return size <= CLASS_SIZE_MAX ? kmalloc_above[fls64(size - 1) - 8] : NULL;
+    return *(kmalloc_classes +
+             (size + CLASS_STEP - 1) / CLASS_STEP); /* UBSAN would check an index */
 }
 
 #endif /* PRUDENCE_CLASSES_H */

@@ -12,7 +12,10 @@
 int caches_start(void);
 void caches_stop(void);
 
-/* relief.c: shrinker, OOM, memory and CPU hotplug, the budget of latent memory */
+/* limits.c: adapts the limits of latent memory, and expedites a grace period past its budget; any context */
+void limits_look(void);
+
+/* relief.c: shrinker, OOM, memory hotplug, quiet caches */
 int relief_start(void);
 void relief_stop(void);
 void relief_note_deferral(void);

@@ -5,7 +5,11 @@
 #include "annotate.h"
 #include "classes.h"
 #include "module.h"
-#include "slab/fast_path.h"
+
+/*
+ * Fast paths are for callers with interrupts on: so it is known for nothing that this is no NMI, and how
+ * they are to be left. Others go by functions of their own.
+ */
 
 /* NMIs come in between with interrupts off, too. */
 static bool refused_in_nmi(void)
@@ -16,30 +20,53 @@ static bool refused_in_nmi(void)
     return true;
 }
 
+static noinline void *zeroed(const struct prudence_cache *cache, void *object)
+{
+    return cache->constructor ? object : memset(object, 0, cache->object_size);
+}
+
+/* An object as its caller wants it. */
+static __always_inline void *ready(struct prudence_cache *cache, void *object, gfp_t gfp)
+{
+    annotate_live(cache, object, cache->stride);
+    return unlikely(want_init_on_alloc(gfp)) ? zeroed(cache, object) : object;
+}
+
 static noinline void *alloc_slow(struct prudence_cache *cache, gfp_t gfp)
+{
+    void *object;
+
+    might_sleep_if(gfpflags_allow_blocking(gfp));
+    do {
+        object = cache_alloc_slow(cache, gfp);
+    } while (!object && gfp & __GFP_NOFAIL && (cond_resched(), true));
+    return object ? ready(cache, object, gfp) : NULL;
+}
+
+static noinline void *alloc_irqs_off(struct prudence_cache *cache, gfp_t gfp)
 {
     void *object;
 
     if (refused_in_nmi())
         return NULL;
-    might_sleep_if(gfpflags_allow_blocking(gfp));
-    do {
-        object = cache_alloc_slow(cache, gfp);
-    } while (!object && gfp & __GFP_NOFAIL && (cond_resched(), true));
-    return object;
+    object = os_percpu_pop_here(&cache->fast_lines);
+    return object ? ready(cache, object, gfp) : alloc_slow(cache, gfp);
 }
 
 static __always_inline void *alloc(struct prudence_cache *cache, gfp_t gfp)
 {
-    void *object = in_nmi() ? NULL : cache_alloc_fast(cache);
+    void *object;
 
-    if (unlikely(!object))
-        object = alloc_slow(cache, gfp);
-    if (object)
-        annotate_live(cache, object, cache->stride);
-    if (unlikely(want_init_on_alloc(gfp)) && object && !cache->constructor)
-        memset(object, 0, cache->object_size);
-    return object;
+    if (unlikely(irqs_disabled()))
+        return alloc_irqs_off(cache, gfp);
+    local_irq_disable();
+    object = os_percpu_pop_here(&cache->fast_lines);
+    if (unlikely(!object)) {
+        local_irq_enable();
+        return alloc_slow(cache, gfp);
+    }
+    local_irq_enable();
+    return ready(cache, object, gfp);
 }
 
 /* A pointer that is no object: it is reported, and nothing is freed. */
@@ -58,29 +85,64 @@ static noinline void free_slow(struct slab *slab, void *object)
     cache_free_slow(slab, object);
 }
 
-static noinline void free_deferred_slow(struct slab *slab, void *object)
+/* What else is done to the memory of a free object. */
+static __always_inline void clean(const struct slab *slab, void *object)
+{
+    if (unlikely(want_init_on_free()) && !slab->cache->constructor)
+        memset(object, 0, slab_object_bytes(slab));
+    annotate_free(slab->cache, object, slab_object_bytes(slab));
+}
+
+static noinline void free_irqs_off(struct slab *slab, void *const *lines, void *object)
+{
+    if (refused_in_nmi())
+        return;
+    clean(slab, object);
+    if (!os_percpu_push_here(lines, object))
+        free_slow(slab, object);
+}
+
+static __always_inline void free_object(struct slab *slab, void *const *lines, void *object)
+{
+    if (unlikely(irqs_disabled())) {
+        free_irqs_off(slab, lines, object);
+        return;
+    }
+    clean(slab, object);
+    local_irq_disable();
+    if (unlikely(!os_percpu_push_here(lines, object))) {
+        local_irq_enable();
+        free_slow(slab, object);
+        return;
+    }
+    local_irq_enable();
+}
+
+static noinline void defer_slow(struct slab *slab, void *object)
 {
     cache_free_deferred_slow(slab, object);
     relief_note_deferral();
 }
 
-static __always_inline void free_object(struct slab *slab, void *const *lines, void *object)
+static noinline void defer_irqs_off(struct slab *slab, void *const *lines, void *object)
 {
-    if (refused_in_nmi())
-        return;
-    if (unlikely(want_init_on_free()) && !slab->cache->constructor)
-        memset(object, 0, slab_object_bytes(slab));
-    annotate_free(slab->cache, object, slab_object_bytes(slab));
-    if (unlikely(!cache_free_fast(lines, object)))
-        free_slow(slab, object);
+    if (!refused_in_nmi() && !os_percpu_append_here(lines, object))
+        defer_slow(slab, object);
 }
 
 static __always_inline void defer_object(struct slab *slab, void *const *lines, void *object)
 {
-    if (refused_in_nmi())
+    if (unlikely(irqs_disabled())) {
+        defer_irqs_off(slab, lines, object);
         return;
-    if (unlikely(!cache_free_deferred_fast(lines, object)))
-        free_deferred_slow(slab, object);
+    }
+    local_irq_disable();
+    if (unlikely(!os_percpu_append_here(lines, object))) {
+        local_irq_enable();
+        defer_slow(slab, object);
+        return;
+    }
+    local_irq_enable();
 }
 
 void *prudence_cache_alloc(struct prudence_cache *cache, gfp_t gfp)
@@ -129,9 +191,8 @@ static noinline void *alloc_large(size_t size, gfp_t gfp)
 
 void *prudence_kmalloc(size_t size, gfp_t gfp)
 {
-    struct prudence_cache *cache = kmalloc_class(size);
-
-    return likely(cache) ? alloc(cache, gfp) : alloc_large(size, gfp);
+    return likely(size <= CLASS_SIZE_MAX) ? alloc(kmalloc_class(size), gfp)
+                                          : alloc_large(size, gfp);
 }
 EXPORT_SYMBOL_GPL(prudence_kmalloc);
 

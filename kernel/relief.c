@@ -1,71 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * Memory that is wanted elsewhere: a shrinker, a last look before the OOM killer, memory that is to be
- * unplugged; and what keeps latent memory small: past a budget grace periods are expedited, past a limit
- * allocations that may sleep wait for one before their cache grows.
+ * unplugged; and latent memory that nobody comes back to.
  */
 
 #include "compat.h"
 #include "gp_kernel.h"
 #include "module.h"
-
-static unsigned long latent_budget_kb;
-module_param(latent_budget_kb, ulong, 0644);
-MODULE_PARM_DESC(
-    latent_budget_kb,
-    "latent memory in KB beyond which grace periods are expedited (0: 1/64 of memory)");
-
-/* RCU is reported as stalled after 21 s; allocations are not to be held back until then. */
-static unsigned long latent_limit_kb, wait_max_ms = 10000;
-
-static uint64_t limit(void)
-{
-    return latent_limit_kb ? (uint64_t)latent_limit_kb << 10
-                           : (uint64_t)totalram_pages() << PAGE_SHIFT >> 4;
-}
-
-/* No more than a quarter of what is still to be had, either: others may have taken most of memory. */
-static void limits_apply(void)
-{
-    uint64_t available = (uint64_t)max(si_mem_available(), 1l) << PAGE_SHIFT;
-
-    store_relaxed(&slab_growth_limit, min(limit(), available / 4));
-    store_relaxed(&slab_wait_max, (uint64_t)wait_max_ms * NSEC_PER_MSEC);
-}
-
-/* As module_param(ulong), and it has its effect at once. */
-static int set_limit(const char *text, const struct kernel_param *param)
-{
-    unsigned long value;
-    int error = kstrtoul(text, 0, &value);
-
-    if (!error && value > S64_MAX / NSEC_PER_MSEC) /* more than is ever multiplied */
-        error = -ERANGE;
-    if (error)
-        return error;
-    *(unsigned long *)param->arg = value;
-    limits_apply();
-    return 0;
-}
-
-static const struct kernel_param_ops limit_ops = {.set = set_limit, .get = param_get_ulong};
-module_param_cb(latent_limit_kb, &limit_ops, &latent_limit_kb, 0644);
-MODULE_PARM_DESC(latent_limit_kb,
-                 "latent memory in KB beyond which allocations that may sleep wait for a grace "
-                 "period before their cache grows (0: 1/16 of memory; never more than a quarter of "
-                 "what is available)");
-module_param_cb(wait_max_ms, &limit_ops, &wait_max_ms, 0644);
-MODULE_PARM_DESC(wait_max_ms, "ms that an allocation waits for a grace period at most (10000)");
+#include "os_kernel.h"
 
 #define LOOK_EVERY 16 /* slow deferrals between two looks at the budget */
 #define TIDY_AFTER HZ /* latent memory that nobody comes back to is merged so much later */
-
-static uint64_t budget(void)
-{
-    unsigned long kb = READ_ONCE(latent_budget_kb);
-
-    return kb ? (uint64_t)kb << 10 : (uint64_t)totalram_pages() << PAGE_SHIFT >> 6;
-}
 
 /*
  * Latent memory of caches that went quiet, and large blocks, which no CPU keeps: nobody's miss merges
@@ -86,7 +31,7 @@ static void tidy(struct work_struct *work)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        drain_quiet_cpus(cache);
+        drain_quiet_cpus(cache, true);
         for (unsigned i = 0; i < os_node_count(); i++)
             node_shrink(&cache->nodes[i], cache->free_limit);
     }
@@ -111,11 +56,8 @@ void relief_note_deferral(void)
 
     if (!load_relaxed(&tidying) && !exchange_relaxed(&tidying, 1u))
         irq_work_queue(&tidy_soon);
-    if (add_relaxed(&seen, 1) % LOOK_EVERY)
-        return;
-    limits_apply();
-    if (latent_bytes() > budget())
-        gp_expedite();
+    if (add_relaxed(&seen, 1) % LOOK_EVERY == 0)
+        limits_look();
 }
 
 /* ------------------------------------------------------------------------------------- giving back */
@@ -202,9 +144,14 @@ static int before_oom(struct notifier_block *block, unsigned long unused, void *
 
 static struct notifier_block oom_block = {.notifier_call = before_oom};
 
-/* Free slabs stand in no one's way. Live ones do, as those of the kernel's own allocator. */
-static int memory_changes(struct notifier_block *block, unsigned long action, void *unused)
+/* Free slabs stand in no one's way. Live ones do, as those of the kernel's own allocator. What comes is to
+ * be found by the page map before anybody is given a page of it. */
+static int memory_changes(struct notifier_block *block, unsigned long action, void *data)
 {
+    const struct memory_notify *memory = data;
+
+    if (action == MEM_GOING_ONLINE && !os_page_map_extend(memory->start_pfn + memory->nr_pages))
+        return notifier_from_errno(-ENOMEM);
     if (action == MEM_GOING_OFFLINE) {
         gp_expedite();
         shrink_all();
@@ -219,7 +166,7 @@ int relief_start(void)
     int error;
 
     os_irq_work_init(&tidy_soon, tidy_later);
-    limits_apply();
+    limits_look();
     shrinker = compat_shrinker_register(&like, "prudence");
     if (!shrinker)
         return -ENOMEM;
@@ -227,8 +174,13 @@ int relief_start(void)
     if (error)
         goto no_oom;
     error = register_memory_notifier(&memory_block);
-    if (!error)
+    if (error)
+        goto no_memory;
+    if (os_page_map_cover()) /* what came in between */
         return 0;
+    error = -ENOMEM;
+    unregister_memory_notifier(&memory_block);
+no_memory:
     unregister_oom_notifier(&oom_block);
 no_oom:
     compat_shrinker_unregister(shrinker);

@@ -17,6 +17,14 @@
 /* Of a variable that a fast path reads: addressed directly, not through a table. */
 #define HIDDEN __attribute__((visibility("hidden")))
 
+/* Of arrays on the stack that are written before they are read: compilers that zero all others, as a kernel's
+ * do, leave these as they are. */
+#if __has_attribute(uninitialized)
+#define UNINITIALIZED __attribute__((uninitialized))
+#else
+#define UNINITIALIZED
+#endif
+
 #define CACHE_LINE ((size_t)64)
 
 static inline size_t min_size(size_t a, size_t b)

@@ -36,7 +36,7 @@ static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct mi
 {
     unsigned latent = latent_count(cpu);
     bool full = latent + cache->batch > cpu->size;
-    bool enough = latent * cache->stride >= due_bytes(cache);
+    bool enough = GP_CALLERS_DRIVE && latent * cache->stride >= due_bytes(cache);
 
     /* o - d, at least one: the latent ones will want the room (rule 3). */
     miss->refill = cpu->slots ? (cpu->size > latent ? cpu->size - latent : 1) : cache->size_min;

@@ -12,8 +12,6 @@
 #define COLORS_MAX          64
 
 #define BATCH_MAX        128
-#define BATCH_BYTES      ((size_t)64 << 10) /* 16 objects of 4 KiB */
-#define SIZE_MAX_OBJECTS 16384
 #define BUDGET_BYTES     ((size_t)1 << 20)
 #define BUDGET_OBJECTS   ((size_t)1024) /* of large objects, at least up to BUDGET_BYTES_MAX */
 #define BUDGET_BYTES_MAX ((size_t)4 << 20)
@@ -57,8 +55,8 @@ static void choose_sizes(struct prudence_cache *cache, size_t budget)
 {
     if (!budget)
         budget = clamp_size(BUDGET_OBJECTS * cache->stride, BUDGET_BYTES, BUDGET_BYTES_MAX);
-    cache->batch = (unsigned)clamp_size(BATCH_BYTES / cache->stride, 4, BATCH_MAX);
-    cache->size_max = (unsigned)clamp_size(budget / cache->stride, 4, SIZE_MAX_OBJECTS);
+    cache->batch = (unsigned)clamp_size(GP_BATCH_BYTES / cache->stride, 4, BATCH_MAX);
+    cache->size_max = (unsigned)clamp_size(budget / cache->stride, 4, OS_CACHE_OBJECTS_MAX);
     cache->batch = (unsigned)min_size(cache->batch, cache->size_max / 2);
     cache->size_min = (unsigned)min_size((size_t)2 * cache->batch, cache->size_max);
 }

@@ -471,7 +471,7 @@ void pages_decay(void);
 size_t cache_shrink(struct prudence_cache *cache);
 void cache_settle(struct prudence_cache *cache, bool free_ones);
 void slab_retire_cpu(unsigned cpu);
-bool drain_quiet_cpus(struct prudence_cache *cache);
+bool drain_quiet_cpus(struct prudence_cache *cache, bool here_too);
 struct throttle_counts {
     uint64_t waits, expiries, pressure_waits, overruns;
 };

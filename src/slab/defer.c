@@ -118,7 +118,7 @@ static bool append_or_overflow(struct prudence_cache *cache, void *object,
 static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
 {
     struct prudence_cache *cache = slab->cache;
-    struct deferral deferral;
+    struct deferral deferral UNINITIALIZED;
     bool done;
 
     deferral.past_limit = past_limit;

@@ -54,7 +54,7 @@ static void flush_more(struct prudence_cache *cache, struct flush *flush)
 
 static void free_past_stack(struct prudence_cache *cache, void *object)
 {
-    struct flush flush;
+    struct flush flush UNINITIALIZED;
     bool pushed = false;
 
     flush.wanted = flush.taken = 0;

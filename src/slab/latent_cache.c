@@ -11,6 +11,8 @@
  */
 #include "slab/cache.h"
 
+#define MERGE_MAX 1024 /* objects; a batch is as large when many share a cookie */
+
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
     return (int64_t)(a - b) < 0 ? a : b;
@@ -184,8 +186,8 @@ static void ring_copy(const struct cpu_cache *cpu, uint64_t head, void **objects
     unsigned start = (unsigned)(head & cpu->line.ring_mask);
     unsigned run = (unsigned)min_size(count, cpu->line.ring_mask + 1 - start);
 
-    __builtin_memcpy(objects, cpu->line.ring + start, run * sizeof *objects);
-    __builtin_memcpy(objects + run, cpu->line.ring, (count - run) * sizeof *objects);
+    os_copy_pointers(objects, cpu->line.ring + start, run);
+    os_copy_pointers(objects + run, cpu->line.ring, count - run);
 }
 
 /* Of a watched cache: leak checkers look for pointers. */
@@ -248,8 +250,8 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
     return count;
 }
 
-/* Merges the oldest batch into the object cache, as far as it is safe and fits; one batch, so that
- * the caches are not owned for long. Returns how many objects. */
+/* Merges the oldest batch into the object cache, as far as it is safe and fits; one batch and not too much
+ * of it, so that the caches are not owned for long. Returns how many objects. */
 unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     unsigned have = stack_count(&cpu->line);
@@ -258,7 +260,8 @@ unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
 
     if (!cpu->slots || !room || unlikely(cache->flags & CACHE_DESTRUCT_SOON))
         return 0; /* those go to their slabs, where their destructors run (heap/destruct.c) */
-    merged = latent_take_safe(cache, cpu, cpu->line.stack + have, room);
+    merged =
+        latent_take_safe(cache, cpu, cpu->line.stack + have, (unsigned)min_size(room, MERGE_MAX));
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) + merged);
     count_add(&cpu->counts.stacked, merged);
     return merged;

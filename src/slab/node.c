@@ -301,12 +301,15 @@ static struct slab *pick(const struct node *node)
 
     list_for_each(item, partial)
     {
+        unsigned lasts;
+
         slab = list_entry(item, struct slab, link);
         if (!slab->free || weighed++ == SLABS_WEIGHED)
             break;
-        if (lasting(slab) && is_better(slab, lasting(slab), best, best_lasting)) {
+        lasts = lasting(slab);
+        if (lasts && is_better(slab, lasts, best, best_lasting)) {
             best = slab;
-            best_lasting = lasting(slab);
+            best_lasting = lasts;
         } else if (!drains) {
             drains = slab;
         }
@@ -374,7 +377,7 @@ static unsigned take_runs(struct node *node, struct run *runs, unsigned count)
  * are only if they lie in very many places. */
 unsigned node_take(struct prudence_cache *cache, struct node *node, void **objects, unsigned count)
 {
-    struct run runs[RUNS_MAX];
+    struct run runs[RUNS_MAX] UNINITIALIZED;
     unsigned taken = 0, made = take_runs(node, runs, count);
 
     for (unsigned i = 0; i < made; i++)
@@ -499,7 +502,7 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
                     void (*visit)(struct node *node, unsigned objects, bool first))
 {
     struct node *node, *before = NULL;
-    struct run runs[RUNS_MAX];
+    struct run runs[RUNS_MAX] UNINITIALIZED;
     unsigned made, taken;
 
     for (; count; objects += taken, count -= taken, before = node) {

@@ -89,7 +89,7 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
 
     if (taken || !may_grow)
         return taken;
-    if (OS_REMOTE_IS_QUICK && drain_quiet_cpus(cache)) {
+    if (OS_REMOTE_IS_QUICK && drain_quiet_cpus(cache, false)) {
         taken = node_take(cache, node, objects, count);
         if (taken)
             return taken;
@@ -114,7 +114,7 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
 void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
                           os_alloc_flags flags)
 {
-    void *objects[TRANSFER_MAX];
+    void *objects[TRANSFER_MAX] UNINITIALIZED;
     struct reclaim reclaim = {.deadline = 0};
     unsigned taken;
 

@@ -60,11 +60,35 @@ static void a_merge_comes_before_a_refill(void **state)
     check_books(cache);
 }
 
+/* However many share a cookie: the caches are not owned for long. */
+static void a_merge_is_bounded(void **state)
+{
+    static void *live[OBJECTS_MAX];
+    struct prudence_cache *cache = fixed_cache(8, 0, manual_domain());
+    struct cpu_cache *cpu = cpu_here(cache);
+    unsigned count = 0, latent;
+
+    (void)state;
+    for (unsigned i = 0; i < 10000; i++)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    prudence_manual_advance(cache->domain);
+    while (stack_count(&cpu->line))
+        allocate_all(cache, live + count++, 1);
+    latent = latent_count(cpu);
+    assert_true(latent > 1024);
+    allocate_all(cache, live + count++, 1);
+    assert_int_equal(latent - latent_count(cpu), 1024);
+    assert_int_equal(stack_count(&cpu->line), 1023);
+    free_all(cache, live, count);
+    destroy_empty(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_miss_closes_the_open_batch),
         cmocka_unit_test(a_merge_comes_before_a_refill),
+        cmocka_unit_test(a_merge_is_bounded),
     };
 
     pin_thread();

@@ -3,6 +3,12 @@
 #ifndef GP_KERNEL_POLL_H
 #define GP_KERNEL_POLL_H
 
+/* Nobody's miss ends a grace period sooner. */
+#define GP_CALLERS_DRIVE false
+
+/* A batch is not larger. Little beside what is deferred while a grace period lasts, milliseconds. */
+#define GP_BATCH_BYTES ((size_t)256 << 10)
+
 /* A full fence when it is true: more than is asked for. */
 static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie)
 {

@@ -8,6 +8,12 @@ struct gp_progress {
     uint64_t completed; /* only grows, by compare-and-swap */
 };
 
+/* Where a miss needs memory, it drives the grace period that its own batches wait for (gp_drive_shared). */
+#define GP_CALLERS_DRIVE true
+
+/* A batch is not larger: so little, since a grace period may take only microseconds. */
+#define GP_BATCH_BYTES ((size_t)64 << 10) /* 16 objects of 4 KiB */
+
 /* One load and a compare. Acquire: pairs with the release with
  * which it was completed, so that what readers did is before what the caller does now. */
 static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie)

@@ -28,7 +28,10 @@ void os_later_stop(void);
 /* idle.c */
 void os_idle_stop(void);
 
-/* page_map.c */
+/* page_map.c. To cover all memory that there is, and memory up to a page frame that is about to come. Before
+ * pages there can be had. May sleep. False: no memory for it. */
+bool os_page_map_cover(void);
+bool os_page_map_extend(unsigned long end);
 void os_page_map_release(void);
 uint64_t os_page_map_bytes(void);
 

@@ -27,13 +27,13 @@
 #define OS_PERCPU_SHIFT  8
 #define OS_PERCPU_STRIDE ((size_t)1 << OS_PERCPU_SHIFT)
 
-#define STACK_COUNT_BITS 16
+#define STACK_COUNT_BITS 20
 #define STACK_COUNT_MASK ((UINT64_C(1) << STACK_COUNT_BITS) - 1)
 #define STACK_POP        ((UINT64_C(1) << STACK_COUNT_BITS) - 1) /* one pop more, one object less */
 
 struct os_percpu_line {
     uintptr_t owner;     /* 0, or the owner's token */
-    uint64_t stack_word; /* pops << 16 | objects on the stack */
+    uint64_t stack_word; /* pops << 20 | objects on the stack */
     void **stack;
     uint64_t stack_limit; /* objects that may be on the stack */
     uint64_t ring_tail;   /* objects ever appended */
@@ -61,78 +61,64 @@ static inline uint64_t stack_pops(const struct os_percpu_line *line)
 #define os_percpu_rseq true
 extern void *os_percpu_owned_lines;
 
-/* With interrupts off. */
+/* Of a CPU's line, from the first CPU's; constant. */
+DECLARE_PER_CPU(unsigned long, os_percpu_offset);
+
+/* With interrupts off, as the next three. */
 static __always_inline struct os_percpu_line *os_percpu_here(void *const *lines)
 {
-    return (struct os_percpu_line *)((char *)*lines +
-                                     ((size_t)smp_processor_id() << OS_PERCPU_SHIFT));
+    return (struct os_percpu_line *)((char *)*lines + __this_cpu_read(os_percpu_offset));
 }
 
 /* Fast paths look at the owner first (acquire): what they read before could be older than what it did. */
 
 /* The top of the stack; NULL: empty, or owned. */
-static __always_inline void *os_percpu_pop(void *const *lines)
+static __always_inline void *os_percpu_pop_here(void *const *lines)
 {
-    struct os_percpu_line *line;
-    unsigned long flags;
-    void *object = NULL;
+    struct os_percpu_line *line = os_percpu_here(lines);
+    uint64_t word;
+    void *object;
 
-    local_irq_save(flags);
-    line = os_percpu_here(lines);
-    if (likely(!load_acquire(&line->owner))) {
-        uint64_t word = line->stack_word;
-
-        if (likely(word & STACK_COUNT_MASK)) {
-            object = line->stack[(word & STACK_COUNT_MASK) - 1];
-            store_relaxed(&line->stack_word, word + STACK_POP);
-        }
-    }
-    local_irq_restore(flags);
+    if (unlikely(load_acquire(&line->owner)))
+        return NULL;
+    word = line->stack_word;
+    if (unlikely(!(word & STACK_COUNT_MASK)))
+        return NULL;
+    object = line->stack[(word & STACK_COUNT_MASK) - 1];
+    store_relaxed(&line->stack_word, word + STACK_POP);
     return object;
 }
 
 /* False: full, or owned. */
-static __always_inline bool os_percpu_push(void *const *lines, void *object)
+static __always_inline bool os_percpu_push_here(void *const *lines, void *object)
 {
-    struct os_percpu_line *line;
-    unsigned long flags;
-    bool pushed = false;
+    struct os_percpu_line *line = os_percpu_here(lines);
+    uint64_t word;
 
-    local_irq_save(flags);
-    line = os_percpu_here(lines);
-    if (likely(!load_acquire(&line->owner))) {
-        uint64_t word = line->stack_word;
-
-        if (likely((word & STACK_COUNT_MASK) < line->stack_limit)) {
-            line->stack[word & STACK_COUNT_MASK] = object;
-            store_relaxed(&line->stack_word, word + 1);
-            pushed = true;
-        }
-    }
-    local_irq_restore(flags);
-    return pushed;
+    if (unlikely(load_acquire(&line->owner)))
+        return false;
+    word = line->stack_word;
+    if (unlikely((word & STACK_COUNT_MASK) >= line->stack_limit))
+        return false;
+    line->stack[word & STACK_COUNT_MASK] = object;
+    store_relaxed(&line->stack_word, word + 1);
+    return true;
 }
 
 /* Appends to the ring. False: at its stop, or owned. */
-static __always_inline bool os_percpu_append(void *const *lines, void *object)
+static __always_inline bool os_percpu_append_here(void *const *lines, void *object)
 {
-    struct os_percpu_line *line;
-    unsigned long flags;
-    bool appended = false;
+    struct os_percpu_line *line = os_percpu_here(lines);
+    uint64_t tail;
 
-    local_irq_save(flags);
-    line = os_percpu_here(lines);
-    if (likely(!load_acquire(&line->owner))) {
-        uint64_t tail = line->ring_tail;
-
-        if (likely(tail != line->ring_stop)) {
-            ((void **)line->ring_turn)[tail] = object;
-            store_relaxed(&line->ring_tail, tail + 1);
-            appended = true;
-        }
-    }
-    local_irq_restore(flags);
-    return appended;
+    if (unlikely(load_acquire(&line->owner)))
+        return false;
+    tail = line->ring_tail;
+    if (unlikely(tail == line->ring_stop))
+        return false;
+    ((void **)line->ring_turn)[tail] = object;
+    store_relaxed(&line->ring_tail, tail + 1);
+    return true;
 }
 
 /* Takes the object at `expected_head` off the ring of `cpu`, where the caller runs; NULL when it does

@@ -32,6 +32,20 @@ static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
 /* Half a kilobyte of a kernel's stack. */
 #define OS_TRANSFER_MAX 64
 
+/* A grace period takes milliseconds: of small objects a CPU defers some ten thousand meanwhile. When the
+ * caches grow they are copied with interrupts off. */
+#define OS_CACHE_OBJECTS_MAX (IS_ENABLED(CONFIG_PREEMPT_RT) ? 16384 : 65536)
+
+/* memcpy is a call, and one that moves bytes where processors are said to be quick at that. */
+static inline void os_copy_pointers(void **to, void *const *from, size_t count)
+{
+#ifdef CONFIG_X86_64
+    asm volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+#else
+    memcpy(to, from, count * sizeof *to);
+#endif
+}
+
 /* Order 3 is the largest that the page allocator works for (PAGE_ALLOC_COSTLY_ORDER), and may be
  * missing all the same. */
 #define OS_SLAB_BYTES_MAX   ((size_t)PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER)

@@ -1,33 +1,46 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The page map's slow side: making tables and entering owners (see os_page_map.h). */
+/*
+ * The page map's slow side: making leaves and roots, and entering owners (see os_page_map.h).
+ *
+ * The lock is held while a leaf is entered into the root and while the root is replaced, so that none is
+ * lost. Any context.
+ */
 #include "os_kernel.h"
 
-void ***os_page_map[PAGE_MAP_ROOT];
-static uint64_t tables;
+struct root {
+    struct root *before; /* the shorter one that it replaced */
+    void **leaves[];
+};
 
-/* A table in *place. NULL when it cannot be had. */
-static void *table_at(void *place)
-{
-    void **slot = place, *table = load_acquire(slot), *none = NULL;
+struct os_page_map os_page_map;
 
-    if (table)
-        return table;
-    table = (void *)__get_free_page(GFP_NOWAIT | __GFP_ZERO | __GFP_NOWARN | __GFP_HIGH);
-    if (!table)
-        return NULL;
-    if (compare_exchange(slot, &none, table)) {
-        add_relaxed(&tables, 1);
-        return table;
-    }
-    free_page((unsigned long)table); /* another was first */
-    return none;
-}
+static DEFINE_RAW_SPINLOCK(lock);
+static struct root *root;
+static void *empty[PAGE_MAP_SLOTS];
+static uint64_t bytes_used;
 
+/* The leaf of a page that the map reaches; NULL when there is none and none can be had. */
 static void **leaf_of(unsigned long page)
 {
-    void ***middle = table_at(&os_page_map[page >> (2 * PAGE_MAP_BITS)]);
+    unsigned long number = page >> PAGE_MAP_BITS, flags;
+    void **leaf = load_acquire(&load_acquire(&os_page_map.leaves)[number]), **made;
 
-    return middle ? table_at(&middle[page >> PAGE_MAP_BITS & (PAGE_MAP_SLOTS - 1)]) : NULL;
+    if (leaf != empty)
+        return leaf;
+    made = (void **)__get_free_page(GFP_NOWAIT | __GFP_ZERO | __GFP_NOWARN | __GFP_HIGH);
+    if (!made)
+        return NULL;
+    raw_spin_lock_irqsave(&lock, flags);
+    leaf = os_page_map.leaves[number];
+    if (leaf == empty)
+        store_release(&os_page_map.leaves[number], made);
+    raw_spin_unlock_irqrestore(&lock, flags);
+    if (leaf == empty) {
+        add_relaxed(&bytes_used, PAGE_SIZE);
+        return made;
+    }
+    free_page((unsigned long)made); /* another was first */
+    return leaf;
 }
 
 bool os_page_owner_set(void *pages, size_t bytes, void *owner)
@@ -35,7 +48,7 @@ bool os_page_owner_set(void *pages, size_t bytes, void *owner)
     unsigned long first = ((unsigned long)pages - PAGE_OFFSET) >> PAGE_SHIFT;
     unsigned long end = first + (bytes >> PAGE_SHIFT);
 
-    if (end > PAGE_MAP_ROOT << (2 * PAGE_MAP_BITS))
+    if (end > load_acquire(&os_page_map.reach) << PAGE_MAP_BITS)
         return false;
     for (unsigned long page = first; page < end; page += PAGE_MAP_SLOTS)
         if (!leaf_of(page))
@@ -47,18 +60,68 @@ bool os_page_owner_set(void *pages, size_t bytes, void *owner)
     return true;
 }
 
+/* Puts a longer root in place of the present one; false when that has become as long. */
+static bool replace(struct root *longer, unsigned long reach)
+{
+    unsigned long flags, before;
+
+    for (unsigned long i = 0; i < reach; i++)
+        longer->leaves[i] = empty;
+    raw_spin_lock_irqsave(&lock, flags);
+    before = os_page_map.reach;
+    if (before < reach) {
+        for (unsigned long i = 0; i < before; i++)
+            longer->leaves[i] = os_page_map.leaves[i];
+        longer->before = root;
+        root = longer;
+        store_release(&os_page_map.leaves, longer->leaves);
+        store_release(&os_page_map.reach, reach);
+    }
+    raw_spin_unlock_irqrestore(&lock, flags);
+    return before < reach;
+}
+
+bool os_page_map_extend(unsigned long end)
+{
+    unsigned long last = (unsigned long)__va(PFN_PHYS(end - 1)) - PAGE_OFFSET;
+    unsigned long reach = min((last >> PAGE_MAP_SHIFT) + 1, PAGE_MAP_MAX);
+    struct root *longer;
+
+    if (reach <= load_acquire(&os_page_map.reach))
+        return true;
+    longer = kvmalloc(struct_size(longer, leaves, reach), GFP_KERNEL);
+    if (!longer)
+        return false;
+    if (replace(longer, reach))
+        add_relaxed(&bytes_used, struct_size(longer, leaves, reach));
+    else
+        kvfree(longer);
+    return true;
+}
+
+bool os_page_map_cover(void)
+{
+    unsigned long end = 1;
+    int number;
+
+    for_each_online_node(number) end = max(end, pgdat_end_pfn(NODE_DATA(number)));
+    return os_page_map_extend(end);
+}
+
 uint64_t os_page_map_bytes(void)
 {
-    return load_relaxed(&tables) * PAGE_SIZE;
+    return load_relaxed(&bytes_used);
 }
 
 void os_page_map_release(void)
 {
-    for (unsigned long i = 0; i < PAGE_MAP_ROOT; i++) {
-        void ***middle = os_page_map[i];
+    for (unsigned long i = 0; i < os_page_map.reach; i++)
+        if (os_page_map.leaves[i] != empty)
+            free_page((unsigned long)os_page_map.leaves[i]);
+    while (root) {
+        struct root *before = root->before;
 
-        for (unsigned long j = 0; middle && j < PAGE_MAP_SLOTS; j++)
-            free_page((unsigned long)middle[j]);
-        free_page((unsigned long)middle);
+        kvfree(root);
+        root = before;
     }
 }

@@ -106,6 +106,8 @@ void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
 
     if (!os_may_lock() || injected_failure())
         return NULL;
+    if (bytes > PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER) /* larger arrays: not worth anybody's work */
+        flags &= ~__GFP_RECLAIM;
     meta = kmalloc(round_up(bytes, CACHE_LINE),
                    (flags & FLAGS_HONOURED & ~__GFP_THISNODE) | __GFP_ZERO | __GFP_NOWARN);
     if (meta)

@@ -3,6 +3,7 @@
 #include "os_kernel.h"
 
 void *os_percpu_owned_lines;
+DEFINE_PER_CPU(unsigned long, os_percpu_offset);
 uint64_t os_percpu_interrupts;
 
 static struct cpumask dead;

@@ -62,8 +62,12 @@ static bool owned_lines_make(void)
 
 bool os_kernel_start(void)
 {
+    unsigned cpu;
+
     os_later_start();
-    return owned_lines_make();
+    for_each_possible_cpu(cpu)
+        per_cpu(os_percpu_offset, cpu) = cpu * OS_PERCPU_STRIDE;
+    return owned_lines_make() && os_page_map_cover();
 }
 
 void os_kernel_stop(void)

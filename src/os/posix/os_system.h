@@ -31,6 +31,14 @@ static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
 /* Objects that move at a time between a CPU's caches and a node: on the mover's stack. */
 #define OS_TRANSFER_MAX 128
 
+/* Objects that a CPU's object cache may hold; a power of two below what the stack's word counts. */
+#define OS_CACHE_OBJECTS_MAX 16384
+
+static inline void os_copy_pointers(void **to, void *const *from, size_t count)
+{
+    __builtin_memcpy(to, from, count * sizeof *to);
+}
+
 /* The largest slab of small objects. Where pages in a row may be missing, a slab of less is better
  * than none. */
 #define OS_SLAB_BYTES_MAX   ((size_t)64 << 10)

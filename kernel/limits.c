@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * What keeps latent memory small: past a budget grace periods are expedited, past a limit allocations that may
+ * sleep wait for one before their cache grows (slab_growth_limit). Both are shares of memory unless set.
+ */
+#include "gp_kernel.h"
+#include "module.h"
+
+static unsigned long latent_budget_kb;
+module_param(latent_budget_kb, ulong, 0644);
+MODULE_PARM_DESC(
+    latent_budget_kb,
+    "latent memory in KB beyond which grace periods are expedited (0: 1/64 of memory)");
+
+/* RCU is reported as stalled after 21 s; allocations are not to be held back until then. */
+static unsigned long latent_limit_kb, wait_max_ms = 10000;
+
+static uint64_t limit(void)
+{
+    return latent_limit_kb ? (uint64_t)latent_limit_kb << 10
+                           : (uint64_t)totalram_pages() << PAGE_SHIFT >> 4;
+}
+
+/* No more than a quarter of what is still to be had, either: others may have taken most of memory. */
+static void limits_apply(void)
+{
+    uint64_t available = (uint64_t)max(si_mem_available(), 1l) << PAGE_SHIFT;
+
+    store_relaxed(&slab_growth_limit, min(limit(), available / 4));
+    store_relaxed(&slab_wait_max, (uint64_t)wait_max_ms * NSEC_PER_MSEC);
+}
+
+/* As module_param(ulong), and it has its effect at once. */
+static int set_limit(const char *text, const struct kernel_param *param)
+{
+    unsigned long value;
+    int error = kstrtoul(text, 0, &value);
+
+    if (!error && value > S64_MAX / NSEC_PER_MSEC) /* more than is ever multiplied */
+        error = -ERANGE;
+    if (error)
+        return error;
+    *(unsigned long *)param->arg = value;
+    limits_apply();
+    return 0;
+}
+
+static const struct kernel_param_ops limit_ops = {.set = set_limit, .get = param_get_ulong};
+module_param_cb(latent_limit_kb, &limit_ops, &latent_limit_kb, 0644);
+MODULE_PARM_DESC(latent_limit_kb,
+                 "latent memory in KB beyond which allocations that may sleep wait for a grace "
+                 "period before their cache grows (0: 1/16 of memory; never more than a quarter of "
+                 "what is available)");
+module_param_cb(wait_max_ms, &limit_ops, &wait_max_ms, 0644);
+MODULE_PARM_DESC(wait_max_ms, "ms that an allocation waits for a grace period at most (10000)");
+
+#define EXPEDITE_NS 1000000 /* between two expedited grace periods: each costs all CPUs something */
+
+static uint64_t budget(void)
+{
+    unsigned long kb = READ_ONCE(latent_budget_kb);
+
+    return kb ? (uint64_t)kb << 10 : (uint64_t)totalram_pages() << PAGE_SHIFT >> 6;
+}
+
+/* Not at every turn: perhaps what is latent has long been safe, and lies in caches that went quiet. */
+static void keep_to_budget(void)
+{
+    static uint64_t expedited_at; /* ns */
+    uint64_t now, then;
+
+    if (latent_bytes() <= budget())
+        return;
+    now = os_clock_ns();
+    then = load_relaxed(&expedited_at);
+    if (now - then > EXPEDITE_NS && compare_exchange(&expedited_at, &then, now))
+        gp_expedite();
+}
+
+void limits_look(void)
+{
+    limits_apply();
+    keep_to_budget();
+}

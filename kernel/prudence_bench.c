@@ -48,6 +48,9 @@ static unsigned int pace;
 module_param(pace, uint, 0444);
 MODULE_PARM_DESC(pace,
                  "ns from one allocation of a mix to the next of its CPU (0: as fast as it goes)");
+static bool watch = true;
+module_param(watch, bool, 0444);
+MODULE_PARM_DESC(watch, "count what SLUB does in mixes, which slows it down");
 static bool until_killed;
 module_param(until_killed, bool, 0444);
 MODULE_PARM_DESC(until_killed, "allocations go as far as the OOM killer, rather than fail before");
@@ -860,7 +863,7 @@ static void run_mixes(void)
 {
     static const char *const names[] = {"prudence", "kfree_rcu", "call_rcu"};
     const char *only = subject_name;
-    bool counted = slub_watch();
+    bool counted = watch && slub_watch();
     unsigned int round, i, j;
 
     for (round = 0; round < rounds; round++) {

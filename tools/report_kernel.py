@@ -118,12 +118,11 @@ def peak_cells(rows):
 
 def draw_mixes(rows):
     """Bars side by side; the whiskers are from where to where."""
-    kernels = sorted({row["kernel"] for row in rows})
-    figure, axes = plt.subplots(len(kernels), len(MIX_FIGURES), figsize=(16, 3.4 * len(kernels)),
+    boots = group(rows, "kernel", "boot")
+    figure, axes = plt.subplots(len(boots), len(MIX_FIGURES), figsize=(16, 3.2 * len(boots)),
                                 constrained_layout=True, squeeze=False)
     subjects = [name for name in SUBJECTS if any(row["subject"] == name for row in rows)]
-    for line, kernel in zip(axes, kernels):
-        mine = [row for row in rows if row["kernel"] == kernel]
+    for line, ((kernel, boot), mine) in zip(axes, boots.items()):
         mixes = list(dict.fromkeys(row["mix"] for row in mine))
         for axis, (name, value) in zip(line, MIX_FIGURES.items()):
             for i, subject in enumerate(subjects):
@@ -135,7 +134,7 @@ def draw_mixes(rows):
                 axis.bar([place + (i - 1) * 0.27 for place in range(len(mixes))], middles, 0.25, yerr=ends,
                          color=COLOURS[subject], label=subject, error_kw={"linewidth": 0.8})
             axis.set_xticks(range(len(mixes)), mixes)
-            axis.set(title=name, ylabel=kernel if axis is line[0] else None)
+            axis.set(title=name, ylabel=f"{kernel}\n{boot}" if axis is line[0] else None)
             if name == "object-cache churns":
                 axis.set_yscale("symlog", linthresh=10)
         line[0].legend(fontsize=8, loc="lower left")

@@ -97,8 +97,8 @@ def mix_cells(rows):
     for (mix, subject), some in group(rows, "mix", "subject").items():
         line = {"subject": f"{subject}, {mix}"}
         for name, figure in MIX_FIGURES.items():
-            counted = name == "f_t" or all(row["counted"] for row in some)
-            line[name] = spread([figure(row) for row in some], MIX_FORMS.get(name, "{:,.0f}")) if counted else "–"
+            known = all(row["counted"] for row in some)
+            line[name] = spread([figure(row) for row in some], MIX_FORMS.get(name, "{:,.0f}")) if known else "–"
         line["ms"] = spread([row["ms"] for row in some])
         line["grace periods"] = spread([row["grace_periods"] for row in some])
         cells.append(line)

@@ -9,10 +9,12 @@
  *   endurance  replacing the entries of a list on each CPU, `seconds` for one subject, with the memory
  *              in use every 10 ms (Figure 3)
  *   mix        file-like, socket-like and tree-rebalancing use with the shares of deferred frees of
- *              Figure 12; counters (Figures 7 to 11)
+ *              Figure 12, in `rounds` interleaved rounds; counters of both allocators (Figures 7 to 11).
+ *              With `pace` all subjects make their requests at the same times
  *   remote     allocated on one CPU, deferred on the next
  */
 #include <linux/delay.h>
+#include <linux/kprobes.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -28,7 +30,7 @@ static char *run = "pairs";
 module_param(run, charp, 0444);
 static char *subject_name = "";
 module_param_named(subject, subject_name, charp, 0444);
-MODULE_PARM_DESC(subject, "of endurance; of pairs only this (empty: all)");
+MODULE_PARM_DESC(subject, "of endurance; of pairs and mixes only this (empty: all)");
 static unsigned int pairs = 100000;
 module_param(pairs, uint, 0444);
 MODULE_PARM_DESC(pairs, "pairs of a CPU in a round");
@@ -42,6 +44,13 @@ MODULE_PARM_DESC(cpus, "that take part (0: all)");
 static unsigned int tasks = 1;
 module_param(tasks, uint, 0444);
 MODULE_PARM_DESC(tasks, "of each CPU that update lists in endurance");
+static unsigned int pace;
+module_param(pace, uint, 0444);
+MODULE_PARM_DESC(pace,
+                 "ns from one allocation of a mix to the next of its CPU (0: as fast as it goes)");
+static bool watch = true;
+module_param(watch, bool, 0444);
+MODULE_PARM_DESC(watch, "count what SLUB does in mixes, which slows it down");
 static bool until_killed;
 module_param(until_killed, bool, 0444);
 MODULE_PARM_DESC(until_killed, "allocations go as far as the OOM killer, rather than fail before");
@@ -151,8 +160,8 @@ static void settle(void)
 struct worker {
     struct task_struct *task;
     unsigned int cpu;
-    u64 ns, done, failed;
-    bool ended;
+    u64 ns, done, failed, live;
+    bool ended, rests;
     const struct subject *subject;
     size_t size;
     int (*body)(struct worker *worker);
@@ -480,7 +489,8 @@ static void endurance_of(const struct subject *subject)
 
 /*
  * What a workload does to one of its caches: batches of live objects that grow and shrink, of which a
- * share is deferred when it goes (the paper's Figure 12) and the rest is freed.
+ * share is deferred when it goes (the paper's Figure 12) and the rest is freed. All subjects get the
+ * same requests in the same order on each CPU.
  */
 static const struct mix {
     const char *name;
@@ -497,17 +507,126 @@ static const struct mix {
 static const struct mix *mix;
 static struct prudence_cache *our_cache;
 static struct kmem_cache *slub_cache;
-static atomic64_t slub_constructed;
 
-static void slub_construct(void *object)
+/*
+ * SLUB's counters, by probes of its slow paths, since Debian builds it without SLUB_STATS. Every one of
+ * these functions has the cache as its first argument; or a barn, which is a list of sheaves (from 6.18
+ * on) of one cache, and is then called by such a function on the same CPU, without preemption.
+ */
+enum slub_count {
+    SLUB_MISS,   /* the CPU has nothing: its slab is used up, or both its sheaves */
+    SLUB_REFILL, /* from slabs of a node, old or new */
+    SLUB_FLUSH,  /* to a slab that is not the CPU's (one object), or a sheaf to the barn */
+    SLUB_GROW,
+    SLUB_SHRINK,
+    SLUB_COUNTS,
+    SLUB_FILLS, /* about to ask a barn, which then counts */
+    SLUB_EMPTIES,
+};
+
+static struct slub_probe {
+    const char *const names[2]; /* a compiler may have split it */
+    enum slub_count what;
+    enum slub_count inside; /* of which; SLUB_COUNTS: its argument says whose it is */
+    struct kprobe kprobe;
+} slub_probes[] = {
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+    {{"__pcs_replace_empty_main"}, SLUB_FILLS, SLUB_COUNTS},
+    {{"barn_replace_empty_sheaf"}, SLUB_MISS, SLUB_FILLS},
+    {{"refill_objects"}, SLUB_REFILL, SLUB_COUNTS},
+    {{"__pcs_replace_full_main"}, SLUB_EMPTIES, SLUB_COUNTS},
+    {{"barn_replace_full_sheaf", "barn_replace_full_sheaf.part.0"}, SLUB_FLUSH, SLUB_EMPTIES},
+#else
+    {{"___slab_alloc"}, SLUB_MISS, SLUB_COUNTS},
+    {{"get_partial_node", "get_partial_node.part.0"}, SLUB_REFILL, SLUB_COUNTS},
+    {{"__slab_free"}, SLUB_FLUSH, SLUB_COUNTS},
+#endif
+    {{"allocate_slab"}, SLUB_GROW, SLUB_COUNTS},
+    {{"__free_slab"}, SLUB_SHRINK, SLUB_COUNTS},
+};
+
+static DEFINE_PER_CPU(u64[SLUB_COUNTS], slub_counts);
+static DEFINE_PER_CPU(enum slub_count, slub_inside) = SLUB_COUNTS;
+static atomic_long_t slub_slabs, slub_slabs_peak;
+
+static void count_slub_slab(void)
 {
-    memset(object, 0, sizeof(struct headed)); /* as ours is */
-    atomic64_inc(&slub_constructed);
+    long now = atomic_long_inc_return(&slub_slabs), peak = atomic_long_read(&slub_slabs_peak);
+
+    while (now > peak && !atomic_long_try_cmpxchg(&slub_slabs_peak, &peak, now))
+        ;
 }
 
-static void our_construct(void *object)
+static int count_slub(struct kprobe *kprobe, struct pt_regs *regs)
 {
-    memset(object, 0, sizeof(struct headed));
+    const struct slub_probe *probe = container_of(kprobe, struct slub_probe, kprobe);
+    bool ours = regs_get_kernel_argument(regs, 0) == (unsigned long)READ_ONCE(slub_cache);
+
+    if (probe->what > SLUB_COUNTS) {
+        __this_cpu_write(slub_inside, ours ? probe->what : SLUB_COUNTS);
+        return 0;
+    }
+    if (probe->inside != SLUB_COUNTS) {
+        ours = __this_cpu_read(slub_inside) == probe->inside;
+        __this_cpu_write(slub_inside, SLUB_COUNTS);
+    }
+    if (!ours)
+        return 0;
+    __this_cpu_inc(slub_counts[probe->what]);
+    if (probe->what == SLUB_GROW)
+        count_slub_slab();
+    else if (probe->what == SLUB_SHRINK)
+        atomic_long_dec(&slub_slabs);
+    return 0;
+}
+
+static u64 slub_sum(enum slub_count what)
+{
+    unsigned int cpu;
+    u64 sum = 0;
+
+    for_each_possible_cpu(cpu)
+        sum += per_cpu(slub_counts, cpu)[what];
+    return sum;
+}
+
+static void slub_forget_counts(void)
+{
+    unsigned int cpu;
+
+    for_each_possible_cpu(cpu)
+        memset(per_cpu(slub_counts, cpu), 0, sizeof(slub_counts));
+    atomic_long_set(&slub_slabs, 0);
+    atomic_long_set(&slub_slabs_peak, 0);
+}
+
+static void slub_unwatch(unsigned int probes)
+{
+    while (probes--)
+        unregister_kprobe(&slub_probes[probes].kprobe);
+}
+
+/* False, with nothing watched, where this kernel's SLUB is another one. */
+static bool slub_watch(void)
+{
+    unsigned int i, j;
+
+    for (i = 0; i < ARRAY_SIZE(slub_probes); i++) {
+        struct slub_probe *probe = &slub_probes[i];
+        int error = -ENOENT;
+
+        for (j = 0; j < ARRAY_SIZE(probe->names) && probe->names[j] && error; j++) {
+            probe->kprobe =
+                (struct kprobe){.symbol_name = probe->names[j], .pre_handler = count_slub};
+            error = register_kprobe(&probe->kprobe);
+        }
+        if (error) {
+            pr_warn("SLUB is not counted: no %s (%d)\n", probe->names[0], error);
+            slub_unwatch(i);
+            return false;
+        }
+    }
+    return true;
 }
 
 static void slub_mix_free(struct rcu_head *head)
@@ -541,6 +660,7 @@ static int do_mix(struct worker *worker)
     void **live = vmalloc(array_size(mix->live, sizeof(*live)));
     u32 random = worker->cpu + 1;
     unsigned int count = 0, i;
+    u64 start = ktime_get_ns();
 
     while (live && worker->done < pairs) {
         unsigned int target = next_random(&random) % mix->live;
@@ -552,7 +672,7 @@ static int do_mix(struct worker *worker)
             if (!object)
                 break;
             live[count++] = object;
-            worker->done++;
+            WRITE_ONCE(worker->done, worker->done + 1);
         }
         for (i = 0; i < mix->burst && count > target; i++) {
             unsigned int victim = next_random(&random) % count;
@@ -560,79 +680,205 @@ static int do_mix(struct worker *worker)
             mix_release(ours, live[victim], next_random(&random) % 100 < mix->deferred);
             live[victim] = live[--count];
         }
-        cond_resched();
+        WRITE_ONCE(worker->live, count);
+        do
+            cond_resched();
+        while (ktime_get_ns() - start < worker->done * pace);
     }
+    smp_store_release(&worker->rests, true); /* the figures are there */
+    while (!READ_ONCE(stop))
+        schedule_timeout_interruptible(1);
     while (count)
         mix_release(ours, live[--count], false);
     vfree(live);
     return 0;
 }
 
-static void mix_of(const struct subject *subject)
+/* What a run was, apart from counters. */
+struct mix_run {
+    u64 fragmentation, fragmentation_mean; /* f_t x 1000, at its end and on average */
+    u64 ms, grace_periods;
+};
+
+/* What a cache looks like at one time. */
+struct mix_look {
+    u64 slabs, live, latent, cached; /* latent and cached of Prudence alone */
+    u64 fragmentation;               /* f_t x 1000 */
+};
+
+static size_t mix_slab_bytes; /* of the subject that runs */
+
+static void mix_look(bool ours, struct mix_look *look)
+{
+    struct prudence_cache_stats stats = {};
+
+    if (ours)
+        prudence_cache_stats(our_cache, &stats);
+    *look = (struct mix_look){
+        .slabs = ours ? stats.slabs_now : (u64)atomic_long_read(&slub_slabs),
+        .live = worker_sum(offsetof(struct worker, live)),
+        .latent = stats.objects_latent,
+        .cached = stats.objects_cached,
+    };
+    if (look->live)
+        look->fragmentation =
+            div64_u64(look->slabs * mix_slab_bytes * 1000, look->live * mix->size);
+}
+
+static bool workers_rest(void)
+{
+    unsigned int i;
+
+    for (i = 0; i < worker_count; i++)
+        if (!smp_load_acquire(&workers[i].rests)) /* pairs with do_mix */
+            return false;
+    return true;
+}
+
+/* The whole block that an object of SLUB lies in. */
+static size_t slub_slab_bytes(void)
+{
+    void *object = kmem_cache_alloc(slub_cache, GFP_KERNEL);
+    size_t bytes = object ? PAGE_SIZE << compound_order(virt_to_head_page(object)) : 0;
+
+    if (object)
+        kmem_cache_free(slub_cache, object);
+    return bytes;
+}
+
+/* Grace periods that began between two snapshots. */
+static u64 grace_periods(unsigned long before, unsigned long after)
+{
+    return (after - before) >> 2; /* the lowest two bits are a state */
+}
+
+/* kfree_rcu of 6.1 keeps what it has for five seconds, and has no barrier. */
+static void slub_settle(bool counted)
+{
+    unsigned int tries;
+
+    for (tries = 0; tries < 100; tries++) {
+        settle();
+        kmem_cache_shrink(slub_cache);
+        if (counted && !atomic_long_read(&slub_slabs))
+            break;
+        msleep(60);
+    }
+}
+
+/* SLUB's counters in our words. */
+static void slub_stats(struct prudence_cache_stats *stats)
+{
+    u64 misses = slub_sum(SLUB_MISS);
+
+    stats->allocations = worker_sum(offsetof(struct worker, done));
+    stats->hits = stats->allocations - min(stats->allocations, misses);
+    stats->refills = slub_sum(SLUB_REFILL);
+    stats->flushes = slub_sum(SLUB_FLUSH);
+    stats->object_cache_churns = min(misses, stats->flushes);
+    stats->grows = slub_sum(SLUB_GROW);
+    stats->shrinks = slub_sum(SLUB_SHRINK);
+    stats->slab_churns = min(stats->grows, stats->shrinks);
+    stats->slabs_peak = (u64)atomic_long_read(&slub_slabs_peak);
+}
+
+static void mix_print(const char *subject, unsigned int round, bool counted,
+                      const struct prudence_cache_stats *stats, const struct mix_look *peak,
+                      const struct mix_run *ran)
+{
+    pr_info(
+        "BENCH {\"run\":\"mix\",\"mix\":\"%s\",\"subject\":\"%s\",\"size\":%zu,\"cpus\":%u,"
+        "\"pace\":%u,\"round\":%u,\"counted\":%s,\"allocations\":%llu,\"hits\":%llu,"
+        "\"hits_after_merge\":%llu,\"refills\":%llu,\"flushes\":%llu,"
+        "\"object_cache_churns\":%llu,\"grows\":%llu,\"shrinks\":%llu,\"slab_churns\":%llu,"
+        "\"slabs_peak\":%llu,\"slab_bytes\":%zu,\"f_t\":%llu,\"f_t_mean\":%llu,\"ms\":%llu,"
+        "\"grace_periods\":%llu}\n",
+        mix->name, subject, mix->size, worker_count, pace, round, counted ? "true" : "false",
+        stats->allocations, stats->hits, stats->hits_after_merge, stats->refills, stats->flushes,
+        stats->object_cache_churns, stats->grows, stats->shrinks, stats->slab_churns,
+        stats->slabs_peak, mix_slab_bytes, ran->fragmentation, ran->fragmentation_mean, ran->ms,
+        ran->grace_periods);
+    pr_info(
+        "BENCH {\"run\":\"mix-peak\",\"mix\":\"%s\",\"subject\":\"%s\",\"pace\":%u,"
+        "\"round\":%u,\"slabs\":%llu,\"live\":%llu,\"latent\":%llu,\"cached\":%llu,"
+        "\"object_cache\":%zu,\"overflowed\":%llu,\"preflushed\":%llu,\"premoved\":%llu}\n",
+        mix->name, subject, pace, round, peak->slabs, peak->live, peak->latent, peak->cached,
+        stats->object_cache_size, stats->overflowed_objects, stats->preflushed_objects,
+        stats->premoved_slabs);
+}
+
+static void mix_of(const struct subject *subject, bool counted, unsigned int round)
 {
     bool ours = subject->alloc == our_alloc;
     struct prudence_cache_stats stats = {};
-    u64 before = used_kb();
-    u64 peak = before;
+    struct mix_look look = {}, peak = {};
+    struct mix_run ran = {};
+    unsigned long cookie;
+    u64 looks = 0, start;
 
-    atomic64_set(&slub_constructed, 0);
-    our_cache = prudence_cache_create("bench_mix", mix->size, 0, 0, our_construct);
-    slub_cache =
-        kmem_cache_create("bench_mix_slub", mix->size, 0, SLAB_HWCACHE_ALIGN, slub_construct);
-    if (!our_cache || !slub_cache || workers_start(do_mix, subject, mix->size))
+    our_cache = prudence_cache_create("bench_mix", mix->size, 0, 0, NULL);
+    /* With a region that may be copied it is merged with no other cache. */
+    slub_cache = kmem_cache_create_usercopy("bench_mix_slub", mix->size, 0, SLAB_HWCACHE_ALIGN, 0,
+                                            (unsigned int)mix->size, NULL);
+    if (!our_cache || !slub_cache)
         return;
-    while (workers_run()) {
-        peak = max(peak, used_kb());
-        if (ours) {
-            struct prudence_cache_stats now;
-
-            prudence_cache_stats(our_cache, &now);
-            if (now.fragmentation_permille)
-                stats.fragmentation_permille = now.fragmentation_permille;
-        }
+    slub_forget_counts();
+    prudence_cache_stats(our_cache, &stats);
+    mix_slab_bytes = ours ? stats.slab_size : slub_slab_bytes();
+    start = ktime_get_ns();
+    cookie = get_state_synchronize_rcu();
+    if (workers_start(do_mix, subject, mix->size))
+        return;
+    while (!workers_rest()) {
+        mix_look(ours, &look);
+        if (look.slabs > peak.slabs)
+            peak = look;
+        ran.fragmentation_mean += look.fragmentation;
+        looks += look.live > 0;
         schedule_timeout_uninterruptible(1);
     }
-    if (ours) {
-        u64 fragmentation = stats.fragmentation_permille;
-
+    mix_look(ours, &look);
+    ran.fragmentation = look.fragmentation;
+    ran.fragmentation_mean = div64_u64(ran.fragmentation_mean, max(looks, 1ull));
+    ran.ms = div64_u64(ktime_get_ns() - start, NSEC_PER_MSEC);
+    ran.grace_periods = grace_periods(cookie, get_state_synchronize_rcu());
+    if (ours)
         prudence_cache_stats(our_cache, &stats);
-        stats.fragmentation_permille = fragmentation;
-    }
-    pr_info(
-        "BENCH "
-        "{\"run\":\"mix\",\"mix\":\"%s\",\"subject\":\"%s\",\"size\":%zu,\"cpus\":%u,"
-        "\"allocations\":%llu,\"ns_per_pair\":%llu,\"grown_kb\":%lld,\"slub_constructed\":%lld,"
-        "\"hits\":%llu,\"hits_after_merge\":%llu,\"object_cache_churns\":%llu,\"slab_churns\":%llu,"
-        "\"grows\":%llu,\"slabs_peak\":%llu,\"slab_bytes\":%zu,\"overflowed\":%llu,\"preflushed\":%"
-        "llu,\"premoved\":%llu,\"f_t\":%llu}\n",
-        mix->name, subject->name, mix->size, worker_count,
-        worker_sum(offsetof(struct worker, done)),
-        div64_u64(worker_sum(offsetof(struct worker, ns)),
-                  max(worker_sum(offsetof(struct worker, done)), 1ull)),
-        (s64)(peak - before), atomic64_read(&slub_constructed), stats.hits, stats.hits_after_merge,
-        stats.object_cache_churns, stats.slab_churns, stats.grows, stats.slabs_peak,
-        stats.slab_size, stats.overflowed_objects, stats.preflushed_objects, stats.premoved_slabs,
-        stats.fragmentation_permille);
+    else
+        slub_stats(&stats);
+    mix_print(subject->name, round, ours || counted, &stats, &peak, &ran);
+    WRITE_ONCE(stop, true);
+    while (workers_run())
+        schedule_timeout_uninterruptible(1);
     workers_end();
-    settle();
+    slub_settle(counted);
     kmem_cache_destroy(slub_cache);
     prudence_cache_destroy(our_cache);
-    settle();
+    if (atomic_long_read(&slub_slabs))
+        pr_warn("BENCH: SLUB's slabs were miscounted: %ld are left\n",
+                atomic_long_read(&slub_slabs));
 }
 
 static void run_mixes(void)
 {
-    unsigned int i;
+    static const char *const names[] = {"prudence", "kfree_rcu", "call_rcu"};
+    const char *only = subject_name;
+    bool counted = watch && slub_watch();
+    unsigned int round, i, j;
 
-    for (i = 0; i < ARRAY_SIZE(mixes); i++) {
-        mix = &mixes[i];
-        subject_name = "prudence";
-        mix_of(subject_of(subject_name));
-        subject_name = "kfree_rcu";
-        mix_of(subject_of(subject_name));
-        subject_name = "call_rcu";
-        mix_of(subject_of(subject_name));
+    for (round = 0; round < rounds; round++) {
+        for (i = 0; i < ARRAY_SIZE(mixes); i++) {
+            mix = &mixes[i];
+            for (j = 0; j < ARRAY_SIZE(names); j++) { /* interleaved */
+                subject_name = (char *)names[(j + round) % ARRAY_SIZE(names)];
+                if ((!only_size || mix->size == only_size) &&
+                    (!*only || !strcmp(only, subject_name)))
+                    mix_of(subject_of(subject_name), counted, round);
+            }
+        }
     }
+    if (counted)
+        slub_unwatch(ARRAY_SIZE(slub_probes));
 }
 
 static int measure(void)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Pictures and a page from the lines of tools/kernel-bench.
 
-    tools/report_kernel.py FILE.lines    .json, .html, .svg and .png beside FILE; the page stands alone
+    tools/report_kernel.py FILE.lines    .json, .html, .svg and .png beside FILE, and FILE-mixes.svg and .png;
+                                         the page stands alone
 """
 
 import datetime
@@ -27,8 +28,14 @@ NOTES = [
     "kfree_rcu and call_rcu need a head of 16 bytes in the object; at 8 bytes they get 16.",
     "Memory: used pages of the guest, every 10 ms, while every CPU replaces entries of its own list of "
     "512-byte objects. The run ends at the first allocation that fails without the OOM killer.",
-    "Debian's kernels have no SLUB_STATS: hits and object-cache churns of SLUB cannot be counted. Its "
-    "slabs can, by the objects that its constructor sees.",
+    "Mixes: the same requests for each subject, as fast as they go or, paced, at the same times. Prudence counts "
+    "itself; SLUB's slow paths are counted by probes, which slow it down (Debian's kernels have no SLUB_STATS). "
+    "A hit is an allocation that needs no more than what its CPU has: object cache, or latent cache after a "
+    "merge; the CPU's slab (6.1); the CPU's two sheaves (7.2).",
+    "An object-cache churn is a refill and a flush: up to 64 objects of Prudence at a time, a sheaf of SLUB to or "
+    "from the barn of its node (7.2); on 6.1 a slab is taken for the CPU, and each free to another slab is a flush "
+    "of one object. A slab churn is a grow and a shrink. f_t: bytes of slabs by bytes of live objects when all "
+    "requests are made.",
 ]
 
 
@@ -69,20 +76,69 @@ def endurance_cells(rows):
              "out of memory": "yes" if row["out_of_memory"] else "no"} for row in rows]
 
 
+def spread(values, form="{:,.0f}"):
+    """The median, and from where to where."""
+    low, middle, high = (form.format(pick(values)) for pick in (min, statistics.median, max))
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+MIX_FIGURES = {
+    "hits, %": lambda row: 100 * row["hits"] / row["allocations"],
+    "object-cache churns": lambda row: row["object_cache_churns"],
+    "slab churns, KB": lambda row: row["slab_churns"] * row["slab_bytes"] / 1024,
+    "peak slabs, KB": lambda row: row["slabs_peak"] * row["slab_bytes"] / 1024,
+    "f_t": lambda row: row["f_t"] / 1000,
+}
+MIX_FORMS = {"hits, %": "{:.1f}", "f_t": "{:.1f}"}
+
+
 def mix_cells(rows):
     cells = []
-    for row in rows:
-        ours = row["subject"] == "prudence"
-        cells.append({
-            "subject": f'{row["subject"]}, {row["mix"]}', "ns per object": f'{row["ns_per_pair"]:,}',
-            "memory, KB": f'{row["grown_kb"]:,}',
-            "hits": f'{100 * row["hits"] / row["allocations"]:.1f} %' if ours else "–",
-            "after a merge": f'{row["hits_after_merge"]:,}' if ours else "–",
-            "object-cache churns": f'{row["object_cache_churns"]:,}' if ours else "–",
-            "objects' worth of slabs made": f'{row["grows"] * row["slab_bytes"] // row["size"]:,}'
-            if ours else f'{row["slub_constructed"]:,}',
-            "f_t": f'{row["f_t"] / 1000:.2f}' if ours else "–"})
+    for (mix, subject), some in group(rows, "mix", "subject").items():
+        line = {"subject": f"{subject}, {mix}"}
+        for name, figure in MIX_FIGURES.items():
+            known = all(row["counted"] for row in some)
+            line[name] = spread([figure(row) for row in some], MIX_FORMS.get(name, "{:,.0f}")) if known else "–"
+        line["ms"] = spread([row["ms"] for row in some])
+        line["grace periods"] = spread([row["grace_periods"] for row in some])
+        cells.append(line)
+    return sorted(cells, key=lambda line: line["subject"].split(", ")[1])
+
+
+def peak_cells(rows):
+    """What Prudence's objects are when it has most slabs."""
+    cells = []
+    for (mix, _), some in group([row for row in rows if row["subject"] == "prudence"], "mix", "subject").items():
+        cells.append({"subject": f"prudence, {mix}", "slabs": spread([row["slabs"] for row in some])} | {
+            name: spread([row[name] for row in some])
+            for name in ("live", "latent", "cached", "overflowed", "preflushed", "premoved")} | {
+                "objects a CPU may cache": spread([row["object_cache"] for row in some])})
     return cells
+
+
+def draw_mixes(rows):
+    """Bars side by side; the whiskers are from where to where."""
+    boots = group(rows, "kernel", "boot")
+    figure, axes = plt.subplots(len(boots), len(MIX_FIGURES), figsize=(16, 3.2 * len(boots)),
+                                constrained_layout=True, squeeze=False)
+    subjects = [name for name in SUBJECTS if any(row["subject"] == name for row in rows)]
+    for line, ((kernel, boot), mine) in zip(axes, boots.items()):
+        mixes = list(dict.fromkeys(row["mix"] for row in mine))
+        for axis, (name, value) in zip(line, MIX_FIGURES.items()):
+            for i, subject in enumerate(subjects):
+                values = [[value(row) for row in mine if row["mix"] == mix and row["subject"] == subject] or [0]
+                          for mix in mixes]
+                middles = [statistics.median(some) for some in values]
+                ends = [[m - min(some) for m, some in zip(middles, values)],
+                        [max(some) - m for m, some in zip(middles, values)]]
+                axis.bar([place + (i - 1) * 0.27 for place in range(len(mixes))], middles, 0.25, yerr=ends,
+                         color=COLOURS[subject], label=subject, error_kw={"linewidth": 0.8})
+            axis.set_xticks(range(len(mixes)), mixes)
+            axis.set(title=name, ylabel=f"{kernel}\n{boot}" if axis is line[0] else None)
+            if name == "object-cache churns":
+                axis.set_yscale("symlog", linthresh=10)
+        line[0].legend(fontsize=8, loc="lower left")
+    return figure
 
 
 def draw(rows):
@@ -129,14 +185,22 @@ def main():
         if run in ("pairs", "remote"):
             unit = "instructions" if boot == "icount" else "ns, emulated"
             sections.append((f"{kernel}, {run}, {boot}: {unit} a pair", pair_cells(some)))
-        elif run == "mix":
-            sections.append((f"{kernel}, mixes, {boot}", mix_cells(some)))
+        elif run in ("mix", "mix-peak"):
+            cells_of = mix_cells if run == "mix" else peak_cells
+            for (pace,), same in group(some, "pace").items():
+                what = "mixes" if run == "mix" else "Prudence's objects at the peak of the mixes"
+                how = f"a request each {pace / 1000:g} µs" if pace else "as fast as it goes"
+                sections.append((f"{kernel}, {what}, {boot}, {how}", cells_of(same)))
         elif run == "endurance":
             sections.append((f"{kernel}, endurance, {boot}", endurance_cells(some)))
     for title, cells in sections:
         print(f"\n{title}")
         print_table(cells)
     svg = write_pictures(source, draw(rows))
+    mixes = [row for row in rows if row["run"] == "mix" and row["pace"] and row["counted"]]
+    if mixes:
+        more = write_pictures(source.with_name(f"{source.stem}-mixes.json"), draw_mixes(mixes))
+        svg += more[more.index("<svg"):]
     write_page(source.with_suffix(".html"), document, "Prudence in Linux", "", svg, sections, NOTES,
                sorted({row["kernel"] for row in rows}))
     say_written(source, document)

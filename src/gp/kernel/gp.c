@@ -5,14 +5,16 @@
  * A cookie is requested as soon as it is handed out, for it is handed out when a batch is closed, that
  * is when objects wait for it: a deferral never waits, and nobody else would ask. That costs one
  * irq_work for each grace period of the system, however many batches share it: the first who is given
- * a cookie asks for it. By irq_work and from there by work, since a batch may be closed in a hard
- * interrupt, or with locks held that waking RCU's thread needs, and start_poll_synchronize_rcu wants
- * interrupts on.
+ * a cookie asks for it. By irq_work, since a batch may be closed in a hard interrupt, or with locks held
+ * that waking RCU's thread needs; and from there by a tasklet, since start_poll_synchronize_rcu wants
+ * interrupts on. A work queue's thread would be as good, if it ran: on a busy CPU it begins milliseconds
+ * later, and as long no grace period is under way.
  *
  * Expedited grace periods disturb every CPU: only when memory is short, or latent memory past its
  * budget (kernel/relief.c).
  */
 #include <linux/delay.h>
+#include <linux/interrupt.h>
 
 #include "gp_kernel.h"
 
@@ -22,8 +24,9 @@
 
 struct prudence_domain {
     struct irq_work irq_work;
+    struct tasklet_struct tasklet;
     struct work_struct work;
-    uint64_t requested; /* the cookie that was asked for last; atomic */
+    uint64_t requested; /* the newest cookie that was asked for; atomic */
     uint64_t expedited; /* the cookie that was expedited last; atomic */
     uint64_t expired;   /* the cookie that outlasted a wait; 0: none */
     uint32_t hurry;     /* the work is to expedite; atomic */
@@ -32,30 +35,44 @@ struct prudence_domain {
 
 static struct prudence_domain rcu;
 
-static void ask(struct work_struct *work)
+static void ask(struct tasklet_struct *tasklet)
+{
+    (void)tasklet;
+    start_poll_synchronize_rcu();
+    add_relaxed(&rcu.stats.requests, 1);
+}
+
+/* To expedite, or where tasklets are run by a thread as well, and by no urgent one. */
+static void ask_in_thread(struct work_struct *work)
 {
     (void)work;
     if (exchange_relaxed(&rcu.hurry, 0u)) {
         add_relaxed(&rcu.stats.expedited, 1);
         start_poll_synchronize_rcu_expedited();
+        add_relaxed(&rcu.stats.requests, 1);
     } else {
-        start_poll_synchronize_rcu();
+        ask(NULL);
     }
-    add_relaxed(&rcu.stats.requests, 1);
 }
 
 static void ask_in_interrupt(struct irq_work *irq_work)
 {
     (void)irq_work;
-    queue_work(system_highpri_wq, &rcu.work);
+    if (IS_ENABLED(CONFIG_PREEMPT_RT) || load_relaxed(&rcu.hurry))
+        queue_work(system_highpri_wq, &rcu.work);
+    else
+        tasklet_hi_schedule(&rcu.tasklet);
 }
 
+/* Cookies are numbers that grow, and wrap. */
 void gp_request(struct prudence_domain *domain, gp_cookie cookie)
 {
-    if (load_relaxed(&domain->requested) == cookie)
-        return;
-    if (exchange_relaxed(&domain->requested, cookie) == cookie)
-        return;
+    uint64_t newest = load_relaxed(&domain->requested);
+
+    do
+        if ((int64_t)(cookie - newest) <= 0)
+            return;
+    while (!compare_exchange(&domain->requested, &newest, cookie));
     add_relaxed(&domain->stats.cookies, 1);
     irq_work_queue(&domain->irq_work);
 }
@@ -179,12 +196,15 @@ void gp_kernel_stats(struct gp_kernel_stats *stats)
 void gp_kernel_start(void)
 {
     os_irq_work_init(&rcu.irq_work, ask_in_interrupt);
-    INIT_WORK(&rcu.work, ask);
+    tasklet_setup(&rcu.tasklet, ask);
+    INIT_WORK(&rcu.work, ask_in_thread);
+    store_relaxed(&rcu.requested, get_state_synchronize_rcu() - 1); /* older than any to come */
 }
 
 /* Nobody takes cookies any more. */
 void gp_kernel_stop(void)
 {
     irq_work_sync(&rcu.irq_work);
+    tasklet_kill(&rcu.tasklet);
     flush_work(&rcu.work);
 }

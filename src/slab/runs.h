@@ -13,7 +13,7 @@
 #include "slab/cache.h"
 
 /* So many at a time: they stand on a stack, which in a kernel is small. */
-#define RUNS_MAX 32
+#define RUNS_MAX 24
 
 struct run {
     struct slab *slab;

@@ -25,6 +25,17 @@ static uint32_t kicked, stopping;
 static bool (*idle_work)(void);
 static struct look *looks;
 
+/* Afterwards it may run anywhere again: bound to the CPU it helped last it would hardly run once that is busy, being
+ * of the lowest priority, and looks that are far apart tell nothing. */
+static bool help_once(void)
+{
+    bool more = idle_work();
+
+    if (current->nr_cpus_allowed == 1)
+        set_cpus_allowed_ptr(current, cpu_possible_mask);
+    return more;
+}
+
 static int help(void *unused)
 {
     (void)unused;
@@ -35,7 +46,7 @@ static int help(void *unused)
             continue;
         }
         __set_current_state(TASK_RUNNING);
-        while (!kthread_should_stop() && idle_work())
+        while (!kthread_should_stop() && help_once())
             schedule_timeout_interruptible(1);
         set_cpus_allowed_ptr(current,
                              cpu_possible_mask); /* the last one may be busy when it is kicked */

@@ -48,8 +48,6 @@ static int help(void *unused)
         __set_current_state(TASK_RUNNING);
         while (!kthread_should_stop() && help_once())
             schedule_timeout_interruptible(1);
-        set_cpus_allowed_ptr(current,
-                             cpu_possible_mask); /* the last one may be busy when it is kicked */
         schedule_timeout_interruptible(1);
         store_release(&kicked, 0u);
     }

@@ -56,6 +56,38 @@ check "debugfs has a file for each size" test "$(figure size-64 object_size)" = 
 check "slabinfo has a line for each cache" test "$(grep -c '^size-' /sys/kernel/debug/prudence/slabinfo)" = 12
 sed 's/^/:: /' /sys/kernel/debug/prudence/totals
 
+# Pages that are free, cached or latent go when the kernel asks for memory, all of them.
+given_back() { # given_back COMMAND...
+    insmod prudence_test.ko only=every_size_is_aligned_and_apart && rmmod prudence_test || return 1
+    [ "$(figure totals 'page_bytes ')" != 0 ] || return 1
+    tries=0
+    until [ "$(figure totals 'page_bytes ')" = 0 ]; do
+        [ $tries -lt 20 ] || return 1
+        "$@"
+        sleep 0.1 # a grace period
+        tries=$((tries + 1))
+    done
+}
+shrink_everything() {
+    echo 2 >/proc/sys/vm/drop_caches
+}
+check "the shrinker gives everything back" given_back shrink_everything
+
+memory_goes_and_comes() {
+    for state in /sys/devices/system/memory/memory*/state; do
+        [ "$(cat "$state")" = online ] && echo offline >"$state" || continue
+        gone=$((gone + 1))
+        echo online >"$state"
+    done 2>/dev/null
+}
+gone=0
+memory_goes_and_comes
+if [ $gone -gt 0 ]; then
+    check "memory that goes offline takes everything along" given_back memory_goes_and_comes
+else
+    echo "ok - memory that goes offline # SKIP no block of this kernel can"
+fi
+
 # Torture, with small and with large objects.
 for size in 64 1024; do
     insmod prudence_torture.ko "seconds=$seconds" "size=$size" || exit 1

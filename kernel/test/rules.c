@@ -233,6 +233,71 @@ void full_latent_cache_overflows_into_latent_slabs(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
+/* That which ends when `state` is reached; not while another waits for a reader. */
+static bool grace_period_begins(unsigned long state)
+{
+    unsigned int tries;
+
+    for (tries = 0; tries < 100 && get_state_synchronize_rcu() == state; tries++)
+        msleep(10);
+    msleep(500); /* every CPU that has no reader has passed it */
+    return get_state_synchronize_rcu() != state;
+}
+
+static void grace_period_ends(unsigned long state)
+{
+    unsigned int tries;
+
+    for (tries = 0; tries < 500 && !poll_state_synchronize_rcu(state); tries++)
+        msleep(10);
+    EXPECT(poll_state_synchronize_rcu(state));
+}
+
+/*
+ * A few objects that wait for one grace period, then many for the next, which a second reader keeps
+ * from ending. When the latent cache is full, the first leave it together with some of the others.
+ */
+void overflowing_objects_wait_for_their_own_grace_period(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned long first;
+    unsigned int i, tries = 0;
+    bool begun;
+
+    migrate_disable();
+    do {
+        EXPECT_EQ(fill(cache, RING), RING);
+        synchronize_rcu();
+        reader_enters();
+        defer(cache, 10);
+        first = get_state_synchronize_rcu();
+        prudence_cache_shrink(cache); /* closes their batch, and so asks for a grace period */
+        begun = grace_period_begins(first);
+        if (begun || ++tries == 10)
+            break;
+        reader_leaves();
+        for (i = 10; i < RING; i++)
+            prudence_cache_free(cache, objects[i]);
+    } while (true);
+    EXPECT(begun);
+    if (second_reader_enters()) {
+        for (i = 10; i < RING; i++)
+            prudence_cache_free_deferred(cache, objects[i]);
+        EXPECT(STAT(cache, overflowed_objects) > 0);
+        first_reader_leaves();
+        grace_period_ends(first);
+        prudence_cache_shrink(cache);
+        EXPECT(STAT(cache, objects_latent) >= RING - 10);
+        second_reader_leaves();
+    } else { /* too few CPUs */
+        first_reader_leaves();
+        for (i = 10; i < RING; i++)
+            prudence_cache_free(cache, objects[i]);
+    }
+    migrate_enable();
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
 void shrink_never_takes_a_latent_slab(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);

@@ -62,6 +62,25 @@ static void a_quiet_cpu_is_drained_before_growth(void **state)
     check_books(cache);
 }
 
+/* A kernel's work that looks may itself run on the quiet CPU, for good. */
+static void the_cpu_that_looks_is_drained_too(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
+
+    (void)state;
+    injected_cpu = 5;
+    allocate_all(cache, objects, 20);
+    defer_all(cache, objects, 20); /* an open batch */
+    for (unsigned look = 0; look < 4; look++) {
+        cache->quiet_checked_at = 0;
+        drain_quiet_cpus(cache); /* notes; closes the batch; takes it */
+        prudence_manual_advance(cache->domain);
+    }
+    assert_int_equal(latent_count(cpu_cache_of(cache, 5)), 0);
+    assert_int_equal(stats_of(cache).objects_latent, 0);
+    check_books(cache);
+}
+
 static void demand_looks_by_itself(void **state)
 {
     struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
@@ -107,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(retired_here_allocated_there_is_flat),
         cmocka_unit_test(a_quiet_cpu_is_drained_before_growth),
+        cmocka_unit_test(the_cpu_that_looks_is_drained_too),
         cmocka_unit_test(demand_looks_by_itself),
         cmocka_unit_test(a_busy_cpu_is_left_alone),
     };

@@ -131,6 +131,18 @@ check "demo with deferred frees" demo prudence_demo
 
 check "everything can be given back" rmmod prudence
 
+unload_while_an_interrupt_has_deferred() {
+    insmod prudence.ko && insmod prudence_unload.ko && rmmod prudence || return 1
+    # What is late would come now, by timers that wait until their CPU is awake.
+    for cpu in $(grep ^processor /proc/cpuinfo | cut -d: -f2); do
+        taskset "$(printf %x $((1 << cpu)))" timeout 3 sh -c 'while :; do :; done' &
+    done
+    wait
+    rmmod prudence_unload
+}
+[ "$(grep -c ^processor /proc/cpuinfo)" = 1 ] ||
+    check "unload while an interrupt has deferred" unload_while_an_interrupt_has_deferred
+
 no_leaks() {
     echo scan >$leaks
     sleep 6 # it reports what is older than five seconds

@@ -111,6 +111,17 @@ void type_safe_memory_stays_constructed(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
+void destroy_waits_for_its_own_deferred_objects(void)
+{
+    u64 used = totals().page_bytes;
+    struct prudence_cache *cache = cache_of(SIZE);
+
+    EXPECT_EQ(fill(cache, RING), RING);
+    defer(cache, RING);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+    EXPECT(totals().page_bytes <= used); /* all of it is given back */
+}
+
 void destroy_waits_for_nobody_else(void)
 {
     struct prudence_cache *busy = cache_of(SIZE), *idle = cache_of(SIZE);

@@ -59,7 +59,7 @@ void latent_memory_beyond_its_budget_is_expedited(void)
     EXPECT_EQ(totals().expedited, expedited);
     for (; i < count; i++)
         prudence_kfree_deferred(objects[i]);
-    for (wait = 0; wait < PATIENCE && totals().expedited == expedited; wait++)
+    for (wait = 0; wait < 200 && totals().expedited == expedited; wait++)
         msleep(50);
     EXPECT(totals().expedited > expedited);
     reader_leaves();

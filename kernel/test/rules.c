@@ -3,6 +3,7 @@
 #include <linux/delay.h>
 #include <linux/rcupdate.h>
 #include <linux/smp.h>
+#include <linux/workqueue.h>
 
 #include "test.h"
 
@@ -162,13 +163,12 @@ void flush_grows_with_latent_objects(void)
     EXPECT(flushed_at_once(200) > flushed_at_once(0));
 }
 
-/* Rule 6. */
-void latent_objects_are_preflushed_in_idle_time(void)
+/* Rule 6. By a caller that stays on its CPU. */
+static long preflush_here(void *unused)
 {
     struct prudence_cache *cache = cache_of(SIZE);
     unsigned int tries = 0;
 
-    migrate_disable();
     EXPECT_EQ(fill(cache, RING), RING);
     reader_enters();
     while (!STAT(cache, preflushed_objects) && tries++ < 400) {
@@ -180,9 +180,23 @@ void latent_objects_are_preflushed_in_idle_time(void)
     }
     EXPECT(STAT(cache, preflushed_objects) > 0);
     reader_leaves();
-    migrate_enable();
     defer(cache, RING);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
+    return 0;
+}
+
+void latent_objects_are_preflushed_in_idle_time(void)
+{
+    migrate_disable();
+    preflush_here(NULL);
+    migrate_enable();
+}
+
+/* First for the last CPU, then for the first, while a reader keeps the last for itself. */
+void preflushing_does_not_wait_for_the_cpu_it_served_last(void)
+{
+    work_on_cpu(cpumask_last(cpu_online_mask), preflush_here, NULL);
+    work_on_cpu(cpumask_first(cpu_online_mask), preflush_here, NULL);
 }
 
 /* Rule 10. */
@@ -239,7 +253,7 @@ static bool grace_period_begins(unsigned long state)
     unsigned int tries;
 
     for (tries = 0; tries < 100 && get_state_synchronize_rcu() == state; tries++)
-        msleep(10);
+        msleep(20);
     msleep(500); /* every CPU that has no reader has passed it */
     return get_state_synchronize_rcu() != state;
 }
@@ -249,7 +263,7 @@ static void grace_period_ends(unsigned long state)
     unsigned int tries;
 
     for (tries = 0; tries < 500 && !poll_state_synchronize_rcu(state); tries++)
-        msleep(10);
+        msleep(20);
     EXPECT(poll_state_synchronize_rcu(state));
 }
 

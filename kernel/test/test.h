@@ -24,6 +24,7 @@
     TEST(refill_leaves_room_for_latent_objects)                                                    \
     TEST(flush_grows_with_latent_objects)                                                          \
     TEST(latent_objects_are_preflushed_in_idle_time)                                               \
+    TEST(preflushing_does_not_wait_for_the_cpu_it_served_last)                                     \
     TEST(object_cache_grows_with_demand)                                                           \
     TEST(full_latent_cache_overflows_into_latent_slabs)                                            \
     TEST(overflowing_objects_wait_for_their_own_grace_period)                                      \
@@ -43,6 +44,7 @@
     KASAN_TESTS(TEST)                                                                              \
     TEST(dead_cpu_leaves_nothing_behind)                                                           \
     TEST(dying_cpu_keeps_no_request_to_itself)                                                     \
+    TEST(destroy_waits_for_its_own_deferred_objects)                                               \
     TEST(destroy_waits_for_nobody_else)                                                            \
     TEST(invalid_caches_are_refused)                                                               \
     TEST(pointers_that_are_no_objects_are_refused)

@@ -25,6 +25,13 @@ static uint32_t kicked, stopping;
 static bool (*idle_work)(void);
 static struct look *looks;
 
+/* Where it was at work somebody may run for long now, and not be preempted. */
+static void sleep_anywhere(void)
+{
+    set_cpus_allowed_ptr(current, cpu_possible_mask);
+    schedule_timeout_interruptible(1);
+}
+
 static int help(void *unused)
 {
     (void)unused;
@@ -36,8 +43,8 @@ static int help(void *unused)
         }
         __set_current_state(TASK_RUNNING);
         while (!kthread_should_stop() && idle_work())
-            schedule_timeout_interruptible(1);
-        schedule_timeout_interruptible(1);
+            sleep_anywhere();
+        sleep_anywhere();
         store_release(&kicked, 0u);
     }
     return 0;

@@ -4,11 +4,17 @@
  * CPU replaces objects as fast as it can with GFP_KERNEL and defers the old ones, while readers stay in
  * their sections for `reader_ms`, so that what is deferred in one grace period is more than there is left.
  * Allocations have to wait for latent objects: none may fail, and the OOM killer must not be called.
+ *
+ * Then others want memory, while nearly all that was left is latent, and a reader stays until the kernel
+ * is about to kill: a grace period has to be waited for first.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/nmi.h>
+#include <linux/notifier.h>
+#include <linux/oom.h>
 #include <linux/prudence.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -59,11 +65,11 @@ static void take_memory(void)
     }
 }
 
-static void give_memory_back(void)
+static void give_back(struct list_head *pages)
 {
     struct page *page, *next;
 
-    list_for_each_entry_safe(page, next, &hog, lru) {
+    list_for_each_entry_safe(page, next, pages, lru) {
         list_del(&page->lru);
         __free_page(page);
     }
@@ -107,6 +113,140 @@ static int read_long(void *unused)
     return 0;
 }
 
+/* ------------------------------------------------------------- others want what is only latent */
+
+static bool reader_inside, reader_may_leave;
+static atomic_t kills_averted, kills;
+static ktime_t asked_at;
+static s64 answered_ms;
+static u64 latent_then, latent_after;
+
+static u64 latent_kb(void)
+{
+    struct prudence_stats totals;
+
+    prudence_stats(&totals);
+    return totals.latent_bytes >> 10;
+}
+
+static int read_until_oom(void *unused)
+{
+    unsigned int ms;
+
+    rcu_read_lock();
+    WRITE_ONCE(reader_inside, true);
+    for (ms = 0; !READ_ONCE(reader_may_leave) && ms < 20000; ms++) {
+        mdelay(1);
+        touch_softlockup_watchdog();
+    }
+    rcu_read_unlock();
+    while (!kthread_should_stop())
+        schedule_timeout_interruptible(1);
+    return 0;
+}
+
+/* The first of all that are asked before something is killed: all else was tried. */
+static int oom_begins(struct notifier_block *block, unsigned long unused, void *freed)
+{
+    if (READ_ONCE(reader_may_leave))
+        return NOTIFY_OK; /* once more */
+    asked_at = ktime_get();
+    latent_then = latent_kb();
+    WRITE_ONCE(reader_may_leave, true);
+    return NOTIFY_OK;
+}
+
+/* The last. Nothing is killed if somebody has freed some; here nothing is in any case. */
+static int oom_ends(struct notifier_block *block, unsigned long unused, void *freed)
+{
+    unsigned long *pages = freed;
+
+    if (!atomic_read(&kills_averted) && !atomic_read(&kills)) {
+        answered_ms = ktime_ms_delta(ktime_get(), asked_at);
+        latent_after = latent_kb();
+    }
+    if (*pages) {
+        atomic_inc(&kills_averted);
+    } else { /* which is so, too, where another has freed it meanwhile */
+        atomic_inc(&kills);
+        give_back(&hog);
+        *pages = 1;
+    }
+    return NOTIFY_OK;
+}
+
+static struct notifier_block first = {.notifier_call = oom_begins, .priority = INT_MAX};
+static struct notifier_block last = {.notifier_call = oom_ends, .priority = INT_MIN};
+
+/* So many MB as objects, each of which says where the next is; then deferred. */
+static void *fill_memory(unsigned int mb)
+{
+    void **object, **chain = NULL;
+    u64 i;
+
+    for (i = 0; i < ((u64)mb << 20) / SIZE; i++) {
+        object = prudence_cache_alloc(cache, GFP_KERNEL | __GFP_NOWARN);
+        if (!object)
+            break;
+        *object = chain;
+        chain = object;
+    }
+    return chain;
+}
+
+static void defer_chain(void **chain)
+{
+    while (chain) {
+        void **next = *chain;
+
+        prudence_cache_free_deferred(cache, chain);
+        chain = next;
+    }
+}
+
+/* Until something would have been killed; `mb` is more than there is. */
+static void want_memory(unsigned int mb, struct list_head *wanted)
+{
+    struct page *page;
+    u64 i;
+
+    for (i = 0; i < (u64)mb << (20 - PAGE_SHIFT); i++) {
+        page = alloc_page(GFP_KERNEL | __GFP_NOWARN);
+        if (!page)
+            break;
+        list_add(&page->lru, wanted);
+        if (atomic_read(&kills_averted) || atomic_read(&kills))
+            break;
+    }
+}
+
+static void others_want_memory(void)
+{
+    struct task_struct *reader = kthread_create(read_until_oom, NULL, "prudence_reader");
+    unsigned int cpu = cpumask_last(cpu_online_mask);
+    LIST_HEAD(wanted);
+    void **chain;
+
+    if (IS_ERR(reader))
+        return;
+    take_memory();
+    chain = fill_memory(leave_mb * 3 / 4);
+    kthread_bind(reader, cpu != raw_smp_processor_id() ? cpu : cpumask_first(cpu_online_mask));
+    wake_up_process(reader);
+    while (!READ_ONCE(reader_inside))
+        schedule_timeout_uninterruptible(1);
+    register_oom_notifier(&first);
+    register_oom_notifier(&last);
+    defer_chain(chain);
+    want_memory(8 * leave_mb, &wanted);
+    unregister_oom_notifier(&last);
+    unregister_oom_notifier(&first);
+    WRITE_ONCE(reader_may_leave, true);
+    kthread_stop(reader);
+    give_back(&wanted);
+    give_back(&hog);
+}
+
 static unsigned int number;
 
 static void verdict(bool ok, const char *what)
@@ -121,7 +261,7 @@ static int __init pressure_start(void)
     unsigned int count = 0, i, cpus = min(num_online_cpus(), 16u);
     static struct prudence_cache_stats stats;
     struct prudence_stats totals;
-    u64 kills = oom_kills(), held_back;
+    u64 kills_before = oom_kills(), held_back;
 
     prudence_stats(&totals);
     held_back = totals.throttle_waits;
@@ -139,18 +279,26 @@ static int __init pressure_start(void)
     msleep(seconds * 1000);
     while (count)
         kthread_stop(threads[--count]);
-    give_memory_back();
+    give_back(&hog);
     prudence_cache_stats(cache, &stats);
     prudence_stats(&totals);
     pr_info(
         "# updates %lld pressure waits %llu held back %llu peak of pages %llu KB expedited %llu\n",
         atomic64_read(&updates), stats.pressure_waits, totals.throttle_waits - held_back,
         (stats.slabs_peak * stats.slab_size) >> 10, totals.expedited);
-    verdict(oom_kills() == kills, "the_oom_killer_is_not_called");
+    verdict(oom_kills() == kills_before, "the_oom_killer_is_not_called");
     verdict(!atomic64_read(&no_memory), "no_allocation_fails");
     verdict(atomic64_read(&updates) > 1000, "work_went_on");
     verdict(stats.pressure_waits > 0 || totals.throttle_waits > held_back,
             "memory_was_at_its_edge");
+    if (num_online_cpus() > 1) {
+        others_want_memory();
+        pr_info("# kills averted %d, not averted %d, latent %llu KB, after %lld ms %llu KB\n",
+                atomic_read(&kills_averted), atomic_read(&kills), latent_then, answered_ms,
+                latent_after);
+        verdict(latent_then > 0 && latent_after < latent_then / 2,
+                "latent_memory_is_waited_for_before_anything_is_killed");
+    }
     verdict(!prudence_cache_destroy(cache), "destroy_finds_nothing_live");
     return 0;
 }

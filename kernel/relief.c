@@ -31,7 +31,7 @@ static void tidy(struct work_struct *work)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        drain_quiet_cpus(cache, true);
+        drain_quiet_cpus(cache);
         for (unsigned i = 0; i < os_node_count(); i++)
             node_shrink(&cache->nodes[i], cache->free_limit);
     }

@@ -65,6 +65,38 @@ check "a latent limit that is no number is refused" limit_is_refused 12x
 check "a latent limit below zero is refused" limit_is_refused -1
 check "a latent limit without end is refused" limit_is_refused 99999999999999999
 
+# Pages that are free, cached or latent go when the kernel asks for memory, all of them.
+given_back() { # given_back COMMAND...
+    insmod prudence_test.ko only=every_size_is_aligned_and_apart && rmmod prudence_test || return 1
+    [ "$(figure totals 'page_bytes ')" != 0 ] || return 1
+    tries=0
+    until [ "$(figure totals 'page_bytes ')" = 0 ]; do
+        [ $tries -lt 20 ] || return 1
+        "$@"
+        sleep 0.1 # a grace period
+        tries=$((tries + 1))
+    done
+}
+shrink_everything() {
+    echo 2 >/proc/sys/vm/drop_caches
+}
+check "the shrinker gives everything back" given_back shrink_everything
+
+memory_goes_and_comes() {
+    for state in /sys/devices/system/memory/memory*/state; do
+        [ "$(cat "$state")" = online ] && echo offline >"$state" || continue
+        gone=$((gone + 1))
+        echo online >"$state"
+    done 2>/dev/null
+}
+gone=0
+memory_goes_and_comes
+if [ $gone -gt 0 ]; then
+    check "memory that goes offline takes everything along" given_back memory_goes_and_comes
+else
+    echo "ok - memory that goes offline # SKIP no block of this kernel can"
+fi
+
 # Torture, with small objects, and with large ones under a small limit.
 for size in 64 1024; do
     [ $size = 64 ] || echo 512 >$parameters/latent_limit_kb
@@ -110,6 +142,18 @@ check "demo with deferred frees" demo prudence_demo
 [ ! -d $known ] || echo ":: fair server counted: $(grep -c 'fair_server_counted: ' $events/trace)"
 
 check "everything can be given back" rmmod prudence
+
+unload_while_an_interrupt_has_deferred() {
+    insmod prudence.ko && insmod prudence_unload.ko && rmmod prudence || return 1
+    # What is late would come now, by timers that wait until their CPU is awake.
+    for cpu in $(grep ^processor /proc/cpuinfo | cut -d: -f2); do
+        taskset "$(printf %x $((1 << cpu)))" timeout 3 sh -c 'while :; do :; done' &
+    done
+    wait
+    rmmod prudence_unload
+}
+[ "$(grep -c ^processor /proc/cpuinfo)" = 1 ] ||
+    check "unload while an interrupt has deferred" unload_while_an_interrupt_has_deferred
 
 no_leaks() {
     echo scan >$leaks

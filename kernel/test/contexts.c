@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Interrupts use all of it, too. */
 #include <linux/delay.h>
+#include <linux/hrtimer.h>
 #include <linux/smp.h>
 #include <linux/workqueue.h>
 
+#include "compat_timer.h"
 #include "test.h"
 
 static atomic_t in_interrupt_failed;
@@ -76,4 +78,86 @@ void pages_that_an_interrupt_frees_are_given_back(void)
     for (i = 0; i < 250 && totals().page_bytes > used - BLOCKS * BLOCK_BYTES; i++)
         msleep(20);
     EXPECT(totals().page_bytes <= used - BLOCKS * BLOCK_BYTES);
+}
+
+/* --- an interrupt every few instructions, while what it interrupts uses the same caches --- */
+#define INTERRUPTS 20000
+#define AT_ONCE    200
+
+static struct hrtimer often;
+static struct prudence_cache *shared;
+static unsigned int interrupts, twice; /* twice: objects that were handed out and in use already */
+
+static void construct_unused(void *object)
+{
+    *(u32 *)object = 0;
+}
+
+static u32 *take_unused(gfp_t gfp)
+{
+    u32 *object = prudence_cache_alloc(shared, gfp);
+
+    if (object && xchg(object, 1))
+        WRITE_ONCE(twice, READ_ONCE(twice) + 1);
+    return object;
+}
+
+static void give_back(u32 *object, bool deferred)
+{
+    if (!object)
+        return;
+    WRITE_ONCE(*object, 0);
+    if (deferred)
+        prudence_cache_free_deferred(shared, object);
+    else
+        prudence_cache_free(shared, object);
+}
+
+static enum hrtimer_restart come_in_between(struct hrtimer *timer)
+{
+    u32 *mine[4];
+    unsigned int i;
+
+    for (i = 0; i < ARRAY_SIZE(mine); i++)
+        mine[i] = take_unused(GFP_ATOMIC | __GFP_NOWARN);
+    for (i = 0; i < ARRAY_SIZE(mine); i++)
+        give_back(mine[i], i % 2);
+    if (++interrupts >= INTERRUPTS)
+        return HRTIMER_NORESTART;
+    hrtimer_forward_now(timer, ns_to_ktime(20000 + 97 * (interrupts % 100)));
+    return HRTIMER_RESTART;
+}
+
+/* Until there were enough interrupts, or for a few seconds. */
+static long use_beside_interrupts(void *unused)
+{
+    unsigned long end = jiffies + 5 * HZ;
+    unsigned int i;
+
+    compat_hrtimer_setup(&often, come_in_between);
+    hrtimer_start(&often, ns_to_ktime(20000), HRTIMER_MODE_REL_PINNED_HARD);
+    while (READ_ONCE(interrupts) < INTERRUPTS && time_before(jiffies, end)) {
+        for (i = 0; i < AT_ONCE; i++)
+            objects[i] = take_unused(GFP_KERNEL);
+        for (i = 0; i < AT_ONCE; i++)
+            give_back(objects[i], i % 2);
+        cond_resched();
+    }
+    hrtimer_cancel(&often);
+    return 0;
+}
+
+/* Nor does it find its CPU's caches owned by what it interrupted. */
+void interrupts_find_nothing_half_done(void)
+{
+    interrupts = 0;
+    twice = 0;
+    shared = prudence_cache_create("test", SIZE, 0, 0, construct_unused);
+    EXPECT(shared != NULL);
+    work_on_cpu(cpumask_last(cpu_online_mask), use_beside_interrupts, NULL);
+    EXPECT(interrupts > 100);
+    EXPECT_EQ(twice, 0);
+    EXPECT_EQ(STAT(shared, busy_bypasses), 0);
+    EXPECT_EQ(STAT(shared, objects_live), 0);
+    EXPECT_EQ(prudence_cache_destroy(shared), 0);
 }

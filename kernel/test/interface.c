@@ -50,6 +50,32 @@ void every_size_is_aligned_and_apart(void)
     prudence_kfree_deferred(NULL);
 }
 
+/* One who had it before has written to it. */
+static void zeroed_again(size_t size)
+{
+    char *object, *again;
+
+    migrate_disable();
+    object = prudence_kmalloc(size, GFP_KERNEL);
+    EXPECT(object != NULL);
+    memset(object, 0x5a, size);
+    prudence_kfree(object);
+    again = prudence_kmalloc(size, GFP_KERNEL | __GFP_ZERO);
+    migrate_enable();
+    EXPECT(again != NULL);
+    EXPECT(size > PAGE_SIZE || again == object);
+    EXPECT(!memchr_inv(again, 0, size));
+    prudence_kfree(again);
+}
+
+void zeroed_memory_is_zero_whoever_had_it(void)
+{
+    zeroed_again(8);
+    zeroed_again(SIZE);
+    zeroed_again(PAGE_SIZE);
+    zeroed_again(16 * PAGE_SIZE);
+}
+
 static unsigned int constructed;
 
 static void construct(void *object)
@@ -83,6 +109,17 @@ void type_safe_memory_stays_constructed(void)
     for (i = 0; i < 100; i++)
         prudence_cache_free(cache, objects[i]);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+void destroy_waits_for_its_own_deferred_objects(void)
+{
+    u64 used = totals().page_bytes;
+    struct prudence_cache *cache = cache_of(SIZE);
+
+    EXPECT_EQ(fill(cache, RING), RING);
+    defer(cache, RING);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+    EXPECT(totals().page_bytes <= used); /* all of it is given back */
 }
 
 void destroy_waits_for_nobody_else(void)

@@ -3,6 +3,7 @@
 #include <linux/delay.h>
 #include <linux/rcupdate.h>
 #include <linux/smp.h>
+#include <linux/workqueue.h>
 
 #include "test.h"
 
@@ -162,14 +163,13 @@ void flush_grows_with_latent_objects(void)
     EXPECT(flushed_at_once(200) > flushed_at_once(0));
 }
 
-/* Rule 6. Of large objects, so that the latent cache meets its limit after a few rounds; then what is free does
- * not fit beside it. */
-void latent_objects_are_preflushed_in_idle_time(void)
+/* Rule 6. By a caller that stays on its CPU. Of large objects, so that the latent cache meets its limit after
+ * a few rounds; then what is free does not fit beside it. */
+static long preflush_here(void *unused)
 {
     struct prudence_cache *cache = cache_of(16 * SIZE);
     unsigned int tries = 0, i;
 
-    migrate_disable();
     EXPECT_EQ(fill(cache, RING), RING);
     reader_enters();
     while (!STAT(cache, preflushed_objects) && tries++ < 400) {
@@ -181,9 +181,23 @@ void latent_objects_are_preflushed_in_idle_time(void)
     }
     EXPECT(STAT(cache, preflushed_objects) > 0);
     reader_leaves();
-    migrate_enable();
     defer(cache, RING);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
+    return 0;
+}
+
+void latent_objects_are_preflushed_in_idle_time(void)
+{
+    migrate_disable();
+    preflush_here(NULL);
+    migrate_enable();
+}
+
+/* First for the last CPU, then for the first, while a reader keeps the last for itself. */
+void preflushing_does_not_wait_for_the_cpu_it_served_last(void)
+{
+    work_on_cpu(cpumask_last(cpu_online_mask), preflush_here, NULL);
+    work_on_cpu(cpumask_first(cpu_online_mask), preflush_here, NULL);
 }
 
 /* Rule 10. */
@@ -231,6 +245,71 @@ void full_latent_cache_overflows_into_latent_slabs(void)
     stats = stats_of(cache);
     EXPECT_EQ(stats.objects_latent, 0);
     EXPECT_EQ(stats.slabs_now, 0);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* That which ends when `state` is reached; not while another waits for a reader. */
+static bool grace_period_begins(unsigned long state)
+{
+    unsigned int tries;
+
+    for (tries = 0; tries < 100 && get_state_synchronize_rcu() == state; tries++)
+        msleep(20);
+    msleep(500); /* every CPU that has no reader has passed it */
+    return get_state_synchronize_rcu() != state;
+}
+
+static void grace_period_ends(unsigned long state)
+{
+    unsigned int tries;
+
+    for (tries = 0; tries < 500 && !poll_state_synchronize_rcu(state); tries++)
+        msleep(20);
+    EXPECT(poll_state_synchronize_rcu(state));
+}
+
+/*
+ * A few objects that wait for one grace period, then many for the next, which a second reader keeps
+ * from ending. When the latent cache is full, the first leave it together with some of the others.
+ */
+void overflowing_objects_wait_for_their_own_grace_period(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned long first;
+    unsigned int i, tries = 0;
+    bool begun;
+
+    migrate_disable();
+    do {
+        EXPECT_EQ(fill(cache, RING), RING);
+        synchronize_rcu();
+        reader_enters();
+        defer(cache, 10);
+        first = get_state_synchronize_rcu();
+        prudence_cache_shrink(cache); /* closes their batch, and so asks for a grace period */
+        begun = grace_period_begins(first);
+        if (begun || ++tries == 10)
+            break;
+        reader_leaves();
+        for (i = 10; i < RING; i++)
+            prudence_cache_free(cache, objects[i]);
+    } while (true);
+    EXPECT(begun);
+    if (second_reader_enters()) {
+        for (i = 10; i < RING; i++)
+            prudence_cache_free_deferred(cache, objects[i]);
+        EXPECT(STAT(cache, overflowed_objects) > 0);
+        first_reader_leaves();
+        grace_period_ends(first);
+        prudence_cache_shrink(cache);
+        EXPECT(STAT(cache, objects_latent) >= RING - 10);
+        second_reader_leaves();
+    } else { /* too few CPUs */
+        first_reader_leaves();
+        for (i = 10; i < RING; i++)
+            prudence_cache_free(cache, objects[i]);
+    }
+    migrate_enable();
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 

@@ -62,19 +62,42 @@ bool is_untouched(const u8 *object)
     return !memchr_inv(object, 0x5a, SIZE);
 }
 
-static struct task_struct *reader;
-static bool reader_inside, reader_may_leave;
+static struct reader {
+    struct task_struct *task;
+    unsigned int cpu;
+    bool inside, may_leave;
+} readers[2];
 
-static int read_on(void *unused)
+static int read_on(void *data)
 {
+    struct reader *reader = data;
+
     rcu_read_lock();
-    WRITE_ONCE(reader_inside, true);
-    while (!READ_ONCE(reader_may_leave))
+    WRITE_ONCE(reader->inside, true);
+    while (!READ_ONCE(reader->may_leave))
         cpu_relax();
     rcu_read_unlock();
     while (!kthread_should_stop())
         schedule_timeout_interruptible(1);
     return 0;
+}
+
+static void enter(struct reader *reader, unsigned int cpu)
+{
+    WRITE_ONCE(reader->inside, false);
+    WRITE_ONCE(reader->may_leave, false);
+    reader->cpu = cpu;
+    reader->task = kthread_create(read_on, reader, "prudence_reader");
+    kthread_bind(reader->task, cpu);
+    wake_up_process(reader->task);
+    while (!READ_ONCE(reader->inside))
+        schedule_timeout_uninterruptible(1);
+}
+
+static void leave(struct reader *reader)
+{
+    WRITE_ONCE(reader->may_leave, true);
+    kthread_stop(reader->task);
 }
 
 /* The caller may be bound to its CPU, and would never run again beside a reader there. */
@@ -86,19 +109,34 @@ void reader_enters(void)
     cpu = cpumask_last(cpu_online_mask);
     if (cpu == raw_smp_processor_id())
         cpu = cpumask_first(cpu_online_mask);
-    WRITE_ONCE(reader_inside, false);
-    WRITE_ONCE(reader_may_leave, false);
-    reader = kthread_create(read_on, NULL, "prudence_reader");
-    kthread_bind(reader, cpu);
-    wake_up_process(reader);
-    while (!READ_ONCE(reader_inside))
-        schedule_timeout_uninterruptible(1);
+    enter(&readers[0], cpu);
     migrate_enable();
 }
 
 void reader_leaves(void)
 {
-    WRITE_ONCE(reader_may_leave, true);
-    kthread_stop(reader);
+    leave(&readers[0]);
     synchronize_rcu();
+}
+
+void first_reader_leaves(void)
+{
+    leave(&readers[0]);
+}
+
+bool second_reader_enters(void)
+{
+    unsigned int cpu;
+
+    for_each_online_cpu(cpu)
+        if (cpu != raw_smp_processor_id() && cpu != readers[0].cpu) {
+            enter(&readers[1], cpu);
+            return true;
+        }
+    return false;
+}
+
+void second_reader_leaves(void)
+{
+    leave(&readers[1]);
 }

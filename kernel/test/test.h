@@ -24,20 +24,28 @@
     TEST(refill_leaves_room_for_latent_objects)                                                    \
     TEST(flush_grows_with_latent_objects)                                                          \
     TEST(latent_objects_are_preflushed_in_idle_time)                                               \
+    TEST(preflushing_does_not_wait_for_the_cpu_it_served_last)                                     \
     TEST(object_cache_grows_with_demand)                                                           \
     TEST(full_latent_cache_overflows_into_latent_slabs)                                            \
+    TEST(overflowing_objects_wait_for_their_own_grace_period)                                      \
     TEST(shrink_never_takes_a_latent_slab)                                                         \
     TEST(allocation_waits_for_latent_memory_before_it_fails)                                       \
     TEST(allocation_past_the_latent_limit_waits_before_its_cache_grows)                            \
+    TEST(latent_objects_of_a_quiet_cache_are_merged)                                               \
+    TEST(deferred_blocks_are_given_back_unasked)                                                   \
+    TEST(latent_memory_beyond_its_budget_is_expedited)                                             \
     TEST(objects_freed_on_another_cpu_go_home)                                                     \
     TEST(figures_are_exact)                                                                        \
     TEST(every_size_is_aligned_and_apart)                                                          \
+    TEST(zeroed_memory_is_zero_whoever_had_it)                                                     \
     TEST(type_safe_memory_stays_constructed)                                                       \
     TEST(hard_interrupts_may_do_everything)                                                        \
+    TEST(interrupts_find_nothing_half_done)                                                        \
     TEST(pages_that_an_interrupt_frees_are_given_back)                                             \
     KASAN_TESTS(TEST)                                                                              \
     TEST(dead_cpu_leaves_nothing_behind)                                                           \
     TEST(dying_cpu_keeps_no_request_to_itself)                                                     \
+    TEST(destroy_waits_for_its_own_deferred_objects)                                               \
     TEST(destroy_waits_for_nobody_else)                                                            \
     TEST(invalid_caches_are_refused)                                                               \
     TEST(pointers_that_are_no_objects_are_refused)
@@ -82,9 +90,16 @@ unsigned int fill(struct prudence_cache *cache, unsigned int count);
 void defer(struct prudence_cache *cache, unsigned int count);
 bool is_untouched(const u8 *object);
 
-/* A reader that stays until it is told to leave; on another CPU than the caller's. */
+/* A reader that stays until it is told to leave; on another CPU than the caller's. Its leaving waits for
+ * a grace period. */
 void reader_enters(void);
 void reader_leaves(void);
+
+/* One more, on a CPU of its own, by a caller that is not moved; false when there is none. Neither leaving
+ * waits. */
+bool second_reader_enters(void);
+void first_reader_leaves(void);
+void second_reader_leaves(void);
 
 /* 300 objects of a cache, allocated and freed or deferred; as an interrupt, and for work_on_cpu. */
 void use_in_interrupt(void *cache);

@@ -130,9 +130,11 @@ struct node_counts {
 struct node {
     struct os_lock lock __attribute__((aligned(CACHE_LINE)));
     struct list lists[SLAB_LISTS];
-    unsigned free_slabs;                  /* on SLAB_FREE */
-    unsigned slabs;                       /* on all lists */
-    struct list waiting;                  /* slabs with waiting objects, oldest cookie first */
+    unsigned free_slabs; /* on SLAB_FREE */
+    unsigned slabs;      /* on all lists */
+    struct list waiting; /* slabs with waiting objects, oldest cookie first */
+    unsigned latent;     /* objects in latent slabs */
+    uint64_t latent_bytes;
     unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
@@ -419,6 +421,7 @@ void node_overflow(struct prudence_cache *cache, void **objects, unsigned count,
 void node_add_slab(struct node *node, struct slab *slab);
 void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
+bool node_shrink_some(struct node *node, unsigned keep, size_t *bytes);
 size_t node_shrink(struct node *node, unsigned keep);
 unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsigned count);
 void node_put_done(struct prudence_cache *cache, void **objects, unsigned count);
@@ -471,7 +474,7 @@ void pages_decay(void);
 size_t cache_shrink(struct prudence_cache *cache);
 void cache_settle(struct prudence_cache *cache, bool free_ones);
 void slab_retire_cpu(unsigned cpu);
-bool drain_quiet_cpus(struct prudence_cache *cache, bool here_too);
+bool drain_quiet_cpus(struct prudence_cache *cache);
 struct throttle_counts {
     uint64_t waits, expiries, pressure_waits, overruns;
 };

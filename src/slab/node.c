@@ -15,8 +15,9 @@
 /* A refill looks at so many partial slabs (paper, section 5.4). */
 #define SLABS_WEIGHED 10
 
-/* Slabs whose waiting objects one visit merges at most, so that the lock is not held for long. */
-#define SLABS_MERGED_MAX 64
+/* Slabs whose waiting objects one visit merges, and free slabs it takes out, at most, so that the lock is
+ * not held for long. */
+#define SLABS_A_VISIT 64
 
 static enum slab_list list_for(const struct slab *slab)
 {
@@ -104,6 +105,8 @@ static void put_latent(struct node *node, const struct run *run, const gp_cookie
 
     check_run(run, "deferred free");
     slab->latent += run->count;
+    node->latent += run->count;
+    node->latent_bytes += run->count * slab_object_bytes(slab);
     if (!is_waiting(slab)) {
         slab_waiting_bits(slab)[run->word] |= run->bits;
         wait_in_line(node, slab, cookie ? *cookie : gp_snapshot(slab->cache->domain));
@@ -142,6 +145,8 @@ static void merge_waiting(struct node *node, struct slab *slab)
     bits_move(slab_waiting_bits(slab), slab_next_bits(slab), words);
     slab->free += merged;
     slab->latent -= merged;
+    node->latent -= merged;
+    node->latent_bytes -= merged * slab_object_bytes(slab);
     place(node, slab, had_free);
     node->counts.merges++;
     node->counts.merged_objects += merged;
@@ -150,8 +155,8 @@ static void merge_waiting(struct node *node, struct slab *slab)
 }
 
 /* Merges the slabs whose time has come. Those with further latent objects wait anew: one fence and
- * one cookie, taken when all of them are detached from next, serve them all. */
-static void merge_safe(struct node *node)
+ * one cookie, taken when all of them are detached from next, serve them all. Returns how many. */
+static unsigned merge_safe(struct node *node)
 {
     struct list again;
     struct slab *slab;
@@ -160,20 +165,22 @@ static void merge_safe(struct node *node)
 
     list_init(&again);
     while ((slab = list_first(&node->waiting, struct slab, waiting_link)) &&
-           merged++ < SLABS_MERGED_MAX && gp_poll(slab->cache->domain, slab->waiting_cookie)) {
+           merged < SLABS_A_VISIT && gp_poll(slab->cache->domain, slab->waiting_cookie)) {
+        merged++;
         list_remove(&slab->waiting_link);
         merge_waiting(node, slab);
         if (slab->latent)
             list_add_tail(&again, &slab->waiting_link);
     }
     if (list_is_empty(&again))
-        return;
+        return merged;
     slab = list_first(&again, struct slab, waiting_link);
     cookie = gp_snapshot(slab->cache->domain);
     while ((slab = list_first(&again, struct slab, waiting_link))) {
         list_remove(&slab->waiting_link);
         wait_in_line(node, slab, cookie);
     }
+    return merged;
 }
 
 /* ------------------------------------------------------------------------------------- demand */
@@ -244,12 +251,12 @@ static void receive(struct node *node)
     }
 }
 
-/* Every visit to a node begins with what has become due there. */
-static void enter(struct node *node)
+/* Every visit to a node begins with what has become due there; returns how many slabs that were. */
+static unsigned enter(struct node *node)
 {
     os_lock_take(&node->lock);
     receive(node);
-    merge_safe(node);
+    return merge_safe(node);
 }
 
 /* ------------------------------------------------------------------------------------- taking */
@@ -427,18 +434,21 @@ static struct slab *last_free(struct node *node)
 
 /* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first,
  * onto `excess`. Never one with a latent bit: those are not free. Type-safe memory stays until a
- * grace period after its slab became free. */
-static void detach_excess(struct node *node, unsigned keep, struct list *excess)
+ * grace period after its slab became free. Returns how many. */
+static unsigned detach_excess(struct node *node, unsigned keep, struct list *excess)
 {
-    struct slab *retired;
+    unsigned detached = 0;
+    struct slab *slab;
 
-    while (unlikely((retired = list_first(&node->lists[SLAB_RETIRED], struct slab, link)) != NULL))
-        take_out(node, retired, excess);
+    while (unlikely((slab = list_first(&node->lists[SLAB_RETIRED], struct slab, link)) != NULL) &&
+           detached < SLABS_A_VISIT) {
+        take_out(node, slab, excess);
+        detached++;
+    }
     if (keep && node->free_slabs > keep)
         keep = (unsigned)max_size(keep, keep_for_demand(node));
-    while (node->free_slabs > keep) {
-        struct slab *slab = last_free(node);
-
+    while (node->free_slabs > keep && detached < SLABS_A_VISIT) {
+        slab = last_free(node);
         if (!slab)
             break;
         if (slab->cache->flags & CACHE_TYPESAFE &&
@@ -447,7 +457,9 @@ static void detach_excess(struct node *node, unsigned keep, struct list *excess)
             break;
         }
         take_out(node, slab, excess);
+        detached++;
     }
+    return detached;
 }
 
 static size_t unmake_all(struct list *excess)
@@ -463,20 +475,23 @@ static size_t unmake_all(struct list *excess)
     return bytes;
 }
 
-/* Leaves the node; what it has too much of is given back behind the lock. */
-static size_t leave(struct node *node, unsigned keep)
+/* Leaves the node; what it has too much of is given back behind the lock, and its bytes are added to *bytes.
+ * Returns how many slabs that were. */
+static unsigned leave(struct node *node, unsigned keep, size_t *bytes)
 {
     struct list excess;
+    unsigned detached;
     bool destruct;
 
     list_init(&excess);
     node->destruct_wanted = false;
-    detach_excess(node, keep, &excess);
+    detached = detach_excess(node, keep, &excess);
     destruct = node->destruct_wanted;
     os_lock_release(&node->lock);
     if (unlikely(destruct) && slab_watch.destruct)
         slab_watch.destruct();
-    return unmake_all(&excess);
+    *bytes += unmake_all(&excess);
+    return detached;
 }
 
 /* Makes runs of the first objects, of one node and as many as there is room for; returns how many
@@ -504,6 +519,7 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
     struct node *node, *before = NULL;
     struct run runs[RUNS_MAX] UNINITIALIZED;
     unsigned made, taken;
+    size_t bytes = 0;
 
     for (; count; objects += taken, count -= taken, before = node) {
         taken = gather(objects, count, runs, &made);
@@ -512,7 +528,7 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
         for (unsigned i = 0; i < made; i++)
             put(node, &runs[i], cookie);
         visit(node, taken, node != before);
-        leave(node, cache->free_limit);
+        leave(node, cache->free_limit, &bytes);
     }
 }
 
@@ -558,7 +574,7 @@ void node_overflow(struct prudence_cache *cache, void **objects, unsigned count,
 bool node_put_latent(struct slab *slab, void *object, bool past_limit)
 {
     struct node *node = node_of(slab);
-    size_t bytes = slab_object_bytes(slab);
+    size_t bytes = slab_object_bytes(slab), freed = 0;
     bool room = true;
     struct run run;
 
@@ -572,7 +588,7 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
         put_latent(node, &run, NULL);
         node->counts.deferred++;
     }
-    leave(node, slab->cache->free_limit);
+    leave(node, slab->cache->free_limit, &freed);
     return room;
 }
 
@@ -614,17 +630,28 @@ void node_check_live(struct slab *slab, const char *what)
         report_double(slab, slab->base, latent > 0, what);
 }
 
-/* Merges what is safe and gives back free slabs beyond `keep`; returns their bytes. */
+/* One visit, and so one hold of the lock, that merges and gives back as much as one may. False when there was
+ * less than that. */
+bool node_shrink_some(struct node *node, unsigned keep, size_t *bytes)
+{
+    unsigned merged = enter(node);
+
+    return leave(node, keep, bytes) == SLABS_A_VISIT || merged == SLABS_A_VISIT;
+}
+
+/* Merges what is safe and gives back free slabs beyond `keep`; returns their bytes. In as many visits as
+ * the slabs of now want: others may bring more meanwhile, for ever. */
 size_t node_shrink(struct node *node, unsigned keep)
 {
-    unsigned merged;
+    size_t bytes = 0;
+    unsigned visits;
 
-    enter(node);
-    do {
-        merged = (unsigned)node->counts.merges;
-        merge_safe(node);
-    } while (merged != (unsigned)node->counts.merges);
-    return leave(node, keep);
+    os_lock_take(&node->lock);
+    visits = 2 * (node->slabs / SLABS_A_VISIT + 1);
+    os_lock_release(&node->lock);
+    while (visits-- && node_shrink_some(node, keep, &bytes))
+        ;
+    return bytes;
 }
 
 /* Free objects of this slab whose destructors are to run, marked as allocated; how many. */
@@ -690,18 +717,12 @@ void node_count_bypass(struct prudence_cache *cache)
 /* Objects in the node's latent slabs and on their way there; adds their bytes to *bytes. */
 unsigned node_latent_objects(struct node *node, uint64_t *bytes)
 {
-    unsigned latent = 0;
-    struct list *item;
+    unsigned latent;
 
     os_lock_take(&node->lock);
     receive(node);
-    list_for_each(item, &node->waiting)
-    {
-        const struct slab *slab = list_entry(item, struct slab, waiting_link);
-
-        latent += slab->latent;
-        *bytes += slab->latent * slab_object_bytes(slab);
-    }
+    latent = node->latent;
+    *bytes += node->latent_bytes;
     os_lock_release(&node->lock);
     return latent;
 }

@@ -89,7 +89,7 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
 
     if (taken || !may_grow)
         return taken;
-    if (OS_REMOTE_IS_QUICK && drain_quiet_cpus(cache, false)) {
+    if (OS_REMOTE_IS_QUICK && drain_quiet_cpus(cache)) {
         taken = node_take(cache, node, objects, count);
         if (taken)
             return taken;

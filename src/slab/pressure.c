@@ -199,14 +199,13 @@ void slab_retire_cpu(unsigned cpu)
 }
 
 /*
- * Strays: objects on CPUs that have gone quiet. Called where demand would grow the cache (`here_too`: or
- * apart from any demand); looks at most every QUIET_NS and empties the CPUs on which nothing has moved
- * since the last look. So what lies on a quiet CPU is back within two looks.
+ * Strays: objects on CPUs that have gone quiet. Called where demand would grow the cache, and in a kernel
+ * by work that comes by now and then; looks at most every QUIET_NS and empties the CPUs on which nothing
+ * has moved since the last look, the caller's own too. So what lies on a quiet CPU is back within two looks.
  */
-bool drain_quiet_cpus(struct prudence_cache *cache, bool here_too)
+bool drain_quiet_cpus(struct prudence_cache *cache)
 {
     uint64_t now = os_clock_ns(), then = load_relaxed(&cache->quiet_checked_at);
-    unsigned here = os_cpu_current();
     size_t moved = 0;
 
     if (!cache->lines || now - then < QUIET_NS ||
@@ -218,7 +217,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache, bool here_too)
         uint64_t tail = load_relaxed(&cpu->line.ring_tail);
         size_t drained = 0;
 
-        if ((i == here && !here_too) || is_empty(cpu))
+        if (is_empty(cpu))
             continue;
         if (load_relaxed(&cpu->quiet_word) == word && load_relaxed(&cpu->quiet_tail) == tail)
             drained = empty_cpu(cache, cpu, true);

@@ -105,7 +105,7 @@ static void step(struct prudence_cache *cache, unsigned bias)
         break;
     case 1:
         cache->quiet_checked_at = 0;
-        drain_quiet_cpus(cache, false);
+        drain_quiet_cpus(cache);
         break;
     case 2:
     case 3:

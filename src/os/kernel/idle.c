@@ -25,15 +25,11 @@ static uint32_t kicked, stopping;
 static bool (*idle_work)(void);
 static struct look *looks;
 
-/* Afterwards it may run anywhere again: bound to the CPU it helped last it would hardly run once that is busy, being
- * of the lowest priority, and looks that are far apart tell nothing. */
-static bool help_once(void)
+/* Where it was at work somebody may run for long now, and not be preempted. */
+static void sleep_anywhere(void)
 {
-    bool more = idle_work();
-
-    if (current->nr_cpus_allowed == 1)
-        set_cpus_allowed_ptr(current, cpu_possible_mask);
-    return more;
+    set_cpus_allowed_ptr(current, cpu_possible_mask);
+    schedule_timeout_interruptible(1);
 }
 
 static int help(void *unused)
@@ -46,9 +42,9 @@ static int help(void *unused)
             continue;
         }
         __set_current_state(TASK_RUNNING);
-        while (!kthread_should_stop() && help_once())
-            schedule_timeout_interruptible(1);
-        schedule_timeout_interruptible(1);
+        while (!kthread_should_stop() && idle_work())
+            sleep_anywhere();
+        sleep_anywhere();
         store_release(&kicked, 0u);
     }
     return 0;

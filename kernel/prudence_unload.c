@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * prudence_unload.ko: an interrupt defers an object, lets go of prudence.ko, and keeps its CPU for a while,
+ * so that what it has set off there comes late. prudence.ko is to be unloaded meanwhile (kernel/test.sh): it
+ * has to wait. Not linked against it, so as not to keep it.
+ */
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/prudence.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+
+#define SIZE 8192 /* a large block: its deferral goes past the fast path */
+
+static typeof(&prudence_kmalloc) allocate;
+static typeof(&prudence_kfree_deferred) defer;
+static void *object;
+static bool let_go;
+
+static void defer_and_stay(void *unused)
+{
+    defer(object);
+    symbol_put(prudence_kmalloc);
+    symbol_put(prudence_kfree_deferred);
+    WRITE_ONCE(let_go, true);
+    mdelay(1500);
+}
+
+static call_single_data_t call = CSD_INIT(defer_and_stay, NULL);
+
+static int __init unload_start(void)
+{
+    unsigned int cpu;
+
+    allocate = symbol_get(prudence_kmalloc);
+    defer = symbol_get(prudence_kfree_deferred);
+    object = allocate && defer ? allocate(SIZE, GFP_KERNEL) : NULL;
+    if (WARN_ON(!object))
+        return -ENOENT;
+    migrate_disable();
+    cpu = cpumask_last(cpu_online_mask);
+    if (cpu == raw_smp_processor_id())
+        cpu = cpumask_first(cpu_online_mask);
+    smp_call_function_single_async(cpu, &call);
+    migrate_enable();
+    while (!READ_ONCE(let_go))
+        cpu_relax();
+    return 0;
+}
+
+static void __exit unload_stop(void)
+{
+}
+
+module_init(unload_start);
+module_exit(unload_stop);
+MODULE_DESCRIPTION("Unloading of prudence.ko while an interrupt has deferred");
+MODULE_LICENSE("Dual MIT/GPL");

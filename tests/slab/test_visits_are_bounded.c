@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one visit to a node does under its lock is bounded, however much there is to merge or to give back;
+ * in a kernel interrupts are off meanwhile.
+ */
+#include "support/slab_test.h"
+
+#define SLABS         200
+#define SLABS_AT_MOST 64 /* in a visit */
+
+static void *objects[OBJECTS_MAX];
+
+/* SLABS full slabs, their objects taken past the object cache. */
+static struct prudence_cache *full_slabs(void)
+{
+    struct prudence_cache *cache = fixed_cache(4096, 16, manual_domain());
+
+    assert_true(SLABS * cache->capacity <= OBJECTS_MAX);
+    for (unsigned i = 0; i < SLABS; i++) {
+        node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT));
+        node_take_all(cache, node_here(cache), objects + i * cache->capacity, cache->capacity);
+    }
+    return cache;
+}
+
+/* Past the latent cache. The first of a slab waits for one grace period, the others for the next. */
+static void defer_everything(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < SLABS * cache->capacity; i++)
+        assert_true(node_put_latent(slab_known(objects[i]), objects[i], false));
+    assert_int_equal(stats_of(cache).objects_latent, SLABS * cache->capacity);
+    assert_int_equal(stats_of(cache).bytes_latent, SLABS * cache->capacity * cache->stride);
+}
+
+/* As often as it says that there is more. */
+static unsigned visit(struct prudence_cache *cache, size_t *bytes)
+{
+    struct prudence_cache_stats before, after;
+    unsigned visits = 0;
+    bool more;
+
+    do {
+        before = stats_of(cache);
+        more = node_shrink_some(node_here(cache), 0, bytes);
+        after = stats_of(cache);
+        assert_true(after.merges - before.merges <= SLABS_AT_MOST);
+        assert_true(after.shrinks - before.shrinks <= SLABS_AT_MOST);
+        check_books(cache);
+        visits++;
+    } while (more);
+    return visits;
+}
+
+static void merging_and_giving_back(void **state)
+{
+    struct prudence_cache *cache = full_slabs();
+    size_t bytes = 0;
+
+    (void)state;
+    defer_everything(cache);
+    prudence_manual_advance(cache->domain);
+    assert_true(visit(cache, &bytes) >= SLABS / SLABS_AT_MOST);
+    assert_int_equal(stats_of(cache).merged_objects, SLABS);
+    prudence_manual_advance(cache->domain);
+    assert_true(visit(cache, &bytes) >= SLABS / SLABS_AT_MOST);
+    assert_int_equal(stats_of(cache).slabs_now, 0);
+    assert_int_equal(stats_of(cache).objects_latent, 0);
+    assert_int_equal(stats_of(cache).bytes_latent, 0);
+    assert_int_equal(bytes, SLABS * cache->slab_bytes);
+}
+
+static void a_free_of_one_object(void **state)
+{
+    struct prudence_cache *cache = full_slabs();
+    void *last = objects[SLABS * cache->capacity - 1];
+
+    (void)state;
+    assert_int_equal(prudence_option_set("decay", "1s"), 0); /* all are kept */
+    node_put(cache, objects, SLABS * cache->capacity - 1);
+    assert_int_equal(stats_of(cache).shrinks, 0);
+    assert_int_equal(prudence_option_set("decay", "0"), 0); /* none is */
+    node_put(cache, &last, 1);
+    assert_int_equal(stats_of(cache).shrinks, SLABS_AT_MOST);
+    check_books(cache);
+}
+
+static void shrinking_does_not_stop_before_all_is_done(void **state)
+{
+    struct prudence_cache *cache = full_slabs();
+
+    (void)state;
+    defer_everything(cache);
+    prudence_manual_advance(cache->domain);
+    assert_int_equal(node_shrink(node_here(cache), 0), 0);
+    prudence_manual_advance(cache->domain);
+    assert_int_equal(node_shrink(node_here(cache), 0), SLABS * cache->slab_bytes);
+    check_books(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(merging_and_giving_back),
+        cmocka_unit_test(a_free_of_one_object),
+        cmocka_unit_test(shrinking_does_not_stop_before_all_is_done),
+    };
+
+    pin_thread();
+    inject_topology();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -77,10 +77,10 @@ static size_t shrink_and_release(void)
 }
 
 /* Nothing is allocated under the lock, so its holder does not wait for this very memory. */
-static size_t shrink_all(void)
+static void shrink_all(void)
 {
     os_lock_take(&slab_caches_lock);
-    return shrink_and_release();
+    shrink_and_release();
 }
 
 /* Pages that are free, or cached, or will be free after a grace period. */
@@ -126,19 +126,31 @@ static struct shrinker like = {
     .count_objects = count_pages, .scan_objects = scan_pages, .seeks = DEFAULT_SEEKS};
 static struct shrinker *shrinker;
 
-/* Nothing is killed while latent memory only waits for a grace period: one is waited for. */
+static uint64_t bytes_used(void)
+{
+    struct os_pages_stats stats;
+
+    os_pages_stats(&stats);
+    return stats.used;
+}
+
+/* Nothing is killed while latent memory only waits for a grace period: one is waited for. What others give back
+ * meanwhile counts as well: nothing need be killed for it, either. */
 static int before_oom(struct notifier_block *block, unsigned long unused, void *freed)
 {
     struct prudence_domain *domain = gp_default_domain();
-    size_t bytes = shrink_all(); /* closes the open batches too */
+    uint64_t before = bytes_used(), after;
 
+    shrink_all(); /* closes the open batches too */
     if (latent_bytes() && gp_may_wait() && gp_worth_waiting(domain)) {
         if (gp_wait(domain, gp_snapshot(domain), os_clock_ns() + load_relaxed(&slab_wait_max)))
-            bytes += shrink_all();
+            shrink_all();
         else
             gp_note_expired(domain);
     }
-    *(unsigned long *)freed += bytes >> PAGE_SHIFT;
+    after = bytes_used();
+    if (after < before)
+        *(unsigned long *)freed += (before - after) >> PAGE_SHIFT;
     return NOTIFY_OK;
 }
 

@@ -458,6 +458,13 @@ bool latent_holds_growth(void);
 uint64_t latent_bytes(void);
 uint64_t latent_bytes_peak(void);
 
+/* --- drain.c: what CPUs have goes to the nodes --- */
+size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep);
+size_t cache_shrink(struct prudence_cache *cache);
+void cache_settle(struct prudence_cache *cache, bool free_ones);
+void slab_retire_cpu(unsigned cpu);
+bool drain_quiet_cpus(struct prudence_cache *cache);
+
 /* --- pressure.c: garbage and memory under their limits --- */
 extern uint64_t slab_wait_max; /* ns */
 void latent_take_back_here(void);
@@ -471,10 +478,6 @@ struct reclaim {
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim);
 void pressure_relieve(void);
 void pages_decay(void);
-size_t cache_shrink(struct prudence_cache *cache);
-void cache_settle(struct prudence_cache *cache, bool free_ones);
-void slab_retire_cpu(unsigned cpu);
-bool drain_quiet_cpus(struct prudence_cache *cache);
 struct throttle_counts {
     uint64_t waits, expiries, pressure_waits, overruns;
 };

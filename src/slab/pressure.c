@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Garbage and memory under their limits: throttling deferrals, waiting instead of failing, emptying
- * quiet CPUs.
+ * Garbage and memory under their limits: throttling deferrals and growth, waiting instead of failing.
  *
  * Implicit waits (DESIGN, Waiting): a caller may hold a lock that a reader wants inside its
  * section; so each has a deadline, and after one has expired nobody waits again until that reader
@@ -11,8 +10,6 @@
 #include "slab/cache.h"
 
 #define THROTTLE_PAUSE_NS 20000
-#define OWNER_PAUSE_NS    5000
-#define QUIET_NS          10000000
 #define DOMAINS_AT_ONCE   16
 
 /* Between two waits of an allocation whose memory others take before it: longer each time. */
@@ -34,131 +31,6 @@ void slab_stop(void)
     latent_account_stop();
 }
 
-/* ------------------------------------------------------------------------------ emptying a CPU */
-
-static bool is_empty(const struct cpu_cache *cpu)
-{
-    return stack_count(&cpu->line) == 0 && latent_count(cpu) == 0 && !load_relaxed(&cpu->ahead);
-}
-
-/* The caller's own CPU costs no system call. */
-static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, const void *token)
-{
-    struct cpu_cache *taken;
-
-    if (cpu->line.cpu != os_cpu_current())
-        return false;
-    taken = cpu_cache_take(cache, token);
-    if (taken && taken != cpu)
-        cpu_cache_release(taken); /* the caller was moved meanwhile */
-    return taken == cpu;
-}
-
-/* What is taken out of a CPU's caches at a time. */
-struct haul {
-    struct prudence_cache *cache;
-    bool free_ones;   /* too */
-    gp_cookie cookie; /* of those that are latent */
-    unsigned taken;
-    void *objects[TRANSFER_MAX];
-};
-
-/* Owners are quick, unless they lost their CPU: worth a few short waits, no more. Runs `step` as the
- * owner; false when that could not be. */
-static bool visit_patiently(struct cpu_cache *cpu, struct haul *haul,
-                            void (*step)(struct os_percpu_line *line, void *haul))
-{
-    haul->taken = 0;
-    if (take_if_here(haul->cache, cpu, haul)) {
-        step(&cpu->line, haul);
-        cpu_cache_release(cpu);
-        return true;
-    }
-    for (unsigned tries = 0; tries < 4; tries++) {
-        if (cpu_cache_visit_remote(cpu, haul, step, haul))
-            return true;
-        os_sleep_ns(OWNER_PAUSE_NS);
-    }
-    return false;
-}
-
-/* One owned step: closes the open batch, takes back what the ring reserved, and takes what a node
- * may have. */
-static void take_some(struct os_percpu_line *line, void *data)
-{
-    struct cpu_cache *cpu = (struct cpu_cache *)line;
-    struct haul *haul = data;
-
-    if (!cpu->slots)
-        return;
-    latent_close(haul->cache, cpu);
-    latent_take_back(haul->cache, cpu);
-    haul->taken = latent_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
-    if (!haul->taken && haul->free_ones) {
-        haul->taken = object_cache_take(cpu, haul->objects, TRANSFER_MAX);
-        count_add(&cpu->counts.unstacked, haul->taken);
-    }
-}
-
-/* The same with what is not safe yet. */
-static void take_latent(struct os_percpu_line *line, void *data)
-{
-    struct cpu_cache *cpu = (struct cpu_cache *)line;
-    struct haul *haul = data;
-
-    latent_close(haul->cache, cpu);
-    haul->taken = latent_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX, &haul->cookie);
-}
-
-/* Closes the CPU's open batch and returns to the nodes what is safe there, and if `free_ones` what
- * is free. Gives up when the caches are another's. Returns how many objects went. */
-static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones)
-{
-    struct haul haul;
-    size_t moved = 0;
-
-    haul.cache = cache;
-    haul.free_ones = free_ones;
-    if (is_empty(cpu))
-        return 0;
-    while (visit_patiently(cpu, &haul, take_some) && haul.taken) {
-        node_flush(cache, haul.objects, haul.taken);
-        moved += haul.taken;
-    }
-    return moved;
-}
-
-static size_t empty_all_cpus(struct prudence_cache *cache, bool free_ones)
-{
-    size_t moved = 0;
-
-    for (unsigned cpu = 0; cache->lines && cpu < os_cpu_count(); cpu++)
-        moved += empty_cpu(cache, cpu_cache_of(cache, cpu), free_ones);
-    return moved;
-}
-
-static size_t shrink_nodes(struct prudence_cache *cache, unsigned keep)
-{
-    size_t bytes = 0;
-
-    for (unsigned node = 0; node < os_node_count(); node++)
-        bytes += node_shrink(&cache->nodes[node], keep);
-    return bytes;
-}
-
-size_t cache_shrink(struct prudence_cache *cache)
-{
-    empty_all_cpus(cache, true);
-    return shrink_nodes(cache, 0);
-}
-
-/* Closes all batches, and brings what is safe to the nodes; what is free, too, if wanted. */
-void cache_settle(struct prudence_cache *cache, bool free_ones)
-{
-    empty_all_cpus(cache, free_ones);
-    shrink_nodes(cache, cache->free_limit);
-}
-
 static void for_all_caches(void (*visit)(struct prudence_cache *cache))
 {
     struct list *item;
@@ -169,65 +41,6 @@ static void for_all_caches(void (*visit)(struct prudence_cache *cache))
         visit(list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
-}
-
-static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)
-{
-    struct haul haul;
-
-    haul.cache = cache;
-    empty_cpu(cache, cpu, true);
-    while (cpu->slots && visit_patiently(cpu, &haul, take_latent) && haul.taken)
-        node_overflow(cache, haul.objects, haul.taken, haul.cookie);
-}
-
-/* A CPU that is going for good: what is free or safe in its caches goes to the nodes, what is latent
- * to its latent slabs. */
-void slab_retire_cpu(unsigned cpu)
-{
-    struct list *item;
-
-    os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-
-        if (cache->lines)
-            retire_cpu_of(cache, cpu_cache_of(cache, cpu));
-    }
-    os_lock_release(&slab_caches_lock);
-}
-
-/*
- * Strays: objects on CPUs that have gone quiet. Called where demand would grow the cache, and in a kernel
- * by work that comes by now and then; looks at most every QUIET_NS and empties the CPUs on which nothing
- * has moved since the last look, the caller's own too. So what lies on a quiet CPU is back within two looks.
- */
-bool drain_quiet_cpus(struct prudence_cache *cache)
-{
-    uint64_t now = os_clock_ns(), then = load_relaxed(&cache->quiet_checked_at);
-    size_t moved = 0;
-
-    if (!cache->lines || now - then < QUIET_NS ||
-        !compare_exchange(&cache->quiet_checked_at, &then, now))
-        return false;
-    for (unsigned i = 0; i < os_cpu_count(); i++) {
-        struct cpu_cache *cpu = cpu_cache_of(cache, i);
-        uint64_t word = load_relaxed(&cpu->line.stack_word);
-        uint64_t tail = load_relaxed(&cpu->line.ring_tail);
-        size_t drained = 0;
-
-        if (is_empty(cpu))
-            continue;
-        if (load_relaxed(&cpu->quiet_word) == word && load_relaxed(&cpu->quiet_tail) == tail)
-            drained = empty_cpu(cache, cpu, true);
-        store_relaxed(&cpu->quiet_word, load_relaxed(&cpu->line.stack_word));
-        store_relaxed(&cpu->quiet_tail, tail);
-        moved += drained;
-        if (drained)
-            add_relaxed(&cache->remote_drains, 1);
-    }
-    return moved > 0;
 }
 
 /* ------------------------------------------------------------------------------------ throttling */
@@ -397,8 +210,7 @@ static void give_back_to(const struct prudence_cache *wants)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        empty_all_cpus(cache, true);
-        shrink_nodes(cache, cache == wants && cache->lines ? ~0u : 0);
+        cache_empty(cache, true, cache == wants && cache->lines ? ~0u : 0);
     }
     os_lock_release(&slab_caches_lock);
 }

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Emptying CPUs: what is safe or free in their caches goes to the nodes, when memory is wanted elsewhere, when
+ * a CPU has gone quiet, or for good.
+ *
+ * Each step owns the CPU's caches, for a batch at most; the nodes are visited in between, with nothing owned.
+ */
+#include "slab/cache.h"
+
+#define OWNER_PAUSE_NS 5000
+#define QUIET_NS       10000000
+
+static bool is_empty(const struct cpu_cache *cpu)
+{
+    return stack_count(&cpu->line) == 0 && latent_count(cpu) == 0 && !load_relaxed(&cpu->ahead);
+}
+
+/* The caller's own CPU costs no system call. */
+static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, const void *token)
+{
+    struct cpu_cache *taken;
+
+    if (cpu->line.cpu != os_cpu_current())
+        return false;
+    taken = cpu_cache_take(cache, token);
+    if (taken && taken != cpu)
+        cpu_cache_release(taken); /* the caller was moved meanwhile */
+    return taken == cpu;
+}
+
+/* What is taken out of a CPU's caches at a time. */
+struct haul {
+    struct prudence_cache *cache;
+    bool free_ones;   /* too */
+    gp_cookie cookie; /* of those that are latent */
+    unsigned taken;
+    void *objects[TRANSFER_MAX];
+};
+
+/* Owners are quick, unless they lost their CPU: worth a few short waits, no more. Runs `step` as the
+ * owner; false when that could not be. */
+static bool visit_patiently(struct cpu_cache *cpu, struct haul *haul,
+                            void (*step)(struct os_percpu_line *line, void *haul))
+{
+    haul->taken = 0;
+    if (take_if_here(haul->cache, cpu, haul)) {
+        step(&cpu->line, haul);
+        cpu_cache_release(cpu);
+        return true;
+    }
+    for (unsigned tries = 0; tries < 4; tries++) {
+        if (cpu_cache_visit_remote(cpu, haul, step, haul))
+            return true;
+        os_sleep_ns(OWNER_PAUSE_NS);
+    }
+    return false;
+}
+
+/* One owned step: closes the open batch, takes back what the ring reserved, and takes what a node
+ * may have. */
+static void take_some(struct os_percpu_line *line, void *data)
+{
+    struct cpu_cache *cpu = (struct cpu_cache *)line;
+    struct haul *haul = data;
+
+    if (!cpu->slots)
+        return;
+    latent_close(haul->cache, cpu);
+    latent_take_back(haul->cache, cpu);
+    haul->taken = latent_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
+    if (!haul->taken && haul->free_ones) {
+        haul->taken = object_cache_take(cpu, haul->objects, TRANSFER_MAX);
+        count_add(&cpu->counts.unstacked, haul->taken);
+    }
+}
+
+/* The same with what is not safe yet. */
+static void take_latent(struct os_percpu_line *line, void *data)
+{
+    struct cpu_cache *cpu = (struct cpu_cache *)line;
+    struct haul *haul = data;
+
+    latent_close(haul->cache, cpu);
+    haul->taken = latent_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX, &haul->cookie);
+}
+
+/* Closes the CPU's open batch and returns to the nodes what is safe there, and if `free_ones` what
+ * is free. Gives up when the caches are another's. Returns how many objects went. */
+static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones)
+{
+    struct haul haul;
+    size_t moved = 0;
+
+    haul.cache = cache;
+    haul.free_ones = free_ones;
+    if (is_empty(cpu))
+        return 0;
+    while (visit_patiently(cpu, &haul, take_some) && haul.taken) {
+        node_flush(cache, haul.objects, haul.taken);
+        moved += haul.taken;
+    }
+    return moved;
+}
+
+/* Empties the CPUs, of what is free too if wanted, merges what is safe, and gives back free slabs beyond
+ * `keep` of each node; returns their bytes. */
+size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
+{
+    size_t bytes = 0;
+
+    for (unsigned cpu = 0; cache->lines && cpu < os_cpu_count(); cpu++)
+        empty_cpu(cache, cpu_cache_of(cache, cpu), free_ones);
+    for (unsigned node = 0; node < os_node_count(); node++)
+        bytes += node_shrink(&cache->nodes[node], keep);
+    return bytes;
+}
+
+size_t cache_shrink(struct prudence_cache *cache)
+{
+    return cache_empty(cache, true, 0);
+}
+
+/* Closes all batches, and brings what is safe to the nodes; what is free, too, if wanted. */
+void cache_settle(struct prudence_cache *cache, bool free_ones)
+{
+    cache_empty(cache, free_ones, cache->free_limit);
+}
+
+static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    struct haul haul;
+
+    haul.cache = cache;
+    empty_cpu(cache, cpu, true);
+    while (cpu->slots && visit_patiently(cpu, &haul, take_latent) && haul.taken)
+        node_overflow(cache, haul.objects, haul.taken, haul.cookie);
+}
+
+/* A CPU that is going for good: what is free or safe in its caches goes to the nodes, what is latent
+ * to its latent slabs. */
+void slab_retire_cpu(unsigned cpu)
+{
+    struct list *item;
+
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (cache->lines)
+            retire_cpu_of(cache, cpu_cache_of(cache, cpu));
+    }
+    os_lock_release(&slab_caches_lock);
+}
+
+/*
+ * Strays: objects on CPUs that have gone quiet. Called where demand would grow the cache, and in a kernel
+ * by work that comes by now and then; looks at most every QUIET_NS and empties the CPUs on which nothing
+ * has moved since the last look, the caller's own too. So what lies on a quiet CPU is back within two looks.
+ */
+bool drain_quiet_cpus(struct prudence_cache *cache)
+{
+    uint64_t now = os_clock_ns(), then = load_relaxed(&cache->quiet_checked_at);
+    size_t moved = 0;
+
+    if (!cache->lines || now - then < QUIET_NS ||
+        !compare_exchange(&cache->quiet_checked_at, &then, now))
+        return false;
+    for (unsigned i = 0; i < os_cpu_count(); i++) {
+        struct cpu_cache *cpu = cpu_cache_of(cache, i);
+        uint64_t word = load_relaxed(&cpu->line.stack_word);
+        uint64_t tail = load_relaxed(&cpu->line.ring_tail);
+        size_t drained = 0;
+
+        if (is_empty(cpu))
+            continue;
+        if (load_relaxed(&cpu->quiet_word) == word && load_relaxed(&cpu->quiet_tail) == tail)
+            drained = empty_cpu(cache, cpu, true);
+        store_relaxed(&cpu->quiet_word, load_relaxed(&cpu->line.stack_word));
+        store_relaxed(&cpu->quiet_tail, tail);
+        moved += drained;
+        if (drained)
+            add_relaxed(&cache->remote_drains, 1);
+    }
+    return moved > 0;
+}

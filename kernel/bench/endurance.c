@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* The entries of lists are replaced for seconds, while the memory in use is noted: the paper's Figure 3. */
+#include <linux/delay.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "bench.h"
+
+#define ENTRIES 256
+
+/* Each CPU replaces entries of its own list, and never gives up: as the paper's updaters. */
+static int do_endurance(struct worker *worker)
+{
+    const struct subject *subject = worker->subject;
+    void **list = kvcalloc(ENTRIES, sizeof(*list), GFP_KERNEL);
+    unsigned int i;
+
+    while (list && !READ_ONCE(stop)) {
+        for (i = 0; i < ENTRIES; i++) {
+            char *new = subject->alloc(worker->size);
+
+            if (!new) {
+                WRITE_ONCE(worker->failed, worker->failed + 1);
+                continue;
+            }
+            WRITE_ONCE(*new, (char)i);
+            if (list[i])
+                subject->release(list[i]);
+            list[i] = new;
+            WRITE_ONCE(worker->done, worker->done + 1);
+        }
+        cond_resched();
+    }
+    for (i = 0; list && i < ENTRIES; i++)
+        if (list[i])
+            subject->release(list[i]);
+    kvfree(list);
+    return 0;
+}
+
+struct sample {
+    u32 ms;
+    u32 used_kb;
+    u64 done;
+};
+
+/* What was seen before and while it ran, every 10 ms. */
+struct history {
+    struct sample *samples;
+    unsigned int most, count;
+    u64 before, peak; /* KB */
+    bool out_of_memory;
+};
+
+static void endurance_watch(struct history *history)
+{
+    u64 start = ktime_get_ns();
+
+    while (history->count < history->most && ktime_get_ns() - start < (u64)seconds * NSEC_PER_SEC &&
+           !history->out_of_memory) {
+        struct sample *sample = &history->samples[history->count++];
+
+        sample->ms = (u32)div_u64(ktime_get_ns() - start, NSEC_PER_MSEC);
+        sample->used_kb = (u32)used_kb();
+        sample->done = worker_sum(offsetof(struct worker, done));
+        history->peak = max_t(u64, history->peak, sample->used_kb);
+        history->out_of_memory = worker_sum(offsetof(struct worker, failed)) > 0;
+        usleep_range(9000, 11000);
+    }
+}
+
+static void endurance_print(const struct subject *subject, const struct history *history)
+{
+    unsigned int step = max(history->count / 200, 1u), i;
+
+    for (i = 0; i < history->count; i += step)
+        pr_info(
+            "BENCH "
+            "{\"run\":\"sample\",\"subject\":\"%s\",\"ms\":%u,\"used_kb\":%u,\"updates\":%llu}\n",
+            subject->name, history->samples[i].ms, history->samples[i].used_kb,
+            history->samples[i].done);
+    pr_info(
+        "BENCH "
+        "{\"run\":\"endurance\",\"subject\":\"%s\",\"cpus\":%u,\"tasks\":%u,\"ms\":%u,\"updates\":%"
+        "llu,\"before_"
+        "kb\":%llu,\"peak_kb\":%llu,\"after_kb\":%llu,\"out_of_memory\":%s,\"total_kb\":%lu}\n",
+        subject->name, worker_count / max(tasks, 1u), tasks,
+        history->samples[history->count - 1].ms, worker_sum(offsetof(struct worker, done)),
+        history->before, history->peak, used_kb(), history->out_of_memory ? "true" : "false",
+        totalram_pages() << (PAGE_SHIFT - 10));
+}
+
+void run_endurance(const struct subject *subject)
+{
+    struct history history = {.most = seconds * 100 + 100};
+
+    history.samples = vmalloc(array_size(history.most, sizeof(*history.samples)));
+    history.before = used_kb();
+    if (!history.samples ||
+        workers_start(do_endurance, subject, only_size ? only_size : 512, tasks))
+        return;
+    endurance_watch(&history);
+    WRITE_ONCE(stop, true);
+    workers_wait();
+    workers_end();
+    settle();
+    endurance_print(subject, &history);
+    vfree(history.samples);
+}

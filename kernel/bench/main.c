@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * prudence_bench.ko: Prudence beside SLUB with kfree_rcu and call_rcu, in one boot. Loading it runs what
+ * `run` names; each result is a line of JSON behind the word BENCH in the kernel's log, for
+ * tools/kernel-bench.
+ *
+ *   pairs      allocate and defer at once, on all CPUs (the paper's Figure 6), for each size and subject,
+ *              in `rounds` interleaved rounds
+ *   endurance  replacing the entries of a list on each CPU, `seconds` for one subject, with the memory
+ *              in use every 10 ms (Figure 3)
+ *   mix        file-like, socket-like and tree-rebalancing use with the shares of deferred frees of
+ *              Figure 12, in `rounds` interleaved rounds; counters of both allocators (Figures 7 to 11).
+ *              With `pace` all subjects make their requests at the same times
+ *   remote     allocated on one CPU, deferred on the next
+ */
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/string.h>
+
+#include "bench.h"
+
+static char *run = "pairs";
+module_param(run, charp, 0444);
+char *subject_name = "";
+module_param_named(subject, subject_name, charp, 0444);
+MODULE_PARM_DESC(subject, "of endurance; of pairs and mixes only this (empty: all)");
+unsigned int pairs = 100000;
+module_param(pairs, uint, 0444);
+MODULE_PARM_DESC(pairs, "pairs of a CPU in a round");
+unsigned int rounds = 3;
+module_param(rounds, uint, 0444);
+unsigned int seconds = 10;
+module_param(seconds, uint, 0444);
+unsigned int cpus;
+module_param(cpus, uint, 0444);
+MODULE_PARM_DESC(cpus, "that take part (0: all)");
+unsigned int tasks = 1;
+module_param(tasks, uint, 0444);
+MODULE_PARM_DESC(tasks, "of each CPU that update lists in endurance");
+unsigned int pace;
+module_param(pace, uint, 0444);
+MODULE_PARM_DESC(pace,
+                 "ns from one allocation of a mix to the next of its CPU (0: as fast as it goes)");
+bool watch = true;
+module_param(watch, bool, 0444);
+MODULE_PARM_DESC(watch, "count what SLUB does in mixes, which slows it down");
+static bool until_killed;
+module_param(until_killed, bool, 0444);
+MODULE_PARM_DESC(until_killed, "allocations go as far as the OOM killer, rather than fail before");
+unsigned int only_size;
+module_param_named(size, only_size, uint, 0444);
+
+static int measure(void)
+{
+    const struct subject *subject = subject_of(subject_name);
+
+    if (!strcmp(run, "pairs"))
+        run_pairs();
+    else if (!strcmp(run, "remote"))
+        return run_remote();
+    else if (!strcmp(run, "mix"))
+        run_mixes();
+    else if (!strcmp(run, "endurance") && subject)
+        run_endurance(subject);
+    else
+        return -EINVAL;
+    return 0;
+}
+
+static int __init bench_start(void)
+{
+    int error = -ENOMEM;
+
+    if (until_killed)
+        subjects_try_until_killed();
+    if (workers_make())
+        error = measure();
+    workers_forget();
+    return error;
+}
+
+static void __exit bench_stop(void)
+{
+    rcu_barrier(); /* callbacks of ours */
+}
+
+module_init(bench_start);
+module_exit(bench_stop);
+MODULE_DESCRIPTION("Measurements of prudence.ko beside SLUB");
+MODULE_LICENSE("Dual MIT/GPL");

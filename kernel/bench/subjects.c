@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* What is compared: Prudence, SLUB with each way to reclaim after a grace period, both with plain frees. */
+#include <linux/delay.h>
+#include <linux/kernel.h>
+#include <linux/prudence.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/version.h>
+
+#include "bench.h"
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#define headless_free(object) kfree_rcu_mightsleep(object)
+#else
+#define headless_free(object) kfree_rcu(object)
+#endif
+
+static gfp_t flags = GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN;
+
+void subjects_try_until_killed(void)
+{
+    flags = GFP_KERNEL;
+}
+
+static void *slub_alloc(size_t size)
+{
+    return kmalloc(size, flags);
+}
+
+static void *our_alloc(size_t size)
+{
+    return prudence_kmalloc(size, flags);
+}
+
+static void our_defer(void *object)
+{
+    prudence_kfree_deferred(object);
+}
+
+static void our_free(void *object)
+{
+    prudence_kfree(object);
+}
+
+static void head_free(void *object)
+{
+    struct headed *headed = object;
+
+    kfree_rcu(headed, rcu);
+}
+
+static void no_head_free(void *object)
+{
+    headless_free(object);
+}
+
+static void free_in_callback(struct rcu_head *head)
+{
+    kfree(container_of(head, struct headed, rcu));
+}
+
+static void callback_free(void *object)
+{
+    struct headed *headed = object;
+
+    call_rcu(&headed->rcu, free_in_callback);
+}
+
+static void plain_free(void *object)
+{
+    kfree(object);
+}
+
+const struct subject subjects[SUBJECTS] = {
+    {"prudence", our_alloc, our_defer, 1, true},
+    {"kfree_rcu", slub_alloc, head_free, sizeof(struct headed), true},
+    {"kfree_rcu-headless", slub_alloc, no_head_free, 1, true},
+    {"call_rcu", slub_alloc, callback_free, sizeof(struct headed), true},
+    {"kmalloc-kfree", slub_alloc, plain_free, 1, false},
+    {"prudence-free", our_alloc, our_free, 1, false},
+};
+
+bool subject_is_ours(const struct subject *subject)
+{
+    return subject->alloc == our_alloc;
+}
+
+const struct subject *subject_of(const char *name)
+{
+    unsigned int i;
+
+    for (i = 0; i < ARRAY_SIZE(subjects); i++)
+        if (!strcmp(subjects[i].name, name))
+            return &subjects[i];
+    return NULL;
+}
+
+void settle(void)
+{
+    synchronize_rcu();
+    rcu_barrier();
+    msleep(20);
+    synchronize_rcu();
+}

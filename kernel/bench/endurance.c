@@ -102,13 +102,15 @@ void run_endurance(const struct subject *subject)
     history.samples = vmalloc(array_size(history.most, sizeof(*history.samples)));
     history.before = used_kb();
     if (!history.samples ||
-        workers_start(do_endurance, subject, only_size ? only_size : 512, tasks))
-        return;
+        workers_start(do_endurance, subject,
+                      max_t(size_t, only_size ? only_size : 512, subject->least), tasks))
+        goto out;
     endurance_watch(&history);
     WRITE_ONCE(stop, true);
     workers_wait();
     workers_end();
     settle();
     endurance_print(subject, &history);
+out:
     vfree(history.samples);
 }

@@ -60,7 +60,7 @@ static int measure(void)
         return run_remote();
     else if (!strcmp(run, "mix"))
         run_mixes();
-    else if (!strcmp(run, "endurance") && subject)
+    else if (!strcmp(run, "endurance") && subject && seconds)
         run_endurance(subject);
     else
         return -EINVAL;

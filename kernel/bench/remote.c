@@ -91,7 +91,11 @@ int run_remote(void)
         return -ENOMEM;
     for (round = 0; round < rounds && goes; round++)
         for (i = 0; i < SUBJECTS && goes; i++) /* interleaved */
-            goes = !remote_of(&subjects[(i + round) % SUBJECTS], size, round);
+        {
+            const struct subject *subject = &subjects[(i + round) % SUBJECTS];
+
+            goes = !remote_of(subject, max(size, subject->least), round);
+        }
     kvfree(hands);
     return 0;
 }

@@ -16,7 +16,7 @@
 static struct worker *workers;
 unsigned int worker_count;
 static atomic_t waiting;
-static bool go;
+static bool go, called_off;
 bool stop;
 
 bool workers_make(void)
@@ -45,7 +45,8 @@ static int work_main(void *data)
 
     wait_for_start();
     start = ktime_get_ns();
-    worker->body(worker);
+    if (!READ_ONCE(called_off))
+        worker->body(worker);
     worker->ns = ktime_get_ns() - start;
     smp_store_release(&worker->ended, true); /* the figures are there */
     while (!kthread_should_stop())
@@ -72,6 +73,7 @@ int workers_start(int (*body)(struct worker *worker), const struct subject *subj
     worker_count = 0;
     atomic_set(&waiting, 0);
     WRITE_ONCE(go, false);
+    WRITE_ONCE(called_off, false);
     WRITE_ONCE(stop, false);
     while (worker_count < most) {
         struct worker *worker = &workers[worker_count];
@@ -80,8 +82,12 @@ int workers_start(int (*body)(struct worker *worker), const struct subject *subj
         *worker =
             (struct worker){.cpu = worker_count, .subject = subject, .size = size, .body = body};
         error = worker_start(worker, cpu);
-        if (error)
+        if (error) {
+            WRITE_ONCE(called_off, true);
+            WRITE_ONCE(go, true);
+            workers_end();
             return error;
+        }
         worker_count++;
         cpu = cpumask_next(cpu, cpu_online_mask);
         if (cpu >= nr_cpu_ids) /* once round: another task each */

@@ -66,8 +66,8 @@ static void wait_until_one_is_held_back(u64 before)
 {
     unsigned int i;
 
-    for (i = 0; i < 2000 && totals().throttle_waits == before; i++)
-        msleep(5);
+    for (i = 0; i < 500 && totals().throttle_waits == before; i++)
+        msleep(20);
     EXPECT(totals().throttle_waits > before);
 }
 
@@ -100,7 +100,7 @@ void allocation_past_the_latent_limit_waits_before_its_cache_grows(void)
     EXPECT(!wanted || !READ_ONCE(all_taken));
     reader_leaves();
     while (!READ_ONCE(all_taken))
-        msleep(1);
+        msleep(20);
     kthread_stop(taker);
     EXPECT_EQ(refused, 0);
     EXPECT_EQ(totals().expiries, expired);

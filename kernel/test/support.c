@@ -3,6 +3,7 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/rcupdate.h>
+#include <linux/workqueue.h>
 
 #include "test.h"
 
@@ -139,4 +140,18 @@ bool second_reader_enters(void)
 void second_reader_leaves(void)
 {
     leave(&readers[1]);
+}
+
+static long stay_awake(void *unused)
+{
+    mdelay(2 * MSEC_PER_SEC / HZ);
+    return 0;
+}
+
+void wake_all_cpus(void)
+{
+    unsigned int cpu;
+
+    for_each_online_cpu(cpu)
+        work_on_cpu(cpu, stay_awake, NULL);
 }

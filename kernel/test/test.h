@@ -101,6 +101,9 @@ bool second_reader_enters(void);
 void first_reader_leaves(void);
 void second_reader_leaves(void);
 
+/* The timer of deferrable work does not wake an idle CPU: keeps each of them at work for two ticks. */
+void wake_all_cpus(void);
+
 /* 300 objects of a cache, allocated and freed or deferred; as an interrupt, and for work_on_cpu. */
 void use_in_interrupt(void *cache);
 long use_in_task(void *cache);

@@ -279,6 +279,7 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
     } else if (!may_reclaim_again(cache, reclaim)) {
         return false;
     }
+    reclaim->go_on = false; /* unless something is waited for */
     if (slab_watch.pressure)
         slab_watch.pressure();
     give_back_to(cache);

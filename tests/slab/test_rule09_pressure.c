@@ -128,6 +128,33 @@ static void one_wait_may_not_be_enough(void **state)
     destroy_empty(has);
 }
 
+/* What was latent has been waited for, and was not enough: nothing more comes of going on till wait_max. */
+static void nothing_latent_is_left_to_wait_for(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *has = fixed_cache(512, 128, domain);
+    pthread_t thread;
+    uint64_t began;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("wait_max", "20s"), 0);
+    store_release(&stop, false);
+    prudence_free(prudence_malloc((size_t)1 << 20)); /* there is a cache of large blocks */
+    allocate_all(has, objects[0], 100);
+    defer_all(has, objects[0], 100); /* none safe */
+    throttle_counts.pressure_waits = 0;
+    assert_int_equal(pthread_create(&thread, NULL, advance_for_waiters, domain), 0);
+    memory_fail(0, UINT32_MAX);
+    began = os_clock_ns();
+    assert_null(prudence_malloc((size_t)64 << 20));
+    assert_true(os_clock_ns() - began < 10 * UINT64_C(1000000000));
+    memory_succeed();
+    store_release(&stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(throttle_counts.pressure_waits, 1);
+    destroy_empty(has);
+}
+
 static void without_any_memory_latent_objects_do(void **state)
 {
     struct prudence_cache *caches[2];
@@ -173,6 +200,7 @@ int main(void)
         cmocka_unit_test(at_the_limit_other_caches_give_back),
         cmocka_unit_test(after_the_wait_other_caches_give_back),
         cmocka_unit_test(one_wait_may_not_be_enough),
+        cmocka_unit_test(nothing_latent_is_left_to_wait_for),
         cmocka_unit_test(without_any_memory_latent_objects_do),
         cmocka_unit_test(the_open_batch_is_closed),
     };

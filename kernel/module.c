@@ -54,7 +54,7 @@ static int __init prudence_start(void)
     if (!os_kernel_start() || !slab_start())
         goto failed;
     latent_limit_set(
-        0); /* a deferral never waits in a kernel: relief.c holds allocations back instead */
+        0); /* a deferral never waits in a kernel: limits.c holds allocations back instead */
     preflush_enabled = preflush;
     preflush_start_helper();
     if (want_init_on_free() || kasan) {

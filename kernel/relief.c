@@ -83,14 +83,20 @@ static void shrink_all(void)
     shrink_and_release();
 }
 
+static uint64_t bytes_used(void)
+{
+    struct os_pages_stats stats;
+
+    os_pages_stats(&stats);
+    return stats.used;
+}
+
 /* Pages that are free, or cached, or will be free after a grace period. */
 static unsigned long count_pages(struct shrinker *shrinker, struct shrink_control *control)
 {
-    struct os_pages_stats stats;
+    uint64_t used = bytes_used(), live = 0;
     struct list *item;
-    uint64_t live = 0;
 
-    os_pages_stats(&stats);
     if (!os_lock_try(&slab_caches_lock))
         return 0;
     list_for_each(item, &slab_caches)
@@ -105,7 +111,7 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
             live += (sums.hits + sums.misses - gone) * cache->stride;
     }
     os_lock_release(&slab_caches_lock);
-    return stats.used > live ? (unsigned long)((stats.used - live) >> PAGE_SHIFT) : 0;
+    return used > live ? (unsigned long)((used - live) >> PAGE_SHIFT) : 0;
 }
 
 static unsigned long scan_pages(struct shrinker *shrinker, struct shrink_control *control)
@@ -125,14 +131,6 @@ static unsigned long scan_pages(struct shrinker *shrinker, struct shrink_control
 static struct shrinker like = {
     .count_objects = count_pages, .scan_objects = scan_pages, .seeks = DEFAULT_SEEKS};
 static struct shrinker *shrinker;
-
-static uint64_t bytes_used(void)
-{
-    struct os_pages_stats stats;
-
-    os_pages_stats(&stats);
-    return stats.used;
-}
 
 /* Nothing is killed while latent memory only waits for a grace period: one is waited for. What others give back
  * meanwhile counts as well: nothing need be killed for it, either. */

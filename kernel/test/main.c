@@ -13,7 +13,8 @@ static int failed;
 module_param(failed, int, 0444);
 MODULE_PARM_DESC(failed, "tests that failed");
 
-#define ONLY_MAX 16
+#define CPUS_NEEDED 3 /* a reader, the next one, and the test */
+#define ONLY_MAX    16
 static char *only[ONLY_MAX];
 static unsigned int only_count;
 module_param_array(only, charp, &only_count, 0444);
@@ -53,6 +54,10 @@ static int __init test_start(void)
 {
     unsigned int i, number = 0;
 
+    if (num_online_cpus() < CPUS_NEEDED) {
+        pr_err("prudence_test: needs %d CPUs, there are %u\n", CPUS_NEEDED, num_online_cpus());
+        return -ENODEV;
+    }
     for (i = 0; i < only_count; i++)
         if (!is_known(only[i]))
             return -EINVAL;

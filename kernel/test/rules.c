@@ -269,46 +269,35 @@ static void grace_period_ends(unsigned long state)
 }
 
 /*
- * A few objects that wait for one grace period, then many for the next, which a second reader keeps
- * from ending. When the latent cache is full, the first leave it together with some of the others.
+ * A few objects that wait for a grace period which has begun, then many for the next. When the latent cache
+ * is full, the first leave it together with some of the others; when the first grace period is over, a
+ * reader that entered meanwhile still keeps the next from ending.
  */
 void overflowing_objects_wait_for_their_own_grace_period(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
     unsigned long first;
-    unsigned int i, tries = 0;
-    bool begun;
 
     migrate_disable();
-    do {
-        EXPECT_EQ(fill(cache, RING), RING);
-        synchronize_rcu();
-        reader_enters();
-        defer(cache, 10);
-        first = get_state_synchronize_rcu();
-        prudence_cache_shrink(cache); /* closes their batch, and so asks for a grace period */
-        begun = grace_period_begins(first);
-        if (begun || ++tries == 10)
-            break;
-        reader_leaves();
-        for (i = 10; i < RING; i++)
-            prudence_cache_free(cache, objects[i]);
-    } while (true);
-    EXPECT(begun);
-    if (second_reader_enters()) {
-        for (i = 10; i < RING; i++)
-            prudence_cache_free_deferred(cache, objects[i]);
-        EXPECT(STAT(cache, overflowed_objects) + STAT(cache, preflushed_objects) > 0);
-        first_reader_leaves();
-        grace_period_ends(first);
-        prudence_cache_shrink(cache);
-        EXPECT(STAT(cache, objects_latent) >= RING - 10);
-        second_reader_leaves();
-    } else { /* too few CPUs */
-        first_reader_leaves();
-        for (i = 10; i < RING; i++)
-            prudence_cache_free(cache, objects[i]);
+    EXPECT_EQ(fill(cache, RING), RING);
+    reader_enters();
+    defer(cache, 10);
+    first = get_state_synchronize_rcu();
+    prudence_cache_shrink(cache); /* closes their batch, and so asks for a grace period */
+    if (!grace_period_begins(first)) { /* one that others asked for waits for the reader */
+        next_reader_enters();
+        reader_before_leaves();
+        EXPECT(grace_period_begins(first));
     }
+    next_reader_enters();
+    for (unsigned int i = 10; i < RING; i++)
+        prudence_cache_free_deferred(cache, objects[i]);
+    EXPECT(STAT(cache, overflowed_objects) + STAT(cache, preflushed_objects) > 0);
+    reader_before_leaves();
+    grace_period_ends(first);
+    prudence_cache_shrink(cache);
+    EXPECT(STAT(cache, objects_latent) >= RING - 10);
+    reader_leaves();
     migrate_enable();
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }

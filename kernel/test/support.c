@@ -68,6 +68,7 @@ static struct reader {
     unsigned int cpu;
     bool inside, may_leave;
 } readers[2];
+static unsigned int newest; /* of the readers */
 
 static int read_on(void *data)
 {
@@ -110,36 +111,30 @@ void reader_enters(void)
     cpu = cpumask_last(cpu_online_mask);
     if (cpu == raw_smp_processor_id())
         cpu = cpumask_first(cpu_online_mask);
-    enter(&readers[0], cpu);
+    enter(&readers[newest], cpu);
     migrate_enable();
 }
 
 void reader_leaves(void)
 {
-    leave(&readers[0]);
+    leave(&readers[newest]);
     synchronize_rcu();
 }
 
-void first_reader_leaves(void)
-{
-    leave(&readers[0]);
-}
-
-bool second_reader_enters(void)
+void next_reader_enters(void)
 {
     unsigned int cpu;
 
     for_each_online_cpu(cpu)
-        if (cpu != raw_smp_processor_id() && cpu != readers[0].cpu) {
-            enter(&readers[1], cpu);
-            return true;
-        }
-    return false;
+        if (cpu != raw_smp_processor_id() && cpu != readers[newest].cpu)
+            break;
+    newest = !newest;
+    enter(&readers[newest], cpu);
 }
 
-void second_reader_leaves(void)
+void reader_before_leaves(void)
 {
-    leave(&readers[1]);
+    leave(&readers[!newest]);
 }
 
 static long stay_awake(void *unused)

@@ -95,11 +95,10 @@ bool is_untouched(const u8 *object);
 void reader_enters(void);
 void reader_leaves(void);
 
-/* One more, on a CPU of its own, by a caller that is not moved; false when there is none. Neither leaving
- * waits. */
-bool second_reader_enters(void);
-void first_reader_leaves(void);
-void second_reader_leaves(void);
+/* Relieves the reader: the next one, on a third CPU (there must be three, and the caller stays on its own),
+ * enters before the one before it leaves, without a wait. */
+void next_reader_enters(void);
+void reader_before_leaves(void);
 
 /* The timer of deferrable work does not wake an idle CPU: keeps each of them at work for two ticks. */
 void wake_all_cpus(void);

@@ -11,7 +11,7 @@
  * later, and as long no grace period is under way.
  *
  * Expedited grace periods disturb every CPU: only when memory is short, or latent memory past its
- * budget (kernel/relief.c).
+ * budget (kernel/limits.c).
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>

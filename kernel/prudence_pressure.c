@@ -180,14 +180,15 @@ static int oom_ends(struct notifier_block *block, unsigned long unused, void *fr
 static struct notifier_block first = {.notifier_call = oom_begins, .priority = INT_MAX};
 static struct notifier_block last = {.notifier_call = oom_ends, .priority = INT_MIN};
 
-/* So many MB as objects, or what there is, each of which says where the next is; then deferred. */
+/* So many MB as objects, or what there is, each of which says where the next is; then deferred. Nothing is
+ * reclaimed for them: KASAN needs memory to note who allocates, and would have something killed for that. */
 static void *fill_memory(unsigned int mb)
 {
     void **object, **chain = NULL;
     u64 i;
 
     for (i = 0; i < ((u64)mb << 20) / SIZE; i++) {
-        object = prudence_cache_alloc(cache, GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+        object = prudence_cache_alloc(cache, GFP_NOWAIT | __GFP_NOWARN);
         if (!object)
             break;
         *object = chain;

@@ -194,8 +194,13 @@ bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags)
 
 /* ------------------------------------------------------------------ waiting instead of failing */
 
-/* All that is free goes back, but for the cache that wants memory, if any: what it has in its slabs will do,
- * and pages that go back may be out of its reach (a kernel keeps them in lists of each CPU). */
+static void give_back(struct prudence_cache *cache)
+{
+    cache_shrink(cache);
+}
+
+/* All that is free goes back, but to the cache that wants memory: what it has in its slabs will do, and pages
+ * that go back may be out of its reach (a kernel keeps them in lists of each CPU). */
 static void give_back_to(const struct prudence_cache *wants)
 {
     struct list *item;
@@ -298,7 +303,7 @@ void pressure_relieve(void)
         return;
     if (slab_watch.pressure)
         slab_watch.pressure();
-    give_back_to(NULL);
+    for_all_caches(give_back);
     os_pages_trim();
 }
 

@@ -24,7 +24,8 @@ NOTES = [
     "Guests are emulated (no KVM): times are ratios at best. Under icount a guest nanosecond is one "
     "instruction of the one CPU, the same from run to run; caches and contention do not show there.",
     "Pairs: allocate and defer (or free) at once, kmalloc-sized. The rest of the time, when batches of "
-    "kfree_rcu and callbacks of call_rcu are worked off, is not in the figures of those.",
+    "kfree_rcu and callbacks of call_rcu are worked off, is not in the figures of those. The longer the run, the "
+    "less is left over. init_on_alloc: the kernel writes zeros into what is allocated, whoever allocates it.",
     "kfree_rcu and call_rcu need a head of 16 bytes in the object; at 8 bytes they get 16.",
     "Memory: used pages of the guest, every 10 ms, while every CPU replaces entries of its own list of "
     "512-byte objects. The run ends at the first allocation that fails without the OOM killer.",
@@ -141,20 +142,29 @@ def draw_mixes(rows):
     return figure
 
 
+def is_counted(boot):
+    return boot.startswith("icount")
+
+
+def draw_pairs(axis, rows):
+    for (subject,), some in group(rows, "subject").items():
+        points = sorted((size, median(same)) for (size,), same in group(some, "size").items())
+        axis.plot(*zip(*points), marker="o", markersize=4, color=COLOURS[subject], label=subject,
+                  linewidth=2.6 if subject == "prudence" else 1.4)
+    axis.set(xscale="log", yscale="log", xlabel="bytes of an object", ylabel="instructions a pair")
+    axis.legend(frameon=False, fontsize=8)
+
+
 def draw(rows):
     kernels = sorted({row["kernel"] for row in rows})
-    figure, axes = plt.subplots(len(kernels), 2, figsize=(12, 4.4 * len(kernels)),
+    figure, axes = plt.subplots(len(kernels), 3, figsize=(17, 4.4 * len(kernels)),
                                 constrained_layout=True, squeeze=False)
-    for (speed, memory), kernel in zip(axes, kernels):
+    for (*speeds, memory), kernel in zip(axes, kernels):
         mine = [row for row in rows if row["kernel"] == kernel]
-        pairs = [row for row in mine if row["run"] == "pairs" and row["boot"] == "icount"]
-        for (subject,), some in group(pairs, "subject").items():
-            points = sorted((size, median(same)) for (size,), same in group(some, "size").items())
-            speed.plot(*zip(*points), marker="o", markersize=4, color=COLOURS[subject], label=subject,
-                       linewidth=2.6 if subject == "prudence" else 1.4)
-        speed.set(xscale="log", yscale="log", xlabel="bytes of an object", ylabel="instructions a pair",
-                  title=kernel)
-        speed.legend(frameon=False, fontsize=8)
+        pairs = [row for row in mine if row["run"] == "pairs" and is_counted(row["boot"])]
+        for speed, ((boot, count), some) in zip(speeds, group(pairs, "boot", "pairs").items()):
+            draw_pairs(speed, some)
+            speed.set(title=f"{kernel}, {count:,} pairs, {boot}")
         for (subject,), some in group([row for row in mine if row["run"] == "sample"], "subject").items():
             memory.plot([row["ms"] / 1e3 for row in some], [row["used_kb"] / 1024 for row in some],
                         color=COLOURS[subject], linewidth=2.6 if subject == "prudence" else 1.4,
@@ -183,7 +193,7 @@ def main():
     sections = []
     for (kernel, run, boot), some in group(rows, "kernel", "run", "boot").items():
         if run in ("pairs", "remote"):
-            unit = "instructions" if boot == "icount" else "ns, emulated"
+            unit = "instructions" if is_counted(boot) else "ns, emulated"
             sections.append((f"{kernel}, {run}, {boot}: {unit} a pair", pair_cells(some)))
         elif run in ("mix", "mix-peak"):
             cells_of = mix_cells if run == "mix" else peak_cells

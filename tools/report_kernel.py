@@ -164,12 +164,12 @@ def draw(rows):
         pairs = [row for row in mine if row["run"] == "pairs" and is_counted(row["boot"])]
         for speed, ((boot, count), some) in zip(speeds, group(pairs, "boot", "pairs").items()):
             draw_pairs(speed, some)
-            speed.set(title=f"{kernel}, {count:,} pairs, {boot}")
+            speed.set(title=f"{kernel}\n{count:,} pairs, {boot}")
         for (subject,), some in group([row for row in mine if row["run"] == "sample"], "subject").items():
             memory.plot([row["ms"] / 1e3 for row in some], [row["used_kb"] / 1024 for row in some],
                         color=COLOURS[subject], linewidth=2.6 if subject == "prudence" else 1.4,
                         label=subject)
-        memory.set(xlabel="seconds", ylabel="memory used, MB", title="Memory under an update storm")
+        memory.set(xlabel="seconds", ylabel="memory used, MB", title=f"{kernel}\nmemory under an update storm")
         memory.legend(frameon=False, fontsize=8)
     return figure
 

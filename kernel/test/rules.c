@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Rules 1 to 6, 8, 10 and 11 of the algorithm (docs/design.md). */
+/* Rules 1 to 8, 10 and 11 of the algorithm (docs/design.md). */
 #include <linux/delay.h>
+#include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/smp.h>
 #include <linux/workqueue.h>
 
 #include "test.h"
+
+#define TAKEN 48 /* no more than a refill brings */
 
 void freed_object_comes_back_first(void)
 {
@@ -283,7 +286,7 @@ void overflowing_objects_wait_for_their_own_grace_period(void)
     reader_enters();
     defer(cache, 10);
     first = get_state_synchronize_rcu();
-    prudence_cache_shrink(cache); /* closes their batch, and so asks for a grace period */
+    prudence_cache_shrink(cache);      /* closes their batch, and so asks for a grace period */
     if (!grace_period_begins(first)) { /* one that others asked for waits for the reader */
         next_reader_enters();
         reader_before_leaves();
@@ -300,6 +303,77 @@ void overflowing_objects_wait_for_their_own_grace_period(void)
     reader_leaves();
     migrate_enable();
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+static unsigned int filled; /* of `objects` */
+
+static void fill_whole_slabs(struct prudence_cache *cache)
+{
+    unsigned int capacity = 0, i;
+
+    filled = fill(cache, RING);
+    for (i = 0; i < filled; i++)
+        capacity += virt_to_head_page(objects[i]) == virt_to_head_page(objects[0]);
+    while (capacity && filled % capacity && filled < RING + MANY)
+        objects[filled++] = prudence_cache_alloc(cache, GFP_KERNEL);
+    EXPECT(capacity && filled % capacity == 0);
+}
+
+/* Of a slab's objects those from `first` to before `end`. */
+static void release_some(struct prudence_cache *cache, const struct page *slab, unsigned int first,
+                         unsigned int end,
+                         void (*release)(struct prudence_cache *cache, void *object))
+{
+    unsigned int i, seen = 0;
+
+    for (i = 0; i < filled; i++) {
+        if (virt_to_head_page(objects[i]) != slab)
+            continue;
+        if (seen >= first && seen < end)
+            release(cache, objects[i]);
+        seen++;
+    }
+}
+
+/* Rule 7. Two slabs with free objects: in one four objects live, in the other three, and three are latent. */
+static void refill_chooses(unsigned int lives, unsigned int drains)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int i, elsewhere = 0;
+    struct page *slabs[2];
+    void *taken[TAKEN];
+
+    fill_whole_slabs(cache);
+    slabs[0] = virt_to_head_page(objects[0]);
+    slabs[1] = virt_to_head_page(objects[filled - 1]);
+    reader_enters();
+    release_some(cache, slabs[drains], 0, 3, prudence_cache_free_deferred);
+    for (i = 0; i < filled; i++) /* so many that those three overflow into their slab */
+        if (virt_to_head_page(objects[i]) != slabs[0] && virt_to_head_page(objects[i]) != slabs[1])
+            prudence_cache_free_deferred(cache, objects[i]);
+    EXPECT(STAT(cache, overflowed_objects) + STAT(cache, preflushed_objects) > 0);
+    release_some(cache, slabs[drains], 6, UINT_MAX, prudence_cache_free);
+    release_some(cache, slabs[lives], 4, UINT_MAX, prudence_cache_free);
+    prudence_cache_shrink(cache); /* what is free goes to its slab */
+    for (i = 0; i < TAKEN; i++) {
+        taken[i] = prudence_cache_alloc(cache, GFP_KERNEL);
+        elsewhere += virt_to_head_page(taken[i]) != slabs[lives];
+    }
+    EXPECT_EQ(elsewhere, 0);
+    for (i = 0; i < TAKEN; i++)
+        prudence_cache_free(cache, taken[i]);
+    release_some(cache, slabs[drains], 3, 6, prudence_cache_free);
+    release_some(cache, slabs[lives], 0, 4, prudence_cache_free);
+    reader_leaves();
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+void latent_objects_do_not_count_when_a_slab_is_chosen(void)
+{
+    migrate_disable();
+    refill_chooses(0, 1); /* whichever stands first */
+    refill_chooses(1, 0);
+    migrate_enable();
 }
 
 void shrink_never_takes_a_latent_slab(void)

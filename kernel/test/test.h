@@ -28,6 +28,7 @@
     TEST(object_cache_grows_with_demand)                                                           \
     TEST(full_latent_cache_overflows_into_latent_slabs)                                            \
     TEST(overflowing_objects_wait_for_their_own_grace_period)                                      \
+    TEST(latent_objects_do_not_count_when_a_slab_is_chosen)                                        \
     TEST(shrink_never_takes_a_latent_slab)                                                         \
     TEST(allocation_waits_for_latent_memory_before_it_fails)                                       \
     TEST(allocation_past_the_latent_limit_waits_before_its_cache_grows)                            \

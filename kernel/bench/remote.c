@@ -90,8 +90,8 @@ int run_remote(void)
     if (!hands)
         return -ENOMEM;
     for (round = 0; round < rounds && goes; round++)
-        for (i = 0; i < SUBJECTS && goes; i++) /* interleaved */
-        {
+        for (i = 0; i < SUBJECTS && goes; i++) {
+            /* interleaved */
             const struct subject *subject = &subjects[(i + round) % SUBJECTS];
 
             goes = !remote_of(subject, max(size, subject->least), round);

@@ -28,7 +28,8 @@ NOTES = [
     "less is left over. init_on_alloc: the kernel writes zeros into what is allocated, whoever allocates it.",
     "kfree_rcu and call_rcu need a head of 16 bytes in the object; at 8 bytes they get 16.",
     "Memory: used pages of the guest, every 10 ms, while every CPU replaces entries of its own list of "
-    "512-byte objects. The run ends at the first allocation that fails without the OOM killer.",
+    "512-byte objects. The run ends at the first allocation that fails without the OOM killer. A reader that stays "
+    "100 ms in each of its sections makes grace periods as long.",
     "Mixes: the same requests for each subject, as fast as they go or, paced, at the same times. Prudence counts "
     "itself; SLUB's slow paths are counted by probes, which slow it down (Debian's kernels have no SLUB_STATS). "
     "A hit is an allocation that needs no more than what its CPU has: object cache, or latent cache after a "
@@ -155,22 +156,28 @@ def draw_pairs(axis, rows):
     axis.legend(frameon=False, fontsize=8)
 
 
+def draw_memory(axis, rows):
+    for (subject,), some in group(rows, "subject").items():
+        axis.plot([row["ms"] / 1e3 for row in some], [row["used_kb"] / 1024 for row in some],
+                  color=COLOURS[subject], linewidth=2.6 if subject == "prudence" else 1.4, label=subject)
+    axis.set(xlabel="seconds", ylabel="memory used, MB")
+    axis.legend(frameon=False, fontsize=8)
+
+
 def draw(rows):
     kernels = sorted({row["kernel"] for row in rows})
-    figure, axes = plt.subplots(len(kernels), 3, figsize=(17, 4.4 * len(kernels)),
+    figure, axes = plt.subplots(len(kernels), 4, figsize=(22, 4.4 * len(kernels)),
                                 constrained_layout=True, squeeze=False)
-    for (*speeds, memory), kernel in zip(axes, kernels):
+    for line, kernel in zip(axes, kernels):
         mine = [row for row in rows if row["kernel"] == kernel]
         pairs = [row for row in mine if row["run"] == "pairs" and is_counted(row["boot"])]
-        for speed, ((boot, count), some) in zip(speeds, group(pairs, "boot", "pairs").items()):
-            draw_pairs(speed, some)
-            speed.set(title=f"{kernel}\n{count:,} pairs, {boot}")
-        for (subject,), some in group([row for row in mine if row["run"] == "sample"], "subject").items():
-            memory.plot([row["ms"] / 1e3 for row in some], [row["used_kb"] / 1024 for row in some],
-                        color=COLOURS[subject], linewidth=2.6 if subject == "prudence" else 1.4,
-                        label=subject)
-        memory.set(xlabel="seconds", ylabel="memory used, MB", title=f"{kernel}\nmemory under an update storm")
-        memory.legend(frameon=False, fontsize=8)
+        for axis, ((boot, count), some) in zip(line[:2], group(pairs, "boot", "pairs").items()):
+            draw_pairs(axis, some)
+            axis.set(title=f"{kernel}\n{count:,} pairs, {boot}")
+        samples = [row for row in mine if row["run"] == "sample"]
+        for axis, ((boot,), some) in zip(line[2:], group(samples, "boot").items()):
+            draw_memory(axis, some)
+            axis.set(title=f"{kernel}\nupdate storm, {boot}")
     return figure
 
 

@@ -13,7 +13,7 @@ struct prudence_cache_stats;
 
 /* --- main.c: the parameters --- */
 extern char *subject_name;
-extern unsigned int pairs, rounds, seconds, cpus, tasks, pace, only_size;
+extern unsigned int pairs, rounds, seconds, cpus, tasks, reader_ms, pace, only_size;
 extern bool watch;
 
 /* --- subjects.c --- */

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* The entries of lists are replaced for seconds, while the memory in use is noted: the paper's Figure 3. */
 #include <linux/delay.h>
+#include <linux/err.h>
 #include <linux/kernel.h>
+#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -40,6 +43,18 @@ static int do_endurance(struct worker *worker)
         if (list[i])
             subject->release(list[i]);
     kvfree(list);
+    return 0;
+}
+
+/* One reader, whose sections are long: so are grace periods. */
+static int read_long(void *unused)
+{
+    while (!kthread_should_stop()) {
+        rcu_read_lock();
+        mdelay(reader_ms);
+        rcu_read_unlock();
+        schedule_timeout_interruptible(1);
+    }
     return 0;
 }
 
@@ -86,10 +101,11 @@ static void endurance_print(const struct subject *subject, const struct history 
             history->samples[i].done);
     pr_info(
         "BENCH "
-        "{\"run\":\"endurance\",\"subject\":\"%s\",\"cpus\":%u,\"tasks\":%u,\"ms\":%u,\"updates\":%"
-        "llu,\"before_"
-        "kb\":%llu,\"peak_kb\":%llu,\"after_kb\":%llu,\"out_of_memory\":%s,\"total_kb\":%lu}\n",
-        subject->name, worker_count / max(tasks, 1u), tasks,
+        "{\"run\":\"endurance\",\"subject\":\"%s\",\"cpus\":%u,\"tasks\":%u,\"reader_ms\":%u,"
+        "\"ms\":%u,"
+        "\"updates\":%llu,\"before_kb\":%llu,\"peak_kb\":%llu,\"after_kb\":%llu,\"out_of_memory\":%"
+        "s,\"total_kb\":%lu}\n",
+        subject->name, worker_count / max(tasks, 1u), tasks, reader_ms,
         history->samples[history->count - 1].ms, worker_sum(offsetof(struct worker, done)),
         history->before, history->peak, used_kb(), history->out_of_memory ? "true" : "false",
         totalram_pages() << (PAGE_SHIFT - 10));
@@ -98,6 +114,7 @@ static void endurance_print(const struct subject *subject, const struct history 
 void run_endurance(const struct subject *subject)
 {
     struct history history = {.most = seconds * 100 + 100};
+    struct task_struct *reader = NULL;
 
     history.samples = vmalloc(array_size(history.most, sizeof(*history.samples)));
     history.before = used_kb();
@@ -105,7 +122,11 @@ void run_endurance(const struct subject *subject)
         workers_start(do_endurance, subject,
                       max_t(size_t, only_size ? only_size : 512, subject->least), tasks))
         goto out;
+    if (reader_ms)
+        reader = kthread_run(read_long, NULL, "prudence_reader");
     endurance_watch(&history);
+    if (!IS_ERR_OR_NULL(reader))
+        kthread_stop(reader);
     WRITE_ONCE(stop, true);
     workers_wait();
     workers_end();

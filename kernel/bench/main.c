@@ -7,7 +7,7 @@
  *   pairs      allocate and defer at once, on all CPUs (the paper's Figure 6), for each size and subject,
  *              in `rounds` interleaved rounds
  *   endurance  replacing the entries of a list on each CPU, `seconds` for one subject, with the memory
- *              in use every 10 ms (Figure 3)
+ *              in use every 10 ms (Figure 3); with `reader_ms` beside a reader that makes grace periods as long
  *   mix        file-like, socket-like and tree-rebalancing use with the shares of deferred frees of
  *              Figure 12, in `rounds` interleaved rounds; counters of both allocators (Figures 7 to 11).
  *              With `pace` all subjects make their requests at the same times
@@ -37,6 +37,9 @@ MODULE_PARM_DESC(cpus, "that take part (0: all)");
 unsigned int tasks = 1;
 module_param(tasks, uint, 0444);
 MODULE_PARM_DESC(tasks, "of each CPU that update lists in endurance");
+unsigned int reader_ms;
+module_param(reader_ms, uint, 0444);
+MODULE_PARM_DESC(reader_ms, "that each section of a reader lasts in endurance (0: no reader)");
 unsigned int pace;
 module_param(pace, uint, 0444);
 MODULE_PARM_DESC(pace,

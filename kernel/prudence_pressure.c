@@ -20,6 +20,8 @@
 #include <linux/slab.h>
 #include <linux/vmstat.h>
 
+#include "long_reader.h"
+
 static unsigned int seconds = 5;
 module_param(seconds, uint, 0444);
 static unsigned int leave_mb = 16;
@@ -99,17 +101,6 @@ static int update(void *unused)
         if (live[i])
             prudence_cache_free_deferred(cache, live[i]);
     kvfree(live);
-    return 0;
-}
-
-static int read_long(void *unused)
-{
-    while (!kthread_should_stop()) {
-        rcu_read_lock();
-        mdelay(reader_ms);
-        rcu_read_unlock();
-        schedule_timeout_interruptible(2);
-    }
     return 0;
 }
 
@@ -276,7 +267,7 @@ static int __init pressure_start(void)
     take_memory();
     for (i = 0; i < cpus + 1; i++) {
         struct task_struct *task =
-            kthread_run(i < cpus ? update : read_long, NULL, "prudence_edge");
+            kthread_run(i < cpus ? update : read_long, &reader_ms, "prudence_edge");
 
         if (!IS_ERR(task))
             threads[count++] = task;

@@ -22,7 +22,6 @@ struct subject {
     void *(*alloc)(size_t size);
     void (*release)(void *object);
     size_t least; /* object size that it can do with */
-    bool defers;
 };
 
 /* What reclaimers that need a head write into the old object. */
@@ -75,9 +74,11 @@ u64 used_kb(void);
 
 /* --- one run each: pairs.c, remote.c, endurance.c, mix.c --- */
 void run_pairs(void);
-int run_remote(void); /* an error, or 0 */
-void run_endurance(const struct subject *subject);
 void run_mixes(void);
+
+/* These return an error, or 0. */
+int run_remote(void);
+int run_endurance(const struct subject *subject);
 
 /* --- probes.c: SLUB's slow paths, counted for one cache --- */
 extern struct kmem_cache *slub_cache; /* this one (mix.c) */

@@ -3,15 +3,14 @@
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
-#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
-#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "../long_reader.h"
 #include "bench.h"
 
 #define ENTRIES 256
@@ -43,18 +42,6 @@ static int do_endurance(struct worker *worker)
         if (list[i])
             subject->release(list[i]);
     kvfree(list);
-    return 0;
-}
-
-/* One reader, whose sections are long: so are grace periods. */
-static int read_long(void *unused)
-{
-    while (!kthread_should_stop()) {
-        rcu_read_lock();
-        mdelay(reader_ms);
-        rcu_read_unlock();
-        schedule_timeout_interruptible(1);
-    }
     return 0;
 }
 
@@ -111,27 +98,38 @@ static void endurance_print(const struct subject *subject, const struct history 
         totalram_pages() << (PAGE_SHIFT - 10));
 }
 
-void run_endurance(const struct subject *subject)
+static int endure(const struct subject *subject, struct history *history)
 {
-    struct history history = {.most = seconds * 100 + 100};
-    struct task_struct *reader = NULL;
+    size_t size = max_t(size_t, only_size ? only_size : 512, subject->least);
+    int error = workers_start(do_endurance, subject, size, tasks);
 
-    history.samples = vmalloc(array_size(history.most, sizeof(*history.samples)));
-    history.before = used_kb();
-    if (!history.samples ||
-        workers_start(do_endurance, subject,
-                      max_t(size_t, only_size ? only_size : 512, subject->least), tasks))
-        goto out;
-    if (reader_ms)
-        reader = kthread_run(read_long, NULL, "prudence_reader");
-    endurance_watch(&history);
-    if (!IS_ERR_OR_NULL(reader))
-        kthread_stop(reader);
+    if (error)
+        return error;
+    endurance_watch(history);
     WRITE_ONCE(stop, true);
     workers_wait();
     workers_end();
     settle();
-    endurance_print(subject, &history);
-out:
+    endurance_print(subject, history);
+    return 0;
+}
+
+int run_endurance(const struct subject *subject)
+{
+    struct history history = {.most = seconds * 100 + 100, .before = used_kb()};
+    struct task_struct *reader = NULL;
+    int error;
+
+    history.samples = vmalloc(array_size(history.most, sizeof(*history.samples)));
+    if (!history.samples)
+        return -ENOMEM;
+    if (reader_ms)
+        reader = kthread_run(read_long, &reader_ms, "prudence_reader");
+    error = PTR_ERR_OR_ZERO(reader);
+    if (!error)
+        error = endure(subject, &history);
+    if (!IS_ERR_OR_NULL(reader))
+        kthread_stop(reader);
     vfree(history.samples);
+    return error;
 }

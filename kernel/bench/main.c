@@ -64,7 +64,7 @@ static int measure(void)
     else if (!strcmp(run, "mix"))
         run_mixes();
     else if (!strcmp(run, "endurance") && subject && seconds)
-        run_endurance(subject);
+        return run_endurance(subject);
     else
         return -EINVAL;
     return 0;

@@ -73,12 +73,12 @@ static void plain_free(void *object)
 }
 
 const struct subject subjects[SUBJECTS] = {
-    {"prudence", our_alloc, our_defer, 1, true},
-    {"kfree_rcu", slub_alloc, head_free, sizeof(struct headed), true},
-    {"kfree_rcu-headless", slub_alloc, no_head_free, 1, true},
-    {"call_rcu", slub_alloc, callback_free, sizeof(struct headed), true},
-    {"kmalloc-kfree", slub_alloc, plain_free, 1, false},
-    {"prudence-free", our_alloc, our_free, 1, false},
+    {"prudence", our_alloc, our_defer, 1},
+    {"kfree_rcu", slub_alloc, head_free, sizeof(struct headed)},
+    {"kfree_rcu-headless", slub_alloc, no_head_free, 1},
+    {"call_rcu", slub_alloc, callback_free, sizeof(struct headed)},
+    {"kmalloc-kfree", slub_alloc, plain_free, 1},
+    {"prudence-free", our_alloc, our_free, 1},
 };
 
 bool subject_is_ours(const struct subject *subject)

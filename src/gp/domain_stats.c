@@ -14,7 +14,7 @@ int prudence_domain_stats_sized(struct prudence_domain *domain, struct prudence_
 
     if (!domain || !stats)
         return EINVAL;
-    DOMAIN_CHECK(domain);
+    gp_domain_check(domain, "prudence_domain_stats", __builtin_return_address(0));
     all = (struct prudence_domain_stats){
         .users = load_relaxed(&domain->users),
         .readers = readers_reap(domain),

@@ -60,12 +60,16 @@ EXPORT_SYMBOL_GPL(prudence_cache_create);
 
 int prudence_cache_destroy(struct prudence_cache *cache)
 {
+    size_t live;
+
     if (!cache)
         return 0;
     might_sleep();
     debugfs_forget(cache);
-    if (cache_destroy(cache))
+    if (cache_destroy(cache, &live)) {
+        cache_forget(cache);
         return 0;
+    }
     debugfs_add(cache);
     return -EBUSY;
 }

@@ -156,7 +156,7 @@ struct prudence_cache_attr {
 /*
  * Makes a cache of objects of `object_size` bytes (1 to 32768). `name` is copied (up to 31 bytes);
  * it stands in statistics and messages and need not be unique. Returns NULL with errno EINVAL
- * (size, alignment, flags, name NULL or empty) or ENOMEM.
+ * (size, alignment, flags, name NULL or empty: a message on standard error names the one) or ENOMEM.
  */
 PRUDENCE_API struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
                                                           const struct prudence_cache_attr *attr);
@@ -202,9 +202,11 @@ PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
 /*
  * Destroys `cache`. Waits for the grace period of this cache's own deferred objects and for
  * nothing else. Returns 0, or an error number with the cache as usable as before: EBUSY while
- * objects are live, or in a handler of pthread_atfork; EDEADLK inside a read-side critical section
+ * objects are live (which is reported once for each calling place, with their number, and under the
+ * option check=1 with who allocated the first of them), or in a handler of pthread_atfork; EDEADLK inside a read-side critical section
  * (which is reported, with the caller's address); EINVAL for NULL. Nobody may use the cache any more
- * when it is called.
+ * when it is called: the use of one of the 64 caches that were destroyed last stops the process, with its
+ * name and the caller's.
  */
 PRUDENCE_API int prudence_cache_destroy(struct prudence_cache *cache);
 

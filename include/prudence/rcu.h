@@ -170,7 +170,26 @@ static inline bool prudence_gp_same_state(prudence_gp_t a, prudence_gp_t b)
  * section, what it finds stays valid until the section ends.
  */
 #define prudence_assign_pointer(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
-#define prudence_dereference(p)       __atomic_load_n(&(p), __ATOMIC_CONSUME)
+#if !defined(PRUDENCE_CHECK_READERS) || !defined(__GNUC__)
+#define prudence_dereference(p) __atomic_load_n(&(p), __ATOMIC_CONSUME)
+#else
+#define prudence_dereference(p)                                                                    \
+    __extension__({                                                                                \
+        __typeof__(p) prudence_found_ = __atomic_load_n(&(p), __ATOMIC_CONSUME);                   \
+        prudence_check_reader(prudence_found_);                                                    \
+        prudence_found_;                                                                           \
+    })
+#endif
+
+/*
+ * Reports a reader that nothing protects: an object that is deferred goes when the readers of its cache's
+ * domain have left, so who looks at `object` outside of their sections, or inside those of another
+ * domain, uses it after its end sooner or later. Looks only under the option check=1, at objects of
+ * this allocator, and reports each calling place once; else it does nothing. Compiled with
+ * PRUDENCE_CHECK_READERS defined, prudence_dereference calls it. (A writer that holds the lock of its
+ * updates may look without a section; it reads the pointer itself.) Async-signal-safe.
+ */
+PRUDENCE_API void prudence_check_reader(const void *object);
 
 /* -------------------------------------------------------------------------------- domains */
 

@@ -105,13 +105,36 @@ struct prudence_domain_stats {
     uint64_t stalls;        /* reported */
 };
 
-/* Fills `stats`. Returns 0 or EINVAL for NULL. */
-PRUDENCE_API int prudence_domain_stats(struct prudence_domain *domain,
-                                       struct prudence_domain_stats *stats);
+/*
+ * Each fills `stats`. Returns 0, or EINVAL for NULL. Thread-safe; takes locks, so not in signal handlers.
+ *
+ * The structures grow at their ends. So the library is told the size that the program was compiled with:
+ * it fills no more than that, and zeroes what it does not know. A program that was compiled against
+ * another version of this header therefore gets right figures from any version of the library. Bindings
+ * of other languages call the functions with a size.
+ */
+PRUDENCE_API int prudence_stats_sized(struct prudence_stats *stats, size_t size);
+PRUDENCE_API int prudence_cache_stats_sized(struct prudence_cache *cache,
+                                            struct prudence_cache_stats *stats, size_t size);
+PRUDENCE_API int prudence_domain_stats_sized(struct prudence_domain *domain,
+                                             struct prudence_domain_stats *stats, size_t size);
 
-PRUDENCE_API int prudence_cache_stats(struct prudence_cache *cache,
-                                      struct prudence_cache_stats *stats);
-PRUDENCE_API int prudence_stats(struct prudence_stats *stats);
+static inline int prudence_stats(struct prudence_stats *stats)
+{
+    return prudence_stats_sized(stats, sizeof *stats);
+}
+
+static inline int prudence_cache_stats(struct prudence_cache *cache,
+                                       struct prudence_cache_stats *stats)
+{
+    return prudence_cache_stats_sized(cache, stats, sizeof *stats);
+}
+
+static inline int prudence_domain_stats(struct prudence_domain *domain,
+                                        struct prudence_domain_stats *stats)
+{
+    return prudence_domain_stats_sized(domain, stats, sizeof *stats);
+}
 
 enum prudence_stats_format {
     PRUDENCE_STATS_TEXT,
@@ -119,7 +142,8 @@ enum prudence_stats_format {
 };
 
 /*
- * Prints totals and every cache that was ever used to `file`, as a table or as one JSON object.
+ * Prints totals and every cache that was ever used to `file`, as a table or as one JSON object (RFC 8259,
+ * UTF-8; a byte of a name that is not UTF-8 becomes U+FFFD). The locale does not matter.
  * Does not allocate of its own. Returns 0, or an error number: EINVAL, or that of the stream.
  */
 PRUDENCE_API int prudence_stats_print(FILE *file, enum prudence_stats_format format);

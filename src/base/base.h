@@ -58,4 +58,12 @@ static inline size_t round_up_to_power_of_two(size_t value)
     return value <= 1 ? 1 : (size_t)1 << (64 - __builtin_clzll(value - 1));
 }
 
+/* Fills a structure of a public interface, of which the caller was compiled with `size` bytes and the
+ * library with `known`: nothing behind `size` is written, and what the library does not know is zeroed. */
+static inline void give_sized(void *to, size_t size, const void *from, size_t known)
+{
+    __builtin_memset(to, 0, size);
+    __builtin_memcpy(to, from, min_size(size, known));
+}
+
 #endif /* BASE_BASE_H */

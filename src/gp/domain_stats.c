@@ -7,12 +7,15 @@
 
 #include "gp/domain.h"
 
-int prudence_domain_stats(struct prudence_domain *domain, struct prudence_domain_stats *stats)
+int prudence_domain_stats_sized(struct prudence_domain *domain, struct prudence_domain_stats *stats,
+                                size_t size)
 {
+    struct prudence_domain_stats all;
+
     if (!domain || !stats)
         return EINVAL;
-    DOMAIN_CHECK(domain);
-    *stats = (struct prudence_domain_stats){
+    gp_domain_check(domain, "prudence_domain_stats", __builtin_return_address(0));
+    all = (struct prudence_domain_stats){
         .users = load_relaxed(&domain->users),
         .readers = readers_reap(domain),
         .grace_periods = load_relaxed(&domain->grace_periods),
@@ -21,8 +24,9 @@ int prudence_domain_stats(struct prudence_domain *domain, struct prudence_domain
         .mode_switches = load_relaxed(&domain->mode_switches),
         .stalls = load_relaxed(&domain->stalls),
     };
-    snprintf(stats->name, sizeof stats->name, "%s", domain->name);
-    snprintf(stats->kind, sizeof stats->kind, "%s",
+    snprintf(all.name, sizeof all.name, "%s", domain->name);
+    snprintf(all.kind, sizeof all.kind, "%s",
              domain->kind == PRUDENCE_DOMAIN_QSBR ? "qsbr" : domain->scheme->name);
+    give_sized(stats, size, &all, sizeof all);
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <prudence/prudence.h>
 
+#include "heap/cache_life.h"
 #include "heap/destruct.h"
 #include "heap/object.h"
 #include "heap/watch.h"
@@ -20,18 +21,46 @@ static void (*destructor_of(const struct prudence_cache_attr *attr))(void *objec
     return attr->size > SIZE_BEFORE_DESTRUCTOR ? attr->destructor : NULL;
 }
 
-static bool attributes_are_valid(const struct prudence_cache_attr *attr)
+/* Says which attribute cannot be. */
+static bool attributes_are_valid(const char *name, const struct prudence_cache_attr *attr)
 {
+    static const char what[] = "prudence_cache_create";
+
     if (!attr)
         return true;
     if (attr->size != sizeof *attr && attr->size != SIZE_BEFORE_DESTRUCTOR)
+        os_report(
+            "%s: cache '%s': attr->size is %zu, not sizeof(struct prudence_cache_attr), which is "
+            "%zu",
+            what, name, attr->size, sizeof *attr);
+    else if (attr->flags & ~FLAGS)
+        os_report("%s: cache '%s': attr->flags has unknown bits (0x%x)", what, name,
+                  attr->flags & ~FLAGS);
+    else if (attr->reserved)
+        os_report("%s: cache '%s': attr->reserved is %u, not 0", what, name, attr->reserved);
+    else if (attr->flags & PRUDENCE_CACHE_DESTRUCT_SOON && !destructor_of(attr))
+        os_report("%s: cache '%s': PRUDENCE_CACHE_DESTRUCT_SOON needs a destructor", what, name);
+    else if (attr->alignment & (attr->alignment - 1) || attr->alignment > OS_PAGE_SIZE)
+        os_report("%s: cache '%s': attr->alignment is %zu, not a power of two up to %zu", what,
+                  name, attr->alignment, (size_t)OS_PAGE_SIZE);
+    else
+        return true;
+    return false;
+}
+
+/* Says what cannot be. */
+static bool is_valid(const char *name, size_t object_size, const struct prudence_cache_attr *attr)
+{
+    if (!name || !*name) {
+        os_report("prudence_cache_create: the name is %s", name ? "empty" : "NULL");
         return false;
-    if (attr->reserved || attr->flags & ~FLAGS)
+    }
+    if (!object_size || object_size > OBJECT_SIZE_MAX) {
+        os_report("prudence_cache_create: cache '%s': the object size is %zu, not 1 to %zu", name,
+                  object_size, OBJECT_SIZE_MAX);
         return false;
-    if (attr->flags & PRUDENCE_CACHE_DESTRUCT_SOON && !destructor_of(attr))
-        return false;
-    return attr->alignment == 0 ||
-           (is_power_of_two(attr->alignment) && attr->alignment <= OS_PAGE_SIZE);
+    }
+    return attributes_are_valid(name, attr);
 }
 
 struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
@@ -40,8 +69,7 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
     struct cache_layout layout = {.object_size = object_size, .named = true};
     struct prudence_cache *cache;
 
-    if (!name || !*name || !object_size || object_size > OBJECT_SIZE_MAX ||
-        !attributes_are_valid(attr)) {
+    if (!is_valid(name, object_size, attr)) {
         errno = EINVAL;
         return NULL;
     }
@@ -65,12 +93,6 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
     return cache;
 }
 
-static void refuse_null(const struct prudence_cache *cache, const char *what)
-{
-    if (unlikely(!cache))
-        os_panic("%s: the cache is NULL", what);
-}
-
 void *prudence_cache_alloc(struct prudence_cache *cache)
 {
     return object_alloc(cache, 0, "prudence_cache_alloc");
@@ -91,7 +113,7 @@ size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count, voi
 {
     size_t done = 0;
 
-    refuse_null(cache, "prudence_cache_alloc_bulk");
+    cache_require(cache, "prudence_cache_alloc_bulk");
     if (unlikely(cache->watched))
         while (done < count && (objects[done] = watch_alloc(cache, 0)))
             done++;
@@ -118,7 +140,7 @@ void prudence_cache_free_deferred_bulk(struct prudence_cache *cache, size_t coun
 
 size_t prudence_cache_shrink(struct prudence_cache *cache)
 {
-    refuse_null(cache, "prudence_cache_shrink");
+    cache_require(cache, "prudence_cache_shrink");
     watch_flush();
     if (cache->destructor)
         destruct_all(cache, false);
@@ -141,6 +163,7 @@ int prudence_cache_barrier(struct prudence_cache *cache)
 {
     if (!cache)
         return EINVAL;
+    cache_require(cache, "prudence_cache_barrier");
     if (!may_wait(cache, "prudence_cache_barrier", __builtin_return_address(0)))
         return EDEADLK;
     for (unsigned i = 0; i < 2; i++) {
@@ -157,6 +180,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
 {
     if (!cache)
         return EINVAL;
+    cache_require(cache, "prudence_cache_destroy");
     if (os_lock_forking) /* fork holds its CPUs' caches */
         return EBUSY;
     if (!may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0)))
@@ -166,7 +190,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
         prudence_cache_barrier(cache);
     else if (cache->destructor)
         destruct_all(cache, true); /* the worker may still be at it */
-    return cache_destroy(cache) ? 0 : EBUSY;
+    return cache_end(cache, __builtin_return_address(0)) ? 0 : EBUSY;
 }
 
 /* Every cache, then the pages they left. */

@@ -14,6 +14,7 @@
 
 #include "gp/domain.h"
 #include "heap/call.h"
+#include "heap/check_reader.h"
 #include "heap/heap.h"
 
 #define FOREIGN_BYTES ((size_t)64)
@@ -177,8 +178,11 @@ void call_push(struct callback_queue *queue, struct prudence_head *head,
 
     if (unlikely(!head || !func))
         os_panic("%s: the %s is NULL", what, head ? "function" : "head");
-    if (unlikely(slab_check) && !set_add(head))
-        os_panic("%s: head %p is queued already", what, (void *)head);
+    if (unlikely(slab_check)) {
+        if (!set_add(head))
+            os_panic("%s: head %p is queued already", what, (void *)head);
+        check_callback_domain(queue->domain, head, what);
+    }
     slab = os_page_owner(head);
     if (slab)
         add_relaxed(&slab->doomed, 1);

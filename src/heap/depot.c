@@ -114,9 +114,14 @@ uint32_t depot_here(void)
 
 void depot_print(const char *title, uint32_t number)
 {
+    os_report("  %s", title);
+    depot_print_frames(number);
+}
+
+void depot_print_frames(uint32_t number)
+{
     uint64_t *words = load_acquire(&depot);
 
-    os_report("  %s", title);
     if (number && words)
         os_trace_print(trace_at(words, number)->frames, (unsigned)trace_at(words, number)->count);
     else

@@ -2,6 +2,7 @@
 /* The slow side of every public function that takes or gives an object (see object.h). */
 #include <errno.h>
 
+#include "heap/cache_life.h"
 #include "heap/guard.h"
 #include "heap/object.h"
 #include "heap/watch.h"
@@ -21,8 +22,7 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
     int saved_errno = errno;
     void *object;
 
-    if (!cache)
-        os_panic("%s: the cache is NULL", what);
+    cache_require(cache, what);
     object = unlikely(cache->watched) ? watch_alloc(cache, size) : alloc_unwatched(cache);
     errno = object ? saved_errno : ENOMEM;
     return object;
@@ -31,8 +31,8 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
 static __attribute__((noinline)) struct slab *report(const struct prudence_cache *cache,
                                                      const void *object, const char *what)
 {
-    if (!cache)
-        os_panic("%s: the cache is NULL (object %p)", what, object);
+    if (cache != OBJECT_ANY_CACHE)
+        cache_require(cache, what);
     if (guard_interval)
         guard_report_freed(object, what);
     return slab_of_checked(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);

@@ -3,7 +3,8 @@
  * Statistics: the functions of <prudence/stats.h>.
  *
  * The JSON is written by hand with fprintf: an allocator that prints its state must not allocate,
- * as JSON libraries do. Names are the only text that comes from outside; they are escaped.
+ * as JSON libraries do. Names are the only text that comes from outside; they are escaped. Nothing is
+ * printed in a form that depends on the locale: integers without grouping, and fractions by two of them.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <prudence/stats.h>
 
 #include "gp/domain.h"
+#include "heap/cache_life.h"
 #include "heap/call.h"
 #include "heap/heap.h"
 #include "slab/stats.h"
@@ -67,11 +69,16 @@ static void fill(const struct prudence_cache *cache, struct prudence_cache_stats
                                      ((double)stats->objects_live * (double)stats->object_size);
 }
 
-int prudence_cache_stats(struct prudence_cache *cache, struct prudence_cache_stats *stats)
+int prudence_cache_stats_sized(struct prudence_cache *cache, struct prudence_cache_stats *stats,
+                               size_t size)
 {
+    struct prudence_cache_stats all;
+
     if (!cache || !stats)
         return EINVAL;
-    fill(cache, stats);
+    cache_require(cache, "prudence_cache_stats");
+    fill(cache, &all);
+    give_sized(stats, size, &all, sizeof all);
     return 0;
 }
 
@@ -138,26 +145,29 @@ static void add_grace_periods(struct prudence_stats *total)
     set_text(total->membarrier, os_membarrier_available() ? "available" : "missing");
 }
 
-int prudence_stats(struct prudence_stats *stats)
+int prudence_stats_sized(struct prudence_stats *stats, size_t size)
 {
+    struct prudence_stats all = {.caches = 0};
     struct list *item;
 
     if (!stats)
         return EINVAL;
     process_start();
-    *stats = (struct prudence_stats){.caches = 0};
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
-        add_cache(stats, list_entry(item, struct prudence_cache, link));
+        add_cache(&all, list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
-    add_memory(stats);
-    add_grace_periods(stats);
+    add_memory(&all);
+    add_grace_periods(&all);
+    give_sized(stats, size, &all, sizeof all);
     return 0;
 }
 
 /* --------------------------------------------------------------------------------- printing */
+
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
 /* The figures of each structure, by name; one table serves both formats. */
 struct figure {
@@ -245,8 +255,6 @@ static const struct figure total_figures[] = {
 };
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "figures are read as 64-bit words");
 
-#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
-
 static void print_figures(FILE *file, const void *base, const struct figure *figures, size_t count,
                           const char *format)
 {
@@ -258,20 +266,61 @@ static void print_figures(FILE *file, const void *base, const struct figure *fig
     }
 }
 
-static void print_json_string(FILE *file, const char *text)
+/* The bytes of the UTF-8 character that `text` begins with; 0: it begins with none. Neither overlong
+ * forms nor surrogates are characters (RFC 3629). */
+static unsigned utf8_bytes(const unsigned char *text)
 {
-    fputc('"', file);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
+    static const struct {
+        unsigned char first_least, first_most, second_least, second_most, bytes;
+    } forms[] = {
+        {0x00, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    unsigned form = 0, bytes = 1;
 
-        if (c == '"' || c == '\\')
-            fprintf(file, "\\%c", c);
-        else if (c < 0x20 || c >= 0x7f)
-            fprintf(file, "\\u%04x", c);
+    while (form < COUNT_OF(forms) && text[0] > forms[form].first_most)
+        form++;
+    if (form == COUNT_OF(forms) || text[0] < forms[form].first_least)
+        return 0;
+    if (forms[form].bytes == 1)
+        return 1;
+    if (text[1] < forms[form].second_least || text[1] > forms[form].second_most)
+        return 0;
+    while (++bytes < forms[form].bytes)
+        if ((text[bytes] & 0xc0) != 0x80)
+            return 0;
+    return bytes;
+}
+
+static void print_json_string(FILE *file, const char *name)
+{
+    const unsigned char *text = (const unsigned char *)name;
+
+    fputc('"', file);
+    while (*text) {
+        unsigned bytes = utf8_bytes(text);
+
+        if (*text == '"' || *text == '\\')
+            fprintf(file, "\\%c", *text);
+        else if (*text < 0x20 || *text == 0x7f)
+            fprintf(file, "\\u%04x", *text);
+        else if (bytes)
+            fwrite(text, 1, bytes, file);
         else
-            fputc(c, file);
+            fputs("\\ufffd", file);
+        text += bytes ? bytes : 1;
     }
     fputc('"', file);
+}
+
+/* "name" and a value with four decimals, whatever the locale writes between them and the integer. */
+static void print_fraction(FILE *file, const char *format, const char *name, double value)
+{
+    uint64_t parts = (uint64_t)(value * 10000 + 0.5);
+
+    fprintf(file, format, name, (unsigned long long)(parts / 10000),
+            (unsigned long long)(parts % 10000));
 }
 
 static void print_totals(FILE *file, const struct prudence_stats *stats, bool json)
@@ -292,12 +341,14 @@ static void print_cache(FILE *file, const struct prudence_cache_stats *stats, bo
         print_json_string(file, stats->name);
         fputc(',', file);
         print_figures(file, stats, cache_figures, COUNT_OF(cache_figures), "\"%s\":%llu,");
-        fprintf(file, "\"total_fragmentation\":%.4f}", stats->total_fragmentation);
+        print_fraction(file, "\"%s\":%llu.%04llu}", "total_fragmentation",
+                       stats->total_fragmentation);
         return;
     }
     fprintf(file, "\ncache %s\n", stats->name);
     print_figures(file, stats, cache_figures, COUNT_OF(cache_figures), "  %-22s %llu\n");
-    fprintf(file, "  %-22s %.4f\n", "total_fragmentation", stats->total_fragmentation);
+    print_fraction(file, "  %-22s %llu.%04llu\n", "total_fragmentation",
+                   stats->total_fragmentation);
 }
 
 bool stats_of_nth_cache(unsigned place, struct prudence_cache_stats *stats)

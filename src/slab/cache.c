@@ -7,6 +7,8 @@
  */
 #include "slab/cache.h"
 
+#include "base/name.h"
+
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8
 #define COLORS_MAX          64
@@ -64,8 +66,7 @@ static void choose_sizes(struct prudence_cache *cache, size_t budget)
 static void layout_apply(struct prudence_cache *cache, const char *name,
                          const struct cache_layout *layout)
 {
-    for (unsigned i = 0; i < CACHE_NAME_SIZE - 1 && name[i]; i++)
-        cache->name[i] = name[i];
+    name_copy(cache->name, CACHE_NAME_SIZE, name);
     cache->domain = layout->domain ? layout->domain : gp_default_domain();
     cache->flags = layout->flags;
     cache->constructor = layout->constructor;
@@ -112,14 +113,26 @@ static bool lines_make(struct prudence_cache *cache)
     return cache->lines != NULL;
 }
 
-static void cache_release(struct prudence_cache *cache)
+/* All but the cache itself. Its fast paths are closed, so who uses it all the same comes to the slow
+ * ones, which see that it is destroyed. */
+static void cache_release_parts(struct prudence_cache *cache)
 {
-    for (unsigned i = 0; cache->nodes && i < os_node_count(); i++)
-        os_lock_destroy(&cache->nodes[i].lock);
-    if (cache->nodes)
-        os_meta_free(cache->nodes, os_node_count() * sizeof *cache->nodes);
-    if (cache->lines)
-        os_meta_free(cache->lines, os_cpu_count() * OS_PERCPU_STRIDE);
+    struct node *nodes = cache->nodes;
+    void *lines = cache->lines;
+
+    store_relaxed(&cache->fast_lines, (void *)os_percpu_owned_lines);
+    store_relaxed(&cache->nodes, (struct node *)NULL);
+    cache->lines = NULL;
+    for (unsigned i = 0; nodes && i < os_node_count(); i++)
+        os_lock_destroy(&nodes[i].lock);
+    if (nodes)
+        os_meta_free(nodes, os_node_count() * sizeof *nodes);
+    if (lines)
+        os_meta_free(lines, os_cpu_count() * OS_PERCPU_STRIDE);
+}
+
+void cache_forget(struct prudence_cache *cache)
+{
     os_meta_free(cache, sizeof *cache);
 }
 
@@ -132,7 +145,8 @@ struct prudence_cache *cache_create(const char *name, const struct cache_layout 
         return NULL;
     layout_apply(cache, name, layout);
     if (!nodes_make(cache) || (!layout->no_cpu_caches && !lines_make(cache))) {
-        cache_release(cache);
+        cache_release_parts(cache);
+        cache_forget(cache);
         return NULL;
     }
     gp_domain_get(cache->domain);
@@ -179,9 +193,9 @@ static unsigned slabs_left(const struct prudence_cache *cache)
     return slabs;
 }
 
-/* Whether any object is live: slabs that neither are free nor will be. Latent ones are counted as
- * those in rings (`latent`) and in slabs. */
-static bool has_live_objects(struct prudence_cache *cache)
+/* How many objects are live: what slabs have given out less what is latent, which is counted in rings
+ * (`latent`) and in slabs. */
+static size_t live_objects(struct prudence_cache *cache)
 {
     struct list *item;
     size_t allocated = 0, latent = 0;
@@ -199,16 +213,16 @@ static bool has_live_objects(struct prudence_cache *cache)
         }
         os_lock_release(&cache->nodes[i].lock);
     }
-    return allocated > latent;
+    return allocated > latent ? allocated - latent : 0;
 }
 
 /*
  * Merges and empties everything there is. True when no slab is left: then the cache is off the list,
  * so that neither fork nor pressure nor trim can find it, and every CPU stays owned, for good.
- * Else sets *live. The lock of the list keeps those out who carry objects of the cache in their
+ * Else *live is the number of live objects. The lock of the list keeps those out who carry objects of the cache in their
  * hands meanwhile, which would look like live ones.
  */
-static bool retire(struct prudence_cache *cache, bool *live)
+static bool retire(struct prudence_cache *cache, size_t *live)
 {
     bool settled;
 
@@ -217,7 +231,7 @@ static bool retire(struct prudence_cache *cache, bool *live)
     os_percpu_fence_all();
     cpu_cache_confirm_all(cache, &settled);
     settle_all(cache);
-    *live = has_live_objects(cache);
+    *live = live_objects(cache);
     settled = slabs_left(cache) == 0;
     if (settled)
         list_remove(&cache->link);
@@ -228,16 +242,15 @@ static bool retire(struct prudence_cache *cache, bool *live)
 }
 
 /*
- * False while objects are live. Waits for grace periods of this cache's domain as long as it has
- * latent objects (or type-safe pages), and for nobody else's. Nothing is held while it waits.
+ * False while objects are live: *live of them. The cache itself stays until cache_forget(). Waits for
+ * grace periods of this cache's domain as long as it has latent objects (or type-safe pages), and for
+ * nobody else's. Nothing is held while it waits.
  */
-bool cache_destroy(struct prudence_cache *cache)
+bool cache_destroy(struct prudence_cache *cache, size_t *live)
 {
-    bool live;
-
     preflush_forget(cache);
-    while (!retire(cache, &live)) {
-        if (live)
+    while (!retire(cache, live)) {
+        if (*live)
             return false;
         gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
     }
@@ -245,7 +258,7 @@ bool cache_destroy(struct prudence_cache *cache)
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         cpu_cache_free_arrays(cache, cpu_cache_of(cache, i));
     gp_domain_put(cache->domain);
-    cache_release(cache);
+    cache_release_parts(cache);
     return true;
 }
 

@@ -217,6 +217,12 @@ struct prudence_cache {
 #define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
 #define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON */
 
+/* Of a destroyed cache only this structure is left, until cache_forget(). */
+static inline bool cache_is_destroyed(const struct prudence_cache *cache)
+{
+    return !load_relaxed(&cache->nodes);
+}
+
 static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache, unsigned cpu)
 {
     return (struct cpu_cache *)((char *)cache->lines + cpu * OS_PERCPU_STRIDE);
@@ -265,7 +271,8 @@ struct cache_layout {
     bool named;
 };
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout);
-bool cache_destroy(struct prudence_cache *cache);
+bool cache_destroy(struct prudence_cache *cache, size_t *live);
+void cache_forget(struct prudence_cache *cache);
 extern bool slab_check; /* the option check; before the first cache is made */
 
 /* --- alloc.c, free.c, defer.c: an object's way out and in, past the fast path (fast_path.h) --- */

@@ -20,7 +20,7 @@ WORD = (1 << 64) - 1
 
 
 def acdc(*options, **more):
-    return subprocess.run([ACDC, *options], text=True, capture_output=True, timeout=200, **more)
+    return subprocess.run([ACDC, *options], text=True, errors="replace", capture_output=True, timeout=200, **more)
 
 
 def measure(*options):
@@ -296,6 +296,25 @@ class Written(unittest.TestCase):
 
     def test_what_scripts_of_the_old_tool_say(self):
         self.assertEqual(acdc("-a", "-d5", "-N1000", "-C1000", "-H1000", "-A", "-Q").returncode, 0)
+        # As the old tool's run script passes them.
+        old = acdc("-P", "jemalloc", "-a", "-d5", "-W", "-v", "-v", "-r", "1")
+        self.assertEqual(old.returncode, 0, old.stderr)
+        self.assertIn("jemalloc: 1 thread", old.stdout)
+        samples = old.stdout.split("samples of memory\n")[1].splitlines()
+        self.assertEqual(samples[0].split(",")[0], "time")
+        self.assertGreater(len(samples), 2)
+
+    def test_label(self):
+        for label in "mimalloc 3", "größer":
+            settings = json.loads(acdc("-d5", "-P", label, "--json", "-").stdout)["settings"]
+            self.assertEqual(settings["label"], label)
+        self.assertNotIn("label", json.loads(acdc("-d5", "--json", "-").stdout)["settings"])
+        for label in "", "a,b", 'a"b', "a\nb", b"\xff":
+            refused = acdc("-d5", "-P", label)
+            self.assertEqual(refused.returncode, 64)
+            self.assertIn("--label", refused.stderr)
+        refused = acdc("-d5", "-v", "-Q")
+        self.assertIn("--verbose and --quiet", refused.stderr)
 
 
 if __name__ == "__main__":

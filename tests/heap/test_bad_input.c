@@ -2,6 +2,8 @@
 /* Bad input that is no misuse: refused with the error that the header names, or ignored. */
 #include "support/slab_test.h"
 
+#include "support/gp_child.h"
+
 static void zero_bytes_are_a_unique_object(void **state)
 {
     void *a = prudence_malloc(0), *b = prudence_malloc(0);
@@ -43,11 +45,31 @@ static void errno_is_kept_by_frees(void **state)
     assert_int_equal(errno, 77);
 }
 
-static void expect_invalid(const char *name, size_t size, const struct prudence_cache_attr *attr)
+struct bad_cache {
+    const char *name;
+    size_t size;
+    const struct prudence_cache_attr *attr;
+};
+
+static int make_cache(void *bad_)
 {
+    const struct bad_cache *bad = bad_;
+
     errno = 0;
-    assert_null(prudence_cache_create(name, size, attr));
-    assert_int_equal(errno, EINVAL);
+    return !prudence_cache_create(bad->name, bad->size, bad->attr) && errno == EINVAL ? 42 : 1;
+}
+
+/* Refused, and `says` names the cause. */
+static void expect_invalid(const char *name, size_t size, const struct prudence_cache_attr *attr,
+                           const char *says)
+{
+    struct bad_cache bad = {name, size, attr};
+    struct child_result result;
+
+    child_run(make_cache, &bad, &result);
+    assert_true(child_exited_with(&result, 42));
+    if (!child_said(&result, says) || child_count(&result, "prudence: ") != 1)
+        fail_msg("expected '%s', not: %s", says, result.output);
 }
 
 static void caches_that_cannot_be(void **state)
@@ -55,24 +77,40 @@ static void caches_that_cannot_be(void **state)
     struct prudence_cache_attr attr = {.size = sizeof attr};
 
     (void)state;
-    expect_invalid(NULL, 64, NULL);
-    expect_invalid("", 64, NULL);
-    expect_invalid("zero", 0, NULL);
-    expect_invalid("large", 32769, NULL);
-    expect_invalid("huge", SIZE_MAX, NULL);
+    expect_invalid(NULL, 64, NULL, "the name is NULL");
+    expect_invalid("", 64, NULL, "the name is empty");
+    expect_invalid("zero", 0, NULL, "'zero': the object size is 0");
+    expect_invalid("large", 32769, NULL, "'large': the object size is 32769");
+    expect_invalid("huge", SIZE_MAX, NULL, "'huge': the object size is 18446744073709551615");
     attr.alignment = 24;
-    expect_invalid("alignment", 64, &attr);
+    expect_invalid("odd", 64, &attr, "'odd': attr->alignment is 24");
     attr.alignment = 8192;
-    expect_invalid("alignment", 64, &attr);
+    expect_invalid("wide", 64, &attr, "'wide': attr->alignment is 8192");
     attr.alignment = 0;
-    attr.flags = 2;
-    expect_invalid("flags", 64, &attr);
+    attr.flags = PRUDENCE_CACHE_DESTRUCT_SOON;
+    expect_invalid("soon", 64, &attr, "'soon': PRUDENCE_CACHE_DESTRUCT_SOON needs a destructor");
+    attr.flags = 4;
+    expect_invalid("flags", 64, &attr, "'flags': attr->flags has unknown bits (0x4)");
     attr.flags = 0;
     attr.reserved = 1;
-    expect_invalid("reserved", 64, &attr);
+    expect_invalid("reserved", 64, &attr, "'reserved': attr->reserved is 1");
     attr.reserved = 0;
     attr.size = 0;
-    expect_invalid("size", 64, &attr);
+    expect_invalid("size", 64, &attr, "'size': attr->size is 0");
+}
+
+/* A name ends with a whole character of UTF-8. */
+static void names_are_cut_between_characters(void **state)
+{
+    const char *name = "thirty bytes and one character\xe2\x82\xac"; /* 30, and 3 */
+    struct prudence_cache *cache = prudence_cache_create(name, 64, NULL);
+
+    (void)state;
+    assert_string_equal(stats_of(cache).name, "thirty bytes and one character");
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    cache = prudence_cache_create(name + 2, 64, NULL);
+    assert_string_equal(stats_of(cache).name, name + 2);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
 static void names_are_copied(void **state)
@@ -106,6 +144,7 @@ int main(void)
         cmocka_unit_test(errno_is_kept_by_frees),
         cmocka_unit_test(caches_that_cannot_be),
         cmocka_unit_test(names_are_copied),
+        cmocka_unit_test(names_are_cut_between_characters),
         cmocka_unit_test(no_memory_for_a_cache),
     };
 

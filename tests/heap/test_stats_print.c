@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Printed statistics: text and JSON name every figure; names are escaped; nothing is allocated from
- * this library for it; a stream's error is reported.
+ * this library for it; a stream's error is reported. test_stats_json.py reads them with a JSON parser. A
+ * program that knows other versions of the structures gets what it knows.
  */
 #include "support/slab_test.h"
 
@@ -32,7 +33,7 @@ static void every_cache_stands_there(void **state)
     allocate_all(cache, objects, 10);
     defer_all(cache, objects, 4);
     print(PRUDENCE_STATS_JSON);
-    expect("\"odd \\\"name\\\"\\\\\\u000a\\u00c3\"");
+    expect("\"odd \\\"name\\\"\\\\\\u000a\\ufffd\"");
     expect("\"objects_live\":6,");
     expect("\"deferred_frees\":4,");
     expect("\"allocations\":10,");
@@ -64,10 +65,56 @@ static void bad_input_is_refused(void **state)
     fclose(full);
 }
 
+/* A structure as a program knows it that was compiled with an older header, or a newer one. */
+union sized {
+    struct prudence_stats total;
+    struct prudence_cache_stats cache;
+    struct prudence_domain_stats domain;
+    unsigned char bytes[1024];
+};
+
+static void expect_only(const union sized *given, const void *all, size_t known, size_t size)
+{
+    size_t common = size < known ? size : known;
+
+    assert_memory_equal(given->bytes, all, common);
+    for (size_t i = common; i < sizeof given->bytes; i++)
+        assert_int_equal(given->bytes[i], i < size ? 0 : 0xaa);
+}
+
+static void structures_of_other_versions_are_filled(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("sized", 100, NULL);
+    union sized all, given;
+
+    (void)state;
+    memset(&all, 0, sizeof all);
+    for (size_t size = 8; size <= sizeof given - 8; size += 8) {
+        assert_int_equal(prudence_cache_stats(cache, &all.cache), 0);
+        memset(&given, 0xaa, sizeof given);
+        assert_int_equal(prudence_cache_stats_sized(cache, &given.cache, size), 0);
+        expect_only(&given, &all, sizeof all.cache, size);
+        assert_int_equal(prudence_domain_stats(prudence_default_domain(), &all.domain), 0);
+        memset(&given, 0xaa, sizeof given);
+        assert_int_equal(
+            prudence_domain_stats_sized(prudence_default_domain(), &given.domain, size), 0);
+        expect_only(&given, &all, sizeof all.domain, size);
+        assert_int_equal(prudence_stats(&all.total), 0);
+        memset(&given, 0xaa, sizeof given);
+        assert_int_equal(prudence_stats_sized(&given.total, size), 0);
+        expect_only(&given, &all, sizeof all.total, size);
+    }
+    assert_int_equal(prudence_stats_sized(NULL, 8), EINVAL);
+    assert_int_equal(prudence_cache_stats_sized(cache, NULL, 8), EINVAL);
+    assert_int_equal(prudence_domain_stats_sized(NULL, &all.domain, 8), EINVAL);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cache_stands_there),
+        cmocka_unit_test(structures_of_other_versions_are_filled),
         cmocka_unit_test(bad_input_is_refused),
     };
 

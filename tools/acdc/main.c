@@ -98,6 +98,10 @@ int main(int argc, char **argv)
     document = report_json(&outcome);
     for (unsigned i = 0; i < sizeof outputs / sizeof *outputs; i++)
         output_write(&outputs[i], document);
+    if (table && options.verbose) {
+        fputs("\nsamples of memory\n", stdout);
+        report_csv_samples(document, stdout);
+    }
     json_decref(document);
     if (result.out_of_memory) {
         fprintf(stderr, "acdc: out of memory after %llu bytes in all\n",

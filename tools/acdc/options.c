@@ -3,6 +3,7 @@
 #include "options.h"
 
 #include <argp.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,8 @@ static const struct argp_option all_options[] = {
     {"json", KEY_JSON, "FILE", 0, "Write everything to FILE (-: standard output)", 5},
     {"csv", KEY_CSV, "FILE", 0, "Write settings and figures to FILE, as a line", 5},
     {"csv-samples", KEY_CSV_SAMPLES, "FILE", 0, "Write the samples of memory to FILE", 5},
+    {"label", 'P', "NAME", 0, "What the results call this run", 5},
+    {"verbose", 'v', NULL, 0, "Print the samples of memory behind the table", 5},
     {"quiet", 'Q', NULL, 0, "No table, no progress", 5},
 
     /* What scripts for the old tool say, and what needs no saying here. */
@@ -84,6 +87,7 @@ static const struct argp_option all_options[] = {
     {"metadata-heap", 'H', "KB", OPTION_HIDDEN, NULL, 6},
     {"node-buffer", 'N', "N", OPTION_HIDDEN, NULL, 6},
     {"class-buffer", 'C', "N", OPTION_HIDDEN, NULL, 6},
+    {"warm-metadata", 'W', NULL, OPTION_HIDDEN, NULL, 6},
     {0},
 };
 
@@ -282,6 +286,21 @@ static bool parse_access(int key, const char *text, struct argp_state *state,
     }
 }
 
+/* It stands in a table, in JSON and in CSV. */
+static const char *label(struct argp_state *state, const char *text)
+{
+    json_t *string = json_string(text);
+
+    if (!string || !*text)
+        argp_error(state, "--label: '%s' is %s", text, *text ? "not UTF-8" : "empty");
+    for (const char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == ',' || *at == '"')
+            argp_error(state, "--label: '%s' has a comma, a quote or a control character in it",
+                       text);
+    json_decref(string);
+    return text;
+}
+
 static bool parse_results(int key, const char *text, struct argp_state *state,
                           struct options *options)
 {
@@ -301,11 +320,17 @@ static bool parse_results(int key, const char *text, struct argp_state *state,
     case KEY_CSV_SAMPLES:
         options->csv_samples = text;
         return true;
+    case 'P':
+        options->settings.label = label(state, text);
+        return true;
+    case 'v':
+        options->verbose = true;
+        return true;
     case 'Q':
         options->quiet = true;
         return true;
     default:
-        return key == 'a' || key == 'H' || key == 'N' || key == 'C';
+        return key && key < 256 && strchr("aHNCW", key);
     }
 }
 
@@ -330,6 +355,8 @@ static void check_needs(struct argp_state *state, const struct given *given,
     needs(state, given, 'i', settings->access, "--access");
     needs(state, given, 'R', settings->shared, "--shared");
     needs(state, given, 'T', settings->shared, "--shared");
+    if (given->key['v'] && given->key['Q'])
+        argp_error(state, "--verbose and --quiet: only one of them can be");
     needs(state, given, 'f', settings->shared && settings->access, "--shared and --access");
     if (given->key[KEY_MULTIPLIER] && given->key['F'])
         argp_error(state, "--multiplier and --objects: only one of them says how many");

@@ -8,7 +8,7 @@
 struct options {
     struct settings settings;
     const char *json, *csv, *csv_samples; /* files; "-": standard output; NULL: not wanted */
-    bool quiet;
+    bool quiet, verbose;
 };
 
 /* Ends the process for --help and --version, and for what is refused: by name, with status 64. */

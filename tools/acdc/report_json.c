@@ -36,6 +36,8 @@ static json_t *settings_json(const struct settings *settings)
                              "timed", (json_int_t)settings->timed, "pinned", settings->pinned);
 
     json_object_update_new(json, more);
+    if (settings->label)
+        json_object_set_new(json, "label", json_string(settings->label));
     if (settings->model == MODEL_DEFERRED)
         json_object_update_new(json, json_pack("{s:s, s:i}", "reclaimer",
                                                reclaimer_text(settings->reclaimer),

@@ -163,6 +163,8 @@ void report_text(const struct outcome *outcome, FILE *file)
             model_text(outcome->run->settings->model), outcome->run->model->description,
             json_string_value(json_object_get(allocator, "name")));
     json_decref(allocator);
+    if (outcome->run->settings->label)
+        fprintf(file, "%s: ", outcome->run->settings->label);
     print_settings(outcome->run->settings, file);
     if (outcome->result->out_of_memory)
         fprintf(file, "\nOUT OF MEMORY after %llu bytes\n",

@@ -45,6 +45,7 @@ struct settings {
     uint64_t timed;   /* one operation in so many is timed; 0: none */
     uint64_t samples; /* of memory, at most; 0: none */
     bool pinned;
+    const char *label; /* what the results call the run; NULL: nothing */
 };
 
 void settings_defaults(struct settings *settings);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cache's end. The structures of the caches that were destroyed last are kept, with the trace of who
+ * destroyed each: so a use of one of them is reported by name, with or without check=1. Those structures
+ * are all that is left of them (some hundred bytes each).
+ *
+ * A cache with live objects is not destroyed. That is reported once for each calling place, with the
+ * number of objects; under check=1 also with who allocated the first few of them.
+ */
+#include "heap/cache_life.h"
+
+#include "gp/domain.h"
+#include "heap/depot.h"
+
+#define GRAVES       64
+#define NAMED_AT_END 8 /* live objects whose allocation is told */
+
+/* Guarded by slab_caches_lock; read without it by who reports misuse. */
+static struct grave {
+    struct prudence_cache *cache;
+    uint32_t destroyed_by; /* a trace; 0: unknown */
+} graves[GRAVES];
+static unsigned next_grave;
+
+static void bury(struct prudence_cache *cache)
+{
+    struct grave *grave, oldest;
+    uint32_t destroyed_by = cache->checked ? depot_here() : 0;
+
+    os_lock_take(&slab_caches_lock);
+    grave = &graves[next_grave];
+    next_grave = (next_grave + 1) % GRAVES;
+    oldest = *grave;
+    *grave = (struct grave){.cache = cache, .destroyed_by = destroyed_by};
+    os_lock_release(&slab_caches_lock);
+    if (oldest.cache)
+        cache_forget(oldest.cache);
+}
+
+void cache_refuse(const struct prudence_cache *cache, const char *what)
+{
+    if (!cache)
+        os_panic("%s: the cache is NULL", what);
+    os_report("%s: cache '%s' (%p) was destroyed", what, cache->name, (const void *)cache);
+    depot_print("called by:", depot_here());
+    for (unsigned i = 0; i < GRAVES; i++)
+        if (graves[i].cache == cache)
+            depot_print("destroyed by:", graves[i].destroyed_by);
+    os_abort();
+}
+
+/* ------------------------------------------------------------------------------------ live objects */
+
+struct live_objects {
+    const void *objects[NAMED_AT_END];
+    uint64_t words[NAMED_AT_END]; /* as slab->states has them */
+    unsigned count;
+};
+
+static void note_live_of_slab(const struct slab *slab, struct live_objects *live)
+{
+    for (unsigned i = 0; i < slab->capacity && live->count < NAMED_AT_END; i++) {
+        uint64_t word = load_relaxed(&slab->states[i]);
+
+        if (state_of_word(word) != OBJECT_LIVE)
+            continue;
+        live->objects[live->count] = slab_object((struct slab *)slab, i, slab->cache->stride);
+        live->words[live->count++] = word;
+    }
+}
+
+static void note_live_of_node(struct node *node, struct live_objects *live)
+{
+    struct list *item;
+
+    os_lock_take(&node->lock);
+    for (unsigned list = 0; list < SLAB_LISTS; list++) {
+        list_for_each(item, &node->lists[list])
+        {
+            note_live_of_slab(list_entry(item, struct slab, link), live);
+        }
+    }
+    os_lock_release(&node->lock);
+}
+
+static void tell_who_allocated(const struct prudence_cache *cache)
+{
+    struct live_objects live = {.count = 0};
+
+    for (unsigned i = 0; i < os_node_count(); i++)
+        note_live_of_node(&cache->nodes[i], &live);
+    for (unsigned i = 0; i < live.count; i++) {
+        os_report("  %p, allocated by:", live.objects[i]);
+        depot_print_frames(allocation_trace_of_word(live.words[i]));
+    }
+}
+
+bool cache_end(struct prudence_cache *cache, void *caller)
+{
+    size_t live;
+
+    if (cache_destroy(cache, &live)) {
+        bury(cache);
+        return true;
+    }
+    if (gp_is_first_from(caller)) {
+        os_report(
+            "prudence_cache_destroy, called from %p: cache '%s' has %zu live object%s; it is not "
+            "destroyed",
+            caller, cache->name, live, live == 1 ? "" : "s");
+        if (cache->checked)
+            tell_who_allocated(cache);
+    }
+    return false;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* A cache's end, and what is said of those who use it afterwards (see cache_life.c). */
+#ifndef HEAP_CACHE_LIFE_H
+#define HEAP_CACHE_LIFE_H
+
+#include "slab/cache.h"
+
+/* Destroys the cache as cache_destroy() does. False while objects are live: reported, with their number. */
+bool cache_end(struct prudence_cache *cache, void *caller);
+
+/* Reports the use of a cache that is NULL or was destroyed, and ends the process. */
+void cache_refuse(const struct prudence_cache *cache, const char *what)
+    __attribute__((noreturn, cold));
+
+static inline void cache_require(const struct prudence_cache *cache, const char *what)
+{
+    if (unlikely(!cache) || unlikely(cache_is_destroyed(cache)))
+        cache_refuse(cache, what);
+}
+
+#endif /* HEAP_CACHE_LIFE_H */

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Under check=1 a reader of an object is told when it is in no section of the domain that the object's
+ * cache is driven by, and a callback when it waits for the readers of another one; else nothing is said.
+ */
+#define PRUDENCE_CHECK_READERS
+#include "support/slab_test.h"
+
+#include <prudence/call.h>
+#include <prudence/rcu.h>
+
+#include "support/gp_child.h"
+
+struct item {
+    struct prudence_head head;
+    int value;
+};
+
+static struct prudence_domain *domain, *other;
+static struct prudence_cache *cache;
+static struct item *published;
+
+static int value_of_published(void)
+{
+    return prudence_dereference(published)->value;
+}
+
+static void set_up(const char *check)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr};
+
+    prudence_option_set("check", check);
+    domain = prudence_domain_create("own", PRUDENCE_DOMAIN_MEMB, NULL);
+    other = prudence_domain_create("foreign", PRUDENCE_DOMAIN_MEMB, NULL);
+    attr.domain = domain;
+    cache = prudence_cache_create("items", sizeof(struct item), &attr);
+    published = prudence_cache_alloc(cache);
+    published->value = 7;
+}
+
+static int read_in(void *where)
+{
+    struct prudence_domain *section = where ? *(struct prudence_domain **)where : NULL;
+    int sum = 0;
+
+    for (unsigned i = 0; i < 3; i++) {
+        if (section)
+            prudence_domain_read_lock(section);
+        sum += value_of_published();
+        if (section)
+            prudence_domain_read_unlock(section);
+    }
+    return sum;
+}
+
+static int read_in_no_section(void *check)
+{
+    set_up(check);
+    return read_in(NULL);
+}
+
+static int read_in_another_domain(void *check)
+{
+    set_up(check);
+    return read_in(&other);
+}
+
+static int read_in_the_default_domain(void *check)
+{
+    int sum;
+
+    set_up(check);
+    prudence_read_lock();
+    sum = read_in(NULL);
+    prudence_read_unlock();
+    return sum;
+}
+
+static int read_in_its_domain(void *check)
+{
+    set_up(check);
+    return read_in(&domain);
+}
+
+static int read_what_is_not_ours(void *check)
+{
+    static struct item own = {.value = 7};
+
+    set_up(check);
+    published = &own;
+    read_in(NULL);
+    published = NULL;
+    prudence_check_reader(published);
+    return 21;
+}
+
+static void expect_report(int (*body)(void *check), const char *check, unsigned times)
+{
+    struct child_result result;
+
+    child_run(body, (void *)(uintptr_t)check, &result);
+    if (!child_exited_with(&result, 21) ||
+        child_count(&result, "of cache 'items' is read outside") != times ||
+        child_count(&result, "of domain 'own'") != times)
+        fail_msg("expected %u, with check=%s: %s", times, check, result.output);
+}
+
+static void readers_are_checked(void **state)
+{
+    (void)state;
+    expect_report(read_in_no_section, "1", 1); /* once for the place */
+    expect_report(read_in_another_domain, "1", 1);
+    expect_report(read_in_the_default_domain, "1", 1);
+    expect_report(read_in_its_domain, "1", 0);
+    expect_report(read_what_is_not_ours, "1", 0);
+    expect_report(read_in_no_section, "0", 0);
+}
+
+static void nothing(struct prudence_head *head)
+{
+    (void)head;
+}
+
+static int call_in_another_domain(void *check)
+{
+    set_up(check);
+    for (unsigned i = 0; i < 2; i++) {
+        prudence_domain_call(other, &published->head, nothing);
+        prudence_domain_barrier(other);
+    }
+    return 21;
+}
+
+static int call_in_its_domain(void *check)
+{
+    struct prudence_domain *members[2];
+    struct prudence_domain *set;
+    struct item *sized;
+
+    set_up(check);
+    members[0] = domain;
+    members[1] = other;
+    set = prudence_domain_create_set("both", members, 2);
+    prudence_domain_call(domain, &published->head, nothing);
+    prudence_domain_barrier(domain);
+    prudence_domain_call(set, &published->head, nothing);
+    prudence_domain_barrier(set);
+    sized = prudence_malloc(sizeof *sized); /* of any domain */
+    prudence_domain_call(other, &sized->head, nothing);
+    prudence_domain_barrier(other);
+    return 21;
+}
+
+static void expect_call_report(int (*body)(void *check), const char *check, unsigned times)
+{
+    struct child_result result;
+
+    child_run(body, (void *)(uintptr_t)check, &result);
+    if (!child_exited_with(&result, 21) ||
+        child_count(&result, "waits for the readers of domain 'foreign'") != times)
+        fail_msg("expected %u, with check=%s: %s", times, check, result.output);
+}
+
+static void callbacks_are_checked(void **state)
+{
+    (void)state;
+    expect_call_report(call_in_another_domain, "1", 1);
+    expect_call_report(call_in_its_domain, "1", 0);
+    expect_call_report(call_in_another_domain, "0", 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readers_are_checked),
+        cmocka_unit_test(callbacks_are_checked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A destroyed cache is not used unnoticed, with check=1 and without: each function that takes a cache
+ * names it and stops. A cache with live objects is not destroyed: it says how many there are, and with
+ * check=1 who allocated them.
+ */
+#include "support/slab_test.h"
+
+#include <prudence/stats.h>
+
+#include "support/gp_child.h"
+
+static void *object; /* of another cache: one of the destroyed cache cannot be left */
+
+static void act_alloc(struct prudence_cache *cache)
+{
+    object = prudence_cache_alloc(cache);
+}
+
+static void act_alloc_bulk(struct prudence_cache *cache)
+{
+    prudence_cache_alloc_bulk(cache, 1, &object);
+}
+
+static void act_free(struct prudence_cache *cache)
+{
+    prudence_cache_free(cache, object);
+}
+
+static void act_free_deferred(struct prudence_cache *cache)
+{
+    prudence_cache_free_deferred(cache, object);
+}
+
+static void act_free_bulk(struct prudence_cache *cache)
+{
+    prudence_cache_free_bulk(cache, 1, &object);
+}
+
+static void act_free_deferred_bulk(struct prudence_cache *cache)
+{
+    prudence_cache_free_deferred_bulk(cache, 1, &object);
+}
+
+static void act_shrink(struct prudence_cache *cache)
+{
+    prudence_cache_shrink(cache);
+}
+
+static void act_barrier(struct prudence_cache *cache)
+{
+    prudence_cache_barrier(cache);
+}
+
+static void act_stats(struct prudence_cache *cache)
+{
+    struct prudence_cache_stats stats;
+
+    prudence_cache_stats(cache, &stats);
+}
+
+static void act_destroy(struct prudence_cache *cache)
+{
+    prudence_cache_destroy(cache);
+}
+
+static const struct use {
+    void (*act)(struct prudence_cache *cache);
+    const char *says;
+} uses[] = {
+    {act_alloc, "prudence_cache_alloc:"},
+    {act_alloc_bulk, "prudence_cache_alloc_bulk:"},
+    {act_free, "prudence_cache_free:"},
+    {act_free_deferred, "prudence_cache_free_deferred:"},
+    {act_free_bulk, "prudence_cache_free_bulk:"},
+    {act_free_deferred_bulk, "prudence_cache_free_deferred_bulk:"},
+    {act_shrink, "prudence_cache_shrink:"},
+    {act_barrier, "prudence_cache_barrier:"},
+    {act_stats, "prudence_cache_stats:"},
+    {act_destroy, "prudence_cache_destroy:"},
+};
+
+#define USES (sizeof uses / sizeof uses[0])
+
+struct attempt {
+    const struct use *use;
+    const char *check; /* the option's value */
+    unsigned later;    /* how many caches are destroyed after it */
+};
+
+static int use_after_destroy(void *attempt_)
+{
+    const struct attempt *attempt = attempt_;
+    struct prudence_cache *cache;
+
+    prudence_option_set("check", attempt->check);
+    cache = prudence_cache_create("gone", 64, NULL);
+    object = prudence_cache_alloc(prudence_cache_create("other", 64, NULL));
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    for (unsigned i = 0; i < attempt->later; i++)
+        prudence_cache_destroy(prudence_cache_create("later", 64, NULL));
+    attempt->use->act(cache);
+    return 0;
+}
+
+static void expect_said(struct attempt attempt)
+{
+    struct child_result result;
+
+    child_run(use_after_destroy, &attempt, &result);
+    if (!child_died(&result) || !child_said(&result, attempt.use->says) ||
+        !child_said(&result, "cache 'gone'") || !child_said(&result, "was destroyed"))
+        fail_msg("%s with check=%s said: %s", attempt.use->says, attempt.check, result.output);
+    if (strcmp(attempt.check, "1") == 0 && !child_said(&result, "destroyed by:"))
+        fail_msg("no trace of who destroyed it: %s", result.output);
+}
+
+static void each_function_says_so(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < USES; i++) {
+        expect_said((struct attempt){&uses[i], "1", 0});
+        expect_said((struct attempt){&uses[i], "0", 0});
+    }
+}
+
+static void though_others_were_destroyed_since(void **state)
+{
+    (void)state;
+    expect_said((struct attempt){&uses[0], "1", 50});
+    expect_said((struct attempt){&uses[2], "0", 50});
+}
+
+static int destroy_with_live_objects(void *check)
+{
+    struct prudence_cache *cache;
+    void *objects[3];
+
+    prudence_option_set("check", check);
+    cache = prudence_cache_create("inhabited", 64, NULL);
+    for (unsigned i = 0; i < 3; i++)
+        objects[i] = prudence_cache_alloc(cache);
+    prudence_cache_free_deferred(cache, objects[0]); /* latent ones are not live */
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(prudence_cache_destroy(cache), EBUSY);
+    prudence_cache_free(cache, objects[1]);
+    prudence_cache_free(cache, objects[2]);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    return 0;
+}
+
+static void live_objects_are_counted(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(destroy_with_live_objects, (void *)(uintptr_t) "0", &result);
+    assert_true(child_exited_with(&result, 0));
+    assert_true(child_said(&result, "cache 'inhabited' has 2 live objects"));
+    assert_int_equal(child_count(&result, "inhabited"), 1); /* not for each try */
+    child_run(destroy_with_live_objects, (void *)(uintptr_t) "1", &result);
+    assert_true(child_exited_with(&result, 0));
+    assert_int_equal(child_count(&result, "allocated by:"), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_function_says_so),
+        cmocka_unit_test(though_others_were_destroyed_since),
+        cmocka_unit_test(live_objects_are_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

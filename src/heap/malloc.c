@@ -105,6 +105,7 @@ void *prudence_realloc(void *object, size_t size)
     if (!object)
         return prudence_malloc(size);
     slab = object_slab(object, "prudence_realloc");
+    watch_check_live(slab, object, "prudence_realloc");
     usable = object_usable(slab, object);
     short_term = slab_is_short_term(slab, object);
     if (watch_moves(slab)) {

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "heap/object.h"
 #include "heap/size_class.h"
 #include "preload/interface.h"
@@ -40,7 +41,7 @@ void *MALLOC_NAME(calloc)(size_t count, size_t size)
     size_t bytes;
     void *object;
 
-    if (unlikely(__builtin_mul_overflow(count, size, &bytes)))
+    if (unlikely(!checked_multiply(count, size, &bytes)))
         return fail(ENOMEM);
     object = alloc_fast(bytes);
     return likely(object) ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
@@ -64,7 +65,7 @@ void *MALLOC_NAME(reallocarray)(void *object, size_t count, size_t size)
 {
     size_t bytes;
 
-    if (unlikely(__builtin_mul_overflow(count, size, &bytes)))
+    if (unlikely(!checked_multiply(count, size, &bytes)))
         return fail(ENOMEM);
     return MALLOC_NAME(realloc)(object, bytes);
 }
@@ -123,9 +124,11 @@ void *MALLOC_NAME(valloc)(size_t size)
 
 void *MALLOC_NAME(pvalloc)(size_t size)
 {
-    if (unlikely(size > PTRDIFF_MAX))
+    size_t bytes;
+
+    if (unlikely(!checked_round_up(size, OS_PAGE_SIZE, &bytes)))
         return fail(ENOMEM);
-    return prudence_aligned_alloc(OS_PAGE_SIZE, round_up(size, OS_PAGE_SIZE));
+    return prudence_aligned_alloc(OS_PAGE_SIZE, bytes);
 }
 
 size_t MALLOC_NAME(malloc_usable_size)(void *object)

@@ -13,6 +13,7 @@
 
 #include <prudence/prudence.h>
 
+#include "base/checked.h"
 #include "heap/object.h"
 #include "heap/size_class.h"
 
@@ -68,12 +69,22 @@ void *operator_new(size_t size)
     return likely(object) ? object : new_slow(size);
 }
 
+/* The aligned operator of libstdc++ rounds the size up to the alignment, and a size that wraps then
+ * would come out small. Such a size never succeeds, so the plain operator says so just as well. */
+static __attribute__((noinline)) void *new_aligned_slow(size_t size, size_t alignment)
+{
+    size_t rounded;
+
+    if (!checked_round_up(size, alignment, &rounded))
+        return of_runtime(OPERATOR_NEW, size).new(size);
+    return of_runtime(OPERATOR_NEW_ALIGNED, size).new_aligned(size, alignment);
+}
+
 void *operator_new_aligned(size_t size, size_t alignment)
 {
     void *object = prudence_aligned_alloc(alignment, size);
 
-    return likely(object) ? object
-                          : of_runtime(OPERATOR_NEW_ALIGNED, size).new_aligned(size, alignment);
+    return likely(object) ? object : new_aligned_slow(size, alignment);
 }
 
 void operator_delete(void *object)

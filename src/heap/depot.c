@@ -139,6 +139,10 @@ void depot_print_word(uint64_t word)
         [WORD_DEFERRED + OBJECT_LATENT] = "deferred by:",
     };
 
+    if (!slab_check && !allocation_trace_of_word(word) && !release_trace_of_word(word)) {
+        os_report("  with the option check=1 this report says who allocated and who freed it");
+        return;
+    }
     depot_print("allocated by:", allocation_trace_of_word(word));
     if (state_of_word(word) != OBJECT_LIVE || release_trace_of_word(word))
         depot_print(titles[word & (WORD_DEFERRED | 3)], release_trace_of_word(word));

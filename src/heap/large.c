@@ -4,11 +4,15 @@
  * that it is found, checked, deferred and counted as every other object, in one cache that has no
  * per-CPU caches. A freed one goes back to the page source at once, which keeps what will be wanted.
  */
+#include "base/checked.h"
 #include "heap/heap.h"
 #include "heap/watch.h"
 
 /* Larger ones the page source grows without copying, on nearly every system. */
 #define GROWN_BY_COPYING ((size_t)32 << 20)
+
+/* Bytes that a process can have at most. */
+#define ADDRESSES ((size_t)1 << PAGE_MAP_ADDRESS_BITS)
 
 static struct prudence_cache *large;
 
@@ -27,17 +31,33 @@ static struct prudence_cache *large_cache(void)
     return large;
 }
 
+/*
+ * The pages of a block. False where there never is memory for it: it and its alignment together are
+ * more than the addresses of a process, or it alone is more than the option limit. So a hopeless size
+ * is refused before anything is asked of the system, waited for or emptied.
+ */
+static bool pages_of(size_t size, size_t alignment, size_t *bytes)
+{
+    uint64_t limit = os_pages_limit();
+    size_t span;
+
+    return checked_round_up(max_size(size, 1), OS_PAGE_SIZE, bytes) &&
+           checked_add(*bytes, alignment, &span) && span <= ADDRESSES &&
+           (!limit || *bytes <= limit);
+}
+
 /* NULL when memory ran out. *zeroed tells whether the pages are known to be zero. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed)
 {
     struct prudence_cache *cache;
     struct slab *slab;
+    size_t bytes;
 
-    if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size)
+    if (!pages_of(size, alignment, &bytes))
         return NULL;
     cache = large_cache();
-    slab = cache ? slab_make_large(cache, round_up(max_size(size, 1), OS_PAGE_SIZE),
-                                   max_size(alignment, OS_PAGE_SIZE), zeroed, OS_ALLOC_DEFAULT)
+    slab = cache ? slab_make_large(cache, bytes, max_size(alignment, OS_PAGE_SIZE), zeroed,
+                                   OS_ALLOC_DEFAULT)
                  : NULL;
     if (slab && unlikely(cache->watched))
         watch_large(slab, max_size(size, 1), *zeroed);
@@ -48,7 +68,9 @@ void *large_alloc(size_t size, size_t alignment, bool *zeroed)
  * has an eighth of itself to grow into. So all copying together is a constant times the last size. */
 size_t large_growing(size_t size)
 {
-    return size + size / 8 <= GROWN_BY_COPYING ? size + size / 8 : size;
+    size_t grown;
+
+    return checked_add(size, size / 8, &grown) && grown <= GROWN_BY_COPYING ? grown : size;
 }
 
 /*
@@ -61,9 +83,8 @@ bool large_resize(struct slab *slab, size_t size)
     size_t bytes;
     bool done;
 
-    if (size > PTRDIFF_MAX || size <= OBJECT_SIZE_MAX / 2)
+    if (size <= OBJECT_SIZE_MAX / 2 || !pages_of(size, 1, &bytes))
         return false;
-    bytes = round_up(size, OS_PAGE_SIZE);
     node_check_live(slab, "prudence_realloc");
     if (bytes == slab->bytes)
         return true;

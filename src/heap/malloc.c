@@ -5,6 +5,7 @@
 
 #include <prudence/prudence.h>
 
+#include "base/checked.h"
 #include "heap/object.h"
 #include "heap/size_class.h"
 #include "heap/watch.h"
@@ -45,7 +46,7 @@ void *prudence_calloc(size_t count, size_t size)
     size_t bytes;
     void *object;
 
-    if (__builtin_mul_overflow(count, size, &bytes))
+    if (!checked_multiply(count, size, &bytes))
         return out_of_memory();
     object = allocate(bytes, 1, &zeroed);
     if (object && !zeroed)
@@ -79,11 +80,11 @@ static bool shrinking_has_failed;
  * short-term one is freed by its dates; they do not move. */
 static void *move(void *object, const struct slab *slab, size_t size, bool short_term)
 {
-    size_t usable = object_usable(slab, object);
+    size_t usable = object_usable(slab, object), growing = large_growing(size);
     void *moved = NULL;
 
-    if (is_large(slab) && size > usable && !watch_moves(slab))
-        moved = prudence_malloc(large_growing(size));
+    if (growing > size && is_large(slab) && size > usable && !watch_moves(slab))
+        moved = prudence_malloc(growing);
     if (!moved)
         moved = prudence_malloc(size);
     if (!moved)
@@ -104,6 +105,7 @@ void *prudence_realloc(void *object, size_t size)
     if (!object)
         return prudence_malloc(size);
     slab = object_slab(object, "prudence_realloc");
+    watch_check_live(slab, object, "prudence_realloc");
     usable = object_usable(slab, object);
     short_term = slab_is_short_term(slab, object);
     if (watch_moves(slab)) {

@@ -10,6 +10,7 @@
 
 #include <prudence/prudence.h>
 
+#include "base/checked.h"
 #include "gp/domain.h"
 #include "heap/annotate.h"
 #include "heap/call.h"
@@ -40,7 +41,7 @@ static bool parse_number(const char *text, const char *const *suffixes, const ui
         return false;
     for (unsigned i = 0; suffixes[i]; i++)
         if (strcmp(end, suffixes[i]) == 0)
-            return !__builtin_mul_overflow((uint64_t)number, units[i], value);
+            return checked_multiply(number, units[i], value);
     return false;
 }
 

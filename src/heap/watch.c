@@ -19,6 +19,7 @@
 #include "heap/guard.h"
 #include "heap/quarantine.h"
 #include "heap/watch.h"
+#include "slab/terms.h"
 
 bool zero_on_free;
 
@@ -114,11 +115,13 @@ void watch_start(void)
     guard_start();
     slab_watch = (struct slab_watch){
         .wanted = zero_on_free || guard_interval || quarantine_limit || annotate_on,
+        .states =
+            quarantine_limit > 0, /* what rests looks live to the slab: only its state says more */
         .redzone = annotate_on ? ANNOTATE_REDZONE : 0,
         .made = made,
         .going = going,
         .safe = safe,
-        .trace = depot_here,
+        .trace = slab_check || guard_interval ? depot_here : NULL,
         .explain = explain,
         .pressure = quarantine_limit ? watch_flush : NULL,
         .destruct = destruct_kick,
@@ -237,6 +240,12 @@ size_t watch_usable(const struct slab *slab, const void *object)
         return noted;
     return slab->cache->lines ? slab_object_bytes(slab) - slab_watch.redzone
                               : slab_object_bytes(slab);
+}
+
+void watch_check_live(const struct slab *slab, const void *object, const char *what)
+{
+    if (unlikely(slab->cache->watched))
+        slab_check_live(slab, object, slab_index(slab, object), what);
 }
 
 bool watch_moves(const struct slab *slab)

@@ -31,6 +31,9 @@ size_t watch_usable(const struct slab *slab, const void *object);
  * left as it was. */
 bool watch_moves(const struct slab *slab);
 
+/* Reports an object of a watched cache that is not live: freed, resting, or deferred. */
+void watch_check_live(const struct slab *slab, const void *object, const char *what);
+
 /* A deferred object's destructor has run: nobody looks at it any more. */
 void watch_destroyed(struct slab *slab, void *object);
 

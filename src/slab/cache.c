@@ -74,7 +74,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->context = layout->context;
     cache->object_size = layout->object_size;
     cache->named = layout->named;
-    cache->checked = slab_check;
+    cache->checked = slab_check || slab_watch.states;
     cache->watched = slab_check || slab_watch.wanted || layout->destructor;
     cache->fast_lines = os_percpu_owned_lines;
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;

@@ -337,6 +337,7 @@ static inline uint32_t release_trace_of_word(uint64_t word)
  */
 struct slab_watch {
     bool wanted;                      /* by caches that are made from now on */
+    bool states;                      /* their objects have states, as under slab_check */
     size_t redzone;                   /* spare bytes behind each object of theirs */
     bool (*made)(struct slab *slab);  /* before any object is handed out; false: no memory */
     void (*going)(struct slab *slab); /* before its pages go; those of a guarded slab go here */

@@ -200,19 +200,21 @@ static void give_back(struct prudence_cache *cache)
 }
 
 /* All that is free goes back, but to the cache that wants memory: what it has in its slabs will do, and pages
- * that go back may be out of its reach (a kernel keeps them in lists of each CPU). */
-static void give_back_to(const struct prudence_cache *wants)
+ * that go back may be out of its reach (a kernel keeps them in lists of each CPU). Returns the bytes. */
+static size_t give_back_to(const struct prudence_cache *wants)
 {
     struct list *item;
+    size_t bytes = 0;
 
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        cache_empty(cache, true, cache == wants && cache->lines ? ~0u : 0);
+        bytes += cache_empty(cache, true, cache == wants && cache->lines ? ~0u : 0);
     }
     os_lock_release(&slab_caches_lock);
+    return bytes;
 }
 
 /* Whether all of them ended one. */
@@ -267,10 +269,13 @@ static bool may_reclaim_again(struct prudence_cache *cache, struct reclaim *recl
  * Before an allocation fails (rule 9): closes the open batches of all CPUs and caches, waits for
  * one grace period, merges, shrinks everywhere. The caller then tries again, and comes back with the
  * same *reclaim (zero at first) when that is in vain. False: this was the last time, since nothing
- * more is to be expected; the next try may fail, or go as far as the OOM killer.
+ * more is to be expected; the next try may fail, or go as far as the OOM killer. A large block's is the
+ * last time at once when nothing was waited for and no page came: it can have nothing but pages.
  */
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim)
 {
+    size_t bytes;
+
     if (!os_may_block(flags))
         return false;
     if (!reclaim->deadline) {
@@ -282,15 +287,15 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
     reclaim->go_on = false; /* unless something is waited for */
     if (slab_watch.pressure)
         slab_watch.pressure();
-    give_back_to(cache);
+    bytes = give_back_to(cache);
     if (latent_bytes() > 0 && gp_may_wait()) {
         add_relaxed(&throttle_counts.pressure_waits, 1);
         add_relaxed(&cache->pressure_waits, 1);
         reclaim->go_on = wait_for_domains(reclaim->deadline);
-        give_back_to(cache);
+        bytes += give_back_to(cache);
     }
-    os_pages_trim();
-    return true;
+    bytes += os_pages_trim();
+    return cache->lines || bytes || reclaim->go_on;
 }
 
 /*

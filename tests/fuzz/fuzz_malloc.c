@@ -6,7 +6,8 @@
  * blocks overlap (in their usable bytes), that deferred blocks stay as they were until the section
  * ends, the results and errno of calls, and at the end that no object is left.
  *
- * Memory is bounded: few blocks, LIVE_MAX bytes of them; larger sizes are those that must fail.
+ * Memory is bounded: few blocks, LIVE_MAX bytes of them; larger sizes are those that must fail, half of
+ * them next to where arithmetic wraps.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <prudence/stats.h>
 
 #include "fuzz/fuzz.h"
+#include "support/boundary_sizes.h"
 
 #define BLOCKS      64
 #define DEFERRED    256
@@ -243,9 +245,24 @@ static bool has_room_to_defer(unsigned count)
 
 /* ------------------------------------------------------------------------------------ sizes */
 
+/* Where arithmetic goes wrong (support/boundary_sizes.h), and a little to each side of it; if that can
+ * be had, a size that is in the way of nothing. */
+static size_t boundary(unsigned which)
+{
+    size_t size = boundary_sizes[which % (sizeof boundary_sizes / sizeof boundary_sizes[0])];
+
+    size += next8();
+    size -= 128;
+    return size < ADDRESS_MAX ? size % 70000 : size;
+}
+
 static size_t huge_size(void)
 {
-    switch (next8() % 4) {
+    unsigned kind = next8();
+
+    if (kind >= 128)
+        return boundary(kind - 128);
+    switch (kind % 4) {
     case 0:
         return SIZE_MAX - next16();
     case 1:
@@ -267,7 +284,7 @@ static size_t some_size(void)
         return next8();
     if (kind < 215)
         size = next16() % 9000;
-    else if (kind < 245)
+    else if (kind < 235)
         size = (size_t)next16() * 33;
     else
         return huge_size();

@@ -12,6 +12,8 @@
 
 #include <prudence/prudence.h>
 
+#include "../support/boundary_sizes.h"
+
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -219,12 +221,62 @@ static void the_handler_may_free_memory()
     CHECK(prudence_option_set("limit", "0") == 0);
 }
 
+// Memory that has the size, or nothing: never a small block for a size that has wrapped.
+static void is_right(void *object, std::size_t size)
+{
+    CHECK(object ? size < BOUNDARY_NEVER : size > BOUNDARY_SURE);
+    if (!object)
+        return;
+    CHECK(prudence_usable_size(object) >= size);
+    if (size)
+        static_cast<char *>(object)[size - 1] = 1;
+}
+
+#ifdef RUNTIME_OPERATORS // linked statically: libstdc++'s own aligned operators let the size wrap
+const bool aligned_is_ours = false;
+#else
+const bool aligned_is_ours = true;
+#endif
+
+static void at_boundary(std::size_t size)
+{
+    const std::align_val_t aligned{4096};
+    void *object;
+
+    is_right(object = keep(::operator new(size, std::nothrow)), size);
+    ::operator delete(object);
+    is_right(object = keep(::operator new[](size, std::nothrow)), size);
+    ::operator delete[](object);
+    if (aligned_is_ours || size <= SIZE_MAX - 4096) {
+        is_right(object = keep(::operator new(size, aligned, std::nothrow)), size);
+        ::operator delete(object, aligned);
+    }
+    try {
+        object = keep(::operator new(size));
+        is_right(object, size);
+        ::operator delete(object);
+    } catch (const std::bad_alloc &) {
+        is_right(nullptr, size);
+    }
+    try { // the product and what an array's length takes are the compiler's
+        object = keep(new (std::align_val_t{64}) std::uint64_t[size]);
+        CHECK(size < BOUNDARY_NEVER / 8);
+        ::operator delete[](object, std::align_val_t{64});
+    } catch (const std::bad_alloc &) {
+        CHECK(size > BOUNDARY_SURE / 8);
+    }
+}
+
 int main()
 {
-    std::size_t before = live_bytes();
+    std::size_t before;
 
+    at_boundary(SIZE_MAX); // the first exception: what the runtime makes for it stays
+    before = live_bytes();
     for (std::size_t size = 0; size < 200000; size = size * 2 + 1)
         every_form(size);
+    for (unsigned i = 0; i < BOUNDARY_SIZES; i++)
+        at_boundary(boundary_size(i));
     CHECK(live_bytes() == before);
     without_memory();
     the_handler_is_called_until_it_gives_up();

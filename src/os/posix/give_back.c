@@ -12,6 +12,7 @@
 
 struct os_lock give_back_lock = OS_LOCK_INIT(OS_RANK_GIVE_BACK);
 static uint64_t refused_until; /* atomic */
+static uint64_t given_ever;    /* bytes; written under the lock, read without (atomic) */
 
 enum outcome { GONE, CLEAN, REFUSED };
 
@@ -129,9 +130,16 @@ size_t give_back(const struct excess *excess, bool patient)
         return 0;
     given = give_back_spans(excess->bytes[SPANS]);
     given += give_back_runs(excess->bytes[RUNS]);
+    store_relaxed(&given_ever, load_relaxed(&given_ever) + given);
     store_relaxed(&refused_until, given ? 0 : posix_clock_coarse_ns() + REFUSED_NS);
     os_lock_release(&give_back_lock);
     return given;
+}
+
+/* Whoever has waited for the lock (give_back_everything) sees what went before by its acquire. */
+uint64_t give_back_ever(void)
+{
+    return load_relaxed(&given_ever);
 }
 
 size_t give_back_everything(void)

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "page_source.h"
 
 #ifndef MREMAP_DONTUNMAP
@@ -29,7 +30,8 @@ static bool is_aligned(const void *pages, size_t alignment)
 /* More than is wanted, and what is too much of it unmapped. */
 static void *map_and_cut(size_t bytes, size_t alignment)
 {
-    char *pages = bytes + alignment > bytes ? map_at(NULL, bytes + alignment) : NULL;
+    size_t room;
+    char *pages = checked_add(bytes, alignment, &room) ? map_at(NULL, room) : NULL;
     char *aligned = (char *)round_up((uintptr_t)pages, alignment);
 
     if (!pages)

@@ -4,6 +4,7 @@
  * that begins there. A table of leaves; a leaf covers 16 GiB and is never unmade. Leaves are entered
  * without the lock (index_prepare), everything else happens under pages_lock.
  */
+#include "base/checked.h"
 #include "page_source.h"
 
 #define UNIT_SHIFT   21
@@ -38,7 +39,7 @@ bool index_prepare(const void *base, size_t bytes)
 {
     uintptr_t last; /* as numbers: what no process can have is asked for, too */
 
-    if (__builtin_add_overflow((uintptr_t)base, bytes - 1, &last))
+    if (!checked_add((uintptr_t)base, bytes - 1, &last))
         return false;
     last >>= UNIT_SHIFT + LEAF_SHIFT;
     if (last >= LEAVES)

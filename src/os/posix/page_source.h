@@ -144,6 +144,7 @@ void demand_stats(struct os_pages_stats *stats);
 /* --- give_back.c; without pages_lock --- */
 size_t give_back(const struct excess *excess, bool patient);
 size_t give_back_everything(void);
+uint64_t give_back_ever(void); /* how many bytes have gone since the process began */
 
 /* --- metadata.c --- */
 void *metadata_map(size_t bytes);

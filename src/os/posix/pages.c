@@ -372,6 +372,7 @@ static void *pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *cl
 
 void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed)
 {
+    uint64_t given = give_back_ever();
     bool clean = true;
     void *pages;
 
@@ -379,8 +380,9 @@ void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed
         return NULL;
     pages = pages_alloc(bytes, alignment, node, &clean);
     if (!pages) {
-        give_back_everything(); /* what the system lacks may lie in our dirty pages */
-        pages = pages_alloc(bytes, alignment, node, &clean);
+        give_back_everything();        /* what the system lacks may lie in our dirty pages */
+        if (give_back_ever() != given) /* by this thread or by another */
+            pages = pages_alloc(bytes, alignment, node, &clean);
     }
     if (!pages && bytes <= RUN_MAX) /* perhaps there is no room for a region */
         pages = span_alloc(bytes, alignment, node, &clean);

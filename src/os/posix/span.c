@@ -10,6 +10,7 @@
  * Mappings: one for each span, used or free. A mapping is never cut in the middle, but where a
  * free span is split between two spans.
  */
+#include "base/checked.h"
 #include "page_source.h"
 
 /* Bins by size: four a doubling, from 2 MiB on. */
@@ -160,10 +161,10 @@ struct span *span_take_smaller(size_t bytes, unsigned node)
 
 struct span *span_make(size_t bytes, size_t alignment, unsigned node)
 {
-    size_t rounded = round_up(bytes, SPAN_ALIGNMENT); /* so that the next mapping is aligned, too */
     struct span *span;
+    size_t rounded;
 
-    if (rounded < bytes)
+    if (!checked_round_up(bytes, SPAN_ALIGNMENT, &rounded)) /* the next mapping is aligned, too */
         return NULL;
     span = os_meta_alloc(sizeof *span);
     if (!span)
@@ -220,8 +221,11 @@ size_t span_reserve_for(size_t bytes)
 
 bool span_reserve(struct span *span, size_t bytes)
 {
-    size_t more = bytes + span_reserve_for(bytes) - span->mapped;
+    size_t wanted, more;
 
+    if (!checked_add(bytes, span_reserve_for(bytes), &wanted))
+        return false;
+    more = wanted - span->mapped;
     if (!mapping_extend(span->base, span->mapped, more))
         return false;
     if (!index_prepare(span->base, span->mapped + more)) {
@@ -242,9 +246,11 @@ bool span_reserve(struct span *span, size_t bytes)
  */
 bool span_move(struct span *span, size_t bytes, size_t reserve, void *owner, size_t owned)
 {
-    size_t mapped = round_up(bytes + reserve, SPAN_ALIGNMENT);
+    size_t mapped;
     char *target =
-        mapped >= bytes ? mapping_make_on_node(mapped, SPAN_ALIGNMENT, span->node) : NULL;
+        checked_add(bytes, reserve, &mapped) && checked_round_up(mapped, SPAN_ALIGNMENT, &mapped)
+            ? mapping_make_on_node(mapped, SPAN_ALIGNMENT, span->node)
+            : NULL;
 
     if (!target)
         return false;

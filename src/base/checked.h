@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Arithmetic of sizes that come from outside: false when the result does not fit a size_t, and then
+ * *result is not to be used. Every size that a caller of the public interface chose goes through one of
+ * these before anything is added to it, multiplied with it or rounded; what has been compared with a
+ * limit (OBJECT_SIZE_MAX, CHECKED_SIZE_MAX) may use round_up and plain operators. No libc, no state.
+ */
+#ifndef BASE_CHECKED_H
+#define BASE_CHECKED_H
+
+#include "base/base.h"
+
+/* No object has more bytes: the difference of two pointers into it is a ptrdiff_t. */
+#define CHECKED_SIZE_MAX ((size_t)PTRDIFF_MAX)
+
+static inline bool checked_add(size_t a, size_t b, size_t *result)
+{
+    return !__builtin_add_overflow(a, b, result);
+}
+
+static inline bool checked_multiply(size_t a, size_t b, size_t *result)
+{
+    return !__builtin_mul_overflow(a, b, result);
+}
+
+/* `alignment` is a power of two. */
+static inline bool checked_round_up(size_t size, size_t alignment, size_t *result)
+{
+    bool fits = checked_add(size, alignment - 1, result);
+
+    *result &= ~(alignment - 1);
+    return fits;
+}
+
+#endif /* BASE_CHECKED_H */

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * quarantine=BYTES hides nothing: a freed object that rests, freed, deferred or reallocated again, is
+ * reported at that call, with check=1 and without, whatever its size; so is one that was deferred; so
+ * is one that has left the quarantine.
+ */
+#include <prudence/scm.h>
+
+#include "support/slab_test.h"
+
+#define KIB ((size_t)1 << 10)
+
+struct misuse {
+    const char *options[3][2];
+    size_t size;
+    void (*first)(void *object);
+    void (*second)(void *object);
+};
+
+static struct prudence_cache *cache;
+
+static void free_sized(void *object)
+{
+    prudence_free_sized(object, prudence_usable_size(object));
+}
+
+static void reallocate(void *object)
+{
+    prudence_realloc(object, prudence_usable_size(object));
+}
+
+static void reallocate_less(void *object)
+{
+    prudence_realloc(object, prudence_usable_size(object) / 4);
+}
+
+static void cache_free(void *object)
+{
+    prudence_cache_free(cache, object);
+}
+
+static void cache_free_bulk(void *object)
+{
+    prudence_cache_free_bulk(cache, 1, &object);
+}
+
+static void cache_free_deferred(void *object)
+{
+    prudence_cache_free_deferred(cache, object);
+}
+
+/* So many others are freed that it does not rest any more. */
+static void free_and_push_out(void *object)
+{
+    prudence_free(object);
+    for (unsigned i = 0; i < 8; i++)
+        prudence_free(prudence_malloc(300 * KIB));
+}
+
+static void refresh(void *object)
+{
+    scm_refresh(object, 1);
+}
+
+static void misuse(void *argument)
+{
+    const struct misuse *misuse = argument;
+    void *object;
+
+    for (unsigned i = 0; i < 3 && misuse->options[i][0]; i++)
+        if (prudence_option_set(misuse->options[i][0], misuse->options[i][1]))
+            _Exit(3);
+    if (misuse->size) {
+        object = prudence_malloc(misuse->size);
+    } else {
+        cache = prudence_cache_create("mine", 100, NULL);
+        object = prudence_cache_alloc(cache);
+    }
+    prudence_read_lock(); /* what is deferred stays so */
+    misuse->first(object);
+    misuse->second(object);
+    _Exit(4);
+}
+
+static void is_reported(struct misuse it, const char *text)
+{
+    static const char *const options[][3][2] = {
+        {{"quarantine", "2M"}},
+        {{"quarantine", "2M"}, {"check", "1"}},
+        {{"quarantine", "2M"}, {"zero_on_free", "1"}},
+        {{"quarantine", "2M"}, {"guard", "1"}},
+        {{"quarantine", "2M"}, {"rseq", "0"}},
+    };
+
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
+        memcpy(it.options, options[i], sizeof it.options);
+        expect_death(misuse, &it, text, NULL, NULL);
+    }
+}
+
+static const size_t sizes[] = {16, 100, 1000, 32768, 40000, 256 * KIB};
+#define SIZES (sizeof sizes / sizeof sizes[0])
+
+static void freed_and_freed_again(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < SIZES; i++)
+        is_reported(
+            (struct misuse){.size = sizes[i], .first = prudence_free, .second = prudence_free},
+            "is already free");
+    is_reported((struct misuse){.size = 100, .first = prudence_free, .second = free_sized},
+                "is already free");
+    is_reported((struct misuse){.size = 100, .first = free_and_push_out, .second = prudence_free},
+                "is already free");
+}
+
+static void freed_and_deferred(void **state)
+{
+    (void)state;
+    for (unsigned i = 1; i < SIZES; i += 2)
+        is_reported((struct misuse){.size = sizes[i],
+                                    .first = prudence_free,
+                                    .second = prudence_free_deferred},
+                    "is already free");
+}
+
+static void deferred_and_freed(void **state)
+{
+    (void)state;
+    for (unsigned i = 1; i < SIZES; i += 2)
+        is_reported((struct misuse){.size = sizes[i],
+                                    .first = prudence_free_deferred,
+                                    .second = prudence_free},
+                    "is already deferred and not yet safe");
+    is_reported((struct misuse){.size = 100,
+                                .first = prudence_free_deferred,
+                                .second = prudence_free_deferred},
+                "is already deferred and not yet safe");
+}
+
+static void freed_and_reallocated(void **state)
+{
+    (void)state;
+    for (unsigned i = 1; i < SIZES; i += 2) {
+        is_reported((struct misuse){.size = sizes[i], .first = prudence_free, .second = reallocate},
+                    "is already free");
+        is_reported((struct misuse){.size = sizes[i],
+                                    .first = prudence_free_deferred,
+                                    .second = reallocate_less},
+                    "is already deferred and not yet safe");
+    }
+}
+
+static void freed_and_given_a_date(void **state)
+{
+    (void)state;
+    is_reported((struct misuse){.size = 100, .first = prudence_free, .second = refresh},
+                "is already free");
+}
+
+static void objects_of_caches(void **state)
+{
+    (void)state;
+    is_reported((struct misuse){.first = cache_free, .second = cache_free}, "is already free");
+    is_reported((struct misuse){.first = cache_free, .second = cache_free_bulk}, "is already free");
+    is_reported((struct misuse){.first = cache_free, .second = cache_free_deferred},
+                "is already free");
+    is_reported((struct misuse){.first = cache_free_deferred, .second = cache_free_bulk},
+                "is already deferred and not yet safe");
+}
+
+/* No misuse, no report: dates end, deferred objects become safe, and all of it rests and leaves. */
+static void good_program(void *unused)
+{
+    (void)unused;
+    if (prudence_option_set("quarantine", "64K") || scm_register_thread())
+        abort();
+    for (unsigned i = 0; i < 3000; i++) {
+        void *object = prudence_malloc(i % 3000), *large = prudence_malloc(40000);
+
+        scm_refresh(object, i % 3);
+        scm_tick();
+        prudence_free(prudence_realloc(prudence_malloc(200), 100 + i));
+        prudence_free_deferred(large);
+        prudence_free_deferred(prudence_malloc(64));
+    }
+    if (scm_unregister_thread())
+        abort();
+    prudence_synchronize();
+    prudence_trim();
+}
+
+static void nothing_else_is_reported(void **state)
+{
+    char output[4096];
+
+    (void)state;
+    expect_life(good_program, NULL, output, sizeof output);
+    assert_string_equal(output, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freed_and_freed_again),    cmocka_unit_test(freed_and_deferred),
+        cmocka_unit_test(deferred_and_freed),       cmocka_unit_test(freed_and_reallocated),
+        cmocka_unit_test(freed_and_given_a_date),   cmocka_unit_test(objects_of_caches),
+        cmocka_unit_test(nothing_else_is_reported),
+    };
+
+    return cmocka_run_group_tests_name("misuse in quarantine", tests, NULL, NULL);
+}

@@ -16,6 +16,9 @@ static inline void process_start(void)
         process_start_slow();
 }
 
+/* Defined in libprudence-malloc.so only; NULL elsewhere. */
+extern const char process_is_malloc[] __attribute__((weak, visibility("hidden")));
+
 /*
  * What fork is to do for the layers above, whose locks rank below all others: prepare takes them (none
  * when fork has interrupted the library), child mends what is theirs, done releases what prepare took.

@@ -7,7 +7,7 @@
  * of their ranks, so that the child finds every structure whole; it forgets the readers of threads
  * that it does not have. Meanwhile the forking thread may use everything but destroy no cache.
  * Exit with objects outstanding needs nothing: the system takes the pages.
- * exec neither. The library is never unloaded (rseq descriptors point into it).
+ * exec neither. The library is never unloaded (os/posix/stay_loaded.c).
  */
 #include <pthread.h>
 
@@ -34,13 +34,16 @@ const char *prudence_version(void)
 }
 
 /*
- * Another copy of the library stands first in the order of symbol look-up: libprudence-malloc
- * is preloaded, and the program linked with libprudence. Every call goes there, and this one must
- * stay quiet, since the two share the words of the read side.
+ * Another copy of the library stands first in the order of symbol look-up, so that functions, or the
+ * thread-local pointers of inline readers, are that copy's. This one must not serve anybody: objects that
+ * it defers would be reused under readers whom only the other copy sees. Functions and pointers may go
+ * different ways, since a linker's -Bsymbolic binds functions to their own module, but not thread-local
+ * variables. libprudence-malloc is bound so on purpose: there are no inline readers in it, and it serves
+ * malloc, wherever it stands.
  */
 static bool is_superseded(void)
 {
-    return prudence_version() != version;
+    return prudence_version() != version || (readers_are_superseded() && !process_is_malloc);
 }
 
 /* Of this thread; more than one where a handler forks. */
@@ -119,7 +122,10 @@ static void start(void)
     int cancelable;
 
     if (is_superseded())
-        os_panic("called by its own address, while another copy of the library serves the process");
+        os_panic(
+            "a call came to one copy of the library (%p), but readers of the process use another "
+            "one: link one copy only, or the static library without -Bsymbolic",
+            (const void *)version);
     starting = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable); /* /sys is read */
     posix_cpu_start();
@@ -150,6 +156,7 @@ __attribute__((constructor(101))) static void at_load(void)
 {
     if (!is_superseded()) {
         process_start();
+        posix_stay_loaded();
         watch_prime();
         preflush_start_helper();
     }

@@ -139,7 +139,7 @@ extern struct prudence_domain prudence_default;
 /* Options, set through heap/options.c. */
 extern enum reader_mode gp_reader_mode;
 extern uint64_t gp_stall_timeout; /* ns; 0: never report */
-extern bool gp_stall_trace;       /* with the reader's trace; os_thread_trace_start() was called */
+extern bool gp_stall_trace; /* with the reader's trace, once gp_stall_trace_prime() was called */
 
 static inline bool sequence_before(uint64_t a, uint64_t b)
 {
@@ -227,6 +227,7 @@ void stall_fork_done(void);
 /* Process life (heap/process.c). */
 void gp_start(void);
 void gp_follow_options(void);
+void gp_stall_trace_prime(void); /* may allocate */
 void gp_fork_prepare(void);
 void gp_fork_forget(void); /* in the child: the readers of threads that it does not have */
 void gp_fork_done(void);

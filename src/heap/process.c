@@ -2,8 +2,16 @@
 /*
  * Process life: start, fork, and what needs nothing.
  *
- * Start: by the library's constructor, or by whatever function is called before it (other
- * libraries' constructors, dlopen). Fork: all locks and all per-CPU caches are taken, in the order
+ * Start has two steps:
+ *
+ *   start()        by whatever function is called first, be it in the dynamic loader or in another
+ *                  library's constructor; at the latest by our early constructor. Options are read and
+ *                  recorded, structures are made. It may be inside an allocation, and before the C
+ *                  runtime is ready: nothing may allocate but from us, make a thread, or walk the stack.
+ *   process_act()  what options want beyond that, and what needs the dynamic loader. First by our late
+ *                  constructor, then whenever an option is set.
+ *
+ * Fork: all locks and all per-CPU caches are taken, in the order
  * of their ranks, so that the child finds every structure whole; it forgets the readers of threads
  * that it does not have. Meanwhile the forking thread may use everything but destroy no cache.
  * Exit with objects outstanding needs nothing: the system takes the pages.
@@ -150,14 +158,41 @@ void process_start_slow(void)
         pthread_once(&once, start);
 }
 
-/* Early, so that programs' own constructors find it done. Not from inside an allocation, as the start
- * itself may be. */
+/* The late constructor has run. */
+static uint32_t loaded;
+
+/* Each part does nothing when it is not wanted, or done. */
+void process_act(void)
+{
+    /* An option is set, then `loaded` is read; the constructor sets `loaded`, then reads options. With a
+     * full fence between the two on both sides, one of them at least sees what the other has stored. */
+    os_full_fence();
+    if (!load_relaxed(&loaded))
+        return;
+    watch_prime();
+    gp_stall_trace_prime();
+    preflush_start_helper();
+}
+
+/* Early, so that programs' own constructors find it done. */
 __attribute__((constructor(101))) static void at_load(void)
 {
-    if (!is_superseded()) {
+    if (!is_superseded())
         process_start();
-        posix_stay_loaded();
-        watch_prime();
-        preflush_start_helper();
-    }
+}
+
+/* Of the default priority: in a static program the stack cannot be walked before, since the compiler's
+ * own constructor of that priority tells the unwinder about the program. */
+__attribute__((constructor)) static void when_loaded(void)
+{
+    if (is_superseded())
+        return;
+    posix_stay_loaded();
+    store_relaxed(&loaded, 1u);
+    process_act();
+}
+
+__attribute__((destructor)) static void when_unloaded(void)
+{
+    posix_trace_end();
 }

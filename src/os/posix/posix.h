@@ -20,6 +20,10 @@ void posix_percpu_start(bool wanted);
  * Calls the dynamic loader, so not from inside an allocation. */
 void posix_stay_loaded(void);
 
+/* From now on there are no traces, if the program is a static one: called by a destructor of the default
+ * priority (trace.c). */
+void posix_trace_end(void);
+
 /* Pretend to have `cpus` CPUs on `nodes` nodes; `current` says which one a thread runs on. For
  * tests: before any cache is made, and followed by slab_start(), which sizes its arrays by the
  * number of CPUs. Per-CPU caches then use the lock fallback. */

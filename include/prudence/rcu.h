@@ -26,6 +26,12 @@ typedef struct {
 /* ---------------------------------------------------- what the inline read side needs (private) */
 
 /*
+ * Inline readers reach no data of the library by a symbol, except thread-local pointers: the thread's
+ * word says which domain it is of, and the domain has the shared words at a fixed offset. So a program
+ * cannot come by a copy of them of its own (a copy relocation), however it is linked (ADR 26).
+ */
+
+/*
  * A thread's word in a domain: the sequence it read at entry in the upper 54 bits and its nesting
  * depth in the lower 10; 0 outside. Both live in one word written by one store, or a signal
  * handler that reads would find a moment in which it protects nothing.
@@ -33,11 +39,12 @@ typedef struct {
 struct prudence_reader {
     uint64_t word;    /* written by its thread; read by whoever drives a grace period */
     uint64_t entries; /* fenced entries, for the choice of mode; written by its thread */
-    const struct prudence_domain
-        *domain; /* that it is a word of; atomic: who was there before looks */
+    /* The domain that this is a word of. Written by its thread before the first entry; atomic, because
+     * a driver of the domain that had the word before may still look at it. */
+    const struct prudence_domain *domain;
 };
 
-/* Where in a domain that stands; but for the default domain. */
+/* Offset of the following structure in a domain of any kind. */
 #define PRUDENCE_DOMAIN_SHARED_OFFSET 64
 
 struct prudence_domain_shared {
@@ -52,7 +59,7 @@ struct prudence_domain_shared {
 #define PRUDENCE_THREAD_LOCAL __thread
 #endif
 
-PRUDENCE_API extern struct prudence_domain_shared prudence_default_shared;
+/* This thread's word in the default domain; NULL before its first entry. */
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reader_self
     __attribute__((tls_model("initial-exec")));
 
@@ -71,6 +78,13 @@ static inline void prudence_full_fence(void)
 #else
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
+}
+
+static inline const struct prudence_domain_shared *
+prudence_domain_shared_of(const struct prudence_domain *domain)
+{
+    return (const struct prudence_domain_shared *)(const void *)((const char *)domain +
+                                                                 PRUDENCE_DOMAIN_SHARED_OFFSET);
 }
 
 /* ------------------------------------------------------------------------ the default domain */
@@ -99,10 +113,14 @@ static inline void prudence_read_lock(void)
     }
     word = __atomic_load_n(&self->word, __ATOMIC_RELAXED);
     if (__builtin_expect(word == 0, 1)) {
-        word = __atomic_load_n(&prudence_default_shared.sequence, __ATOMIC_ACQUIRE);
+        /* Relaxed: this thread wrote it. */
+        const struct prudence_domain_shared *shared =
+            prudence_domain_shared_of(__atomic_load_n(&self->domain, __ATOMIC_RELAXED));
+
+        word = __atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE);
         __atomic_store_n(&self->word, word | 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&prudence_default_shared.fenced, __ATOMIC_ACQUIRE)) {
+        if (__atomic_load_n(&shared->fenced, __ATOMIC_ACQUIRE)) {
             prudence_full_fence();
             __atomic_store_n(&self->entries, self->entries + 1, __ATOMIC_RELAXED);
         }
@@ -257,9 +275,7 @@ PRUDENCE_API void prudence_qsbr_announce(struct prudence_domain *domain);
 
 static inline void prudence_qsbr_quiescent(struct prudence_domain *domain)
 {
-    const struct prudence_domain_shared *shared =
-        (const struct prudence_domain_shared *)(const void *)((const char *)domain +
-                                                              PRUDENCE_DOMAIN_SHARED_OFFSET);
+    const struct prudence_domain_shared *shared = prudence_domain_shared_of(domain);
     const struct prudence_reader *self = prudence_qsbr_self;
 
     /* The word says already what it would say: since the last time no grace period began that could

@@ -11,10 +11,6 @@
 #include "gp/callbacks.h"
 #include "gp/domain.h"
 
-struct prudence_domain_shared prudence_default_shared __attribute__((aligned(CACHE_LINE))) = {
-    .sequence = GP_FIRST, .fenced = 1, /* until gp_start knows better */
-};
-
 /* So that the first threads to read need no memory. */
 static struct reader_chunk first_chunk;
 
@@ -22,7 +18,7 @@ struct prudence_domain prudence_default = {
     .chunks = &first_chunk,
     .progress.completed = GP_FIRST,
     .barrier_goal = GP_FIRST,
-    .shared = &prudence_default_shared,
+    .shared = {.sequence = GP_FIRST, .fenced = 1}, /* fenced until gp_start knows better */
     .readers_fence_themselves = 1,
     .kind = PRUDENCE_DOMAIN_MEMB,
     .scheme = &gp_memb,
@@ -211,8 +207,7 @@ struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind 
     domain->kind = kind;
     domain->scheme = scheme;
     domain->life = DOMAIN_LIVE;
-    domain->shared = &domain->own;
-    domain->own.sequence = domain->progress.completed = domain->barrier_goal = GP_FIRST;
+    domain->shared.sequence = domain->progress.completed = domain->barrier_goal = GP_FIRST;
     return domain;
 }
 
@@ -471,7 +466,7 @@ void prudence_manual_advance(struct prudence_domain *domain)
         os_report("prudence_manual_advance: domain '%s' is not manual; nothing done", domain->name);
         return;
     }
-    sequence = __atomic_add_fetch(&domain->shared->sequence, GP_STEP, __ATOMIC_SEQ_CST);
+    sequence = __atomic_add_fetch(&domain->shared.sequence, GP_STEP, __ATOMIC_SEQ_CST);
     store_release(&domain->progress.completed, sequence);
     add_relaxed(&domain->grace_periods, 1);
 }

@@ -90,9 +90,8 @@ struct prudence_domain {
     struct gp_progress progress __attribute__((aligned(CACHE_LINE)));
     uint64_t barrier_goal; /* grows by compare-and-swap, release, after the goal's barrier */
 
-    /* What `shared` points at, but for the default domain. prudence_qsbr_quiescent() finds it here. */
-    struct prudence_domain_shared own __attribute__((aligned(CACHE_LINE)));
-    struct prudence_domain_shared *shared;
+    /* What inline readers look at; they find it here (prudence_domain_shared_of). */
+    struct prudence_domain_shared shared __attribute__((aligned(CACHE_LINE)));
     const struct gp_scheme *scheme;
     union {
         struct srcu *srcu;
@@ -100,7 +99,7 @@ struct prudence_domain {
         struct external *external;
     };
     uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
-                                          every reader see shared->fenced */
+                                          every reader see shared.fenced */
     enum prudence_domain_kind kind;
     bool phases;                 /* see phases.c: nobody waits for its grace periods */
     struct reader_chunk *chunks; /* pushed by compare-and-swap; read by drivers */
@@ -132,15 +131,15 @@ struct prudence_domain {
     char name[GP_NAME_SIZE];
 };
 
-_Static_assert(offsetof(struct prudence_domain, own) == PRUDENCE_DOMAIN_SHARED_OFFSET,
-               "prudence_qsbr_quiescent looks there");
+_Static_assert(offsetof(struct prudence_domain, shared) == PRUDENCE_DOMAIN_SHARED_OFFSET,
+               "inline readers look there");
 
 extern struct prudence_domain prudence_default;
 
 /* Options, set through heap/options.c. */
 extern enum reader_mode gp_reader_mode;
 extern uint64_t gp_stall_timeout; /* ns; 0: never report */
-extern bool gp_stall_trace;       /* with the reader's trace; os_thread_trace_start() was called */
+extern bool gp_stall_trace; /* with the reader's trace, once gp_stall_trace_prime() was called */
 
 static inline bool sequence_before(uint64_t a, uint64_t b)
 {
@@ -161,7 +160,11 @@ uint64_t gp_raise(uint64_t *value, uint64_t to); /* unless it is there already; 
 void gp_complete(struct prudence_domain *domain, uint64_t upto);
 bool gp_note_expired_reader(struct prudence_domain *domain);
 
-/* readers.c */
+/* readers.c. This copy's own thread-local pointers: the exported names for them, which inline readers
+ * use, may stand for those of another copy of the library (readers_are_superseded, ADR 26). */
+extern __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
+bool readers_are_superseded(void);
 void readers_start(void);
 void readers_register_default(void);
 struct reader_slot *
@@ -225,6 +228,7 @@ void stall_fork_done(void);
 /* Process life (heap/process.c). */
 void gp_start(void);
 void gp_follow_options(void);
+void gp_stall_trace_prime(void); /* may allocate */
 void gp_fork_prepare(void);
 void gp_fork_forget(void); /* in the child: the readers of threads that it does not have */
 void gp_fork_done(void);

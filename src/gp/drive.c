@@ -18,18 +18,18 @@
 gp_cookie gp_snapshot(struct prudence_domain *domain)
 {
     os_full_fence(); /* F above */
-    return load_relaxed(&domain->shared->sequence) + GP_STEP;
+    return load_relaxed(&domain->shared.sequence) + GP_STEP;
 }
 
 void gp_request(struct prudence_domain *domain, gp_cookie cookie)
 {
-    uint64_t sequence = load_relaxed(&domain->shared->sequence);
+    uint64_t sequence = load_relaxed(&domain->shared.sequence);
 
     if (!domain->scheme->drive)
         return;
     /* A cookie is at most one step ahead, so one success of anybody is enough. */
     if (sequence_before(sequence, cookie))
-        compare_exchange(&domain->shared->sequence, &sequence, sequence + GP_STEP);
+        compare_exchange(&domain->shared.sequence, &sequence, sequence + GP_STEP);
 }
 
 /* Release: with all that came before. */
@@ -54,7 +54,7 @@ void gp_drive(struct prudence_domain *domain)
 
     if (!domain->scheme->drive)
         return;
-    goal = load_acquire(&domain->shared->sequence);
+    goal = load_acquire(&domain->shared.sequence);
     if (sequence_before(load_acquire(&domain->progress.completed), goal))
         domain->scheme->drive(domain, goal);
 }
@@ -94,7 +94,7 @@ static bool is_crowded(const struct prudence_domain *domain)
 {
     uint64_t completed = load_acquire(&domain->progress.completed);
 
-    return load_relaxed(&domain->shared->sequence) - completed >= 2 * GP_STEP;
+    return load_relaxed(&domain->shared.sequence) - completed >= 2 * GP_STEP;
 }
 
 bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline)

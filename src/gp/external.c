@@ -92,7 +92,7 @@ static void begin(struct prudence_domain *domain)
 {
     struct external *external = domain->external;
 
-    external->goal = load_acquire(&domain->shared->sequence);
+    external->goal = load_acquire(&domain->shared.sequence);
     os_full_fence();
     external->cookie = external->ops.start_poll(external->context);
     external->under_way = true;
@@ -108,7 +108,7 @@ static void poll(struct prudence_domain *domain)
         return;
     external->under_way = false;
     gp_complete(domain, external->goal);
-    if (sequence_before(external->goal, load_acquire(&domain->shared->sequence)))
+    if (sequence_before(external->goal, load_acquire(&domain->shared.sequence)))
         begin(domain);
 }
 
@@ -129,7 +129,7 @@ static void drive_by_polling(struct prudence_domain *domain)
 static bool something_is_asked_for(struct prudence_domain *domain)
 {
     return sequence_before(load_acquire(&domain->progress.completed),
-                           load_acquire(&domain->shared->sequence));
+                           load_acquire(&domain->shared.sequence));
 }
 
 /* One foreign grace period, by a thread that may block. False: fork does not want one to begin. */
@@ -145,7 +145,7 @@ static bool synchronize(struct prudence_domain *domain)
         return false;
     }
     add_relaxed(&domain->scans, 1);
-    goal = load_acquire(&domain->shared->sequence);
+    goal = load_acquire(&domain->shared.sequence);
     os_full_fence();
     external->ops.synchronize(external->context);
     gp_complete(domain, goal);

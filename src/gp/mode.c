@@ -29,7 +29,7 @@ enum reader_mode gp_reader_mode = READER_MODE_AUTO;
 
 static void switch_to_fenced(struct prudence_domain *domain)
 {
-    store_release(&domain->shared->fenced, 1u);
+    store_release(&domain->shared.fenced, 1u);
     os_membarrier();
     store_release(&domain->readers_fence_themselves, 1u);
     add_relaxed(&domain->mode_switches, 1);
@@ -38,7 +38,7 @@ static void switch_to_fenced(struct prudence_domain *domain)
 static void switch_to_free(struct prudence_domain *domain)
 {
     store_release(&domain->readers_fence_themselves, 0u);
-    store_release(&domain->shared->fenced, 0u);
+    store_release(&domain->shared.fenced, 0u);
     add_relaxed(&domain->mode_switches, 1);
 }
 
@@ -56,7 +56,7 @@ void mode_start(struct prudence_domain *domain)
                   load_relaxed(&gp_reader_mode) == READER_MODE_FENCED;
 
     store_release(&domain->readers_fence_themselves, (uint32_t)fenced);
-    store_release(&domain->shared->fenced, (uint32_t)fenced);
+    store_release(&domain->shared.fenced, (uint32_t)fenced);
     domain->membarrier_cost = MEMBARRIER_COST_NS;
 }
 

@@ -22,11 +22,11 @@
 static uint64_t present_phase(struct prudence_domain *domain)
 {
     uint64_t completed = load_acquire(&domain->progress.completed);
-    uint64_t phase = load_acquire(&domain->shared->sequence);
+    uint64_t phase = load_acquire(&domain->shared.sequence);
 
     /* When it fails, it was begun by another. */
     if (phase == completed &&
-        compare_exchange(&domain->shared->sequence, &phase, completed + GP_STEP))
+        compare_exchange(&domain->shared.sequence, &phase, completed + GP_STEP))
         phase = completed + GP_STEP;
     return phase;
 }

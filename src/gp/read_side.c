@@ -18,7 +18,7 @@ void prudence_read_unlock_unbalanced(void)
 
 bool prudence_read_lock_held(void)
 {
-    return prudence_reader_self && load_relaxed(&prudence_reader_self->word) != 0;
+    return reader_self && load_relaxed(&reader_self->word) != 0;
 }
 
 struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain)
@@ -32,12 +32,12 @@ struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain)
 
 static void enter(struct prudence_domain *domain, struct reader_slot *slot)
 {
-    uint64_t sequence = load_acquire(&domain->shared->sequence);
+    uint64_t sequence = load_acquire(&domain->shared.sequence);
 
     /* Release: a qsbr reader's word goes from one section to the next without a 0 between. */
     store_release(&slot->reader.word, sequence | 1);
     compiler_barrier();
-    if (load_acquire(&domain->shared->fenced)) {
+    if (load_acquire(&domain->shared.fenced)) {
         os_full_fence();
         count_add(&slot->reader.entries, 1);
     }
@@ -46,7 +46,7 @@ static void enter(struct prudence_domain *domain, struct reader_slot *slot)
 void prudence_read_lock_first(void)
 {
     readers_register_default();
-    prudence_read_lock();
+    prudence_domain_read_lock(&prudence_default);
 }
 
 /* A set is read by reading in one of its members; an external domain by its own scheme. */
@@ -135,7 +135,7 @@ static bool is_qsbr(const struct prudence_domain *domain, const char *what, void
 static void remember(struct reader_slot *slot)
 {
     if (likely(!load_relaxed(&gp_check)))
-        prudence_qsbr_self = &slot->reader;
+        reader_qsbr_self = &slot->reader;
 }
 
 void prudence_qsbr_online(struct prudence_domain *domain)
@@ -173,6 +173,6 @@ void prudence_qsbr_announce(struct prudence_domain *domain)
     remember(slot);
     word = load_relaxed(&slot->reader.word);
     if (word &&
-        word != (load_acquire(&domain->shared->sequence) | 1)) /* as prudence_qsbr_quiescent */
+        word != (load_acquire(&domain->shared.sequence) | 1)) /* as prudence_qsbr_quiescent */
         enter(domain, slot);
 }

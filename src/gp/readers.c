@@ -5,7 +5,7 @@
  *
  * Slots stand in chunks that each domain owns; chunks are never unmapped (drivers look at them
  * without a lock), only passed on to another domain when theirs is destroyed. A thread finds its
- * slot of the default domain in prudence_reader_self, those of other domains in a table of its own,
+ * slot of the default domain in reader_self, those of other domains in a table of its own,
  * indexed by the domain's number and checked against its generation.
  *
  * Registration may happen in a signal handler, so it takes no lock and blocks signals while a slot
@@ -38,11 +38,20 @@ struct table {
     struct table_entry entries[];
 };
 
-PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reader_self
-    __attribute__((tls_model("initial-exec")));
-PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_qsbr_self
-    __attribute__((tls_model("initial-exec")));
+__thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
+__thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_reader *prudence_reader_self __attribute__((alias("reader_self")));
+extern __thread struct prudence_reader *prudence_qsbr_self
+    __attribute__((alias("reader_qsbr_self")));
 static __thread struct table *thread_table __attribute__((tls_model("initial-exec")));
+
+/* Volatile: the compiler takes two names of one variable for the same address. */
+bool readers_are_superseded(void)
+{
+    struct prudence_reader **volatile own = &reader_self;
+
+    return own != &prudence_reader_self;
+}
 
 struct os_lock readers_lock = OS_LOCK_INIT(OS_RANK_READERS);
 struct list readers_domains = {&readers_domains, &readers_domains};
@@ -106,10 +115,10 @@ static void thread_exits(void *unused)
     (void)unused;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
-    if (prudence_reader_self)
-        slot_release(&prudence_default, slot_of(prudence_reader_self));
-    prudence_reader_self = NULL;
-    prudence_qsbr_self = NULL;
+    if (reader_self)
+        slot_release(&prudence_default, slot_of(reader_self));
+    reader_self = NULL;
+    reader_qsbr_self = NULL;
     thread_table = NULL;
     table_release(table);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
@@ -249,12 +258,12 @@ void readers_register_default(void)
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
-    if (!prudence_reader_self) {
+    if (!reader_self) {
         struct reader_slot *slot = slot_register(&prudence_default);
 
         if (!slot)
             os_panic("no memory to register a reader");
-        prudence_reader_self = &slot->reader;
+        reader_self = &slot->reader;
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     errno = saved_errno;
@@ -282,7 +291,7 @@ struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain)
     const struct table *table = thread_table;
 
     if (domain == &prudence_default)
-        return prudence_reader_self ? slot_of(prudence_reader_self) : NULL;
+        return reader_self ? slot_of(reader_self) : NULL;
     if (!table || domain->index >= table->size ||
         table->entries[domain->index].generation != domain->generation)
         return NULL;
@@ -312,7 +321,7 @@ struct reader_slot *readers_slot(struct prudence_domain *domain)
         return slot;
     if (domain == &prudence_default) {
         readers_register_default();
-        return slot_of(prudence_reader_self);
+        return slot_of(reader_self);
     }
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
@@ -337,7 +346,7 @@ static bool may_wait(const struct prudence_domain *waits_for)
 {
     const struct table *table = thread_table;
     struct list *item;
-    bool inside = prudence_reader_self && load_relaxed(&prudence_reader_self->word);
+    bool inside = reader_self && load_relaxed(&reader_self->word);
 
     if (!inside && table) {
         os_lock_take(&readers_lock);
@@ -440,7 +449,7 @@ static void forget_other_threads(struct prudence_domain *domain)
  * drivers skip membarriers exactly where readers fence; of phases one is under way. */
 static void mend(struct prudence_domain *domain)
 {
-    uint64_t *sequence = &domain->shared->sequence;
+    uint64_t *sequence = &domain->shared.sequence;
 
     if (sequence_before(*sequence, domain->progress.completed))
         *sequence = domain->progress.completed;
@@ -448,7 +457,7 @@ static void mend(struct prudence_domain *domain)
         *sequence = domain->barrier_goal;
     if (domain->phases && sequence_before(domain->progress.completed, *sequence))
         domain->progress.completed = *sequence - GP_STEP;
-    domain->shared->fenced = domain->readers_fence_themselves;
+    domain->shared.fenced = domain->readers_fence_themselves;
     domain->choosing = 0;
     domain->scan_began = 0;
 }

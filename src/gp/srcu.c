@@ -148,7 +148,7 @@ int prudence_srcu_read_lock(struct prudence_domain *domain)
     index = enter(srcu, os_cpu_current() % srcu->cpus);
     store_relaxed(&slot->index, index);
     compiler_barrier();
-    store_relaxed(&slot->reader.word, load_relaxed(&domain->shared->sequence) | 1);
+    store_relaxed(&slot->reader.word, load_relaxed(&domain->shared.sequence) | 1);
     os_busy_leave();
     return index;
 }
@@ -280,7 +280,7 @@ static void fork_child(struct prudence_domain *domain)
 {
     struct reader_slot *mine = readers_slot_if_any(domain);
     struct srcu *srcu = domain->srcu;
-    uint64_t *sequence = &domain->shared->sequence;
+    uint64_t *sequence = &domain->shared.sequence;
 
     for (unsigned role = 0; role < 2; role++)
         if (sequence_before(*sequence, srcu->empty[role]))

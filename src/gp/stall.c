@@ -41,6 +41,12 @@ static void thread_name(int thread, char *name, size_t size)
 
 bool gp_stall_trace;
 
+void gp_stall_trace_prime(void)
+{
+    if (load_relaxed(&gp_stall_trace))
+        os_thread_trace_start();
+}
+
 /* The program's, if any; both words under a lock of their own, since they belong together. */
 static struct os_lock hook_lock = OS_LOCK_INIT(OS_RANK_STALL);
 static prudence_stall_hook hook;

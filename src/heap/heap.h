@@ -16,6 +16,13 @@ static inline void process_start(void)
         process_start_slow();
 }
 
+/* process.c: does what options want that is more than to be remembered (threads, signal handlers, traces).
+ * After each change of options; with no lock held, and not inside an allocation. */
+void process_act(void);
+
+/* Defined in libprudence-malloc.so only; NULL elsewhere. */
+extern const char process_is_malloc[] __attribute__((weak, visibility("hidden")));
+
 /*
  * What fork is to do for the layers above, whose locks rank below all others: prepare takes them (none
  * when fork has interrupted the library), child mends what is theirs, done releases what prepare took.

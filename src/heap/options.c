@@ -149,8 +149,6 @@ static bool set_stall_trace(const char *text)
 
     if (!parse_switch(text, &wanted))
         return false;
-    if (wanted)
-        os_thread_trace_start();
     store_relaxed(&gp_stall_trace, wanted);
     return true;
 }
@@ -290,8 +288,11 @@ static void apply_membarrier(void)
     gp_follow_options();
 }
 
-/* docs/options.md says what each is for. `apply`, if any, makes a change of the option effective once
- * the process has started. */
+/*
+ * docs/options.md says what each is for. `set` records the value: it is called at the very start too, when
+ * the heap is not ready (process.c). `apply`, of an option of the start, makes a later change effective,
+ * under heap_lock. What needs no lock, and may allocate or make threads, is done by process_act().
+ */
 static const struct option {
     const char *name;
     const char *values;
@@ -307,7 +308,7 @@ static const struct option {
     {"stall_trace", "0 or 1", set_stall_trace, false, NULL},
     {"retain", "bytes (K, M, G)", set_retain, false, NULL},
     {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
-    {"background", "0 or 1", set_background, false, preflush_start_helper},
+    {"background", "0 or 1", set_background, false, NULL},
     {"stats", "0 or 1", set_stats, false, NULL},
     {"scm_max_extension", "a number of ticks, 0 to 1048576", set_scm_max_extension, false, NULL},
     {"scm_collection", "lazy or eager", set_scm_collection, false, NULL},
@@ -391,13 +392,12 @@ int prudence_option_set(const char *name, const char *value)
         return unknown(name, value);
     if (option->at_start) {
         error = set_at_start(option, value);
-        watch_prime(); /* not under a lock: it may allocate */
+        process_act();
         return error;
     }
     if (!option->set(value))
         return bad_value(option, value);
-    if (option->apply)
-        option->apply();
+    process_act();
     return 0;
 }
 

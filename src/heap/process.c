@@ -2,12 +2,20 @@
 /*
  * Process life: start, fork, and what needs nothing.
  *
- * Start: by the library's constructor, or by whatever function is called before it (other
- * libraries' constructors, dlopen). Fork: all locks and all per-CPU caches are taken, in the order
+ * Start has two steps:
+ *
+ *   start()        by whatever function is called first, be it in the dynamic loader or in another
+ *                  library's constructor; at the latest by our early constructor. Options are read and
+ *                  recorded, structures are made. It may be inside an allocation, and before the C
+ *                  runtime is ready: nothing may allocate but from us, make a thread, or walk the stack.
+ *   process_act()  what options want beyond that, and what needs the dynamic loader. First by our late
+ *                  constructor, then whenever an option is set.
+ *
+ * Fork: all locks and all per-CPU caches are taken, in the order
  * of their ranks, so that the child finds every structure whole; it forgets the readers of threads
  * that it does not have. Meanwhile the forking thread may use everything but destroy no cache.
  * Exit with objects outstanding needs nothing: the system takes the pages.
- * exec neither. The library is never unloaded (rseq descriptors point into it).
+ * exec neither. The library is never unloaded (os/posix/stay_loaded.c).
  */
 #include <pthread.h>
 
@@ -34,13 +42,16 @@ const char *prudence_version(void)
 }
 
 /*
- * Another copy of the library stands first in the order of symbol look-up: libprudence-malloc
- * is preloaded, and the program linked with libprudence. Every call goes there, and this one must
- * stay quiet, since the two share the words of the read side.
+ * Another copy of the library stands first in the order of symbol look-up, so that functions, or the
+ * thread-local pointers of inline readers, are that copy's. This one must not serve anybody: objects that
+ * it defers would be reused under readers whom only the other copy sees. Functions and pointers may go
+ * different ways, since a linker's -Bsymbolic binds functions to their own module, but not thread-local
+ * variables. libprudence-malloc is bound so on purpose: there are no inline readers in it, and it serves
+ * malloc, wherever it stands.
  */
 static bool is_superseded(void)
 {
-    return prudence_version() != version;
+    return prudence_version() != version || (readers_are_superseded() && !process_is_malloc);
 }
 
 /* Of this thread; more than one where a handler forks. */
@@ -119,7 +130,10 @@ static void start(void)
     int cancelable;
 
     if (is_superseded())
-        os_panic("called by its own address, while another copy of the library serves the process");
+        os_panic(
+            "a call came to one copy of the library (%p), but readers of the process use another "
+            "one: link one copy only, or the static library without -Bsymbolic",
+            (const void *)version);
     starting = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable); /* /sys is read */
     posix_cpu_start();
@@ -144,13 +158,41 @@ void process_start_slow(void)
         pthread_once(&once, start);
 }
 
-/* Early, so that programs' own constructors find it done. Not from inside an allocation, as the start
- * itself may be. */
+/* The late constructor has run. */
+static uint32_t loaded;
+
+/* Each part does nothing when it is not wanted, or done. */
+void process_act(void)
+{
+    /* An option is set, then `loaded` is read; the constructor sets `loaded`, then reads options. With a
+     * full fence between the two on both sides, one of them at least sees what the other has stored. */
+    os_full_fence();
+    if (!load_relaxed(&loaded))
+        return;
+    watch_prime();
+    gp_stall_trace_prime();
+    preflush_start_helper();
+}
+
+/* Early, so that programs' own constructors find it done. */
 __attribute__((constructor(101))) static void at_load(void)
 {
-    if (!is_superseded()) {
+    if (!is_superseded())
         process_start();
-        watch_prime();
-        preflush_start_helper();
-    }
+}
+
+/* Of the default priority: in a static program the stack cannot be walked before, since the compiler's
+ * own constructor of that priority tells the unwinder about the program. */
+__attribute__((constructor)) static void when_loaded(void)
+{
+    if (is_superseded())
+        return;
+    posix_stay_loaded();
+    store_relaxed(&loaded, 1u);
+    process_act();
+}
+
+__attribute__((destructor)) static void when_unloaded(void)
+{
+    posix_trace_end();
 }

@@ -141,7 +141,7 @@ static void add_grace_periods(struct prudence_stats *total)
     total->stalls = load_relaxed(&domain->stalls);
     total->readers = readers_reap(domain);
     set_text(total->percpu, os_percpu_rseq ? "rseq" : "lock");
-    set_text(total->readers_mode, load_relaxed(&domain->shared->fenced) ? "fenced" : "fence-free");
+    set_text(total->readers_mode, load_relaxed(&domain->shared.fenced) ? "fenced" : "fence-free");
     set_text(total->membarrier, os_membarrier_available() ? "available" : "missing");
 }
 

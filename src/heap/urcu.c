@@ -251,12 +251,12 @@ void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
     struct call_rcu_data *data;
 
     if (per_cpu)
-        prudence_read_lock();
+        prudence_domain_read_lock(&prudence_default);
     data = prudence_urcu_current(domain);
     call_push(data->queue, (struct prudence_head *)head,
               (void (*)(struct prudence_head *))(void (*)(void))func, "call_rcu");
     if (per_cpu)
-        prudence_read_unlock();
+        prudence_domain_read_unlock(&prudence_default);
 }
 
 /* The next one that was made for the domain, pinned; `after` is unpinned. */

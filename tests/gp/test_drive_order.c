@@ -45,7 +45,7 @@ static void start_another(const greg_t *registers)
     acted = true;
     if (to_free) {
         store_release(&domain->readers_fence_themselves, 0u);
-        store_release(&domain->shared->fenced, 0u);
+        store_release(&domain->shared.fenced, 0u);
     }
     late = gp_snapshot(domain);
     gp_request(domain, late);
@@ -63,7 +63,7 @@ static void expect_a_barrier_for_each(bool from_fenced)
 
     for (act_at = 0, acted = true; acted; act_at += STRIDE) {
         store_release(&domain->readers_fence_themselves, (uint32_t)from_fenced);
-        store_release(&domain->shared->fenced, (uint32_t)from_fenced);
+        store_release(&domain->shared.fenced, (uint32_t)from_fenced);
         gp_request(domain, gp_snapshot(domain));
         to_free = from_fenced;
         step = barriers_since = 0;

@@ -32,8 +32,8 @@ static int sequence_behind(void *argument)
     prudence_gp_t cookie;
 
     prudence_domain_read_lock(domain);
-    domain->progress.completed = domain->shared->sequence + 3 * GP_STEP;
-    domain->barrier_goal = domain->shared->sequence + 4 * GP_STEP;
+    domain->progress.completed = domain->shared.sequence + 3 * GP_STEP;
+    domain->barrier_goal = domain->shared.sequence + 4 * GP_STEP;
     be_forked();
     cookie = prudence_domain_start_poll(domain);
     if (!sequence_before(domain->barrier_goal, cookie.private_value))
@@ -60,14 +60,14 @@ static int mode_torn(void *argument)
     struct prudence_domain *domain = argument;
 
     domain->readers_fence_themselves = 1;
-    domain->shared->fenced = 0;
+    domain->shared.fenced = 0;
     be_forked();
-    if (domain->readers_fence_themselves != domain->shared->fenced)
+    if (domain->readers_fence_themselves != domain->shared.fenced)
         return 1;
     domain->readers_fence_themselves = 0;
-    domain->shared->fenced = 1;
+    domain->shared.fenced = 1;
     be_forked();
-    return domain->readers_fence_themselves == domain->shared->fenced ? 42 : 2;
+    return domain->readers_fence_themselves == domain->shared.fenced ? 42 : 2;
 }
 
 static void readers_and_drivers_are_of_one_mode(void **state)
@@ -103,7 +103,7 @@ static int phases_torn(void *unused)
     be_forked();
     if (!tick_ends_a_phase(domain) || !tick_ends_a_phase(domain))
         return 2;
-    domain->shared->sequence -= 2 * GP_STEP;
+    domain->shared.sequence -= 2 * GP_STEP;
     be_forked();
     return tick_ends_a_phase(domain) && tick_ends_a_phase(domain) ? 42 : 3;
 }

@@ -30,7 +30,7 @@ static bool fenced_then, skipping_then, membarrier_since, membarrier_next;
 /* Before each instruction of a switch. */
 static void watch(const greg_t *registers)
 {
-    bool fenced = load_relaxed(&watched->shared->fenced);
+    bool fenced = load_relaxed(&watched->shared.fenced);
     bool skipping = load_relaxed(&watched->readers_fence_themselves);
 
     steps++;
@@ -68,7 +68,7 @@ static void choose(void *mode)
 
 static void expect_switch(void (*how)(void *argument), const void *argument, bool to_fenced)
 {
-    fenced_then = load_relaxed(&watched->shared->fenced);
+    fenced_then = load_relaxed(&watched->shared.fenced);
     skipping_then = load_relaxed(&watched->readers_fence_themselves);
     assert_int_equal(fenced_then, !to_fenced);
     assert_int_equal(skipping_then, !to_fenced);
@@ -76,7 +76,7 @@ static void expect_switch(void (*how)(void *argument), const void *argument, boo
     step_through(how, (void *)(uintptr_t)argument, watch);
     assert_true(steps > 20);
     assert_int_equal(broken, 0);
-    assert_int_equal(load_relaxed(&watched->shared->fenced), to_fenced);
+    assert_int_equal(load_relaxed(&watched->shared.fenced), to_fenced);
     assert_int_equal(load_relaxed(&watched->readers_fence_themselves), to_fenced);
     assert_true(made >= to_fenced);
 }
@@ -155,7 +155,7 @@ static void who_switches_waits_for_who_switches(void **state)
     store_relaxed(&prudence_default.choosing, 1u);
     pthread_create(&setter, NULL, set_fenced, NULL);
     pause_ms(30); /* time for it to do what it must not do */
-    early = load_relaxed(&prudence_default.shared->fenced);
+    early = load_relaxed(&prudence_default.shared.fenced);
     store_release(&prudence_default.choosing, 0u);
     pthread_join(setter, NULL);
     assert_false(early);
@@ -176,7 +176,7 @@ static void flip(const greg_t *registers)
         return;
     flipped = true;
     published_then = load_relaxed(&readers_slot_if_any(watched)->reader.word) != 0;
-    store_relaxed(&watched->shared->fenced, 1u);
+    store_relaxed(&watched->shared.fenced, 1u);
 }
 
 static void enter_default(void *unused)
@@ -204,7 +204,7 @@ static void expect_published_or_fenced(void (*enter)(void *unused))
 
         steps = 0;
         flipped = false;
-        store_relaxed(&watched->shared->fenced, 0u);
+        store_relaxed(&watched->shared.fenced, 0u);
         step_through(enter, NULL, flip);
         if (flipped && !published_then && load_relaxed(&reader->entries) == entries)
             fail_msg("missed: flipped before instruction %u, not published, not fenced", flip_at);
@@ -212,7 +212,7 @@ static void expect_published_or_fenced(void (*enter)(void *unused))
         after += flipped && published_then;
         prudence_domain_read_unlock(watched);
     }
-    store_relaxed(&watched->shared->fenced, 0u);
+    store_relaxed(&watched->shared.fenced, 0u);
     print_message("flipped before %u instructions, behind publishing before %u\n", before, after);
     assert_true(before > 3 && after > 3);
 }

@@ -155,7 +155,7 @@ static void synchronizers_share(void **state)
     (void)state;
     sem_init(&ready, 0, 0);
     held_reader_start(&reader);
-    before = load_relaxed(&domain->shared->sequence);
+    before = load_relaxed(&domain->shared.sequence);
     for (unsigned i = 0; i < CALLERS; i++)
         pthread_create(&callers[i], NULL, synchronize, domain);
     for (unsigned i = 0; i < CALLERS; i++)
@@ -165,7 +165,7 @@ static void synchronizers_share(void **state)
     held_reader_end(&reader);
     for (unsigned i = 0; i < CALLERS; i++)
         pthread_join(callers[i], NULL);
-    assert_in_range((load_relaxed(&domain->shared->sequence) - before) / GP_STEP, 1, 3);
+    assert_in_range((load_relaxed(&domain->shared.sequence) - before) / GP_STEP, 1, 3);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 

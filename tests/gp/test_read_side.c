@@ -55,7 +55,7 @@ static void sequence_and_depth_share_a_word(void **state)
     (void)state;
     prudence_read_lock();
     sequence = prudence_reader_self->word & ~PRUDENCE_NESTING_MASK;
-    assert_int_equal(sequence, prudence_default_shared.sequence);
+    assert_int_equal(sequence, prudence_default.shared.sequence);
     prudence_gp_start_poll(); /* the sequence goes on, the word does not */
     prudence_read_lock();
     assert_int_equal(prudence_reader_self->word, sequence | 2);

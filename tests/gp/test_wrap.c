@@ -21,7 +21,7 @@ static struct prudence_domain *near_the_wrap(void)
     struct prudence_domain *domain = prudence_domain_create("wrap", PRUDENCE_DOMAIN_MEMB, NULL);
     uint64_t near = UINT64_C(0) - 5 * GP_STEP;
 
-    domain->own.sequence = domain->progress.completed = domain->barrier_goal = near;
+    domain->shared.sequence = domain->progress.completed = domain->barrier_goal = near;
     return domain;
 }
 
@@ -44,7 +44,7 @@ static void readers_are_waited_for_across_the_wrap(void **state)
         assert_true(prudence_domain_poll_state(domain, cookie));
         assert_int_equal(prudence_domain_synchronize(domain), 0);
     }
-    assert_true((int64_t)domain->own.sequence > 0);
+    assert_true((int64_t)domain->shared.sequence > 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
@@ -55,9 +55,10 @@ static void objects_are_reused_across_the_wrap(void **state)
     struct prudence_cache *cache = prudence_cache_create("wrap", 4096, &attr);
 
     (void)state;
-    for (unsigned i = 0; i < 100000 && (int64_t)domain->own.sequence < (int64_t)(10 * GP_STEP); i++)
+    for (unsigned i = 0; i < 100000 && (int64_t)domain->shared.sequence < (int64_t)(10 * GP_STEP);
+         i++)
         prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
-    assert_true((int64_t)domain->own.sequence > 0);
+    assert_true((int64_t)domain->shared.sequence > 0);
     assert_int_equal(prudence_cache_destroy(cache), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
@@ -69,7 +70,7 @@ static void debug_builds_start_near_it(void **state)
     assert_true((int64_t)GP_FIRST < 0);
     for (unsigned i = 0; i < 1100; i++)
         prudence_synchronize();
-    assert_true((int64_t)prudence_default_shared.sequence > 0);
+    assert_true((int64_t)prudence_default.shared.sequence > 0);
 #else
     skip();
 #endif

@@ -81,7 +81,7 @@ static void trapped(int number, siginfo_t *info, void *context)
 
 static bool is_fenced_for_good(void)
 {
-    return load_relaxed(&prudence_default.shared->fenced) &&
+    return load_relaxed(&prudence_default.shared.fenced) &&
            load_relaxed(&prudence_default.readers_fence_themselves) && !os_membarrier_available();
 }
 

@@ -12,7 +12,7 @@
  * commit go to slots that nobody reads until the commit.
  *
  * rseq_cs is left pointing at the descriptor; the kernel clears it when it is out of range. That
- * is why the library must never be unloaded (it is linked with nodelete).
+ * is why the library must never be unloaded (stay_loaded.c).
  */
 #ifndef OS_POSIX_PERCPU_X86_64_H
 #define OS_POSIX_PERCPU_X86_64_H

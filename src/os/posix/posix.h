@@ -16,6 +16,14 @@ void posix_cpu_start(void);
 void posix_membarrier_start(bool wanted);
 void posix_percpu_start(bool wanted);
 
+/* Called when the library, or what it is linked into, has been loaded: from then on it is never unloaded.
+ * Calls the dynamic loader, so not from inside an allocation. */
+void posix_stay_loaded(void);
+
+/* From now on there are no traces, if the program is a static one: called by a destructor of the default
+ * priority (trace.c). */
+void posix_trace_end(void);
+
 /* Pretend to have `cpus` CPUs on `nodes` nodes; `current` says which one a thread runs on. For
  * tests: before any cache is made, and followed by slab_start(), which sizes its arrays by the
  * number of CPUs. Per-CPU caches then use the lock fallback. */

@@ -5,6 +5,10 @@
  * used first by os_trace_prime(), where that does no harm; until then there are no traces. Nothing
  * is captured while this thread captures already: whatever allocates inside finds its way out.
  *
+ * In a static program the unwinder learns where the program's tables are from the compiler's constructor,
+ * and forgets it in the compiler's destructor, which frees memory under the unwinder's own lock: a trace of
+ * that free would wait for ever. So there are traces between the two only (heap/process.c).
+ *
  * In a shared library its own frames, which lead each trace, are left out. A program linked with the
  * static library has no such border; its traces begin inside.
  */
@@ -15,25 +19,31 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "posix.h"
 
 #define FRAMES_OURS 8 /* at most so many of a trace are */
 
-static uint32_t primed;
+static uint32_t primed, ended;
+static bool is_static; /* the program has no dynamic section; written before `primed` */
 static uintptr_t our_code, our_code_end;
 static __thread bool capturing;
 
 static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored)
 {
     uintptr_t here = (uintptr_t)find_our_code;
+    bool dynamic = false;
 
     (void)size;
     (void)ignored;
+    for (unsigned i = 0; i < module->dlpi_phnum; i++)
+        dynamic |= module->dlpi_phdr[i].p_type == PT_DYNAMIC;
     for (unsigned i = 0; i < module->dlpi_phnum; i++) {
         uintptr_t start = module->dlpi_addr + module->dlpi_phdr[i].p_vaddr;
         uintptr_t end = start + module->dlpi_phdr[i].p_memsz;
 
         if (module->dlpi_phdr[i].p_type != PT_LOAD || here < start || here >= end)
             continue;
+        is_static = !dynamic;
         if (*module->dlpi_name) { /* the program itself has no name */
             our_code = start;
             our_code_end = end;
@@ -47,13 +57,21 @@ void os_trace_prime(void)
 {
     void *frame;
 
-    if (load_acquire(&primed) || capturing)
+    if (load_acquire(&primed) || load_relaxed(&ended) || capturing)
         return;
     capturing = true;
     backtrace(&frame, 1);
     dl_iterate_phdr(find_our_code, NULL);
     capturing = false;
     store_release(&primed, 1u);
+}
+
+void posix_trace_end(void)
+{
+    if (!load_acquire(&primed) || !is_static)
+        return;
+    store_relaxed(&ended, 1u);
+    store_release(&primed, 0u);
 }
 
 static bool is_ours(const void *frame)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stays in the process: threads call us when they end, and the kernel looks at rseq descriptors of ours when
+ * it interrupts one. libprudence.so is linked with nodelete for that. The static library may be part of a
+ * plugin, which dlclose would unmap; so the plugin is marked in the same way once it is loaded.
+ */
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#include <dlfcn.h>
+#include <link.h>
+
+#include "posix.h"
+
+struct module {
+    const char *name; /* "" for the program itself */
+    bool stays;
+};
+
+static bool stays(const ElfW(Dyn) * entry)
+{
+    while (entry->d_tag != DT_NULL && entry->d_tag != DT_FLAGS_1)
+        entry++;
+    return entry->d_tag == DT_FLAGS_1 && entry->d_un.d_val & DF_1_NODELETE;
+}
+
+static bool is_at(const struct dl_phdr_info *module, const ElfW(Phdr) * part, uintptr_t address)
+{
+    return part->p_type == PT_LOAD && address - (module->dlpi_addr + part->p_vaddr) < part->p_memsz;
+}
+
+static int find_our_module(struct dl_phdr_info *module, size_t size, void *found)
+{
+    const ElfW(Dyn) *dynamic = NULL;
+    bool ours = false;
+
+    (void)size;
+    for (unsigned i = 0; i < module->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &module->dlpi_phdr[i];
+
+        ours |= is_at(module, part, (uintptr_t)find_our_module);
+        if (part->p_type == PT_DYNAMIC) /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+            dynamic = (const ElfW(Dyn) *)(module->dlpi_addr + part->p_vaddr);
+    }
+    if (ours)
+        *(struct module *)found =
+            (struct module){.name = module->dlpi_name, .stays = dynamic && stays(dynamic)};
+    return ours;
+}
+
+void posix_stay_loaded(void)
+{
+    struct module ours = {.name = ""};
+    union {
+        void *address;
+        __typeof(dlopen) *call;
+    } loader;
+
+    dl_iterate_phdr(find_our_module, &ours);
+    if (!*ours.name || ours.stays)
+        return;
+    /* By name: a reference would make the linker warn whoever links a static program. */
+    loader.address = dlsym(RTLD_DEFAULT, "dlopen");
+    if (loader.address)
+        loader.call(ours.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loads plugins (program.c with -DPLUGIN) one after the other, runs each in a thread, and closes it before
+ * the thread ends: what libprudence keeps for the thread, and calls at its end, must still be there. A name
+ * with a + in front is a library that is loaded for all (RTLD_GLOBAL) and not run. -DREADS: this program is
+ * a reader itself, so the library is in it or linked to it.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef READS
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#endif
+
+static pthread_barrier_t has_run, is_closed;
+
+static void *load(const char *path, int flags)
+{
+    void *library = dlopen(path, flags);
+
+    if (!library) {
+        printf("%s\n", dlerror());
+        exit(1);
+    }
+    return library;
+}
+
+static void *run(void *library)
+{
+    void *address = dlsym(library, "linking_run");
+    int (*function)(void);
+
+    if (!address)
+        abort();
+    memcpy(&function, &address, sizeof address);
+    if (function())
+        abort();
+    pthread_barrier_wait(&has_run);
+    pthread_barrier_wait(&is_closed);
+    return NULL;
+}
+
+int main(int count, char **names)
+{
+    pthread_barrier_init(&has_run, NULL, 2);
+    pthread_barrier_init(&is_closed, NULL, 2);
+#ifdef READS
+    prudence_read_lock();
+    prudence_free_deferred(prudence_malloc(1));
+    prudence_read_unlock();
+#endif
+    for (int i = 1; i < count; i++) {
+        pthread_t thread;
+        void *library;
+
+        if (*names[i] == '+') {
+            load(names[i] + 1, RTLD_NOW | RTLD_GLOBAL);
+            continue;
+        }
+        library = load(names[i], RTLD_NOW | RTLD_LOCAL);
+        pthread_create(&thread, NULL, run, library);
+        pthread_barrier_wait(&has_run);
+        dlclose(library);
+        pthread_barrier_wait(&is_closed);
+        pthread_join(thread, NULL);
+    }
+#ifdef READS
+    prudence_read_lock();
+    prudence_read_unlock();
+    prudence_synchronize();
+#endif
+    return 0;
+}

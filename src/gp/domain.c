@@ -329,7 +329,7 @@ static void report_self_wait(const char *what, const struct prudence_domain *dom
 static const void *places[PLACES];
 
 /* True for the first caller from a place. Lock-free. */
-static bool is_first_from(const void *place)
+bool gp_is_first_from(const void *place)
 {
     for (unsigned i = 0; i < PLACES; i++) {
         const void *known = load_relaxed(&places[i]);
@@ -441,7 +441,7 @@ void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online)
 
 void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller)
 {
-    if (is_first_from(caller))
+    if (gp_is_first_from(caller))
         report_self_wait(what, domain, caller);
 }
 

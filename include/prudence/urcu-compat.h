@@ -40,8 +40,17 @@ struct rcu_head {
 /* The domain of the qsbr flavour, made at first. */
 PRUDENCE_API struct prudence_domain *prudence_urcu_qsbr(void);
 
+/* Inside a section of its own flavour (of any domain, for qsbr): reported, and the process aborts. A thread
+ * that is online in qsbr may wait for the other flavours; it stays online. */
+PRUDENCE_API void prudence_urcu_synchronize(struct prudence_domain *domain);
+
 PRUDENCE_API void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
                                      void (*func)(struct rcu_head *head));
+/*
+ * Waits for the callbacks of all workers of the flavour. Does not wait, and reports the place, in a callback or a
+ * destructor, and where prudence_urcu_synchronize would abort. The same goes for _defer_barrier; and for
+ * _free and _free_all, which wait for callbacks that run, and then leave everything as it is.
+ */
 PRUDENCE_API void prudence_urcu_barrier(struct prudence_domain *domain);
 
 /* NULL, with errno, when there is no memory. RT: the worker polls, so that nobody needs to wake it. */

@@ -78,7 +78,7 @@ void callbacks_fork_child(void)
 
         if (worker == callback_worker_here)
             continue;
-        worker->started = worker->awake = 0;
+        worker->started = worker->awake = worker->stopping = 0;
         worker->serving = NULL;
     }
 }

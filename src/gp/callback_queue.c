@@ -202,6 +202,16 @@ bool callback_push(struct callback_queue *queue, struct prudence_head *head, siz
 
 /* ------------------------------------------------------------------- the runner's hold on lists */
 
+bool callback_become_runner(struct callback_queue *queue)
+{
+    uint32_t no = 0;
+
+    if (load_relaxed(&queue->running) || !compare_exchange(&queue->running, &no, 1u))
+        return false;
+    store_relaxed(&queue->runner, (uintptr_t)&callback_depth);
+    return true;
+}
+
 /* Between busy and idle the lists change, and no fork happens. */
 void callback_become_busy(struct callback_queue *queue)
 {

@@ -10,6 +10,9 @@
 
 /* callback_queue.c: the runner's side. */
 
+/* False: another thread is. Ends by a release store of `running` = 0. */
+bool callback_become_runner(struct callback_queue *queue);
+
 /* Between busy and idle the lists change, and no fork happens. */
 void callback_become_busy(struct callback_queue *queue);
 void callback_become_idle(struct callback_queue *queue);
@@ -21,8 +24,6 @@ callback_next_ready(struct callback_queue *queue); /* then `current`; NULL: none
 void callback_tell_watchers(struct callback_queue *queue);
 
 /* callback_worker.c */
-
-enum callback_turn { CALLBACK_TURN_EMPTY, CALLBACK_TURN_WAITS, CALLBACK_TURN_RAN };
 
 /* One turn of a queue. WAITS also where another thread runs it. */
 enum callback_turn callback_serve(struct callback_queue *queue);

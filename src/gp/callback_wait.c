@@ -5,7 +5,9 @@
  *
  * Barrier: a look at all lanes that begins after the barrier did has detached all that was queued
  * before; when as many callbacks have returned as had been detached at the end of that look, these
- * are among them. It needs no memory, and nothing of it is in the queue: a fork may happen.
+ * are among them. A queue with nothing pending at any moment since the barrier began will do as well: it
+ * may have been moved, and nobody looks at its lanes any more. A barrier needs no memory, and nothing of
+ * it is in the queue: a fork may happen.
  */
 #include "gp/callback_queue.h"
 #include "gp/domain.h"
@@ -16,19 +18,28 @@
 #define NO_PACE_NS  1000000 /* after it was in vain; twice as long each time that it is again */
 #define NO_PACE_MAX 20000000
 
-/* Until the queue has made some progress. Without a thread the caller does the work. */
+/* Until the queue has made some progress, or nothing is pending there. Where no thread can be had the
+ * caller does the work. A worker that ends is another matter: its queue is about to be moved. */
+static bool serve_here(struct callback_queue *queue, unsigned round)
+{
+    const struct callback_worker *worker = queue->worker;
+
+    if (load_acquire(&worker->started) || load_acquire(&worker->stopping))
+        return false;
+    if (callback_serve(queue) == CALLBACK_TURN_WAITS)
+        callback_wait_for_readers(round);
+    return true;
+}
+
 static void watch(struct callback_queue *queue,
                   bool (*is_over)(const struct callback_queue *queue, uint64_t goal), uint64_t goal)
 {
-    for (unsigned round = 0; !is_over(queue, goal); round++) {
+    for (unsigned round = 0; !is_over(queue, goal) && callback_is_pending(queue); round++) {
         uint32_t progress = load_acquire(&queue->progress);
 
         callback_kick(queue->worker);
-        if (!load_acquire(&queue->worker->started)) {
-            if (callback_serve(queue) == CALLBACK_TURN_WAITS)
-                callback_wait_for_readers(round);
+        if (serve_here(queue, round))
             continue;
-        }
         add_relaxed(&queue->watchers, 1);
         os_full_fence();
         if (!is_over(queue, goal))

@@ -25,7 +25,7 @@
 
 size_t (*callbacks_weigh)(const struct prudence_head *head);
 void (*callbacks_leave)(const struct prudence_head *head);
-bool (*callbacks_other_work)(void);
+enum callback_turn (*callbacks_other_work)(void);
 
 struct callback_worker callback_main_worker;
 struct list callback_workers = {&callback_workers, &callback_workers};
@@ -48,7 +48,7 @@ void callback_worker_wake(struct callback_worker *worker)
         os_word_wake(&worker->awake);
         return;
     }
-    if (os_clock_ns() < load_relaxed(&worker->retry_at) ||
+    if (load_acquire(&worker->stopping) || os_clock_ns() < load_relaxed(&worker->retry_at) ||
         !compare_exchange(&worker->started, &no, 1u))
         return;
     store_relaxed(&worker->awake, 1u);
@@ -135,14 +135,12 @@ static void say_what_it_waits_for(struct callback_queue *queue)
 
 enum callback_turn callback_serve(struct callback_queue *queue)
 {
-    uint32_t no = 0;
     unsigned count;
     bool waits;
     gp_cookie cookie = 0;
 
-    if (load_relaxed(&queue->running) || !compare_exchange(&queue->running, &no, 1u))
+    if (!callback_become_runner(queue))
         return CALLBACK_TURN_WAITS;
-    store_relaxed(&queue->runner, (uintptr_t)&callback_depth);
     callback_become_busy(queue);
     callback_collect(queue);
     callback_promote(queue);
@@ -189,8 +187,10 @@ static enum callback_turn serve_all(struct callback_worker *worker)
         turn = callback_serve(queue);
         most = turn > most ? turn : most;
     }
-    if (worker == &callback_main_worker && callbacks_other_work && callbacks_other_work())
-        most = most > CALLBACK_TURN_WAITS ? most : CALLBACK_TURN_WAITS;
+    if (worker == &callback_main_worker && callbacks_other_work) {
+        turn = callbacks_other_work();
+        most = turn > most ? turn : most;
+    }
     return most;
 }
 
@@ -284,11 +284,18 @@ static void worker_stop(struct callback_worker *worker)
     }
 }
 
+/*
+ * A barrier looks at `from` and then at `to`, and must miss nothing, so a callback is in `to` before it
+ * counts as invoked in `from`. The mover is the runner meanwhile: a barrier that finds no worker would
+ * run the queue itself.
+ */
 void callback_move(struct callback_queue *from, struct callback_queue *to)
 {
     struct prudence_head *head;
 
     worker_stop(from->worker);
+    while (!callback_become_runner(from))
+        os_sleep_ns(100000);
     callback_become_busy(from);
     callback_gather(from);
     while ((head = callback_next_ready(from))) {
@@ -300,6 +307,7 @@ void callback_move(struct callback_queue *from, struct callback_queue *to)
         store_release(&from->invoked, from->invoked + 1);
     }
     callback_become_idle(from);
+    store_release(&from->running, 0u);
     callback_tell_watchers(from);
 }
 

@@ -35,7 +35,7 @@ struct callback_segment {
 struct callback_worker {
     uint32_t awake;     /* 0: sleeps, or is about to look once more; the word it sleeps on */
     uint32_t started;   /* there is a thread */
-    uint32_t stopping;  /* it shall end; it answers by started = 0 */
+    uint32_t stopping;  /* it shall end, and is not started again; it answers by started = 0 */
     bool polls;         /* never sleeps for long, so that nobody needs to wake it */
     int cpu;            /* where it runs; negative: anywhere */
     uint64_t retry_at;  /* ns; before that no thread is tried for again */
@@ -89,8 +89,12 @@ extern struct os_lock
 extern size_t (*callbacks_weigh)(const struct prudence_head *head);
 extern void (*callbacks_leave)(const struct prudence_head *head);
 
-/* Other work for the process's worker, between callbacks; true: come again soon. NULL: none. */
-extern bool (*callbacks_other_work)(void);
+/* What a worker found: nothing to do, something that waits for readers (or for another thread), or
+ * something that it ran. */
+enum callback_turn { CALLBACK_TURN_EMPTY, CALLBACK_TURN_WAITS, CALLBACK_TURN_RAN };
+
+/* Other work for the process's worker, between callbacks. NULL: none. */
+extern enum callback_turn (*callbacks_other_work)(void);
 
 /* A queue without a worker of its own, or with one; NULL: no memory. `lanes`: at most so many. */
 struct callback_queue *callback_queue_make(struct prudence_domain *domain, unsigned lanes);
@@ -125,7 +129,8 @@ bool callback_worth_waiting(struct callback_queue *queue);
  * may be called inside a section, but not in a callback. False: the runner is not behind. */
 bool callback_keep_pace(struct callback_queue *queue);
 
-/* Moves what waits in `from` to `to`, of the same domain; nobody pushes to `from` any more. */
+/* Moves what waits in `from` to `to`, of the same domain, and ends the worker of `from`: waits for a callback
+ * that runs there. Nobody pushes to `from` any more. Barriers may look at both, at `from` first. */
 void callback_move(struct callback_queue *from, struct callback_queue *to);
 
 /* Makes the process's worker look at callbacks_other_work; starts it if need be. Nudge: does not start

@@ -151,6 +151,7 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  * `caller`. */
 uint64_t gp_leave_to_wait(struct prudence_domain *domain);
 void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
+bool gp_is_first_from(const void *place); /* a calling place: whether nothing was reported of it yet */
 void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller);
 bool gp_is_first_from(const void *place); /* of all reports of misuse by calling place */
 void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */

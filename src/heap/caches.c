@@ -6,6 +6,7 @@
 
 #include "heap/cache_life.h"
 #include "heap/destruct.h"
+#include "heap/may_wait.h"
 #include "heap/object.h"
 #include "heap/watch.h"
 
@@ -143,22 +144,32 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
     cache_require(cache, "prudence_cache_shrink");
     watch_flush();
     if (cache->destructor)
-        destruct_all(cache, false);
+        destruct_shrink(cache);
     return cache_shrink(cache);
 }
 
-static bool may_wait(const struct prudence_cache *cache, const char *what, void *caller)
+/* Without a destructor it is grace periods of the cache's domain that are waited for, and nothing else. */
+static bool may_wait(struct prudence_cache *cache, const char *what, void *caller)
 {
-    if (gp_may_wait_for(cache->domain))
-        return true;
-    os_report(
-        "%s of '%s', called from %p, inside a read-side critical section: it would wait for itself",
-        what, cache->name, caller);
-    return false;
+    struct wait_request request = {
+        .what = what, .of = "of cache", .name = cache->name, .caller = caller};
+
+    if (cache->destructor)
+        return may_wait_for_code(&request);
+    return may_wait_for_readers(&request, cache->domain);
 }
 
 /* Deferred objects in `next` of their latent slabs get their cookie when those before them are merged:
  * two grace periods at most. */
+static void wait_until_merged(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        cache_settle(cache, false);
+        gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+    }
+    cache_settle(cache, false);
+}
+
 int prudence_cache_barrier(struct prudence_cache *cache)
 {
     if (!cache)
@@ -166,13 +177,10 @@ int prudence_cache_barrier(struct prudence_cache *cache)
     cache_require(cache, "prudence_cache_barrier");
     if (!may_wait(cache, "prudence_cache_barrier", __builtin_return_address(0)))
         return EDEADLK;
-    for (unsigned i = 0; i < 2; i++) {
-        cache_settle(cache, false);
-        gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
-    }
-    cache_settle(cache, false);
     if (cache->destructor)
-        destruct_all(cache, true);
+        destruct_barrier(cache);
+    else
+        wait_until_merged(cache);
     return 0;
 }
 
@@ -185,11 +193,9 @@ int prudence_cache_destroy(struct prudence_cache *cache)
         return EBUSY;
     if (!may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0)))
         return EDEADLK;
-    watch_flush();
-    if (cache->destructor && load_relaxed(&cache->undone))
-        prudence_cache_barrier(cache);
-    else if (cache->destructor)
-        destruct_all(cache, true); /* the worker may still be at it */
+    watch_flush_and_wait();
+    if (cache->destructor)
+        destruct_all(cache);
     return cache_end(cache, __builtin_return_address(0)) ? 0 : EBUSY;
 }
 

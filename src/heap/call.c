@@ -16,6 +16,7 @@
 #include "heap/call.h"
 #include "heap/check_reader.h"
 #include "heap/heap.h"
+#include "heap/may_wait.h"
 
 #define FOREIGN_BYTES ((size_t)64)
 
@@ -209,24 +210,23 @@ void prudence_domain_call(struct prudence_domain *domain, struct prudence_head *
 
 /* ------------------------------------------------------------------------------------ barriers */
 
-int call_barrier(struct callback_queue *queue, const char *what, void *caller)
+static int barrier(struct prudence_domain *domain, const char *what, void *caller)
 {
-    uint64_t was_online = gp_leave_to_wait(queue->domain);
-    bool may = !callback_here() && gp_may_wait_for(queue->domain);
+    struct wait_request request = {
+        .what = what, .of = "for domain", .name = domain->name, .caller = caller, .for_callbacks = true};
+    uint64_t was_online = gp_leave_to_wait(domain);
+    bool may = may_wait_for_code(&request);
 
     if (may)
-        callback_barrier(queue);
-    else
-        gp_report_self_wait_once(what, queue->domain, caller);
-    gp_return_from_wait(queue->domain, was_online);
+        callback_barrier(callback_queue_of(domain));
+    gp_return_from_wait(domain, was_online);
     return may ? 0 : EDEADLK;
 }
 
 int prudence_barrier(void)
 {
     process_start();
-    return call_barrier(callback_queue_of(&prudence_default), "prudence_barrier",
-                        __builtin_return_address(0));
+    return barrier(&prudence_default, "prudence_barrier", __builtin_return_address(0));
 }
 
 int prudence_domain_barrier(struct prudence_domain *domain)
@@ -234,6 +234,5 @@ int prudence_domain_barrier(struct prudence_domain *domain)
     process_start();
     if (!domain)
         return EINVAL;
-    return call_barrier(callback_queue_of(domain), "prudence_domain_barrier",
-                        __builtin_return_address(0));
+    return barrier(domain, "prudence_domain_barrier", __builtin_return_address(0));
 }

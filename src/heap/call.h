@@ -17,8 +17,6 @@ void call_start(void);
 void call_push(struct callback_queue *queue, struct prudence_head *head,
                void (*func)(struct prudence_head *head), const char *what);
 
-/* As prudence_domain_barrier, for a queue and on behalf of `caller`. */
-int call_barrier(struct callback_queue *queue, const char *what, void *caller);
 
 void call_fork_prepare(void);
 void call_fork_done(void);

@@ -1,47 +1,84 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Destructors of deferred objects. A deferred object goes its way as ever; beside it a bit of its slab
- * says that its destructor has not run (`undone`). Who clears the bit runs it: exactly one.
+ * says that its destructor has not run (`undone`). The thread that clears the bit runs it: exactly one.
  *
- *   allocate   the object's memory is about to be reused: there
+ *   allocate   the object's memory is about to be reused: there, unless the caller may run none
  *   a slab could go back, but has undone objects: it stays, and the callback worker runs them
  *              (callback_worker.c); never the thread that happens to shrink, which has locks of its caller's
  *   DESTRUCT_SOON   the worker settles the cache as long as anything is undone, and runs them at once
  *   shrink, barrier, destroy of the cache: there, as the caller asked for it
  *
  * While a destructor runs, its object is to its slab neither free nor latent, so nobody has it.
+ *
+ * Which threads run them. A destructor may do what a callback may, so it may wait for a grace period. So none
+ * runs inside a read-side section, although allocations and shrinks are allowed there: an allocation
+ * takes an object that needs none, and the worker is told. Nor does one run inside another, or a
+ * destructor that allocates would run the next one, and so on until the stack is full.
+ *
+ * Barriers. An undone object may be anywhere: in a ring, on a stack, in the hands of a thread that moves it
+ * or runs its destructor. So a barrier does not look for them all; it waits for a count, from which an
+ * object goes when its destructor has returned. There are two counts, of two epochs, and each
+ * deferral adds to that of the present one. A barrier begins a new epoch, waits until the old
+ * count is 0, and does the same once more. So it has seen each of the counts at 0 after it began,
+ * whichever an object counts in: this is all that its promise needs. That there are two is for progress:
+ * the one that is waited for does not grow (but by threads that read the epoch just before), however many
+ * others defer. One barrier at a time changes epochs; those that wait for it share the next.
  */
 #include "heap/destruct.h"
 
 #include "gp/callbacks.h"
 #include "heap/watch.h"
 
-#define AT_ONCE 32
+#define AT_ONCE      32
+#define TURN_MAX     256   /* objects of one cache, before callbacks have their turn */
+#define BARRIER_NS   20000 /* between looks at what other threads run */
+#define BOTH_EPOCHS  3u    /* a set of them, bit by bit */
+#define EPOCH_SET(e) (1u << (e))
 
 static struct prudence_cache *serving; /* by the worker; under slab_caches_lock */
 static uint32_t wanted;                /* some cache wants the worker */
 static uint64_t turns;                 /* the worker's */
 static __thread bool serving_here;
+__thread struct destruct_run *destruct_runs;
+
+static uint64_t undone_of(const struct prudence_cache *cache)
+{
+    return load_acquire(&cache->undone[0]) + load_acquire(&cache->undone[1]);
+}
 
 /* -------------------------------------------------------------------------------------- one object */
 
-static uint64_t *undone_word(struct slab *slab, const void *object, uint64_t *bit)
+static uint64_t *undone_word(struct slab *slab, const void *object, unsigned epoch, uint64_t *bit)
 {
     unsigned index = slab_index(slab, object);
 
     *bit = UINT64_C(1) << (index % BITS_PER_WORD);
-    return &slab_undone_bits(slab)[index / BITS_PER_WORD];
+    return &slab_undone_bits(slab, epoch)[index / BITS_PER_WORD];
 }
 
+unsigned destruct_epoch(struct slab *slab, const void *object)
+{
+    unsigned epoch = 0;
+    uint64_t bit;
+
+    while (epoch < DESTRUCT_NO_EPOCH && !(load_relaxed(undone_word(slab, object, epoch, &bit)) & bit))
+        epoch++;
+    return epoch;
+}
+
+/* It is counted before anybody can find it. */
 void destruct_note(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
-    uint64_t bit, *word = undone_word(slab, object, &bit);
+    unsigned epoch = load_relaxed(&cache->undone_epoch) & 1;
+    uint64_t bit, *word = undone_word(slab, object, epoch, &bit);
 
-    if (__atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit)
+    if (destruct_epoch(slab, object) != DESTRUCT_NO_EPOCH ||
+        __atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit)
         report_double(slab, object, true, "deferred free");
     add_relaxed(&slab->undone, 1);
-    if (add_relaxed(&cache->undone, 1))
+    if (add_relaxed(&cache->undone[epoch], 1))
         return;
     /* The first: there shall be a worker before somebody with locks held wants it. */
     if (cache->flags & CACHE_DESTRUCT_SOON)
@@ -49,34 +86,166 @@ void destruct_note(struct slab *slab, void *object)
     callbacks_kick();
 }
 
-/* In this order: a slab without undone objects may go, so it has them until they are done. */
-void destruct_if_undone(struct slab *slab, void *object)
+static void run(struct destruct_run *run, void *object)
 {
-    struct prudence_cache *cache = slab->cache;
-    uint64_t bit, *word = undone_word(slab, object, &bit);
+    const struct prudence_cache *cache = run->slab->cache;
 
-    if (!(load_relaxed(word) & bit) || !(__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit))
-        return;
+    run->outer = destruct_runs;
+    destruct_runs = run;
     cache->destructor(object, cache->context);
+    destruct_runs = run->outer;
+}
+
+void destruct_freed(struct slab *slab, void *object)
+{
+    struct destruct_run freed = {.slab = slab, .epoch = DESTRUCT_NO_EPOCH};
+
+    run(&freed, object);
+}
+
+/* False when another thread has cleared the bit. */
+static bool claim(struct destruct_run *run, const void *object)
+{
+    uint64_t bit, *word;
+
+    run->epoch = destruct_epoch(run->slab, object);
+    if (run->epoch == DESTRUCT_NO_EPOCH)
+        return false;
+    word = undone_word(run->slab, object, run->epoch, &bit);
+    return __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit;
+}
+
+/*
+ * Runs the destructor of an object that nobody else has, if it is due. In this order: a slab without undone
+ * objects may go, so it has them until they are done. Release: what the destructor did is seen by a
+ * barrier that finds the count at 0. `hand`: further objects that this thread will run.
+ */
+static void destruct(struct slab *slab, void *object, void **hand, unsigned in_hand)
+{
+    struct destruct_run due = {.slab = slab, .hand = hand, .in_hand = in_hand};
+    struct prudence_cache *cache = slab->cache;
+
+    if (!claim(&due, object))
+        return;
+    run(&due, object);
     watch_destroyed(slab, object);
     __atomic_fetch_sub(&slab->undone, 1, __ATOMIC_RELEASE);
-    sub_relaxed(&cache->undone, 1);
+    __atomic_fetch_sub(&cache->undone[due.epoch], 1, __ATOMIC_RELEASE);
+}
+
+const struct prudence_cache *destruct_here(void)
+{
+    return destruct_runs ? destruct_runs->slab->cache : NULL;
+}
+
+/* Unasked: see the head of this file. */
+static bool may_run_any(void)
+{
+    return !destruct_runs && gp_may_wait();
+}
+
+void *destruct_before_use(struct prudence_cache *cache, void *object)
+{
+    struct slab *slab = slab_known(object);
+
+    if (likely(destruct_epoch(slab, object) == DESTRUCT_NO_EPOCH))
+        return object;
+    if (may_run_any()) {
+        destruct(slab, object, NULL, 0);
+        return object;
+    }
+    if (slab->states)
+        object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, "allocation");
+    node_put(cache, &object, 1);
+    store_relaxed(&cache->destruct_any, 1u);
+    destruct_kick();
+    return cache_alloc_done(cache, OS_ALLOC_DEFAULT);
 }
 
 /* -------------------------------------------------------------------------------------- one cache */
 
-/* Returns whether there were any. */
-static bool destruct_some(struct prudence_cache *cache, bool any_slab)
+/* Of these epochs; returns how many. */
+static unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epochs)
 {
     void *objects[AT_ONCE];
     unsigned taken = 0;
 
     for (unsigned node = 0; node < os_node_count() && !taken; node++)
-        taken = node_take_undone(&cache->nodes[node], any_slab, objects, AT_ONCE);
+        taken = node_take_undone(&cache->nodes[node], any_slab, epochs, objects, AT_ONCE);
     for (unsigned i = 0; i < taken; i++)
-        destruct_if_undone(slab_known(objects[i]), objects[i]);
+        destruct(slab_known(objects[i]), objects[i], objects + i + 1, taken - i - 1);
     node_put_done(cache, objects, taken);
-    return taken > 0;
+    return taken;
+}
+
+/* No more than there are now: others may defer for ever. */
+void destruct_shrink(struct prudence_cache *cache)
+{
+    uint64_t most = undone_of(cache), done = 0;
+    unsigned some = 1;
+
+    if (!may_run_any())
+        return; /* the worker is told where a slab cannot go (node.c) */
+    cache_settle(cache, true);
+    for (; some && done < most; done += some)
+        some = destruct_some(cache, false, BOTH_EPOCHS);
+}
+
+/* ---------------------------------------------------------------------------------------- barriers */
+
+static bool any_is_latent(struct prudence_cache *cache)
+{
+    unsigned latent = 0;
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        latent += latent_count(cpu_cache_of(cache, i));
+    for (unsigned i = 0; i < os_node_count(); i++)
+        latent += node_latent_objects(&cache->nodes[i], &bytes);
+    return latent > 0;
+}
+
+/* Until no object of the epoch is undone. What cannot be run here is latent, or another thread has it. */
+static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
+{
+    while (load_acquire(&cache->undone[epoch])) {
+        cache_settle(cache, true);
+        if (destruct_some(cache, true, EPOCH_SET(epoch)))
+            continue;
+        if (any_is_latent(cache))
+            gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+        if (load_acquire(&cache->undone[epoch]))
+            os_sleep_ns(BARRIER_NS);
+    }
+}
+
+static void wait_for_both_epochs(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < 2; i++)
+        wait_for_epoch(cache, add_relaxed(&cache->undone_epoch, 1) & 1);
+}
+
+/* Any barrier that begins after this call did will do. The fences: a caller that sees that none has begun
+ * has counted its objects before that one looks at the counts. */
+void destruct_barrier(struct prudence_cache *cache)
+{
+    uint64_t goal, begun;
+
+    os_full_fence();
+    goal = load_acquire(&cache->barriers_begun) + 1;
+    while ((int64_t)(load_acquire(&cache->barriers_ended) - goal) < 0) {
+        uintptr_t nobody = 0;
+
+        if (!compare_exchange(&cache->barrier_runner, &nobody, (uintptr_t)&destruct_runs)) {
+            os_sleep_ns(BARRIER_NS);
+            continue;
+        }
+        begun = add_relaxed(&cache->barriers_begun, 1) + 1;
+        os_full_fence();
+        wait_for_both_epochs(cache);
+        store_release(&cache->barriers_ended, begun);
+        store_release(&cache->barrier_runner, (uintptr_t)0);
+    }
 }
 
 static bool is_served(const struct prudence_cache *cache)
@@ -89,21 +258,22 @@ static bool is_served(const struct prudence_cache *cache)
     return served;
 }
 
-void destruct_all(struct prudence_cache *cache, bool any_slab)
+/* The worker takes up no cache without undone objects. */
+void destruct_all(struct prudence_cache *cache)
 {
-    cache_settle(cache, true);
-    while (destruct_some(cache, any_slab))
-        ;
+    while (undone_of(cache))
+        destruct_barrier(cache);
     while (is_served(cache))
-        os_sleep_ns(20000);
+        os_sleep_ns(BARRIER_NS);
 }
 
 /* ------------------------------------------------------------------------------------- the worker */
 
 static bool wants_worker(const struct prudence_cache *cache)
 {
-    return cache->destructor && load_relaxed(&cache->undone) &&
-           (cache->flags & CACHE_DESTRUCT_SOON || load_relaxed(&cache->destruct_wanted));
+    return cache->destructor && undone_of(cache) &&
+           (cache->flags & CACHE_DESTRUCT_SOON || load_relaxed(&cache->destruct_wanted) ||
+            load_relaxed(&cache->destruct_any));
 }
 
 /* The cache that has waited longest, held against destruction; NULL: none wants anything. */
@@ -132,17 +302,30 @@ static void let_go(void)
     os_lock_release(&slab_caches_lock);
 }
 
-/* Whatever has become safe; then starts what makes the rest safe. */
-static void serve(struct prudence_cache *cache)
+/* As many as are a turn; asks for another one when that was not all. */
+static bool run_turn(struct prudence_cache *cache, bool any_slab)
 {
-    bool soon = cache->flags & CACHE_DESTRUCT_SOON, some = false;
+    unsigned done = 0, some = 1;
+
+    for (; some && done < TURN_MAX; done += some)
+        some = destruct_some(cache, any_slab, BOTH_EPOCHS);
+    if (some)
+        store_relaxed(any_slab ? &cache->destruct_any : &cache->destruct_wanted, 1u);
+    return done > 0;
+}
+
+/* Whatever has become safe; then starts what makes the rest safe. Returns whether any was run. */
+static bool serve(struct prudence_cache *cache)
+{
+    bool soon = cache->flags & CACHE_DESTRUCT_SOON;
+    bool any_slab = __atomic_exchange_n(&cache->destruct_any, 0u, __ATOMIC_RELAXED) || soon;
+    bool some;
 
     store_relaxed(&cache->destruct_wanted, 0u);
     cache->destruct_turn = ++turns;
-    cache_settle(cache, false);
-    while (destruct_some(cache, soon))
-        some = true;
-    if (soon && !some && load_relaxed(&cache->undone)) {
+    cache_settle(cache, any_slab && !soon);
+    some = run_turn(cache, any_slab);
+    if (soon && !some && undone_of(cache)) {
         cache_settle(cache, true); /* what allocations took along to the object caches */
         gp_request(cache->domain, gp_snapshot(cache->domain));
         gp_drive(cache->domain);
@@ -150,25 +333,27 @@ static void serve(struct prudence_cache *cache)
         for (unsigned node = 0; node < os_node_count(); node++)
             node_shrink(&cache->nodes[node], cache->free_limit);
     }
+    return some;
 }
 
-/* Between callbacks. True: come again soon. */
-static bool work(void)
+/* Between callbacks. */
+static enum callback_turn work(void)
 {
     struct prudence_cache *cache;
+    bool some;
 
     if (likely(!load_acquire(&wanted)))
-        return false;
+        return CALLBACK_TURN_EMPTY;
     store_relaxed(&wanted, 0u);
     cache = next_cache();
     if (!cache)
-        return false;
+        return CALLBACK_TURN_EMPTY;
     serving_here = true;
-    serve(cache);
+    some = serve(cache);
     serving_here = false;
     let_go();
     store_relaxed(&wanted, 1u);
-    return true;
+    return some ? CALLBACK_TURN_RAN : CALLBACK_TURN_WAITS;
 }
 
 void destruct_kick(void)
@@ -180,4 +365,11 @@ void destruct_kick(void)
 void destruct_start(void)
 {
     callbacks_other_work = work;
+}
+
+/* In a forked child, which has the worker only if that forked. */
+void destruct_forget_worker(void)
+{
+    if (!serving_here)
+        serving = NULL;
 }

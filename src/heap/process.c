@@ -113,6 +113,8 @@ static void fork_child(void)
     posix_thread_trace_fork_child();
     gp_fork_forget();
     callbacks_fork_child();
+    destruct_fork_child(!interrupted);
+    watch_fork_child();
     if (heap_above)
         heap_above->fork_child();
     if (interrupted)

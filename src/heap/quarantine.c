@@ -5,13 +5,17 @@
  * metadata apart from the objects, which are not touched.
  *
  * To the slab layer the objects in it are allocated still, so they keep their slabs. One lock for
- * the queue; objects leave outside of it.
+ * the queue; objects leave outside of it. Meanwhile they are in the hands of a thread that may know nothing of
+ * their cache: it freed another object, or trims. Such a thread is a leaver, and in a list, so that
+ * whoever destroys a cache can wait for it: until then its objects look live, and it may still be
+ * at the cache's nodes.
  */
 #include "heap/quarantine.h"
 
 #define CHUNK_BYTES   ((size_t)4096)
 #define CHUNK_OBJECTS ((CHUNK_BYTES - 2 * sizeof(void *)) / sizeof(void *))
-#define LEAVE_MAX     64 /* objects that leave in one go */
+#define LEAVE_MAX     64    /* objects that leave in one go */
+#define LEAVER_NS     20000 /* between looks at those that others have */
 
 struct chunk {
     struct chunk *next; /* younger */
@@ -25,6 +29,13 @@ uint64_t quarantine_limit;
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_WATCH);
 static struct chunk *oldest, *youngest;
 static uint64_t bytes;
+static uint64_t entered, left; /* objects, ever */
+
+struct leaver {
+    struct list link;
+    uint64_t first; /* of its objects, as `left` counts them */
+};
+static struct list leavers = {&leavers, &leavers}; /* by `first`; under the lock */
 
 /* Room for one more object behind the youngest; NULL without memory. */
 static struct chunk *chunk_with_room(void)
@@ -56,16 +67,30 @@ static void *take_oldest(void)
         os_meta_free(chunk, sizeof *chunk);
     }
     bytes -= slab_object_bytes(slab_known(object));
+    left++;
     return object;
 }
 
-static unsigned take_down_to(uint64_t limit, void **objects)
+/* Some of the oldest: until no more than `limit` bytes rest, and so many objects have left. */
+static unsigned take_some(uint64_t limit, uint64_t goal, void **objects, struct leaver *leaver)
 {
     unsigned taken = 0;
 
-    while (bytes > limit && taken < LEAVE_MAX)
+    os_lock_take(&lock);
+    leaver->first = left;
+    while (oldest && (bytes > limit || left < goal) && taken < LEAVE_MAX)
         objects[taken++] = take_oldest();
+    if (taken)
+        list_add_tail(&leavers, &leaver->link);
+    os_lock_release(&lock);
     return taken;
+}
+
+static void leaver_is_done(struct leaver *leaver)
+{
+    os_lock_take(&lock);
+    list_remove(&leaver->link);
+    os_lock_release(&lock);
 }
 
 static void leave_all(void **objects, unsigned count,
@@ -75,18 +100,17 @@ static void leave_all(void **objects, unsigned count,
         leave(slab_known(objects[i]), objects[i]);
 }
 
-/* Until no more than `limit` bytes rest. */
-static void shrink_to(uint64_t limit, void (*leave)(struct slab *slab, void *object))
+static void let_leave(uint64_t limit, uint64_t goal,
+                      void (*leave)(struct slab *slab, void *object))
 {
     void *objects[LEAVE_MAX];
+    struct leaver leaver;
     unsigned taken;
 
-    do {
-        os_lock_take(&lock);
-        taken = take_down_to(limit, objects);
-        os_lock_release(&lock);
+    while ((taken = take_some(limit, goal, objects, &leaver))) {
         leave_all(objects, taken, leave);
-    } while (taken);
+        leaver_is_done(&leaver);
+    }
 }
 
 bool quarantine_put(struct slab *slab, void *object, void (*leave)(struct slab *slab, void *object))
@@ -102,17 +126,48 @@ bool quarantine_put(struct slab *slab, void *object, void (*leave)(struct slab *
     if (chunk) {
         chunk->objects[chunk->end++] = object;
         bytes += size;
+        entered++;
     }
     over = bytes > quarantine_limit;
     os_lock_release(&lock);
     if (over)
-        shrink_to(quarantine_limit, leave);
+        let_leave(quarantine_limit, 0, leave);
     return chunk != NULL;
 }
 
+/* Those of now: others may bring more for ever. */
 void quarantine_flush(void (*leave)(struct slab *slab, void *object))
 {
-    shrink_to(0, leave);
+    uint64_t goal;
+
+    os_lock_take(&lock);
+    goal = entered;
+    os_lock_release(&lock);
+    let_leave(UINT64_MAX, goal, leave);
+}
+
+void quarantine_wait_for_leavers(void)
+{
+    uint64_t goal = 0;
+    bool busy = true;
+
+    for (bool first = true; busy; first = false) {
+        const struct leaver *oldest_one;
+
+        if (!first)
+            os_sleep_ns(LEAVER_NS);
+        os_lock_take(&lock);
+        goal = first ? left : goal;
+        oldest_one = list_first(&leavers, struct leaver, link);
+        busy = oldest_one && oldest_one->first < goal;
+        os_lock_release(&lock);
+    }
+}
+
+/* The leavers are not in the child, nor are the objects that they had. */
+void quarantine_fork_child(void)
+{
+    list_init(&leavers);
 }
 
 void quarantine_fork_prepare(void)

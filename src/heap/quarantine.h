@@ -12,10 +12,14 @@ extern uint64_t quarantine_limit; /* bytes; the option quarantine; 0: nothing re
 bool quarantine_put(struct slab *slab, void *object,
                     void (*leave)(struct slab *slab, void *object));
 
-/* All objects leave. */
+/* All objects leave that rest now. */
 void quarantine_flush(void (*leave)(struct slab *slab, void *object));
 
+/* Until the threads that had taken objects out of the quarantine have freed them. Holds nothing. */
+void quarantine_wait_for_leavers(void);
+
 void quarantine_fork_prepare(void);
+void quarantine_fork_child(void);
 void quarantine_fork_done(void);
 
 #endif /* HEAP_QUARANTINE_H */

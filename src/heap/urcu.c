@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * liburcu's callbacks on ours (<prudence/urcu-compat.h>): a call_rcu_data is a queue with a worker of its
- * own; the default one is that of the domain. A list holds those that were made, for barriers; who uses
- * one outside the lock pins it, and it is released when nobody does.
+ * own; the default one is that of the domain, and of each flavour has a worker that the other's callbacks
+ * cannot hold up. A list holds those that were made, for barriers; a barrier that uses one outside the
+ * lock pins it, and it stays in the list until no barrier does.
+ *
+ * Barriers beside call_rcu_data_free. A callback only ever moves from a worker of its own to the default one,
+ * and it is there before it is gone here (callback_move). The worker stays in the list until the move is
+ * over. A barrier looks at the list first, and at the default worker last: so whatever was queued before it
+ * is in one of the queues when the barrier looks there, or has returned.
  */
 #define _GNU_SOURCE /* sched_getcpu */
 #include <errno.h>
@@ -14,6 +20,7 @@
 #include "gp/domain.h"
 #include "heap/call.h"
 #include "heap/heap.h"
+#include "heap/may_wait.h"
 
 _Static_assert(sizeof(struct rcu_head) == sizeof(struct prudence_head) &&
                    offsetof(struct rcu_head, func) == offsetof(struct prudence_head, func),
@@ -23,8 +30,9 @@ struct call_rcu_data {
     struct prudence_domain *domain;
     struct callback_queue *queue;
     struct callback_worker *worker; /* NULL: the domain's own */
-    struct list link;               /* in `made`; crdp_lock */
-    uint32_t pins;                  /* crdp_lock */
+    struct list link;               /* in `made`; crdp_lock, as the next two */
+    uint32_t pins;                  /* barriers that are at it */
+    bool moved;                     /* empty for good: nothing for a barrier to wait for */
 };
 
 enum { DEFAULT, QSBR, FLAVOURS };
@@ -51,6 +59,18 @@ static void fork_done(void)
     pthread_mutex_unlock(&crdp_lock);
 }
 
+/* The threads that freed a worker or stood in a barrier are not in the child. */
+static void fork_child(void)
+{
+    struct list *item;
+
+    list_for_each(item, &made)
+    {
+        list_entry(item, struct call_rcu_data, link)->pins = 0;
+    }
+    fork_done();
+}
+
 static void start(void)
 {
     process_start();
@@ -60,7 +80,10 @@ static void start(void)
     defaults[DEFAULT] = (struct call_rcu_data){.domain = &prudence_default,
                                                .queue = callback_queue_of(&prudence_default)};
     defaults[QSBR] = (struct call_rcu_data){.domain = qsbr, .queue = callback_queue_of(qsbr)};
-    pthread_atfork(fork_prepare, fork_done, fork_done);
+    /* A thread that is online in qsbr may wait for callbacks of the other flavours; so those are not
+     * queued behind a callback that waits for quiescent states. Without memory for it they are. */
+    callback_worker_make(defaults[QSBR].queue, -1, false);
+    pthread_atfork(fork_prepare, fork_done, fork_child);
 }
 
 static void ready(void)
@@ -167,30 +190,60 @@ no_memory:
     return NULL;
 }
 
-static bool is_pinned(const struct call_rcu_data *data)
+/* No barrier looks at it from now on; when none is at it any more, it is off the list. */
+static void unlist(struct call_rcu_data *data)
 {
     bool pinned;
 
     pthread_mutex_lock(&crdp_lock);
-    pinned = data->pins > 0;
-    pthread_mutex_unlock(&crdp_lock);
-    return pinned;
-}
-
-/* What waits moves to the default worker. */
-void prudence_urcu_free(struct call_rcu_data *data)
-{
-    if (!data || !data->worker)
-        return;
-    pthread_mutex_lock(&crdp_lock);
+    data->moved = true;
+    while ((pinned = data->pins > 0)) {
+        pthread_mutex_unlock(&crdp_lock);
+        os_sleep_ns(100000);
+        pthread_mutex_lock(&crdp_lock);
+    }
     list_remove(&data->link);
     pthread_mutex_unlock(&crdp_lock);
-    while (is_pinned(data))
-        os_sleep_ns(100000);
+}
+
+static void release(struct call_rcu_data *data)
+{
     callback_move(data->queue, callback_queue_of(data->domain));
+    unlist(data);
     callback_queue_release(data->queue);
     callback_worker_release(data->worker);
     os_meta_free(data, sizeof *data);
+}
+
+/*
+ * Waits for callbacks of the program: see may_wait.c. Flavours know nothing of each other in liburcu: a
+ * thread that is online in qsbr waits for what the others queued, and stays online, since it may hold
+ * pointers. The other way round would close a circle: inside a section of memb nothing of qsbr is
+ * waited for.
+ */
+static bool may_wait(struct prudence_domain *domain, const char *what, void *caller)
+{
+    struct wait_request request = {.what = what,
+                                   .of = "for domain",
+                                   .name = domain->name,
+                                   .domain = domain == &prudence_default ? domain : NULL,
+                                   .caller = caller,
+                                   .for_callbacks = true};
+
+    return may_wait_for_code(&request);
+}
+
+/* What waits moves to the default worker. A callback that runs is waited for. */
+void prudence_urcu_free(struct call_rcu_data *data)
+{
+    uint64_t was_online;
+
+    if (!data || !data->worker)
+        return;
+    was_online = gp_leave_to_wait(data->domain);
+    if (may_wait(data->domain, "call_rcu_data_free", __builtin_return_address(0)))
+        release(data);
+    gp_return_from_wait(data->domain, was_online);
 }
 
 int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags)
@@ -205,28 +258,41 @@ int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags
             return -ENOMEM;
         if (prudence_urcu_set_cpu(domain, cpu, data)) {
             prudence_urcu_free(data);
-            if (errno != EEXIST) /* who was faster is as good */
+            if (errno != EEXIST) /* another thread set one first: use that */
                 return -1;
         }
     }
     return 0;
 }
 
-/* Who found one of them for its CPU may be just about to queue: inside a section, as liburcu wants. */
-void prudence_urcu_free_all(struct prudence_domain *domain)
+/* A thread that found one of them for its CPU may be just about to queue: inside a section, as liburcu
+ * wants. So they are taken away, a grace period is waited for, and then they go. */
+static void free_all(unsigned flavour)
 {
-    unsigned flavour = flavour_of(domain);
     struct call_rcu_data *data[CPUS_MAX] = {NULL};
     int cpus = (int)min_size(os_cpu_count(), CPUS_MAX);
+    struct prudence_domain *domain = defaults[flavour].domain;
 
     for (int cpu = 0; cpu < cpus; cpu++) {
         data[cpu] = prudence_urcu_of_cpu(domain, cpu);
         if (data[cpu])
             prudence_urcu_set_cpu(domain, cpu, NULL);
     }
-    prudence_domain_synchronize(defaults[flavour].domain);
+    gp_wait(domain, gp_snapshot(domain), 0);
     for (int cpu = 0; cpu < cpus; cpu++)
-        prudence_urcu_free(data[cpu]);
+        if (data[cpu] && data[cpu]->worker)
+            release(data[cpu]);
+}
+
+void prudence_urcu_free_all(struct prudence_domain *domain)
+{
+    unsigned flavour = flavour_of(domain);
+    uint64_t was_online = gp_leave_to_wait(defaults[flavour].domain);
+
+    if (may_wait(defaults[flavour].domain, "free_all_cpu_call_rcu_data",
+                 __builtin_return_address(0)))
+        free_all(flavour);
+    gp_return_from_wait(defaults[flavour].domain, was_online);
 }
 
 unsigned long prudence_urcu_thread(struct call_rcu_data *data)
@@ -259,7 +325,7 @@ void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
         prudence_domain_read_unlock(&prudence_default);
 }
 
-/* The next one that was made for the domain, pinned; `after` is unpinned. */
+/* The next one that was made for the domain, pinned; `after` is unpinned: until then it was in the list. */
 static struct call_rcu_data *next_made(const struct prudence_domain *domain,
                                        struct call_rcu_data *after)
 {
@@ -267,12 +333,12 @@ static struct call_rcu_data *next_made(const struct prudence_domain *domain,
     struct list *item;
 
     pthread_mutex_lock(&crdp_lock);
-    item = after && !list_is_empty(&after->link) ? after->link.next : made.next;
-    if (after && list_is_empty(&after->link))
-        item = &made; /* freed meanwhile: what it had went to the default one */
-    for (; item != &made && !next; item = item->next)
-        if (list_entry(item, struct call_rcu_data, link)->domain == domain)
-            next = list_entry(item, struct call_rcu_data, link);
+    for (item = after ? after->link.next : made.next; item != &made && !next; item = item->next) {
+        struct call_rcu_data *data = list_entry(item, struct call_rcu_data, link);
+
+        if (data->domain == domain && !data->moved)
+            next = data;
+    }
     if (next)
         next->pins++;
     if (after)
@@ -285,10 +351,14 @@ static struct call_rcu_data *next_made(const struct prudence_domain *domain,
 void prudence_urcu_barrier(struct prudence_domain *domain)
 {
     struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
+    uint64_t was_online = gp_leave_to_wait(standard->domain);
 
-    while ((data = next_made(standard->domain, data)))
-        call_barrier(data->queue, "rcu_barrier", __builtin_return_address(0));
-    call_barrier(standard->queue, "rcu_barrier", __builtin_return_address(0));
+    if (may_wait(standard->domain, "rcu_barrier", __builtin_return_address(0))) {
+        while ((data = next_made(standard->domain, data)))
+            callback_barrier(data->queue);
+        callback_barrier(standard->queue);
+    }
+    gp_return_from_wait(standard->domain, was_online);
 }
 
 void prudence_urcu_after_fork_child(struct prudence_domain *domain)
@@ -300,6 +370,26 @@ void prudence_urcu_after_fork_child(struct prudence_domain *domain)
             callback_start(data->queue);
     if (callback_is_pending(standard->queue))
         callback_start(standard->queue);
+}
+
+/* Either waits or does not return. */
+static void synchronize(struct prudence_domain *domain, const char *what, void *caller)
+{
+    uint64_t was_online = gp_leave_to_wait(domain);
+    bool inside = domain == &prudence_default ? prudence_read_lock_held() : !gp_may_wait();
+
+    if (inside)
+        os_panic("%s for domain '%s', called from %p, inside a read-side critical section: it would "
+                 "wait for itself",
+                 what, domain->name, caller);
+    gp_wait(domain, gp_snapshot(domain), 0);
+    gp_return_from_wait(domain, was_online);
+}
+
+void prudence_urcu_synchronize(struct prudence_domain *domain)
+{
+    synchronize(defaults[flavour_of(domain)].domain, "synchronize_rcu",
+                __builtin_return_address(0));
 }
 
 /* --------------------------------------------------------------------------------- deferred calls */
@@ -330,7 +420,8 @@ void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *
     }
     deferred = prudence_malloc(sizeof *deferred);
     if (!deferred) {
-        prudence_domain_synchronize(standard->domain);
+        synchronize(standard->domain, "defer_rcu (there is no memory to defer by)",
+                    __builtin_return_address(0));
         function(p);
         return;
     }
@@ -339,10 +430,15 @@ void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *
     call_push(standard->queue, &deferred->head, run_deferred, "defer_rcu");
 }
 
+/* All deferred calls are in the default queue. */
 void prudence_urcu_defer_barrier(struct prudence_domain *domain)
 {
-    call_barrier(prudence_urcu_default(domain)->queue, "rcu_defer_barrier",
-                 __builtin_return_address(0));
+    struct call_rcu_data *standard = prudence_urcu_default(domain);
+    uint64_t was_online = gp_leave_to_wait(standard->domain);
+
+    if (may_wait(standard->domain, "rcu_defer_barrier", __builtin_return_address(0)))
+        callback_barrier(standard->queue);
+    gp_return_from_wait(standard->domain, was_online);
 }
 
 /* -------------------------------------------------------------------------------------- pointers */

@@ -160,7 +160,7 @@ void *watch_alloc(struct prudence_cache *cache, size_t size)
         return object;
     object = alloc_unguarded(cache);
     if (object && cache->destructor)
-        destruct_if_undone(slab_known(object), object);
+        object = destruct_before_use(cache, object);
     if (object && (cache->checked || annotate_on)) {
         struct slab *slab = slab_known(object);
 
@@ -199,7 +199,7 @@ void watch_free(struct slab *slab, void *object, const char *what)
     if (slab->states)
         object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, what);
     if (slab->cache->destructor)
-        slab->cache->destructor(object, slab->cache->context);
+        destruct_freed(slab, object);
     if (!slab->guarded) {
         zero(slab, object);
         annotate_released(slab, object);
@@ -213,6 +213,14 @@ void watch_flush(void)
 {
     if (quarantine_limit)
         quarantine_flush(leave_quarantine);
+}
+
+void watch_flush_and_wait(void)
+{
+    if (!quarantine_limit)
+        return;
+    watch_flush();
+    quarantine_wait_for_leavers();
 }
 
 void watch_free_deferred(struct slab *slab, void *object)
@@ -260,6 +268,11 @@ void watch_fork_prepare(void)
     quarantine_fork_prepare();
     guard_fork_prepare();
     annotate_fork_prepare();
+}
+
+void watch_fork_child(void)
+{
+    quarantine_fork_child();
 }
 
 void watch_fork_done(void)

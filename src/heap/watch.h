@@ -37,11 +37,13 @@ void watch_check_live(const struct slab *slab, const void *object, const char *w
 /* A deferred object's destructor has run: nobody looks at it any more. */
 void watch_destroyed(struct slab *slab, void *object);
 
-/* What rests is freed. */
+/* What rests is freed. _and_wait: also what other threads are just freeing. */
 void watch_flush(void);
+void watch_flush_and_wait(void);
 
 void watch_fork_prepare(void);
 void watch_fork_done(void);
+void watch_fork_child(void);
 
 static inline size_t object_usable(const struct slab *slab, const void *object)
 {

@@ -139,6 +139,37 @@ void *cache_alloc_slow(struct prudence_cache *cache, os_alloc_flags flags)
     return object;
 }
 
+static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
+{
+    unsigned here = (unsigned)(node_here(cache) - cache->nodes);
+    void *object = NULL;
+    struct slab *slab;
+
+    for (unsigned i = 0; i < os_node_count() && !object; i++)
+        object = node_take_done(&cache->nodes[(here + i) % os_node_count()]);
+    if (object)
+        return object;
+    slab = slab_grow(cache, here, flags);
+    return slab ? node_add_slab_and_take(&cache->nodes[here], slab) : NULL;
+}
+
+/* An object whose destructor is not to run any more, for a caller that may run none: from a node, or of a
+ * new slab. Past the object cache, which does not tell. */
+void *cache_alloc_done(struct prudence_cache *cache, os_alloc_flags flags)
+{
+    struct reclaim reclaim = {.deadline = 0};
+    void *object;
+
+    do
+        object = take_done(cache, os_alloc_first(flags));
+    while (!object && pressure_reclaim(cache, flags, &reclaim));
+    if (!object)
+        object = take_done(cache, flags);
+    if (unlikely(cache->checked) && object)
+        object_state_change(slab_known(object), object, OBJECT_FREE, OBJECT_LIVE, "allocation");
+    return object;
+}
+
 /* Takes what the stack has in one go, then one by one. */
 size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
                         os_alloc_flags flags)

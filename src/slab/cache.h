@@ -69,8 +69,8 @@ struct slab {
     void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
     uint32_t *terms;  /* a word for each object once one has a date (terms.h); atomic */
     int32_t expiring; /* objects with dates: a hint (expiring_of, node.c) */
-    uint32_t undone;  /* objects whose destructor is still to run; atomic, with their bits */
-    uint64_t bits[];  /* free, waiting, next, and undone if there is a destructor:
+    uint32_t undone;  /* objects whose destructor has not returned; atomic */
+    uint64_t bits[];  /* free, waiting, next, and if there is a destructor undone of both epochs:
                          bits_words(capacity) words each */
 };
 
@@ -89,11 +89,23 @@ static inline uint64_t *slab_next_bits(struct slab *slab)
     return slab->bits + (size_t)2 * bits_words(slab->capacity);
 }
 
-/* Deferred objects whose destructor has not run: latent ones, and free ones that were not handed out
- * again. Changed atomically, without a lock. */
-static inline uint64_t *slab_undone_bits(struct slab *slab)
+/* Deferred objects whose destructor has not begun: latent ones, and free ones that were not handed out
+ * again. Of one epoch (0 or 1, see heap/destruct.c). Changed atomically, without a lock. */
+static inline uint64_t *slab_undone_bits(struct slab *slab, unsigned epoch)
 {
-    return slab->bits + (size_t)3 * bits_words(slab->capacity);
+    return slab->bits + (size_t)(3 + epoch) * bits_words(slab->capacity);
+}
+
+/* A word of them, of a set of epochs (bit by bit). */
+static inline uint64_t slab_undone_word(struct slab *slab, unsigned epochs, unsigned word)
+{
+    uint64_t bits = 0;
+
+    if (epochs & 1)
+        bits |= load_relaxed(&slab_undone_bits(slab, 0)[word]);
+    if (epochs & 2)
+        bits |= load_relaxed(&slab_undone_bits(slab, 1)[word]);
+    return bits;
 }
 
 static inline uint64_t slab_offset(const struct slab *slab, const void *object)
@@ -207,9 +219,14 @@ struct prudence_cache {
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
     uint64_t grow_avoided_at;           /* ns; atomic */
     uint64_t quiet_checked_at;          /* ns; atomic */
-    uint64_t undone;                    /* objects; atomic */
-    uint32_t destruct_wanted;           /* free slabs cannot go; atomic */
-    uint64_t destruct_turn;             /* when heap/destruct.c was here last; its own */
+    /* Of heap/destruct.c; all atomic but the last. */
+    uint64_t undone[2];       /* objects whose destructor has not returned, by epoch of deferral */
+    uint32_t undone_epoch;    /* which of them deferrals count in: its lowest bit */
+    uint32_t destruct_wanted; /* free slabs cannot go */
+    uint32_t destruct_any;    /* an allocation may run no destructor, and found nothing else */
+    uintptr_t barrier_runner; /* the thread whose barrier changes epochs; 0: none */
+    uint64_t barriers_begun, barriers_ended;
+    uint64_t destruct_turn; /* when the worker was here last */
     struct list link;                   /* in slab_caches; its lock */
     char name[CACHE_NAME_SIZE];
 };
@@ -277,6 +294,7 @@ extern bool slab_check; /* the option check; before the first cache is made */
 
 /* --- alloc.c, free.c, defer.c: an object's way out and in, past the fast path (fast_path.h) --- */
 void *cache_alloc_slow(struct prudence_cache *cache, os_alloc_flags flags);
+void *cache_alloc_done(struct prudence_cache *cache, os_alloc_flags flags);
 size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
                         os_alloc_flags flags);
 void cache_free_slow(struct slab *slab, void *object);
@@ -427,11 +445,14 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit);
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
 void node_add_slab(struct node *node, struct slab *slab);
+void *node_add_slab_and_take(struct node *node, struct slab *slab);
 void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 bool node_shrink_some(struct node *node, unsigned keep, size_t *bytes);
 size_t node_shrink(struct node *node, unsigned keep);
-unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsigned count);
+void *node_take_done(struct node *node);
+unsigned node_take_undone(struct node *node, bool any_slab, unsigned epochs, void **objects,
+                          unsigned count);
 void node_put_done(struct prudence_cache *cache, void **objects, unsigned count);
 void node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);

@@ -17,19 +17,22 @@ struct deferral {
     bool no_arrays;
     bool may_drive; /* batches wait for `cookie` */
     gp_cookie cookie;
-    /* Taken out of the caches, for the nodes: free ones (a flush), or latent ones (an overflow). Never
-     * both: a flush makes room for a merge, and that room for the object. */
+    /* The hand: objects taken out of the caches, on their way to the nodes. Free and safe ones
+     * (`flushed`), or latent ones (`overflowed`), never both: it is filled once in a deferral, and a step
+     * that finds it full takes nothing. */
     void *objects[TRANSFER_MAX];
     unsigned flushed, overflowed;
     gp_cookie overflow_cookie;
 };
 
-/* Room for a batch that is safe: flush the object cache, merge, and by that room in the ring. */
+static bool hand_is_empty(const struct deferral *deferral)
+{
+    return !deferral->flushed && !deferral->overflowed;
+}
+
 static void flush_and_merge(struct prudence_cache *cache, struct cpu_cache *cpu,
                             struct deferral *deferral)
 {
-    if (!latent_oldest_is_safe(cache, cpu))
-        return;
     if (stack_count(&cpu->line) + cache->batch > cpu->size) {
         deferral->flushed =
             object_cache_take(cpu, deferral->objects,
@@ -40,12 +43,27 @@ static void flush_and_merge(struct prudence_cache *cache, struct cpu_cache *cpu,
     latent_merge(cache, cpu);
 }
 
+/* Room in the ring, if its oldest batch is safe: by a merge, for which a flush makes room in the object
+ * cache. Objects whose destructors run soon are never merged there (latent_merge): they go to their
+ * slabs. */
+static void make_room(struct prudence_cache *cache, struct cpu_cache *cpu,
+                      struct deferral *deferral)
+{
+    if (!hand_is_empty(deferral) || !latent_oldest_is_safe(cache, cpu))
+        return;
+    if (unlikely(cache->flags & CACHE_DESTRUCT_SOON))
+        deferral->flushed = latent_take_safe(cache, cpu, deferral->objects, TRANSFER_MAX);
+    else
+        flush_and_merge(cache, cpu, deferral);
+}
+
 /* At the limit, with nothing that is safe: the oldest latent objects go to their latent slabs. A
  * batch of them, since they share a cookie, and a node's lock is worth more than one object. */
 static void overflow(struct prudence_cache *cache, struct cpu_cache *cpu, struct deferral *deferral)
 {
-    deferral->overflowed =
-        latent_take_oldest(cache, cpu, deferral->objects, TRANSFER_MAX, &deferral->overflow_cookie);
+    if (hand_is_empty(deferral))
+        deferral->overflowed = latent_take_oldest(cache, cpu, deferral->objects, TRANSFER_MAX,
+                                                  &deferral->overflow_cookie);
 }
 
 /* Room for one object in the account. False: the limit on latent bytes does not allow it. */
@@ -68,7 +86,7 @@ static void append(struct prudence_cache *cache, struct cpu_cache *cpu, void *ob
 {
     deferral->appended = latent_append(cache, cpu, object);
     if (!deferral->appended) {
-        flush_and_merge(cache, cpu, deferral);
+        make_room(cache, cpu, deferral);
         deferral->appended = latent_append(cache, cpu, object);
     }
     if (!deferral->appended && may_overflow) {

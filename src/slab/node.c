@@ -655,12 +655,12 @@ size_t node_shrink(struct node *node, unsigned keep)
 }
 
 /* Free objects of this slab whose destructors are to run, marked as allocated; how many. */
-static unsigned take_undone(struct slab *slab, void **objects, unsigned count)
+static unsigned take_undone(struct slab *slab, unsigned epochs, void **objects, unsigned count)
 {
     unsigned taken = 0;
 
     for (unsigned w = 0; taken < count && w < bits_words(slab->capacity); w++) {
-        uint64_t bits = slab_free_bits(slab)[w] & load_relaxed(&slab_undone_bits(slab)[w]);
+        uint64_t bits = slab_free_bits(slab)[w] & slab_undone_word(slab, epochs, w);
 
         for (; bits && taken < count; bits &= bits - 1) {
             slab_free_bits(slab)[w] &= ~(bits & -bits);
@@ -672,9 +672,71 @@ static unsigned take_undone(struct slab *slab, void **objects, unsigned count)
     return taken;
 }
 
-/* Takes free objects whose destructors are to run; of free slabs alone, or of any. Their bits are
- * still set. */
-unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsigned count)
+static void *take_done(struct slab *slab)
+{
+    for (unsigned w = 0; w < bits_words(slab->capacity); w++) {
+        uint64_t bits = slab_free_bits(slab)[w] & ~slab_undone_word(slab, 3, w);
+
+        if (!bits)
+            continue;
+        slab_free_bits(slab)[w] &= ~(bits & -bits);
+        slab->free--;
+        return slab_object(slab, w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits),
+                           slab->cache->stride);
+    }
+    return NULL;
+}
+
+/* A new slab, of which the caller has one object. */
+void *node_add_slab_and_take(struct node *node, struct slab *slab)
+{
+    void *object;
+
+    os_lock_take(&node->lock);
+    attach(node, slab, SLAB_FREE);
+    node->slabs++;
+    node->counts.grows++;
+    object = take_done(slab);
+    place(node, slab, true);
+    note_used(node);
+    node->counts.allocations++;
+    os_lock_release(&node->lock);
+    return object;
+}
+
+/* Takes a free object whose destructor is not to run any more, for an allocation; NULL: there is none in
+ * the first slabs of each list, as many as one visit may look at. */
+void *node_take_done(struct node *node)
+{
+    static const enum slab_list lists[] = {SLAB_PARTIAL, SLAB_FREE, SLAB_DRAINING};
+    struct slab *slab = NULL;
+    void *object = NULL;
+
+    enter(node);
+    for (unsigned i = 0; i < 3 && !object; i++) {
+        unsigned looked_at = 0;
+        struct list *item;
+
+        list_for_each(item, &node->lists[lists[i]])
+        {
+            slab = list_entry(item, struct slab, link);
+            if (!slab->free || looked_at++ == SLABS_A_VISIT || (object = take_done(slab)))
+                break;
+        }
+    }
+    if (object) {
+        place(node, slab, true);
+        note_used(node);
+        node->counts.allocations++;
+    }
+    os_lock_release(&node->lock);
+    return object;
+}
+
+/* Takes free objects whose destructors are to run; of free slabs alone, or of any; of these epochs. Their
+ * bits are still set. */
+unsigned node_take_undone(struct node *node, bool any_slab, unsigned epochs, void **objects,
+                          unsigned count)
 {
     static const enum slab_list lists[] = {SLAB_FREE, SLAB_DRAINING, SLAB_PARTIAL};
     unsigned taken = 0;
@@ -687,7 +749,7 @@ unsigned node_take_undone(struct node *node, bool any_slab, void **objects, unsi
         {
             struct slab *slab = list_entry(item, struct slab, link);
 
-            taken = load_acquire(&slab->undone) ? take_undone(slab, objects, count) : 0;
+            taken = load_acquire(&slab->undone) ? take_undone(slab, epochs, objects, count) : 0;
             if (taken) {
                 place(node, slab, true);
                 break;

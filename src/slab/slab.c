@@ -8,7 +8,7 @@
 
 static size_t metadata_bytes(const struct prudence_cache *cache, unsigned capacity)
 {
-    size_t bitmaps = cache->destructor ? 4 : 3;
+    size_t bitmaps = cache->destructor ? 5 : 3;
 
     return sizeof(struct slab) + bitmaps * bits_words(capacity) * sizeof(uint64_t);
 }

@@ -78,8 +78,7 @@ static inline void PRUDENCE_URCU(unregister_thread)(void)
 
 static inline void PRUDENCE_URCU(synchronize_rcu)(void)
 {
-    if (prudence_domain_synchronize(PRUDENCE_URCU_DOMAIN))
-        abort(); /* in a section of another flavour; reported */
+    prudence_urcu_synchronize(PRUDENCE_URCU_DOMAIN);
 }
 
 #else
@@ -121,7 +120,7 @@ static inline void PRUDENCE_URCU(unregister_thread)(void)
 
 static inline void PRUDENCE_URCU(synchronize_rcu)(void)
 {
-    prudence_synchronize();
+    prudence_urcu_synchronize(PRUDENCE_URCU_DOMAIN);
 }
 
 #endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rcu_barrier while another thread is in call_rcu_data_free: what was queued before the barrier has returned when
+ * it does, wherever the callbacks are moved meanwhile. And what it does in odd places: in qsbr, in a
+ * section, in a callback.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+
+#include <urcu/urcu-memb.h>
+#include <urcu/urcu-qsbr.h>
+#include <urcu.h> /* the last: names without a flavour are its */
+
+#include "gp/callback_queue.h"
+#include "support/gp_child.h"
+
+/* A callback that blocks until it is let go. */
+struct blocker {
+    struct rcu_head head;
+    sem_t entered, leave;
+    unsigned returned;
+};
+
+static void wait_for(sem_t *semaphore)
+{
+    while (sem_wait(semaphore))
+        ;
+}
+
+static void block(struct rcu_head *head)
+{
+    struct blocker *blocker = (struct blocker *)((char *)head - offsetof(struct blocker, head));
+
+    sem_post(&blocker->entered);
+    wait_for(&blocker->leave);
+    __atomic_store_n(&blocker->returned, 1, __ATOMIC_SEQ_CST);
+}
+
+static void blocker_init(struct blocker *blocker)
+{
+    sem_init(&blocker->entered, 0, 0);
+    sem_init(&blocker->leave, 0, 0);
+    blocker->returned = 0;
+}
+
+static unsigned ran;
+
+static void count(struct rcu_head *head)
+{
+    (void)head;
+    __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
+}
+
+/* A worker, and its queue as the library sees it. */
+struct made {
+    struct call_rcu_data *data;
+    struct callback_queue *queue;
+};
+
+static struct made make(void)
+{
+    struct callback_worker *worker;
+    struct made made = {.data = create_call_rcu_data(0, -1)};
+
+    assert_non_null(made.data);
+    os_lock_take(&callbacks_lock);
+    worker = list_entry(callback_workers.previous, struct callback_worker, link);
+    made.queue = list_entry(worker->queues.next, struct callback_queue, link);
+    os_lock_release(&callbacks_lock);
+    return made;
+}
+
+static void call_on(const struct made *made, struct rcu_head *head,
+                    void (*func)(struct rcu_head *head))
+{
+    set_thread_call_rcu_data(made->data);
+    call_rcu(head, func);
+    set_thread_call_rcu_data(NULL);
+}
+
+static void *free_it(void *made)
+{
+    call_rcu_data_free(((struct made *)made)->data);
+    return NULL;
+}
+
+static struct blocker first, second;
+static struct made a, b;
+static bool barrier_is_over;
+
+static bool is_over(void)
+{
+    return __atomic_load_n(&barrier_is_over, __ATOMIC_SEQ_CST);
+}
+
+/* Lets the callback go when the barrier waits for its queue, or is over too early. */
+static void *let_go_when_waited_for(void *unused)
+{
+    while (!__atomic_load_n(&a.queue->watchers, __ATOMIC_SEQ_CST) && !is_over())
+        sched_yield();
+    sem_post(&first.leave);
+    return unused;
+}
+
+static void a_worker_that_is_being_freed_is_waited_for(void **state)
+{
+    static struct rcu_head behind;
+    pthread_t freer, releaser;
+
+    (void)state;
+    ran = barrier_is_over = 0;
+    blocker_init(&first);
+    a = make();
+    call_on(&a, &first.head, block);
+    wait_for(&first.entered);
+    call_on(&a, &behind, count);
+    pthread_create(&freer, NULL, free_it, &a);
+    while (!__atomic_load_n(&a.queue->worker->stopping, __ATOMIC_SEQ_CST))
+        sched_yield(); /* it waits for the callback */
+    pthread_create(&releaser, NULL, let_go_when_waited_for, NULL);
+    rcu_barrier();
+    assert_int_equal(first.returned, 1);
+    assert_int_equal(ran, 1);
+    __atomic_store_n(&barrier_is_over, true, __ATOMIC_SEQ_CST);
+    pthread_join(freer, NULL);
+    pthread_join(releaser, NULL);
+}
+
+static void *barrier(void *unused)
+{
+    rcu_barrier();
+    __atomic_store_n(&barrier_is_over, true, __ATOMIC_SEQ_CST);
+    return unused;
+}
+
+/* The barrier stands at the first worker; that is freed; the second one must not be forgotten. */
+static void the_walk_goes_on_behind_a_worker_that_is_freed(void **state)
+{
+    pthread_t waiter, freer;
+
+    (void)state;
+    barrier_is_over = false;
+    blocker_init(&first);
+    blocker_init(&second);
+    a = make();
+    b = make();
+    call_on(&a, &first.head, block);
+    call_on(&b, &second.head, block);
+    wait_for(&first.entered);
+    wait_for(&second.entered);
+    pthread_create(&waiter, NULL, barrier, NULL);
+    while (!__atomic_load_n(&a.queue->watchers, __ATOMIC_SEQ_CST))
+        sched_yield();
+    pthread_create(&freer, NULL, free_it, &a);
+    /* As it stands it is asked to end; if it were taken off the list first, it would not be yet. */
+    for (unsigned i = 0;
+         i < 100000 && !__atomic_load_n(&a.queue->worker->stopping, __ATOMIC_SEQ_CST); i++)
+        sched_yield();
+    sem_post(&first.leave);
+    while (!__atomic_load_n(&b.queue->watchers, __ATOMIC_SEQ_CST) && !is_over())
+        sched_yield();
+    assert_false(is_over());
+    sem_post(&second.leave);
+    pthread_join(waiter, NULL);
+    assert_int_equal(first.returned, 1);
+    assert_int_equal(second.returned, 1);
+    pthread_join(freer, NULL);
+    call_rcu_data_free(b.data);
+}
+
+/* The same at random: each round's worker is freed by another thread beside the barrier. */
+static void at_any_moment(void **state)
+{
+    static struct rcu_head heads[8];
+
+    (void)state;
+    for (unsigned round = 0; round < 300; round++) {
+        pthread_t freer;
+
+        ran = 0;
+        a = make();
+        for (unsigned i = 0; i < 8; i++)
+            call_on(&a, &heads[i], count);
+        pthread_create(&freer, NULL, free_it, &a);
+        for (unsigned i = 0; i < round % 5; i++)
+            sched_yield();
+        rcu_barrier();
+        assert_int_equal(ran, 8);
+        pthread_join(freer, NULL);
+    }
+}
+
+/* ---------------------------------------------------------------------------------- odd places */
+
+static void flavours_do_not_know_of_each_other(void **state)
+{
+    static struct rcu_head head;
+
+    (void)state;
+    ran = 0;
+    urcu_qsbr_register_thread();
+    urcu_memb_call_rcu(&head, count);
+    urcu_memb_barrier();
+    assert_int_equal(ran, 1);
+    urcu_memb_synchronize_rcu();
+    assert_true(urcu_qsbr_read_ongoing()); /* it may hold pointers */
+    urcu_qsbr_unregister_thread();
+}
+
+static sem_t qsbr_entered, qsbr_go;
+static unsigned qsbr_returned;
+
+static void synchronize_qsbr(struct rcu_head *head)
+{
+    (void)head;
+    sem_post(&qsbr_entered);
+    wait_for(&qsbr_go);
+    urcu_qsbr_synchronize_rcu();
+    __atomic_store_n(&qsbr_returned, 1, __ATOMIC_SEQ_CST);
+}
+
+/* A callback of qsbr that waits for this thread's quiescent state is on a worker of its own. */
+static void a_callback_of_qsbr_holds_up_no_other_flavour(void **state)
+{
+    static struct rcu_head of_qsbr, of_memb;
+
+    (void)state;
+    ran = 0;
+    sem_init(&qsbr_entered, 0, 0);
+    sem_init(&qsbr_go, 0, 0);
+    urcu_qsbr_call_rcu(&of_qsbr, synchronize_qsbr);
+    wait_for(&qsbr_entered);
+    urcu_qsbr_register_thread();
+    sem_post(&qsbr_go);
+    urcu_memb_call_rcu(&of_memb, count);
+    urcu_memb_barrier();
+    assert_int_equal(ran, 1);
+    urcu_qsbr_unregister_thread();
+    urcu_qsbr_barrier();
+    assert_int_equal(qsbr_returned, 1);
+}
+
+static struct call_rcu_data *mine;
+
+static void free_own_worker(struct rcu_head *head)
+{
+    (void)head;
+    call_rcu_data_free(mine);
+    rcu_barrier();
+    rcu_defer_barrier();
+    free_all_cpu_call_rcu_data();
+    ran++;
+}
+
+static int refused(void *unused)
+{
+    static struct rcu_head head;
+
+    (void)unused;
+    mine = create_call_rcu_data(0, -1);
+    set_thread_call_rcu_data(mine);
+    call_rcu(&head, free_own_worker);
+    rcu_barrier();
+    if (ran != 1)
+        return 1;
+    set_thread_call_rcu_data(NULL);
+    rcu_read_lock();
+    call_rcu_data_free(mine);
+    rcu_barrier();
+    rcu_defer_barrier();
+    free_all_cpu_call_rcu_data();
+    urcu_qsbr_barrier(); /* it would close a circle with a qsbr thread that synchronizes memb */
+    rcu_read_unlock();
+    call_rcu_data_free(mine);
+    return 42;
+}
+
+static void what_would_wait_for_itself_is_refused(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    ran = 0;
+    child_run(refused, NULL, &result);
+    if (!child_exited_with(&result, 42))
+        print_error("%#x %s\n", (unsigned)result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, "in a callback: it would wait for itself"), 4);
+    assert_int_equal(child_count(&result, "inside a read-side critical section"), 5);
+    assert_int_equal(child_count(&result, "call_rcu_data_free for domain 'default'"), 2);
+    assert_int_equal(child_count(&result, "rcu_barrier for domain 'urcu-qsbr'"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_would_wait_for_itself_is_refused), /* forks: the first */
+        cmocka_unit_test(a_worker_that_is_being_freed_is_waited_for),
+        cmocka_unit_test(the_walk_goes_on_behind_a_worker_that_is_freed),
+        cmocka_unit_test(at_any_moment),
+        cmocka_unit_test(flavours_do_not_know_of_each_other),
+        cmocka_unit_test(a_callback_of_qsbr_holds_up_no_other_flavour),
+    };
+
+    alarm(120); /* instead of a hang */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

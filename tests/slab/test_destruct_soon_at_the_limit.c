@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cache with PRUDENCE_CACHE_DESTRUCT_SOON whose latent cache is at its limit, beside a full object
+ * cache: safe objects are never merged into the object cache, so they must make room by going to their
+ * slabs. No object may be lost, and none that is latent may come back as free.
+ */
+#include "gp/callbacks.h"
+#include "support/slab_test.h"
+
+#define SIZE    64
+#define ROOM    16 /* objects in an object cache; batches are half of it */
+#define OBJECTS 100
+
+static void *objects[OBJECTS];
+static unsigned char destroyed[OBJECTS];
+static struct prudence_cache *cache;
+
+static void destroy(void *object, void *context)
+{
+    (void)context;
+    for (unsigned i = 0; i < OBJECTS; i++)
+        destroyed[i] += objects[i] == object;
+}
+
+static int set_up(void **state)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr,
+                                       .flags = PRUDENCE_CACHE_DESTRUCT_SOON,
+                                       .destructor = destroy,
+                                       .domain = manual_domain(),
+                                       .object_cache_bytes = (size_t)ROOM * SIZE};
+
+    (void)state;
+    callbacks_other_work = NULL; /* the worker runs no destructors: this thread is alone */
+    memset(destroyed, 0, sizeof destroyed);
+    cache = prudence_cache_create("soon", SIZE, &attr);
+    assert_non_null(cache);
+    assert_int_equal(cache->size_max, ROOM);
+    assert_int_equal(cache->batch, ROOM / 2);
+    allocate_all(cache, objects, OBJECTS);
+    return 0;
+}
+
+/* The object cache is full then, and the ring at its limit; two batches wait in it. */
+static unsigned fill_both(void)
+{
+    unsigned freed = 0;
+
+    while (stack_count(&cpu_here(cache)->line) < ROOM)
+        free_all(cache, objects + freed++, 1);
+    defer_all(cache, objects + freed, ROOM);
+    assert_int_equal(latent_count(cpu_here(cache)), ROOM);
+    return freed + ROOM;
+}
+
+/* Everything that was freed or deferred is destroyed once, and every object is accounted for. */
+static void check_end(unsigned gone)
+{
+    free_all(cache, objects + gone, OBJECTS - gone);
+    destroy_empty(cache);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        assert_int_equal(destroyed[i], 1);
+}
+
+/* The fault: the free ones of a flush were overwritten by the latent ones of an overflow. */
+static void a_safe_batch_makes_room(void **state)
+{
+    unsigned gone = fill_both();
+
+    (void)state;
+    prudence_manual_advance(cache->domain);
+    check_books(cache);
+    defer_all(cache, objects + gone, 1);
+    check_books(cache);
+    assert_int_equal(stats_of(cache).objects_latent, ROOM / 2 + 1); /* the open batch, and this */
+    assert_int_equal(stats_of(cache).overflowed_objects, 0);
+    check_end(gone + 1);
+}
+
+static void nothing_safe_overflows(void **state)
+{
+    unsigned gone = fill_both();
+
+    (void)state;
+    defer_all(cache, objects + gone, 1);
+    check_books(cache);
+    assert_int_equal(stats_of(cache).objects_latent, ROOM + 1);
+    assert_true(stats_of(cache).overflowed_objects > 0);
+    check_end(gone + 1);
+}
+
+/* Grace periods that end between any two deferrals, in every order of frees and deferrals. */
+static void all_ways_in(void **state)
+{
+    uint64_t random = 88172645463325252u;
+    unsigned gone = 0;
+
+    (void)state;
+    for (unsigned round = 0; round < 20000; round++) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        if (gone == OBJECTS) {
+            for (unsigned i = 0; i < OBJECTS; i++) {
+                objects[i] = NULL;
+                objects[i] = prudence_cache_alloc(cache);
+                assert_non_null(objects[i]);
+            }
+            gone = 0;
+            check_books(cache);
+        }
+        if (random % 7 == 0)
+            prudence_manual_advance(cache->domain);
+        if (random % 3 == 0)
+            free_all(cache, objects + gone++, 1);
+        else
+            defer_all(cache, objects + gone++, 1);
+    }
+    free_all(cache, objects + gone, OBJECTS - gone);
+    memset(objects, 0, sizeof objects);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_safe_batch_makes_room, set_up),
+        cmocka_unit_test_setup(nothing_safe_overflows, set_up),
+        cmocka_unit_test_setup(all_ways_in, set_up),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

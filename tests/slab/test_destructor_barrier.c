@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prudence_cache_barrier: when it returns, the destructor of every object that was deferred before has
+ * returned, whichever thread had the object in its hands meanwhile. And it does return, although others
+ * go on deferring.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+
+#include <prudence/call.h>
+
+#include "gp/callbacks.h"
+#include "heap/destruct.h"
+#include "support/slab_test.h"
+
+#include "support/gp_child.h"
+
+#define SIZE 64
+
+enum what { NOTHING, COUNT, BLOCK, DEFER_NEXT, FORK };
+
+struct object {
+    enum what what;
+    struct object *next;
+};
+
+static struct prudence_cache *cache;
+static sem_t entered, leave;
+static unsigned destroyed, began;
+static pid_t forked;
+
+static void destroy(void *at, void *unused)
+{
+    struct object *object = at;
+    enum what what = object->what;
+
+    (void)unused;
+    object->what = NOTHING;
+    __atomic_fetch_add(&began, 1, __ATOMIC_SEQ_CST);
+    if (what == BLOCK) {
+        sem_post(&entered);
+        while (sem_wait(&leave))
+            ;
+    } else if (what == DEFER_NEXT && object->next) {
+        prudence_cache_free_deferred(cache, object->next);
+    } else if (what == FORK) {
+        forked = fork();
+    }
+    __atomic_fetch_add(&destroyed, 1, __ATOMIC_SEQ_CST);
+}
+
+static struct object *make_one(enum what what)
+{
+    struct object *object = prudence_cache_alloc(cache);
+
+    assert_non_null(object);
+    *object = (struct object){.what = what};
+    return object;
+}
+
+static unsigned done(void)
+{
+    return __atomic_load_n(&destroyed, __ATOMIC_SEQ_CST);
+}
+
+static void make_cache(unsigned flags)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .flags = flags, .destructor = destroy};
+
+    destroyed = began = 0;
+    sem_init(&entered, 0, 0);
+    sem_init(&leave, 0, 0);
+    cache = prudence_cache_create("barrier", SIZE, &attr);
+    assert_non_null(cache);
+}
+
+/* Lets the destructor go when a barrier waits, or is over too early. */
+static bool over;
+
+static void *let_go_when_waited_for(void *unused)
+{
+    while (!__atomic_load_n(&cache->barrier_runner, __ATOMIC_SEQ_CST) &&
+           !__atomic_load_n(&over, __ATOMIC_SEQ_CST))
+        sched_yield();
+    sem_post(&leave);
+    return unused;
+}
+
+static void *allocate_until_it_blocks(void *unused)
+{
+    struct object *mine[512];
+    unsigned count = 0;
+
+    while (!__atomic_load_n(&began, __ATOMIC_SEQ_CST) && count < 512)
+        mine[count++] = make_one(NOTHING);
+    while (count)
+        prudence_cache_free(cache, mine[--count]);
+    return unused;
+}
+
+static void one_that_runs_in_an_allocation(void **state)
+{
+    pthread_t allocator, releaser;
+
+    (void)state;
+    make_cache(0);
+    over = false;
+    prudence_cache_free_deferred(cache, make_one(BLOCK));
+    prudence_synchronize();
+    pthread_create(&allocator, NULL, allocate_until_it_blocks, NULL);
+    while (sem_wait(&entered))
+        ;
+    pthread_create(&releaser, NULL, let_go_when_waited_for, NULL);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_true(done() >= 1);
+    __atomic_store_n(&over, true, __ATOMIC_SEQ_CST);
+    pthread_join(allocator, NULL);
+    pthread_join(releaser, NULL);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+/* The library's worker is in a destructor, with others in its hand. */
+static void one_that_runs_on_the_worker(void **state)
+{
+    pthread_t releaser;
+
+    (void)state;
+    make_cache(PRUDENCE_CACHE_DESTRUCT_SOON);
+    over = false;
+    for (unsigned i = 0; i < 100; i++)
+        prudence_cache_free_deferred(cache, make_one(i ? COUNT : BLOCK));
+    while (sem_wait(&entered))
+        ;
+    pthread_create(&releaser, NULL, let_go_when_waited_for, NULL);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(done(), 100);
+    __atomic_store_n(&over, true, __ATOMIC_SEQ_CST);
+    pthread_join(releaser, NULL);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+/* In the hands of a thread that moves objects: not in a slab, nor on a stack, nor in a ring. */
+static void *barrier(void *unused)
+{
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    __atomic_store_n(&over, true, __ATOMIC_SEQ_CST);
+    return unused;
+}
+
+static void one_on_its_way(void **state)
+{
+    static void *in_hand[1024];
+    unsigned taken = 0;
+    pthread_t waiter;
+
+    (void)state;
+    make_cache(0);
+    over = false;
+    prudence_cache_free_deferred(cache, make_one(COUNT));
+    cache_settle(cache, true);
+    prudence_synchronize();
+    cache_settle(cache, true);
+    do /* as a refill does, until the object is among them */
+        node_take_all(cache, node_here(cache), in_hand + taken, 1);
+    while (destruct_epoch(slab_of(in_hand[taken]), in_hand[taken]) == DESTRUCT_NO_EPOCH && ++taken);
+    taken++;
+    pthread_create(&waiter, NULL, barrier, NULL);
+    while (!__atomic_load_n(&cache->barrier_runner, __ATOMIC_SEQ_CST) &&
+           !__atomic_load_n(&over, __ATOMIC_SEQ_CST))
+        sched_yield();
+    for (unsigned i = 0; i < 100; i++)
+        sched_yield();
+    assert_false(__atomic_load_n(&over, __ATOMIC_SEQ_CST)); /* never: the destructor has not run */
+    assert_int_equal(done(), 0);
+    node_flush(cache, in_hand, taken); /* the refill puts back what did not fit */
+    pthread_join(waiter, NULL);
+    assert_int_equal(done(), 1);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+static bool stop;
+
+static void *defer_all_the_time(void *unused)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST))
+        prudence_cache_free_deferred(cache, make_one(COUNT));
+    return unused;
+}
+
+/* Barriers end, alone and several at once, though deferrals never do. */
+static void *barriers_beside_deferrals(void *unused)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        struct object *object = make_one(COUNT);
+
+        prudence_cache_free_deferred(cache, object);
+        assert_int_equal(prudence_cache_barrier(cache), 0);
+    }
+    return unused;
+}
+
+static void it_ends_beside_deferrals(void **state)
+{
+    static const unsigned flags[] = {0, PRUDENCE_CACHE_DESTRUCT_SOON};
+    pthread_t noise[2], waiters[2];
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        make_cache(flags[i]);
+        stop = false;
+        for (unsigned t = 0; t < 2; t++)
+            pthread_create(&noise[t], NULL, defer_all_the_time, NULL);
+        for (unsigned t = 0; t < 2; t++)
+            pthread_create(&waiters[t], NULL, barriers_beside_deferrals, NULL);
+        for (unsigned t = 0; t < 2; t++)
+            pthread_join(waiters[t], NULL);
+        __atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
+        for (unsigned t = 0; t < 2; t++)
+            pthread_join(noise[t], NULL);
+        assert_int_equal(prudence_cache_barrier(cache), 0);
+        assert_int_equal(done(), __atomic_load_n(&began, __ATOMIC_SEQ_CST));
+        assert_int_equal(prudence_cache_destroy(cache), 0);
+    }
+}
+
+/* A destructor that defers the next object of its cache, and so on: destroying the cache ends the chain. */
+static void destroy_follows_a_chain(void **state)
+{
+    struct object *first = NULL;
+
+    (void)state;
+    make_cache(0);
+    for (unsigned i = 0; i < 20; i++) {
+        struct object *object = make_one(DEFER_NEXT);
+
+        object->next = first;
+        first = object;
+    }
+    prudence_cache_free_deferred(cache, first);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(done(), 20);
+}
+
+/* ------------------------------------------------------------------------------------------ fork */
+
+#if !defined(__SANITIZE_THREAD__) /* it supports no threads in the child of a threaded process */
+
+/* What another thread ran or held is lost to the child; the rest is destroyed there. */
+static int barrier_in_the_child(void *unused)
+{
+    (void)unused;
+    return prudence_cache_barrier(cache) == 0 && cache->undone[0] + cache->undone[1] == 0 ? 42 : 1;
+}
+
+static void a_child_does_not_wait_for_threads_that_it_does_not_have(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    make_cache(PRUDENCE_CACHE_DESTRUCT_SOON);
+    for (unsigned i = 0; i < 100; i++)
+        prudence_cache_free_deferred(cache, make_one(i ? COUNT : BLOCK));
+    while (sem_wait(&entered))
+        ;
+    child_run(barrier_in_the_child, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    sem_post(&leave);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(done(), 100);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+/* The forking thread goes on in the child, with what it had in its hand. */
+static void a_destructor_forks(void **state)
+{
+    int status = -1;
+
+    (void)state;
+    callbacks_other_work = NULL;
+    make_cache(0);
+    alarm(60);
+    for (unsigned i = 0; i < 100; i++)
+        prudence_cache_free_deferred(cache, make_one(i == 40 ? FORK : COUNT));
+    forked = -1;
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    if (forked == 0)
+        _exit(done() == 100 && prudence_cache_destroy(cache) == 0 ? 42 : 1);
+    assert_int_equal(done(), 100);
+    assert_int_equal(waitpid(forked, &status, 0), forked);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_that_runs_in_an_allocation),
+        cmocka_unit_test(one_that_runs_on_the_worker),
+        cmocka_unit_test(one_on_its_way),
+        cmocka_unit_test(it_ends_beside_deferrals),
+        cmocka_unit_test(destroy_follows_a_chain),
+#if !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(a_child_does_not_wait_for_threads_that_it_does_not_have),
+        cmocka_unit_test(a_destructor_forks),
+#endif
+    };
+
+    pin_thread(); /* and those that it makes: they meet the same caches */
+    alarm(110);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

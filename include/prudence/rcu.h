@@ -33,8 +33,8 @@ typedef struct {
 struct prudence_reader {
     uint64_t word;    /* written by its thread; read by whoever drives a grace period */
     uint64_t entries; /* fenced entries, for the choice of mode; written by its thread */
-    const struct prudence_domain
-        *domain; /* that it is a word of; atomic: who was there before looks */
+    const struct prudence_domain *domain; /* whose word it is; atomic, as the next */
+    const void *owner; /* the address of its thread's prudence_qsbr_self; NULL: it is nobody's */
 };
 
 /* Where in a domain that stands; but for the default domain. */
@@ -56,7 +56,8 @@ PRUDENCE_API extern struct prudence_domain_shared prudence_default_shared;
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reader_self
     __attribute__((tls_model("initial-exec")));
 
-/* This thread's word in the qsbr domain that it was last in. One pointer: a signal handler may change it. */
+/* This thread's word in the qsbr domain that it was last in. One pointer, because a signal handler may
+ * change it. The domain may be gone since, and the word another thread's: then its owner is another. */
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_qsbr_self
     __attribute__((tls_model("initial-exec")));
 PRUDENCE_API void prudence_read_lock_first(void); /* registers the thread, and enters */
@@ -244,9 +245,10 @@ static inline void prudence_qsbr_quiescent(struct prudence_domain *domain)
     const struct prudence_reader *self = prudence_qsbr_self;
 
     /* The word says already what it would say: since the last time no grace period began that could
-     * wait for this thread. (An entry of a destroyed domain at the same place is of a thread that is
-     * offline in the new one: then there is nothing to announce, either.) */
+     * wait for this thread. Relaxed: a word is this thread's in this domain only if the thread itself
+     * wrote so. */
     if (self && __atomic_load_n(&self->domain, __ATOMIC_RELAXED) == domain &&
+        __atomic_load_n(&self->owner, __ATOMIC_RELAXED) == (const void *)&prudence_qsbr_self &&
         __atomic_load_n(&self->word, __ATOMIC_RELAXED) ==
             (__atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) | 1))
         return;

@@ -71,7 +71,7 @@ struct reader_slot {
     uint64_t stall_since;          /* ns */
     uint64_t stall_reported;       /* the word that was reported last */
     int32_t index;                 /* srcu: the counter that the section stands in; its thread */
-    char pad[128 - 24 - 8 - 32 - 8];
+    char pad[128 - 32 - 8 - 32 - 8];
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");

@@ -4,9 +4,17 @@
  * it exits.
  *
  * Slots stand in chunks that each domain owns; chunks are never unmapped (drivers look at them
- * without a lock), only passed on to another domain when theirs is destroyed. A thread finds its
- * slot of the default domain in prudence_reader_self, those of other domains in a table of its own,
- * indexed by the domain's number and checked against its generation.
+ * without a lock), only passed on to another domain when theirs is destroyed. So a pointer to a slot
+ * can outlive what it was made for, and each kind of pointer is checked:
+ *   prudence_reader_self   names a slot of the default domain, which is never destroyed; the thread's
+ *                          exit clears it before it gives the slot back
+ *   a thread's table       is indexed by the domain's number and checked against its generation, which
+ *                          no other domain ever has
+ *   prudence_qsbr_self     is checked against the slot's domain and owner; a slot that is nobody's has
+ *                          no owner, and each thread writes its own (slot_forget, slot_register)
+ *   expired_reader         is the domain's own, and goes with it
+ * What drivers noted in a slot about its last thread is cleared with it, because sequences of domains
+ * are alike.
  *
  * Registration may happen in a signal handler, so it takes no lock and blocks signals while a slot
  * is claimed but not yet entered in the thread's table. `thread` is claimed by a sequentially
@@ -58,6 +66,15 @@ static struct reader_slot *slot_of(struct prudence_reader *reader)
     return (struct reader_slot *)reader;
 }
 
+/* The slot is nobody's from now on. Release: what its thread did is done before it is claimed again. */
+static void slot_forget(struct reader_slot *slot)
+{
+    store_relaxed(&slot->reader.owner, (const void *)NULL);
+    store_relaxed(&slot->stall_word, (uint64_t)0);
+    store_relaxed(&slot->stall_reported, (uint64_t)0);
+    store_release(&slot->thread, 0);
+}
+
 static void slot_release(struct prudence_domain *domain, struct reader_slot *slot)
 {
     uint64_t word = load_relaxed(&slot->reader.word);
@@ -70,7 +87,7 @@ static void slot_release(struct prudence_domain *domain, struct reader_slot *slo
     store_release(&slot->reader.word, (uint64_t)0);
     if (word && domain->scheme->abandon)
         domain->scheme->abandon(domain, slot);
-    store_release(&slot->thread, 0);
+    slot_forget(slot);
 }
 
 static size_t table_bytes(unsigned size)
@@ -237,6 +254,7 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     if (!slot)
         return NULL;
     store_relaxed(&slot->reader.domain, (const struct prudence_domain *)domain);
+    store_relaxed(&slot->reader.owner, (const void *)&prudence_qsbr_self);
     store_relaxed(&slot->entries_seen, load_relaxed(&slot->reader.entries));
     os_full_fence(); /* see the head of this file */
     return slot;
@@ -376,7 +394,7 @@ void readers_release_chunks(struct prudence_domain *domain)
 
         domain->chunks = chunk->next;
         for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++)
-            store_release(&slot->thread, 0);
+            slot_forget(slot);
         chunk->next = free_chunks;
         free_chunks = chunk;
     }
@@ -431,7 +449,7 @@ static void forget_other_threads(struct prudence_domain *domain)
             continue;
         }
         store_relaxed(&slot->reader.word, (uint64_t)0);
-        store_release(&slot->thread, 0);
+        slot_forget(slot);
     }
 }
 

@@ -97,6 +97,7 @@ static void run_one(struct callback_queue *queue, struct prudence_head *head)
     if (callbacks_leave)
         callbacks_leave(head);
     callback_depth++;
+    os_foreign_call("a callback");
     head->func(head);
     callback_depth--;
     store_relaxed(&queue->bytes_left, queue->bytes_left + bytes);

@@ -49,6 +49,12 @@ void destruct_note(struct slab *slab, void *object)
     callbacks_kick();
 }
 
+void destruct_now(const struct prudence_cache *cache, void *object)
+{
+    os_foreign_call("a destructor");
+    cache->destructor(object, cache->context);
+}
+
 /* In this order: a slab without undone objects may go, so it has them until they are done. */
 void destruct_if_undone(struct slab *slab, void *object)
 {
@@ -57,7 +63,7 @@ void destruct_if_undone(struct slab *slab, void *object)
 
     if (!(load_relaxed(word) & bit) || !(__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit))
         return;
-    cache->destructor(object, cache->context);
+    destruct_now(cache, object);
     watch_destroyed(slab, object);
     __atomic_fetch_sub(&slab->undone, 1, __ATOMIC_RELEASE);
     sub_relaxed(&cache->undone, 1);

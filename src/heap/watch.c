@@ -196,7 +196,7 @@ void watch_free(struct slab *slab, void *object, const char *what)
     if (slab->states)
         object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, what);
     if (slab->cache->destructor)
-        slab->cache->destructor(object, slab->cache->context);
+        destruct_now(slab->cache, object);
     if (!slab->guarded) {
         zero(slab, object);
         annotate_released(slab, object);

@@ -55,6 +55,7 @@ bool os_thread_start(const char *name, int cpu, void (*body)(void *argument), vo
     if (!start)
         return false;
     *start = (struct start){.body = body, .argument = argument};
+    os_foreign_call("pthread_create, which allocates");
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
     started = pthread_create(&thread, NULL, run, start) == 0;

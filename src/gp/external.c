@@ -187,7 +187,7 @@ static bool start_thread(struct prudence_domain *domain)
     if (external->ops.start_poll)
         return true;
     store_release(&external->started, 1u);
-    if (os_thread_start("prudence-gp", -1, serve, domain))
+    if (os_thread_start("prudence-gp", -1, 0, serve, domain))
         return true;
     store_release(&external->started, 0u);
     return false;

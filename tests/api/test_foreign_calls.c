@@ -51,11 +51,21 @@ enum kind {
 };
 
 static const char *const names[KINDS] = {
-    "a constructor",      "a destructor of a free", "a destructor of a deferral",
-    "a destructor by the worker", "a callback",     "a callback of a domain",
-    "call_rcu",           "defer_rcu",              "start_poll",
-    "poll_state",         "synchronize",            "read_lock_held",
-    "thread_starts",      "thread_ends",            "the hook for stalls",
+    "a constructor",
+    "a destructor of a free",
+    "a destructor of a deferral",
+    "a destructor by the worker",
+    "a callback",
+    "a callback of a domain",
+    "call_rcu",
+    "defer_rcu",
+    "start_poll",
+    "poll_state",
+    "synchronize",
+    "read_lock_held",
+    "thread_starts",
+    "thread_ends",
+    "the hook for stalls",
     "a finalizer",
 };
 
@@ -178,8 +188,7 @@ static void walk_callbacks(void)
 {
     static struct prudence_head first, second;
     static struct rcu_head third;
-    struct prudence_domain *domain =
-        prudence_domain_create("called", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct prudence_domain *domain = prudence_domain_create("called", PRUDENCE_DOMAIN_MEMB, NULL);
 
     prudence_call(&first, callback);
     prudence_domain_call(domain, &second, callback_of_a_domain);
@@ -293,8 +302,7 @@ static void on_stall(const struct prudence_stall *stall, void *argument)
 
 static void walk_stalls(void)
 {
-    struct prudence_domain *domain =
-        prudence_domain_create("stalled", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct prudence_domain *domain = prudence_domain_create("stalled", PRUDENCE_DOMAIN_MEMB, NULL);
     struct held_reader reader = {.domain = domain};
     uint64_t timeout = gp_stall_timeout;
     prudence_gp_t cookie;

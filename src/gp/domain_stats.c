@@ -14,7 +14,7 @@ int prudence_domain_stats(struct prudence_domain *domain, struct prudence_domain
     DOMAIN_CHECK(domain);
     *stats = (struct prudence_domain_stats){
         .users = load_relaxed(&domain->users),
-        .readers = readers_reap(domain),
+        .readers = readers_reap(domain, true),
         .grace_periods = load_relaxed(&domain->grace_periods),
         .scans = load_relaxed(&domain->scans),
         .membarriers = load_relaxed(&domain->membarriers),

@@ -42,6 +42,8 @@ struct prudence_reader {
     /* The domain that this is a word of. Written by its thread before the first entry; atomic, because
      * a driver of the domain that had the word before may still look at it. */
     const struct prudence_domain *domain;
+    /* The address of its thread's prudence_qsbr_self; NULL: it is nobody's. Atomic. */
+    const void *owner;
 };
 
 /* Offset of the following structure in a domain of any kind. */
@@ -63,7 +65,8 @@ struct prudence_domain_shared {
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reader_self
     __attribute__((tls_model("initial-exec")));
 
-/* This thread's word in the qsbr domain that it was last in. One pointer: a signal handler may change it. */
+/* This thread's word in the qsbr domain that it was last in. One pointer, because a signal handler may
+ * change it. The domain may be gone since, and the word another thread's: then its owner is another. */
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_qsbr_self
     __attribute__((tls_model("initial-exec")));
 PRUDENCE_API void prudence_read_lock_first(void); /* registers the thread, and enters */
@@ -279,9 +282,10 @@ static inline void prudence_qsbr_quiescent(struct prudence_domain *domain)
     const struct prudence_reader *self = prudence_qsbr_self;
 
     /* The word says already what it would say: since the last time no grace period began that could
-     * wait for this thread. (An entry of a destroyed domain at the same place is of a thread that is
-     * offline in the new one: then there is nothing to announce, either.) */
+     * wait for this thread. Relaxed: a word is this thread's in this domain only if the thread itself
+     * wrote so. */
     if (self && __atomic_load_n(&self->domain, __ATOMIC_RELAXED) == domain &&
+        __atomic_load_n(&self->owner, __ATOMIC_RELAXED) == (const void *)&prudence_qsbr_self &&
         __atomic_load_n(&self->word, __ATOMIC_RELAXED) ==
             (__atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) | 1))
         return;

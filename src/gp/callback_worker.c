@@ -52,7 +52,7 @@ void callback_worker_wake(struct callback_worker *worker)
         !compare_exchange(&worker->started, &no, 1u))
         return;
     store_relaxed(&worker->awake, 1u);
-    if (!os_thread_start("prudence-call", worker->cpu, work, worker)) {
+    if (!os_thread_start("prudence-call", worker->cpu, 0, work, worker)) {
         store_relaxed(&worker->retry_at, os_clock_ns() + RETRY_NS);
         store_release(&worker->started, 0u);
     }
@@ -97,6 +97,7 @@ static void run_one(struct callback_queue *queue, struct prudence_head *head)
     if (callbacks_leave)
         callbacks_leave(head);
     callback_depth++;
+    os_foreign_call("a callback");
     head->func(head);
     callback_depth--;
     store_relaxed(&queue->bytes_left, queue->bytes_left + bytes);

@@ -31,7 +31,7 @@ static uint64_t generations = 1; /* guarded by readers_lock */
 
 void gp_start(void)
 {
-    readers_start();
+    reader_exit_start();
     mode_start(&prudence_default);
 }
 
@@ -295,6 +295,7 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     DOMAIN_CHECK(domain);
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
         return EBUSY;
+    readers_reap(domain, true); /* a dead thread's section keeps nobody */
     os_lock_take(&readers_lock);
     busy = load_acquire(&domain->users) || domain->scheme->is_busy(domain) ||
            callback_waits(domain->callbacks);

@@ -66,12 +66,15 @@ struct reader_slot {
     struct prudence_reader reader; /* first: what the inline read side points at */
     int32_t thread;                /* kernel thread id of its owner; 0: free; claimed by
                                       compare-and-swap */
+    uint32_t watched;              /* the thread's end will be told; atomic, as the next */
+    uint64_t claimed_at;           /* boot time, ns: which thread of that id */
+    uint64_t looked_at;            /* ns: when a driver looked last whether it is that one */
     uint64_t entries_seen;         /* of reader.entries, by the mode's choice */
     uint64_t stall_word;           /* the word that was in the way at stall_since; drivers */
     uint64_t stall_since;          /* ns */
     uint64_t stall_reported;       /* the word that was reported last */
     int32_t index;                 /* srcu: the counter that the section stands in; its thread */
-    char pad[128 - 24 - 8 - 32 - 8];
+    char pad[128 - 32 - 8 - 16 - 32 - 8];
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
@@ -161,12 +164,43 @@ uint64_t gp_raise(uint64_t *value, uint64_t to); /* unless it is there already; 
 void gp_complete(struct prudence_domain *domain, uint64_t upto);
 bool gp_note_expired_reader(struct prudence_domain *domain);
 
-/* readers.c. This copy's own thread-local pointers: the exported names for them, which inline readers
+/* reader_exit.c */
+void reader_exit_start(void);
+bool reader_exit_watch(void);
+void reader_exit_watch_slow(void);
+bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly);
+
+/* Heads a block of metadata of one thread's, which may end without telling. note: when it is made; release:
+ * by the thread; the rest when its end is noticed, at the latest when twice as many are there. */
+struct thread_memory {
+    struct thread_memory *next;
+    size_t bytes;
+    uint64_t claimed_at; /* boot time, ns */
+    int32_t thread;      /* 0: it is not needed any more; atomic */
+    int32_t process;     /* after a fork without handlers: another */
+    bool listed;
+};
+void thread_memory_note(struct thread_memory *memory, size_t bytes);
+void thread_memory_release(struct thread_memory *memory);
+void thread_memory_reap(void);
+void thread_memory_fork_child(struct thread_memory *memory);
+extern unsigned reader_keys_without_memory;
+extern HIDDEN __thread bool reader_unwatched __attribute__((tls_model("initial-exec")));
+
+/* From calls that no signal handler makes: they may allocate. */
+static inline void reader_exit_watch_late(void)
+{
+    if (unlikely(reader_unwatched))
+        reader_exit_watch_slow();
+}
+
+/* readers.c */
+void readers_thread_exits(void);
+/* This copy's own thread-local pointers: the exported names for them, which inline readers
  * use, may stand for those of another copy of the library (readers_are_superseded, ADR 26). */
 extern __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
 extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
 bool readers_are_superseded(void);
-void readers_start(void);
 void readers_register_default(void);
 struct reader_slot *
 readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
@@ -174,7 +208,8 @@ struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 bool readers_any_inside(const struct prudence_domain *domain);
 struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
 bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot);
-unsigned readers_reap(struct prudence_domain *domain); /* how many slots are in use */
+unsigned readers_reap(struct prudence_domain *domain,
+                      bool thoroughly); /* how many slots are in use */
 void readers_release_chunks(struct prudence_domain *domain);
 extern struct os_lock readers_lock;
 extern struct list readers_domains;

@@ -52,6 +52,7 @@ void gp_drive(struct prudence_domain *domain)
 {
     uint64_t goal;
 
+    reader_exit_watch_late();
     if (!domain->scheme->drive)
         return;
     goal = load_acquire(&domain->shared.sequence);

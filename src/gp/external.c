@@ -79,6 +79,7 @@ bool external_is_inside(const struct prudence_domain *only)
 {
     if (likely(!load_relaxed(&externals)))
         return false;
+    os_foreign_call("read_lock_held of an external domain");
     if (!only)
         return is_inside_any();
     if (only->kind == PRUDENCE_DOMAIN_SET)
@@ -94,6 +95,7 @@ static void begin(struct prudence_domain *domain)
 
     external->goal = load_acquire(&domain->shared.sequence);
     os_full_fence();
+    os_foreign_call("start_poll of an external domain");
     external->cookie = external->ops.start_poll(external->context);
     external->under_way = true;
 }
@@ -104,6 +106,7 @@ static void poll(struct prudence_domain *domain)
 
     if (!external->under_way)
         begin(domain);
+    os_foreign_call("poll_state of an external domain");
     if (!external->ops.poll_state(external->context, external->cookie))
         return;
     external->under_way = false;
@@ -147,6 +150,7 @@ static bool synchronize(struct prudence_domain *domain)
     add_relaxed(&domain->scans, 1);
     goal = load_acquire(&domain->shared.sequence);
     os_full_fence();
+    os_foreign_call("synchronize of an external domain");
     external->ops.synchronize(external->context);
     gp_complete(domain, goal);
     __atomic_fetch_sub(&external->inside, 1, __ATOMIC_RELEASE);
@@ -183,7 +187,7 @@ static bool start_thread(struct prudence_domain *domain)
     if (external->ops.start_poll)
         return true;
     store_release(&external->started, 1u);
-    if (os_thread_start("prudence-gp", -1, serve, domain))
+    if (os_thread_start("prudence-gp", -1, 0, serve, domain))
         return true;
     store_release(&external->started, 0u);
     return false;
@@ -217,7 +221,6 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
     struct external *external = domain->external;
     int saved_errno = errno;
 
-    debug_assert(os_locks_held() == 0); /* foreign functions may allocate */
     if (external->ops.start_poll)
         drive_by_polling(domain);
     else if (!load_relaxed(&external->asked))

@@ -73,11 +73,13 @@ void gp_phases_leave(struct prudence_domain *domain)
 /* Who holds the phase up is looked at so often at most: that can cost a system call. */
 #define LOOK_PERIOD_NS 1000000
 
+/* A report calls the program's hook, so not where the caller holds a lock: a thread that takes no part
+ * any more ends the phase under one. The next tick of any thread looks again. */
 static void note_late(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
 {
     uint64_t now = os_clock_ns();
 
-    if (now - load_relaxed(&domain->scan_began) < LOOK_PERIOD_NS)
+    if (os_busy || now - load_relaxed(&domain->scan_began) < LOOK_PERIOD_NS)
         return;
     store_relaxed(&domain->scan_began, now);
     stall_note(domain, slot, word);

@@ -4,9 +4,17 @@
  * it exits.
  *
  * Slots stand in chunks that each domain owns; chunks are never unmapped (drivers look at them
- * without a lock), only passed on to another domain when theirs is destroyed. A thread finds its
- * slot of the default domain in reader_self, those of other domains in a table of its own,
- * indexed by the domain's number and checked against its generation.
+ * without a lock), only passed on to another domain when theirs is destroyed. So a pointer to a slot
+ * can outlive what it was made for, and each kind of pointer is checked:
+ *   reader_self            names a slot of the default domain, which is never destroyed; the thread's
+ *                          exit clears it before it gives the slot back
+ *   a thread's table       is indexed by the domain's number and checked against its generation, which
+ *                          no other domain ever has
+ *   reader_qsbr_self       is checked against the slot's domain and owner; a slot that is nobody's has
+ *                          no owner, and each thread writes its own (slot_forget, slot_register)
+ *   expired_reader         is the domain's own, and goes with it
+ * What drivers noted in a slot about its last thread is cleared with it, because sequences of domains
+ * are alike.
  *
  * Registration may happen in a signal handler, so it takes no lock and blocks signals while a slot
  * is claimed but not yet entered in the thread's table. `thread` is claimed by a sequentially
@@ -34,6 +42,7 @@ struct table_entry {
 #define TABLE_STEP 1024
 
 struct table {
+    struct thread_memory memory; /* first */
     unsigned size;
     struct table_entry entries[];
 };
@@ -59,15 +68,23 @@ struct list readers_domains = {&readers_domains, &readers_domains};
 #define BEING_REAPED (-1)
 
 static struct reader_chunk *free_chunks; /* guarded by readers_lock */
-static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
-static pthread_key_t exit_key;
 
 static struct reader_slot *slot_of(struct prudence_reader *reader)
 {
     return (struct reader_slot *)reader;
 }
 
-static void slot_release(struct prudence_domain *domain, struct reader_slot *slot)
+/* The slot is nobody's from now on. Release: what its thread did is done before it is claimed again. */
+static void slot_forget(struct reader_slot *slot)
+{
+    store_relaxed(&slot->reader.owner, (const void *)NULL);
+    store_relaxed(&slot->stall_word, (uint64_t)0);
+    store_relaxed(&slot->stall_reported, (uint64_t)0);
+    store_relaxed(&slot->claimed_at, (uint64_t)0);
+    store_release(&slot->thread, 0);
+}
+
+static void slot_release(struct prudence_domain *domain, struct reader_slot *slot, int thread)
 {
     uint64_t word = load_relaxed(&slot->reader.word);
 
@@ -75,11 +92,11 @@ static void slot_release(struct prudence_domain *domain, struct reader_slot *slo
         os_report(
             "thread %d exits inside a read-side critical section of domain '%s'; the section "
             "is ended",
-            (int)slot->thread, domain->name);
+            thread, domain->name);
     store_release(&slot->reader.word, (uint64_t)0);
     if (word && domain->scheme->abandon)
         domain->scheme->abandon(domain, slot);
-    store_release(&slot->thread, 0);
+    slot_forget(slot);
 }
 
 static size_t table_bytes(unsigned size)
@@ -100,34 +117,27 @@ static void table_release(struct table *table)
 
         if (domain->index < table->size &&
             table->entries[domain->index].generation == domain->generation)
-            slot_release(domain, table->entries[domain->index].slot);
+            slot_release(domain, table->entries[domain->index].slot, gettid());
     }
     os_lock_release(&readers_lock);
-    os_meta_free(table, table_bytes(table->size));
+    thread_memory_release(&table->memory);
 }
 
-/* Runs at thread exit. Later destructors of the program may read again: that registers anew. */
-static void thread_exits(void *unused)
+/* At thread exit. Later destructors of the program may read again: that registers anew. */
+void readers_thread_exits(void)
 {
     struct table *table = thread_table;
     sigset_t saved, all;
 
-    (void)unused;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
     if (reader_self)
-        slot_release(&prudence_default, slot_of(reader_self));
+        slot_release(&prudence_default, slot_of(reader_self), gettid());
     reader_self = NULL;
     reader_qsbr_self = NULL;
     thread_table = NULL;
     table_release(table);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
-}
-
-static void exit_key_make(void)
-{
-    if (pthread_key_create(&exit_key, thread_exits))
-        os_panic("no thread-specific key left (pthread_key_create)");
 }
 
 static struct reader_chunk *chunk_make(void)
@@ -166,27 +176,39 @@ static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
     return NULL;
 }
 
-static bool thread_is_gone(int32_t thread)
-{
-    return thread > 0 && syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
-}
-
 /*
- * Frees the slot if its thread is gone: one that read again, in a signal handler or a destructor of
- * the last round, after its own thread_exits(). The compare-and-swap makes one reaper.
+ * Frees the slot if its thread is gone: one whose end nobody told, or that read again after it, in a signal
+ * handler or a destructor of the last round (reader_exit.c). The compare-and-swap makes one reaper.
  */
-bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot)
+static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, bool thoroughly)
 {
-    int32_t owner = load_relaxed(&slot->thread);
+    int32_t owner = load_acquire(&slot->thread), reaped = BEING_REAPED;
+    uint64_t claimed_at = load_relaxed(&slot->claimed_at);
 
-    if (!thread_is_gone(owner) || !compare_exchange(&slot->thread, &owner, BEING_REAPED))
+    if (!reader_is_gone(owner, claimed_at, thoroughly) ||
+        !compare_exchange(&slot->thread, &owner, BEING_REAPED))
         return false;
-    slot_release(domain, slot);
+    if (load_relaxed(&slot->claimed_at) != claimed_at) { /* by a new thread of the same id since */
+        compare_exchange(&slot->thread, &reaped, owner);
+        return false;
+    }
+    slot_release(domain, slot, owner);
     return true;
 }
 
+#define LOOK_NS 100000000 /* between thorough looks, which read a file */
+
+/* For a slot that is in the way. */
+bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot)
+{
+    uint64_t now = os_clock_ns(), then = load_relaxed(&slot->looked_at);
+    bool thoroughly = now - then >= LOOK_NS && compare_exchange(&slot->looked_at, &then, now);
+
+    return slot_reap(domain, slot, thoroughly);
+}
+
 /* All such slots; returns how many are in use. */
-unsigned readers_reap(struct prudence_domain *domain)
+unsigned readers_reap(struct prudence_domain *domain, bool thoroughly)
 {
     struct reader_chunk *chunk;
     struct reader_slot *slot;
@@ -194,7 +216,7 @@ unsigned readers_reap(struct prudence_domain *domain)
 
     for_each_slot(chunk, slot, domain)
     {
-        in_use += !readers_reap_slot(domain, slot);
+        in_use += !slot_reap(domain, slot, thoroughly && !load_relaxed(&slot->watched));
     }
     return in_use;
 }
@@ -215,7 +237,7 @@ static struct reader_slot *slot_claim(struct prudence_domain *domain)
     struct reader_chunk *chunk, *first;
 
     if (!slot) {
-        readers_reap(domain);
+        readers_reap(domain, false);
         slot = slot_claim_existing(domain);
     }
     if (slot)
@@ -231,21 +253,17 @@ static struct reader_slot *slot_claim(struct prudence_domain *domain)
     return slot;
 }
 
-void readers_start(void)
-{
-    pthread_once(&exit_key_once, exit_key_make);
-}
-
 static struct reader_slot *slot_register(struct prudence_domain *domain)
 {
-    struct reader_slot *slot;
+    bool watched = reader_exit_watch();
+    struct reader_slot *slot = slot_claim(domain);
 
-    readers_start();
-    pthread_setspecific(exit_key, &exit_key);
-    slot = slot_claim(domain);
     if (!slot)
         return NULL;
+    store_relaxed(&slot->watched, (uint32_t)watched);
+    store_relaxed(&slot->claimed_at, os_clock_boot_ns());
     store_relaxed(&slot->reader.domain, (const struct prudence_domain *)domain);
+    store_relaxed(&slot->reader.owner, (const void *)&prudence_qsbr_self);
     store_relaxed(&slot->entries_seen, load_relaxed(&slot->reader.entries));
     os_full_fence(); /* see the head of this file */
     return slot;
@@ -281,8 +299,9 @@ static bool table_grow(unsigned index)
     if (old)
         memcpy(table->entries, old->entries, old->size * sizeof old->entries[0]);
     thread_table = table;
+    thread_memory_note(&table->memory, table_bytes(size));
     if (old)
-        os_meta_free(old, table_bytes(old->size));
+        thread_memory_release(&old->memory);
     return true;
 }
 
@@ -348,6 +367,7 @@ static bool may_wait(const struct prudence_domain *waits_for)
     struct list *item;
     bool inside = reader_self && load_relaxed(&reader_self->word);
 
+    reader_exit_watch_late();
     if (!inside && table) {
         os_lock_take(&readers_lock);
         list_for_each(item, &readers_domains)
@@ -385,7 +405,7 @@ void readers_release_chunks(struct prudence_domain *domain)
 
         domain->chunks = chunk->next;
         for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++)
-            store_release(&slot->thread, 0);
+            slot_forget(slot);
         chunk->next = free_chunks;
         free_chunks = chunk;
     }
@@ -437,10 +457,11 @@ static void forget_other_threads(struct prudence_domain *domain)
     {
         if (slot == mine) {
             slot->thread = gettid(); /* the child's */
+            slot->claimed_at = os_clock_boot_ns();
             continue;
         }
         store_relaxed(&slot->reader.word, (uint64_t)0);
-        store_release(&slot->thread, 0);
+        slot_forget(slot);
     }
 }
 
@@ -475,6 +496,7 @@ void gp_fork_forget(void)
     struct list *item;
 
     live_on_in_child(&prudence_default);
+    thread_memory_fork_child(thread_table ? &thread_table->memory : NULL);
     list_for_each(item, &readers_domains)
         live_on_in_child(list_entry(item, struct prudence_domain, link));
 }

@@ -79,6 +79,7 @@ static void call_hook(const struct prudence_stall *stall)
     function = hook;
     argument = hook_argument;
     os_lock_release(&hook_lock);
+    os_foreign_call("the hook for stalls");
     if (function)
         function(stall, argument);
 }

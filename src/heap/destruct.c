@@ -92,6 +92,7 @@ static void run(struct destruct_run *run, void *object)
 
     run->outer = destruct_runs;
     destruct_runs = run;
+    os_foreign_call("a destructor");
     cache->destructor(object, cache->context);
     destruct_runs = run->outer;
 }

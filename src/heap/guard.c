@@ -173,10 +173,11 @@ static void settle_all(void)
 
     if (now - then < SETTLE_NS || !compare_exchange(&settled_at, &then, now))
         return;
+    latent_drive_all(); /* before the lock is taken: domains may call foreign functions */
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
-        guard_deferred(list_entry(item, struct prudence_cache, link));
+        settle_cache(list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
 }

@@ -139,6 +139,7 @@ static void start(void)
     starting = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable); /* /sys is read */
     posix_cpu_start();
+    posix_threads_start();
     options_read_environment();
     posix_membarrier_start(option_membarrier);
     posix_percpu_start(option_rseq);

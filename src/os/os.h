@@ -125,11 +125,17 @@ void os_idle_kick(void);
 bool os_idle_seen(unsigned cpu);
 bool os_idle_move_to(unsigned cpu);
 
-/* --- threads of our own: os_thread_start runs `body` on a detached one, named so (up to 15 characters),
- * on one CPU if that is not negative; false when there can be none. os_word_wait sleeps while *word
+/* --- threads of our own: os_thread_start runs `body` on a detached one, named so (up to 15 characters; a
+ * constant), on one CPU if that is not negative, else where the process may run; with so many bytes of
+ * stack, or as much as the program's threads have (0), if `body` calls functions of the program's. False
+ * when there can be none. It allocates, so no lock of ours is held. os_word_wait sleeps while *word
  * is `value`, at most so long (0: for ever), and may return without a reason; os_word_wake ends the
  * sleep of all who wait for the word. errno may change. --- */
-bool os_thread_start(const char *name, int cpu, void (*body)(void *argument), void *argument);
+bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void *argument),
+                     void *argument);
+uint64_t os_clock_boot_ns(void);                       /* goes on while the machine sleeps */
+bool os_thread_exists(int thread);                     /* some thread of the process has that id */
+bool os_thread_is_newer(int thread, uint64_t boot_ns); /* ... and was started after that time */
 void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds);
 void os_word_wake(uint32_t *word);
 

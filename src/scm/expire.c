@@ -24,6 +24,7 @@ static __attribute__((noinline)) bool finalize(struct scm_thread *self, uint32_t
     int keep;
 
     self->collecting = true;
+    os_foreign_call("a finalizer");
     keep = finalizer_of(term_finalizer(load_relaxed(term)))(object);
     self->collecting = nested;
     return !keep && !term_dates(load_relaxed(term));

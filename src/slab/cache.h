@@ -500,6 +500,7 @@ void latent_take_back_here(void);
 bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags);
 bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline);
 bool latent_wait(struct prudence_cache *cache);
+void latent_drive_all(void);
 struct reclaim {
     uint64_t deadline, pause; /* ns */
     bool go_on;               /* the last wait ended by a grace period */

@@ -95,8 +95,9 @@ static bool drive_domain(struct prudence_domain *domain)
     return true;
 }
 
-/* Garbage is that of all domains: each may be what keeps it above the limit. */
-static void drive_all_domains(void)
+/* Garbage is that of all domains: each may be what keeps it above the limit. Foreign functions may be
+ * called (gp_drive), so nothing is held. */
+void latent_drive_all(void)
 {
     for_all_domains(drive_domain);
 }
@@ -128,7 +129,7 @@ static bool settle_for(struct prudence_cache *cache, size_t bytes)
     if (!latent_fits(bytes, false))
         for_all_caches(settle);
     if (!latent_fits(bytes, false)) {
-        drive_all_domains();
+        latent_drive_all();
         for_all_caches(settle);
     }
     return latent_fits(bytes, false);

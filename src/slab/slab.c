@@ -147,6 +147,15 @@ static struct slab *slab_make_best(struct prudence_cache *cache, unsigned node,
     return slab ? slab : slab_make(cache, node, min_size(least, bytes), OS_PAGE_SIZE, NULL, flags);
 }
 
+static void construct_all(const struct slab *slab)
+{
+    const struct prudence_cache *cache = slab->cache;
+
+    os_foreign_call("a constructor");
+    for (unsigned i = 0; i < slab->capacity; i++)
+        cache->constructor(slab_object(slab, i, cache->stride), cache->context);
+}
+
 /* A new slab with constructed objects. */
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags)
 {
@@ -155,8 +164,8 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_fla
     if (!slab)
         return NULL;
     os_event(grow, cache, slab->capacity);
-    for (unsigned i = 0; cache->constructor && i < slab->capacity; i++)
-        cache->constructor(slab_object(slab, i, cache->stride), cache->context);
+    if (cache->constructor)
+        construct_all(slab);
     if (cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(cache->domain);
     count_slab(cache);

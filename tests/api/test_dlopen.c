@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include <prudence/rcu.h>
 
 #include "support/gp_child.h"
+#include "support/late_library.h"
 
 #define THREADS 16
 
@@ -35,36 +35,6 @@ static struct {
 } late;
 
 static pthread_barrier_t loaded, used, closed;
-
-/* The library beside this program: build/bin/.., build/tests/... or what the environment says. */
-static bool find_library(char *path, size_t size)
-{
-    static const char *const places[] = {"..", ".", "../.."};
-    const char *named = getenv("PRUDENCE_LIBRARY");
-    char self[300];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-
-    if (named) {
-        snprintf(path, size, "%s", named);
-        return access(path, R_OK) == 0;
-    }
-    self[length > 0 ? length : 0] = '\0';
-    *strrchr(self, '/') = '\0';
-    for (unsigned i = 0; i < 3; i++)
-        if (snprintf(path, size, "%s/%s/libprudence.so", self, places[i]) > 0 &&
-            access(path, R_OK) == 0)
-            return true;
-    return false;
-}
-
-static void symbol(void *library, const char *name, void *function)
-{
-    void *address = dlsym(library, name);
-
-    if (!address)
-        abort();
-    memcpy(function, &address, sizeof address);
-}
 
 static void use(void)
 {
@@ -104,12 +74,12 @@ static int load_use_close_use(void *path)
         fprintf(stderr, "%s\n", dlerror());
         return 1;
     }
-    symbol(library, "prudence_malloc", &late.alloc);
-    symbol(library, "prudence_free_deferred", &late.defer);
-    symbol(library, "prudence_default_domain", &late.domain);
-    symbol(library, "prudence_domain_read_lock", &late.lock);
-    symbol(library, "prudence_domain_read_unlock", &late.unlock);
-    symbol(library, "prudence_domain_synchronize", &late.synchronize);
+    late_library_symbol(library, "prudence_malloc", &late.alloc);
+    late_library_symbol(library, "prudence_free_deferred", &late.defer);
+    late_library_symbol(library, "prudence_default_domain", &late.domain);
+    late_library_symbol(library, "prudence_domain_read_lock", &late.lock);
+    late_library_symbol(library, "prudence_domain_read_unlock", &late.unlock);
+    late_library_symbol(library, "prudence_domain_synchronize", &late.synchronize);
     if (late.domain() == prudence_default_domain())
         return 2; /* the copy in this program: not what is tested */
     pthread_barrier_wait(&loaded);
@@ -130,7 +100,7 @@ static void loaded_late_used_by_many_threads_and_never_unloaded(void **state)
     char path[600];
 
     (void)state;
-    if (!find_library(path, sizeof path)) {
+    if (!late_library_find(path, sizeof path)) {
         print_message("libprudence.so not found beside this program\n");
         skip();
     }

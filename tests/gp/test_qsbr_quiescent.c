@@ -3,6 +3,7 @@
  * A quiescent state is announced when a grace period may wait for it, and only then; whatever domain
  * the thread was in before. Which word says what is read from the slots themselves.
  */
+#define _GNU_SOURCE /* gettid */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 #include "support/gp_child.h"
@@ -106,6 +108,103 @@ static void of_a_domain_where_another_one_was(void **state)
     }
     if (!same)
         print_message("no two domains were at the same place\n");
+}
+
+/* So that the next thread to come needs another chunk. Slots that nobody had are marked as this thread's. */
+static void fill_the_chunk_of(struct prudence_domain *domain, bool fill)
+{
+    struct reader_chunk *chunk = domain->chunks;
+
+    while (chunk->next) /* the first one stands last */
+        chunk = chunk->next;
+    for (unsigned i = 1; i < SLOTS_IN_CHUNK; i++)
+        store_release(&chunk->slots[i].thread, fill ? gettid() : 0);
+}
+
+struct newcomer {
+    struct prudence_domain *domain;
+    sem_t is_online, be_quiescent, is_quiescent, end;
+};
+
+static void wait_for(sem_t *semaphore)
+{
+    while (sem_wait(semaphore))
+        ;
+}
+
+static void *comes_later(void *argument)
+{
+    struct newcomer *newcomer = argument;
+
+    prudence_qsbr_online(newcomer->domain);
+    sem_post(&newcomer->is_online);
+    wait_for(&newcomer->be_quiescent);
+    prudence_qsbr_quiescent(newcomer->domain);
+    sem_post(&newcomer->is_quiescent);
+    wait_for(&newcomer->end);
+    prudence_qsbr_offline(newcomer->domain);
+    return NULL;
+}
+
+/* This thread was in a domain that is gone, and its slot there is now another thread's, in the domain that
+ * this one is online in. What that thread says is not what this one says. */
+static void of_a_thread_whose_last_slot_is_now_anothers(void **state)
+{
+    struct prudence_domain *stays = make("stays"), *goes = make("goes");
+    struct newcomer newcomer = {.domain = stays};
+    prudence_gp_t cookie;
+    pthread_t thread;
+
+    (void)state;
+    prudence_qsbr_online(stays);
+    prudence_qsbr_online(goes);
+    prudence_qsbr_offline(goes);
+    fill_the_chunk_of(stays, true);
+    assert_int_equal(prudence_domain_destroy(goes), 0);
+    sem_init(&newcomer.is_online, 0, 0);
+    sem_init(&newcomer.be_quiescent, 0, 0);
+    sem_init(&newcomer.is_quiescent, 0, 0);
+    sem_init(&newcomer.end, 0, 0);
+    assert_int_equal(pthread_create(&thread, NULL, comes_later, &newcomer), 0);
+    wait_for(&newcomer.is_online);
+    if (!gp_check) /* else the thread remembers nothing */
+        assert_ptr_equal(prudence_qsbr_self, &stays->chunks->slots[0].reader);
+    cookie = prudence_domain_start_poll(stays);
+    sem_post(&newcomer.be_quiescent);
+    wait_for(&newcomer.is_quiescent);
+    assert_false(prudence_domain_poll_state(stays, cookie));
+    prudence_qsbr_quiescent(stays);
+    assert_true(prudence_domain_poll_state(stays, cookie));
+    sem_post(&newcomer.end);
+    pthread_join(thread, NULL);
+    prudence_qsbr_offline(stays);
+    fill_the_chunk_of(stays, false);
+    assert_int_equal(prudence_domain_destroy(stays), 0);
+}
+
+/* What was noted of a slot's last thread is not held against the next, whose section has the same number
+ * in another domain. */
+static void a_new_thread_is_not_blamed_for_the_last_one(void **state)
+{
+    uint64_t timeout = gp_stall_timeout;
+
+    (void)state;
+    gp_stall_timeout = UINT64_C(3600) * 1000000000;
+    for (unsigned i = 0; i < 2; i++) {
+        struct prudence_domain *domain = make("blamed");
+        struct reader_slot *slot;
+        prudence_gp_t cookie;
+
+        prudence_qsbr_online(domain);
+        slot = readers_slot_if_any(domain);
+        cookie = prudence_domain_start_poll(domain);
+        assert_false(prudence_domain_poll_state(domain, cookie));
+        assert_int_equal(domain->stalls, 0);
+        slot->stall_since -= 2 * gp_stall_timeout; /* it has been in the way for long */
+        prudence_qsbr_offline(domain);
+        assert_int_equal(prudence_domain_destroy(domain), 0);
+    }
+    gp_stall_timeout = timeout;
 }
 
 static pthread_key_t key;
@@ -209,6 +308,8 @@ int main(void)
         cmocka_unit_test(it_costs_a_fence_once_a_grace_period),
         cmocka_unit_test(of_two_domains_in_turn),
         cmocka_unit_test(of_a_domain_where_another_one_was),
+        cmocka_unit_test(of_a_thread_whose_last_slot_is_now_anothers),
+        cmocka_unit_test(a_new_thread_is_not_blamed_for_the_last_one),
         cmocka_unit_test(by_a_thread_that_ends),
         cmocka_unit_test(its_grace_periods_need_no_membarrier),
     };

@@ -61,4 +61,10 @@ static inline void os_busy_leave(void)
     preempt_enable();
 }
 
+/* Before a constructor is called; the kernel checks itself what may be done where (lockdep, might_sleep). */
+static inline void os_foreign_call(const char *what)
+{
+    (void)what;
+}
+
 #endif /* OS_KERNEL_LOCK_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle work: one detached thread with all signals blocked, and only when the option background is
- * on. It is started when the library is loaded or the option set, and after fork in the child: never
+ * Idle work: one thread (thread.c says what all of ours have in common), and only when the option
+ * background is on. It is started when the library is loaded or the option set, and after fork in the child: never
  * from inside an allocation, whose caller may be the one that makes or ends a thread.
  *
  * It has ordinary priority, and asks the system whether CPUs had idle time, rather than be a thread
@@ -9,13 +9,11 @@
  * destruction of a cache; in the kernel the lock of the address space, for which a page fault is
  * enough), and on a loaded machine such a thread keeps them waiting for seconds.
  */
-#define _GNU_SOURCE /* CPU_SET, pthread_setname_np */
+#define _GNU_SOURCE /* CPU_SET */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -23,6 +21,8 @@
 
 #include "os/os.h"
 #include "posix.h"
+
+#define STACK ((size_t)256 << 10)
 
 #define PAUSE_NS 1000000 /* between rounds: idle work is never urgent enough to spin */
 
@@ -48,7 +48,7 @@ static void pause_and_sleep(void)
         syscall(SYS_futex, &helper, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
 }
 
-static void *help(void *unused)
+static void help(void *unused)
 {
     (void)unused;
     for (;;) {
@@ -60,24 +60,6 @@ static void *help(void *unused)
         else
             pause_and_sleep();
     }
-    return NULL;
-}
-
-static bool make_thread(void)
-{
-    sigset_t saved, all;
-    pthread_t thread;
-    bool made;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &saved);
-    made = pthread_create(&thread, NULL, help, NULL) == 0;
-    if (made) {
-        pthread_setname_np(thread, "prudence-idle");
-        pthread_detach(thread);
-    }
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    return made;
 }
 
 void os_idle_start(bool (*work)(void))
@@ -88,7 +70,7 @@ void os_idle_start(bool (*work)(void))
         return;
     current_work = work;
     store_relaxed(&helper, AWAKE);
-    if (!make_thread())
+    if (!os_thread_start("prudence-idle", -1, STACK, help, NULL))
         store_release(&started, 0u); /* nothing depends on it */
 }
 

@@ -72,6 +72,13 @@ void os_lock_note_released(const struct os_lock *lock)
     held_of_rank[lock->rank]--;
 }
 
+void os_foreign_call(const char *what)
+{
+    if (os_busy && !os_lock_forking)
+        os_panic("a foreign function (%s) is about to be called with %u locks or CPU caches held",
+                 what, os_busy);
+}
+
 unsigned os_locks_held(void)
 {
     unsigned held = 0;

@@ -94,6 +94,21 @@ static inline void os_busy_leave(void)
     os_busy--;
 }
 
+/*
+ * Before each call of a function that the program gave us (`what`: which): nothing of the library's is
+ * held, no lock and no CPU's caches, so the function may use all of the library, block, and fork. Debug
+ * builds stop where that is not so. Between fork's handlers the forking thread holds everything, and its
+ * locks let it through.
+ */
+#ifdef PRUDENCE_DEBUG
+void os_foreign_call(const char *what);
+#else
+static inline void os_foreign_call(const char *what)
+{
+    (void)what;
+}
+#endif
+
 static inline bool os_lock_is_mine_by_fork(const struct os_lock *lock)
 {
     return load_relaxed(&lock->held_by_fork) && os_lock_forking;

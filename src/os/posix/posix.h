@@ -13,6 +13,7 @@
 /* Called in this order, before any other function of os/os.h. The last two again when their options
  * change: membarrier at any time, rseq while there is no cache. */
 void posix_cpu_start(void);
+void posix_threads_start(void);
 void posix_membarrier_start(bool wanted);
 void posix_percpu_start(bool wanted);
 

@@ -1,70 +1,155 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of the library's own, and sleeping until a word changes. The threads are detached, block
- * all signals (the program's are not theirs), and have ordinary priority (ADR 8).
+ * Threads of the library's own, and sleeping until a word changes.
+ *
+ * Every thread of the library is started here, by whatever thread of the program first needs it. It takes
+ * nothing from that thread. It has the policy, nice value and CPUs with which the process was started: what
+ * single threads did to themselves since (real-time or idle policy, a CPU of their own) is theirs, but a
+ * whole process that was started on some CPUs, or to run when nothing else does, means its helpers, too.
+ * A process that was started with a real-time policy has ordinary helpers. All signals are blocked, because
+ * the program's are not theirs, except faults: those are of the thread that makes them, in a callback say,
+ * and whoever handles them shall see them. Threads are detached (ADR 8, ADR 28).
  */
-#define _GNU_SOURCE /* CPU_SET, pthread_setname_np */
+#define _GNU_SOURCE /* CPU_SET, pthread_attr_setaffinity_np */
+#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "os/os.h"
+#include "posix.h"
 
 struct start {
     void (*body)(void *argument);
     void *argument;
+    const char *name;
 };
+
+/* How the process was started. Constant after start. */
+static int process_policy = SCHED_OTHER, process_nice;
+static cpu_set_t process_cpus;
+static bool process_cpus_known;
+
+void posix_threads_start(void)
+{
+    int saved_errno = errno, policy = sched_getscheduler(getpid()) & ~SCHED_RESET_ON_FORK;
+
+    process_policy = policy == SCHED_BATCH || policy == SCHED_IDLE ? policy : SCHED_OTHER;
+    errno = 0;
+    process_nice = getpriority(PRIO_PROCESS, (id_t)getpid());
+    if (errno)
+        process_nice = 0;
+    process_cpus_known = sched_getaffinity(getpid(), sizeof process_cpus, &process_cpus) == 0;
+    errno = saved_errno;
+}
 
 static void *run(void *at)
 {
+    const struct sched_param none = {.sched_priority = 0};
     struct start start = *(struct start *)at;
 
     os_meta_free(at, sizeof start);
+    prctl(PR_SET_NAME, start.name);
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* ns; 50 us otherwise, on top of each sleep */
+    if (process_policy != SCHED_OTHER)               /* which attributes cannot say */
+        sched_setscheduler(0, process_policy, &none);
+    setpriority(PRIO_PROCESS, 0, process_nice); /* of this thread only; may be refused */
     start.body(start.argument);
     return NULL;
 }
 
-/* Else where the process's first thread may run: not only where the one that happens to start it is
- * bound to. */
-static void bind_to(pthread_t thread, int cpu)
-{
-    cpu_set_t cpus;
+/* What is asked for a new thread, in the order in which it is given up when the system refuses. */
+enum { WANT_NOTHING, WANT_STACK, WANT_PROCESS_CPUS, WANT_CPU, WANT_POLICY };
 
-    if (cpu >= 0 && cpu < CPU_SETSIZE) {
-        CPU_ZERO(&cpus);
-        CPU_SET(cpu, &cpus);
-    } else if (sched_getaffinity(getpid(), sizeof cpus, &cpus)) {
-        return;
+static void attributes_set(pthread_attr_t *attributes, int want, int cpu, size_t stack)
+{
+    struct sched_param ordinary = {.sched_priority = 0};
+    cpu_set_t one;
+
+    pthread_attr_setdetachstate(attributes, PTHREAD_CREATE_DETACHED);
+    if (want >= WANT_STACK && stack)
+        pthread_attr_setstacksize(attributes, stack);
+    if (want >= WANT_CPU && cpu >= 0 && cpu < CPU_SETSIZE) {
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        pthread_attr_setaffinity_np(attributes, sizeof one, &one);
+    } else if (want >= WANT_PROCESS_CPUS && process_cpus_known) {
+        pthread_attr_setaffinity_np(attributes, sizeof process_cpus, &process_cpus);
     }
-    pthread_setaffinity_np(thread, sizeof cpus, &cpus);
+    if (want < WANT_POLICY || process_policy == SCHED_IDLE)
+        return; /* whoever starts it, it may become idle */
+    pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
+    pthread_attr_setschedpolicy(attributes, SCHED_OTHER);
+    pthread_attr_setschedparam(attributes, &ordinary);
 }
 
-bool os_thread_start(const char *name, int cpu, void (*body)(void *argument), void *argument)
+static int create(struct start *start, int want, int cpu, size_t stack)
 {
-    struct start *start = os_meta_alloc(sizeof *start);
-    sigset_t saved, all;
+    pthread_attr_t attributes;
     pthread_t thread;
+    int error;
+
+    if (pthread_attr_init(&attributes))
+        return ENOMEM;
+    attributes_set(&attributes, want, cpu, stack);
+    error = pthread_create(&thread, &attributes, run, start);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+/* A thread that may not leave the idle policy (RLIMIT_NICE) cannot make one that has another, either. */
+static void report_refusal(const char *name, int policy)
+{
+    static uint32_t reported;
+
+    if (policy != SCHED_OTHER && policy != process_policy && !exchange_relaxed(&reported, 1))
+        os_report(
+            "thread '%s' of the library has scheduling policy %d, which it has from the thread "
+            "that needed it first: the system refused another one (RLIMIT_NICE). What waits for it "
+            "may wait long on a busy machine; let an ordinary thread be the first",
+            name, policy);
+}
+
+static bool create_somehow(struct start *start, int cpu, size_t stack)
+{
+    const char *name = start->name; /* it frees what it is given */
+
+    for (int want = WANT_POLICY; want >= WANT_NOTHING; want--) {
+        int error = create(start, want, cpu, stack);
+
+        if (!error && want < WANT_POLICY)
+            report_refusal(name, sched_getscheduler(0) & ~SCHED_RESET_ON_FORK);
+        if (error != EPERM && error != EINVAL)
+            return !error;
+    }
+    return false;
+}
+
+bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void *argument),
+                     void *argument)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    struct start *start = os_meta_alloc(sizeof *start);
+    sigset_t saved, blocked;
     bool started;
 
     if (!start)
         return false;
-    *start = (struct start){.body = body, .argument = argument};
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &saved);
-    started = pthread_create(&thread, NULL, run, start) == 0;
-    if (started) {
-        pthread_setname_np(thread, name);
-        bind_to(thread, cpu);
-        pthread_detach(thread);
-    } else {
+    *start = (struct start){.body = body, .argument = argument, .name = name};
+    os_foreign_call("pthread_create, which allocates");
+    sigfillset(&blocked);
+    for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &saved);
+    started = create_somehow(start, cpu, stack);
+    if (!started)
         os_meta_free(start, sizeof *start);
-    }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     return started;
 }

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that register where their exit hook cannot be armed (in a handler, with many thread-specific
+ * keys): they leave no slot, no table and no section behind, though nobody tells of their end; and they get
+ * their hook at the next call that may allocate. A thread id that was given out again is told apart.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+static struct prudence_domain *domain;
+
+static int set_up(void **state)
+{
+    (void)state;
+    reader_keys_without_memory = 0; /* as if all keys that need no memory were taken */
+    domain = prudence_domain_create("unnoticed", PRUDENCE_DOMAIN_MEMB, NULL);
+    return domain == NULL;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return prudence_domain_destroy(domain);
+}
+
+static unsigned slots_in_use(void)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+    unsigned count = 0;
+
+    for_each_slot(chunk, slot, domain) count++;
+    return count;
+}
+
+static void run(void *(*body)(void *), void *argument)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, body, argument), 0);
+    pthread_join(thread, NULL);
+}
+
+static void *only_read(void *unused)
+{
+    (void)unused;
+    prudence_read_lock();
+    prudence_domain_read_lock(domain);
+    prudence_domain_read_unlock(domain);
+    prudence_read_unlock();
+    assert_true(reader_unwatched);
+    return NULL;
+}
+
+static uint64_t metadata(void)
+{
+    struct os_pages_stats stats;
+
+    os_pages_stats(&stats);
+    return stats.metadata;
+}
+
+static void they_leave_nothing_behind(void **state)
+{
+    struct prudence_domain_stats stats;
+    uint64_t before;
+
+    (void)state;
+    run(only_read, NULL);
+    assert_int_equal(slots_in_use(), 1); /* nobody has looked */
+    prudence_domain_stats(domain, &stats);
+    assert_int_equal(stats.readers, 0);
+    assert_int_equal(slots_in_use(), 0);
+    for (unsigned i = 0; i < 300; i++)
+        run(only_read, NULL);
+    assert_true(slots_in_use() <= SLOTS_IN_CHUNK);
+    thread_memory_reap();
+    before = metadata();
+    for (unsigned i = 0; i < 300; i++)
+        run(only_read, NULL);
+    thread_memory_reap();
+    assert_int_equal(metadata(), before);
+    assert_null(domain->chunks->next);
+}
+
+static void *end_inside(void *unused)
+{
+    (void)unused;
+    prudence_domain_read_lock(domain);
+    return NULL;
+}
+
+static int end_a_section(void *unused)
+{
+    prudence_gp_t cookie;
+    pthread_t thread;
+
+    (void)unused;
+    if (pthread_create(&thread, NULL, end_inside, NULL))
+        return 1;
+    pthread_join(thread, NULL);
+    cookie = prudence_domain_start_poll(domain);
+    while (
+        !prudence_domain_poll_state(domain, cookie)) /* until it has been in the way for some ms */
+        pause_ms(1);
+    if (pthread_create(&thread, NULL, end_inside, NULL))
+        return 1;
+    pthread_join(thread, NULL);
+    return prudence_domain_destroy(domain) == 0 ? 42 : 2;
+}
+
+static void their_sections_end(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(end_a_section, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(
+        child_count(&result, "exits inside a read-side critical section of domain 'unnoticed'"), 2);
+}
+
+static void *read_then_wait(void *slot)
+{
+    prudence_domain_read_lock(domain);
+    *(struct reader_slot **)slot = readers_slot_if_any(domain);
+    prudence_domain_read_unlock(domain);
+    assert_true(reader_unwatched);
+    prudence_domain_synchronize(domain);
+    assert_false(reader_unwatched);
+    return NULL;
+}
+
+static void a_call_that_may_allocate_arms_the_hook(void **state)
+{
+    struct reader_slot *slot = NULL;
+
+    (void)state;
+    run(read_then_wait, &slot);
+    assert_int_equal(slot->thread, 0); /* nobody had to look */
+}
+
+static struct reader_slot *slot_of_thread(int thread)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+
+    for_each_slot(chunk, slot, domain) if (slot->thread == thread) return slot;
+    return NULL;
+}
+
+static int take_the_id(void *unused)
+{
+    struct held_reader reader = {.domain = domain};
+    struct reader_slot *slot;
+
+    (void)unused;
+    held_reader_start(&reader);
+    slot = slot_of_thread(reader.tid);
+    if (!slot || readers_reap_slot(domain, slot))
+        return 1;
+    slot->looked_at = 0;
+    if (readers_reap_slot(domain, slot) || readers_reap(domain, true) != 1)
+        return 2;         /* it is alive */
+    slot->claimed_at = 1; /* when the machine was started */
+    slot->looked_at = 0;
+    if (!readers_reap_slot(domain, slot) || slot->thread)
+        return 3;
+    return 42;
+}
+
+/* The slot was claimed before the thread that has the id now was started: by one that is gone. */
+static void a_new_thread_of_the_same_id_is_not_the_old_one(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(take_the_id, NULL, &result);
+    if (!child_exited_with(&result, 42))
+        print_error("%#x %s\n", (unsigned)result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static int table_in_a_child(void *unused)
+{
+    (void)unused;
+    prudence_domain_read_lock(domain);
+    thread_memory_reap(); /* our own table stays */
+    prudence_domain_read_unlock(domain);
+    return readers_slot_if_any(domain) ? 42 : 1;
+}
+
+static void *fork_unwatched(void *unused)
+{
+    (void)unused;
+    prudence_domain_read_lock(domain);
+    prudence_domain_read_unlock(domain);
+    assert_child(table_in_a_child, NULL);
+    return NULL;
+}
+
+static void a_forked_child_keeps_its_own(void **state)
+{
+    (void)state;
+    run(fork_unwatched, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(they_leave_nothing_behind, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(their_sections_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_that_may_allocate_arms_the_hook, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_new_thread_of_the_same_id_is_not_the_old_one, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_forked_child_keeps_its_own, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("threads whose end nobody tells", tests, NULL, NULL);
+}

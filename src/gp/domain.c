@@ -185,9 +185,32 @@ static unsigned free_index(void)
     }
 }
 
-static bool attributes_are_valid(const struct prudence_domain_attr *attr)
+bool domain_name_is_valid(const char *what, const char *name)
 {
-    return !attr || (attr->size == sizeof *attr && attr->flags == 0 && attr->reserved == 0);
+    if (name && *name)
+        return true;
+    os_report("%s: the name is %s", what, name ? "empty" : "NULL");
+    return false;
+}
+
+/* Says which attribute cannot be. */
+static bool attributes_are_valid(const char *name, const struct prudence_domain_attr *attr)
+{
+    static const char what[] = "prudence_domain_create";
+
+    if (!attr)
+        return true;
+    if (attr->size != sizeof *attr)
+        os_report(
+            "%s: domain '%s': attr->size is %zu, not sizeof(struct prudence_domain_attr), "
+            "which is %zu",
+            what, name, attr->size, sizeof *attr);
+    else if (attr->flags || attr->reserved)
+        os_report("%s: domain '%s': attr->flags is 0x%x and attr->reserved %u, not both 0", what,
+                  name, attr->flags, attr->reserved);
+    else
+        return true;
+    return false;
 }
 
 /* Not known to anybody yet; NULL: no memory. */
@@ -221,7 +244,8 @@ void domain_publish(struct prudence_domain *domain)
     os_lock_release(&readers_lock);
 }
 
-static const struct gp_scheme *scheme_of(enum prudence_domain_kind kind)
+/* NULL, and a message, where prudence_domain_create() makes no such domain. */
+static const struct gp_scheme *scheme_of(const char *name, enum prudence_domain_kind kind)
 {
     switch (kind) {
     case PRUDENCE_DOMAIN_MEMB:
@@ -231,18 +255,28 @@ static const struct gp_scheme *scheme_of(enum prudence_domain_kind kind)
         return &gp_manual;
     case PRUDENCE_DOMAIN_SRCU:
         return &gp_srcu;
+    case PRUDENCE_DOMAIN_SET:
+    case PRUDENCE_DOMAIN_EXTERNAL:
+        os_report(
+            "prudence_domain_create: domain '%s': %s domains are made by "
+            "prudence_domain_create_%s",
+            name, kind == PRUDENCE_DOMAIN_SET ? "set" : "external",
+            kind == PRUDENCE_DOMAIN_SET ? "set" : "external");
+        return NULL;
     default:
-        return NULL; /* sets and external ones have functions of their own */
+        os_report("prudence_domain_create: domain '%s': there is no kind %d", name, (int)kind);
+        return NULL;
     }
 }
 
 struct prudence_domain *prudence_domain_create(const char *name, enum prudence_domain_kind kind,
                                                const struct prudence_domain_attr *attr)
 {
-    const struct gp_scheme *scheme = scheme_of(kind);
+    const struct gp_scheme *scheme =
+        domain_name_is_valid("prudence_domain_create", name) ? scheme_of(name, kind) : NULL;
     struct prudence_domain *domain;
 
-    if (!name || !*name || !scheme || !attributes_are_valid(attr)) {
+    if (!scheme || !attributes_are_valid(name, attr)) {
         errno = EINVAL;
         return NULL;
     }
@@ -286,24 +320,52 @@ static void dissolve(struct prudence_domain *domain)
     os_lock_release(&readers_lock);
 }
 
+/* Why the domain is not to be destroyed. Under readers_lock, which those who come to it later want. */
+enum in_the_way { NOTHING, USERS, READERS, CALLBACKS };
+
+static enum in_the_way in_the_way(struct prudence_domain *domain)
+{
+    if (load_acquire(&domain->users))
+        return USERS;
+    if (domain->scheme->is_busy(domain))
+        return READERS;
+    return callback_waits(domain->callbacks) ? CALLBACKS : NOTHING;
+}
+
+static int busy(const struct prudence_domain *domain, enum in_the_way what, const void *caller)
+{
+    static const char *const reasons[] = {
+        [USERS] = "caches or sets name it",
+        [READERS] = "a thread is inside a section of it, or online in it",
+        [CALLBACKS] = "callbacks wait for its grace periods (prudence_domain_barrier)",
+    };
+    unsigned users = load_relaxed(&domain->users);
+
+    if (gp_is_first_from(caller))
+        os_report("prudence_domain_destroy, called from %p: domain '%s' is not destroyed: %.0u%s%s",
+                  caller, domain->name, what == USERS ? users : 0, what == USERS ? " " : "",
+                  reasons[what]);
+    return EBUSY;
+}
+
 int prudence_domain_destroy(struct prudence_domain *domain)
 {
-    bool busy;
+    const void *caller = __builtin_return_address(0);
+    enum in_the_way what;
 
     if (!domain || domain == &prudence_default)
         return EINVAL;
     DOMAIN_CHECK(domain);
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
-        return EBUSY;
+        return busy(domain, READERS, caller);
     readers_reap(domain, true); /* a dead thread's section keeps nobody */
     os_lock_take(&readers_lock);
-    busy = load_acquire(&domain->users) || domain->scheme->is_busy(domain) ||
-           callback_waits(domain->callbacks);
-    if (!busy)
+    what = in_the_way(domain);
+    if (what == NOTHING)
         list_remove(&domain->link);
     os_lock_release(&readers_lock);
-    if (busy)
-        return EBUSY;
+    if (what != NOTHING)
+        return busy(domain, what, caller);
     dissolve(domain);
     return 0;
 }

@@ -154,7 +154,8 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  * `caller`. */
 uint64_t gp_leave_to_wait(struct prudence_domain *domain);
 void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
-bool gp_is_first_from(const void *place); /* a calling place: whether nothing was reported of it yet */
+bool gp_is_first_from(
+    const void *place); /* a calling place: whether nothing was reported of it yet */
 void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller);
 bool gp_is_first_from(const void *place); /* of all reports of misuse by calling place */
 void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */
@@ -245,6 +246,7 @@ void domain_check_slow(const struct prudence_domain *domain, const char *what, c
          ? domain_check_slow((domain), __func__, __builtin_return_address(0))                      \
          : (void)0)
 
+bool domain_name_is_valid(const char *what, const char *name); /* else says so */
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme);
 unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,

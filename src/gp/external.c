@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gp/callbacks.h"
 #include "gp/domain.h"
 
 #define FORK_PATIENCE_NS 200000000
@@ -251,10 +252,28 @@ static bool is_busy(const struct prudence_domain *domain)
 
 /* ---------------------------------------------------------------------------------------- life */
 
-static bool ops_are_valid(const struct prudence_domain_ops *ops)
+/* Says what cannot be. */
+static bool ops_are_valid(const char *name, const struct prudence_domain_ops *ops)
 {
-    return ops && ops->size == sizeof *ops && !ops->start_poll == !ops->poll_state &&
-           (ops->start_poll || ops->synchronize);
+    static const char what[] = "prudence_domain_create_external";
+
+    if (!ops)
+        os_report("%s: domain '%s': ops is NULL", what, name);
+    else if (ops->size != sizeof *ops)
+        os_report(
+            "%s: domain '%s': ops->size is %zu, not sizeof(struct prudence_domain_ops), which is "
+            "%zu",
+            what, name, ops->size, sizeof *ops);
+    else if (!ops->start_poll != !ops->poll_state)
+        os_report(
+            "%s: domain '%s': ops has one of start_poll and poll_state, and needs both or none",
+            what, name);
+    else if (!ops->start_poll && !ops->synchronize)
+        os_report("%s: domain '%s': ops has neither synchronize nor start_poll and poll_state",
+                  what, name);
+    else
+        return true;
+    return false;
 }
 
 struct prudence_domain *prudence_domain_create_external(const char *name,
@@ -264,7 +283,8 @@ struct prudence_domain *prudence_domain_create_external(const char *name,
     struct prudence_domain *domain;
     struct external *external;
 
-    if (!name || !*name || !ops_are_valid(ops)) {
+    if (!domain_name_is_valid("prudence_domain_create_external", name) ||
+        !ops_are_valid(name, ops)) {
         errno = EINVAL;
         return NULL;
     }
@@ -280,6 +300,7 @@ struct prudence_domain *prudence_domain_create_external(const char *name,
     external->context = context;
     domain->external = external;
     if (!start_thread(domain)) {
+        callback_queue_release(domain->callbacks);
         os_meta_free(domain, sizeof *domain);
         os_meta_free(external, sizeof *external);
         errno = EAGAIN;

@@ -81,25 +81,42 @@ static bool add_all(struct domain_set *set, struct prudence_domain *const *domai
     return fits;
 }
 
+static bool members_are_valid(const char *name, struct prudence_domain *const *domains,
+                              unsigned count)
+{
+    static const char what[] = "prudence_domain_create_set";
+
+    if (!domain_name_is_valid(what, name))
+        return false;
+    if (!domains || !count) {
+        os_report("%s: set '%s' has no members", what, name);
+        return false;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (!domains[i]) {
+            os_report("%s: set '%s': member %u is NULL", what, name, i);
+            return false;
+        }
+        gp_domain_check(domains[i], what, __builtin_return_address(0));
+    }
+    return true;
+}
+
 struct prudence_domain *
 prudence_domain_create_set(const char *name, struct prudence_domain *const *domains, unsigned count)
 {
     struct prudence_domain *domain;
     struct domain_set *set;
-    bool valid = name && *name && domains && count;
 
-    for (unsigned i = 0; valid && i < count; i++) {
-        valid = domains[i] != NULL;
-        if (valid)
-            DOMAIN_CHECK(domains[i]);
-    }
-    if (!valid) {
+    if (!members_are_valid(name, domains, count)) {
         errno = EINVAL;
         return NULL;
     }
     set = os_meta_alloc(sizeof *set);
     if (set && !add_all(set, domains, count)) {
         os_meta_free(set, sizeof *set);
+        os_report("prudence_domain_create_set: set '%s' has more than %u members", name,
+                  PRUDENCE_DOMAIN_SET_MAX);
         errno = EINVAL;
         return NULL;
     }

@@ -212,8 +212,11 @@ void prudence_domain_call(struct prudence_domain *domain, struct prudence_head *
 
 static int barrier(struct prudence_domain *domain, const char *what, void *caller)
 {
-    struct wait_request request = {
-        .what = what, .of = "for domain", .name = domain->name, .caller = caller, .for_callbacks = true};
+    struct wait_request request = {.what = what,
+                                   .of = "for domain",
+                                   .name = domain->name,
+                                   .caller = caller,
+                                   .for_callbacks = true};
     uint64_t was_online = gp_leave_to_wait(domain);
     bool may = may_wait_for_code(&request);
 

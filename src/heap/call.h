@@ -17,7 +17,6 @@ void call_start(void);
 void call_push(struct callback_queue *queue, struct prudence_head *head,
                void (*func)(struct prudence_head *head), const char *what);
 
-
 void call_fork_prepare(void);
 void call_fork_done(void);
 

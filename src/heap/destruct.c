@@ -62,7 +62,8 @@ unsigned destruct_epoch(struct slab *slab, const void *object)
     unsigned epoch = 0;
     uint64_t bit;
 
-    while (epoch < DESTRUCT_NO_EPOCH && !(load_relaxed(undone_word(slab, object, epoch, &bit)) & bit))
+    while (epoch < DESTRUCT_NO_EPOCH &&
+           !(load_relaxed(undone_word(slab, object, epoch, &bit)) & bit))
         epoch++;
     return epoch;
 }

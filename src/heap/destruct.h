@@ -44,8 +44,8 @@ void destruct_fork_child(bool whole);
 /* A destructor that this thread is in, and the objects that it will run next. */
 struct destruct_run {
     struct slab *slab;
-    unsigned epoch;     /* in which the object counts; DESTRUCT_NO_EPOCH: it was freed */
-    void **hand;        /* taken out of their slabs; each counts as long as its bit is set */
+    unsigned epoch; /* in which the object counts; DESTRUCT_NO_EPOCH: it was freed */
+    void **hand;    /* taken out of their slabs; each counts as long as its bit is set */
     unsigned in_hand;
     struct destruct_run *outer;
 };

@@ -28,7 +28,8 @@ static void count_in_slab(struct slab *slab)
 
     slab->undone = 0;
     for (unsigned w = 0; w < words; w++) {
-        uint64_t here = slab_free_bits(slab)[w] | slab_waiting_bits(slab)[w] | slab_next_bits(slab)[w];
+        uint64_t here =
+            slab_free_bits(slab)[w] | slab_waiting_bits(slab)[w] | slab_next_bits(slab)[w];
 
         for (unsigned epoch = 0; epoch < 2; epoch++) {
             unsigned undone =

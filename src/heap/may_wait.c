@@ -31,10 +31,11 @@ static bool is_inside(struct prudence_domain *domain)
 static void refuse(const struct wait_request *request, const char *where, const char *cache)
 {
     if (gp_is_first_from(request->caller))
-        os_report("%s %s '%s', called from %p by thread %d, %s%s%s: it would wait for itself; "
-                  "call it elsewhere",
-                  request->what, request->of, request->name, request->caller, (int)gettid(), where,
-                  cache ? cache : "", cache ? "'" : "");
+        os_report(
+            "%s %s '%s', called from %p by thread %d, %s%s%s: it would wait for itself; "
+            "call it elsewhere",
+            request->what, request->of, request->name, request->caller, (int)gettid(), where,
+            cache ? cache : "", cache ? "'" : "");
 }
 
 static const char *const in_section =

@@ -100,8 +100,7 @@ static void leave_all(void **objects, unsigned count,
         leave(slab_known(objects[i]), objects[i]);
 }
 
-static void let_leave(uint64_t limit, uint64_t goal,
-                      void (*leave)(struct slab *slab, void *object))
+static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *slab, void *object))
 {
     void *objects[LEAVE_MAX];
     struct leaver leaver;

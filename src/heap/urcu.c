@@ -379,9 +379,10 @@ static void synchronize(struct prudence_domain *domain, const char *what, void *
     bool inside = domain == &prudence_default ? prudence_read_lock_held() : !gp_may_wait();
 
     if (inside)
-        os_panic("%s for domain '%s', called from %p, inside a read-side critical section: it would "
-                 "wait for itself",
-                 what, domain->name, caller);
+        os_panic(
+            "%s for domain '%s', called from %p, inside a read-side critical section: it would "
+            "wait for itself",
+            what, domain->name, caller);
     gp_wait(domain, gp_snapshot(domain), 0);
     gp_return_from_wait(domain, was_online);
 }

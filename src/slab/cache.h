@@ -227,7 +227,7 @@ struct prudence_cache {
     uintptr_t barrier_runner; /* the thread whose barrier changes epochs; 0: none */
     uint64_t barriers_begun, barriers_ended;
     uint64_t destruct_turn; /* when the worker was here last */
-    struct list link;                   /* in slab_caches; its lock */
+    struct list link;       /* in slab_caches; its lock */
     char name[CACHE_NAME_SIZE];
 };
 

@@ -231,12 +231,13 @@ struct prudence_domain_attr {
 
 /*
  * Makes a domain of one of the first four kinds: readers and grace periods of their own. `name` is
- * copied (31 bytes). NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM. Destroy, for domains of all kinds, returns 0, or
- * an error number with the domain as it was: EBUSY while a cache or a set names it or a section is
- * open (or a thread online) there, or callbacks wait (which of these is reported, once for each calling
- * place); EINVAL for NULL and for the default domain, which lives as long
- * as the process. Using a destroyed domain is misuse, which the option check=1 reports with the
- * caller's address before the process aborts.
+ * copied (31 bytes). NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM.
+ *
+ * Destroy, for domains of all kinds, returns 0, or an error number with the domain as it was: EBUSY while
+ * a cache or a set names it, a section is open (or a thread online) there, or callbacks wait (which of
+ * these is reported, once for each calling place); EINVAL for NULL and for the default domain, which
+ * lives as long as the process. Using a destroyed domain is misuse, which the option check=1 reports
+ * with the caller's address before the process aborts.
  */
 PRUDENCE_API struct prudence_domain *
 prudence_domain_create(const char *name, enum prudence_domain_kind kind,

@@ -77,7 +77,7 @@ static struct {
                                       const struct prudence_domain_attr *);
     void (*lock)(struct prudence_domain *);
     void (*unlock)(struct prudence_domain *);
-    int (*stats)(struct prudence_domain *, struct prudence_domain_stats *);
+    int (*stats)(struct prudence_domain *, struct prudence_domain_stats *, size_t);
     int (*synchronize)(struct prudence_domain *);
 } late;
 
@@ -95,7 +95,7 @@ static bool load(const char *path)
     late_library_symbol(library, "prudence_domain_create", &late.create);
     late_library_symbol(library, "prudence_domain_read_lock", &late.lock);
     late_library_symbol(library, "prudence_domain_read_unlock", &late.unlock);
-    late_library_symbol(library, "prudence_domain_stats", &late.stats);
+    late_library_symbol(library, "prudence_domain_stats_sized", &late.stats);
     late_library_symbol(library, "prudence_domain_synchronize", &late.synchronize);
     domains[0] = late.default_domain();
     domains[1] = late.create("late", PRUDENCE_DOMAIN_MEMB, NULL);
@@ -163,7 +163,7 @@ static int storm(void *path)
     if (handled != THREADS || allocations_in_handlers)
         return 3;
     for (unsigned i = 0; i < 2; i++) {
-        late.stats(domains[i], &stats);
+        late.stats(domains[i], &stats, sizeof stats);
         if (stats.readers || late.synchronize(domains[i]))
             return 4;
     }

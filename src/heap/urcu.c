@@ -236,14 +236,16 @@ static bool may_wait(struct prudence_domain *domain, const char *what, void *cal
 /* What waits moves to the default worker. A callback that runs is waited for. */
 void prudence_urcu_free(struct call_rcu_data *data)
 {
+    struct prudence_domain *domain;
     uint64_t was_online;
 
     if (!data || !data->worker)
         return;
-    was_online = gp_leave_to_wait(data->domain);
-    if (may_wait(data->domain, "call_rcu_data_free", __builtin_return_address(0)))
+    domain = data->domain;
+    was_online = gp_leave_to_wait(domain);
+    if (may_wait(domain, "call_rcu_data_free", __builtin_return_address(0)))
         release(data);
-    gp_return_from_wait(data->domain, was_online);
+    gp_return_from_wait(domain, was_online);
 }
 
 int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags)

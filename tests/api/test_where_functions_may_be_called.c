@@ -224,6 +224,7 @@ BODY(cache_shrink, prudence_cache_shrink(synchronizes); return 0;)
 BODY(cache_stats, struct prudence_cache_stats stats; return prudence_cache_stats(plain, &stats);)
 BODY(call, prudence_call(head_of_ours(), end_head); return 0;)
 BODY(calloc, return free_and(prudence_calloc(3, 5), 0);)
+BODY(check_reader, prudence_check_reader(NULL); return 0;)
 BODY(default_domain, return result_of(prudence_default_domain() != NULL);)
 BODY(domain_barrier, return prudence_domain_barrier(memb);)
 BODY(domain_call, prudence_domain_call(memb, head_of_ours(), end_head); return 0;)
@@ -382,11 +383,11 @@ static const struct row {
     {"prudence_cache_free_deferred", do_cache_free_deferred, EVERYWHERE, ""},
     {"prudence_cache_free_deferred_bulk", do_cache_free_deferred_bulk, EVERYWHERE, ""},
     {"prudence_cache_shrink", do_cache_shrink, EVERYWHERE, ""},
-    {"prudence_cache_stats", do_cache_stats, EVERYWHERE, ""},
+    {"prudence_cache_stats_sized", do_cache_stats, EVERYWHERE, ""},
     {"prudence_call", do_call, EVERYWHERE, ""},
     {"prudence_calloc", do_calloc, EVERYWHERE, ""},
+    {"prudence_check_reader", do_check_reader, EVERYWHERE, ""},
     {"prudence_default_domain", do_default_domain, EVERYWHERE, ""},
-    {"prudence_default_shared", NULL, "", ""},
     {"prudence_domain_barrier", do_domain_barrier, FOR_CALLBACKS, ""},
     {"prudence_domain_call", do_domain_call, EVERYWHERE, ""},
     {"prudence_domain_cond_synchronize", do_domain_cond_synchronize, FOR_READERS, ""},
@@ -403,7 +404,7 @@ static const struct row {
     {"prudence_domain_read_lock_held", do_domain_read_lock_held, EVERYWHERE, ""},
     {"prudence_domain_start_poll", do_domain_start_poll, EVERYWHERE, ""},
     {"prudence_domain_start_poll_expedited", do_domain_start_poll_expedited, EVERYWHERE, ""},
-    {"prudence_domain_stats", do_domain_stats, EVERYWHERE, ""},
+    {"prudence_domain_stats_sized", do_domain_stats, EVERYWHERE, ""},
     {"prudence_domain_synchronize", do_domain_synchronize, FOR_READERS, ""},
     {"prudence_domain_synchronize_expedited", do_domain_synchronize_expedited, FOR_READERS, ""},
     {"prudence_free", do_free, EVERYWHERE, ""},
@@ -431,7 +432,7 @@ static const struct row {
     {"prudence_srcu_down_read", do_srcu_down_read, EVERYWHERE, "prudence_srcu_up_read"},
     {"prudence_srcu_read_lock", do_srcu_read_lock, EVERYWHERE, "prudence_srcu_read_unlock"},
     {"prudence_stall_hook_set", do_stall_hook_set, EVERYWHERE, ""},
-    {"prudence_stats", do_stats, EVERYWHERE, ""},
+    {"prudence_stats_sized", do_stats, EVERYWHERE, ""},
     {"prudence_stats_print", do_stats_print, EVERYWHERE, ""},
     {"prudence_synchronize", do_synchronize, OR_ABORTS, ""},
     {"prudence_synchronize_expedited", do_synchronize_expedited, OR_ABORTS, ""},

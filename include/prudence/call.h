@@ -8,8 +8,9 @@
  * other and with no lock of ours held; never inside an allocation, a free, or any other call of
  * the program. Those that one CPU queued run in the order in which they were queued. They may do
  * whatever a thread may: read, allocate, free, defer, queue callbacks (themselves again as well),
- * synchronize; not prudence_barrier(). One that blocks holds up all others of its domain, and those
- * of other domains that the same thread serves.
+ * synchronize, wait for a cache (prudence_cache_barrier); not wait for callbacks, which is refused. docs/rcu.md
+ * has a table of what may be called where. One that blocks holds up all others of its domain, and
+ * those of other domains that the same thread serves.
  *
  * Conventions of <prudence/prudence.h>. Fork: the child has the parent's callbacks as well, but for
  * one that was running on another thread; they run once the child calls prudence_call or a
@@ -50,9 +51,11 @@ PRUDENCE_API void prudence_domain_call(struct prudence_domain *domain, struct pr
 
 /*
  * Waits until every callback of the default domain (or of `domain`) that was queued before this
- * call has returned. Returns 0, or at once EDEADLK in a callback or inside a read-side critical
- * section of any domain (reported with the caller's address, once for each calling place); EINVAL
- * for a domain that is NULL. Where the system gives us no thread, the callbacks run here.
+ * call by the functions above has returned. Returns 0, or at once EDEADLK in a callback, in a destructor, inside
+ * a read-side critical section of any domain, and online in a qsbr domain other than `domain` (reported with the
+ * caller's address and thread, once for each calling place): the callbacks are the program's code, and
+ * may wait for any domain. EINVAL for a domain that is NULL. Where the system gives us no thread, the
+ * callbacks run here.
  */
 PRUDENCE_API int prudence_barrier(void);
 PRUDENCE_API int prudence_domain_barrier(struct prudence_domain *domain);

@@ -135,7 +135,8 @@ struct prudence_cache_attr {
     unsigned reserved; /* 0 */
     /*
      * Called once for each object when its slab is made, never when an object is handed out
-     * again: a freed object must be left in its constructed state. May not allocate.
+     * again: a freed object must be left in its constructed state. It runs in an allocation that needs a
+     * slab, and may do what that allocation's caller may there, but not use its own cache.
      */
     void (*constructor)(void *object, void *context);
     void *context;                  /* the constructor's second argument */
@@ -147,8 +148,11 @@ struct prudence_cache_attr {
      * in prudence_cache_free. Of a deferred one: after its grace period, when it is about to be handed
      * out again, in prudence_cache_alloc of that cache; or before its slab goes back, then on a thread
      * of the library (which the first need starts), or in prudence_cache_shrink, _barrier or _destroy.
+     * Never inside a read-side section, nor in another destructor: an allocation there takes memory
+     * that needs no destructor. (A free runs it there all the same, since the caller asked for it.)
      * With a constructor it must leave the object as constructed. It may do what a callback may
-     * (<prudence/call.h>), but not allocate from its own cache. Such a cache has no fast paths.
+     * (<prudence/call.h>), also allocate from its own cache and defer objects of it; but it may not wait for
+     * callbacks or destructors (EDEADLK). It must return. Such a cache has no fast paths.
      */
     void (*destructor)(void *object, void *context);
 };
@@ -187,24 +191,27 @@ PRUDENCE_API void prudence_cache_free_deferred_bulk(struct prudence_cache *cache
 
 /*
  * Empties the object caches of all CPUs into their slabs, merges what is safe, and gives every
- * free slab back. Does not wait for a grace period. Returns the bytes given back. Cost: a system
- * call for each CPU that holds objects.
+ * free slab back. Waits for nothing. With a destructor: runs those that keep a slab from going; inside a
+ * read-side section, and in a destructor, it leaves them to the library's thread. Returns the bytes
+ * given back. Cost: a system call for each CPU that holds objects.
  */
 PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
 
 /*
- * Waits until every object of `cache` that was deferred before this call is safe, merged into its slab,
- * and destroyed if there is a destructor; for no other cache's, and for no callbacks. Returns 0, or an
- * error number: EDEADLK inside a read-side critical section (reported), EINVAL for NULL.
+ * Waits until every object of `cache` that was deferred before this call is safe and, if there is a
+ * destructor, until that has returned, in whichever thread it runs; for no other cache's, and for no callbacks.
+ * Ends although others go on deferring. Returns 0, or an error number: EINVAL for NULL; EDEADLK, with a
+ * report that names the place and the thread, inside a read-side critical section (where the cache has no
+ * destructor: as prudence_domain_synchronize of its domain), and if it has one in any destructor.
  */
 PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
 
 /*
- * Destroys `cache`. Waits for the grace period of this cache's own deferred objects and for
- * nothing else. Returns 0, or an error number with the cache as usable as before: EBUSY while
- * objects are live (which is reported once for each calling place, with their number, and under the
- * option check=1 with who allocated the first of them), or in a handler of pthread_atfork; EDEADLK inside a read-side critical section
- * (which is reported, with the caller's address); EINVAL for NULL. Nobody may use the cache any more
+ * Destroys `cache`. Waits for the grace period of this cache's own deferred objects, for their
+ * destructors, and for nothing else. Returns 0, or an error number with the cache as usable as before:
+ * EBUSY while objects are live (which is reported once for each calling place, with their number, and under
+ * the option check=1 with who allocated the first of them), or in a handler of pthread_atfork; EDEADLK
+ * where prudence_cache_barrier gives it; EINVAL for NULL. Nobody may use the cache any more
  * when it is called: the use of one of the 64 caches that were destroyed last stops the process, with its
  * name and the caller's.
  */

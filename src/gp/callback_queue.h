@@ -28,6 +28,12 @@ void callback_tell_watchers(struct callback_queue *queue);
 /* One turn of a queue. WAITS also where another thread runs it. */
 enum callback_turn callback_serve(struct callback_queue *queue);
 void callback_wait_for_readers(unsigned round);
+
+/* What a worker's thread does, step by step: one turn of each queue; and when nothing was found for a while,
+ * it says that it sleeps, and looks once more. True: it may sleep until somebody sets `awake`. */
+enum callback_turn callback_serve_all(struct callback_worker *worker);
+bool callback_worker_may_sleep(struct callback_worker *worker);
+
 void callback_worker_init(struct callback_worker *worker, int cpu, bool polls);
 void callback_worker_wake(
     struct callback_worker *worker); /* starts its thread, or ends its sleep */

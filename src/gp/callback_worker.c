@@ -178,8 +178,7 @@ static struct callback_queue *next_queue(struct callback_worker *worker)
     return queue;
 }
 
-/* One turn of each queue. */
-static enum callback_turn serve_all(struct callback_worker *worker)
+enum callback_turn callback_serve_all(struct callback_worker *worker)
 {
     struct callback_queue *queue;
     enum callback_turn most = CALLBACK_TURN_EMPTY, turn;
@@ -206,22 +205,27 @@ void callback_wait_for_readers(unsigned round)
         os_sleep_ns(min_size((size_t)POLL_NS * (round / 32), CALLBACK_POLL_MAX_NS));
 }
 
-/* Says that it sleeps, looks once more, and sleeps. Returns whether there was something. */
-static bool fall_asleep(struct callback_worker *worker)
+/* The fence stands between the word and the look; a push has one between its head and the look at the
+ * word. So either this look finds the head, or the push finds that it has to wake. */
+bool callback_worker_may_sleep(struct callback_worker *worker)
+{
+    store_relaxed(&worker->awake, 0u);
+    os_full_fence();
+    if (callback_serve_all(worker) == CALLBACK_TURN_EMPTY && !load_acquire(&worker->stopping))
+        return true;
+    store_relaxed(&worker->awake, 1u);
+    return false;
+}
+
+static void fall_asleep(struct callback_worker *worker)
 {
     if (worker->polls) {
         os_sleep_ns(CALLBACK_POLL_MAX_NS);
-        return false;
+        return;
     }
-    store_relaxed(&worker->awake, 0u);
-    os_full_fence();
-    if (serve_all(worker) != CALLBACK_TURN_EMPTY || load_acquire(&worker->stopping)) {
-        store_relaxed(&worker->awake, 1u);
-        return true;
-    }
-    while (!load_acquire(&worker->awake))
-        os_word_wait(&worker->awake, 0, 0);
-    return false;
+    if (callback_worker_may_sleep(worker))
+        while (!load_acquire(&worker->awake))
+            os_word_wait(&worker->awake, 0, 0);
 }
 
 static void work(void *argument)
@@ -232,7 +236,7 @@ static void work(void *argument)
     callback_worker_here = worker;
     store_release(&worker->thread, (uintptr_t)pthread_self());
     while (!load_acquire(&worker->stopping)) {
-        enum callback_turn turn = serve_all(worker);
+        enum callback_turn turn = callback_serve_all(worker);
 
         if (turn == CALLBACK_TURN_RAN) {
             waited = idle = 0;

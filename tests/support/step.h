@@ -27,6 +27,7 @@
 /* Called before each instruction of the body, on its thread. */
 static void (*step_visit)(const greg_t *registers);
 static bool step_visiting;
+static bool step_enough; /* set by a visit: the rest of the body runs on without */
 
 static void step_trap(int number, siginfo_t *info, void *context)
 {
@@ -36,6 +37,8 @@ static void step_trap(int number, siginfo_t *info, void *context)
     step_visiting = true;
     step_visit(((const ucontext_t *)context)->uc_mcontext.gregs);
     step_visiting = false;
+    if (step_enough)
+        ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100LL;
 }
 
 /* Whether the next instruction is this system call. */
@@ -52,6 +55,7 @@ static __attribute__((noinline)) void step_through(void (*body)(void *argument),
     struct sigaction action = {.sa_sigaction = step_trap, .sa_flags = SA_SIGINFO}, saved;
 
     step_visit = visit;
+    step_enough = false;
     sigaction(SIGTRAP, &action, &saved);
     __asm__ __volatile__("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
     body(argument);

@@ -1,0 +1,852 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every public function, called in a destructor, in a callback, in a constructor and in sections of every kind.
+ * None may hang. What each does there stands in the table below, which is the one of docs/rcu.md, function by
+ * function; a function that is exported and not in it fails the test.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+
+#include <prudence/call.h>
+#include <prudence/poll.h>
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/scm.h>
+#include <prudence/stats.h>
+#include <prudence/urcu-compat.h>
+
+#include "support/gp_child.h"
+
+/* ---------------------------------------------------------------------------------- the places */
+
+enum place {
+    LAZY,        /* a destructor, in an allocation that reuses the memory */
+    SOON,        /* ... on the library's thread */
+    FREED,       /* ... in prudence_cache_free */
+    CALLBACK,    /* of prudence_call */
+    CONSTRUCTOR, /* in an allocation that grows the cache */
+    MEMB,        /* inside a section of the default domain */
+    QSBR,        /* online in some qsbr domain */
+    SRCU,        /* inside a section of some srcu domain */
+    EXTERNAL,    /* ... of somebody else's scheme */
+    PLACES,
+};
+
+static const char *const place_names[PLACES] = {"a lazy destructor",
+                                                "a destructor on the worker",
+                                                "a destructor in a free",
+                                                "a callback",
+                                                "a constructor",
+                                                "a section of memb",
+                                                "online in qsbr",
+                                                "a section of srcu",
+                                                "a section of an external domain"};
+
+/* What the function does in each of them, one letter a place, in that order:
+ *   .  what it does elsewhere
+ *   E  returns EDEADLK and reports the place
+ *   R  reports the place, and does nothing (functions without a result)
+ *   A  reports the place and aborts (such a function cannot say that it did not wait) */
+#define EVERYWHERE "........."
+#define WAITS_FOR_CODE                                                                             \
+    "EEE.."                                                                                        \
+    "EEEE"
+#define FOR_CALLBACKS                                                                              \
+    "EEEE."                                                                                        \
+    "EEEE"
+#define URCU_CALLBACKS                                                                             \
+    "RRRR."                                                                                        \
+    "R..."
+#define FOR_READERS                                                                                \
+    "....."                                                                                        \
+    "EE.."
+#define OR_ABORTS                                                                                  \
+    "....."                                                                                        \
+    "AA.."
+#define URCU_READERS                                                                               \
+    "....."                                                                                        \
+    "A..."
+
+/* ------------------------------------------------------------------------------- what is there */
+
+static struct prudence_cache *plain;        /* without a destructor */
+static struct prudence_cache *synchronizes; /* its destructor waits; always some undone */
+static struct prudence_domain *memb, *qsbr, *srcu, *external, *manual;
+
+static void wait_in_destructor(void *object, void *unused)
+{
+    (void)object, (void)unused;
+    prudence_synchronize();
+}
+
+static void nothing_to_destroy(void *object, void *unused)
+{
+    (void)object, (void)unused;
+}
+
+static struct prudence_cache *cache_with(void (*destructor)(void *object, void *context),
+                                         void (*constructor)(void *object, void *context),
+                                         unsigned flags)
+{
+    struct prudence_cache_attr attr = {
+        .size = sizeof attr, .flags = flags, .constructor = constructor, .destructor = destructor};
+    struct prudence_cache *cache = prudence_cache_create("some", 64, &attr);
+
+    if (!cache)
+        abort();
+    return cache;
+}
+
+static __thread bool inside_external;
+
+static uint64_t start_poll(void *unused)
+{
+    (void)unused;
+    return 1;
+}
+
+static bool poll_state(void *unused, uint64_t cookie)
+{
+    (void)unused, (void)cookie;
+    return true;
+}
+
+static bool is_inside(void *unused)
+{
+    (void)unused;
+    return inside_external;
+}
+
+static const struct prudence_domain_ops ops = {.size = sizeof ops,
+                                               .start_poll = start_poll,
+                                               .poll_state = poll_state,
+                                               .read_lock_held = is_inside};
+
+/* Objects of `synchronizes` that are safe and undone, in slabs and on stacks. */
+static void leave_some_undone(void)
+{
+    void *objects[300];
+
+    for (unsigned i = 0; i < 300; i++)
+        objects[i] = prudence_cache_alloc(synchronizes);
+    for (unsigned i = 0; i < 300; i++)
+        prudence_cache_free_deferred(synchronizes, objects[i]);
+    prudence_synchronize();
+}
+
+static void set_up_places(void)
+{
+    plain = prudence_cache_create("plain", 64, NULL);
+    synchronizes = cache_with(wait_in_destructor, NULL, 0);
+    memb = prudence_domain_create("memb", PRUDENCE_DOMAIN_MEMB, NULL);
+    qsbr = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    srcu = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
+    manual = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    external = prudence_domain_create_external("external", &ops, NULL);
+    if (!prudence_cache_create("names it", 64,
+                               &(struct prudence_cache_attr){
+                                   .size = sizeof(struct prudence_cache_attr), .domain = external}))
+        abort();
+}
+
+/* --------------------------------------------------------------- the functions: 0, or an error */
+
+#define BODY(name, ...)                                                                            \
+    static int do_##name(void)                                                                     \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static struct prudence_head *head_of_ours(void)
+{
+    return prudence_malloc(sizeof(struct rcu_head));
+}
+
+static void end_head(struct prudence_head *head)
+{
+    prudence_free(head);
+}
+
+static void end_rcu_head(struct rcu_head *head)
+{
+    prudence_free(head);
+}
+
+static void end_deferred(void *p)
+{
+    prudence_free(p);
+}
+
+static int result_of(bool good)
+{
+    return good ? 0 : -1;
+}
+
+static int free_and(void *object, int result)
+{
+    prudence_free(object);
+    return result;
+}
+
+BODY(aligned_alloc, return free_and(prudence_aligned_alloc(256, 300), 0);)
+BODY(barrier, return prudence_barrier();)
+BODY(
+    cache_alloc, for (unsigned i = 0; i < 400; i++) {
+        if (!prudence_cache_alloc(
+                synchronizes)) /* none of its destructors may run where it would wait */
+            return -1;
+    } return 0;)
+BODY(cache_alloc_bulk, void *objects[400];
+     return result_of(prudence_cache_alloc_bulk(synchronizes, 400, objects) == 400);)
+BODY(cache_barrier, return prudence_cache_barrier(synchronizes);)
+BODY(cache_barrier_of_plain, return prudence_cache_barrier(plain);)
+BODY(cache_create, return result_of(prudence_cache_create("new", 64, NULL) != NULL);)
+BODY(cache_destroy, return prudence_cache_destroy(cache_with(nothing_to_destroy, NULL, 0));)
+BODY(cache_destroy_of_plain, return prudence_cache_destroy(prudence_cache_create("new", 64, NULL));)
+BODY(cache_free, prudence_cache_free(plain, prudence_cache_alloc(plain)); return 0;)
+BODY(cache_free_bulk, void *object = prudence_cache_alloc(plain);
+     prudence_cache_free_bulk(plain, 1, &object); return 0;)
+BODY(cache_free_deferred,
+     prudence_cache_free_deferred(synchronizes, prudence_cache_alloc(synchronizes));
+     return 0;)
+BODY(cache_free_deferred_bulk, void *object = prudence_cache_alloc(synchronizes);
+     prudence_cache_free_deferred_bulk(synchronizes, 1, &object); return 0;)
+BODY(cache_shrink, prudence_cache_shrink(synchronizes); return 0;)
+BODY(cache_stats, struct prudence_cache_stats stats; return prudence_cache_stats(plain, &stats);)
+BODY(call, prudence_call(head_of_ours(), end_head); return 0;)
+BODY(calloc, return free_and(prudence_calloc(3, 5), 0);)
+BODY(check_reader, prudence_check_reader(NULL); return 0;)
+BODY(default_domain, return result_of(prudence_default_domain() != NULL);)
+BODY(domain_barrier, return prudence_domain_barrier(memb);)
+BODY(domain_call, prudence_domain_call(memb, head_of_ours(), end_head); return 0;)
+BODY(domain_cond_synchronize,
+     return prudence_domain_cond_synchronize(memb, prudence_domain_get_state(memb));)
+BODY(domain_cond_synchronize_expedited,
+     return prudence_domain_cond_synchronize_expedited(memb, prudence_domain_get_state(memb));)
+BODY(domain_create,
+     return result_of(prudence_domain_create("x", PRUDENCE_DOMAIN_MEMB, NULL) != NULL);)
+BODY(domain_create_external,
+     return result_of(prudence_domain_create_external("x", &ops, NULL) != NULL);)
+BODY(domain_create_set, return result_of(prudence_domain_create_set("x", &memb, 1) != NULL);)
+BODY(domain_destroy,
+     return prudence_domain_destroy(prudence_domain_create("x", PRUDENCE_DOMAIN_MEMB, NULL));)
+BODY(domain_get_completed, prudence_domain_get_completed(memb); return 0;)
+BODY(domain_get_state, prudence_domain_get_state(memb); return 0;)
+BODY(domain_poll_state, prudence_domain_poll_state(memb, prudence_domain_get_state(memb));
+     return 0;)
+BODY(domain_read_lock, prudence_domain_read_lock(memb); prudence_domain_read_unlock(memb);
+     return 0;)
+BODY(domain_read_lock_held, return result_of(!prudence_domain_read_lock_held(memb));)
+BODY(domain_start_poll, prudence_domain_start_poll(memb); return 0;)
+BODY(domain_start_poll_expedited, prudence_domain_start_poll_expedited(memb); return 0;)
+BODY(domain_stats, struct prudence_domain_stats stats; return prudence_domain_stats(memb, &stats);)
+BODY(domain_synchronize, return prudence_domain_synchronize(memb);)
+BODY(domain_synchronize_expedited, return prudence_domain_synchronize_expedited(memb);)
+BODY(free, prudence_free(prudence_malloc(10)); return 0;)
+BODY(free_deferred, prudence_free_deferred(prudence_malloc(10)); return 0;)
+BODY(free_sized, prudence_free_sized(prudence_malloc(10), 10); return 0;)
+BODY(gp_cond_synchronize, prudence_gp_cond_synchronize(prudence_gp_get_state()); return 0;)
+BODY(gp_cond_synchronize_expedited, prudence_gp_cond_synchronize_expedited(prudence_gp_get_state());
+     return 0;)
+BODY(gp_get_completed, prudence_gp_get_completed(); return 0;)
+BODY(gp_get_state, prudence_gp_get_state(); return 0;)
+BODY(gp_poll_state, prudence_gp_poll_state(prudence_gp_get_state()); return 0;)
+BODY(gp_start_poll, prudence_gp_start_poll(); return 0;)
+BODY(gp_start_poll_expedited, prudence_gp_start_poll_expedited(); return 0;)
+BODY(malloc, return free_and(prudence_malloc(10), 0);)
+BODY(manual_advance, prudence_manual_advance(manual); return 0;)
+BODY(option_set, return prudence_option_set("wait_max", "500ms");)
+BODY(qsbr_online,
+     struct prudence_domain *other = prudence_domain_create("x", PRUDENCE_DOMAIN_QSBR, NULL);
+     prudence_qsbr_online(other); prudence_qsbr_announce(other); prudence_qsbr_quiescent(other);
+     prudence_qsbr_offline(other); return prudence_domain_destroy(other);)
+BODY(read_lock_first, prudence_read_lock_first(); prudence_read_unlock(); return 0;)
+BODY(read_lock_held, prudence_read_lock_held(); return 0;)
+BODY(realloc, return free_and(prudence_realloc(prudence_malloc(10), 10000), 0);)
+BODY(srcu_down_read, prudence_srcu_up_read(srcu, prudence_srcu_down_read(srcu)); return 0;)
+BODY(srcu_read_lock, prudence_srcu_read_unlock(srcu, prudence_srcu_read_lock(srcu)); return 0;)
+BODY(stall_hook_set, prudence_stall_hook_set(NULL, NULL); return 0;)
+BODY(stats, struct prudence_stats stats; return prudence_stats(&stats);)
+BODY(stats_print, static FILE *null; null = null ? null : fopen("/dev/null", "w");
+     return prudence_stats_print(null, PRUDENCE_STATS_TEXT);)
+BODY(synchronize, prudence_synchronize(); return 0;)
+BODY(synchronize_expedited, prudence_synchronize_expedited(); return 0;)
+BODY(trim, prudence_trim(); return 0;)
+BODY(usable_size, void *object = prudence_malloc(10);
+     return free_and(object, result_of(prudence_usable_size(object) >= 10));)
+BODY(version, return result_of(prudence_version() != NULL);)
+
+BODY(urcu_after_fork_child, prudence_urcu_after_fork_child(NULL); return 0;)
+BODY(urcu_barrier, prudence_urcu_barrier(NULL); return 0;)
+BODY(urcu_call, prudence_urcu_call(NULL, (struct rcu_head *)head_of_ours(), end_rcu_head);
+     return 0;)
+BODY(urcu_create, return result_of(prudence_urcu_create(NULL, 0, -1) != NULL);)
+BODY(urcu_create_all, return prudence_urcu_create_all(NULL, 0);)
+BODY(urcu_current, return result_of(prudence_urcu_current(NULL) != NULL);)
+BODY(urcu_default, return result_of(prudence_urcu_default(NULL) != NULL);)
+BODY(urcu_defer, prudence_urcu_defer(NULL, end_deferred, prudence_malloc(10)); return 0;)
+BODY(urcu_defer_barrier, prudence_urcu_defer_barrier(NULL); return 0;)
+BODY(urcu_free, prudence_urcu_free(prudence_urcu_create(NULL, 0, -1)); return 0;)
+BODY(urcu_free_all, prudence_urcu_free_all(NULL); return 0;)
+BODY(urcu_of_cpu, prudence_urcu_of_cpu(NULL, 0); return 0;)
+BODY(urcu_of_thread, prudence_urcu_of_thread(NULL); return 0;)
+BODY(urcu_qsbr, return result_of(prudence_urcu_qsbr() != NULL);)
+BODY(urcu_set_cpu, return prudence_urcu_set_cpu(NULL, 0, NULL);)
+BODY(urcu_set_thread, prudence_urcu_set_thread(NULL, NULL); return 0;)
+BODY(urcu_synchronize, prudence_urcu_synchronize(NULL); return 0;)
+BODY(urcu_thread, return result_of(prudence_urcu_thread(prudence_urcu_default(NULL)) != 0);)
+
+static void *some_pointer;
+
+BODY(rcu_cmpxchg, rcu_cmpxchg_pointer_sym(&some_pointer, NULL, NULL); return 0;)
+BODY(rcu_dereference, rcu_dereference_sym(some_pointer); return 0;)
+BODY(rcu_set, rcu_set_pointer_sym(&some_pointer, NULL); return 0;)
+BODY(rcu_xchg, rcu_xchg_pointer_sym(&some_pointer, NULL); return 0;)
+
+/* Short-term memory: that each returns is all that is asked here (tests/scm/ has the results). */
+static int as_scm_thread(void (*act)(void *object))
+{
+    void *object;
+
+    scm_register_thread();
+    object = scm_malloc(20);
+    scm_refresh(object, 1);
+    act(object);
+    scm_tick();
+    scm_tick();
+    scm_tick();
+    scm_collect();
+    scm_unregister_thread();
+    return 0;
+}
+
+static int finalizer(void *object)
+{
+    (void)object;
+    return 0;
+}
+
+static void use_clocks(void *object)
+{
+    struct scm_clock *clock = scm_clock_create(), *real = scm_clock_create_realtime(1000);
+
+    scm_clock_refresh(clock, object, 1);
+    scm_clock_tick(clock);
+    scm_clock_destroy(clock);
+    scm_clock_destroy(real);
+}
+
+static void use_the_rest(void *object)
+{
+    struct scm_mem_info info;
+
+    scm_global_refresh(object, 1);
+    scm_block_thread();
+    scm_resume_thread();
+    scm_global_tick();
+    scm_set_finalizer(object, scm_register_finalizer(finalizer));
+    scm_get_mem_info(&info);
+    scm_free(scm_realloc(scm_calloc(2, 10), 100));
+}
+
+BODY(scm_clocks, return as_scm_thread(use_clocks);)
+BODY(scm, return as_scm_thread(use_the_rest);)
+
+/* ---------------------------------------------------------------------------------- the table */
+
+static const struct row {
+    const char *function;
+    int (*body)(void); /* NULL: there is nothing to call */
+    const char *results;
+    const char *further; /* other functions that the body calls */
+} rows[] = {
+    {"prudence_aligned_alloc", do_aligned_alloc, EVERYWHERE, ""},
+    {"prudence_barrier", do_barrier, FOR_CALLBACKS, ""},
+    {"prudence_cache_alloc", do_cache_alloc, EVERYWHERE, ""},
+    {"prudence_cache_alloc_bulk", do_cache_alloc_bulk, EVERYWHERE, ""},
+    {"prudence_cache_barrier", do_cache_barrier, WAITS_FOR_CODE, ""},
+    {"prudence_cache_barrier", do_cache_barrier_of_plain, FOR_READERS, ""},
+    {"prudence_cache_create", do_cache_create, EVERYWHERE, ""},
+    {"prudence_cache_destroy", do_cache_destroy, WAITS_FOR_CODE, ""},
+    {"prudence_cache_destroy", do_cache_destroy_of_plain, FOR_READERS, ""},
+    {"prudence_cache_free", do_cache_free, EVERYWHERE, ""},
+    {"prudence_cache_free_bulk", do_cache_free_bulk, EVERYWHERE, ""},
+    {"prudence_cache_free_deferred", do_cache_free_deferred, EVERYWHERE, ""},
+    {"prudence_cache_free_deferred_bulk", do_cache_free_deferred_bulk, EVERYWHERE, ""},
+    {"prudence_cache_shrink", do_cache_shrink, EVERYWHERE, ""},
+    {"prudence_cache_stats_sized", do_cache_stats, EVERYWHERE, ""},
+    {"prudence_call", do_call, EVERYWHERE, ""},
+    {"prudence_calloc", do_calloc, EVERYWHERE, ""},
+    {"prudence_check_reader", do_check_reader, EVERYWHERE, ""},
+    {"prudence_default_domain", do_default_domain, EVERYWHERE, ""},
+    {"prudence_domain_barrier", do_domain_barrier, FOR_CALLBACKS, ""},
+    {"prudence_domain_call", do_domain_call, EVERYWHERE, ""},
+    {"prudence_domain_cond_synchronize", do_domain_cond_synchronize, FOR_READERS, ""},
+    {"prudence_domain_cond_synchronize_expedited", do_domain_cond_synchronize_expedited,
+     FOR_READERS, ""},
+    {"prudence_domain_create", do_domain_create, EVERYWHERE, ""},
+    {"prudence_domain_create_external", do_domain_create_external, EVERYWHERE, ""},
+    {"prudence_domain_create_set", do_domain_create_set, EVERYWHERE, ""},
+    {"prudence_domain_destroy", do_domain_destroy, EVERYWHERE, ""},
+    {"prudence_domain_get_completed", do_domain_get_completed, EVERYWHERE, ""},
+    {"prudence_domain_get_state", do_domain_get_state, EVERYWHERE, ""},
+    {"prudence_domain_poll_state", do_domain_poll_state, EVERYWHERE, ""},
+    {"prudence_domain_read_lock", do_domain_read_lock, EVERYWHERE, "prudence_domain_read_unlock"},
+    {"prudence_domain_read_lock_held", do_domain_read_lock_held, EVERYWHERE, ""},
+    {"prudence_domain_start_poll", do_domain_start_poll, EVERYWHERE, ""},
+    {"prudence_domain_start_poll_expedited", do_domain_start_poll_expedited, EVERYWHERE, ""},
+    {"prudence_domain_stats_sized", do_domain_stats, EVERYWHERE, ""},
+    {"prudence_domain_synchronize", do_domain_synchronize, FOR_READERS, ""},
+    {"prudence_domain_synchronize_expedited", do_domain_synchronize_expedited, FOR_READERS, ""},
+    {"prudence_free", do_free, EVERYWHERE, ""},
+    {"prudence_free_deferred", do_free_deferred, EVERYWHERE, ""},
+    {"prudence_free_sized", do_free_sized, EVERYWHERE, ""},
+    {"prudence_gp_cond_synchronize", do_gp_cond_synchronize, OR_ABORTS, ""},
+    {"prudence_gp_cond_synchronize_expedited", do_gp_cond_synchronize_expedited, OR_ABORTS, ""},
+    {"prudence_gp_get_completed", do_gp_get_completed, EVERYWHERE, ""},
+    {"prudence_gp_get_state", do_gp_get_state, EVERYWHERE, ""},
+    {"prudence_gp_poll_state", do_gp_poll_state, EVERYWHERE, ""},
+    {"prudence_gp_start_poll", do_gp_start_poll, EVERYWHERE, ""},
+    {"prudence_gp_start_poll_expedited", do_gp_start_poll_expedited, EVERYWHERE, ""},
+    {"prudence_malloc", do_malloc, EVERYWHERE, ""},
+    {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
+    {"prudence_option_set", do_option_set, EVERYWHERE, ""},
+    {"prudence_qsbr_online", do_qsbr_online, EVERYWHERE,
+     "prudence_qsbr_announce prudence_qsbr_offline"},
+    {"prudence_qsbr_self", NULL, "", ""},
+    {"prudence_read_lock_first", do_read_lock_first, EVERYWHERE, ""},
+    {"prudence_read_lock_held", do_read_lock_held, EVERYWHERE, ""},
+    {"prudence_read_lock_too_deep", NULL, "", ""},     /* ends the process */
+    {"prudence_read_unlock_unbalanced", NULL, "", ""}, /* the same */
+    {"prudence_reader_self", NULL, "", ""},
+    {"prudence_realloc", do_realloc, EVERYWHERE, ""},
+    {"prudence_srcu_down_read", do_srcu_down_read, EVERYWHERE, "prudence_srcu_up_read"},
+    {"prudence_srcu_read_lock", do_srcu_read_lock, EVERYWHERE, "prudence_srcu_read_unlock"},
+    {"prudence_stall_hook_set", do_stall_hook_set, EVERYWHERE, ""},
+    {"prudence_stats_sized", do_stats, EVERYWHERE, ""},
+    {"prudence_stats_print", do_stats_print, EVERYWHERE, ""},
+    {"prudence_synchronize", do_synchronize, OR_ABORTS, ""},
+    {"prudence_synchronize_expedited", do_synchronize_expedited, OR_ABORTS, ""},
+    {"prudence_trim", do_trim, EVERYWHERE, ""},
+    {"prudence_urcu_after_fork_child", do_urcu_after_fork_child, EVERYWHERE, ""},
+    {"prudence_urcu_barrier", do_urcu_barrier, URCU_CALLBACKS, ""},
+    {"prudence_urcu_call", do_urcu_call, EVERYWHERE, ""},
+    {"prudence_urcu_create", do_urcu_create, EVERYWHERE, ""},
+    {"prudence_urcu_create_all", do_urcu_create_all, EVERYWHERE, ""},
+    {"prudence_urcu_current", do_urcu_current, EVERYWHERE, ""},
+    {"prudence_urcu_default", do_urcu_default, EVERYWHERE, ""},
+    {"prudence_urcu_defer", do_urcu_defer, EVERYWHERE, ""},
+    {"prudence_urcu_defer_barrier", do_urcu_defer_barrier, URCU_CALLBACKS, ""},
+    {"prudence_urcu_free", do_urcu_free, URCU_CALLBACKS, ""},
+    {"prudence_urcu_free_all", do_urcu_free_all, URCU_CALLBACKS, ""},
+    {"prudence_urcu_of_cpu", do_urcu_of_cpu, EVERYWHERE, ""},
+    {"prudence_urcu_of_thread", do_urcu_of_thread, EVERYWHERE, ""},
+    {"prudence_urcu_qsbr", do_urcu_qsbr, EVERYWHERE, ""},
+    {"prudence_urcu_set_cpu", do_urcu_set_cpu, EVERYWHERE, ""},
+    {"prudence_urcu_set_thread", do_urcu_set_thread, EVERYWHERE, ""},
+    {"prudence_urcu_synchronize", do_urcu_synchronize, URCU_READERS, ""},
+    {"prudence_urcu_thread", do_urcu_thread, EVERYWHERE, ""},
+    {"prudence_usable_size", do_usable_size, EVERYWHERE, ""},
+    {"prudence_version", do_version, EVERYWHERE, ""},
+    {"rcu_cmpxchg_pointer_sym", do_rcu_cmpxchg, EVERYWHERE, ""},
+    {"rcu_dereference_sym", do_rcu_dereference, EVERYWHERE, ""},
+    {"rcu_set_pointer_sym", do_rcu_set, EVERYWHERE, ""},
+    {"rcu_xchg_pointer_sym", do_rcu_xchg, EVERYWHERE, ""},
+    {"scm_clock_create", do_scm_clocks, EVERYWHERE,
+     "scm_clock_create_realtime scm_clock_refresh scm_clock_tick scm_clock_destroy"},
+    {"scm_malloc", do_scm, EVERYWHERE,
+     "scm_register_thread scm_unregister_thread scm_refresh scm_tick scm_collect "
+     "scm_global_refresh "
+     "scm_block_thread scm_resume_thread scm_global_tick scm_set_finalizer scm_register_finalizer "
+     "scm_get_mem_info scm_free scm_realloc scm_calloc"},
+};
+#define ROWS (sizeof rows / sizeof rows[0])
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = text; (at = strstr(at, word)); at += length)
+        if ((at == text || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
+            return true;
+    return false;
+}
+
+static bool is_in_table(const char *function)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (!strcmp(rows[i].function, function) || has_word(rows[i].further, function))
+            return true;
+    return false;
+}
+
+static void every_exported_function_is_in_the_table(void **state)
+{
+    FILE *file = fopen(EXPORTED_SYMBOLS, "r");
+    unsigned found = 0;
+    char line[256];
+
+    (void)state;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        line[strcspn(line, " \n")] = '\0';
+        if (!*line || *line == '#')
+            continue;
+        found++;
+        if (!is_in_table(line))
+            fail_msg("%s is exported, but not in the table: say where it may be called", line);
+    }
+    fclose(file);
+    assert_true(found >= ROWS - 2);
+}
+
+/* -------------------------------------------------------------------------------- going there */
+
+static int (*body)(void);
+static int body_result;
+static bool body_is_due;
+static sem_t body_is_over;
+
+static void run_body(void)
+{
+    if (!body_is_due)
+        return;
+    body_is_due = false;
+    body_result = body();
+    sem_post(&body_is_over);
+}
+
+static void run_in_object(void *object, void *unused)
+{
+    (void)object, (void)unused;
+    run_body();
+}
+
+static void run_in_callback(struct prudence_head *head)
+{
+    (void)head;
+    run_body();
+}
+
+static void in_lazy_destructor(void)
+{
+    struct prudence_cache *cache = cache_with(run_in_object, NULL, 0);
+
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    prudence_cache_free(plain, prudence_cache_alloc(plain));
+    body_is_due = true;
+    while (body_is_due) {
+        void *object = prudence_cache_alloc(cache);
+
+        if (!object)
+            abort();
+        prudence_synchronize();
+    }
+}
+
+static void in_destructor_on_the_worker(void)
+{
+    struct prudence_cache *cache = cache_with(run_in_object, NULL, PRUDENCE_CACHE_DESTRUCT_SOON);
+
+    body_is_due = true;
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+}
+
+static void in_destructor_of_a_free(void)
+{
+    struct prudence_cache *cache = cache_with(run_in_object, NULL, 0);
+
+    body_is_due = true;
+    prudence_cache_free(cache, prudence_cache_alloc(cache));
+}
+
+static void in_callback(void)
+{
+    static struct prudence_head head;
+
+    body_is_due = true;
+    prudence_call(&head, run_in_callback);
+}
+
+static void in_constructor(void)
+{
+    struct prudence_cache *cache = cache_with(NULL, run_in_object, 0);
+
+    body_is_due = true;
+    if (!prudence_cache_alloc(cache))
+        abort();
+}
+
+static void in_memb(void)
+{
+    body_is_due = true;
+    prudence_read_lock();
+    run_body();
+    prudence_read_unlock();
+}
+
+static void in_qsbr(void)
+{
+    body_is_due = true;
+    prudence_qsbr_online(qsbr);
+    run_body();
+    prudence_qsbr_offline(qsbr);
+}
+
+static void in_srcu(void)
+{
+    int index = prudence_srcu_read_lock(srcu);
+
+    body_is_due = true;
+    run_body();
+    prudence_srcu_read_unlock(srcu, index);
+}
+
+static void in_external(void)
+{
+    body_is_due = true;
+    inside_external = true;
+    run_body();
+    inside_external = false;
+}
+
+static void (*const go_there[PLACES])(void) = {in_lazy_destructor,
+                                               in_destructor_on_the_worker,
+                                               in_destructor_of_a_free,
+                                               in_callback,
+                                               in_constructor,
+                                               in_memb,
+                                               in_qsbr,
+                                               in_srcu,
+                                               in_external};
+
+static int run_row(const struct row *row, enum place place)
+{
+    if (row->body == do_cache_alloc || row->body == do_cache_alloc_bulk)
+        leave_some_undone();
+    body = row->body;
+    go_there[place]();
+    while (sem_wait(&body_is_over))
+        ;
+    return body_result;
+}
+
+/* In a child: everything that returns, in one place. Wrong results are written. */
+static int walk(void *argument)
+{
+    enum place place = *(enum place *)argument;
+    int wrong = 0;
+
+    sem_init(&body_is_over, 0, 0);
+    set_up_places();
+    for (size_t i = 0; i < ROWS; i++) {
+        char expected = rows[i].body ? rows[i].results[place] : 'A';
+        int result;
+
+        if (expected == 'A')
+            continue;
+        if (expected != '.')
+            fprintf(stderr, "<%zu>\n", i);
+        result = run_row(&rows[i], place);
+        if (expected != '.')
+            fprintf(stderr, "</>\n");
+        if (result != (expected == 'E' ? EDEADLK : 0)) {
+            fprintf(stderr, "WRONG: %s in %s gave %d\n", rows[i].function, place_names[place],
+                    result);
+            wrong = 1;
+        }
+    }
+    return wrong ? 1 : 42;
+}
+
+static const char *said_name(const char *function)
+{
+    static const char *const compat[][2] = {
+        {"prudence_urcu_barrier", "rcu_barrier"},
+        {"prudence_urcu_defer_barrier", "rcu_defer_barrier"},
+        {"prudence_urcu_free", "call_rcu_data_free"},
+        {"prudence_urcu_free_all", "free_all_cpu_call_rcu_data"},
+        {"prudence_urcu_synchronize", "synchronize_rcu"},
+    };
+
+    for (size_t i = 0; i < sizeof compat / sizeof compat[0]; i++)
+        if (!strcmp(compat[i][0], function))
+            return compat[i][1];
+    return function;
+}
+
+/* What is said between the marks of a row. */
+static void check_report(const char *output, size_t row)
+{
+    char mark[16], *report, *end;
+
+    snprintf(mark, sizeof mark, "<%zu>\n", row);
+    report = strstr(output, mark);
+    assert_non_null(report);
+    end = strstr(report, "</>");
+    assert_non_null(end);
+    *end = '\0';
+    if (!strstr(report, said_name(rows[row].function)) ||
+        !strstr(report, "it would wait for itself"))
+        fail_msg("%s: does not say why: %s", rows[row].function, report);
+    *end = '<';
+}
+
+static void each_returns_with_its_result(void **state)
+{
+    static struct child_result result;
+
+    (void)state;
+    for (enum place place = 0; place < PLACES; place++) {
+        child_run(walk, &place, &result);
+        if (!child_exited_with(&result, 42))
+            print_error("%s: status %#x: %s\n", place_names[place], (unsigned)result.status,
+                        result.output);
+        assert_true(child_exited_with(&result, 42));
+        for (size_t i = 0; i < ROWS; i++)
+            if (rows[i].body && strchr("ER", rows[i].results[place]))
+                check_report(result.output, i);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- aborts */
+
+struct one {
+    const struct row *row;
+    enum place place;
+};
+
+static int run_one(void *argument)
+{
+    const struct one *one = argument;
+
+    sem_init(&body_is_over, 0, 0);
+    set_up_places();
+    run_row(one->row, one->place);
+    return 42;
+}
+
+static void check_abort(const struct row *row, enum place place)
+{
+    struct child_result result;
+    struct one one = {row, place};
+
+    child_run(run_one, &one, &result);
+    if (!child_died(&result) || child_exited_with(&result, 42) ||
+        !child_said(&result, said_name(row->function)) ||
+        !child_said(&result, "it would wait for itself"))
+        fail_msg("%s in %s: status %#x: %s", row->function, place_names[place],
+                 (unsigned)result.status, result.output);
+}
+
+static void what_cannot_refuse_aborts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++)
+        for (enum place place = 0; rows[i].body && place < PLACES; place++)
+            if (rows[i].results[place] == 'A')
+                check_abort(&rows[i], place);
+}
+
+/* ------------------------------------------------------------------- what the table leaves out */
+
+static sem_t entered;
+static bool synchronized;
+
+static void synchronize_when_told(void *object, void *unused)
+{
+    (void)object, (void)unused;
+    sem_post(&entered);
+    prudence_synchronize();
+    __atomic_store_n(&synchronized, true, __ATOMIC_SEQ_CST);
+}
+
+/* The worker is in a destructor that waits for this thread's section: shrinking there must not wait for the
+ * worker. */
+static int shrink_in_a_section(void *unused)
+{
+    struct prudence_cache *cache =
+        cache_with(synchronize_when_told, NULL, PRUDENCE_CACHE_DESTRUCT_SOON);
+    void *objects[100];
+
+    (void)unused;
+    sem_init(&entered, 0, 0);
+    for (unsigned i = 0; i < 100; i++)
+        objects[i] = prudence_cache_alloc(cache);
+    for (unsigned i = 0; i < 100; i++)
+        prudence_cache_free_deferred(cache, objects[i]);
+    while (sem_wait(&entered))
+        ;
+    prudence_read_lock();
+    prudence_cache_shrink(cache);
+    prudence_trim();
+    if (prudence_cache_barrier(cache) != EDEADLK || prudence_cache_destroy(cache) != EDEADLK)
+        return 1;
+    prudence_read_unlock();
+    return prudence_cache_destroy(cache) == 0 && synchronized ? 42 : 2;
+}
+
+static void shrinking_in_a_section_waits_for_nobody(void **state)
+{
+    (void)state;
+    assert_child(shrink_in_a_section, NULL);
+}
+
+static struct prudence_cache *nesting;
+static __thread unsigned depth; /* the library's thread runs some, too */
+static unsigned deepest, allocated;
+
+static void allocate_from_own_cache(void *object, void *unused)
+{
+    (void)object, (void)unused;
+    if (++depth > 1)
+        __atomic_store_n(&deepest, depth, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < 3; i++)
+        __atomic_fetch_add(&allocated, prudence_cache_alloc(nesting) != NULL, __ATOMIC_SEQ_CST);
+    prudence_cache_shrink(nesting);
+    depth--;
+}
+
+/* Thousands are undone, and each destructor allocates: none runs inside another. */
+static int nested(void *unused)
+{
+    static void *objects[3000];
+
+    (void)unused;
+    nesting = cache_with(allocate_from_own_cache, NULL, 0);
+    for (unsigned i = 0; i < 3000; i++)
+        objects[i] = prudence_cache_alloc(nesting);
+    for (unsigned i = 0; i < 3000; i++)
+        prudence_cache_free_deferred(nesting, objects[i]);
+    if (prudence_cache_barrier(nesting))
+        return 1;
+    return deepest == 0 && allocated == 9000 ? 42 : 2;
+}
+
+static void destructors_do_not_nest(void **state)
+{
+    (void)state;
+    assert_child(nested, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_exported_function_is_in_the_table),
+        cmocka_unit_test(each_returns_with_its_result),
+        cmocka_unit_test(what_cannot_refuse_aborts),
+        cmocka_unit_test(shrinking_in_a_section_waits_for_nobody),
+        cmocka_unit_test(destructors_do_not_nest),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Callbacks, step by step: there is no worker's thread, but the test takes its steps. And instruction by
+ * instruction: whatever another thread could do between any two of them.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "gp/callback_queue.h"
+#include "gp/domain.h"
+#include "support/step.h"
+
+static struct prudence_domain *domain;
+static struct callback_queue *queue;
+static struct callback_worker *const worker = &callback_main_worker;
+static unsigned ran;
+
+static void count(struct prudence_head *head)
+{
+    (void)head;
+    __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
+}
+
+static unsigned runs(void)
+{
+    return __atomic_load_n(&ran, __ATOMIC_SEQ_CST);
+}
+
+/* As if there were a thread that is awake: nobody starts one. */
+static void pretend_a_thread(void)
+{
+    store_relaxed(&worker->started, 1u);
+    store_relaxed(&worker->awake, 1u);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (!domain) {
+        callback_queue_of(&prudence_default);
+        callbacks_other_work = NULL;
+        pretend_a_thread();
+        domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+        queue = domain->callbacks;
+    }
+    pretend_a_thread();
+    ran = 0;
+    return 0;
+}
+
+static void push(struct callback_queue *to, struct prudence_head *head)
+{
+    head->func = count;
+    callback_push(to, head, 0);
+}
+
+static enum callback_turn turn(void)
+{
+    return callback_serve_all(worker);
+}
+
+/* ------------------------------------------------------------------------------- step by step */
+
+static void a_callback_waits_for_its_own_grace_period(void **state)
+{
+    static struct prudence_head before, after;
+
+    (void)state;
+    assert_int_equal(turn(), CALLBACK_TURN_EMPTY);
+    push(queue, &before);
+    assert_int_equal(turn(), CALLBACK_TURN_WAITS); /* detached, and its cookie taken */
+    push(queue, &after);
+    prudence_manual_advance(domain);
+    assert_int_equal(turn(), CALLBACK_TURN_RAN);
+    assert_int_equal(runs(), 1); /* the other was detached behind that grace period */
+    assert_int_equal(turn(), CALLBACK_TURN_WAITS);
+    prudence_manual_advance(domain);
+    assert_int_equal(turn(), CALLBACK_TURN_RAN);
+    assert_int_equal(runs(), 2);
+    assert_int_equal(turn(), CALLBACK_TURN_EMPTY);
+}
+
+/* More cookies than segments: the newest segment takes what comes; none runs too early, none waits for ever. */
+static void segments_run_out(void **state)
+{
+    static struct prudence_head heads[10];
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        push(queue, &heads[i]);
+        turn();
+        prudence_manual_advance(domain);
+        assert_true(runs() <= i);
+        if (i >= 1)
+            assert_true(runs() >= i - 1);
+    }
+    turn();
+    assert_int_equal(runs(), 10);
+}
+
+static void *barrier(void *over)
+{
+    callback_barrier(queue);
+    __atomic_store_n((bool *)over, true, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+static void wait_for_watcher(void)
+{
+    while (!__atomic_load_n(&queue->watchers, __ATOMIC_SEQ_CST))
+        sched_yield();
+}
+
+/* Neither a look that began before it did, nor a callback that began, ends it. */
+static void a_barrier_waits(void **state)
+{
+    static struct prudence_head head;
+    static bool over;
+    pthread_t thread;
+
+    (void)state;
+    push(queue, &head);
+    pthread_create(&thread, NULL, barrier, &over);
+    wait_for_watcher();
+    assert_int_equal(turn(), CALLBACK_TURN_WAITS);
+    assert_int_equal(turn(), CALLBACK_TURN_WAITS);
+    assert_false(__atomic_load_n(&over, __ATOMIC_SEQ_CST));
+    prudence_manual_advance(domain);
+    assert_int_equal(turn(), CALLBACK_TURN_RAN);
+    pthread_join(thread, NULL);
+    assert_int_equal(runs(), 1);
+}
+
+/* Pushed after the worker's first look, before it says that it sleeps: nobody wakes it, so it has to look
+ * a second time. */
+static void a_worker_looks_twice(void **state)
+{
+    static struct prudence_head head;
+
+    (void)state;
+    assert_int_equal(turn(), CALLBACK_TURN_EMPTY);
+    push(queue, &head);
+    assert_false(callback_worker_may_sleep(worker));
+    assert_int_equal(worker->awake, 1);
+    prudence_manual_advance(domain);
+    turn();
+    assert_int_equal(runs(), 1);
+}
+
+/* Pushed after its second look: the push finds that it sleeps, and wakes it. */
+static void a_sleeping_worker_is_woken(void **state)
+{
+    static struct prudence_head head;
+
+    (void)state;
+    assert_true(callback_worker_may_sleep(worker));
+    assert_int_equal(worker->awake, 0);
+    push(queue, &head);
+    assert_int_equal(worker->awake, 1);
+    turn();
+    prudence_manual_advance(domain);
+    turn();
+    assert_int_equal(runs(), 1);
+}
+
+#if STEP_POSSIBLE
+
+/* -------------------------------------------------------------------- instruction by instruction */
+
+static unsigned steps, at_step;
+static struct prudence_head the_head;
+static bool may_sleep;
+
+static void finish_head(void)
+{
+    while (!runs()) {
+        turn();
+        prudence_manual_advance(domain);
+    }
+    turn();
+}
+
+/* All of the first instructions, where a worker announces its sleep, and some of the others: a look at the
+ * lanes takes many that do not matter. */
+#define EACH_OF_THE_FIRST 48
+#define OF_THE_OTHERS     24
+
+static unsigned next_step(unsigned step, unsigned all)
+{
+    return step < EACH_OF_THE_FIRST ? step + 1 : step + 1 + all / OF_THE_OTHERS;
+}
+
+static void only_count(const greg_t *registers)
+{
+    (void)registers;
+    steps++;
+}
+
+static unsigned count_steps(void (*body)(void *argument))
+{
+    set_up(NULL);
+    steps = 0;
+    step_through(body, NULL, only_count);
+    return steps;
+}
+
+static void push_at_step(const greg_t *registers)
+{
+    (void)registers;
+    if (steps++ != at_step)
+        return;
+    push(queue, &the_head);
+    step_enough = true;
+}
+
+static void go_to_sleep(void *unused)
+{
+    (void)unused;
+    may_sleep = callback_worker_may_sleep(worker);
+}
+
+/* A whole push between any two instructions of a worker that goes to sleep: it never sleeps on it. */
+static void no_push_is_slept_on(void **state)
+{
+    unsigned all = count_steps(go_to_sleep);
+
+    (void)state;
+    for (at_step = 0; at_step < all; at_step = next_step(at_step, all)) {
+        set_up(NULL);
+        steps = 0;
+        step_through(go_to_sleep, NULL, push_at_step);
+        if (may_sleep && !worker->awake)
+            fail_msg("the worker sleeps on what was pushed before its step %u", at_step);
+        finish_head();
+    }
+    assert_true(all > EACH_OF_THE_FIRST);
+}
+
+static void sleep_at_step(const greg_t *registers)
+{
+    (void)registers;
+    if (steps++ != at_step)
+        return;
+    go_to_sleep(NULL);
+    step_enough = true;
+}
+
+static void push_the_head(void *unused)
+{
+    (void)unused;
+    push(queue, &the_head);
+}
+
+/* And the other way round: a worker that goes to sleep between any two instructions of a push. */
+static void no_sleep_goes_unnoticed(void **state)
+{
+    unsigned all = count_steps(push_the_head);
+
+    (void)state;
+    finish_head();
+    for (at_step = 0; at_step < all; at_step = next_step(at_step, all)) {
+        set_up(NULL);
+        steps = 0;
+        step_through(push_the_head, NULL, sleep_at_step);
+        if (may_sleep && !worker->awake)
+            fail_msg("the worker went to sleep at step %u of a push, and is not woken", at_step);
+        finish_head();
+    }
+    assert_true(all > 10);
+}
+
+static void serve(void *unused)
+{
+    (void)unused;
+    turn();
+}
+
+static bool returned;
+
+static void returns(struct prudence_head *head)
+{
+    (void)head;
+    returned = true;
+}
+
+static struct callback_queue *moved_to;
+
+/* As a barrier looks: at the queue, and then at the one that it may have been moved to. */
+static void must_be_pending(const greg_t *registers)
+{
+    (void)registers;
+    steps++;
+    if (!returned && !callback_is_pending(queue) && (!moved_to || !callback_is_pending(moved_to)))
+        fail_msg("at step %u the callback is nowhere, and has not returned", steps);
+}
+
+/* From its push to its return a callback is pending: a barrier may ask at any moment. */
+static void a_callback_is_always_somewhere(void **state)
+{
+    static struct prudence_head head;
+
+    (void)state;
+    steps = 0;
+    returned = false;
+    head.func = returns;
+    callback_push(queue, &head, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        step_through(serve, NULL, must_be_pending);
+        prudence_manual_advance(domain);
+    }
+    assert_true(returned);
+    assert_false(callback_is_pending(queue));
+    assert_true(steps > 100);
+}
+
+static void move(void *unused)
+{
+    (void)unused;
+    callback_move(queue, moved_to);
+}
+
+/* Also while its queue is moved; `detached`: it has a cookie already. One callback alone: another would make
+ * its queue pending. */
+static void move_one(bool detached)
+{
+    static struct prudence_head head;
+    struct callback_queue *saved = queue;
+    struct callback_worker *own;
+
+    steps = 0;
+    returned = false;
+    moved_to = domain->callbacks;
+    queue = callback_queue_make(domain, 1);
+    own = callback_worker_make(queue, -1, false);
+    own->started = own->awake = 1;
+    head.func = returns;
+    callback_push(queue, &head, 0);
+    if (detached)
+        callback_serve_all(own);
+    own->started = 0; /* its thread has ended when it was told */
+    step_through(move, NULL, must_be_pending);
+    assert_false(callback_is_pending(queue));
+    assert_true(callback_is_pending(moved_to));
+    callback_queue_release(queue);
+    callback_worker_release(own);
+    queue = saved;
+    moved_to = NULL;
+    while (!returned) {
+        turn();
+        prudence_manual_advance(domain);
+    }
+}
+
+static void a_callback_that_moves_is_somewhere(void **state)
+{
+    (void)state;
+    move_one(false);
+    move_one(true);
+}
+
+/* ------------------------------------------------------------------------- destroying a domain */
+
+static struct prudence_domain *visited;
+static bool is_visited;
+static int destroyed;
+
+static void destroy_visited(void *unused)
+{
+    (void)unused;
+    destroyed = prudence_domain_destroy(visited);
+}
+
+/* The visitor leaves when the destroyer has gone to sleep a few times. A domain that is dead is kept
+ * in memory under gp_check, so that it may be looked at. */
+static void leave_late(const greg_t *registers)
+{
+    if (is_visited && load_relaxed(&visited->life) != DOMAIN_LIVE)
+        fail_msg("a domain was destroyed under a thread that looks at it");
+    if (is_visited &&
+        (step_is_at_call(registers, SYS_clock_nanosleep) ||
+         step_is_at_call(registers, SYS_nanosleep)) &&
+        ++steps == 3) {
+        gp_domain_leave(visited);
+        is_visited = false;
+    }
+}
+
+static void destroying_a_domain_waits_for_visitors(void **state)
+{
+    struct prudence_domain *domains[16];
+    unsigned count, others;
+    uint64_t after = 0;
+
+    (void)state;
+    gp_check = true;
+    steps = 0;
+    visited = prudence_domain_create("visited", PRUDENCE_DOMAIN_MEMB, NULL);
+    gp_domain_get(visited);
+    count = gp_domains_visit(domains, 16, &after);
+    for (others = 0; others < count; others++) {
+        is_visited |= domains[others] == visited;
+        if (domains[others] != visited)
+            gp_domain_leave(domains[others]);
+    }
+    assert_true(is_visited);
+    gp_domain_put(visited);
+    step_through(destroy_visited, NULL, leave_late);
+    assert_int_equal(destroyed, 0);
+    assert_false(is_visited);
+    assert_int_equal(visited->life, DOMAIN_DEAD);
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_callback_waits_for_its_own_grace_period, set_up),
+        cmocka_unit_test_setup(segments_run_out, set_up),
+        cmocka_unit_test_setup(a_barrier_waits, set_up),
+        cmocka_unit_test_setup(a_worker_looks_twice, set_up),
+        cmocka_unit_test_setup(a_sleeping_worker_is_woken, set_up),
+#if STEP_POSSIBLE
+        cmocka_unit_test_setup(no_push_is_slept_on, set_up),
+        cmocka_unit_test_setup(no_sleep_goes_unnoticed, set_up),
+        cmocka_unit_test_setup(a_callback_is_always_somewhere, set_up),
+        cmocka_unit_test_setup(a_callback_that_moves_is_somewhere, set_up),
+        cmocka_unit_test_setup(destroying_a_domain_waits_for_visitors, set_up),
+#endif
+    };
+
+    alarm(110);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

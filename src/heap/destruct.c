@@ -14,6 +14,7 @@
 #include "heap/destruct.h"
 
 #include "gp/callbacks.h"
+#include "heap/annotate.h"
 #include "heap/watch.h"
 
 #define AT_ONCE 32
@@ -57,6 +58,7 @@ void destruct_if_undone(struct slab *slab, void *object)
 
     if (!(load_relaxed(word) & bit) || !(__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit))
         return;
+    annotate_taken(slab, object);
     cache->destructor(object, cache->context);
     watch_destroyed(slab, object);
     __atomic_fetch_sub(&slab->undone, 1, __ATOMIC_RELEASE);

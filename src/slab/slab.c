@@ -157,6 +157,8 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_fla
     os_event(grow, cache, slab->capacity);
     for (unsigned i = 0; cache->constructor && i < slab->capacity; i++)
         cache->constructor(slab_object(slab, i, cache->stride), cache->context);
+    if (cache->watched && slab_watch.ready)
+        slab_watch.ready(slab);
     if (cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(cache->domain);
     count_slab(cache);

@@ -105,6 +105,12 @@ struct prudence_domain_stats {
     uint64_t stalls;        /* reported */
 };
 
+/* In C++ a function of a structure's name hides its constructor, which nobody calls. */
+#if defined(__GNUC__) && defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /* Fills `stats`. Returns 0 or EINVAL for NULL. */
 PRUDENCE_API int prudence_domain_stats(struct prudence_domain *domain,
                                        struct prudence_domain_stats *stats);
@@ -112,6 +118,10 @@ PRUDENCE_API int prudence_domain_stats(struct prudence_domain *domain,
 PRUDENCE_API int prudence_cache_stats(struct prudence_cache *cache,
                                       struct prudence_cache_stats *stats);
 PRUDENCE_API int prudence_stats(struct prudence_stats *stats);
+
+#if defined(__GNUC__) && defined(__cplusplus)
+#pragma GCC diagnostic pop
+#endif
 
 enum prudence_stats_format {
     PRUDENCE_STATS_TEXT,

@@ -105,6 +105,12 @@ struct prudence_domain_stats {
     uint64_t stalls;        /* reported */
 };
 
+/* In C++ a function of a structure's name hides its constructor, which nobody calls. */
+#if defined(__GNUC__) && defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /*
  * Each fills `stats`. Returns 0, or EINVAL for NULL. Thread-safe; takes locks, so not in signal handlers.
  *
@@ -135,6 +141,10 @@ static inline int prudence_domain_stats(struct prudence_domain *domain,
 {
     return prudence_domain_stats_sized(domain, stats, sizeof *stats);
 }
+
+#if defined(__GNUC__) && defined(__cplusplus)
+#pragma GCC diagnostic pop
+#endif
 
 enum prudence_stats_format {
     PRUDENCE_STATS_TEXT,

@@ -28,6 +28,7 @@
 #include "heap/destruct.h"
 
 #include "gp/callbacks.h"
+#include "heap/annotate.h"
 #include "heap/watch.h"
 
 #define AT_ONCE      32
@@ -129,6 +130,7 @@ static void destruct(struct slab *slab, void *object, void **hand, unsigned in_h
 
     if (!claim(&due, object))
         return;
+    annotate_taken(slab, object);
     run(&due, object);
     watch_destroyed(slab, object);
     __atomic_fetch_sub(&slab->undone, 1, __ATOMIC_RELEASE);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 
 #include <prudence/stats.h>
 
@@ -136,11 +137,16 @@ static void print_xml(FILE *file)
 
 int MALLOC_NAME(malloc_info)(int options, FILE *file)
 {
+    int cancelable;
+
     if (options || !file) {
         errno = EINVAL;
         return -1;
     }
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                           &cancelable); /* printing is a cancellation point */
     print_xml(file);
+    pthread_setcancelstate(cancelable, NULL);
     return ferror(file) ? -1 : 0;
 }
 
@@ -148,7 +154,9 @@ void MALLOC_NAME(malloc_stats)(void)
 {
     struct prudence_stats total;
     struct mallinfo2 info = sum_up(&total);
+    int cancelable;
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable); /* as above */
     fprintf(stderr,
             "system bytes     = %12" PRIu64
             "\n"
@@ -161,6 +169,7 @@ void MALLOC_NAME(malloc_stats)(void)
             "allocations      = %12" PRIu64 "\n",
             total.slab_bytes + total.retained_bytes, info.uordblks + info.hblkhd,
             total.bytes_latent, total.slab_bytes_peak, info.hblks, total.allocations);
+    pthread_setcancelstate(cancelable, NULL);
 }
 
 /* There is no top of a heap to leave `pad` bytes at. */

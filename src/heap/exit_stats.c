@@ -9,6 +9,7 @@
 #define _GNU_SOURCE /* program_invocation_short_name */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,11 +55,15 @@ __attribute__((destructor(101))) static void at_exit(void)
 {
     int fd = is_our_stderr(duplicate) ? duplicate : STDERR_FILENO;
     FILE *file = enabled && is_our_stderr(fd) ? fdopen(fd, "w") : NULL;
+    int cancelable;
 
     if (!file)
         return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                           &cancelable); /* of the thread that called exit */
     fprintf(file, "prudence: statistics of process %d (%s)\n", (int)getpid(),
             program_invocation_short_name);
     prudence_stats_print(file, PRUDENCE_STATS_TEXT);
     fflush(file); /* not closed: the descriptor may be standard error itself */
+    pthread_setcancelstate(cancelable, NULL);
 }

@@ -7,6 +7,7 @@
  * printed in a form that depends on the locale: integers without grouping, and fractions by two of them.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <prudence/stats.h>
@@ -389,14 +390,18 @@ int prudence_stats_print(FILE *file, enum prudence_stats_format format)
 {
     bool json = format == PRUDENCE_STATS_JSON;
     struct prudence_stats stats;
+    int cancelable;
 
     if (!file || (unsigned)format > PRUDENCE_STATS_JSON)
         return EINVAL;
     prudence_stats(&stats);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                           &cancelable); /* printing is a cancellation point */
     fputs(json ? "{" : "", file);
     print_totals(file, &stats, json);
     fputs(json ? "\"caches_list\":[" : "", file);
     print_caches(file, json);
     fputs(json ? "]}\n" : "", file);
+    pthread_setcancelstate(cancelable, NULL);
     return ferror(file) ? EIO : 0;
 }

@@ -235,6 +235,43 @@ class Operators(unittest.TestCase):
         self.assertEqual(re.findall(r"NEEDED.*\[(.*)\]", needed), ["libc.so.6"])
 
 
+class LockedMemory(unittest.TestCase):
+    """mlockall makes every mapping resident at once, and counts it against a limit."""
+    CURRENT, FUTURE = 1, 2
+    LIMIT = 8 << 20
+
+    def locked(self, flags, limit, before, more):
+        out, _ = run(PROGRAMS / "preload_program_locked", flags, limit, before, more, options="")
+        return (int(word) for word in out.split())
+
+    def test_a_small_program_takes_little(self):
+        for flags in (self.FUTURE, self.CURRENT | self.FUTURE):
+            for before in (0, 1000, 200_000):
+                got, resident, _ = self.locked(flags, 0, before, 200_000)
+                self.assertGreaterEqual(got, 200_000)
+                self.assertLess(resident, 20_000, f"flags {flags}, {before} bytes before")
+
+    def test_a_small_program_runs_under_a_limit(self):
+        for flags in (self.FUTURE, self.CURRENT | self.FUTURE):
+            for before in (0, 1000, 200_000):
+                if flags & self.CURRENT and before > 1000:
+                    continue  # the libraries, our books and its blocks are more than that
+                got, _, _ = self.locked(flags, self.LIMIT, before, 200_000)
+                self.assertGreaterEqual(got, 200_000, f"flags {flags}, {before} bytes before")
+
+    def test_what_the_limit_allows_is_used(self):
+        got, _, _ = self.locked(self.FUTURE, self.LIMIT, 0, 1 << 30)
+        self.assertGreater(got, 2 << 20)
+        self.assertLess(got, self.LIMIT)
+
+    def test_memory_follows_use(self):
+        for before, more in ((0, 100 << 20), (5 << 20, 5 << 20)):
+            flags = self.FUTURE if not before else self.FUTURE | self.CURRENT
+            got, resident, _ = self.locked(flags, 0, before, more)
+            self.assertGreaterEqual(got, more)
+            self.assertLess(resident, 1.7 * (before + more) / 1024 + 20_000)
+
+
 class Setuid(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0, "needs root to make a setuid program")
     def test_the_environment_is_ignored(self):

@@ -18,7 +18,7 @@ enum outcome { GONE, CLEAN, REFUSED };
 
 static enum outcome run_goes(const struct leaving_run *run)
 {
-    if (run->pages == REGION_PAGES && region_unmake(run->region))
+    if (run->whole && region_unmake(run->region))
         return GONE;
     return mapping_give_back(run->region->base + run->start * OS_PAGE_SIZE,
                              run->pages * OS_PAGE_SIZE)
@@ -30,7 +30,7 @@ static enum outcome run_goes(const struct leaving_run *run)
 static size_t run_comes_back(const struct leaving_run *run, enum outcome outcome)
 {
     if (outcome != GONE) {
-        if (run->pages == REGION_PAGES && !region_add(run->region))
+        if (run->whole && !region_add(run->region))
             return 0; /* another has its place, and there is no other: it stays out */
         run_return(run, outcome == CLEAN);
     }

@@ -4,6 +4,8 @@
  */
 #define _GNU_SOURCE /* mremap */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,6 +16,12 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define WISHES 16 /* aligned addresses that are tried one by one */
 
 static void *map_at(void *wish, size_t bytes)
 {
@@ -43,23 +51,41 @@ static void *map_and_cut(size_t bytes, size_t alignment)
     return aligned;
 }
 
+/* At an address and nowhere else, if it is free. */
+static void *map_exactly(uintptr_t wish, size_t bytes)
+{
+    void *pages = mmap((void *)wish, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+    if (pages == MAP_FAILED)
+        return NULL;
+    if ((uintptr_t)pages == wish)
+        return pages;
+    munmap(pages, bytes); /* Linux before 4.17 takes it for a hint */
+    return NULL;
+}
+
 /*
  * The system places mappings below each other, so what it gives first is mostly aligned, if all
- * that came before was a multiple of the alignment long; else what lies a little lower is free.
+ * that came before was a multiple of the alignment long; else what lies a little lower is free, or what
+ * lies below that. Nothing more than is wanted is mapped on the way, since it may be more than what may
+ * be locked.
  */
 static void *map_aligned(size_t bytes, size_t alignment)
 {
-    char *pages = map_at(NULL, bytes), *wish;
+    char *pages = map_at(NULL, bytes);
+    uintptr_t wish;
 
     if (!pages || is_aligned(pages, alignment))
         return pages;
-    wish = (char *)((uintptr_t)pages & ~(uintptr_t)(alignment - 1));
+    wish = (uintptr_t)pages & ~(uintptr_t)(alignment - 1);
     munmap(pages, bytes);
-    pages = wish ? map_at(wish, bytes) : NULL;
-    if (pages && is_aligned(pages, alignment))
-        return pages;
-    if (pages)
-        munmap(pages, bytes);
+    for (unsigned i = 0; i < WISHES && wish; i++) {
+        pages = map_exactly(wish, bytes);
+        if (pages)
+            return pages;
+        wish = wish > alignment ? wish - alignment : 0;
+    }
     return map_and_cut(bytes, alignment);
 }
 
@@ -104,6 +130,36 @@ bool mapping_give_back(void *pages, size_t bytes)
 
     errno = saved_errno;
     return done;
+}
+
+/* What the kernel counts as locked in this process: false if that is known to be nothing. The probe
+ * is mapped meanwhile. Some systems that stand in for Linux call every page resident, and lock none. */
+static bool anything_is_locked(void)
+{
+    char text[2048];
+    const char *line;
+
+    if (!posix_file_read("/proc/self/status", text, sizeof text) || !strstr(text, "\nVmSize:"))
+        return true;
+    line = strstr(text, "\nVmLck:");
+    return line && strtoull(line + strlen("\nVmLck:"), NULL, 10) > 0;
+}
+
+/* By a page that nobody has touched: it is resident only if mlockall(MCL_FUTURE) made it so. No memory
+ * for it: there is a limit of what may be locked, or of all. */
+bool mapping_is_locked(void)
+{
+    int saved_errno = errno;
+    unsigned char resident = 0;
+    void *page = map_at(NULL, OS_PAGE_SIZE);
+    bool locked = !page;
+
+    if (page && mincore(page, OS_PAGE_SIZE, &resident) == 0)
+        locked = resident & 1 && anything_is_locked();
+    if (page)
+        munmap(page, OS_PAGE_SIZE);
+    errno = saved_errno;
+    return locked;
 }
 
 bool mapping_extend(void *pages, size_t bytes, size_t more)

@@ -4,7 +4,8 @@
  *
  *   mapping.c       what is asked of the system: address space, nodes, giving memory back
  *   page_index.c    address -> region or span, in constant time
- *   region.c        runs: up to 32 MiB, cut from regions of 64 MiB
+ *   region.c        runs: up to 32 MiB, cut from regions of 64 MiB at most
+ *   arena.c         the regions of a node; which of them has a free run
  *   span.c          own mappings, for what is larger; the freed ones
  *   demand.c        accounting; how much of what is free will be wanted again
  *   give_back.c     the rest goes back to the system
@@ -29,6 +30,14 @@
 #define RUN_MAX      (REGION_SIZE / 2)
 #define RUN_ORDERS   15 /* powers of two, of pages, that a run in a region can have */
 
+/* The first region of a node; as long as they have less than REGION_SMALL together, each doubles what there
+ * is, if that will do for the run: a process that locks its memory later has to pay for all of it. */
+#define REGION_FIRST ((size_t)1 << 20)
+#define REGION_SMALL ((size_t)8 << 20)
+extern size_t region_small; /* that, or what a test says: 0: no region is small */
+/* Where the system refuses a region: the smallest that is worth one. */
+#define REGION_LEAST ((size_t)256 << 10)
+
 _Static_assert(REGION_PAGES >> (RUN_ORDERS - 1) == 1, "the last order is a whole region");
 
 /* Where regions and spans begin: multiples of a huge page. So no two begin in the same one. */
@@ -47,6 +56,7 @@ void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node);
 bool mapping_unmake(void *pages, size_t bytes);
 bool mapping_give_back(void *pages, size_t bytes);           /* they read as zero afterwards */
 bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
+bool mapping_is_locked(void); /* what is mapped now would be resident at once (mlockall) */
 /* Onto a mapping of `room` bytes, which it replaces. */
 bool mapping_move(void *pages, size_t bytes, void *target, size_t room);
 /* Onto as many bytes of a mapping; `pages` stay mapped. *lost: the target may be unmapped. */
@@ -65,6 +75,7 @@ struct place index_find(const void *pages);
 /* --- region.c --- */
 struct region {
     char *base;
+    unsigned pages;      /* those beyond count as used */
     unsigned node, slot; /* its place in its node's arena */
     unsigned free_pages; /* not used: clean or dirty */
     unsigned dirty_pages;
@@ -80,22 +91,39 @@ void run_free(struct region *region, unsigned start, unsigned pages);
 /* The run's next `pages` pages, if they are free. */
 bool run_extend(struct region *region, unsigned start, unsigned pages, unsigned *dirty);
 
-struct region *region_make(unsigned node); /* without the lock; all pages free, not yet added */
-bool region_add(struct region *region);    /* false: there are too many */
+/* Without the lock. A region that has room for an aligned run of `bytes`, as large as is sensible and the system
+ * allows; all pages free, not yet added. */
+struct region *region_make(unsigned node, size_t bytes, size_t alignment);
+bool region_add(struct region *region); /* false: its arena has no room (arena_prepare) */
 void region_remove(struct region *region);
 bool region_unmake(struct region *region); /* removed before; without the lock; false: refused */
 
 /* A run out of circulation, on its way back to the system. */
 struct leaving_run {
     struct region *region;
-    unsigned start, pages; /* all: the region itself, removed */
-    unsigned dirty;        /* pages of them */
+    unsigned start, pages;
+    unsigned dirty; /* pages of them */
+    bool whole;     /* the region itself, removed */
 };
 /* Takes dirty runs, of about `pages` dirty pages, out of circulation: of the last regions first. */
 unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count);
 void run_return(const struct leaving_run *run, bool clean);
 /* Frees a run whose memory is gone already. */
 void run_free_clean(struct region *region, unsigned start, unsigned pages);
+
+/* --- arena.c; under pages_lock but arena_prepare and arena_bytes --- */
+#define ARENA_FULL UINT32_MAX
+bool arena_prepare(unsigned node); /* room for one more region; false: no memory, or too many */
+size_t arena_bytes(unsigned node); /* of all regions; a hint */
+bool arena_add(struct region *region);
+void arena_remove(struct region *region);
+void arena_note_longest(const struct region *region); /* region->longest has changed */
+void arena_note_dirty(
+    const struct region *region); /* region->dirty_pages became 0, or no longer is */
+/* The first region from *slot on that may have a free run of `pages`, with its slot; NULL: none. */
+struct region *arena_find(unsigned node, unsigned *slot, unsigned pages);
+/* The last region before *slot that has dirty pages, with its slot. Begin with ARENA_FULL. */
+struct region *arena_find_dirty(unsigned node, unsigned *slot);
 
 /* --- span.c --- */
 struct span {

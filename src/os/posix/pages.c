@@ -52,17 +52,19 @@ static void *run_take_and_count(unsigned node, unsigned pages, unsigned step, bo
     return run;
 }
 
-static bool region_append(unsigned node)
+/* For a run of `bytes`. */
+static bool region_append(unsigned node, size_t bytes, size_t alignment)
 {
-    struct region *region;
+    struct region *region = region_make(node, bytes, alignment);
     bool added;
 
-    region = region_make(node);
     if (!region)
         return false;
-    os_lock_take(&pages_lock);
-    added = region_add(region);
-    os_lock_release(&pages_lock);
+    do {
+        os_lock_take(&pages_lock);
+        added = region_add(region);
+        os_lock_release(&pages_lock);
+    } while (!added && arena_prepare(node));
     if (!added)
         region_unmake(region);
     return added;
@@ -96,7 +98,7 @@ static void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clea
         os_lock_release(&pages_lock);
         if (check)
             posix_pressure_check(check);
-        if (run || !fits || !region_append(node))
+        if (run || !fits || !region_append(node, bytes, alignment))
             return run;
     }
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of pages, cut from regions of 64 MiB. A region belongs to one node and is one mapping for its
- * whole life, so slabs never splinter the address space.
+ * Runs of pages, cut from regions. A region belongs to one node and is one mapping for its whole life, so
+ * slabs never splinter the address space. It has 64 MiB, but for the first ones of a node (REGION_SMALL), and
+ * where that is too much: in a process that locks its memory a mapping is resident at once, so there
+ * regions follow use; where the system refuses a region (a limit of locked memory or of address space)
+ * a smaller one does (ADR 25).
  *
- * Invariants: used and dirty are disjoint; dirty_pages = |dirty|; free_pages = REGION_PAGES - |used|;
- * a region's slot is in dirty_slots exactly when it has dirty pages. Neighbouring free runs are one,
- * since nothing but the bits tells where a run ends.
+ * Invariants: used and dirty are disjoint; pages beyond `pages` are used; dirty_pages = |dirty|;
+ * free_pages = REGION_PAGES - |used|.
  *
- * The regions of a node have slots, the lowest free one for a new region. A run is taken from the
- * first slot that has room: so low slots stay full and high ones drain, and those lose their dirty
- * pages first. `longest` of all slots, with the maxima of 64 and of 4,096 slots, finds the slot.
  * Within a region the search for a run begins at `first` of its power of two, so that the holes that
  * are too small are passed once, and not each time.
  *
@@ -17,109 +16,22 @@
  */
 #include "page_source.h"
 
-#define FANOUT 64u
-#define SLOTS  (FANOUT * FANOUT * FANOUT) /* 16 TiB a node; what is beyond gets spans */
-
-struct arena {
-    unsigned slots; /* all that are in use are below */
-    uint16_t longest[SLOTS], longest_of_64[SLOTS / FANOUT], longest_of_4096[FANOUT];
-    uint64_t used_slots[SLOTS / BITS_PER_WORD], dirty_slots[SLOTS / BITS_PER_WORD];
-    struct region *regions[SLOTS];
-};
-
-/* Made with a node's first region and never unmade; what is not touched of it costs no memory. Atomic:
- * one may lose the race to make it while another has its region in it. */
-static struct arena *arenas[POSIX_NODES_MAX];
-
-static bool arena_prepare(unsigned node)
-{
-    struct arena *none = NULL, *arena;
-
-    if (load_acquire(&arenas[node]))
-        return true;
-    arena = metadata_map(round_up(sizeof *arena, OS_PAGE_SIZE));
-    if (arena && !compare_exchange(&arenas[node], &none, arena))
-        mapping_unmake(arena, round_up(sizeof *arena, OS_PAGE_SIZE));
-    return arena != NULL;
-}
-
-/* -------------------------------------------------------------------------- the longest free run */
-
-static unsigned largest_of(const uint16_t *values)
-{
-    unsigned largest = 0;
-
-    for (unsigned i = 0; i < FANOUT; i++)
-        largest = values[i] > largest ? values[i] : largest;
-    return largest;
-}
-
-/* Whether the maximum of `values`, kept in *maximum, is another now that one of them went from
- * `before` to `now`. */
-static bool maximum_follows(uint16_t *maximum, const uint16_t *values, unsigned before,
-                            unsigned now)
-{
-    unsigned largest = *maximum;
-
-    if (now >= largest)
-        largest = now;
-    else if (before == largest)
-        largest = largest_of(values);
-    if (largest == *maximum)
-        return false;
-    *maximum = (uint16_t)largest;
-    return true;
-}
-
-static void set_longest_of_slot(struct arena *arena, unsigned slot, unsigned longest)
-{
-    size_t group = slot / FANOUT;
-    unsigned before = arena->longest[slot], group_before;
-
-    arena->longest[slot] = (uint16_t)longest;
-    group_before = arena->longest_of_64[group];
-    if (maximum_follows(&arena->longest_of_64[group], &arena->longest[group * FANOUT], before,
-                        longest))
-        maximum_follows(&arena->longest_of_4096[group / FANOUT],
-                        &arena->longest_of_64[group / FANOUT * FANOUT], group_before,
-                        arena->longest_of_64[group]);
-}
+size_t region_small = REGION_SMALL;
 
 static void set_longest(struct region *region, unsigned longest)
 {
     if (region->longest == longest)
         return;
     region->longest = longest;
-    set_longest_of_slot(load_relaxed(&arenas[region->node]), region->slot, longest);
-}
-
-/* The first slot from `slot` on whose region may have a free run of `pages`; arena->slots: none. */
-static unsigned slot_find(const struct arena *arena, unsigned slot, unsigned pages)
-{
-    while (slot < arena->slots) {
-        if (slot % (FANOUT * FANOUT) == 0 && arena->longest_of_4096[slot / FANOUT / FANOUT] < pages)
-            slot += FANOUT * FANOUT;
-        else if (slot % FANOUT == 0 && arena->longest_of_64[slot / FANOUT] < pages)
-            slot += FANOUT;
-        else if (arena->longest[slot] < pages)
-            slot++;
-        else
-            return slot;
-    }
-    return arena->slots;
+    arena_note_longest(region);
 }
 
 /* ----------------------------------------------------------------------------------------- pages */
 
 static void count_dirty(struct region *region, int pages)
 {
-    struct arena *arena = load_relaxed(&arenas[region->node]);
-
     region->dirty_pages += (unsigned)pages;
-    if (region->dirty_pages)
-        bits_set(arena->dirty_slots, region->slot);
-    else
-        bits_clear(arena->dirty_slots, region->slot);
+    arena_note_dirty(region);
 }
 
 /* Free pages become used, or leave circulation; returns how many of them were dirty. */
@@ -162,17 +74,18 @@ static void pages_put(struct region *region, unsigned start, unsigned end, bool 
         set_longest(region, behind - first);
 }
 
-/* The first free run of `pages` at a multiple of `step`; REGION_PAGES when there is none, and then
+/* The first free run of `pages` at an address that is a multiple of `step` pages; REGION_PAGES when there is none, and then
  * `longest` has become as good a bound as what was looked at allows. */
 static unsigned run_find(struct region *region, unsigned pages, unsigned step)
 {
     unsigned order = 31 - (unsigned)__builtin_clz(pages), begin = region->first[order];
+    size_t base = (uintptr_t)region->base / OS_PAGE_SIZE;
     unsigned start = bits_find_clear(region->used, begin, REGION_PAGES), longest = 0;
 
     region->first[order] = REGION_PAGES; /* unless a run of that order is met */
     while (start < REGION_PAGES) {
         unsigned end = bits_find_set(region->used, start, REGION_PAGES);
-        unsigned first = (unsigned)round_up(start, step);
+        unsigned first = (unsigned)(round_up(base + start, step) - base);
 
         if ((end - start) >> order && start < region->first[order])
             region->first[order] = (uint16_t)start;
@@ -190,12 +103,9 @@ static unsigned run_find(struct region *region, unsigned pages, unsigned step)
 
 void *run_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty)
 {
-    struct arena *arena = load_acquire(&arenas[node]);
+    struct region *region;
 
-    if (!arena)
-        return NULL;
-    for (unsigned slot = 0; (slot = slot_find(arena, slot, pages)) < arena->slots; slot++) {
-        struct region *region = arena->regions[slot];
+    for (unsigned slot = 0; (region = arena_find(node, &slot, pages)); slot++) {
         unsigned start = run_find(region, pages, step);
 
         if (start == REGION_PAGES)
@@ -227,24 +137,57 @@ bool run_extend(struct region *region, unsigned start, unsigned pages, unsigned 
 
 /* --------------------------------------------------------------------------------------- regions */
 
+static size_t region_bytes(const struct region *region)
+{
+    return region->pages * OS_PAGE_SIZE;
+}
+
+/* How large the next region of the node should be, for a run of `bytes`. */
+static size_t sensible_bytes(unsigned node, size_t bytes)
+{
+    size_t have = arena_bytes(node), like_all = max_size(have, REGION_FIRST);
+
+    if (have < region_small && bytes <= like_all)
+        return like_all; /* perhaps it will be locked */
+    if (!mapping_is_locked())
+        return REGION_SIZE;
+    return clamp_size(round_up(have / 2, REGION_FIRST), max_size(bytes, REGION_FIRST), REGION_SIZE);
+}
+
+/* Maps what the system allows of `wanted` bytes, at least `least`. Small ones lie close together, so
+ * that few leaves of the page map are needed. */
+static bool region_map(struct region *region, size_t wanted, size_t least, size_t alignment)
+{
+    for (;;) {
+        region->base = mapping_make_on_node(
+            wanted, wanted == REGION_SIZE ? REGION_SIZE : max_size(alignment, SPAN_ALIGNMENT),
+            region->node);
+        region->pages = (unsigned)(wanted / OS_PAGE_SIZE);
+        if (region->base || wanted == least)
+            return region->base != NULL;
+        wanted = max_size(round_up(wanted / 4, OS_PAGE_SIZE), least);
+    }
+}
+
 /* NULL: no memory. */
-struct region *region_make(unsigned node)
+struct region *region_make(unsigned node, size_t bytes, size_t alignment)
 {
     struct region *region = os_meta_alloc(sizeof *region);
+    size_t least = max_size(bytes, REGION_LEAST);
 
     if (!region)
         return NULL;
-    region->base = mapping_make_on_node(REGION_SIZE, REGION_SIZE, node);
-    if (!region->base)
-        goto no_pages;
-    if (!arena_prepare(node) || !index_prepare(region->base, REGION_SIZE))
-        goto no_metadata;
     region->node = node;
-    region->free_pages = REGION_PAGES;
+    if (!region_map(region, max_size(sensible_bytes(node, bytes), least), least, alignment))
+        goto no_pages;
+    if (!index_prepare(region->base, region_bytes(region)))
+        goto no_index;
+    region->free_pages = region->pages;
+    bits_set_range(region->used, region->pages, REGION_PAGES);
     return region;
 
-no_metadata:
-    mapping_unmake(region->base, REGION_SIZE);
+no_index:
+    mapping_unmake(region->base, region_bytes(region));
 no_pages:
     os_meta_free(region, sizeof *region);
     return NULL;
@@ -252,25 +195,17 @@ no_pages:
 
 bool region_unmake(struct region *region)
 {
-    if (!mapping_unmake(region->base, REGION_SIZE))
+    if (!mapping_unmake(region->base, region_bytes(region)))
         return false;
     os_meta_free(region, sizeof *region);
     return true;
 }
 
-/* In the lowest free slot. */
 bool region_add(struct region *region)
 {
-    struct arena *arena = load_relaxed(&arenas[region->node]);
-    unsigned slot = bits_find_clear(arena->used_slots, 0, SLOTS);
-
-    if (slot == SLOTS)
-        return false;
-    arena->slots = slot < arena->slots ? arena->slots : slot + 1;
-    arena->regions[slot] = region;
-    bits_set(arena->used_slots, slot);
-    region->slot = slot;
     region->longest = 0;
+    if (!arena_add(region))
+        return false;
     index_set_region(region, true);
     set_longest(region, bits_find_set(region->used, 0, REGION_PAGES));
     return true;
@@ -278,12 +213,8 @@ bool region_add(struct region *region)
 
 void region_remove(struct region *region)
 {
-    struct arena *arena = load_relaxed(&arenas[region->node]);
-
     set_longest(region, 0);
-    bits_clear(arena->dirty_slots, region->slot);
-    bits_clear(arena->used_slots, region->slot);
-    arena->slots = bits_find_set_before(arena->used_slots, arena->slots);
+    arena_remove(region);
     index_set_region(region, false);
 }
 
@@ -309,8 +240,8 @@ static bool run_leaves(struct region *region, unsigned end, unsigned pages, stru
 /* An empty region goes as a whole. */
 static void region_leaves(struct region *region, struct leaving_run *run)
 {
-    *run = (struct leaving_run){.region = region, .pages = REGION_PAGES};
-    run->dirty = pages_take(region, 0, REGION_PAGES);
+    *run = (struct leaving_run){.region = region, .pages = region->pages, .whole = true};
+    run->dirty = pages_take(region, 0, region->pages);
     region_remove(region);
 }
 
@@ -319,7 +250,7 @@ static unsigned region_runs_leave(struct region *region, unsigned *pages, struct
 {
     unsigned taken = 0, end = REGION_PAGES;
 
-    if (region->free_pages == REGION_PAGES && *pages >= region->dirty_pages) {
+    if (region->free_pages == region->pages && *pages >= region->dirty_pages) {
         region_leaves(region, &runs[taken++]);
         *pages -= (unsigned)min_size(*pages, runs[0].dirty);
         return taken;
@@ -336,17 +267,11 @@ unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count)
     unsigned taken = 0;
 
     for (unsigned node = 0; node < os_node_count(); node++) {
-        struct arena *arena = load_acquire(&arenas[node]);
-        unsigned slot;
+        unsigned slot = ARENA_FULL;
+        struct region *region;
 
-        if (!arena)
-            continue;
-        slot = arena->slots;
-        while (pages && taken < count &&
-               (slot = bits_find_set_before(arena->dirty_slots, slot)) > 0) {
-            slot--;
-            taken += region_runs_leave(arena->regions[slot], &pages, runs + taken, count - taken);
-        }
+        while (pages && taken < count && (region = arena_find_dirty(node, &slot)))
+            taken += region_runs_leave(region, &pages, runs + taken, count - taken);
     }
     return taken;
 }

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Regions of every size: the first ones follow use, where the system refuses one a smaller one does; in
+ * all of them runs are found, aligned, never handed out twice, and given back. The arena finds regions
+ * across its groups.
+ */
+#include <sys/resource.h>
+
+#include "support/pages.h"
+
+#define PAGE OS_PAGE_SIZE
+
+static struct region *region_at(const void *run)
+{
+    struct place place = index_find(run);
+
+    assert_non_null(place.region);
+    return place.region;
+}
+
+static int begin(void **state)
+{
+    begin_with_everything_kept(state);
+    region_small = REGION_SMALL;
+    os_pages_trim();
+    assert_int_equal(arena_bytes(0), 0);
+    return 0;
+}
+
+/* Half a MiB at a time. */
+static void the_first_follow_use(void **state)
+{
+    static const size_t expected[] = {1, 1, 2, 4, 64};
+    char *runs[64];
+    unsigned count = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        for (unsigned k = 0; k < 2 * expected[i] && count < 64; k++) {
+            runs[count] = os_pages_alloc(MIB / 2, PAGE, 0, NULL);
+            assert_non_null(runs[count]);
+            memset(runs[count], 1, MIB / 2);
+            assert_int_equal(region_at(runs[count])->slot, i);
+            assert_int_equal(region_at(runs[count])->pages * PAGE, expected[i] * MIB);
+            count++;
+        }
+    }
+    assert_int_equal(pages().used, count * MIB / 2);
+    for (unsigned i = 0; i < count; i++)
+        os_pages_free(runs[i], MIB / 2);
+    os_pages_trim();
+    for (unsigned i = 0; i < count; i++)
+        assert_null(index_find(runs[i]).region);
+    assert_int_equal(arena_bytes(0), 0);
+    assert_int_equal(pages().used + pages().retained, 0);
+}
+
+static void a_large_run_has_a_large_region(void **state)
+{
+    char *run = os_pages_alloc(2 * MIB, PAGE, 0, NULL);
+
+    (void)state;
+    assert_int_equal(region_at(run)->pages, REGION_PAGES);
+    os_pages_free(run, 2 * MIB);
+    os_pages_trim();
+}
+
+static void alignments(void **state)
+{
+    char *odd[40], *runs[40];
+    unsigned count = 0;
+
+    (void)state;
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t alignment = PAGE; alignment <= REGION_SIZE; alignment *= 2) {
+            odd[count] = os_pages_alloc(PAGE, PAGE, 0, NULL);
+            runs[count] = os_pages_alloc(3 * PAGE, alignment, 0, NULL);
+            assert_non_null(runs[count]);
+            assert_int_equal((uintptr_t)runs[count] & (alignment - 1), 0);
+            memset(runs[count], (int)count, 3 * PAGE);
+            count++;
+        }
+    }
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(runs[i][0], i);
+        assert_int_equal(runs[i][3 * PAGE - 1], i);
+        os_pages_free(odd[i], PAGE);
+        os_pages_free(runs[i], 3 * PAGE);
+    }
+    os_pages_trim();
+    assert_int_equal(pages().used + pages().retained, 0);
+}
+
+#if !defined(__SANITIZE_THREAD__) &&                                                               \
+    !defined(__SANITIZE_ADDRESS__) /* theirs is taken from the same */
+static size_t address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long count = 0;
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &count), 1);
+    fclose(file);
+    return count * PAGE;
+}
+
+static void where_a_region_is_refused_a_smaller_one_does(void **state)
+{
+    struct rlimit before, limit;
+    char *runs[2];
+
+    (void)state;
+    os_pages_free(os_pages_alloc(PAGE, PAGE, 0, NULL), PAGE); /* makes the books */
+    os_pages_trim();
+    region_small = 0;
+    getrlimit(RLIMIT_AS, &before);
+    limit = before;
+    limit.rlim_cur = address_space() + 40 * MIB;
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        runs[i] = os_pages_alloc(MIB, PAGE, 0, NULL);
+        assert_non_null(runs[i]);
+        memset(runs[i], 1, MIB);
+    }
+    assert_int_equal(region_at(runs[0])->pages * PAGE, 16 * MIB);
+    assert_ptr_equal(region_at(runs[1]), region_at(runs[0]));
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    os_pages_free(runs[0], MIB);
+    os_pages_free(runs[1], MIB);
+    os_pages_trim();
+    assert_int_equal(arena_bytes(0), 0);
+}
+#else
+static void where_a_region_is_refused_a_smaller_one_does(void **state)
+{
+    (void)state;
+}
+#endif
+
+/* More regions than a group has, on a node that nobody uses: only their places are looked at. */
+static void the_arena_has_groups(void **state)
+{
+    const unsigned node = POSIX_NODES_MAX - 1, count = 4096 * 2 + 10;
+    struct region **regions = calloc(count, sizeof *regions);
+    unsigned slot = ARENA_FULL;
+
+    (void)state;
+    assert_null(arena_find_dirty(node, &slot));
+    slot = 0;
+    assert_null(arena_find(node, &slot, 1));
+    for (unsigned i = 0; i < count; i++) {
+        regions[i] = calloc(1, sizeof **regions);
+        regions[i]->node = node;
+        regions[i]->pages = 1;
+        if (!arena_add(regions[i])) {
+            assert_int_equal(i % 4096, 0);
+            assert_true(arena_prepare(node));
+            assert_true(arena_add(regions[i]));
+        }
+        assert_int_equal(regions[i]->slot, i);
+    }
+    assert_int_equal(arena_bytes(node), count * PAGE);
+    static const unsigned places[] = {3, 4095, 4096, 8191, 8192, 8201};
+    for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct region *region = regions[places[i]];
+
+        region->longest = 7;
+        arena_note_longest(region);
+        region->dirty_pages = 1;
+        arena_note_dirty(region);
+        slot = 0;
+        assert_ptr_equal(arena_find(node, &slot, 7), region);
+        assert_int_equal(slot, places[i]);
+        slot = 0;
+        assert_null(arena_find(node, &slot, 8));
+        slot = ARENA_FULL;
+        assert_ptr_equal(arena_find_dirty(node, &slot), region);
+        slot = places[i];
+        assert_null(arena_find_dirty(node, &slot)); /* none before */
+        region->longest = 0;
+        arena_note_longest(region);
+        region->dirty_pages = 0;
+        arena_note_dirty(region);
+    }
+    for (unsigned i = count; i-- > 0;) {
+        arena_remove(regions[i]);
+        if (i == 5000) { /* the lowest free slot is taken again */
+            arena_remove(regions[40]);
+            assert_true(arena_add(regions[40]));
+            assert_int_equal(regions[40]->slot, 40);
+        }
+    }
+    assert_int_equal(arena_bytes(node), 0);
+    for (unsigned i = 0; i < count; i++)
+        free(regions[i]);
+    free(regions);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_first_follow_use, begin),
+        cmocka_unit_test_setup(a_large_run_has_a_large_region, begin),
+        cmocka_unit_test_setup(alignments, begin),
+        cmocka_unit_test_setup(where_a_region_is_refused_a_smaller_one_does, begin),
+        cmocka_unit_test(the_arena_has_groups),
+    };
+
+    return cmocka_run_group_tests_name("small regions", tests, NULL, NULL);
+}

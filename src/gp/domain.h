@@ -261,6 +261,7 @@ void mode_choose(struct prudence_domain *domain);
 void mode_follow_options(struct prudence_domain *domain);
 
 /* stall.c */
+#define STALL_TRACE_PATIENCE_NS 20000000 /* for a reader's trace: who asks may be allocating */
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word);
 void stall_fork_prepare(void);
 void stall_fork_done(void);

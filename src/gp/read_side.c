@@ -8,12 +8,28 @@
 
 void prudence_read_lock_too_deep(void)
 {
-    os_panic("read-side critical sections nested deeper than %u", (unsigned)PRUDENCE_NESTING_MASK);
+    os_panic(
+        "prudence_read_lock: read-side critical sections nested deeper than %u; look for a path "
+        "that "
+        "leaves one without prudence_read_unlock",
+        (unsigned)PRUDENCE_NESTING_MASK);
 }
 
 void prudence_read_unlock_unbalanced(void)
 {
-    os_panic("prudence_read_unlock outside a read-side critical section");
+    os_panic(
+        "prudence_read_unlock outside a read-side critical section of the default domain; look for "
+        "a "
+        "path that unlocks twice, or in another thread than it locked");
+}
+
+static __attribute__((noreturn, cold)) void unbalanced(const struct prudence_domain *domain)
+{
+    os_panic(
+        "prudence_domain_read_unlock outside a read-side critical section of domain '%s'; look for "
+        "a "
+        "path that unlocks twice, or in another thread or domain than it locked",
+        domain->name);
 }
 
 bool prudence_read_lock_held(void)
@@ -54,8 +70,10 @@ void prudence_read_lock_first(void)
 static void refuse_reading(const struct prudence_domain *domain, const char *what)
 {
     if (unlikely(domain->kind == PRUDENCE_DOMAIN_SET || domain->kind == PRUDENCE_DOMAIN_EXTERNAL))
-        os_panic("%s: domain '%s' has no readers of its own (%s)", what, domain->name,
-                 domain->scheme->name);
+        os_panic(
+            "%s: domain '%s' has no readers of its own (%s); read in a member, or by its own "
+            "scheme",
+            what, domain->name, domain->scheme->name);
 }
 
 void prudence_domain_read_lock(struct prudence_domain *domain)
@@ -73,8 +91,10 @@ void prudence_domain_read_lock(struct prudence_domain *domain)
     word = load_relaxed(&slot->reader.word);
     if (domain->kind == PRUDENCE_DOMAIN_QSBR) {
         if (!word)
-            os_panic("read-side critical section in qsbr domain '%s' by a thread that is offline",
-                     domain->name);
+            os_panic(
+                "read-side critical section in qsbr domain '%s' by a thread that is offline; "
+                "prudence_qsbr_online comes first",
+                domain->name);
         return;
     }
     if (!word) {
@@ -97,7 +117,7 @@ void prudence_domain_read_unlock(struct prudence_domain *domain)
     slot = readers_slot_if_any(domain);
     word = slot ? load_relaxed(&slot->reader.word) : 0;
     if (!word)
-        prudence_read_unlock_unbalanced();
+        unbalanced(domain);
     if (domain->kind == PRUDENCE_DOMAIN_SRCU) {
         prudence_srcu_read_unlock(domain, load_relaxed(&slot->index));
         return;

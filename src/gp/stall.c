@@ -6,11 +6,7 @@
  * duration. What no slot stands for is reported once for each grace period that it keeps.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "gp/domain.h"
 
@@ -19,25 +15,6 @@ uint64_t gp_stall_timeout = UINT64_C(10000000000);
 /* After so long in the way, it is worth a system call to see whether the thread is there at all: it
  * may have ended inside a section that it entered after its own end was noticed. */
 #define GONE_AFTER_NS 5000000
-
-static void thread_name(int thread, char *name, size_t size)
-{
-    char path[64];
-    ssize_t length = 0;
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/comm", thread);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        length = read(fd, name, size - 1);
-        close(fd);
-    }
-    name[length > 0 ? length : 0] = '\0';
-    name[strcspn(name, "\n")] = '\0';
-}
-
-/* Not for longer: who drives the grace period may be allocating. */
-#define TRACE_PATIENCE_NS 20000000
 
 bool gp_stall_trace;
 
@@ -114,16 +91,17 @@ static void report(struct prudence_domain *domain, struct reader_slot *slot, uin
                                    .thread = slot->thread,
                                    .nanoseconds = stayed};
     void *frames[OS_TRACE_MAX];
-    char name[32] = "";
+    char name[OS_THREAD_NAME_MAX] = "";
     int cancelable, saved_errno = errno;
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable);
     if (stall.thread)
-        thread_name(stall.thread, name, sizeof name);
+        os_thread_name(stall.thread, name);
     stall.thread_name = name;
     stall.frames = frames;
     if (stall.thread && load_relaxed(&gp_stall_trace))
-        stall.frame_count = os_thread_trace(stall.thread, frames, OS_TRACE_MAX, TRACE_PATIENCE_NS);
+        stall.frame_count =
+            os_thread_trace(stall.thread, frames, OS_TRACE_MAX, STALL_TRACE_PATIENCE_NS);
     if (stall.thread)
         report_thread(&stall);
     else

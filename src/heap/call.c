@@ -153,6 +153,7 @@ static void throttle(struct callback_queue *queue, uint64_t limit)
 {
     if (callback_here() || !callback_worth_waiting(queue) || !gp_may_wait()) {
         add_relaxed(&call_counts.overruns, 1);
+        gp_overrun("call_limit", callback_bytes(queue), limit);
         return;
     }
     add_relaxed(&call_counts.waits, 1);

@@ -136,6 +136,8 @@ bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void 
 uint64_t os_clock_boot_ns(void);                       /* goes on while the machine sleeps */
 bool os_thread_exists(int thread);                     /* some thread of the process has that id */
 bool os_thread_is_newer(int thread, uint64_t boot_ns); /* ... and was started after that time */
+#define OS_THREAD_NAME_MAX 32
+void os_thread_name(int thread, char name[OS_THREAD_NAME_MAX]); /* "": there is none */
 void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds);
 void os_word_wake(uint32_t *word);
 

@@ -180,4 +180,6 @@ void cache_free_deferred_slow(struct slab *slab, void *object)
     }
     while (unlikely(!defer(slab, object, past_limit)))
         past_limit = !latent_make_room(cache, bytes, &deadline);
+    if (unlikely(past_limit) && !latent_fits(0, false))
+        gp_overrun("latent_limit", latent_bytes(), load_relaxed(&slab_latent_limit));
 }

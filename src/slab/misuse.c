@@ -32,6 +32,13 @@ static void report_place(const struct slab *slab, const void *object, const char
                   (const void *)((const char *)object - offset % stride));
 }
 
+/* Where the option would have noted who allocated and freed it. */
+static void suggest_check(const struct slab *slab)
+{
+    if (slab && !slab->states)
+        os_report("  the option check=1 tells who allocated and who freed it");
+}
+
 struct slab *slab_of_checked(const struct prudence_cache *cache, const void *object,
                              const char *what)
 {
@@ -41,13 +48,16 @@ struct slab *slab_of_checked(const struct prudence_cache *cache, const void *obj
         return slab;
     slab = os_page_owner(object);
     if (!slab)
-        os_report("%s: foreign pointer %p is not memory of this allocator (cache '%s')", what,
-                  object, cache ? cache->name : "any");
+        os_report(
+            "%s: foreign pointer %p is not memory of this allocator (cache '%s'); free it with the "
+            "one that it came from",
+            what, object, cache ? cache->name : "any");
     else if (cache && slab->cache != cache)
         os_report("%s: %p belongs to cache '%s', not to '%s'", what, object, slab->cache->name,
                   cache->name);
     else
         report_place(slab, object, what);
+    suggest_check(slab);
     explain_and_abort(slab, object);
 }
 
@@ -55,6 +65,7 @@ void describe_double(const struct slab *slab, const void *object, bool latent, c
 {
     os_report("%s: double free: %p of cache '%s' is already %s", what, object, slab->cache->name,
               latent ? "deferred and not yet safe" : "free");
+    suggest_check(slab);
     if (slab_watch.explain)
         slab_watch.explain(slab, object);
 }
@@ -63,6 +74,7 @@ void describe_not_live(const struct slab *slab, const void *object, bool latent,
 {
     os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
               latent ? "deferred and not yet safe" : "free");
+    suggest_check(slab);
     if (slab_watch.explain)
         slab_watch.explain(slab, object);
 }

@@ -23,4 +23,8 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     return (int64_t)(load_acquire(&progress->completed) - cookie) >= 0;
 }
 
+/* Garbage has passed a limit (an option of that name), since who defers could not be held back: said at once
+ * the first time, then at most every 10 s, with the readers that are in the way. Nothing is held. */
+void gp_overrun(const char *option, uint64_t bytes, uint64_t limit);
+
 #endif /* GP_POSIX_POLL_H */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a thread of the process that was seen some time ago is still there. Its kernel id alone does not
- * say so, because ids are given out again; an id and a time do, since the kernel tells when the thread that
- * has the id now was started: to 10 ms, within which no id comes round again.
+ * What the kernel tells of a thread of the process: its name, and whether one that was seen some time ago is
+ * still there. Its id alone does not say so, because ids are given out again; an id and a time do, because
+ * the kernel tells when the thread that has the id now was started: to 10 ms, within which no id comes round
+ * again.
  *
  * Async-signal-safe, no cancellation point, no memory.
  */
@@ -37,7 +38,7 @@ bool os_thread_exists(int thread)
     return exists;
 }
 
-static void path_of(int thread, char *path)
+static void path_of(int thread, const char *file, char *path)
 {
     char digits[16];
     unsigned count = 0;
@@ -48,7 +49,7 @@ static void path_of(int thread, char *path)
     path = stpcpy(path, "/proc/self/task/");
     while (count)
         *path++ = digits[--count];
-    stpcpy(path, "/stat");
+    stpcpy(path, file);
 }
 
 /* The number in a field behind the name, which stands in brackets and may contain any; 0: there is none. */
@@ -72,9 +73,21 @@ bool os_thread_is_newer(int thread, uint64_t since)
     char path[48], text[512];
     bool newer;
 
-    path_of(thread, path);
+    path_of(thread, "/stat", path);
     newer =
         posix_file_read(path, text, sizeof text) && number_at(text, START_FIELD) > since / TICK_NS;
     errno = saved_errno;
     return newer;
+}
+
+void os_thread_name(int thread, char name[OS_THREAD_NAME_MAX])
+{
+    int saved_errno = errno;
+    char path[48];
+
+    path_of(thread, "/comm", path);
+    if (!posix_file_read(path, name, OS_THREAD_NAME_MAX))
+        name[0] = '\0';
+    name[strcspn(name, "\n")] = '\0';
+    errno = saved_errno;
 }

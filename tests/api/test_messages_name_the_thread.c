@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages name the thread and the object: what is misused, and what keeps garbage past its limit, which is
+ * said at the first time, not after stall_timeout, and not again and again.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include <prudence/call.h>
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+/* -------------------------------------------------------------------------------------- past a limit */
+
+static uint64_t overruns(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    return stats.latent_overruns;
+}
+
+static void *name_and_read(void *argument)
+{
+    pthread_setname_np(pthread_self(), "stays-inside");
+    return held_reader_run(argument);
+}
+
+static void start_reader(struct held_reader *reader)
+{
+    sem_init(&reader->inside, 0, 0);
+    sem_init(&reader->leave, 0, 0);
+    if (pthread_create(&reader->thread, NULL, name_and_read, reader))
+        abort();
+    while (sem_wait(&reader->inside))
+        ;
+}
+
+static int pass_the_limit(void *domain)
+{
+    struct held_reader reader = {.domain = domain};
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_cache *cache = prudence_cache_create("garbage", 64, &attr);
+
+    start_reader(&reader);
+    while (overruns() < 5)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    fprintf(stderr, "reader %d\n", (int)reader.tid);
+    held_reader_end(&reader);
+    return 42;
+}
+
+static int overrun_by_option(void)
+{
+    return pass_the_limit(prudence_domain_create("kept", PRUDENCE_DOMAIN_MEMB, NULL));
+}
+
+static void the_first_overrun_names_the_reader(void **state)
+{
+    struct child_result result;
+    char reader[128];
+    const char *at;
+
+    (void)state;
+    child_again("overrun", "latent_limit=64K,wait_max=1ms,stall_trace=1", &result);
+    if (!child_exited_with(&result, 42))
+        print_error("%#x %s\n", (unsigned)result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, "latent_limit: "), 1);
+    assert_true(child_said(&result, "more than the limit of 64 KB"));
+    at = strstr(result.output, "\nreader ");
+    assert_non_null(at);
+    snprintf(reader, sizeof reader,
+             "thread 'stays-inside' (tid %d) is in a read-side section of domain 'kept'",
+             atoi(at + strlen("\nreader ")));
+    assert_true(child_said(&result, reader));
+    assert_true(child_said(&result, "it is now at:"));
+}
+
+/* Of the thread that defers; and without a trace. */
+static int overrun_in_a_section(void)
+{
+    struct prudence_cache *cache = prudence_cache_create("garbage", 64, NULL);
+
+    prudence_read_lock();
+    while (overruns() < 5)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    prudence_read_unlock();
+    return 42;
+}
+
+static void or_the_caller_itself(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("inside", "latent_limit=64K", &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, "latent_limit: "), 1);
+    assert_true(child_said(&result, "is in a read-side section of domain 'default'"));
+    assert_false(child_said(&result, "it is now at:"));
+}
+
+/* ------------------------------------------------------------------------------------------- misuse */
+
+static struct prudence_domain *domain;
+static char nobodys[64];
+
+static void unlock(void)
+{
+    prudence_read_unlock();
+}
+
+static void lock_and_unlock_twice(void)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+    prudence_read_unlock();
+}
+
+static void unlock_a_domain(void)
+{
+    prudence_domain_read_unlock(domain);
+}
+
+static void free_what_is_nobodys(void)
+{
+    prudence_free(nobodys);
+}
+
+static void free_deferred_what_is_nobodys(void)
+{
+    prudence_free_deferred(nobodys);
+}
+
+static void free_to_another_cache(void)
+{
+    struct prudence_cache *one = prudence_cache_create("one", 64, NULL);
+    struct prudence_cache *other = prudence_cache_create("other", 64, NULL);
+
+    prudence_cache_free(other, prudence_cache_alloc(one));
+}
+
+struct misuse {
+    void (*act)(void);
+    const char *names[3];
+};
+
+static void *act_in_a_thread(void *misuse)
+{
+    pthread_setname_np(pthread_self(), "culprit");
+    ((const struct misuse *)misuse)->act();
+    return NULL;
+}
+
+static int misuse_in_a_thread(void *misuse)
+{
+    pthread_t thread;
+
+    domain = prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL);
+    if (pthread_create(&thread, NULL, act_in_a_thread, misuse))
+        return 1;
+    pthread_join(thread, NULL);
+    return 0;
+}
+
+static void misuse_names_thread_and_object(void **state)
+{
+    static struct misuse misuses[] = {
+        {unlock, {"prudence_read_unlock", "default domain"}},
+        {lock_and_unlock_twice, {"prudence_read_unlock", "default domain"}},
+        {unlock_a_domain, {"prudence_domain_read_unlock", "domain 'mine'"}},
+        {free_what_is_nobodys, {"prudence_free:", "foreign pointer 0x"}},
+        {free_deferred_what_is_nobodys, {"prudence_free_deferred:", "foreign pointer 0x"}},
+        {free_to_another_cache, {"prudence_cache_free:", "cache 'one'", "'other'"}},
+    };
+    struct child_result result;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof misuses / sizeof *misuses; i++) {
+        child_run(misuse_in_a_thread, &misuses[i], &result);
+        assert_true(child_died(&result));
+        for (unsigned name = 0; name < 3 && misuses[i].names[name]; name++)
+            if (!child_said(&result, misuses[i].names[name]))
+                fail_msg("'%s' is not in: %s", misuses[i].names[name], result.output);
+        if (!child_said(&result, "[in thread 'culprit' (tid "))
+            fail_msg("no thread in: %s", result.output);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_overrun_names_the_reader),
+        cmocka_unit_test(or_the_caller_itself),
+        cmocka_unit_test(misuse_names_thread_and_object),
+    };
+
+    if (argc > 1 && !strcmp(argv[1], "overrun"))
+        return overrun_by_option();
+    if (argc > 1 && !strcmp(argv[1], "inside"))
+        return overrun_in_a_section();
+    return cmocka_run_group_tests_name("messages name the thread", tests, NULL, NULL);
+}

@@ -132,15 +132,20 @@ static void look(struct scm_thread *self, uint64_t ns, bool at_all)
     }
 }
 
+/* Cheaper: up to a timer interrupt behind. */
+static uint64_t coarse_time(void)
+{
+    return scm_real_time == os_clock_ns ? os_clock_coarse_ns() : scm_real_time();
+}
+
 void real_time_look(struct scm_thread *self, bool at_all)
 {
     look(self, scm_real_time(), at_all);
 }
 
-/* Cheaply: up to a timer interrupt late. */
 void real_time_glance(struct scm_thread *self)
 {
-    look(self, scm_real_time == os_clock_ns ? os_clock_coarse_ns() : scm_real_time(), false);
+    look(self, coarse_time(), false);
 }
 
 /* ------------------------------------------------------------- clocks of threads that have ended */
@@ -236,7 +241,7 @@ void real_time_left_step(struct scm_thread *self, bool all)
 
     if (!real_time_left())
         return;
-    ns = scm_real_time();
+    ns = coarse_time();
     for (unsigned i = 0; (all || i < LISTS_PER_CALL) && merge_step(self, ns); i++)
         ;
     for (unsigned class = 0; class < CLASSES; class++)

@@ -95,7 +95,7 @@ struct scm_thread {
     struct page *spare;       /* an empty one, or NULL */
     bool collecting;          /* a finalizer is running: what it calls does not collect */
     bool blocked;
-    int32_t id;          /* the thread's, to see whether it is gone */
+    int32_t id, process; /* the thread's, to see whether it is gone */
     uint32_t more;       /* ticks have more to do: it has real-time clocks, or `left` */
     uint64_t phase;      /* of global time in which the thread has ticked last (gp_phases_tick) */
     struct list clocks;  /* that it made; not those of real time */

@@ -33,8 +33,9 @@ static __thread struct scm_thread *mine __attribute__((tls_model("initial-exec")
 /* Since it last took part. */
 static __thread bool absence_reported __attribute__((tls_model("initial-exec")));
 
-/* Its end was noticed. */
+/* Its end was noticed; and it takes part for a call. */
 static __thread bool ending __attribute__((tls_model("initial-exec")));
+static __thread bool is_visiting __attribute__((tls_model("initial-exec")));
 
 struct os_lock scm_lock = OS_LOCK_INIT(OS_RANK_SCM);
 struct list scm_threads = {&scm_threads, &scm_threads};
@@ -63,10 +64,15 @@ void scm_meta_free(void *meta, size_t bytes)
 
 /* ---------------------------------------------------------------------------------- global time */
 
+/* A thread that is ending takes no part in global time: its dates do not need it. */
 static bool join(struct scm_thread *thread)
 {
-    bool joined = gp_phases_join(scm_phases, active > 0, &thread->phase);
+    bool joined;
 
+    is_visiting = ending;
+    if (is_visiting)
+        return true;
+    joined = gp_phases_join(scm_phases, active > 0, &thread->phase);
     active += joined;
     return joined;
 }
@@ -95,6 +101,12 @@ static void thread_exits(void *unused)
     if (mine)
         mine->collecting = false;
     scm_unregister_thread();
+}
+
+static void note_id(struct scm_thread *thread)
+{
+    thread->id = gettid();
+    thread->process = getpid();
 }
 
 static struct scm_thread *thread_make(void)
@@ -183,15 +195,20 @@ static struct scm_thread *enter(void)
         thread_ends(thread);
         return NULL;
     }
-    thread->id = gettid();
+    note_id(thread);
     real_time_watch(thread);
     list_add_tail(&scm_threads, &thread->link);
     return thread;
 }
 
+/* Never one of another process: in a child that no fork handler has prepared, the parent's threads are gone,
+ * but nobody knows what they were at. */
 static bool is_gone(const struct scm_thread *thread)
 {
-    return syscall(SYS_tgkill, getpid(), thread->id, 0) != 0 && errno == ESRCH;
+    pid_t process = getpid();
+
+    return thread->process == process && syscall(SYS_tgkill, process, thread->id, 0) != 0 &&
+           errno == ESRCH;
 }
 
 /* A thread that has ended unnoticed. Global time does not wait for it any more when its reader slot is
@@ -316,8 +333,9 @@ int scm_unregister_thread(void)
     }
     left_steps(thread);
     os_lock_take(&scm_lock);
-    if (!thread->blocked)
+    if (!thread->blocked && !is_visiting)
         leave_myself();
+    is_visiting = false;
     mine = scm_self = NULL;
     absence_reported = false;
     real_time_left_step(thread, false);
@@ -390,7 +408,7 @@ static void fork_child(void)
     list_init(&scm_threads);
     if (mine) {
         list_add_tail(&scm_threads, &mine->link);
-        mine->id = gettid();
+        note_id(mine);
     }
     active = scm_self != NULL;
 }

@@ -48,6 +48,18 @@ static inline void list_remove(struct list *item)
     list_init(item);
 }
 
+/* All items of `from`, which is empty then, behind those of `to`. */
+static inline void list_join(struct list *to, struct list *from)
+{
+    if (list_is_empty(from))
+        return;
+    from->next->previous = to->previous;
+    to->previous->next = from->next;
+    from->previous->next = to;
+    to->previous = from->previous;
+    list_init(from);
+}
+
 #define list_entry(item, type, member) container_of((item), type, member)
 
 #define list_first(list, type, member)                                                             \

@@ -1,34 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks: integers, and a ring of lists of descriptors. A date is not stored, it is the place in the
- * ring. Advancing moves one list to the thread's expired descriptors: constant time, whatever is on it.
+ * Clocks: integers, and a ring of lists of descriptors. A date is the place in the ring. Advancing moves
+ * one list to the thread's expired descriptors: constant time, whatever is on it.
  *
  * The ring has as many lists as the largest extension that was used needs (a power of two), so a
- * large option scm_max_extension costs nothing.
+ * large option scm_max_extension costs nothing. Dates are compared modulo 2^64.
  */
+#include <string.h>
+
 #include "scm/scm.h"
 
 #define LISTS_MIN 16
 
-uint64_t (*scm_real_time)(void) = os_clock_ns;
+/* Where time begins: it wraps after a few ticks, so that every test has seen it wrap. */
+#define TIME_BEGINS (UINT64_MAX - 20)
 
-bool clock_init(struct scm_clock *clock, struct scm_thread *thread, enum clock_kind kind)
+bool clock_init(struct scm_clock *clock)
 {
-    clock->thread = thread;
-    clock->kind = kind;
+    clock->now = TIME_BEGINS;
     list_init(&clock->link);
     return clock_reach(clock, 0);
 }
 
 static size_t ring_bytes(uint64_t lists)
 {
-    return lists * sizeof(struct page_list);
+    return lists * sizeof(struct page_list) + marks_words(lists) * sizeof(uint64_t);
 }
 
 void clock_release(struct scm_clock *clock)
 {
     if (clock->ring)
         scm_meta_free(clock->ring, ring_bytes(clock->mask + 1));
+    clock->ring = NULL;
+    clock->marks = NULL;
+    clock->mask = 0;
 }
 
 /* Makes the ring so long that a date may be `extension` ahead. False: there is no memory. */
@@ -36,122 +41,119 @@ bool clock_reach(struct scm_clock *clock, uint64_t extension)
 {
     uint64_t lists = max_size(LISTS_MIN, round_up_to_power_of_two(extension + 1));
     struct page_list *ring;
+    uint64_t *marks;
 
     if (clock->ring && extension <= clock->mask)
         return true;
     ring = scm_meta_alloc(ring_bytes(lists));
     if (!ring)
         return false;
-    for (uint64_t date = clock->now; clock->ring && date <= clock->now + clock->mask; date++)
-        ring[date & (lists - 1)] = clock->ring[date & clock->mask];
+    marks = (uint64_t *)(ring + lists);
+    for (uint64_t i = 0; clock->ring; i++) {
+        uint64_t place;
+
+        i = marks_next(clock->marks, clock->mask + 1, i);
+        if (i > clock->mask)
+            break;
+        place = clock->ring[i].first->date & (lists - 1);
+        ring[place] = clock->ring[i];
+        marks_set(marks, lists, place);
+    }
     clock_release(clock);
     clock->ring = ring;
+    clock->marks = marks;
     clock->mask = lists - 1;
+    if (clock->behind)
+        clock->behind = lists; /* they are at other places now: all are looked at */
     return true;
 }
 
-/* Of a clock's list: all pages but the last are full. */
-static uint64_t dates_on(const struct page_list *list)
+/* The place of the first list from that of the date `from` on, once round the ring; above the mask when all
+ * are empty. */
+uint64_t clock_first(const struct scm_clock *clock, uint64_t from)
 {
-    return list->first ? (list->pages - 1) * PAGE_OBJECTS + list->last->count : 0;
+    uint64_t place = marks_next(clock->marks, clock->mask + 1, from & clock->mask);
+
+    return place <= clock->mask ? place : marks_next(clock->marks, clock->mask + 1, 0);
 }
 
-/* One unit of time: what is dated `now` expires. */
-void clock_advance(struct scm_clock *clock)
+void clock_expire(struct scm_thread *self, struct scm_clock *clock, uint64_t place)
 {
-    struct page_list *list = &clock->ring[clock->now & clock->mask];
-    struct scm_thread *thread = clock->thread;
-
-    clock->now++;
-    count_add(&thread->counts.expired, dates_on(list));
-    page_lists_join(&thread->expired, list);
+    count_add(&self->counts.expired, list_dates(&clock->ring[place]));
+    list_expires(self, &clock->ring[place]);
+    marks_clear(clock->marks, clock->mask + 1, place);
 }
 
-/* All of the ring, once, is as far as time can go: nothing is dated later. */
-static void clock_advance_to(struct scm_clock *clock, uint64_t now)
+static bool fits_in_last(const struct page_list *list, const struct page_list *from)
 {
-    uint64_t steps = now - clock->now;
-
-    for (uint64_t i = min_size(steps, clock->mask + 1); i; i--)
-        clock_advance(clock);
-    clock->now = now;
+    return from->first == from->last && list->last->count + from->last->count <= PAGE_OBJECTS;
 }
 
-/* A real-time clock: to the unit that it is now. */
-void clock_follow_time(struct scm_clock *clock)
+/* So that many clocks with a date each do not keep a page each. */
+static void copy_into_last(struct scm_thread *self, struct page_list *list, struct page_list *from)
 {
-    clock_advance_to(clock, (scm_real_time() - clock->began) / clock->period);
+    struct page *page = list->last;
+
+    memcpy(&page->objects[page->count], from->last->objects,
+           from->last->count * sizeof page->objects[0]);
+    page->count += from->last->count;
+    page_free(self, from->last);
 }
 
-/* Time is over on this clock. */
-void clock_end(struct scm_clock *clock)
+/* The list at that place goes over to another clock, which reaches the date. At most a page is copied. */
+void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
+                struct scm_clock *to, uint64_t date)
 {
-    clock_advance_to(clock, clock->now + clock->mask + 1);
-}
+    struct page_list *source = &from->ring[place], *list = &to->ring[date & to->mask];
 
-/* Its thread has ended, and the handle with it: it stays for as long as it has dates. */
-void clock_adopt(struct scm_clock *clock)
-{
-    uint64_t over = clock->now + clock->mask + 1;
-
-    while (over > clock->now && !clock->ring[(over - 1) & clock->mask].first)
-        over--;
-    clock->over = over;
-    clock->adopted = true;
-}
-
-struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind, uint64_t period)
-{
-    struct scm_clock *clock = scm_meta_alloc(sizeof *clock);
-
-    if (!clock || !clock_init(clock, thread, kind)) {
-        if (clock)
-            scm_meta_free(clock, sizeof *clock);
-        return NULL;
+    if (!list->first) {
+        *list = *source;
+        list->first->date = date;
+        marks_set(to->marks, to->mask + 1, date & to->mask);
+    } else if (fits_in_last(list, source)) {
+        copy_into_last(self, list, source);
+    } else {
+        list->before += list->last->count + source->before;
+        list->last->next = source->first;
+        list->last = source->last;
     }
-    clock->period = period;
-    clock->began = kind == REAL_TIME_CLOCK ? scm_real_time() : 0;
-    list_add_tail(&thread->clocks, &clock->link);
-    return clock;
-}
-
-static void clock_unmake(struct scm_clock *clock)
-{
-    list_remove(&clock->link);
-    clock_release(clock);
-    scm_meta_free(clock, sizeof *clock);
-}
-
-/* The thread's further clocks that do not wait for a call of their own: real time, and those whose
- * thread has ended. `ticked`: the local clock was just advanced. */
-void clocks_follow(struct scm_thread *thread, bool ticked)
-{
-    struct list *item = thread->clocks.next;
-
-    while (item != &thread->clocks) {
-        struct scm_clock *clock = list_entry(item, struct scm_clock, link);
-
-        item = item->next;
-        if (clock->kind == REAL_TIME_CLOCK)
-            clock_follow_time(clock);
-        else if (clock->adopted && ticked)
-            clock_advance(clock);
-        if (clock->adopted && clock->now >= clock->over)
-            clock_unmake(clock);
-    }
+    *source = (struct page_list){.before = 0};
+    marks_clear(from->marks, from->mask + 1, place);
 }
 
 /* -------------------------------------------------------------------------- the public functions */
 
+static int refuse_ending(const char *what)
+{
+    os_report("%s: called by a thread that is ending (in a destructor of thread-specific data); it "
+              "can have no clock",
+              what);
+    return EPERM;
+}
+
 static struct scm_clock *create(enum clock_kind kind, uint64_t period, const char *what)
 {
+    struct scm_thread *self = scm_self;
+    struct scm_clock *clock;
     int error = 0;
-    struct scm_thread *self = scm_self ? scm_self : scm_enter(what, &error);
-    struct scm_clock *clock = self ? clock_make(self, kind, period) : NULL;
 
-    if (!clock)
-        errno = error ? error : ENOMEM;
-    return clock;
+    if (unlikely(!self) && scm_is_ending())
+        error = refuse_ending(what);
+    else if (unlikely(!self))
+        self = scm_enter(what, &error);
+    if (!self) {
+        errno = error;
+        return NULL;
+    }
+    left_steps(self);
+    clock = clock_make(self, kind);
+    if (!clock) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (kind == REAL_TIME_CLOCK)
+        real_time_start(self, clock, period);
+    return (struct scm_clock *)(uintptr_t)clock->handle;
 }
 
 struct scm_clock *scm_clock_create(void)
@@ -169,34 +171,45 @@ struct scm_clock *scm_clock_create_realtime(unsigned period)
     return create(REAL_TIME_CLOCK, (uint64_t)period * 1000000, "scm_clock_create_realtime");
 }
 
-/* Whether the calling thread may use the clock: 0, or an error number. */
-int clock_check(const struct scm_clock *clock, const char *what, struct scm_thread **self)
+static int refuse(const char *what, const struct scm_clock *handle, const char *why, int error)
 {
-    if (!clock) {
+    os_report("%s: clock %p %s", what, (const void *)handle, why);
+    return error;
+}
+
+/* Whether the calling thread may use the clock: 0, or an error number. */
+int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
+                struct scm_clock **clock)
+{
+    bool was = false;
+
+    *self = scm_self;
+    if (!handle) {
         os_report("%s: the clock is NULL", what);
         return EINVAL;
     }
-    *self = scm_self;
     if (!*self)
         return scm_refuse_absent(what);
-    if (clock->thread != *self) {
-        os_report("%s: clock %p is another thread's", what, (const void *)clock);
-        return EPERM;
-    }
+    *clock = clock_of_handle(handle, &was);
+    if (unlikely(!*clock))
+        return was ? refuse(what, handle, "is gone: it was destroyed, or its thread has ended", EPERM)
+                   : refuse(what, handle, "is not one that scm_clock_create returned", EINVAL);
+    if (load_relaxed(&(*clock)->thread) != *self)
+        return refuse(what, handle, "is another thread's", EPERM);
     return 0;
 }
 
-int scm_clock_destroy(struct scm_clock *clock)
+int scm_clock_destroy(struct scm_clock *handle)
 {
     struct scm_thread *self;
-    int error = clock_check(clock, "scm_clock_destroy", &self);
+    struct scm_clock *clock;
+    int error = clock_check(handle, "scm_clock_destroy", &self, &clock);
     bool waiting;
 
     if (error)
         return error;
     waiting = something_waits(self);
-    clock_end(clock);
-    clock_unmake(clock);
+    clock_end(self, clock);
     collect_after_tick(self, waiting);
     return 0;
 }

@@ -16,18 +16,21 @@ int (*finalizer_of(unsigned number))(void *object)
     return load_acquire(&finalizers[number - 1]);
 }
 
-/* True when the object is to be freed. The finalizer may have given it new dates. */
+/* True when the object is to be freed. The finalizer may have given it new dates. Until it has returned the
+ * object counts as kept: it may end the thread instead. */
 static __attribute__((noinline)) bool finalize(struct scm_thread *self, uint32_t *term,
                                                void *object)
 {
-    bool nested = self->collecting;
-    int keep;
+    bool nested = self->collecting, ends;
 
     self->collecting = true;
+    count_add(&self->counts.kept, 1);
     os_foreign_call("a finalizer");
-    keep = finalizer_of(term_finalizer(load_relaxed(term)))(object);
+    ends = !finalizer_of(term_finalizer(load_relaxed(term)))(object) &&
+           !term_dates(load_relaxed(term));
     self->collecting = nested;
-    return !keep && !term_dates(load_relaxed(term));
+    count_add(&self->counts.kept, (uint64_t)0 - ends);
+    return ends;
 }
 
 static inline void free_expired(struct slab *slab, void *object)
@@ -81,45 +84,47 @@ static inline void date_end(struct scm_thread *self, void *object)
     count_add(&slab->expiring, -1);
     count_add(&self->counts.ended, 1);
     if (unlikely(term_finalizer(word))) {
-        if (!finalize(self, term, object)) {
-            count_add(&self->counts.kept, 1);
+        if (!finalize(self, term, object))
             return;
-        }
         store_relaxed(term, 0u);
     }
     free_expired(slab, object);
 }
 
-/* The first page has been taken to its end. */
+/* The first page has been taken to its end. Release: who sees that it counts sees `begin` of the next, so
+ * what is taken never seems more than it is (add_thread). */
 static void page_end(struct scm_thread *self)
 {
     struct page *page = self->expired.first;
 
     self->expired.first = page->next;
-    if (!page->next)
-        self->expired.last = NULL;
-    self->expired.pages--;
-    self->begin = 0;
-    count_add(&self->counts.pages, -1);
-    prudence_cache_free(pages_cache(), page);
+    store_relaxed(&self->begin, (uint64_t)0);
+    store_release(&self->counts.taken, self->counts.taken + page->count);
+    page_free(self, page);
+    if (self->expired.first)
+        return;
+    self->expired.first = self->nothing;
+    self->expired.last = NULL;
+    ended_feed(self);
 }
 
 /* A finalizer may call anything: the list is in order whenever date_end is called. */
 void expired_take(struct scm_thread *self, uint64_t count)
 {
-    uint64_t taken = 0;
-
     if (unlikely(self->collecting))
         return;
-    for (; taken < count && self->expired.first; taken++) {
+    if (unlikely(self->nothing != NULL))
+        real_time_glance(self);
+    for (; count && self->expired.last; count--) {
         struct page *page = self->expired.first;
-        void *object = page->objects[self->begin++];
+        uint64_t taken = self->begin;
+        void *object = page->objects[taken];
 
-        if (self->begin == page->count)
+        store_relaxed(&self->begin, taken + 1);
+        if (taken + 1 == page->count)
             page_end(self);
         date_end(self, object);
     }
-    count_add(&self->counts.taken, taken);
 }
 
 int scm_register_finalizer(int (*finalizer)(void *object))

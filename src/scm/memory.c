@@ -50,18 +50,23 @@ static void add_cache(struct scm_mem_info *info, const struct prudence_cache *ca
     }
 }
 
-static void add_thread(struct scm_mem_info *info, const struct scm_thread *thread)
+static void add_counts(struct scm_mem_info *info, const struct scm_counts *counts,
+                       const uint64_t *begin)
 {
-    const struct scm_counts *counts = &thread->counts;
-
-    /* What ends is read first: each difference is never below the truth then. */
-    uint64_t ended = load_relaxed(&counts->ended), taken = load_relaxed(&counts->taken);
+    /* What ends is read first: each difference is never below the truth then. Acquire: see page_end. */
+    uint64_t ended = load_relaxed(&counts->ended);
+    uint64_t taken = load_acquire(&counts->taken) + (begin ? load_relaxed(begin) : 0);
 
     info->num_short_term += load_relaxed(&counts->became) - ended;
     info->num_expired += load_relaxed(&counts->expired) - taken;
     info->num_dates += load_relaxed(&counts->dates) - taken;
     info->num_collected += ended - load_relaxed(&counts->kept);
     info->overhead += (uint64_t)load_relaxed(&counts->pages) * PAGE_BYTES;
+}
+
+static void add_thread(struct scm_mem_info *info, const struct scm_thread *thread)
+{
+    add_counts(info, &thread->counts, &thread->begin);
 }
 
 void scm_get_mem_info(struct scm_mem_info *info)
@@ -71,6 +76,8 @@ void scm_get_mem_info(struct scm_mem_info *info)
     process_start();
     *info = (struct scm_mem_info){.allocated = 0};
     os_lock_take(&scm_lock);
+    scm_reap();
+    add_counts(info, &scm_gone, NULL);
     info->overhead = load_relaxed(&scm_meta_bytes) + slab_terms_bytes();
     list_for_each(item, &scm_threads)
     {

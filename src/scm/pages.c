@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pages of descriptors, from a slab cache of their own: so that empty ones are reused by all threads,
- * through the CPUs' caches, and go back to the system as all else does.
+ * through the CPUs' caches, and go back to the system as all else does. A thread keeps one that became
+ * empty for its next list, since most ticks empty a page and most phases begin one.
  */
 #include "scm/scm.h"
 
@@ -26,35 +27,61 @@ struct prudence_cache *pages_cache(void)
     return load_acquire(&cache);
 }
 
-/* A page with room at the end of the list; NULL: there is no memory. */
-struct page *page_add(struct scm_thread *thread, struct page_list *list)
+/* The date of a place in the ring: the next one from now on that is there. */
+static uint64_t date_at(const struct scm_clock *clock, uint64_t place)
 {
-    struct page *page = object_alloc(cache, PAGE_BYTES, "scm_refresh");
+    return clock->now + ((place - clock->now) & clock->mask);
+}
+
+static struct page *page_new(struct scm_thread *self)
+{
+    struct page *page = self->spare;
+
+    if (!page)
+        return object_alloc(cache, PAGE_BYTES, "scm_refresh");
+    self->spare = NULL;
+    return page;
+}
+
+/* A page with room at the end of a list of the clock's ring; NULL: there is no memory. Allocating may run
+ * destructors of other caches' objects, which may refresh, so the list is looked up after it. */
+struct page *page_add(struct scm_thread *self, struct scm_clock *clock, struct page_list *list)
+{
+    uint64_t date = date_at(clock, (uint64_t)(list - clock->ring)), place;
+    struct page *page = page_new(self);
 
     if (!page)
         return NULL;
     page->next = NULL;
     page->count = 0;
-    if (list->last)
+    page->date = date;
+    place = date & clock->mask;
+    list = &clock->ring[place];
+    if (list->last) {
+        list->before += list->last->count;
         list->last->next = page;
-    else
+    } else {
         list->first = page;
+        marks_set(clock->marks, clock->mask + 1, place);
+    }
     list->last = page;
-    list->pages++;
-    count_add(&thread->counts.pages, 1);
+    count_add(&self->counts.pages, 1);
     return page;
 }
 
-/* All pages of `from` behind those of `to`, in constant time. */
-void page_lists_join(struct page_list *to, struct page_list *from)
+void page_free(struct scm_thread *self, struct page *page)
 {
-    if (!from->first)
-        return;
-    if (to->last)
-        to->last->next = from->first;
+    count_add(&self->counts.pages, -1);
+    if (self->spare)
+        prudence_cache_free(cache, page);
     else
-        to->first = from->first;
-    to->last = from->last;
-    to->pages += from->pages;
-    *from = (struct page_list){.pages = 0};
+        self->spare = page;
+}
+
+/* The thread has ended. */
+void page_spare_free(struct scm_thread *thread)
+{
+    if (thread->spare)
+        prudence_cache_free(cache, thread->spare);
+    thread->spare = NULL;
 }

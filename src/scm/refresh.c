@@ -40,11 +40,12 @@ static __attribute__((noinline, cold)) int too_many(const void *object, const ch
 }
 
 /* Where the next descriptor goes; NULL: there is no memory. */
-static inline struct page *page_with_room(struct scm_thread *self, struct page_list *list)
+static inline struct page *page_with_room(struct scm_thread *self, struct scm_clock *clock,
+                                          struct page_list *list)
 {
     struct page *page = list->last;
 
-    return likely(page) && likely(page->count < PAGE_OBJECTS) ? page : page_add(self, list);
+    return likely(page) && likely(page->count < PAGE_OBJECTS) ? page : page_add(self, clock, list);
 }
 
 static inline bool is_last(const struct page_list *list, const void *object)
@@ -54,8 +55,8 @@ static inline bool is_last(const struct page_list *list, const void *object)
     return likely(page) && page->objects[page->count - 1] == object;
 }
 
-static inline int date_add(struct scm_thread *self, struct page_list *list, void *object,
-                           const char *what)
+static inline int date_add(struct scm_thread *self, struct scm_clock *clock,
+                           struct page_list *list, void *object, const char *what)
 {
     struct slab *slab;
     struct page *page;
@@ -72,7 +73,7 @@ static inline int date_add(struct scm_thread *self, struct page_list *list, void
         return too_many(object, what);
     if (!dates)
         slab_check_live(slab, object, slab_index(slab, object), what);
-    page = page_with_room(self, list);
+    page = page_with_room(self, clock, list);
     if (unlikely(!page))
         return ENOMEM;
     if (!term_dates(add_relaxed(term, 1)))
@@ -104,7 +105,7 @@ static __attribute__((noinline)) int refresh(struct scm_thread *self, struct scm
         return beyond_reach(extension, object, what);
     if (unlikely(units > clock->mask) && !clock_reach(clock, units))
         return ENOMEM;
-    error = date_add(self, &clock->ring[(clock->now + units) & clock->mask], object, what);
+    error = date_add(self, clock, &clock->ring[(clock->now + units) & clock->mask], object, what);
     collect_some(self);
     return error;
 }
@@ -115,7 +116,11 @@ refresh_entering(int (*again)(void *, unsigned), void *object, unsigned extensio
 {
     int error = 0;
 
-    return scm_enter(what, &error) ? again(object, extension) : error;
+    if (!scm_enter(what, &error))
+        return error;
+    error = again(object, extension);
+    scm_leave();
+    return error;
 }
 
 int scm_refresh(void *object, unsigned extension)
@@ -146,16 +151,40 @@ static unsigned units_of(const struct scm_clock *clock, unsigned milliseconds)
     return (unsigned)(((uint64_t)milliseconds * 1000000 + clock->period - 1) / clock->period);
 }
 
-int scm_clock_refresh(struct scm_clock *clock, void *object, unsigned extension)
+/* At the time that it is. Where it is in the way, a list of a date that has passed makes room. */
+static int refresh_by_real_time(struct scm_thread *self, struct scm_clock *clock, void *object,
+                                unsigned milliseconds)
+{
+    unsigned extension = units_of(clock, milliseconds);
+
+    if (extension > load_relaxed(&option_scm_max_extension)) {
+        os_report("scm_clock_refresh: %u ms are %u periods of the clock; that is beyond the option "
+                  "scm_max_extension (%u; object %p)",
+                  milliseconds, extension, (unsigned)load_relaxed(&option_scm_max_extension),
+                  object);
+        return ERANGE;
+    }
+    real_time_merge(self);
+    real_time_follow(self, clock, scm_real_time(), LISTS_PER_CALL);
+    if (!real_time_make_room(self, clock, extension))
+        return ENOMEM;
+    return refresh(self, clock, object, extension, 0, "scm_clock_refresh");
+}
+
+int scm_clock_refresh(struct scm_clock *handle, void *object, unsigned extension)
 {
     struct scm_thread *self;
-    int error = clock_check(clock, "scm_clock_refresh", &self);
+    struct scm_clock *clock;
+    int error = clock_check(handle, "scm_clock_refresh", &self, &clock);
+    uint64_t dates;
 
     if (error || !object)
         return error;
-    if (clock->kind == REAL_TIME_CLOCK) {
-        clock_follow_time(clock);
-        extension = units_of(clock, extension);
-    }
-    return refresh(self, clock, object, extension, 0, "scm_clock_refresh");
+    dates = self->counts.dates;
+    left_step_if_any(self);
+    error = clock->kind == REAL_TIME_CLOCK
+                ? refresh_by_real_time(self, clock, object, extension)
+                : refresh(self, clock, object, extension, 0, "scm_clock_refresh");
+    clock->dates += self->counts.dates - dates;
+    return error;
 }

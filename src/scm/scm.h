@@ -7,13 +7,22 @@
  *   scm_clock   its time, and a ring of lists: one for each date that has not expired
  *   scm_thread  a thread's clocks, and its expired descriptors
  *
- * Everything is its thread's alone, so nothing here takes a lock or an atomic read-modify-write; the
- * counts in slab/terms.h, which threads share, may. A scm_thread outlives its thread: it waits, under
- * scm_lock, for one that inherits it. Counters have one writer and are read by scm_get_mem_info.
+ * A thread's clocks and lists are its own, so refreshing and ticking take no lock and no atomic
+ * read-modify-write; the counts in slab/terms.h, which threads share, may. A scm_thread that has dates
+ * outlives its thread: it is an orphan then, in scm_orphans, and belongs to the holder of scm_lock. The
+ * next thread that registers takes the oldest orphan as its own; until then each tick of any thread takes
+ * over a little of one (left.c). Counters have one writer and are read by scm_get_mem_info.
  *
  * Invariants: every descriptor on a list of a clock or on an expired list stands for 1 in its object's
- * count. The descriptors of date d are in ring[d & mask], now <= d <= now + mask. A page on a list has
- * at least one descriptor that was not taken.
+ * count. The descriptors of date d are in ring[d & mask], and d is in the list's first page. A list has
+ * a mark exactly when it is not empty. On local, global and user clocks now <= d <= now + mask; on a
+ * real-time clock a list may have expired and be in its place still (real_time.c). A page on a list has at
+ * least one descriptor that was not taken. While a thread has clocks that were destroyed and have dates,
+ * its expired list is not empty.
+ *
+ * No call does work in proportion to the clocks, dates or lists that there are, but eager ticks, scm_collect
+ * and scm_get_mem_info: what is much is done bit by bit (left.c, real_time.c); `counts.steps` says how many
+ * bits were done.
  */
 #ifndef SCM_SCM_H
 #define SCM_SCM_H
@@ -25,21 +34,23 @@
 #include "base/list.h"
 #include "heap/object.h"
 #include "heap/options.h"
+#include "scm/marks.h"
 #include "slab/terms.h"
 
 #define PAGE_BYTES   ((size_t)1024)
-#define PAGE_OBJECTS ((PAGE_BYTES - 16) / sizeof(void *))
+#define PAGE_OBJECTS ((PAGE_BYTES - 24) / sizeof(void *))
 
 struct page {
     struct page *next;
     uint64_t count;
+    uint64_t date; /* of the first page of a list in a ring: of all the list */
     void *objects[PAGE_OBJECTS];
 };
 _Static_assert(sizeof(struct page) == PAGE_BYTES, "no byte is wasted");
 
 struct page_list {
-    struct page *first, *last; /* both NULL when empty */
-    uint64_t pages;
+    struct page *first, *last; /* both NULL when empty (but see scm_thread.expired) */
+    uint64_t before;           /* descriptors of the pages before the last; not of expired lists */
 };
 
 enum clock_kind { LOCAL_CLOCK, GLOBAL_CLOCK, USER_CLOCK, REAL_TIME_CLOCK };
@@ -48,33 +59,49 @@ struct scm_clock {
     uint64_t now;
     uint64_t mask;          /* lists - 1; a power of two less 1 */
     struct page_list *ring; /* NULL until the first date (mask is 0 then) */
-    struct scm_thread *thread;
+    uint64_t *marks;        /* behind the ring */
+
+    /* Those that were made by scm_clock_create and its kin (handles.c). */
     enum clock_kind kind;
-    bool adopted;    /* its thread has ended: it is ticked with the heir's local clock */
-    uint64_t over;   /* adopted: the time at which all its dates have expired */
-    uint64_t period; /* ns; real time: of one unit */
-    uint64_t began;  /* ns; real time: when `now` was 0 */
-    struct list link;
+    struct scm_thread *thread; /* whose it is; other threads may look: atomic */
+    uint64_t handle;           /* what the program calls it; 0 when it is no clock any more; atomic */
+    uint64_t turn_and_place;   /* the last handle; atomic */
+    uint64_t dates;            /* that have not expired */
+    uint64_t local_then;       /* its thread has ended: local time of its thread then */
+    struct list link;          /* in a list of a thread, or of those to be used again */
+
+    /* Real time (real_time.c). */
+    uint64_t period; /* ns; of one unit */
+    uint64_t due;    /* ns; when time goes on */
+    uint64_t behind; /* lists of so many dates before `now` may be in the ring still */
 };
 
 struct scm_counts {
     uint64_t dates;   /* descriptors ever made; those taken are below */
-    uint64_t taken;   /* descriptors ever processed */
+    uint64_t taken;   /* descriptors ever processed, on pages that are gone (see scm_thread.begin) */
     uint64_t expired; /* descriptors ever expired */
     uint64_t became;  /* objects that got their first date */
     uint64_t ended;   /* objects whose last date was processed */
-    uint64_t kept;    /* of these, not freed: their finalizer said so */
+    uint64_t kept;    /* of these, not freed: their finalizer said so, or has not returned */
     int64_t pages;    /* descriptor pages now */
+    uint64_t steps;   /* lists moved, or looked at, by work that is done bit by bit */
 };
 
 struct scm_thread {
     struct scm_clock local, global;
-    struct page_list expired;
-    uint64_t begin;  /* descriptors of the first expired page that are taken */
-    bool collecting; /* a finalizer is running: what it calls does not collect */
+    struct page_list expired; /* empty when `last` is NULL; `first` is `nothing` then */
+    struct page *nothing;     /* NULL, or REAL_TIME_WAITS: so fast paths test one word */
+    uint64_t begin;           /* descriptors of the first expired page that are taken; atomic */
+    struct page *spare;       /* an empty one, or NULL */
+    bool collecting;          /* a finalizer is running: what it calls does not collect */
     bool blocked;
-    uint64_t phase;     /* of global time in which the thread has ticked last (gp_phases_tick) */
-    struct list clocks; /* those that scm_clock_create made, and adopted ones */
+    int32_t id, process; /* the thread's, to see whether it is gone */
+    uint32_t more;       /* ticks have more to do: it has real-time clocks, or `left` */
+    uint64_t phase;      /* of global time in which the thread has ticked last (gp_phases_tick) */
+    struct list clocks;  /* that it made; not those of real time */
+    struct list real;    /* its real-time clocks, in the order in which they are looked at */
+    struct list ended;   /* clocks that were destroyed: all their dates have expired */
+    struct list left;    /* clocks with dates of a thread that has ended, and whose heir this one is */
     struct scm_counts counts;
     struct list link; /* in scm_threads or scm_orphans; scm_lock */
 };
@@ -83,40 +110,121 @@ struct scm_thread {
 extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
 
 /* --- threads.c: coming and going. scm_enter is for who finds scm_self NULL: the thread's, newly
- * registered; NULL with *error set (and reported) when it is blocked, or there is no memory.
- * scm_refuse_absent is for calls that have nothing to do then: reports, and returns the error. --- */
+ * registered; NULL with *error set (and reported) when it is blocked, or there is no memory; scm_leave
+ * comes after the call. scm_refuse_absent is for calls that have nothing to do then: reports, and returns
+ * the error. --- */
 struct scm_thread *scm_enter(const char *what, int *error);
+void scm_leave(void);
+bool scm_is_ending(void);
 int scm_refuse_absent(const char *what);
+void scm_reap(void);
 extern struct os_lock scm_lock;
 extern struct list scm_threads, scm_orphans; /* in use; without a thread */
+extern struct scm_counts scm_gone;           /* of threads that left nothing; scm_lock */
 extern struct prudence_domain *scm_phases;   /* global time */
 extern uint64_t scm_meta_bytes;              /* of threads, clocks, rings; atomic */
 void *scm_meta_alloc(size_t bytes);
 void scm_meta_free(void *meta, size_t bytes);
+void scm_thread_free(struct scm_thread *thread);
+void scm_counts_join(struct scm_counts *to, const struct scm_counts *from);
 
 /* --- pages.c: descriptors --- */
 bool pages_start(void);
 struct prudence_cache *pages_cache(void);
-struct page *page_add(struct scm_thread *thread, struct page_list *list);
-void page_lists_join(struct page_list *to, struct page_list *from);
+struct page *page_add(struct scm_thread *self, struct scm_clock *clock, struct page_list *list);
+void page_free(struct scm_thread *self, struct page *page);
+void page_spare_free(struct scm_thread *thread);
 
 /* --- clock.c --- */
-int clock_check(const struct scm_clock *clock, const char *what, struct scm_thread **self);
-extern uint64_t (*scm_real_time)(void); /* ns; tests have their own */
-bool clock_init(struct scm_clock *clock, struct scm_thread *thread, enum clock_kind kind);
+bool clock_init(struct scm_clock *clock);
 void clock_release(struct scm_clock *clock);
 bool clock_reach(struct scm_clock *clock, uint64_t extension);
-void clock_advance(struct scm_clock *clock);
-void clock_follow_time(struct scm_clock *clock);
-void clock_end(struct scm_clock *clock);
-void clock_adopt(struct scm_clock *clock);
-void clocks_follow(struct scm_thread *thread, bool ticked);
-struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind, uint64_t period);
+uint64_t clock_first(const struct scm_clock *clock, uint64_t from);
+void clock_expire(struct scm_thread *self, struct scm_clock *clock, uint64_t place);
+void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
+                struct scm_clock *to, uint64_t date);
+int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
+                struct scm_clock **clock);
+
+/* --- handles.c: clocks that programs make --- */
+struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind);
+void clock_retire(struct scm_clock *clock);
+void clock_unmake(struct scm_clock *clock);
+void clock_unmake_locked(struct scm_clock *clock);
+struct scm_clock *clock_of_handle(struct scm_clock *handle, bool *was);
+
+/* --- real_time.c --- */
+extern uint64_t (*scm_real_time)(void); /* ns; tests have their own */
+extern struct page scm_real_time_waits; /* never read */
+#define REAL_TIME_WAITS (&scm_real_time_waits)
+void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t period);
+void real_time_watch(struct scm_thread *self);
+void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t ns, uint64_t lists);
+void real_time_look(struct scm_thread *self, bool at_all);
+void real_time_glance(struct scm_thread *self);
+bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint64_t units);
+void real_time_leave(struct scm_clock *clock);
+void real_time_left_step(struct scm_thread *self, bool all);
+void real_time_merge(struct scm_thread *self);
+bool real_time_left(void);
+bool real_time_merges(void);
+
+/* --- left.c: what clocks and threads leave --- */
+#define LISTS_PER_CALL 2 /* lists of a ring that a call moves, unless it does all */
+extern uint32_t scm_left; /* what ended threads have left for others; atomic */
+#define LEFT_FOR_TICKS  1u /* orphans, or something by real time */
+#define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
+void left_note(void);
+bool thread_has_left(const struct scm_thread *thread);
+void clock_end(struct scm_thread *self, struct scm_clock *clock);
+void ended_feed(struct scm_thread *self);
+void left_step_if_any(struct scm_thread *self);
+void clocks_leave(struct scm_thread *thread);
+bool left_step(struct scm_thread *self);
+void left_steps(struct scm_thread *self);
+void left_take(struct scm_thread *self, enum clock_kind kind);
+void left_take_expired(struct scm_thread *self);
 
 /* --- expire.c --- */
 #define TAKEN_PER_CALL 4 /* descriptors that a call processes, unless ticks do */
 void expired_take(struct scm_thread *thread, uint64_t count);
 int (*finalizer_of(unsigned number))(void *object); /* 1 to TERM_FINALIZERS */
+
+/* Descriptors on a list of a ring. */
+static inline uint64_t list_dates(const struct page_list *list)
+{
+    return list->before + list->last->count;
+}
+
+/* What is on the list has expired; it may not be empty. Constant time, whatever is on it. */
+static inline void list_expires(struct scm_thread *self, struct page_list *list)
+{
+    if (self->expired.last)
+        self->expired.last->next = list->first;
+    else
+        self->expired.first = list->first;
+    self->expired.last = list->last;
+    *list = (struct page_list){.before = 0};
+}
+
+/* One unit of time: what is dated `now` expires. */
+static inline void clock_advance(struct scm_thread *self, struct scm_clock *clock)
+{
+    uint64_t place = clock->now & clock->mask;
+    struct page_list *list = &clock->ring[place];
+
+    clock->now++;
+    if (!list->first)
+        return;
+    count_add(&self->counts.expired, list_dates(list));
+    list_expires(self, list);
+    marks_clear(clock->marks, clock->mask + 1, place);
+}
+
+static inline bool clock_is_empty(const struct scm_clock *clock)
+{
+    return !clock->ring || clock_first(clock, 0) > clock->mask;
+}
 
 static inline bool something_waits(const struct scm_thread *thread)
 {

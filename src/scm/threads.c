@@ -3,8 +3,14 @@
  * Threads: taking part, blocking, ending, forking.
  *
  * What a thread has given dates with outlives it: it waits among the orphans, as it is, for the next
- * thread that registers, on whose clocks its dates then expire. So nothing is lost when threads come
- * and go, and there are never more of them than threads took part at a time.
+ * thread that registers, on whose clocks its dates then expire; or for the ticks of any other thread, which
+ * take it over list by list (left.c). So nothing is lost when threads come and go, and there are never more
+ * of them than threads took part at a time. A thread that leaves nothing is freed at once.
+ *
+ * A thread's end is noticed by a key's destructor. Destructors of the program may come after it and refresh.
+ * Then the thread is ending, and takes part for the time of each such call only. A thread that takes part for
+ * the first time in the last round of destructors has no end that is noticed: it is found to be gone by
+ * its number, when others register or the statistics are read (scm_reap).
  *
  * Who takes part and is not blocked has joined global time (gp/phases.c). One that joins counts as one
  * that has ticked in the present phase, so it cannot end it twice; unless it is the only one: then
@@ -12,7 +18,10 @@
  *
  * scm_lock guards the lists, and orders coming and going; ticks and refreshes never take it.
  */
+#define _GNU_SOURCE /* gettid */
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "scm/scm.h"
 
@@ -24,9 +33,14 @@ static __thread struct scm_thread *mine __attribute__((tls_model("initial-exec")
 /* Since it last took part. */
 static __thread bool absence_reported __attribute__((tls_model("initial-exec")));
 
+/* Its end was noticed; and it takes part for a call. */
+static __thread bool ending __attribute__((tls_model("initial-exec")));
+static __thread bool is_visiting __attribute__((tls_model("initial-exec")));
+
 struct os_lock scm_lock = OS_LOCK_INIT(OS_RANK_SCM);
 struct list scm_threads = {&scm_threads, &scm_threads};
 struct list scm_orphans = {&scm_orphans, &scm_orphans};
+struct scm_counts scm_gone;
 struct prudence_domain *scm_phases;
 uint64_t scm_meta_bytes;
 
@@ -50,21 +64,31 @@ void scm_meta_free(void *meta, size_t bytes)
 
 /* ---------------------------------------------------------------------------------- global time */
 
+/* A thread that is ending takes no part in global time: its dates do not need it. */
 static bool join(struct scm_thread *thread)
 {
-    bool joined = gp_phases_join(scm_phases, active > 0, &thread->phase);
+    bool joined;
 
+    is_visiting = ending;
+    if (is_visiting)
+        return true;
+    joined = gp_phases_join(scm_phases, active > 0, &thread->phase);
     active += joined;
     return joined;
 }
 
-/* The others need not wait for it any more, so the phase may be over. When nobody is left there is
- * nobody for whom time would have to go on. */
+/* The others need not wait for the thread any more, so the phase may be over. When no thread is left, time
+ * stops. */
 static void leave(void)
 {
-    gp_phases_leave(scm_phases);
     if (--active)
         gp_phases_advance(scm_phases);
+}
+
+static void leave_myself(void)
+{
+    gp_phases_leave(scm_phases);
+    leave();
 }
 
 /* ----------------------------------------------------------------------------- coming and going */
@@ -73,9 +97,16 @@ static void leave(void)
 static void thread_exits(void *unused)
 {
     (void)unused;
+    ending = true;
     if (mine)
         mine->collecting = false;
     scm_unregister_thread();
+}
+
+static void note_id(struct scm_thread *thread)
+{
+    thread->id = gettid();
+    thread->process = getpid();
 }
 
 static struct scm_thread *thread_make(void)
@@ -85,13 +116,36 @@ static struct scm_thread *thread_make(void)
     if (!thread)
         return NULL;
     list_init(&thread->clocks);
+    list_init(&thread->real);
+    list_init(&thread->ended);
+    list_init(&thread->left);
     list_init(&thread->link);
-    if (clock_init(&thread->local, thread, LOCAL_CLOCK) &&
-        clock_init(&thread->global, thread, GLOBAL_CLOCK))
+    if (clock_init(&thread->local) && clock_init(&thread->global))
         return thread;
     clock_release(&thread->local);
     scm_meta_free(thread, sizeof *thread);
     return NULL;
+}
+
+void scm_counts_join(struct scm_counts *to, const struct scm_counts *from)
+{
+    to->dates += from->dates;
+    to->taken += from->taken;
+    to->expired += from->expired;
+    to->became += from->became;
+    to->ended += from->ended;
+    to->kept += from->kept;
+    to->pages += from->pages;
+    to->steps += from->steps;
+}
+
+/* One without a thread, that has nothing left. Under scm_lock. */
+void scm_thread_free(struct scm_thread *thread)
+{
+    scm_counts_join(&scm_gone, &thread->counts);
+    clock_release(&thread->local);
+    clock_release(&thread->global);
+    scm_meta_free(thread, sizeof *thread);
 }
 
 /* Once, under the lock. */
@@ -109,6 +163,21 @@ static bool start(void)
     return scm_phases != NULL;
 }
 
+
+/* Under the lock: its handles end, its dates do not. */
+static void thread_ends(struct scm_thread *thread)
+{
+    thread->blocked = thread->collecting = false;
+    clocks_leave(thread);
+    page_spare_free(thread);
+    list_remove(&thread->link);
+    if (thread_has_left(thread))
+        list_add_tail(&scm_orphans, &thread->link);
+    else
+        scm_thread_free(thread);
+    left_note();
+}
+
 /* Under the lock. NULL: there is no memory. */
 static struct scm_thread *enter(void)
 {
@@ -123,11 +192,71 @@ static struct scm_thread *enter(void)
         return NULL;
     list_remove(&thread->link);
     if (!join(thread)) {
-        list_add_tail(&scm_orphans, &thread->link);
+        thread_ends(thread);
         return NULL;
     }
+    note_id(thread);
+    real_time_watch(thread);
     list_add_tail(&scm_threads, &thread->link);
     return thread;
+}
+
+/* Never one of another process: in a child that no fork handler has prepared, the parent's threads are gone,
+ * but nobody knows what they were at. */
+static bool is_gone(const struct scm_thread *thread)
+{
+    pid_t process = getpid();
+
+    return thread->process == process && syscall(SYS_tgkill, process, thread->id, 0) != 0 &&
+           errno == ESRCH;
+}
+
+/* A thread that has ended unnoticed. Global time does not wait for it any more when its reader slot is
+ * reaped, which gp/phases.c does. */
+static void reap(struct scm_thread *thread)
+{
+    if (!is_gone(thread))
+        return;
+    if (!thread->blocked)
+        leave();
+    thread_ends(thread);
+}
+
+/* Under the lock: all threads. */
+void scm_reap(void)
+{
+    struct list *item, *following;
+    int saved_errno = errno;
+
+    list_for_each_safe(item, following, &scm_threads)
+    {
+        reap(list_entry(item, struct scm_thread, link));
+    }
+    errno = saved_errno;
+}
+
+/* Under the lock: one thread, each in its turn. So of those that have ended unnoticed never more are left
+ * than threads take part. */
+static void reap_one(void)
+{
+    struct scm_thread *thread = list_first(&scm_threads, struct scm_thread, link);
+
+    if (!thread)
+        return;
+    list_remove(&thread->link);
+    list_add_tail(&scm_threads, &thread->link);
+    reap(thread);
+}
+
+static void self_register(void)
+{
+    os_lock_take(&scm_lock);
+    reap_one();
+    mine = scm_self = enter();
+    left_note();
+    os_lock_release(&scm_lock);
+    if (mine && !ending && pthread_setspecific(exit_key, mine))
+        scm_unregister_thread(); /* its end would not be seen */
 }
 
 int scm_register_thread(void)
@@ -136,11 +265,12 @@ int scm_register_thread(void)
 
     if (mine)
         return 0;
-    os_lock_take(&scm_lock);
-    mine = scm_self = enter();
-    os_lock_release(&scm_lock);
-    if (mine && pthread_setspecific(exit_key, mine))
-        scm_unregister_thread(); /* its end would not be seen */
+    if (ending) {
+        os_report("scm_register_thread: called by a thread that is ending (in a destructor of "
+                  "thread-specific data): it takes part only for the time of each refresh");
+        return EPERM;
+    }
+    self_register();
     errno = saved_errno;
     return mine ? 0 : ENOMEM;
 }
@@ -153,8 +283,28 @@ static int refuse_blocked(const char *what)
 
 struct scm_thread *scm_enter(const char *what, int *error)
 {
-    *error = mine ? refuse_blocked(what) : scm_register_thread();
+    int saved_errno = errno;
+
+    if (mine) {
+        *error = refuse_blocked(what);
+        return NULL;
+    }
+    self_register();
+    *error = mine ? 0 : ENOMEM;
+    errno = saved_errno;
     return scm_self;
+}
+
+bool scm_is_ending(void)
+{
+    return ending;
+}
+
+/* After the call for which the thread entered. */
+void scm_leave(void)
+{
+    if (unlikely(ending))
+        scm_unregister_thread();
 }
 
 /* Once, as who ticks in the wrong thread does it all the time; and again after it took part. */
@@ -171,17 +321,6 @@ int scm_refuse_absent(const char *what)
     return EINVAL;
 }
 
-/* Their handles end with the thread, their dates do not. */
-static void clocks_become_adopted(struct scm_thread *thread)
-{
-    struct list *item;
-
-    list_for_each(item, &thread->clocks)
-    {
-        clock_adopt(list_entry(item, struct scm_clock, link));
-    }
-}
-
 int scm_unregister_thread(void)
 {
     struct scm_thread *thread = mine;
@@ -192,15 +331,15 @@ int scm_unregister_thread(void)
         os_report("scm_unregister_thread: called by a finalizer");
         return EPERM;
     }
+    left_steps(thread);
     os_lock_take(&scm_lock);
-    if (!thread->blocked)
-        leave();
-    thread->blocked = false;
+    if (!thread->blocked && !is_visiting)
+        leave_myself();
+    is_visiting = false;
     mine = scm_self = NULL;
     absence_reported = false;
-    clocks_become_adopted(thread);
-    list_remove(&thread->link);
-    list_add_tail(&scm_orphans, &thread->link);
+    real_time_left_step(thread, false);
+    thread_ends(thread);
     os_lock_release(&scm_lock);
     pthread_setspecific(exit_key, NULL);
     return 0;
@@ -225,7 +364,7 @@ int scm_block_thread(void)
     os_lock_take(&scm_lock);
     thread->blocked = true;
     scm_self = NULL;
-    leave();
+    leave_myself();
     os_lock_release(&scm_lock);
     return 0;
 }
@@ -267,8 +406,10 @@ static void fork_done(void)
 static void fork_child(void)
 {
     list_init(&scm_threads);
-    if (mine)
+    if (mine) {
         list_add_tail(&scm_threads, &mine->link);
+        note_id(mine);
+    }
     active = scm_self != NULL;
 }
 

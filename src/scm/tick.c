@@ -9,8 +9,27 @@
  * hold up global time for as long as that thread lives.
  *
  * The two run at the same speed but not in step, which is why scm_global_refresh adds two units.
+ *
+ * Before a local tick, and after a global one, comes what is not the thread's two clocks: real time, and what
+ * ended clocks and threads have left. After the global one, so that a list that was taken over has all of
+ * the next phase before it, whether the thread had ticked in this one or not.
  */
 #include "scm/scm.h"
+
+/* Out of line: most threads have no more than their two clocks. */
+static __attribute__((noinline)) void tick_more(struct scm_thread *self, enum clock_kind kind)
+{
+    for (unsigned i = 0; kind == LOCAL_CLOCK && i < LISTS_PER_CALL; i++)
+        left_step_if_any(self);
+    if (self->nothing)
+        real_time_look(self, load_relaxed(&option_scm_eager));
+    left_take(self, kind);
+}
+
+static inline bool has_more(const struct scm_thread *self)
+{
+    return unlikely(self->more | load_relaxed(&scm_left));
+}
 
 int scm_tick(void)
 {
@@ -20,9 +39,9 @@ int scm_tick(void)
     if (unlikely(!self))
         return scm_refuse_absent("scm_tick");
     waiting = something_waits(self);
-    clock_advance(&self->local);
-    if (unlikely(!list_is_empty(&self->clocks)))
-        clocks_follow(self, true);
+    if (has_more(self))
+        tick_more(self, LOCAL_CLOCK);
+    clock_advance(self, &self->local);
     collect_after_tick(self, waiting);
     return 0;
 }
@@ -39,28 +58,38 @@ int scm_global_tick(void)
     phase = gp_phases_tick(scm_phases);
     if (phase != self->phase) {
         self->phase = phase;
-        clock_advance(&self->global);
+        clock_advance(self, &self->global);
     }
     gp_phases_advance(scm_phases);
-    if (unlikely(!list_is_empty(&self->clocks)))
-        clocks_follow(self, false);
+    if (has_more(self))
+        tick_more(self, GLOBAL_CLOCK);
     collect_after_tick(self, waiting);
     return 0;
 }
 
-int scm_clock_tick(struct scm_clock *clock)
+static void advance_user_clock(struct scm_thread *self, struct scm_clock *clock)
+{
+    uint64_t expired = self->counts.expired;
+
+    clock_advance(self, clock);
+    clock->dates -= self->counts.expired - expired;
+}
+
+int scm_clock_tick(struct scm_clock *handle)
 {
     struct scm_thread *self;
-    int error = clock_check(clock, "scm_clock_tick", &self);
+    struct scm_clock *clock;
+    int error = clock_check(handle, "scm_clock_tick", &self, &clock);
     bool waiting;
 
     if (error)
         return error;
     waiting = something_waits(self);
     if (clock->kind == REAL_TIME_CLOCK)
-        clock_follow_time(clock);
+        real_time_follow(self, clock, scm_real_time(),
+                         load_relaxed(&option_scm_eager) ? UINT64_MAX : LISTS_PER_CALL);
     else
-        clock_advance(clock);
+        advance_user_clock(self, clock);
     collect_after_tick(self, waiting);
     return 0;
 }
@@ -71,7 +100,11 @@ int scm_collect(void)
 
     if (unlikely(!self))
         return scm_refuse_absent("scm_collect");
-    clocks_follow(self, false);
+    while (!list_is_empty(&self->left) && left_step(self))
+        ;
+    if (self->nothing)
+        real_time_look(self, true);
+    left_take_expired(self);
     expired_take(self, UINT64_MAX);
     return 0;
 }

@@ -113,6 +113,110 @@ static void ticks_and_collections_follow_real_time(void **state)
     assert_int_equal(scm_clock_destroy(clock), 0);
 }
 
+static struct scm_clock *other_clock;
+
+static void call_malloc(void *unused)
+{
+    (void)unused;
+    scm_free(scm_malloc(16));
+}
+
+static void call_calloc(void *unused)
+{
+    (void)unused;
+    scm_free(scm_calloc(1, 16));
+}
+
+static void call_refresh(void *object)
+{
+    assert_int_equal(scm_refresh(object, 1000), 0);
+}
+
+static void call_global_refresh(void *object)
+{
+    assert_int_equal(scm_global_refresh(object, 1000), 0);
+}
+
+static void call_clock_refresh(void *object)
+{
+    assert_int_equal(scm_clock_refresh(other_clock, object, 1000), 0);
+}
+
+/* "Freed by whatever call comes": what only allocates or refreshes needs no tick. */
+static void allocations_and_refreshes_follow_real_time(void **state)
+{
+    void (*const calls[])(void *) = {call_malloc, call_calloc, call_refresh, call_global_refresh,
+                                     call_clock_refresh};
+    struct scm_clock *clock = scm_clock_create_realtime(1);
+    void *object, *other = object_new();
+
+    (void)state;
+    collection("lazy");
+    other_clock = scm_clock_create();
+    for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) {
+        object = object_new();
+        end_count = 0;
+        assert_int_equal(scm_clock_refresh(clock, object, 5), 0);
+        real_ns += 4999999;
+        calls[i](other);
+        assert_false(has_ended(object));
+        real_ns += 2000001;
+        calls[i](other);
+        assert_true(has_ended(object));
+        assert_int_equal(end_count, 1);
+    }
+    /* As many calls as there are clocks, and a few for each date. */
+    for (unsigned i = 0; i < 200; i++) {
+        struct scm_clock *another = scm_clock_create_realtime(1 + i);
+
+        assert_int_equal(scm_clock_refresh(another, object_new(), i), 0);
+    }
+    end_count = 0;
+    real_ns += 1000000000;
+    for (unsigned i = 0; i < 200; i++)
+        call_malloc(NULL);
+    assert_int_equal(end_count, 200);
+}
+
+/* No test on the fast paths of a thread without real-time clocks. */
+static void without_real_time_nothing_looks(void **state)
+{
+    struct scm_clock *clock, *user = scm_clock_create();
+
+    (void)state;
+    assert_false(something_waits(scm_self));
+    assert_int_equal(scm_self->more, 0);
+    clock = scm_clock_create_realtime(1);
+    assert_true(something_waits(scm_self));
+    assert_int_equal(scm_clock_destroy(clock), 0);
+    assert_false(something_waits(scm_self));
+    assert_int_equal(scm_self->more, 0);
+    assert_int_equal(scm_clock_destroy(user), 0);
+}
+
+/* Time begins just before it wraps: rings grow, and clocks end, across that. */
+static void time_wraps(void **state)
+{
+    enum { DATES = 200 };
+    struct scm_clock *clock = scm_clock_create();
+    void *objects[DATES];
+
+    (void)state;
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(scm_clock_tick(clock), 0);
+    for (unsigned i = 0; i < DATES; i++) {
+        objects[i] = object_new();
+        assert_int_equal(scm_clock_refresh(clock, objects[i], i), 0);
+    }
+    for (unsigned i = 0; i < DATES; i++) {
+        assert_int_equal(end_count, i);
+        assert_int_equal(scm_clock_tick(clock), 0);
+        assert_true(has_ended(objects[i]));
+    }
+    assert_true(((struct scm_clock *)clock_of_handle(clock, &(bool){false}))->now < DATES);
+    assert_int_equal(scm_clock_destroy(clock), 0);
+}
+
 /* A pause of any length: all has expired, and what comes is dated from now. */
 static void a_long_pause_expires_all(void **state)
 {
@@ -177,6 +281,9 @@ int main(void)
         cmocka_unit_test_setup(dates_end_with_their_clock, fresh_time),
         cmocka_unit_test_setup(real_time_expires_by_milliseconds, fresh_time),
         cmocka_unit_test_setup(ticks_and_collections_follow_real_time, fresh_time),
+        cmocka_unit_test_setup(allocations_and_refreshes_follow_real_time, fresh_time),
+        cmocka_unit_test_setup(without_real_time_nothing_looks, fresh_time),
+        cmocka_unit_test_setup(time_wraps, fresh_time),
         cmocka_unit_test_setup(a_long_pause_expires_all, fresh_time),
         cmocka_unit_test_setup(clocks_are_inherited, fresh_time),
     };

@@ -179,6 +179,7 @@ static void *expires_two(void *objects)
 static void a_finalizer_may_end_its_thread(void **state)
 {
     void *objects[2] = {scm_malloc(48), object_new()}, *result;
+    struct scm_mem_info before = mem_info(), after;
     pthread_t thread;
 
     (void)state;
@@ -190,6 +191,12 @@ static void a_finalizer_may_end_its_thread(void **state)
     assert_false(has_ended(objects[1]));
     ticks(1);
     assert_true(has_ended(objects[1]));
+    after = mem_info(); /* exactly, also of the call that did not return */
+    assert_int_equal(after.num_dates, 0);
+    assert_int_equal(after.num_expired, 0);
+    assert_int_equal(after.num_short_term, 0);
+    assert_int_equal(after.num_collected - before.num_collected, 1);
+    assert_int_equal(after.num_freed - before.num_freed, 1);
     scm_free(objects[0]); /* as if it had been kept */
 }
 

@@ -3,6 +3,11 @@
 #include "support/scm_test.h"
 #include "support/gp_child.h"
 
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 static void *mine, *others, *orphaned;
 
 static int in_child(void *unused)
@@ -60,6 +65,100 @@ static void the_child_goes_on(void **state)
     does(&actor, act_tick, NULL);
     assert_true(has_ended(others));
     actor_end(&actor);
+}
+
+static struct scm_clock *my_user, *my_real, *others_clock;
+static uint64_t real_ns = UINT64_C(1000000000000);
+
+static uint64_t injected_time(void)
+{
+    return real_ns;
+}
+
+static int act_clock(void *object)
+{
+    others_clock = scm_clock_create();
+    return scm_clock_refresh(others_clock, object, 1);
+}
+
+/* The child's thread has its own clocks, and what those before it left; no other thread's. */
+static int clocks_in_child(void *unused)
+{
+    void *object = object_new();
+
+    (void)unused;
+    end_count = 0;
+    if (scm_clock_refresh(others_clock, object, 1) != EPERM || scm_clock_tick(others_clock) != EPERM ||
+        scm_clock_destroy(others_clock) != EPERM)
+        return 1;
+    if (scm_clock_tick(my_user) || scm_clock_tick(my_user) || !has_ended(mine))
+        return 2;
+    if (scm_clock_refresh(my_real, object, 3))
+        return 3;
+    real_ns += 5000000;
+    if (scm_tick() || !has_ended(object))
+        return 4;
+    for (unsigned i = 0; i < 50; i++)
+        scm_tick();
+    if (!has_ended(orphaned) || has_ended(others))
+        return 5;
+    if (scm_clock_destroy(my_user) || scm_clock_destroy(my_real) || scm_clock_tick(my_user) != EPERM)
+        return 6;
+    my_user = scm_clock_create();
+    return !my_user || scm_clock_refresh(my_user, object_new(), 0) || scm_clock_tick(my_user);
+}
+
+static void clocks_go_on_in_the_child(void **state)
+{
+    struct actor actor, ended;
+    struct child_result result;
+
+    (void)state;
+    scm_real_time = injected_time;
+    mine = object_new();
+    others = object_new();
+    orphaned = object_new();
+    my_user = scm_clock_create();
+    my_real = scm_clock_create_realtime(1);
+    actor_start(&actor);
+    actor_start(&ended);
+    assert_int_equal(does(&actor, act_clock, others), 0);
+    assert_int_equal(does(&ended, act_clock, orphaned), 0);
+    assert_int_equal(does(&actor, act_clock, others), 0);
+    actor_end(&ended);
+    assert_int_equal(scm_clock_refresh(my_user, mine, 1), 0);
+    child_run(clocks_in_child, NULL, &result);
+    if (!child_exited_with(&result, 0))
+        fail_msg("status %x: %s", (unsigned)result.status, result.output);
+    actor_end(&actor);
+    scm_real_time = os_clock_ns;
+}
+
+/* A child that no handler has prepared finds threads that are not there: they are left alone, and itself. */
+static int bare_child(void *unused)
+{
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    int status;
+
+    (void)unused;
+    if (!child) {
+        bool alone = mem_info().threads > 0 && scm_tick() == 0 && scm_tick() == 0 && has_ended(mine);
+
+        _exit(!alone);
+    }
+    return waitpid(child, &status, 0) != child || status;
+}
+
+static void a_bare_child_does_not_reap_itself(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    mine = object_new();
+    assert_int_equal(scm_refresh(mine, 1), 0);
+    child_run(bare_child, NULL, &result);
+    if (!child_exited_with(&result, 0))
+        fail_msg("status %x: %s", (unsigned)result.status, result.output);
 }
 
 /* A child without a thread that takes part inherits what orphans there are. */
@@ -143,6 +242,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_child_goes_on, fresh),
+        cmocka_unit_test_setup(clocks_go_on_in_the_child, fresh),
+        cmocka_unit_test_setup(a_bare_child_does_not_reap_itself, fresh),
         cmocka_unit_test_setup(orphans_are_inherited_in_the_child, fresh),
         cmocka_unit_test_setup(fork_takes_all_locks, fresh),
     };

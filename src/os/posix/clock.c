@@ -29,6 +29,11 @@ uint64_t posix_clock_coarse_ns(void)
                                           : clock_read(CLOCK_MONOTONIC_COARSE);
 }
 
+uint64_t os_clock_coarse_ns(void)
+{
+    return clock_read(CLOCK_MONOTONIC_COARSE);
+}
+
 void os_sleep_ns(uint64_t nanoseconds)
 {
     struct timespec span = {.tv_sec = (time_t)(nanoseconds / 1000000000u),

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What clocks and threads leave: rings with lists that are not empty. Nothing walks a ring at once. It is
+ * kept as it is, and emptied list by list by the calls that come:
+ *
+ *  ended    a clock that was destroyed. All its dates have expired; a list goes to the expired ones whenever
+ *           these are used up.
+ *  left     a clock of a thread that has ended, kept by that thread's heir. It goes on with the heir's local
+ *           clock, to which its lists are moved, earliest first, before their date comes, if the heir
+ *           ticks often enough; what is later expires when it is found.
+ *  orphan   a thread that has ended and has no heir. Every tick of any thread takes over a list of one orphan:
+ *           a local tick of its local clock or a left one, a global tick of its global clock. An orphan's
+ *           time stands still, so the list has as many units left as it had when the thread ended.
+ *
+ * A list that moves is at worst later than it would have been, never earlier. When there is no memory for a
+ * longer ring, it stays where it is.
+ *
+ * Orphans belong to the holder of scm_lock. A tick only tries to take it: if another thread is at
+ * it, that one does the work.
+ */
+#include "scm/scm.h"
+
+#define LISTS_AT_ONCE 8 /* when a thread comes or goes */
+
+uint32_t scm_left;
+
+/* Under scm_lock, after orphans, or what is left by real time, came or went. */
+void left_note(void)
+{
+    bool ticks = !list_is_empty(&scm_orphans) || real_time_left();
+
+    store_relaxed(&scm_left, (ticks ? LEFT_FOR_TICKS : 0) | (real_time_merges() ? LEFT_FOR_MERGES : 0));
+}
+
+bool thread_has_left(const struct scm_thread *thread)
+{
+    return thread->expired.last || !list_is_empty(&thread->ended) ||
+           !list_is_empty(&thread->left) || !clock_is_empty(&thread->local) ||
+           !clock_is_empty(&thread->global);
+}
+
+/* --------------------------------------------------------------------------------------- ended */
+
+/* If the expired list is empty: the next list of an ended clock, whose dates were counted when it ended. */
+void ended_feed(struct scm_thread *self)
+{
+    struct scm_clock *clock = list_first(&self->ended, struct scm_clock, link);
+    uint64_t place;
+
+    if (!clock || self->expired.last)
+        return;
+    place = clock_first(clock, 0);
+    list_expires(self, &clock->ring[place]);
+    marks_clear(clock->marks, clock->mask + 1, place);
+    count_add(&self->counts.steps, 1);
+    if (clock_is_empty(clock))
+        clock_unmake(clock);
+}
+
+/* Time is over on this clock. */
+void clock_end(struct scm_thread *self, struct scm_clock *clock)
+{
+    clock_retire(clock);
+    real_time_watch(self);
+    if (clock_is_empty(clock)) {
+        clock_unmake(clock);
+        return;
+    }
+    count_add(&self->counts.expired, clock->dates);
+    list_add_tail(&self->ended, &clock->link);
+    ended_feed(self);
+}
+
+/* ---------------------------------------------------------------------------------------- left */
+
+/* The thread ends, or takes no part any more; under scm_lock. */
+void clocks_leave(struct scm_thread *thread)
+{
+    while (!list_is_empty(&thread->real))
+        real_time_leave(list_first(&thread->real, struct scm_clock, link));
+    while (!list_is_empty(&thread->clocks)) {
+        struct scm_clock *clock = list_first(&thread->clocks, struct scm_clock, link);
+
+        clock_retire(clock);
+        clock->local_then = thread->local.now;
+        if (clock_is_empty(clock))
+            clock_unmake_locked(clock);
+        else
+            list_add_tail(&thread->left, &clock->link);
+    }
+    real_time_watch(thread);
+}
+
+/*
+ * The earliest list of a clock goes to another one, where as many units are left of it as there are from
+ * `now` on. False: the clock is empty, or there is no memory.
+ */
+static bool move_earliest(struct scm_thread *self, struct scm_clock *clock, uint64_t now,
+                          struct scm_clock *to)
+{
+    uint64_t place = clock_first(clock, clock->now), units;
+
+    if (place > clock->mask)
+        return false;
+    units = clock->ring[place].first->date - now;
+    if ((int64_t)units < 0)
+        clock_expire(self, clock, place);
+    else if (!clock_reach(to, units))
+        return false;
+    else
+        clock_give(self, clock, place, to, to->now + units);
+    count_add(&self->counts.steps, 1);
+    return true;
+}
+
+/* What time it would be on a left clock. */
+static uint64_t left_now(const struct scm_thread *thread, const struct scm_clock *clock)
+{
+    return clock->now + (thread->local.now - clock->local_then);
+}
+
+/* A list of the first left clock of `thread`, which is this one or an orphan, to this thread's local
+ * clock. Each has its turn. False: there is none, or no memory. */
+static bool move_left(struct scm_thread *self, struct scm_thread *thread, bool *empty)
+{
+    struct scm_clock *clock = list_first(&thread->left, struct scm_clock, link);
+    bool moved;
+
+    if (!clock)
+        return false;
+    moved = move_earliest(self, clock, left_now(thread, clock), &self->local);
+    list_remove(&clock->link);
+    *empty = clock_is_empty(clock);
+    list_add_tail(&thread->left, &clock->link);
+    return moved || *empty;
+}
+
+static struct scm_clock *last_left(struct scm_thread *thread)
+{
+    return list_entry(thread->left.previous, struct scm_clock, link);
+}
+
+bool left_step(struct scm_thread *self)
+{
+    bool empty = false, moved = move_left(self, self, &empty);
+
+    if (empty)
+        clock_unmake(last_left(self));
+    if (list_is_empty(&self->left))
+        real_time_watch(self);
+    return moved;
+}
+
+/* Before a call that may make a list: so that lists do not become more, whoever ticks. */
+void left_step_if_any(struct scm_thread *self)
+{
+    if (!list_is_empty(&self->left))
+        left_step(self);
+}
+
+void left_steps(struct scm_thread *self)
+{
+    for (unsigned i = 0; i < LISTS_AT_ONCE && left_step(self); i++)
+        ;
+}
+
+/* ------------------------------------------------------------------------------------- orphans */
+
+/* The descriptors of the first page that were taken are gone, so that the page can stand on any list. */
+static void first_page_begins_at_0(struct scm_thread *orphan)
+{
+    struct page *page = orphan->expired.first;
+
+    for (uint64_t i = orphan->begin; i < page->count; i++)
+        page->objects[i - orphan->begin] = page->objects[i];
+    page->count -= orphan->begin;
+    orphan->counts.taken += orphan->begin;
+    orphan->begin = 0;
+}
+
+/* All that has expired: in constant time. */
+static void take_expired(struct scm_thread *self, struct scm_thread *orphan)
+{
+    if (orphan->expired.last) {
+        first_page_begins_at_0(orphan);
+        list_expires(self, &orphan->expired);
+    }
+    list_join(&self->ended, &orphan->ended); /* ended_feed comes when the lock is released */
+}
+
+/* A list of the orphan's clocks: of its global one, or of the others. */
+static void take_list(struct scm_thread *self, struct scm_thread *orphan, enum clock_kind kind)
+{
+    bool empty = false;
+
+    if (kind == GLOBAL_CLOCK) {
+        move_earliest(self, &orphan->global, orphan->global.now, &self->global);
+        return;
+    }
+    move_earliest(self, &orphan->local, orphan->local.now, &self->local);
+    move_left(self, orphan, &empty);
+    if (empty)
+        clock_unmake_locked(last_left(orphan));
+}
+
+static void take_from(struct scm_thread *self, struct scm_thread *orphan, enum clock_kind kind)
+{
+    take_expired(self, orphan);
+    take_list(self, orphan, kind);
+    list_remove(&orphan->link);
+    if (thread_has_left(orphan))
+        list_add_tail(&scm_orphans, &orphan->link);
+    else
+        scm_thread_free(orphan);
+}
+
+/* A little of what ended threads have left: for a tick of that clock. */
+void left_take(struct scm_thread *self, enum clock_kind kind)
+{
+    struct scm_thread *orphan;
+
+    if (!load_relaxed(&scm_left) || !os_lock_try(&scm_lock))
+        return;
+    orphan = list_first(&scm_orphans, struct scm_thread, link);
+    if (orphan)
+        take_from(self, orphan, kind);
+    real_time_left_step(self, false);
+    left_note();
+    os_lock_release(&scm_lock);
+    ended_feed(self);
+}
+
+/* As left_step_if_any, of what waits by real time. */
+void real_time_merge(struct scm_thread *self)
+{
+    if (!(load_relaxed(&scm_left) & LEFT_FOR_MERGES) || !os_lock_try(&scm_lock))
+        return;
+    real_time_left_step(self, false);
+    left_note();
+    os_lock_release(&scm_lock);
+}
+
+/* All of it that has expired. */
+void left_take_expired(struct scm_thread *self)
+{
+    struct list *item;
+
+    if (!load_relaxed(&scm_left))
+        return;
+    os_lock_take(&scm_lock);
+    list_for_each(item, &scm_orphans)
+    {
+        take_expired(self, list_entry(item, struct scm_thread, link));
+    }
+    real_time_left_step(self, true);
+    left_note();
+    os_lock_release(&scm_lock);
+    ended_feed(self);
+}

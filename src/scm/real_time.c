@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Clocks that follow real time. Time goes on by itself there, so a clock that nobody looked at may find
+ * that thousands of its dates have passed. `now` follows at once; the lists behind it are swept bit by bit,
+ * a few at each look: those whose date has passed expire. Until a list is swept it stays in its place in
+ * the ring, and its first page says which date it has. Whoever needs the place for a later date sweeps it
+ * first.
+ *
+ * Units are counted from the beginning of the machine's monotonic clock, so the same period has the same
+ * units on every clock.
+ *
+ * Who looks: a tick and scm_collect, with the precise time; every other call that collects, with the coarse
+ * time, which the system updates at its timer interrupts (every 1 to 10 ms). So that the fast paths of
+ * threads without such clocks have no test for it, the expired list of a thread that has some is never
+ * NULL: when it is empty, `first` is REAL_TIME_WAITS. Of a thread's clocks each call looks at a few, in
+ * turn.
+ *
+ * Clocks of threads that have ended. Their dates go, list by list, to a clock of a class: one for each power
+ * of two of milliseconds, the largest that is not above the clock's period. There a date expires at most
+ * one of its units later. So there are at most CLASSES rings, however many threads have come and gone. They,
+ * and the clocks that wait to be merged, belong to the holder of scm_lock; every tick of any thread does a
+ * step.
+ */
+#include "scm/scm.h"
+
+uint64_t (*scm_real_time)(void) = os_clock_ns;
+struct page scm_real_time_waits;
+
+#define CLOCKS_PER_LOOK 2
+#define MS              UINT64_C(1000000)
+#define CLASSES         27 /* 1 ms to 2^26 ms; the longest period is 86400000 ms */
+
+static struct scm_clock *classes[CLASSES];     /* NULL: nothing has such dates */
+static struct list waiting = {&waiting, &waiting}; /* clocks of ended threads */
+
+static void follow_from(struct scm_clock *clock, uint64_t ns)
+{
+    clock->now = ns / clock->period;
+    clock->due = (clock->now + 1) * clock->period;
+}
+
+void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t period)
+{
+    clock->period = period;
+    follow_from(clock, scm_real_time());
+    real_time_watch(self);
+}
+
+/* After real-time clocks, or `left`, came or went: fast paths look at them, or do not. */
+void real_time_watch(struct scm_thread *self)
+{
+    self->nothing = list_is_empty(&self->real) ? NULL : REAL_TIME_WAITS;
+    self->more = self->nothing || !list_is_empty(&self->left);
+    if (!self->expired.last)
+        self->expired.first = self->nothing;
+}
+
+/* ------------------------------------------------------------------------------------- sweeping */
+
+/* The last `behind` dates before `now` are to be swept; once round the ring is all. */
+static void follow(struct scm_clock *clock, uint64_t ns)
+{
+    uint64_t before = clock->now;
+
+    if (ns < clock->due)
+        return;
+    follow_from(clock, ns);
+    clock->behind = min_size(clock->behind + (clock->now - before), clock->mask + 1);
+}
+
+static bool has_passed(const struct scm_clock *clock, uint64_t place)
+{
+    return (int64_t)(clock->ring[place].first->date - clock->now) < 0;
+}
+
+/* To the next list that is not empty. */
+static void sweep_step(struct scm_thread *self, struct scm_clock *clock)
+{
+    uint64_t from = clock->now - clock->behind, place = clock_first(clock, from);
+    uint64_t passed = ((place - from) & clock->mask) + 1;
+
+    if (place > clock->mask || passed > clock->behind) {
+        clock->behind = 0;
+        return;
+    }
+    clock->behind -= passed;
+    count_add(&self->counts.steps, 1);
+    if (has_passed(clock, place))
+        clock_expire(self, clock, place);
+}
+
+/* To the unit that it is now, and as many lists further. */
+void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t ns, uint64_t lists)
+{
+    uint64_t expired = self->counts.expired;
+
+    for (follow(clock, ns); clock->behind && lists; lists--)
+        sweep_step(self, clock);
+    clock->dates -= self->counts.expired - expired;
+}
+
+/* So that a date may be `units` ahead. False: there is no memory. */
+bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint64_t units)
+{
+    uint64_t place;
+
+    if (!clock_reach(clock, units))
+        return false;
+    place = (clock->now + units) & clock->mask;
+    if (clock->ring[place].first && has_passed(clock, place)) {
+        clock->dates -= list_dates(&clock->ring[place]);
+        clock_expire(self, clock, place);
+    }
+    return true;
+}
+
+/* A few of the thread's clocks, or all; a few of their lists, or all. */
+static void look(struct scm_thread *self, uint64_t ns, bool at_all)
+{
+    struct list *first = NULL;
+
+    for (unsigned i = 0; at_all || i < CLOCKS_PER_LOOK; i++) {
+        struct list *item = self->real.next;
+
+        if (item == &self->real || item == first)
+            return;
+        real_time_follow(self, list_entry(item, struct scm_clock, link), ns,
+                         at_all ? UINT64_MAX : LISTS_PER_CALL);
+        list_remove(item);
+        list_add_tail(&self->real, item);
+        first = first ? first : item;
+    }
+}
+
+/* Cheaper: up to a timer interrupt behind. */
+static uint64_t coarse_time(void)
+{
+    return scm_real_time == os_clock_ns ? os_clock_coarse_ns() : scm_real_time();
+}
+
+void real_time_look(struct scm_thread *self, bool at_all)
+{
+    look(self, scm_real_time(), at_all);
+}
+
+void real_time_glance(struct scm_thread *self)
+{
+    look(self, coarse_time(), false);
+}
+
+/* ------------------------------------------------------------- clocks of threads that have ended */
+
+/* Under scm_lock. */
+void real_time_leave(struct scm_clock *clock)
+{
+    clock_retire(clock);
+    if (clock_is_empty(clock))
+        clock_unmake_locked(clock);
+    else
+        list_add_tail(&waiting, &clock->link);
+}
+
+static unsigned class_of(uint64_t period)
+{
+    return 63 - (unsigned)__builtin_clzll(period / MS);
+}
+
+/* The clock of the class, at the time that it is; NULL: there is no memory. */
+static struct scm_clock *class_clock(unsigned class, uint64_t ns)
+{
+    struct scm_clock *clock = classes[class];
+
+    if (clock)
+        return clock;
+    clock = scm_meta_alloc(sizeof *clock);
+    if (!clock)
+        return NULL;
+    if (!clock_init(clock)) {
+        scm_meta_free(clock, sizeof *clock);
+        return NULL;
+    }
+    clock->period = MS << class;
+    follow_from(clock, ns);
+    classes[class] = clock;
+    return clock;
+}
+
+static void class_clock_end(unsigned class)
+{
+    clock_release(classes[class]);
+    scm_meta_free(classes[class], sizeof *classes[class]);
+    classes[class] = NULL;
+}
+
+/* The list at that place of an ended thread's clock: it has expired, or goes to its class. False: there is
+ * no memory. */
+static bool merge_list(struct scm_thread *self, struct scm_clock *clock, uint64_t place, uint64_t ns)
+{
+    uint64_t over = (clock->ring[place].first->date + 1) * clock->period, date;
+    struct scm_clock *class;
+
+    if (over <= ns) {
+        clock_expire(self, clock, place);
+        return true;
+    }
+    class = class_clock(class_of(clock->period), ns);
+    if (!class)
+        return false;
+    real_time_follow(self, class, ns, 0);
+    date = (over + class->period - 1) / class->period - 1;
+    if (!real_time_make_room(self, class, date - class->now))
+        return false;
+    clock_give(self, clock, place, class, date);
+    return true;
+}
+
+/* A list of the clock that has waited longest. False: nothing can be done. */
+static bool merge_step(struct scm_thread *self, uint64_t ns)
+{
+    struct scm_clock *clock = list_first(&waiting, struct scm_clock, link);
+
+    if (!clock || !merge_list(self, clock, clock_first(clock, 0), ns))
+        return false;
+    count_add(&self->counts.steps, 1);
+    if (clock_is_empty(clock))
+        clock_unmake_locked(clock);
+    return true;
+}
+
+static void class_step(struct scm_thread *self, unsigned class, uint64_t ns, bool all)
+{
+    real_time_follow(self, classes[class], ns, all ? UINT64_MAX : 1);
+    if (clock_is_empty(classes[class]))
+        class_clock_end(class);
+}
+
+/* Under scm_lock: merges a few lists, or all, and what has expired in classes goes to the thread. */
+void real_time_left_step(struct scm_thread *self, bool all)
+{
+    uint64_t ns;
+
+    if (!real_time_left())
+        return;
+    ns = coarse_time();
+    for (unsigned i = 0; (all || i < LISTS_PER_CALL) && merge_step(self, ns); i++)
+        ;
+    for (unsigned class = 0; class < CLASSES; class++)
+        if (classes[class])
+            class_step(self, class, ns, all);
+}
+
+/* Whether there is anything for real_time_left_step; whether clocks wait to be merged. Under scm_lock. */
+bool real_time_left(void)
+{
+    bool any = real_time_merges();
+
+    for (unsigned class = 0; class < CLASSES && !any; class++)
+        any = classes[class] != NULL;
+    return any;
+}
+
+bool real_time_merges(void)
+{
+    return !list_is_empty(&waiting);
+}

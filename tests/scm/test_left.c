@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What ended threads have left goes to the threads that are there, whether another one registers or not:
+ * a little at each tick, local dates by local ticks, dates of global time by global ticks. It is never
+ * earlier than it would have been, and nothing is lost.
+ */
+#include "support/scm_test.h"
+
+static struct scm_clock *handle;
+
+static int act_many(void *dates)
+{
+    int error = 0;
+
+    for (unsigned i = 0; i < *(unsigned *)dates; i++)
+        error |= scm_refresh(object_new(), i % 5);
+    return error;
+}
+
+static int act_many_global(void *dates)
+{
+    int error = 0;
+
+    for (unsigned i = 0; i < *(unsigned *)dates; i++)
+        error |= scm_global_refresh(object_new(), i % 5);
+    return error;
+}
+
+static int act_many_by_clock(void *dates)
+{
+    int error = 0;
+
+    handle = scm_clock_create();
+    for (unsigned i = 0; i < *(unsigned *)dates; i++)
+        error |= scm_clock_refresh(handle, object_new(), i % 5);
+    return error;
+}
+
+static void all_is_inherited(int (*gives)(void *), unsigned threads, unsigned dates,
+                             int (*tick)(void *))
+{
+    struct actor actors[16];
+    unsigned count = 0;
+
+    assert_int_equal(scm_register_thread(), 0);
+    end_count = 0;
+    for (unsigned i = 0; i < threads; i++) {
+        actor_start(&actors[i]);
+        assert_int_equal(does(&actors[i], gives, &dates), 0);
+    }
+    for (unsigned i = 0; i < threads; i++)
+        actor_end(&actors[i]);
+    assert_int_equal(mem_info().num_dates, threads * dates);
+    assert_int_equal(mem_info().num_short_term, threads * dates);
+    assert_int_equal(mem_info().threads, 1);
+    for (; mem_info().num_dates; count++) {
+        assert_int_equal(tick(NULL), 0);
+        assert_true(count < 500);
+        assert_int_equal(mem_info().num_short_term, threads * dates - end_count);
+        assert_int_equal(mem_info().num_dates, threads * dates - end_count);
+    }
+    assert_int_equal(end_count, threads * dates);
+    assert_ptr_equal(scm_orphans.next, &scm_orphans);
+}
+
+static void a_registered_thread_inherits(void **state)
+{
+    (void)state;
+    for (unsigned threads = 1; threads <= 16; threads += 5) {
+        all_is_inherited(act_many, threads, 1, act_tick);
+        all_is_inherited(act_many, threads, 300, act_tick);
+        all_is_inherited(act_many_global, threads, 300, act_global_tick);
+        all_is_inherited(act_many_by_clock, threads, 300, act_tick);
+    }
+}
+
+/* Each kind of tick does what is its own. */
+static void local_dates_wait_for_local_ticks(void **state)
+{
+    struct actor actor;
+    void *local = object_new(), *global = object_new();
+
+    (void)state;
+    assert_int_equal(scm_register_thread(), 0);
+    actor_start(&actor);
+    assert_int_equal(refreshes(&actor, local, 3), 0);
+    assert_int_equal(global_refreshes(&actor, global, 3), 0);
+    actor_end(&actor);
+    ticks(3);
+    assert_false(has_ended(local));
+    ticks(20);
+    assert_true(has_ended(local));
+    assert_false(has_ended(global));
+    global_ticks(5);
+    assert_false(has_ended(global));
+    global_ticks(3);
+    assert_true(has_ended(global));
+}
+
+/* A thread that never ticks by one of the clocks does not keep what another could end. */
+static void whoever_ticks_takes_over(void **state)
+{
+    struct actor actor, local_ticker, global_ticker;
+    void *local = object_new(), *global = object_new();
+
+    (void)state;
+    actor_start(&local_ticker);
+    actor_start(&global_ticker);
+    does(&local_ticker, act_register, NULL);
+    does(&global_ticker, act_register, NULL);
+    actor_start(&actor);
+    assert_int_equal(refreshes(&actor, local, 1), 0);
+    assert_int_equal(global_refreshes(&actor, global, 1), 0);
+    actor_end(&actor);
+    for (unsigned i = 0; i < 10; i++) {
+        does(&local_ticker, act_tick, NULL);
+        does(&global_ticker, act_global_tick, NULL);
+        does(&local_ticker, act_global_tick, NULL);
+    }
+    assert_true(has_ended(local));
+    assert_true(has_ended(global));
+    actor_end(&local_ticker);
+    actor_end(&global_ticker);
+}
+
+static struct refreshing again;
+
+static int act_refresh_again(void *clock)
+{
+    (void)clock;
+    handle = scm_clock_create();
+    return scm_clock_refresh(handle, again.object, again.extension) ||
+           scm_refresh(again.object, again.extension);
+}
+
+/* Never earlier, whatever the dates and the thread that takes them over. */
+static void nothing_is_earlier(void **state)
+{
+    static const unsigned extensions[] = {0, 1, 2, 15, 16, 17, 63, 64, 65, 200, 4095};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof extensions / sizeof *extensions; i++) {
+        for (unsigned kind = 0; kind < 2; kind++) {
+            struct actor actor;
+
+            again = (struct refreshing){object_new(), extensions[i]};
+            actor_start(&actor);
+            assert_int_equal(does(&actor, kind ? act_refresh_again : act_refresh, &again), 0);
+            if (kind)
+                does(&actor, act_tick, NULL); /* which the clock has not seen, but its heir */
+            scm_register_thread();
+            actor_end(&actor);
+            ticks(extensions[i]);
+            assert_false(has_ended(again.object));
+            ticks(3);
+            assert_true(has_ended(again.object));
+            scm_unregister_thread();
+        }
+    }
+}
+
+/* What had expired is freed by the next tick of any thread; what was destroyed, too. */
+static int act_expires_much(void *unused)
+{
+    struct scm_clock *clock = scm_clock_create();
+    int error = 0;
+
+    (void)unused;
+    for (unsigned i = 0; i < 1000; i++)
+        error |= scm_refresh(object_new(), 0) | scm_clock_refresh(clock, object_new(), i);
+    return error | scm_tick() | scm_clock_destroy(clock) | scm_tick();
+}
+
+static void expired_objects_are_inherited(void **state)
+{
+    struct actor actor;
+
+    (void)state;
+    collection("lazy");
+    scm_register_thread();
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_expires_much, NULL), 0);
+    actor_end(&actor);
+    assert_int_equal(mem_info().num_expired, 2000 - end_count);
+    ticks(1);
+    assert_int_equal(mem_info().num_expired, 2000 - end_count);
+    assert_int_equal(mem_info().num_dates, 2000 - end_count);
+    assert_int_equal(scm_collect(), 0);
+    assert_int_equal(end_count, 2000);
+    assert_int_equal(mem_info().num_expired, 0);
+    assert_int_equal(mem_info().num_dates, 0);
+}
+
+/* scm_collect alone: it is for what has expired, whoever gave the dates. */
+static void collecting_takes_over_what_has_expired(void **state)
+{
+    struct actor actor;
+
+    (void)state;
+    collection("lazy");
+    scm_register_thread();
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_expires_much, NULL), 0);
+    actor_end(&actor);
+    assert_int_equal(scm_collect(), 0);
+    assert_int_equal(end_count, 2000);
+}
+
+/* A thread that leaves nothing is not kept. */
+static void who_leaves_nothing_is_gone(void **state)
+{
+    struct actor actor;
+    uint64_t before = mem_info().overhead;
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        actor_start(&actor);
+        does(&actor, act_register, NULL);
+        actor_end(&actor);
+    }
+    assert_ptr_equal(scm_orphans.next, &scm_orphans);
+    assert_true(mem_info().overhead <= before); /* slabs may have gone, with their words */
+}
+
+/* Heirs of heirs, clocks of clocks: many generations. */
+static int act_generation(void *number)
+{
+    unsigned n = *(unsigned *)number;
+    struct scm_clock *clock = scm_clock_create(), *real = scm_clock_create_realtime(1 + n % 40);
+    int error = 0;
+
+    for (unsigned i = 0; i < 10; i++)
+        error |= scm_clock_refresh(clock, object_new(), i * n % 100) |
+                 scm_clock_refresh(real, object_new(), i * n % 1000) |
+                 scm_refresh(object_new(), n % 30) | scm_global_refresh(object_new(), n % 20);
+    return error | (n % 3 ? scm_tick() : scm_global_tick());
+}
+
+static uint64_t real_ns = UINT64_C(5000000000000);
+
+static uint64_t injected_time(void)
+{
+    return real_ns;
+}
+
+static void generations_lose_nothing(void **state)
+{
+    enum { GENERATIONS = 100 };
+
+    (void)state;
+    scm_real_time = injected_time;
+    for (unsigned survivor = 0; survivor < 2; survivor++) {
+        struct scm_mem_info info;
+
+        end_count = 0;
+        scm_unregister_thread();
+        for (unsigned n = 0; n < GENERATIONS; n++) {
+            struct actor actor;
+
+            if (survivor && n % 10 == 5) {
+                scm_register_thread();
+                scm_tick();
+                scm_global_tick();
+            }
+            actor_start(&actor);
+            assert_int_equal(does(&actor, act_generation, &n), 0);
+            actor_end(&actor);
+            real_ns += 3000000;
+        }
+        scm_register_thread();
+        for (unsigned i = 0; i < 20000 && mem_info().num_dates; i++) {
+            ticks(1);
+            global_ticks(1);
+            real_ns += 5000000;
+        }
+        info = mem_info();
+        assert_int_equal(info.num_dates, 0);
+        assert_int_equal(info.num_short_term, 0);
+        assert_int_equal(info.num_expired, 0);
+        assert_int_equal(end_count, GENERATIONS * 40);
+    }
+    scm_real_time = os_clock_ns;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_registered_thread_inherits, fresh),
+        cmocka_unit_test_setup(local_dates_wait_for_local_ticks, fresh),
+        cmocka_unit_test_setup(whoever_ticks_takes_over, fresh),
+        cmocka_unit_test_setup(nothing_is_earlier, fresh),
+        cmocka_unit_test_setup(expired_objects_are_inherited, fresh),
+        cmocka_unit_test_setup(collecting_takes_over_what_has_expired, fresh),
+        cmocka_unit_test_setup(who_leaves_nothing_is_gone, fresh),
+        cmocka_unit_test_setup(generations_lose_nothing, fresh),
+    };
+
+    scm_test_uses();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -21,6 +21,7 @@
     TEST(deferred_objects_share_grace_periods)                                                     \
     TEST(deferred_objects_come_back_after_one_grace_period)                                        \
     TEST(grace_period_is_asked_for)                                                                \
+    TEST(grace_period_is_not_lost_beside_an_expedited_one)                                         \
     TEST(refill_leaves_room_for_latent_objects)                                                    \
     TEST(flush_grows_with_latent_objects)                                                          \
     TEST(latent_objects_are_preflushed_in_idle_time)                                               \
@@ -95,6 +96,9 @@ bool is_untouched(const u8 *object);
  * a grace period. */
 void reader_enters(void);
 void reader_leaves(void);
+
+/* It leaves, but is still to be told to (its end would be another grace period). Nobody waits for one. */
+void reader_steps_out(void);
 
 /* Relieves the reader: the next one, on a third CPU (there must be three, and the caller stays on its own),
  * enters before the one before it leaves, without a wait. */

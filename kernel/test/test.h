@@ -40,6 +40,9 @@
     TEST(figures_are_exact)                                                                        \
     TEST(every_size_is_aligned_and_apart)                                                          \
     TEST(zeroed_memory_is_zero_whoever_had_it)                                                     \
+    TEST(type_safe_memory_keeps_its_contents)                                                      \
+    TEST(allocation_that_must_not_fail_does_not)                                                   \
+    TEST(zones_are_refused)                                                                        \
     TEST(type_safe_memory_stays_constructed)                                                       \
     TEST(hard_interrupts_may_do_everything)                                                        \
     TEST(interrupts_find_nothing_half_done)                                                        \
@@ -50,7 +53,8 @@
     TEST(destroy_waits_for_its_own_deferred_objects)                                               \
     TEST(destroy_waits_for_nobody_else)                                                            \
     TEST(invalid_caches_are_refused)                                                               \
-    TEST(pointers_that_are_no_objects_are_refused)
+    TEST(pointers_that_are_no_objects_are_refused)                                                 \
+    TEST(double_deferral_is_reported_and_all_goes_on)
 
 #define TEST_DECLARED(name) void name(void);
 ALL_TESTS(TEST_DECLARED)

@@ -73,22 +73,28 @@ static void ask_in_interrupt(struct irq_work *irq_work)
 
 /* ----------------------------------------------------------------------------------------- cookies */
 
+/* The kernel's rcu_seq_snap: the number of the first grace period that begins after now, from that of the newest. Its
+ * two lowest bits are a state, not 0 while that one is under way. */
+static unsigned long next_number(unsigned long newest)
+{
+    return (newest + 7) & ~3ul;
+}
+
 /*
- * The grace periods, of either kind, that begin after this. Up to 6.14 the kernel looks at a number that is
- * written when a grace period has begun already (rnp->gp_seq): in between it names the one that has begun, which
- * does not wait for a CPU that was away and has come online since. So the number that is written first is looked
- * at as well. (Mended in 6.15 by "rcu: Fix get_state_synchronize_rcu_full() GP-start detection", and not in
- * all that came of older ones.) Its two lowest bits are a state, not 0 while a grace period is under way.
+ * The grace periods, of either kind, that begin after this; with a full fence before. Up to 6.14 the kernel's own
+ * function looks at a number of normal ones that is written when one has begun already (rnp->gp_seq): in between it
+ * names that one, which does not wait for a CPU that was away and has come online since. Here it is the number that is
+ * written first, as in the kernel from 6.15 on ("rcu: Fix get_state_synchronize_rcu_full() GP-start detection").
  */
 static void take_state(struct rcu_gp_oldstate *state)
 {
-    get_state_synchronize_rcu_full(state); /* begins with a full fence */
-    if (LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)) {
-        unsigned long next = (rcu_get_gp_seq() + 7) & ~3ul;
-
-        if ((long)(next - state->rgos_norm) > 0)
-            state->rgos_norm = next;
+    if (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)) {
+        get_state_synchronize_rcu_full(state);
+        return;
     }
+    smp_mb(); /* what was unlinked before is before these grace periods */
+    state->rgos_norm = next_number(rcu_get_gp_seq());
+    state->rgos_exp = next_number(rcu_exp_batches_completed());
 }
 
 /* Others may store an older number at the same time: as near. */

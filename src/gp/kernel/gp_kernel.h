@@ -13,9 +13,10 @@ void gp_kernel_stop(void);
  * context; never waits. */
 void gp_expedite(void);
 
-/* The kernel's own (kernel/rcu/rcu.h), for modules that look closely: the number of the newest normal grace
- * period that has begun. */
+/* The kernel's own (kernel/rcu/rcu.h), for modules that look closely: the numbers of the newest grace period that has
+ * begun, normal or expedited. */
 unsigned long rcu_get_gp_seq(void);
+unsigned long rcu_exp_batches_completed(void);
 
 struct gp_kernel_stats {
     uint64_t cookies;   /* normal grace periods that some were handed out for */

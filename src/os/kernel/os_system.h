@@ -54,7 +54,14 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 /* Tracepoints (kernel/trace.h), of the same names. */
 #define os_event(word, cache, count) os_event_##word((cache)->name, count)
 
-/* Misuse that was noticed when its caller was long gone: as CONFIG_BUG_ON_DATA_CORRUPTION. */
+/* Misuse that has been reported, but whose caller is long gone: a lock may be held and interrupts be off, so that a
+ * BUG would be the end of the machine. What is misused is left alone, and so may leak. */
+static inline void os_misuse(void)
+{
+    WARN_ON(1);
+}
+
+/* What cannot go on. */
 static inline void __noreturn os_abort(void)
 {
     BUG();

@@ -50,4 +50,10 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 void os_panic(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void os_abort(void) __attribute__((noreturn)); /* what the message needed has been said */
 
+/* Misuse that has been reported. It ends a process; a kernel leaves alone what is misused, and goes on. */
+static inline void __attribute__((noreturn)) os_misuse(void)
+{
+    os_abort();
+}
+
 #endif /* OS_POSIX_SYSTEM_H */

@@ -32,6 +32,7 @@
     TEST(latent_objects_do_not_count_when_a_slab_is_chosen)                                        \
     TEST(shrink_never_takes_a_latent_slab)                                                         \
     TEST(allocation_waits_for_latent_memory_before_it_fails)                                       \
+    TEST(allocation_that_is_not_to_be_retried_does_not_wait)                                       \
     TEST(allocation_past_the_latent_limit_waits_before_its_cache_grows)                            \
     TEST(latent_objects_of_a_quiet_cache_are_merged)                                               \
     TEST(deferred_blocks_are_given_back_unasked)                                                   \

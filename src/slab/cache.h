@@ -139,6 +139,7 @@ struct node {
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
     bool destruct_wanted;     /* a free slab has to stay for its destructors */
+    struct node *helper;      /* whose pages its last slab got, if not its own; atomic, a hint */
     struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
 };
 

@@ -104,27 +104,35 @@ static void stay_near(unsigned long *near, unsigned long number)
         store_relaxed(near, number);
 }
 
-static void request(struct prudence_domain *domain, unsigned long normal)
+static bool is_requested(unsigned long normal, unsigned long newest)
 {
-    unsigned long newest = load_relaxed(&domain->requested);
+    return (long)(normal - newest) <= 0;
+}
 
+/* Asks for the normal grace period, once. Of expedited ones there are not many between two that are asked for here. */
+static noinline void request(const struct rcu_gp_oldstate *state)
+{
+    unsigned long newest = load_relaxed(&rcu.requested);
+
+    stay_near(&gp_near.rgos_norm, state->rgos_norm);
+    stay_near(&gp_near.rgos_exp, state->rgos_exp);
     do
-        if (likely((long)(normal - newest) <= 0))
+        if (is_requested(state->rgos_norm, newest))
             return;
-    while (!compare_exchange(&domain->requested, &newest, normal));
-    add_relaxed(&domain->stats.cookies, 1);
-    store_relaxed(&domain->wanted, 1u);
-    irq_work_queue(&domain->irq_work); /* a full fence, or one that was queued has not run yet */
+    while (!compare_exchange(&rcu.requested, &newest, state->rgos_norm));
+    add_relaxed(&rcu.stats.cookies, 1);
+    store_relaxed(&rcu.wanted, 1u);
+    irq_work_queue(&rcu.irq_work); /* a full fence, or one that was queued has not run yet */
 }
 
 gp_cookie gp_snapshot(struct prudence_domain *domain)
 {
     struct rcu_gp_oldstate state;
 
+    (void)domain;
     take_state(&state);
-    stay_near(&gp_near.rgos_norm, state.rgos_norm);
-    stay_near(&gp_near.rgos_exp, state.rgos_exp);
-    request(domain, state.rgos_norm);
+    if (unlikely(!is_requested(state.rgos_norm, load_relaxed(&rcu.requested))))
+        request(&state);
     return (uint64_t)(uint32_t)state.rgos_exp << 32 | (uint32_t)state.rgos_norm;
 }
 

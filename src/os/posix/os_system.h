@@ -28,6 +28,19 @@ static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
     return flags;
 }
 
+/* What an allocation of more than is needed may do. */
+static inline os_alloc_flags os_alloc_larger(os_alloc_flags flags)
+{
+    return flags;
+}
+
+/* The node that pages lie on, where they were asked of `asked`: as far as is known before they are touched. */
+static inline unsigned os_pages_node(const void *pages, unsigned asked)
+{
+    (void)pages;
+    return asked;
+}
+
 /* Objects that move at a time between a CPU's caches and a node: on the mover's stack. */
 #define OS_TRANSFER_MAX 128
 

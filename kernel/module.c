@@ -16,7 +16,7 @@ MODULE_PARM_DESC(kasan, "KASAN is told when deferred objects are free; closes th
 /* init_on_free: deferred memory is zeroed when its grace period is over, never before. */
 static void object_is_free_now(struct slab *slab, void *object)
 {
-    if (want_init_on_free() && !slab->cache->constructor)
+    if (want_init_on_free() && !slab->cache->flags)
         memset(object, 0, slab_object_bytes(slab));
     annotate_free(slab->cache, object, slab_object_bytes(slab));
 }

@@ -8,6 +8,10 @@
 #include "slab/cache.h"
 #include "slab/stats.h"
 
+/* A cache's flags, beside those of src/slab: it has a constructor. Where there are flags at all, contents are not to
+ * be zeroed just so (init_on_alloc, init_on_free). */
+#define CACHE_CONSTRUCTED (1u << 16)
+
 /* caches.c */
 int caches_start(void);
 void caches_stop(void);

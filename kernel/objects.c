@@ -20,16 +20,55 @@ static bool refused_in_nmi(void)
     return true;
 }
 
-static noinline void *zeroed(const struct prudence_cache *cache, void *object)
+/* Memory that a device can reach is not to be had here: a slab is shared, and lies anywhere. */
+#define ZONES_REFUSED (__GFP_DMA | __GFP_DMA32)
+
+static bool is_refused(gfp_t gfp)
 {
-    return cache->constructor ? object : memset(object, 0, cache->object_size);
+    if (likely(!(gfp & ZONES_REFUSED)))
+        return false;
+    WARN_ONCE(1, "prudence: no memory of a zone (GFP_DMA, GFP_DMA32) is to be had: gfp %x\n",
+              (__force unsigned int)gfp);
+    return true;
+}
+
+/* Of a cache whose objects are not to be zeroed just so, or one that is not to be had. What a constructor has
+ * made stays. Readers may still look at type-safe memory: its contents stay unless its owner wants them gone, and
+ * knows of them. */
+static noinline void *ready_otherwise(void *object, gfp_t gfp, struct prudence_cache *cache)
+{
+    if (is_refused(gfp)) {
+        prudence_cache_free(cache, object);
+        return NULL;
+    }
+    return cache->constructor || !(gfp & __GFP_ZERO) ? object
+                                                     : memset(object, 0, cache->object_size);
+}
+
+static noinline void *zeroed(void *object, gfp_t gfp, struct prudence_cache *cache)
+{
+    if (unlikely(cache->flags | (__force unsigned int)(gfp & ZONES_REFUSED)))
+        return ready_otherwise(object, gfp, cache);
+    return memset(object, 0, cache->object_size);
 }
 
 /* An object as its caller wants it. */
 static __always_inline void *ready(struct prudence_cache *cache, void *object, gfp_t gfp)
 {
     annotate_live(cache, object, cache->stride);
-    return unlikely(want_init_on_alloc(gfp)) ? zeroed(cache, object) : object;
+    return unlikely(want_init_on_alloc(gfp) || gfp & ZONES_REFUSED) ? zeroed(object, gfp, cache)
+                                                                    : object;
+}
+
+/* Whether who must not fail tries again, a little later. Nobody who may not sleep can be promised that. */
+static bool tries_again(gfp_t gfp)
+{
+    if (likely(!(gfp & __GFP_NOFAIL)))
+        return false;
+    if (WARN_ONCE(!gfpflags_allow_blocking(gfp), "prudence: __GFP_NOFAIL by who may not sleep\n"))
+        return false;
+    schedule_timeout_uninterruptible(1);
+    return true;
 }
 
 static noinline void *alloc_slow(struct prudence_cache *cache, gfp_t gfp)
@@ -37,9 +76,9 @@ static noinline void *alloc_slow(struct prudence_cache *cache, gfp_t gfp)
     void *object;
 
     might_sleep_if(gfpflags_allow_blocking(gfp));
-    do {
+    do
         object = cache_alloc_slow(cache, gfp);
-    } while (!object && gfp & __GFP_NOFAIL && (cond_resched(), true));
+    while (!object && tries_again(gfp));
     return object ? ready(cache, object, gfp) : NULL;
 }
 
@@ -88,7 +127,7 @@ static noinline void free_slow(struct slab *slab, void *object)
 /* What else is done to the memory of a free object. */
 static __always_inline void clean(const struct slab *slab, void *object)
 {
-    if (unlikely(want_init_on_free()) && !slab->cache->constructor)
+    if (unlikely(want_init_on_free()) && !slab->cache->flags)
         memset(object, 0, slab_object_bytes(slab));
     annotate_free(slab->cache, object, slab_object_bytes(slab));
 }
@@ -180,10 +219,13 @@ static noinline void *alloc_large(size_t size, gfp_t gfp)
     struct slab *slab;
     bool zeroed;
 
-    if (refused_in_nmi() || size > KMALLOC_MAX_SIZE)
+    if (refused_in_nmi() || is_refused(gfp) || size > KMALLOC_MAX_SIZE)
         return NULL;
-    slab =
-        slab_make_large(kmalloc_blocks, round_up(size, OS_PAGE_SIZE), OS_PAGE_SIZE, &zeroed, gfp);
+    might_sleep_if(gfpflags_allow_blocking(gfp));
+    do
+        slab = slab_make_large(kmalloc_blocks, round_up(size, OS_PAGE_SIZE), OS_PAGE_SIZE, &zeroed,
+                               gfp);
+    while (!slab && tries_again(gfp));
     if (slab && want_init_on_alloc(gfp))
         memset(slab->base, 0, size);
     return slab ? slab->base : NULL;

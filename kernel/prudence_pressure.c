@@ -6,7 +6,7 @@
  * Allocations have to wait for latent objects: none may fail, and the OOM killer must not be called.
  *
  * Then others want memory, while nearly all that was left is latent, and a reader stays until the kernel
- * is about to kill: a grace period has to be waited for first.
+ * is about to kill: a grace period has to be waited for first, but not by who is asked.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -29,6 +29,9 @@ module_param(leave_mb, uint, 0444);
 MODULE_PARM_DESC(leave_mb, "memory above the watermarks that is left, in MB");
 static unsigned int reader_ms = 60;
 module_param(reader_ms, uint, 0444);
+static bool stays;
+module_param(stays, bool, 0444);
+MODULE_PARM_DESC(stays, "only the last: the reader stays until something would be killed");
 static int failed;
 module_param(failed, int, 0444);
 
@@ -108,7 +111,8 @@ static int update(void *unused)
 
 static bool reader_inside, reader_may_leave;
 static atomic_t kills_averted, kills;
-static bool first_averted;
+static bool first_averted, first_waited;
+static u64 waits_then;
 static ktime_t asked_at;
 static s64 answered_ms;
 static u64 latent_then, latent_after;
@@ -137,6 +141,14 @@ static int read_until_oom(void *unused)
     return 0;
 }
 
+static u64 waits(void)
+{
+    struct prudence_stats totals;
+
+    prudence_stats(&totals);
+    return totals.waits;
+}
+
 /* The first of all that are asked before something is killed: all else was tried. */
 static int oom_begins(struct notifier_block *block, unsigned long unused, void *freed)
 {
@@ -144,11 +156,12 @@ static int oom_begins(struct notifier_block *block, unsigned long unused, void *
         return NOTIFY_OK; /* once more */
     asked_at = ktime_get();
     latent_then = latent_kb();
-    WRITE_ONCE(reader_may_leave, true);
+    waits_then = waits();
     return NOTIFY_OK;
 }
 
-/* The last. Nothing is killed if somebody has freed some; here nothing is in any case. */
+/* The last. Nothing is killed if somebody has freed some, or is about to; here nothing is in any case. The reader, which
+ * is inside until now unless it stays, may leave. */
 static int oom_ends(struct notifier_block *block, unsigned long unused, void *freed)
 {
     unsigned long *pages = freed;
@@ -157,10 +170,13 @@ static int oom_ends(struct notifier_block *block, unsigned long unused, void *fr
         answered_ms = ktime_ms_delta(ktime_get(), asked_at);
         latent_after = latent_kb();
         first_averted = *pages; /* later ones may find nothing latent any more */
+        first_waited = waits() != waits_then;
     }
     if (*pages) {
         atomic_inc(&kills_averted);
+        WRITE_ONCE(reader_may_leave, reader_may_leave || !stays);
     } else {
+        WRITE_ONCE(reader_may_leave, true);
         atomic_inc(&kills);
         give_back(&hog);
         *pages = 1;
@@ -243,7 +259,7 @@ static void others_want_memory(void)
     give_back(&hog);
 }
 
-static unsigned int number;
+static unsigned int number; /* of verdicts */
 
 static void verdict(bool ok, const char *what)
 {
@@ -251,7 +267,7 @@ static void verdict(bool ok, const char *what)
     failed += !ok;
 }
 
-static int __init pressure_start(void)
+static void work_at_the_edge(void)
 {
     static struct task_struct *threads[THREADS];
     unsigned int count = 0, i, cpus = min(num_online_cpus(), 16u);
@@ -261,9 +277,6 @@ static int __init pressure_start(void)
 
     prudence_stats(&totals);
     held_back = totals.throttle_waits;
-    cache = prudence_cache_create("pressure", SIZE, 0, 0, NULL);
-    if (!cache)
-        return -ENOMEM;
     take_memory();
     for (i = 0; i < cpus + 1; i++) {
         struct task_struct *task =
@@ -287,14 +300,35 @@ static int __init pressure_start(void)
     verdict(atomic64_read(&updates) > 1000, "work_went_on");
     verdict(stats.pressure_waits > 0 || totals.throttle_waits > held_back,
             "memory_was_at_its_edge");
-    if (num_online_cpus() > 1) {
+}
+
+static void say_of_kills(void)
+{
+    pr_info("# kills averted %d, not averted %d, latent %llu KB, after %lld ms %llu KB\n",
+            atomic_read(&kills_averted), atomic_read(&kills), latent_then, answered_ms,
+            latent_after);
+    verdict(!first_waited, "nobody_waits_for_a_reader_while_the_kernel_asks");
+}
+
+static int __init pressure_start(void)
+{
+    unsigned int i;
+
+    cache = prudence_cache_create("pressure", SIZE, 0, 0, NULL);
+    if (!cache)
+        return -ENOMEM;
+    if (!stays)
+        work_at_the_edge();
+    if (num_online_cpus() > 1 && !stays) {
         /* Once is enough: what another is just freeing is not counted (docs/kernel.md). */
         for (i = 0; i < 5 && !atomic_read(&kills_averted); i++)
             others_want_memory();
-        pr_info("# kills averted %d, not averted %d, latent %llu KB, after %lld ms %llu KB\n",
-                atomic_read(&kills_averted), atomic_read(&kills), latent_then, answered_ms,
-                latent_after);
+        say_of_kills();
         verdict(first_averted, "latent_memory_is_waited_for_before_anything_is_killed");
+    } else if (stays) {
+        others_want_memory();
+        say_of_kills();
+        verdict(atomic_read(&kills) > 0, "a_reader_that_stays_is_not_waited_for_for_ever");
     }
     verdict(!prudence_cache_destroy(cache), "destroy_finds_nothing_live");
     return 0;

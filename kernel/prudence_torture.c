@@ -46,7 +46,8 @@ struct element {
     u64 magic;
     u64 generation;
     u64 inverse;         /* ~generation, at the end of what readers compare */
-    unsigned long stamp; /* the cookie at its deferral */
+    unsigned long stamp; /* the cookie at its deferral: for ages */
+    struct rcu_gp_oldstate full;
     u32 deferred;
     u32 was_deferred;
 };
@@ -94,7 +95,7 @@ static struct element *make(gfp_t gfp)
         return NULL;
     }
     if (new->was_deferred) {
-        if (!poll_state_synchronize_rcu(new->stamp))
+        if (!poll_state_synchronize_rcu_full(&new->full))
             atomic64_inc(&too_early);
         atomic64_inc(&ages_reused[age_of(new->stamp)]);
     }
@@ -108,6 +109,7 @@ static struct element *make(gfp_t gfp)
 static void defer(struct element *old)
 {
     WRITE_ONCE(old->stamp, get_state_synchronize_rcu());
+    get_state_synchronize_rcu_full(&old->full);
     old->was_deferred = 1;
     smp_store_release(&old->deferred, 1); /* pairs with the acquire in look: the stamp is there */
     prudence_cache_free_deferred(cache, old);

@@ -132,23 +132,66 @@ static struct shrinker like = {
     .count_objects = count_pages, .scan_objects = scan_pages, .seeks = DEFAULT_SEEKS};
 static struct shrinker *shrinker;
 
-/* Nothing is killed while latent memory only waits for a grace period: one is waited for. What others give back
- * meanwhile counts as well: nothing need be killed for it, either. */
-static int before_oom(struct notifier_block *block, unsigned long unused, void *freed)
+/*
+ * Before the kernel kills for memory. It holds a lock of its own meanwhile, for which all wait who want memory: so
+ * nothing is waited for here but a tick. While latent memory waits for a grace period, which is expedited, the answer is
+ * that something was freed; then the kernel tries again, and asks again. That is a promise: when the grace period is
+ * over what was latent is given back, and if nothing came of it (what others gave back meanwhile counts as well), or
+ * wait_max_ms have passed, so that a reader stays, the answer is no.
+ */
+static struct {
+    bool made;
+    gp_cookie cookie;
+    uint64_t used;         /* bytes, when it was made */
+    uint64_t until, asked; /* ns: its end; when the kernel asked last */
+} promise;                 /* the kernel's lock */
+
+/* `busy`: another is at work on the list of caches, to give back, perhaps. */
+static bool may_promise(bool busy, uint64_t used)
 {
     struct prudence_domain *domain = gp_default_domain();
-    uint64_t before = bytes_used(), after;
+    uint64_t now = os_clock_ns();
 
-    shrink_all(); /* closes the open batches too */
-    if (latent_bytes() && gp_may_wait() && gp_worth_waiting(domain)) {
-        if (gp_wait(domain, gp_snapshot(domain), os_clock_ns() + load_relaxed(&slab_wait_max)))
-            shrink_all();
-        else
-            gp_note_expired(domain);
+    promise.asked = now;
+    if (!promise.made) {
+        if (!(busy || latent_bytes()) || !gp_worth_waiting(domain))
+            return false;
+        promise.made = true;
+        promise.cookie = gp_snapshot(domain); /* the open batches were closed */
+        promise.used = used;
+        promise.until = now + load_relaxed(&slab_wait_max);
+        gp_expedite();
+        return true;
     }
+    if (!busy && gp_poll(domain, promise.cookie))
+        return false; /* and nothing came of it */
+    if (now < promise.until)
+        return true;
+    gp_note_expired(domain);
+    return false;
+}
+
+static int before_oom(struct notifier_block *block, unsigned long unused, void *freed)
+{
+    uint64_t before, after;
+    bool busy;
+
+    if (os_clock_ns() - promise.asked > load_relaxed(&slab_wait_max))
+        promise.made = false; /* of another time */
+    before = promise.made ? promise.used : bytes_used();
+    busy = !os_lock_try(&slab_caches_lock);
+    if (!busy)
+        shrink_and_release();
     after = bytes_used();
-    if (after < before)
+    if (after < before) {
+        promise.made = false;
         *(unsigned long *)freed += (before - after) >> PAGE_SHIFT;
+    } else if (may_promise(busy, before)) {
+        *(unsigned long *)freed += 1;
+        schedule_timeout_uninterruptible(1);
+    } else {
+        promise.made = false;
+    }
     return NOTIFY_OK;
 }
 

@@ -108,9 +108,14 @@ check "torture was held back under a small limit" test "$(sed -n 's/^throttle_wa
 echo 0 >$parameters/latent_limit_kb
 
 # Memory to the edge, while a process is there to be killed.
-insmod prudence_pressure.ko "seconds=$seconds" || exit 1
-[ "$(cat /sys/module/prudence_pressure/parameters/failed)" = 0 ] || bad=1
-rmmod prudence_pressure
+wait_max=$(cat $parameters/wait_max_ms)
+for stays in N Y; do
+    [ $stays = N ] || echo 500 >$parameters/wait_max_ms
+    insmod prudence_pressure.ko "seconds=$seconds" stays=$stays || exit 1
+    [ "$(cat /sys/module/prudence_pressure/parameters/failed)" = 0 ] || bad=1
+    rmmod prudence_pressure
+done
+echo "$wait_max" >$parameters/wait_max_ms
 
 # A hash table whose old entries are deferred, used by many processes.
 demo() { # demo DEVICE

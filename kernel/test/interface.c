@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* The functions that users call, and what they refuse. */
+#include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
@@ -76,6 +77,32 @@ void zeroed_memory_is_zero_whoever_had_it(void)
     zeroed_again(16 * PAGE_SIZE);
 }
 
+/* A reader may look at an object that is free already, and was handed out again: what it finds is what the last owner
+ * has left, whatever init_on_alloc and init_on_free say. */
+void type_safe_memory_keeps_its_contents(void)
+{
+    struct prudence_cache *cache = prudence_cache_create("test", SIZE, 0, PRUDENCE_TYPESAFE, NULL);
+    unsigned int i, kept = 0;
+    void *object;
+
+    EXPECT(cache != NULL);
+    EXPECT_EQ(fill(cache, 64), 64);
+    for (i = 0; i < 64; i++)
+        prudence_cache_free(cache, objects[i]);
+    migrate_disable();
+    for (i = 0; i < 64; i++) {
+        object = prudence_cache_alloc(cache, GFP_KERNEL);
+        kept += is_untouched(object);
+        prudence_cache_free(cache, object);
+    }
+    object = prudence_cache_alloc(cache, GFP_KERNEL | __GFP_ZERO);
+    EXPECT(!memchr_inv(object, 0, SIZE)); /* as its owner wants */
+    prudence_cache_free(cache, object);
+    migrate_enable();
+    EXPECT_EQ(kept, 64);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
 static unsigned int constructed;
 
 static void construct(void *object)
@@ -145,6 +172,87 @@ void invalid_caches_are_refused(void)
     EXPECT(prudence_cache_create("", 64, 0, 0, NULL) == NULL);
     EXPECT(prudence_cache_create("test", 64, 0, 0x80, NULL) == NULL);
     pr_info("provoked: end\n");
+}
+
+static atomic_t failures;
+
+static bool fails_for_a_while(void)
+{
+    return atomic_dec_if_positive(&failures) >= 0;
+}
+
+void allocation_that_must_not_fail_does_not(void)
+{
+    size_t sizes[] = {SIZE, PAGE_SIZE, 2 * PAGE_SIZE, 16 * PAGE_SIZE};
+    struct prudence_cache *cache;
+    unsigned int i;
+    void *object;
+
+    prudence_inject_failures(fails_for_a_while);
+    for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+        atomic_set(&failures, 30);
+        object = prudence_kmalloc(sizes[i], GFP_KERNEL | __GFP_NOFAIL);
+        EXPECT(object != NULL);
+        prudence_kfree(object);
+    }
+    atomic_set(&failures, 0);
+    cache = cache_of(4 * PAGE_SIZE);
+    atomic_set(&failures, 30);
+    object = prudence_cache_alloc(cache, GFP_KERNEL | __GFP_NOFAIL);
+    EXPECT(object != NULL);
+    prudence_inject_failures(NULL);
+    prudence_cache_free(cache, object);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* With objects at hand, too. */
+void zones_are_refused(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    void *object = prudence_cache_alloc(cache, GFP_KERNEL);
+
+    EXPECT(object != NULL);
+    pr_info("provoked: begin\n");
+    EXPECT(!prudence_cache_alloc(cache, GFP_KERNEL | GFP_DMA));
+    EXPECT(!prudence_cache_alloc(cache, GFP_ATOMIC | GFP_DMA32));
+    EXPECT(!prudence_kmalloc(SIZE, GFP_KERNEL | GFP_DMA));
+    EXPECT(!prudence_kmalloc(SIZE, GFP_KERNEL | GFP_DMA32 | __GFP_ZERO));
+    EXPECT(!prudence_kmalloc(4 * PAGE_SIZE, GFP_KERNEL | GFP_DMA));
+    pr_info("provoked: end\n");
+    EXPECT_EQ(STAT(cache, objects_live), 1);
+    prudence_cache_free(cache, object);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* A block, whose slab sees at once that it is latent already; an object, whose slab sees when both come back that it is
+ * free already; and one whose slab has gone by then. It is reported, and nothing else happens. */
+void double_deferral_is_reported_and_all_goes_on(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    u64 latent = totals().latent_bytes;
+    void *block = prudence_kmalloc(4 * PAGE_SIZE, GFP_KERNEL), *object;
+    unsigned int i;
+
+    object = prudence_cache_alloc(cache, GFP_KERNEL);
+    pr_info("provoked: begin\n");
+    reader_enters();
+    prudence_kfree_deferred(block);
+    prudence_kfree_deferred(block);
+    prudence_cache_free_deferred(cache, object);
+    prudence_cache_free_deferred(cache, object);
+    reader_leaves();
+    for (i = 0; i < 500 && (STAT(cache, objects_latent) || totals().latent_bytes > latent); i++) {
+        msleep(20);
+        prudence_cache_shrink(cache);
+        wake_all_cpus();
+    }
+    pr_info("provoked: end\n");
+    EXPECT_EQ(STAT(cache, objects_latent), 0);
+    EXPECT(totals().latent_bytes <= latent);
+    EXPECT_EQ(fill(cache, 200), 200);
+    for (i = 0; i < 200; i++)
+        prudence_cache_free(cache, objects[i]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
 void pointers_that_are_no_objects_are_refused(void)

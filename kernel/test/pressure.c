@@ -42,6 +42,32 @@ void allocation_waits_for_latent_memory_before_it_fails(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
+/* Who wants to know soon that there is nothing does not wait for a grace period; the reader stays meanwhile. */
+void allocation_that_is_not_to_be_retried_does_not_wait(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    gfp_t gfp = GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN;
+    unsigned int more = 0;
+    void *object;
+    u64 waits;
+
+    EXPECT_EQ(fill(cache, MANY), MANY);
+    memory_ends_here();
+    reader_enters();
+    defer(cache, MANY);
+    waits = totals().waits;
+    while (more < MANY && (object = prudence_cache_alloc(cache, gfp)))
+        objects[MANY + more++] = object;
+    EXPECT(more < MANY);
+    EXPECT(!prudence_kmalloc(4 * PAGE_SIZE, gfp));
+    EXPECT_EQ(totals().waits, waits);
+    prudence_inject_failures(NULL);
+    reader_leaves();
+    while (more)
+        prudence_cache_free(cache, objects[MANY + --more]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
 #define LARGE 16384
 
 static struct prudence_cache *past_limit;

@@ -79,6 +79,7 @@ static int read_on(void *data)
     while (!READ_ONCE(reader->may_leave))
         cpu_relax();
     rcu_read_unlock();
+    WRITE_ONCE(reader->inside, false);
     while (!kthread_should_stop())
         schedule_timeout_interruptible(1);
     return 0;
@@ -119,6 +120,15 @@ void reader_leaves(void)
 {
     leave(&readers[newest]);
     synchronize_rcu();
+}
+
+void reader_steps_out(void)
+{
+    struct reader *reader = &readers[newest];
+
+    WRITE_ONCE(reader->may_leave, true);
+    while (READ_ONCE(reader->inside))
+        schedule_timeout_uninterruptible(1);
 }
 
 void next_reader_enters(void)

@@ -21,6 +21,7 @@
     TEST(deferred_objects_share_grace_periods)                                                     \
     TEST(deferred_objects_come_back_after_one_grace_period)                                        \
     TEST(grace_period_is_asked_for)                                                                \
+    TEST(grace_period_is_not_lost_beside_an_expedited_one)                                         \
     TEST(refill_leaves_room_for_latent_objects)                                                    \
     TEST(flush_grows_with_latent_objects)                                                          \
     TEST(latent_objects_are_preflushed_in_idle_time)                                               \
@@ -31,6 +32,7 @@
     TEST(latent_objects_do_not_count_when_a_slab_is_chosen)                                        \
     TEST(shrink_never_takes_a_latent_slab)                                                         \
     TEST(allocation_waits_for_latent_memory_before_it_fails)                                       \
+    TEST(allocation_that_is_not_to_be_retried_does_not_wait)                                       \
     TEST(allocation_past_the_latent_limit_waits_before_its_cache_grows)                            \
     TEST(latent_objects_of_a_quiet_cache_are_merged)                                               \
     TEST(deferred_blocks_are_given_back_unasked)                                                   \
@@ -39,6 +41,9 @@
     TEST(figures_are_exact)                                                                        \
     TEST(every_size_is_aligned_and_apart)                                                          \
     TEST(zeroed_memory_is_zero_whoever_had_it)                                                     \
+    TEST(type_safe_memory_keeps_its_contents)                                                      \
+    TEST(allocation_that_must_not_fail_does_not)                                                   \
+    TEST(zones_are_refused)                                                                        \
     TEST(type_safe_memory_stays_constructed)                                                       \
     TEST(hard_interrupts_may_do_everything)                                                        \
     TEST(interrupts_find_nothing_half_done)                                                        \
@@ -49,7 +54,8 @@
     TEST(destroy_waits_for_its_own_deferred_objects)                                               \
     TEST(destroy_waits_for_nobody_else)                                                            \
     TEST(invalid_caches_are_refused)                                                               \
-    TEST(pointers_that_are_no_objects_are_refused)
+    TEST(pointers_that_are_no_objects_are_refused)                                                 \
+    TEST(double_deferral_is_reported_and_all_goes_on)
 
 #define TEST_DECLARED(name) void name(void);
 ALL_TESTS(TEST_DECLARED)
@@ -95,6 +101,9 @@ bool is_untouched(const u8 *object);
  * a grace period. */
 void reader_enters(void);
 void reader_leaves(void);
+
+/* It leaves, but is still to be told to (its end would be another grace period). Nobody waits for one. */
+void reader_steps_out(void);
 
 /* Relieves the reader: the next one, on a third CPU (there must be three, and the caller stays on its own),
  * enters before the one before it leaves, without a wait. */

@@ -151,6 +151,7 @@ struct node {
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
     bool destruct_wanted;     /* a free slab has to stay for its destructors */
+    struct node *helper;      /* whose pages its last slab got, if not its own; atomic, a hint */
     struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
 };
 
@@ -250,13 +251,16 @@ static inline struct node *node_here(const struct prudence_cache *cache)
     return &cache->nodes[os_node_of_cpu(os_cpu_current())];
 }
 
-/* The slab of an object that is known to be ours. */
+/* The slab of an object that is known to be ours. NULL, in a kernel only: it is not, since it was freed twice and its
+ * slab has gone meanwhile. */
 static inline struct slab *slab_known(const void *object)
 {
     struct slab *slab = os_page_owner(object);
 
-    if (unlikely(!slab))
-        os_panic("object %p has lost its slab", object);
+    if (unlikely(!slab)) {
+        os_report("object %p has lost its slab: was it freed twice?", object);
+        os_misuse();
+    }
     return slab;
 }
 

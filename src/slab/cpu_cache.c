@@ -50,25 +50,30 @@ void cpu_cache_release(struct cpu_cache *cpu)
 
 /* Fork and destruction need all; an owner finishes without waiting for anything, so neither do
  * they wait long. */
-static void take_all_of(struct prudence_cache *cache, const void *token, bool confirmed)
+static void claim_patiently(struct os_percpu_line *line, const void *token)
 {
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++) {
-        struct os_percpu_line *line = &cpu_cache_of(cache, i)->line;
-
-        while (confirmed ? !os_percpu_confirm(line, token) && !os_percpu_take_remote(line, token)
-                         : !os_percpu_claim(line, token))
-            os_sleep_ns(1000);
-    }
+    while (!os_percpu_claim(line, token))
+        os_sleep_ns(1000);
 }
 
 void cpu_cache_claim_all(struct prudence_cache *cache, const void *token)
 {
-    take_all_of(cache, token, false);
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+        claim_patiently(&cpu_cache_of(cache, i)->line, token);
 }
 
+/* A line whose claim was written over is claimed once more. Not by a remote take: in a kernel that leaves interrupts
+ * off, and those who want all CPUs sleep. */
 void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token)
 {
-    take_all_of(cache, token, true);
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++) {
+        struct os_percpu_line *line = &cpu_cache_of(cache, i)->line;
+
+        while (!os_percpu_confirm(line, token)) {
+            claim_patiently(line, token);
+            os_percpu_fence_all();
+        }
+    }
 }
 
 void cpu_cache_release_all(struct prudence_cache *cache, const void *token)

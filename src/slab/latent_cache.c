@@ -199,8 +199,12 @@ static void ring_forget(const struct cpu_cache *cpu, uint64_t head, unsigned cou
 
 static void all_are_safe(void **objects, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++)
-        object_is_safe(slab_known(objects[i]), objects[i]);
+    for (unsigned i = 0; i < count; i++) {
+        struct slab *slab = slab_known(objects[i]);
+
+        if (likely(slab != NULL))
+            object_is_safe(slab, objects[i]);
+    }
 }
 
 /* Takes up to `count` of the oldest objects, of as many closed batches as that is, safe or not.

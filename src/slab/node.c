@@ -78,8 +78,17 @@ static bool is_waiting(const struct slab *slab)
     return !list_is_empty(&slab->waiting_link);
 }
 
-/* A bit that should be clear: an object that is free or latent already. */
-static void check_run(const struct run *run, const char *what)
+/* Objects that are free or latent already. That ends a process; in a kernel they are what they were. */
+static void refuse(struct run *run, uint64_t bits, bool latent, const char *what)
+{
+    describe_double(run->slab, run_object(run, bits), latent, what);
+    os_misuse();
+    run->bits &= ~bits;
+    run->count -= (unsigned)__builtin_popcountll(bits);
+}
+
+/* Bits that should be clear. */
+static void check_run(struct run *run, const char *what)
 {
     const struct slab *slab = run->slab;
     const uint64_t *bits = slab->bits + run->word;
@@ -88,9 +97,21 @@ static void check_run(const struct run *run, const char *what)
     uint64_t latent = run->bits & (bits[words] | bits[words + words]);
 
     if (unlikely(free))
-        report_double(slab, run_object(run, free), false, what);
+        refuse(run, free, false, what);
     if (unlikely(latent))
-        report_double(slab, run_object(run, latent), true, what);
+        refuse(run, latent, true, what);
+}
+
+/* The same for deferred objects: those that are refused are latent no more by this deferral. False: none is left. */
+static bool check_latent_run(struct run *run)
+{
+    unsigned count = run->count;
+
+    check_run(run, "deferred free");
+    if (likely(run->count == count))
+        return true;
+    latent_release(os_cpu_current(), (count - run->count) * slab_object_bytes(run->slab));
+    return run->count > 0;
 }
 
 /*
@@ -98,12 +119,13 @@ static void check_run(const struct run *run, const char *what)
  * which gets a cookie when waiting is merged. (One cookie renewed at each deferral never merges
  * under load; one kept is unsound.) `cookie` NULL: none was taken yet.
  */
-static void put_latent(struct node *node, const struct run *run, const gp_cookie *cookie)
+static void put_latent(struct node *node, struct run *run, const gp_cookie *cookie)
 {
     struct slab *slab = run->slab;
     bool had_free = slab->free > 0;
 
-    check_run(run, "deferred free");
+    if (!check_latent_run(run))
+        return;
     slab->latent += run->count;
     node->latent += run->count;
     node->latent_bytes += run->count * slab_object_bytes(slab);
@@ -240,10 +262,14 @@ static void receive(struct node *node)
         struct handful *next = handful->next;
 
         for (unsigned i = 0; i < handful->count;) {
+            struct slab *slab = slab_known(handful->objects[i]);
             struct run run;
 
-            i += run_gather(&run, slab_known(handful->objects[i]), handful->objects + i,
-                            handful->count - i);
+            if (unlikely(!slab)) { /* and nobody knows how much it was */
+                i++;
+                continue;
+            }
+            i += run_gather(&run, slab, handful->objects + i, handful->count - i);
             put_latent(node, &run, &handful->cookie);
         }
         handful_return(handful);
@@ -394,7 +420,7 @@ unsigned node_take(struct prudence_cache *cache, struct node *node, void **objec
 
 /* ------------------------------------------------------------------------------------ putting */
 
-static void put_free(struct node *node, const struct run *run, const gp_cookie *cookie)
+static void put_free(struct node *node, struct run *run, const gp_cookie *cookie)
 {
     struct slab *slab = run->slab;
     bool had_free = slab->free > 0;
@@ -495,24 +521,25 @@ static unsigned leave(struct node *node, unsigned keep, size_t *bytes)
 }
 
 /* Makes runs of the first objects, of one node and as many as there is room for; returns how many
- * objects that are. */
-static unsigned gather(void **objects, unsigned count, struct run *runs, unsigned *made)
+ * objects that are. The first is of `slab`. */
+static unsigned gather(struct slab *slab, void **objects, unsigned count, struct run *runs,
+                       unsigned *made)
 {
-    struct slab *slab = slab_known(objects[0]);
     const struct node *node = node_of(slab);
     unsigned taken = 0;
 
     *made = 0;
     do
         taken += run_gather(&runs[(*made)++], slab, objects + taken, count - taken);
-    while (taken < count && *made < RUNS_MAX && node_of(slab = slab_known(objects[taken])) == node);
+    while (taken < count && *made < RUNS_MAX && (slab = slab_known(objects[taken])) &&
+           node_of(slab) == node);
     return taken;
 }
 
 /* Hands objects to their home nodes, those of one node that follow each other under one hold of its
  * lock, or few. `put` puts a run, `visit` counts the objects; `first` is false if it only goes on. */
 static void put_all(struct prudence_cache *cache, void **objects, unsigned count,
-                    void (*put)(struct node *node, const struct run *run, const gp_cookie *cookie),
+                    void (*put)(struct node *node, struct run *run, const gp_cookie *cookie),
                     const gp_cookie *cookie,
                     void (*visit)(struct node *node, unsigned objects, bool first))
 {
@@ -522,8 +549,17 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
     size_t bytes = 0;
 
     for (; count; objects += taken, count -= taken, before = node) {
-        taken = gather(objects, count, runs, &made);
-        node = node_of(runs[0].slab);
+        struct slab *slab = slab_known(objects[0]);
+
+        if (unlikely(!slab)) { /* nowhere to put it; if it was latent it is no more */
+            if (cookie)
+                latent_release(os_cpu_current(), cache->stride);
+            taken = 1;
+            node = before;
+            continue;
+        }
+        taken = gather(slab, objects, count, runs, &made);
+        node = node_of(slab);
         enter(node);
         for (unsigned i = 0; i < made; i++)
             put(node, &runs[i], cookie);

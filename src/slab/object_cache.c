@@ -78,6 +78,28 @@ static void stack_refilled(struct prudence_cache *cache, void **objects, unsigne
         node_flush(cache, objects + put, count - put);
 }
 
+/* Objects of a new slab. Where the node's memory is used up its pages are another's, and so is the slab; then that one
+ * is asked for objects before the next slab is made. */
+static unsigned take_new(struct prudence_cache *cache, struct node *node, void **objects,
+                         unsigned count, os_alloc_flags flags)
+{
+    struct node *helper = load_relaxed(&node->helper);
+    unsigned taken = unlikely(helper != NULL) ? node_take(cache, helper, objects, count) : 0;
+    struct slab *slab;
+
+    if (taken)
+        return taken;
+    slab = slab_grow(cache, (unsigned)(node - cache->nodes), flags);
+    if (!slab)
+        return 0;
+    helper = node_of(slab);
+    store_relaxed(&node->helper, helper != node ? helper : NULL);
+    node_add_slab(helper, slab);
+    taken = node_take(cache, helper, objects, count);
+    pressure_relieve();
+    return taken;
+}
+
 /* Objects from this CPU's node; if it may grow, from quiet CPUs or a new slab, else from any node
  * that has some. */
 static unsigned take(struct prudence_cache *cache, void **objects, unsigned count, bool may_grow,
@@ -85,7 +107,6 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
 {
     struct node *node = node_here(cache);
     unsigned taken = node_take(cache, node, objects, count);
-    struct slab *slab;
 
     if (taken || !may_grow)
         return taken;
@@ -94,12 +115,7 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
         if (taken)
             return taken;
     }
-    slab = slab_grow(cache, (unsigned)(node - cache->nodes), flags);
-    if (slab) {
-        node_add_slab(node, slab);
-        taken = node_take(cache, node, objects, count);
-        pressure_relieve();
-    }
+    taken = take_new(cache, node, objects, count, flags);
     for (unsigned i = 0; !taken && i < os_node_count(); i++)
         taken = node_take(cache, &cache->nodes[i], objects, count);
     return taken;

@@ -92,6 +92,11 @@ static struct node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
         if (!carry->object)
             break;
         slab = slab_known(carry->object);
+        if (unlikely(!slab)) {
+            carry->object = NULL;
+            latent_release(cpu->line.cpu, cache->stride);
+            continue;
+        }
         if (handful->count && (node != node_of(slab) || handful->cookie != carry->cookie))
             break;
         node = node_of(slab);
@@ -131,7 +136,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
         }
         moved += hand_over(node, handful);
     }
-    if (carry.object) {
+    if (carry.object) { /* its slab is there: fill has seen it */
         spare->cookie = carry.cookie;
         spare->objects[spare->count++] = carry.object;
         moved += hand_over(node_of(slab_known(carry.object)), spare);

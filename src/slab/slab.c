@@ -93,7 +93,7 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
     slab->base = slab->pages;
     if (capacity == cache->capacity)
         slab->base += next_color_offset(cache);
-    slab_init(slab, cache, node, capacity, bytes);
+    slab_init(slab, cache, os_pages_node(slab->pages, node), capacity, bytes);
     if (slab_complete(slab, cache->checked))
         return slab;
     os_pages_free(slab->pages, bytes);
@@ -142,8 +142,8 @@ static struct slab *slab_make_best(struct prudence_cache *cache, unsigned node,
     size_t bytes = cache->slab_bytes, least = least_bytes(cache);
     struct slab *slab = NULL;
 
-    if (least < bytes) /* nobody is to be killed for more pages than are needed */
-        slab = slab_make(cache, node, bytes, OS_PAGE_SIZE, NULL, os_alloc_first(flags));
+    if (least < bytes)
+        slab = slab_make(cache, node, bytes, OS_PAGE_SIZE, NULL, os_alloc_larger(flags));
     return slab ? slab : slab_make(cache, node, min_size(least, bytes), OS_PAGE_SIZE, NULL, flags);
 }
 
@@ -192,7 +192,7 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
         return NULL;
     count_slab(cache);
     add_relaxed(&cache->large_grown, slab->bytes);
-    node_adopt_live(&cache->nodes[node], slab);
+    node_adopt_live(node_of(slab), slab);
     pressure_relieve();
     return slab;
 }

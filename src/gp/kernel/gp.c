@@ -2,42 +2,50 @@
 /*
  * Grace periods: the kernel's RCU through its polled interface. There is one domain.
  *
- * A cookie is requested as soon as it is handed out, for it is handed out when a batch is closed, that
- * is when objects wait for it: a deferral never waits, and nobody else would ask. That costs one
- * irq_work for each grace period of the system, however many batches share it: the first who is given
- * a cookie asks for it. By irq_work, since a batch may be closed in a hard interrupt, or with locks held
- * that waking RCU's thread needs; and from there by a tasklet, since start_poll_synchronize_rcu wants
- * interrupts on. A work queue's thread would be as good, if it ran: on a busy CPU it begins milliseconds
- * later, and as long no grace period is under way.
+ * A cookie (gp_poll.h) is requested as soon as it is handed out, for it is handed out when a batch is closed,
+ * that is when objects wait for it: a deferral never waits, and nobody else would ask. What is asked for is the
+ * normal grace period that makes the cookie safe, once for all cookies that name it: by irq_work, since a batch may
+ * be closed in a hard interrupt, or with locks held that waking RCU's thread needs; and from there by a tasklet,
+ * since start_poll_synchronize_rcu wants interrupts on. A work queue's thread would be as good, if it ran: on a busy
+ * CPU it begins milliseconds later, and as long no grace period is under way.
+ *
+ * No request is lost: `wanted` is set before the irq_work is queued, and taken by who asks; a normal grace period
+ * that is asked for later than the cookie was taken has that number or a higher one.
  *
  * Expedited grace periods disturb every CPU: only when memory is short, or latent memory past its
  * budget (kernel/limits.c).
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>
+#include <linux/version.h>
 
 #include "gp_kernel.h"
 
 /* A wait looks again so often, and less often the longer it lasts. */
 #define PAUSE_MIN_US 50
 #define PAUSE_MAX_US 1000
+#define LOOKS_AN_ASK 1000
 
 struct prudence_domain {
     struct irq_work irq_work;
     struct tasklet_struct tasklet;
     struct work_struct work;
-    uint64_t requested; /* the newest cookie that was asked for; atomic */
-    uint64_t expedited; /* the cookie that was expedited last; atomic */
-    uint64_t expired;   /* the cookie that outlasted a wait; 0: none */
-    uint32_t hurry;     /* the work is to expedite; atomic */
+    unsigned long requested; /* the newest normal grace period that was asked for; atomic */
+    unsigned long expedited; /* the expedited one that was asked for last; atomic */
+    uint64_t expired;        /* the cookie that outlasted a wait; 0: none */
+    uint32_t wanted;         /* a normal grace period is to be asked for; atomic */
+    uint32_t hurry;          /* ... an expedited one; atomic */
     struct gp_kernel_stats stats;
 };
 
 static struct prudence_domain rcu;
+struct rcu_gp_oldstate gp_near;
 
 static void ask(struct tasklet_struct *tasklet)
 {
     (void)tasklet;
+    if (!exchange_relaxed(&rcu.wanted, 0u))
+        return;
     start_poll_synchronize_rcu();
     add_relaxed(&rcu.stats.requests, 1);
 }
@@ -46,13 +54,12 @@ static void ask(struct tasklet_struct *tasklet)
 static void ask_in_thread(struct work_struct *work)
 {
     (void)work;
-    if (exchange_relaxed(&rcu.hurry, 0u)) {
-        add_relaxed(&rcu.stats.expedited, 1);
-        start_poll_synchronize_rcu_expedited();
-        add_relaxed(&rcu.stats.requests, 1);
-    } else {
-        ask(NULL);
-    }
+    ask(NULL);
+    if (!exchange_relaxed(&rcu.hurry, 0u))
+        return;
+    start_poll_synchronize_rcu_expedited();
+    add_relaxed(&rcu.stats.expedited, 1);
+    add_relaxed(&rcu.stats.requests, 1);
 }
 
 static void ask_in_interrupt(struct irq_work *irq_work)
@@ -60,29 +67,79 @@ static void ask_in_interrupt(struct irq_work *irq_work)
     (void)irq_work;
     if (IS_ENABLED(CONFIG_PREEMPT_RT) || load_relaxed(&rcu.hurry))
         queue_work(system_highpri_wq, &rcu.work);
-    else
+    if (!IS_ENABLED(CONFIG_PREEMPT_RT) && load_relaxed(&rcu.wanted))
         tasklet_hi_schedule(&rcu.tasklet);
 }
 
-/* Cookies are numbers that grow, and wrap. */
-void gp_request(struct prudence_domain *domain, gp_cookie cookie)
-{
-    uint64_t newest = load_relaxed(&domain->requested);
+/* ----------------------------------------------------------------------------------------- cookies */
 
+/* The kernel's rcu_seq_snap: the number of the first grace period that begins after now, from that of the newest. Its
+ * two lowest bits are a state, not 0 while that one is under way. */
+static unsigned long next_number(unsigned long newest)
+{
+    return (newest + 7) & ~3ul;
+}
+
+/*
+ * The grace periods, of either kind, that begin after this; with a full fence before. Up to 6.14 the kernel's own
+ * function looks at a number of normal ones that is written when one has begun already (rnp->gp_seq): in between it
+ * names that one, which does not wait for a CPU that was away and has come online since. Here it is the number that is
+ * written first, as in the kernel from 6.15 on ("rcu: Fix get_state_synchronize_rcu_full() GP-start detection").
+ */
+static void take_state(struct rcu_gp_oldstate *state)
+{
+    if (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)) {
+        get_state_synchronize_rcu_full(state);
+        return;
+    }
+    smp_mb(); /* what was unlinked before is before these grace periods */
+    state->rgos_norm = next_number(rcu_get_gp_seq());
+    state->rgos_exp = next_number(rcu_exp_batches_completed());
+}
+
+/* Others may store an older number at the same time: as near. */
+static void stay_near(unsigned long *near, unsigned long number)
+{
+    if (unlikely(number - load_relaxed(near) > 1ul << 30))
+        store_relaxed(near, number);
+}
+
+static bool is_requested(unsigned long normal, unsigned long newest)
+{
+    return (long)(normal - newest) <= 0;
+}
+
+/* Asks for the normal grace period, once. Of expedited ones there are not many between two that are asked for here. */
+static noinline void request(const struct rcu_gp_oldstate *state)
+{
+    unsigned long newest = load_relaxed(&rcu.requested);
+
+    stay_near(&gp_near.rgos_norm, state->rgos_norm);
+    stay_near(&gp_near.rgos_exp, state->rgos_exp);
     do
-        if ((int64_t)(cookie - newest) <= 0)
+        if (is_requested(state->rgos_norm, newest))
             return;
-    while (!compare_exchange(&domain->requested, &newest, cookie));
-    add_relaxed(&domain->stats.cookies, 1);
-    irq_work_queue(&domain->irq_work);
+    while (!compare_exchange(&rcu.requested, &newest, state->rgos_norm));
+    add_relaxed(&rcu.stats.cookies, 1);
+    store_relaxed(&rcu.wanted, 1u);
+    irq_work_queue(&rcu.irq_work); /* a full fence, or one that was queued has not run yet */
 }
 
 gp_cookie gp_snapshot(struct prudence_domain *domain)
 {
-    gp_cookie cookie = get_state_synchronize_rcu(); /* begins with a full fence */
+    struct rcu_gp_oldstate state;
 
-    gp_request(domain, cookie);
-    return cookie;
+    (void)domain;
+    take_state(&state);
+    if (unlikely(!is_requested(state.rgos_norm, load_relaxed(&rcu.requested))))
+        request(&state);
+    return (uint64_t)(uint32_t)state.rgos_exp << 32 | (uint32_t)state.rgos_norm;
+}
+
+/* It was, when it was handed out. */
+void gp_request(struct prudence_domain *domain, gp_cookie cookie)
+{
+    (void)domain, (void)cookie;
 }
 
 /* The kernel drives its grace periods itself. */
@@ -97,29 +154,37 @@ bool gp_drive_shared(struct prudence_domain *domain)
     return false;
 }
 
+/* Not twice for the same: the next one has not begun yet. */
 void gp_expedite(void)
 {
-    uint64_t cookie = load_relaxed(&rcu.requested);
+    struct rcu_gp_oldstate state;
 
-    if (load_relaxed(&rcu.expedited) == cookie ||
-        exchange_relaxed(&rcu.expedited, cookie) == cookie)
+    take_state(&state);
+    if (load_relaxed(&rcu.expedited) == state.rgos_exp ||
+        exchange_relaxed(&rcu.expedited, state.rgos_exp) == state.rgos_exp)
         return;
     store_relaxed(&rcu.hurry, 1u);
     irq_work_queue(&rcu.irq_work);
 }
 
-bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline)
+/* Nobody else may be asking for what is waited for here: so it is asked for again now and then. */
+static void ask_to_wait(struct prudence_domain *domain)
 {
-    unsigned pause = PAUSE_MIN_US;
-
-    add_relaxed(&domain->stats.waits, 1);
-    if (gp_poll(domain, cookie))
-        return true;
     start_poll_synchronize_rcu_expedited();
     add_relaxed(&domain->stats.expedited, 1);
+    add_relaxed(&domain->stats.requests, 1);
+}
+
+bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline)
+{
+    unsigned pause = PAUSE_MIN_US, looks = 0;
+
+    add_relaxed(&domain->stats.waits, 1);
     while (!gp_poll(domain, cookie)) {
-        if (deadline && os_clock_ns() >= deadline)
+        if (deadline && looks && os_clock_ns() >= deadline)
             return false;
+        if (looks++ % LOOKS_AN_ASK == 0)
+            ask_to_wait(domain);
         usleep_range(pause, 2 * pause);
         pause = min(2 * pause, (unsigned)PAUSE_MAX_US);
     }
@@ -142,7 +207,7 @@ bool gp_worth_waiting(struct prudence_domain *domain)
 void gp_note_expired(struct prudence_domain *domain)
 {
     add_relaxed(&domain->stats.expiries, 1);
-    store_relaxed(&domain->expired, get_state_synchronize_rcu());
+    store_relaxed(&domain->expired, gp_snapshot(domain));
 }
 
 /* It takes milliseconds: latent caches are to grow until they hold what is deferred meanwhile. */
@@ -198,7 +263,9 @@ void gp_kernel_start(void)
     os_irq_work_init(&rcu.irq_work, ask_in_interrupt);
     tasklet_setup(&rcu.tasklet, ask);
     INIT_WORK(&rcu.work, ask_in_thread);
-    store_relaxed(&rcu.requested, get_state_synchronize_rcu() - 1); /* older than any to come */
+    take_state(&gp_near);
+    rcu.requested = gp_near.rgos_norm - 1; /* older than any to come */
+    rcu.expedited = gp_near.rgos_exp - 1;
 }
 
 /* Nobody takes cookies any more. */

@@ -9,12 +9,17 @@
 void gp_kernel_start(void);
 void gp_kernel_stop(void);
 
-/* A grace period that disturbs every CPU and is over soon, for the cookie that was taken last. Any
+/* A grace period that disturbs every CPU and is over soon, for all cookies that were taken before. Any
  * context; never waits. */
 void gp_expedite(void);
 
+/* The kernel's own (kernel/rcu/rcu.h), for modules that look closely: the numbers of the newest grace period that has
+ * begun, normal or expedited. */
+unsigned long rcu_get_gp_seq(void);
+unsigned long rcu_exp_batches_completed(void);
+
 struct gp_kernel_stats {
-    uint64_t cookies;   /* different ones that were handed out */
+    uint64_t cookies;   /* normal grace periods that some were handed out for */
     uint64_t requests;  /* grace periods asked for */
     uint64_t expedited; /* of these, expedited */
     uint64_t waits;     /* for a grace period to end */

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Polling the kernel's RCU; part of gp/gp.h. */
+/*
+ * Polling the kernel's RCU; part of gp/gp.h.
+ *
+ * The kernel numbers two sequences of grace periods, normal ones and expedited ones, and an object is safe
+ * when either has come far enough. A cookie is both numbers, the low 32 bits of each: so it stays one word,
+ * which the layers above compare and copy as such.
+ *
+ * The upper bits are those near `gp_near`, which gp_snapshot keeps within 2^30 of what it hands out. A cookie
+ * that is not over yet is a few grace periods ahead of now, so it is always completed rightly. One that has
+ * been over for 2^31 may be completed wrongly, to a number far ahead of now: the kernel takes that for over,
+ * too (rcu_seq_done_exact).
+ */
 #ifndef GP_KERNEL_POLL_H
 #define GP_KERNEL_POLL_H
 
@@ -9,11 +20,24 @@
 /* A batch is not larger. Little beside what is deferred while a grace period lasts, milliseconds. */
 #define GP_BATCH_BYTES ((size_t)256 << 10)
 
+extern struct rcu_gp_oldstate gp_near; /* each number by itself; atomic */
+
+static inline unsigned long gp_complete_number(const unsigned long *near, uint64_t low)
+{
+    unsigned long reference = load_relaxed(near);
+
+    return reference + (unsigned long)(long)(int32_t)((uint32_t)low - (uint32_t)reference);
+}
+
 /* A full fence when it is true: more than is asked for. */
 static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie)
 {
+    struct rcu_gp_oldstate state;
+
     (void)domain;
-    return poll_state_synchronize_rcu((unsigned long)cookie);
+    state.rgos_norm = gp_complete_number(&gp_near.rgos_norm, cookie);
+    state.rgos_exp = gp_complete_number(&gp_near.rgos_exp, cookie >> 32);
+    return poll_state_synchronize_rcu_full(&state);
 }
 
 /* A kernel's deferrals never wait; who keeps its grace periods is told by its own stall detector. */

@@ -8,7 +8,8 @@
 bool os_kernel_start(void);
 void os_kernel_stop(void); /* nobody uses any of it any more */
 
-/* CPU hotplug (kernel/hotplug.c): a dead CPU's lines may be taken without interrupting it. */
+/* CPU hotplug (kernel/hotplug.c): a dead CPU's lines may be taken without interrupting it. Told after it ran, and
+ * before it runs. May sleep. */
 void os_percpu_note_dead(unsigned cpu, bool dead);
 
 /* How often a remote take interrupted another CPU. */

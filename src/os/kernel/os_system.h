@@ -11,11 +11,13 @@
 typedef gfp_t os_alloc_flags;
 #define OS_ALLOC_DEFAULT GFP_KERNEL
 
-/* A caller that may reclaim may sleep, and has interrupts on. But who reclaims at this moment is what others
+/* Whether to wait for grace periods. A caller that may reclaim may sleep, and has interrupts on. But who wants to know
+ * soon that there is nothing (__GFP_NORETRY) does not want to wait, and who reclaims at this moment is what others
  * wait for. */
 static inline bool os_may_block(os_alloc_flags flags)
 {
-    return gfpflags_allow_blocking(flags) && !(current->flags & PF_MEMALLOC);
+    return gfpflags_allow_blocking(flags) && !(flags & __GFP_NORETRY) &&
+           !(current->flags & PF_MEMALLOC);
 }
 
 /* An allocation does not interrupt other CPUs to see what lies there, for it would wait for each: with
@@ -27,6 +29,21 @@ static inline bool os_may_block(os_alloc_flags flags)
 static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
 {
     return (flags & ~(__GFP_NOFAIL | __GFP_RETRY_MAYFAIL)) | __GFP_NORETRY | __GFP_NOWARN;
+}
+
+/* More pages than are needed, as long as they cost nobody anything: nothing is reclaimed for them, and no reserve is
+ * touched. */
+static inline os_alloc_flags os_alloc_larger(os_alloc_flags flags)
+{
+    return (os_alloc_first(flags) & ~(__GFP_RECLAIM | __GFP_HIGH | __GFP_MEMALLOC)) |
+           __GFP_NOMEMALLOC;
+}
+
+/* The node that pages lie on, where they were asked of `asked`: another one may have helped out. */
+static inline unsigned os_pages_node(const void *pages, unsigned asked)
+{
+    (void)asked;
+    return (unsigned)page_to_nid(virt_to_page(pages));
 }
 
 /* Half a kilobyte of a kernel's stack. */
@@ -54,7 +71,14 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 /* Tracepoints (kernel/trace.h), of the same names. */
 #define os_event(word, cache, count) os_event_##word((cache)->name, count)
 
-/* Misuse that was noticed when its caller was long gone: as CONFIG_BUG_ON_DATA_CORRUPTION. */
+/* Misuse that has been reported, but whose caller is long gone: a lock may be held and interrupts be off, so that a
+ * BUG would be the end of the machine. What is misused is left alone, and so may leak. */
+static inline void os_misuse(void)
+{
+    WARN_ON(1);
+}
+
+/* What cannot go on. */
 static inline void __noreturn os_abort(void)
 {
     BUG();

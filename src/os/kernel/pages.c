@@ -42,7 +42,7 @@ void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zer
     if (!os_may_lock() || injected_failure())
         return NULL;
     flags &= FLAGS_HONOURED;
-    if (order) /* a smaller slab will do */
+    if (order) /* a smaller slab will do, and who must not fail tries again (kernel/objects.c) */
         flags = (flags & ~(__GFP_NOFAIL)) | __GFP_COMP | __GFP_NOWARN;
     page = alloc_pages_node((int)node, flags, order);
     if (!page)
@@ -107,7 +107,7 @@ void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
     if (!os_may_lock() || injected_failure())
         return NULL;
     if (bytes > PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER) /* larger arrays: not worth anybody's work */
-        flags &= ~__GFP_RECLAIM;
+        flags &= ~(__GFP_RECLAIM | __GFP_NOFAIL);
     meta = kmalloc(round_up(bytes, CACHE_LINE),
                    (flags & FLAGS_HONOURED & ~__GFP_THISNODE) | __GFP_ZERO | __GFP_NOWARN);
     if (meta)

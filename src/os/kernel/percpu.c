@@ -8,12 +8,23 @@ uint64_t os_percpu_interrupts;
 
 static struct cpumask dead;
 
+/*
+ * Who finds a CPU dead claims its line with preemption off from that look on (cpu_cache_visit_remote,
+ * cpu_cache_take_remote). So before the CPU runs, a grace period after it is dead no more, all who found it so have
+ * claimed: its fast paths find the line owned, for as long as it is, and none is half done when the claim comes.
+ */
 void os_percpu_note_dead(unsigned cpu, bool is_dead)
 {
     if (is_dead)
         cpumask_set_cpu(cpu, &dead);
-    else
-        cpumask_clear_cpu(cpu, &dead);
+    else if (cpumask_test_and_clear_cpu(cpu, &dead))
+        synchronize_rcu();
+}
+
+static bool is_dead(const struct os_percpu_line *line)
+{
+    lockdep_assert_preemption_disabled();
+    return cpumask_test_cpu((int)line->cpu, &dead);
 }
 
 /* Until the release, by the owner. */
@@ -126,7 +137,7 @@ bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
 
     if (!may_take_remote(line))
         return false;
-    if (cpumask_test_cpu((int)line->cpu, &dead)) {
+    if (is_dead(line)) {
         if (!os_percpu_claim(line, token))
             return false;
         visit(line, data);
@@ -142,7 +153,7 @@ bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
 
     if (!may_take_remote(line))
         return false;
-    if (cpumask_test_cpu((int)line->cpu, &dead))
+    if (is_dead(line))
         return os_percpu_claim(line, token);
     if (!take_by_interrupt(&take))
         return false;

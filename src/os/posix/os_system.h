@@ -29,6 +29,19 @@ static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
     return flags;
 }
 
+/* What an allocation of more than is needed may do. */
+static inline os_alloc_flags os_alloc_larger(os_alloc_flags flags)
+{
+    return flags;
+}
+
+/* The node that pages lie on, where they were asked of `asked`: as far as is known before they are touched. */
+static inline unsigned os_pages_node(const void *pages, unsigned asked)
+{
+    (void)pages;
+    return asked;
+}
+
 /* Objects that move at a time between a CPU's caches and a node: on the mover's stack. */
 #define OS_TRANSFER_MAX 128
 
@@ -50,5 +63,11 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 
 void os_panic(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void os_abort(void) __attribute__((noreturn)); /* what the message needed has been said */
+
+/* Misuse that has been reported. It ends a process; a kernel leaves alone what is misused, and goes on. */
+static inline void __attribute__((noreturn)) os_misuse(void)
+{
+    os_abort();
+}
 
 #endif /* OS_POSIX_SYSTEM_H */

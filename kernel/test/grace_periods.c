@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Grace periods of the kernel that overlap (src/gp/kernel). */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/rcupdate.h>
+
+#include "test.h"
+
+#define ROUNDS   3
+#define TRIES    10
+#define PATIENCE 1000 /* times 20 ms, where something is lost */
+
+static int expedite(void *begun)
+{
+    WRITE_ONCE(*(bool *)begun, true);
+    synchronize_rcu_expedited();
+    while (!kthread_should_stop())
+        schedule_timeout_interruptible(1);
+    return 0;
+}
+
+/* The next grace period to begin, normal or expedited, is another than `before` says. False: one that others asked
+ * for is under way, and waits for the reader. */
+static bool has_begun(const struct rcu_gp_oldstate *before, bool expedited)
+{
+    struct rcu_gp_oldstate now;
+    unsigned int i;
+
+    for (i = 0; i < 50; i++) {
+        get_state_synchronize_rcu_full(&now);
+        if (expedited ? now.rgos_exp != before->rgos_exp : now.rgos_norm != before->rgos_norm)
+            return true;
+        msleep(20);
+    }
+    return false;
+}
+
+static bool defer_beside_an_expedited_one(struct prudence_cache *cache)
+{
+    struct rcu_gp_oldstate before;
+    struct task_struct *other;
+    unsigned int i;
+    bool begun = false, beside;
+
+    objects[0] = prudence_cache_alloc(cache, GFP_KERNEL);
+    synchronize_rcu();
+    reader_enters();
+    get_state_synchronize_rcu_full(&before);
+    other = kthread_run(expedite, &begun, "prudence_expedite");
+    beside = has_begun(&before, true);
+    get_state_synchronize_rcu_full(&before);
+    prudence_cache_free_deferred(cache, objects[0]);
+    prudence_cache_shrink(cache); /* closes its batch */
+    beside = has_begun(&before, false) && beside;
+    reader_steps_out();
+    for (i = 0; i < PATIENCE && STAT(cache, objects_latent); i++) {
+        msleep(20);
+        prudence_cache_shrink(cache);
+    }
+    EXPECT_EQ(STAT(cache, objects_latent), 0);
+    kthread_stop(other);
+    reader_leaves();
+    return beside;
+}
+
+void grace_period_is_not_lost_beside_an_expedited_one(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int rounds = 0, tries;
+
+    for (tries = 0; tries < TRIES && rounds < ROUNDS; tries++)
+        rounds += defer_beside_an_expedited_one(cache);
+    EXPECT(rounds > 0);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The library's own sources, explored: every schedule within a bound of the cases in source/cases.c, which
+"""The library's own sources, explored: every schedule within a bound of the cases in source/*_cases.c, which
 must hold; and of the mutants in tests/mutants/mutants.toml that name a case, which must be found.
 
     test_source.py [-v] [--table] [WORD...]     words select cases and mutants by name; -v: the schedule
@@ -25,10 +25,11 @@ import mutants  # noqa: E402
 BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')) / 'source-model'
 SKIPPED = 77
 
-CASES = ROOT / 'tests/model/source/cases.c'
+CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('gp', 'slab')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
 EXPLORED = [*sorted((ROOT / 'src/gp').glob('*.c')),
-            *(ROOT / f'src/os/posix/{name}.c' for name in ('lock', 'membarrier', 'percpu')), CASES]
+            *sorted((ROOT / 'src/slab').glob('*.c')),
+            *(ROOT / f'src/os/posix/{name}.c' for name in ('lock', 'membarrier', 'percpu')), *CASES]
 INCLUDES = ['include', 'src', 'src/os/posix', 'src/gp/posix', 'tests/model/source']
 FLAGS = ['-std=gnu11', '-O2', '-g1', '-fno-pie', '-Wall', '-Wextra', '-Werror']
 # The explorer itself is not explored, but sees the headers as the explored sources do.
@@ -78,7 +79,7 @@ def build_mutant(mutant):
     changed.write_text(mutants.mutated(mutant))
     replaced = {ROOT / mutant['file']: changed}
     if changed.suffix == '.h':
-        replaced = {ROOT / name: ROOT / name for name in [*mutant.get('also', []), CASES.relative_to(ROOT)]}
+        replaced = {source: source for source in [*(ROOT / name for name in mutant.get('also', [])), *CASES]}
     objects = []
     for source in EXPLORER + EXPLORED:
         if source in replaced:

@@ -38,7 +38,7 @@
 
 #define THREADS        EXPLORE_THREADS_MAX
 #define STACK_BYTES    ((size_t)64 << 10)
-#define ARENA_BYTES    ((size_t)4 << 20)
+#define ARENA_BYTES    EXPLORE_ARENA_BYTES
 #define CELLS          ((size_t)1 << 16)
 #define CHOICES_MAX    8192
 #define STEPS_MAX      20000 /* an execution that takes more does not end */
@@ -46,7 +46,7 @@
 #define TLS_MAX        4096
 #define TLS_AREA       ((size_t)16 << 10) /* below the thread pointer: the program's, and libc's (errno) */
 #define GRANULE_SHIFT  2
-#define ARENA_ADDRESS  ((void *)(uintptr_t)0x600000000000)
+#define ARENA_ADDRESS  ((void *)(uintptr_t)EXPLORE_ARENA)
 
 typedef struct {
     uint32_t of[THREADS];
@@ -81,6 +81,7 @@ enum state { NONE, READY, YIELDED, BLOCKED, ENDED };
 struct thread {
     enum state state;
     bool daemon, timed;
+    unsigned cpu;
     ucontext_t context;
     void (*body)(void *argument);
     void *argument;
@@ -125,8 +126,8 @@ struct explorer {
     struct event events[STEPS_MAX];
     unsigned event_count;
 
-    char *data, *pristine;
-    size_t data_bytes;
+    char *data, *pristine, *kept;
+    size_t data_bytes, kept_bytes;
     char *tls_block, tls_pristine[TLS_MAX];
     size_t tls_bytes, arena_used;
     char stacks[THREADS][STACK_BYTES] __attribute__((aligned(64)));
@@ -236,6 +237,24 @@ uint64_t explore_clock(void)
 }
 
 static void drain(struct thread *thread);
+static void join(clocks *to, const clocks *from);
+
+/* Who runs on the same processor is switched out: its buffer is drained, its restartable section begins
+ * anew, and all that it did is before what this thread does. */
+static void switch_out_others(unsigned number)
+{
+    for (unsigned i = 1; i < E->threads; i++)
+        if (i != number && E->thread[i].cpu == E->thread[number].cpu) {
+            drain(&E->thread[i]);
+            E->thread[i].interrupted = true;
+            join(&E->thread[number].knows, &E->thread[i].knows);
+        }
+}
+
+unsigned explore_cpu(void)
+{
+    return me()->cpu;
+}
 
 /* Thread-local variables of the program live in one place: they move with the thread. */
 static void tls_switch(unsigned from, unsigned to)
@@ -251,6 +270,7 @@ static void go_to(unsigned number)
     if (number == E->current)
         return;
     tls_switch(E->current, number);
+    switch_out_others(number);
     E->current = number;
     swapcontext(&from->context, &E->thread[number].context);
 }
@@ -335,13 +355,21 @@ static void may_switch(void)
     go_to(found[chosen - 1]);
 }
 
+/* Others may go on while the stores are in the buffer. */
+static void drain_in_time(struct thread *thread)
+{
+    if (thread->buffered)
+        may_switch();
+    drain(thread);
+}
+
 static void yield(uint64_t nanoseconds, uint64_t turn)
 {
     if (!E->concurrent)
         return;
     if (++E->steps > STEPS_MAX)
         explore_fail("does not end");
-    drain(me());
+    drain_in_time(me());
     me()->state = YIELDED;
     me()->yielded_at = E->steps;
     me()->turn = turn;
@@ -365,24 +393,26 @@ static void run_thread(void)
     struct thread *thread = me();
 
     thread->body(thread->argument);
-    drain(thread);
+    drain_in_time(thread);
     thread->state = ENDED;
     note_event("ends", NULL, 0, NULL);
     reschedule();
     broken("a thread that has ended went on");
 }
 
-static void make_thread(void (*body)(void *argument), void *argument, bool daemon)
+#define OWN_CPU 100 /* and more: of no other thread */
+
+static struct thread *make_thread(void (*body)(void *argument), void *argument)
 {
     unsigned number = E->threads++;
     struct thread *thread = &E->thread[number];
 
     if (number >= THREADS)
         broken("too many threads");
+    thread->cpu = OWN_CPU + number;
     memset(&thread->knows, 0, offsetof(struct thread, buffer) - offsetof(struct thread, knows));
     thread->state = READY;
-    thread->daemon = daemon;
-    thread->timed = thread->interrupted = false;
+    thread->daemon = thread->timed = thread->interrupted = false;
     thread->body = body;
     thread->argument = argument;
     thread->buffered = 0;
@@ -396,16 +426,22 @@ static void make_thread(void (*body)(void *argument), void *argument, bool daemo
     thread->context.uc_stack.ss_sp = E->stacks[number];
     thread->context.uc_stack.ss_size = STACK_BYTES;
     makecontext(&thread->context, run_thread, 0);
+    return thread;
 }
 
 void explore_thread(void (*body)(void *argument), void *argument)
 {
-    make_thread(body, argument, false);
+    make_thread(body, argument);
+}
+
+void explore_thread_on(unsigned cpu, void (*body)(void *argument), void *argument)
+{
+    make_thread(body, argument)->cpu = cpu;
 }
 
 void explore_daemon(void (*body)(void *argument), void *argument)
 {
-    make_thread(body, argument, true);
+    make_thread(body, argument)->daemon = true;
 }
 
 void explore_note(void)
@@ -764,12 +800,10 @@ void explore_fence(enum explore_order order, const void *pc)
 {
     if (!E || !E->now)
         return;
-    if (me()->buffered && order == EXPLORE_SEQ_CST)
-        may_switch();
     if (acquires(order))
         join(&me()->knows, &me()->acquired);
     if (order == EXPLORE_SEQ_CST)
-        drain(me());
+        drain_in_time(me());
     if (releases(order)) {
         me()->released = me()->knows;
         me()->knows.of[E->current]++;
@@ -798,7 +832,7 @@ bool explore_block(const volatile void *word, unsigned bytes, uint64_t value, bo
 {
     if (!E->concurrent)
         return false;
-    drain(me());
+    drain_in_time(me());
     if (explore_load(word, bytes, EXPLORE_RELAXED, __builtin_return_address(0)) != value)
         return false;
     me()->state = BLOCKED;
@@ -819,14 +853,19 @@ void explore_wake(const volatile void *word)
             E->thread[i].state = READY;
 }
 
-void *explore_alloc(size_t bytes)
+void *explore_alloc_aligned(size_t bytes, size_t alignment)
 {
-    char *memory = (char *)ARENA_ADDRESS + E->arena_used;
+    size_t from = (E->arena_used + alignment - 1) & ~(alignment - 1);
 
-    E->arena_used += (bytes + 127) & ~(size_t)127;
+    E->arena_used = from + bytes;
     if (E->arena_used > ARENA_BYTES)
         broken("the arena is full");
-    return memory;
+    return (char *)ARENA_ADDRESS + from;
+}
+
+void *explore_alloc(size_t bytes)
+{
+    return explore_alloc_aligned(bytes, 128);
 }
 
 void explore_free(void *memory, size_t bytes)
@@ -839,11 +878,19 @@ void explore_free(void *memory, size_t bytes)
 
 /* -------------------------------------------------------------------------------------- executing */
 
+void explore_keep(void *memory, size_t bytes)
+{
+    E->kept = memory;
+    E->kept_bytes = bytes;
+}
+
 static void put_back(void)
 {
     struct explorer *explorer = E;
+    char *kept = E->kept, *behind = kept + E->kept_bytes;
 
-    memcpy(E->data, E->pristine, E->data_bytes);
+    memcpy(E->data, E->pristine, (size_t)(kept - E->data));
+    memcpy(behind, E->pristine + (behind - E->data), E->data_bytes - (size_t)(behind - E->data));
     E = explorer;
     memcpy(E->tls_block, E->tls_pristine, E->tls_bytes);
     memset(ARENA_ADDRESS, 0, E->arena_used);
@@ -862,6 +909,7 @@ static void execute(void)
     memset(&E->thread[0].knows, 0, 3 * sizeof(clocks));
     E->thread[0].knows.of[0] = 1;
     E->thread[0].buffered = 0;
+    E->thread[0].cpu = 0;
     E->concurrent = false;
     E->now->setup();
     if (E->threads > 1) {
@@ -915,6 +963,7 @@ static void make_explorer(void)
         broken("no memory");
     E->data = __data_start;
     E->data_bytes = (size_t)(_end - __data_start);
+    E->kept = E->data;
     E->pristine = mmap(NULL, E->data_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                        -1, 0);
 }
@@ -937,6 +986,17 @@ static void find_tls(void)
         broken("too many thread-local variables");
 }
 
+/* Or, without a name, prints all. */
+static void find_case(const struct explore_case *cases, const char *name)
+{
+    for (; cases->name; cases++) {
+        if (!*name)
+            printf("%s\n", cases->name);
+        else if (!strcmp(cases->name, name))
+            E->now = cases;
+    }
+}
+
 int main(int count, char **arguments)
 {
     const char *name = count > 1 ? arguments[1] : "";
@@ -946,16 +1006,13 @@ int main(int count, char **arguments)
 
     make_explorer();
     find_tls();
-    for (const struct explore_case *each = explore_cases; each->name; each++) {
-        if (!*name)
-            printf("%s\n", each->name);
-        else if (!strcmp(each->name, name))
-            E->now = each;
-    }
+    find_case(gp_cases, name);
+    find_case(slab_cases, name);
     if (!*name)
         return 0;
     if (!E->now)
         broken("no such case");
+    system_start();
     memcpy(E->tls_pristine, E->tls_block, E->tls_bytes);
     memcpy(E->pristine, E->data, E->data_bytes);
     bound = deep ? E->now->deep : E->now->bound;
@@ -963,7 +1020,7 @@ int main(int count, char **arguments)
     for (unsigned so_many = 0; so_many <= bound; so_many++)
         explore_within(so_many);
     if (!E->noted)
-        explore_fail("holds idly");
+        broken("holds idly");
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended);
     printf("holds: %llu executions, %llu operations, bound %u, %.1f s\n",
            (unsigned long long)E->executions, (unsigned long long)E->steps_ever, bound,

@@ -31,7 +31,10 @@ struct explore_case {
 /* --- for cases --- */
 #define EXPLORE_THREADS_MAX 6
 
+/* Each on a processor of its own; or on one that it shares with others, which stop one another there. */
 void explore_thread(void (*body)(void *argument), void *argument);
+void explore_thread_on(unsigned cpu, void (*body)(void *argument), void *argument);
+unsigned explore_cpu(void);
 unsigned explore_self(void); /* this thread's number; 0 is who runs setup and after */
 
 /* Whoever else can go on does so first; to be earlier is a deviation. */
@@ -48,9 +51,14 @@ void explore_free(void *memory, size_t bytes);
 
 /* Memory of the execution: zeroed, and gone with it. */
 void *explore_alloc(size_t bytes);
+void *explore_alloc_aligned(size_t bytes, size_t alignment);
 
 #define explore_assert(condition)                                                                  \
     ((condition) ? (void)0 : explore_fail("%s (%s:%d)", #condition, __FILE__, __LINE__))
+
+/* Where explore_alloc's memory lies. */
+#define EXPLORE_ARENA       UINT64_C(0x600000000000)
+#define EXPLORE_ARENA_BYTES ((size_t)4 << 20)
 
 /* --- for tsan.c and system.c --- */
 enum explore_order {
@@ -87,7 +95,12 @@ void explore_daemon(void (*body)(void *argument), void *argument); /* need not e
 bool explore_interrupted(void);
 bool explore_commit(volatile void *address, unsigned bytes, uint64_t value, const void *pc);
 
-/* cases.c: the last has no name. */
-extern const struct explore_case explore_cases[];
+void system_start(void); /* by system.c, once */
+
+/* Not put back for each execution: large, and always the same. */
+void explore_keep(void *memory, size_t bytes);
+
+/* gp_cases.c, slab_cases.c: the last of each has no name. */
+extern const struct explore_case gp_cases[], slab_cases[];
 
 #endif /* MODEL_SOURCE_EXPLORER_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system under the explored sources: os.h as far as they use it, and what shim.h redirects. Each
- * thread has a CPU of its own; time passes when everybody sleeps.
+ * The system under the explored sources: os.h as far as they use it, and what shim.h redirects. There are
+ * two CPUs and one node; time passes when everybody sleeps; memory is there, and is never given back.
  */
 #include <linux/membarrier.h>
 #include <stdarg.h>
@@ -130,7 +130,7 @@ unsigned os_cpu_count(void)
 
 unsigned os_cpu_current(void)
 {
-    return explore_self() % 2;
+    return explore_cpu() % 2;
 }
 
 unsigned os_node_count(void)
@@ -225,6 +225,95 @@ unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t pat
 void os_trace_print(void *const *frames, unsigned count)
 {
     (void)frames, (void)count;
+}
+
+/* -------------------------------------------------------------------- pages, and who owns them */
+
+void **os_page_map[PAGE_MAP_LEAVES];
+static void *arena_owners[EXPLORE_ARENA_BYTES / OS_PAGE_SIZE]; /* the beginning of the arena's leaf */
+
+void system_start(void)
+{
+    os_page_map[EXPLORE_ARENA >> PAGE_MAP_LEAF_SHIFT] = arena_owners;
+    explore_keep(os_page_map, sizeof os_page_map);
+}
+
+bool os_page_owner_prepare(const void *pages, size_t bytes)
+{
+    (void)pages, (void)bytes;
+    return true;
+}
+
+bool os_page_owner_set(void *pages, size_t bytes, void *owner)
+{
+    for (size_t at = 0; at < bytes; at += OS_PAGE_SIZE)
+        arena_owners[((uintptr_t)pages - EXPLORE_ARENA + at) / OS_PAGE_SIZE] = owner;
+    return true;
+}
+
+void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zeroed,
+                        os_alloc_flags flags)
+{
+    (void)node, (void)flags;
+    if (zeroed)
+        *zeroed = true;
+    return explore_alloc_aligned(bytes, alignment);
+}
+
+void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed)
+{
+    return os_pages_alloc_as(bytes, alignment, node, zeroed, OS_ALLOC_DEFAULT);
+}
+
+void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
+{
+    (void)pages, (void)bytes, (void)wanted, (void)owner;
+    return NULL;
+}
+
+void os_pages_free(void *pages, size_t bytes)
+{
+    explore_free(pages, bytes);
+}
+
+bool os_pages_decay(void)
+{
+    return false;
+}
+
+bool os_pages_decaying(void)
+{
+    return false;
+}
+
+size_t os_pages_trim(void)
+{
+    return 0;
+}
+
+bool os_memory_is_short(void)
+{
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------- idle work */
+
+void os_idle_start(bool (*work)(void))
+{
+    (void)work;
+}
+
+void os_idle_kick(void) {}
+
+bool os_idle_seen(unsigned cpu)
+{
+    (void)cpu;
+    return true;
+}
+
+bool os_idle_move_to(unsigned cpu)
+{
+    return cpu == os_cpu_current();
 }
 
 /* --------------------------------------------------------------------------- restartable sequences

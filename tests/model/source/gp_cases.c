@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cases: small programs of the interface, whose every execution must keep the library's promises. */
+/* Cases of grace periods, domains and callbacks: small programs, whose every execution must keep the
+ * library's promises. */
 #include <string.h>
 
 #include "explorer.h"
@@ -467,7 +468,7 @@ static void barrier(void)
     explore_thread(pushes_and_waits, NULL);
 }
 
-const struct explore_case explore_cases[] = {
+const struct explore_case gp_cases[] = {
     {"one-driver", one_driver, NULL, 4, 5},
     {"one-driver-two-sections", one_driver_two_sections, NULL, 3, 4},
     {"one-driver-fenced", one_driver_fenced, NULL, 4, 5},

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The library's own sources, explored: every schedule within a bound of the cases in source/*_cases.c, which
-must hold; and of the mutants in tests/mutants/mutants.toml that name a case, which must be found.
+must hold (or break, where they are about the explorer itself); and of the mutants in tests/mutants/mutants.toml that name a case, which must be found.
 
     test_source.py [-v] [--table] [WORD...]     words select cases and mutants by name; -v: the schedule
                                                 that finds a mutant
@@ -25,7 +25,7 @@ import mutants  # noqa: E402
 BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')) / 'source-model'
 SKIPPED = 77
 
-CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('gp', 'slab')]
+CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
 EXPLORED = [*sorted((ROOT / 'src/gp').glob('*.c')),
             *sorted((ROOT / 'src/slab').glob('*.c')),
@@ -107,7 +107,8 @@ def in_source(program, lines):
 
 def check_case(program, name):
     status, verdict, schedule = explore(program, name)
-    return status == 0, name, verdict, in_source(program, [*schedule, verdict]) if status else []
+    breaks = name.startswith('breaks-')
+    return status == (1 if breaks else 0), name, verdict, in_source(program, schedule) if status else []
 
 
 def check_mutant(mutant):

@@ -1006,6 +1006,7 @@ int main(int count, char **arguments)
 
     make_explorer();
     find_tls();
+    find_case(litmus_cases, name);
     find_case(gp_cases, name);
     find_case(slab_cases, name);
     if (!*name)

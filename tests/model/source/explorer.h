@@ -100,7 +100,7 @@ void system_start(void); /* by system.c, once */
 /* Not put back for each execution: large, and always the same. */
 void explore_keep(void *memory, size_t bytes);
 
-/* gp_cases.c, slab_cases.c: the last of each has no name. */
-extern const struct explore_case gp_cases[], slab_cases[];
+/* *_cases.c: the last of each has no name. */
+extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[];
 
 #endif /* MODEL_SOURCE_EXPLORER_H */

@@ -385,11 +385,13 @@ static struct callback_queue *queue;
 static struct prudence_head heads[2];
 static struct thing *doomed_thing;
 static unsigned called; /* only the worker's */
+static uint64_t called_at;
 
 static void count_call(struct prudence_head *head)
 {
     (void)head;
     called++;
+    called_at = explore_clock();
 }
 
 static void end_doomed(struct prudence_head *head)
@@ -410,10 +412,22 @@ static void pushes(void *head)
     callback_push(queue, head, 0);
 }
 
+static uint64_t pushed_at;
+
+/* While its thread lingers, falls asleep, or sleeps. */
 static void pushes_late(void *head)
 {
     explore_late();
+    pushed_at = explore_clock();
     callback_push(queue, head, 0);
+}
+
+/* Soon: after some naps of its thread, of 20 microseconds each. */
+static void two_were_called_soon(void)
+{
+    explore_assert(called == 2);
+    explore_assert(called_at - pushed_at < 1000000);
+    explore_note();
 }
 
 static void two_were_called(void)
@@ -487,7 +501,7 @@ const struct explore_case gp_cases[] = {
     {"set-of-two", set_of_two, NULL, 2, 3},
     {"destroyed-while-visited", destroyed_while_visited, NULL, 2, 3},
     {"two-pushers", two_pushers, two_were_called, 2, 3},
-    {"late-pusher", late_pusher, two_were_called, 2, 3},
+    {"late-pusher", late_pusher, two_were_called_soon, 2, 3},
     {"callback-frees", callback_frees, NULL, 1, 2},
     {"barrier", barrier, NULL, 2, 3},
     {NULL, NULL, NULL, 0, 0},

@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <prudence/prudence.h>
@@ -28,9 +29,9 @@
 #define SANITIZER_HAS_A_THREAD 0
 #endif
 
-static unsigned threads;
+static unsigned threads, at_work;
 
-/* Context switches of all threads but this one. */
+/* Context switches of all threads but this one; how many of those are not asleep. */
 static unsigned long long switches_of_others(void)
 {
     unsigned long long sum = 0, number;
@@ -38,7 +39,7 @@ static unsigned long long switches_of_others(void)
     char path[300], line[200];
     struct dirent *entry;
 
-    threads = 0;
+    threads = at_work = 0;
     while ((entry = readdir(tasks))) {
         FILE *file;
 
@@ -49,10 +50,12 @@ static unsigned long long switches_of_others(void)
             continue;
         snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
         file = fopen(path, "r");
-        while (file && fgets(line, sizeof line, file))
+        while (file && fgets(line, sizeof line, file)) {
+            at_work += !strncmp(line, "State:", 6) && !strchr(line + 6, 'S');
             if (sscanf(line, "voluntary_ctxt_switches: %llu", &number) == 1 ||
                 sscanf(line, "nonvoluntary_ctxt_switches: %llu", &number) == 1)
                 sum += number;
+        }
         if (file)
             fclose(file);
     }
@@ -80,7 +83,7 @@ static int work_then_idle(void *own_threads)
         before = after;
         pause_ms(100);
         after = switches_of_others();
-    } while (after != before);
+    } while (after != before || at_work);
     pause_ms(400);
     after = switches_of_others();
     printf("threads: %u, switches: %llu\n", threads, after - before);

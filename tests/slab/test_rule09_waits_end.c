@@ -42,7 +42,6 @@ static void at_wait_max(void **state)
     prudence_cache_free_deferred(cache, objects[--held]);
     ms = failing_allocation_ms(cache);
     assert_true(ms >= WAIT_MS);
-    assert_true(ms < 100 * WAIT_MS);
     assert_int_equal(stats_of(cache).pressure_waits, 1);
     assert_int_equal(stats_of(cache).objects_live, held);
     assert_int_equal(stats_of(cache).objects_latent, 1);

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+/* Cases of grace periods, domains and callbacks: small programs, whose every execution must keep the
+ * library's promises. */
+#include <string.h>
+
+#include "explorer.h"
+#include "gp/callbacks.h"
+#include "gp/domain.h"
+#include "os/os.h"
+#include "posix.h"
+
+/* ------------------------------------------------------------------------- one object, its readers */
+
+struct thing {
+    uint64_t alive; /* plain: who reads it in no order with its end is found by that, too */
+};
+
+static struct thing *shared_thing; /* atomic */
+static struct prudence_domain *domain;
+
+static void make_thing(void)
+{
+    shared_thing = explore_alloc(sizeof *shared_thing);
+    shared_thing->alive = 1;
+}
+
+static void use_thing(void)
+{
+    struct thing *thing = load_acquire(&shared_thing);
+
+    if (thing)
+        explore_assert(thing->alive);
+}
+
+/* The object's way out: nobody finds it any more. */
+static struct thing *unlink_thing(void)
+{
+    struct thing *thing = load_relaxed(&shared_thing);
+
+    store_relaxed(&shared_thing, (struct thing *)NULL);
+    return thing;
+}
+
+static void end_thing(struct thing *thing)
+{
+    explore_note();
+    explore_free(thing, sizeof *thing);
+}
+
+/* --------------------------------------------------------------------------- the default domain */
+
+static void start(void)
+{
+    posix_membarrier_start(true);
+    gp_start();
+    prudence_default.chosen_at = explore_clock();
+    domain = &prudence_default;
+    make_thing();
+}
+
+static void start_fenced(void)
+{
+    gp_reader_mode = READER_MODE_FENCED;
+    start();
+}
+
+static void reads(void *unused)
+{
+    (void)unused;
+    prudence_read_lock();
+    use_thing();
+    prudence_read_unlock();
+}
+
+static void reads_twice(void *unused)
+{
+    reads(unused);
+    reads(unused);
+}
+
+static void frees(void *unused)
+{
+    struct thing *thing = unlink_thing();
+
+    (void)unused;
+    gp_wait(domain, gp_snapshot(domain), 0);
+    end_thing(thing);
+}
+
+/* A grace period of another thread's, that it asks for and drives. */
+static void starts_and_drives(void *unused)
+{
+    (void)unused;
+    gp_request(domain, gp_snapshot(domain));
+    gp_drive(domain);
+}
+
+/* Pushes on what others ask for. */
+static void drives(void *unused)
+{
+    (void)unused;
+    gp_drive(domain);
+}
+
+static void one_driver(void)
+{
+    start();
+    explore_thread(reads, NULL);
+    explore_thread(frees, NULL);
+}
+
+static void one_driver_two_sections(void)
+{
+    start();
+    explore_thread(reads_twice, NULL);
+    explore_thread(frees, NULL);
+}
+
+static void one_driver_fenced(void)
+{
+    start_fenced();
+    explore_thread(reads, NULL);
+    explore_thread(frees, NULL);
+}
+
+static void two_drivers(void)
+{
+    start();
+    explore_thread(reads, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(starts_and_drives, NULL);
+}
+
+static void two_drivers_one_goal(void)
+{
+    start();
+    explore_thread(reads, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(drives, NULL);
+}
+
+static void two_drivers_fenced(void)
+{
+    start_fenced();
+    explore_thread(reads, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(starts_and_drives, NULL);
+}
+
+/* ----------------------------------------------------------------------------- modes of readers */
+
+static void switches_to_fenced(void *unused)
+{
+    (void)unused;
+    store_relaxed(&gp_reader_mode, READER_MODE_FENCED);
+    mode_follow_options(domain);
+}
+
+static void switches_to_free(void *unused)
+{
+    (void)unused;
+    store_relaxed(&gp_reader_mode, READER_MODE_FREE);
+    mode_follow_options(domain);
+}
+
+static void to_fenced(void)
+{
+    start();
+    explore_thread(reads, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(switches_to_fenced, NULL);
+}
+
+static void to_free(void)
+{
+    start_fenced();
+    explore_thread(reads, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(switches_to_free, NULL);
+}
+
+/* ------------------------------------------------------------------------- other kinds of domains */
+
+static void make_domain(enum prudence_domain_kind kind)
+{
+    start();
+    domain = prudence_domain_create("explored", kind, NULL);
+    domain->chosen_at = explore_clock();
+}
+
+static void reads_in_domain(void *unused)
+{
+    (void)unused;
+    prudence_domain_read_lock(domain);
+    use_thing();
+    prudence_domain_read_unlock(domain);
+}
+
+static void own_domain(void)
+{
+    make_domain(PRUDENCE_DOMAIN_MEMB);
+    explore_thread(reads_in_domain, NULL);
+    explore_thread(frees, NULL);
+}
+
+static void srcu(void)
+{
+    make_domain(PRUDENCE_DOMAIN_SRCU);
+    explore_thread(reads_in_domain, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(starts_and_drives, NULL);
+}
+
+static void is_online(void *unused)
+{
+    (void)unused;
+    prudence_qsbr_online(domain);
+    use_thing();
+    prudence_qsbr_quiescent(domain);
+    use_thing();
+    prudence_qsbr_offline(domain);
+}
+
+static void qsbr(void)
+{
+    make_domain(PRUDENCE_DOMAIN_QSBR);
+    explore_thread(is_online, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(starts_and_drives, NULL);
+}
+
+/* ------------------------------------------------------------------------------- external domains
+ * The foreign scheme has one reader, whose sections are odd values of a counter. */
+
+static uint64_t foreign_sections;
+
+static void foreign_reads(void *unused)
+{
+    (void)unused;
+    __atomic_fetch_add(&foreign_sections, 1, __ATOMIC_SEQ_CST);
+    os_full_fence();
+    use_thing();
+    __atomic_fetch_add(&foreign_sections, 1, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t foreign_start_poll(void *unused)
+{
+    (void)unused;
+    os_full_fence();
+    return load_acquire(&foreign_sections);
+}
+
+static bool foreign_poll_state(void *unused, uint64_t cookie)
+{
+    (void)unused;
+    return cookie % 2 == 0 || load_acquire(&foreign_sections) != cookie;
+}
+
+static void foreign_synchronize(void *unused)
+{
+    uint64_t cookie = foreign_start_poll(unused);
+
+    while (!foreign_poll_state(unused, cookie))
+        os_sleep_ns(1000);
+}
+
+static void make_external(const struct prudence_domain_ops *ops)
+{
+    start();
+    domain = prudence_domain_create_external("foreign", ops, NULL);
+    explore_thread(foreign_reads, NULL);
+    explore_thread(frees, NULL);
+}
+
+static void external_polled(void)
+{
+    make_external(&(struct prudence_domain_ops){.size = sizeof(struct prudence_domain_ops),
+                                                .start_poll = foreign_start_poll,
+                                                .poll_state = foreign_poll_state});
+    explore_thread(starts_and_drives, NULL);
+}
+
+static void external_synchronized(void)
+{
+    make_external(&(struct prudence_domain_ops){.size = sizeof(struct prudence_domain_ops),
+                                                .synchronize = foreign_synchronize});
+    explore_thread(starts_and_drives, NULL);
+}
+
+/* Asks for a second one, and never comes back: the domain's thread must hear of it. */
+static void asks_once_more(void *unused)
+{
+    gp_wait(domain, gp_snapshot(domain), 0);
+    starts_and_drives(unused);
+}
+
+static void asked_is_over(void)
+{
+    explore_assert(load_relaxed(&domain->progress.completed) ==
+                   load_relaxed(&domain->shared->sequence));
+    explore_note();
+}
+
+static void external_asked(void)
+{
+    start();
+    domain = prudence_domain_create_external(
+        "foreign",
+        &(struct prudence_domain_ops){.size = sizeof(struct prudence_domain_ops),
+                                      .synchronize = foreign_synchronize},
+        NULL);
+    explore_thread(asks_once_more, NULL);
+}
+
+/* ------------------------------------------------------------------------------------------- sets */
+
+static void frees_after_two_looks(void *unused)
+{
+    struct thing *thing = unlink_thing();
+    gp_cookie cookie = gp_snapshot(domain);
+
+    (void)unused;
+    gp_request(domain, cookie);
+    gp_drive(domain);
+    gp_drive(domain);
+    gp_wait(domain, cookie, 0);
+    end_thing(thing);
+}
+
+static void make_set(unsigned count)
+{
+    struct prudence_domain *members[2];
+
+    make_domain(PRUDENCE_DOMAIN_MEMB);
+    members[0] = &prudence_default;
+    members[1] = domain;
+    domain = prudence_domain_create_set("set", members, count);
+    explore_thread(reads, NULL);
+}
+
+static void set_of_one(void)
+{
+    make_set(1);
+    explore_thread(frees_after_two_looks, NULL);
+    explore_thread(starts_and_drives, NULL);
+}
+
+static void set_of_two(void)
+{
+    make_set(2);
+    explore_thread(frees, NULL);
+}
+
+/* ------------------------------------------------------------------------------ visits to domains */
+
+static void visits(void *unused)
+{
+    struct prudence_domain *visited;
+    uint64_t after = 1; /* the default one lives for ever */
+
+    (void)unused;
+    if (!domains_visit(&visited, 1, &after, false))
+        return;
+    gp_drive(visited);
+    gp_domain_leave(visited);
+}
+
+static void destroys(void *unused)
+{
+    (void)unused;
+    explore_assert(prudence_domain_destroy(domain) == 0);
+    explore_note();
+}
+
+static void destroyed_while_visited(void)
+{
+    make_domain(PRUDENCE_DOMAIN_MEMB);
+    explore_thread(visits, NULL);
+    explore_thread(destroys, NULL);
+}
+
+/* -------------------------------------------------------------------------------------- callbacks */
+
+static struct callback_queue *queue;
+static struct prudence_head heads[2];
+static struct thing *doomed_thing;
+static unsigned called; /* only the worker's */
+static uint64_t called_at;
+
+static void count_call(struct prudence_head *head)
+{
+    (void)head;
+    called++;
+    called_at = explore_clock();
+}
+
+static void end_doomed(struct prudence_head *head)
+{
+    count_call(head);
+    end_thing(doomed_thing);
+}
+
+static void make_queue(void)
+{
+    start();
+    queue = callback_queue_of(&prudence_default);
+    heads[0].func = heads[1].func = count_call;
+}
+
+static void pushes(void *head)
+{
+    callback_push(queue, head, 0);
+}
+
+static uint64_t pushed_at;
+
+/* While its thread lingers, falls asleep, or sleeps. */
+static void pushes_late(void *head)
+{
+    explore_late();
+    pushed_at = explore_clock();
+    callback_push(queue, head, 0);
+}
+
+/* Soon: after some naps of its thread, of 20 microseconds each. */
+static void two_were_called_soon(void)
+{
+    explore_assert(called == 2);
+    explore_assert(called_at - pushed_at < 1000000);
+    explore_note();
+}
+
+static void two_were_called(void)
+{
+    explore_assert(called == 2);
+    explore_note();
+}
+
+static void two_pushers(void)
+{
+    make_queue();
+    explore_thread(pushes, &heads[0]);
+    explore_thread(pushes, &heads[1]);
+}
+
+static void late_pusher(void)
+{
+    make_queue();
+    explore_thread(pushes, &heads[0]);
+    explore_thread(pushes_late, &heads[1]);
+}
+
+static void unlinks_and_pushes(void *unused)
+{
+    (void)unused;
+    doomed_thing = unlink_thing();
+    heads[0].func = end_doomed;
+    callback_push(queue, &heads[0], 0);
+}
+
+static void callback_frees(void)
+{
+    make_queue();
+    explore_thread(reads, NULL);
+    explore_thread(unlinks_and_pushes, NULL);
+    explore_thread(starts_and_drives, NULL);
+    callback_start(queue); /* its thread is there before there is anything to do */
+}
+
+static void pushes_and_waits(void *unused)
+{
+    (void)unused;
+    callback_push(queue, &heads[0], 0);
+    callback_barrier(queue);
+    explore_assert(called > 0);
+    explore_note();
+}
+
+static void barrier(void)
+{
+    make_queue();
+    explore_thread(pushes_and_waits, NULL);
+}
+
+const struct explore_case gp_cases[] = {
+    {"one-driver", one_driver, NULL, 4, 5},
+    {"one-driver-two-sections", one_driver_two_sections, NULL, 3, 4},
+    {"one-driver-fenced", one_driver_fenced, NULL, 4, 5},
+    {"two-drivers", two_drivers, NULL, 2, 3},
+    {"two-drivers-fenced", two_drivers_fenced, NULL, 2, 3},
+    {"two-drivers-one-goal", two_drivers_one_goal, NULL, 3, 4},
+    {"to-fenced", to_fenced, NULL, 2, 3},
+    {"to-free", to_free, NULL, 2, 3},
+    {"own-domain", own_domain, NULL, 3, 4},
+    {"srcu", srcu, NULL, 2, 3},
+    {"qsbr", qsbr, NULL, 2, 3},
+    {"external-polled", external_polled, NULL, 2, 3},
+    {"external-synchronized", external_synchronized, NULL, 1, 2},
+    {"external-asked", external_asked, asked_is_over, 2, 3},
+    {"set-of-one", set_of_one, NULL, 2, 3},
+    {"set-of-two", set_of_two, NULL, 2, 3},
+    {"destroyed-while-visited", destroyed_while_visited, NULL, 2, 3},
+    {"two-pushers", two_pushers, two_were_called, 2, 3},
+    {"late-pusher", late_pusher, two_were_called_soon, 2, 3},
+    {"callback-frees", callback_frees, NULL, 1, 2},
+    {"barrier", barrier, NULL, 2, 3},
+    {NULL, NULL, NULL, 0, 0},
+};

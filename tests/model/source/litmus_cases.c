@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cases of the explorer itself: what it must see, so that what holds does not hold because it is blind.
+ * Those whose names begin with "breaks-" must be found to be violated.
+ */
+#include "explorer.h"
+#include "os/os.h"
+#include "posix.h"
+
+static uint64_t x, y, seen[2]; /* x, y: atomic */
+static uint64_t data;
+static pthread_mutex_t mutex;
+
+/* ------------------------------------------------------------- store buffering, with fences and without */
+
+static bool fences[2], fences_all;
+
+static void stores_and_loads(void *number)
+{
+    uintptr_t mine = (uintptr_t)number;
+
+    store_relaxed(mine ? &y : &x, (uint64_t)1);
+    if (fences[mine])
+        os_full_fence();
+    else if (mine && fences_all)
+        os_membarrier();
+    else
+        compiler_barrier();
+    seen[mine] = load_relaxed(mine ? &x : &y);
+}
+
+static void one_was_seen(void)
+{
+    explore_assert(seen[0] || seen[1]);
+    explore_note();
+}
+
+static void make_two(bool first, bool second, bool all)
+{
+    fences[0] = first;
+    fences[1] = second;
+    fences_all = all;
+    for (uintptr_t i = 0; i < 2; i++)
+        explore_thread(stores_and_loads, (void *)i);
+}
+
+static void no_fences(void)
+{
+    make_two(false, false, false);
+}
+
+static void one_fence(void)
+{
+    make_two(true, false, false);
+}
+
+static void two_fences(void)
+{
+    make_two(true, true, false);
+}
+
+static void a_remote_fence(void)
+{
+    make_two(false, false, true);
+}
+
+/* ---------------------------------------------------------------------------------- message passing */
+
+static bool releases;
+
+static void sends(void *unused)
+{
+    (void)unused;
+    store_relaxed(&x, (uint64_t)1);
+    if (releases)
+        store_release(&y, (uint64_t)1);
+    else
+        store_relaxed(&y, (uint64_t)1);
+}
+
+static void receives(void *unused)
+{
+    (void)unused;
+    seen[0] = load_acquire(&y);
+    seen[1] = load_relaxed(&x);
+}
+
+static void message_came_whole(void)
+{
+    explore_assert(!seen[0] || seen[1]);
+    explore_note();
+}
+
+static void relaxed_message(void)
+{
+    explore_thread(sends, NULL);
+    explore_thread(receives, NULL);
+}
+
+static void released_message(void)
+{
+    releases = true;
+    relaxed_message();
+}
+
+/* -------------------------------------------------------------------------------- races on plain data */
+
+static bool locks;
+
+static void counts(void *unused)
+{
+    (void)unused;
+    if (locks)
+        pthread_mutex_lock(&mutex);
+    data++;
+    explore_note();
+    if (locks)
+        pthread_mutex_unlock(&mutex);
+}
+
+static void unlocked_count(void)
+{
+    explore_thread(counts, NULL);
+    explore_thread(counts, NULL);
+}
+
+static void locked_count(void)
+{
+    locks = true;
+    unlocked_count();
+}
+
+/* -------------------------------------------------------------------------- freed memory, and hanging */
+
+static uint64_t *block;
+
+static void uses_block(void *unused)
+{
+    (void)unused;
+    if (load_acquire(&x))
+        explore_assert(*block == 0);
+}
+
+static void frees_block(void *unused)
+{
+    (void)unused;
+    explore_free(block, sizeof *block);
+    store_release(&x, (uint64_t)1);
+}
+
+static void use_after_free(void)
+{
+    block = explore_alloc(sizeof *block);
+    explore_thread(uses_block, NULL);
+    explore_thread(frees_block, NULL);
+}
+
+/* Nobody wakes who went to sleep after the other had looked. */
+static void sleeps(void *unused)
+{
+    static uint32_t word;
+
+    (void)unused;
+    explore_note();
+    os_word_wait(&word, 0, 0);
+}
+
+static void sleep_for_ever(void)
+{
+    explore_thread(sleeps, NULL);
+}
+
+static void spins(void *unused)
+{
+    (void)unused;
+    explore_note();
+    while (!load_acquire(&x))
+        os_relax();
+}
+
+static void spin_for_ever(void)
+{
+    explore_thread(spins, NULL);
+}
+
+const struct explore_case litmus_cases[] = {
+    {"breaks-store-buffering", no_fences, one_was_seen, 2, 2},
+    {"breaks-store-buffering-one-fence", one_fence, one_was_seen, 2, 2},
+    {"store-buffering-two-fences", two_fences, one_was_seen, 6, 6},
+    {"store-buffering-membarrier", a_remote_fence, one_was_seen, 6, 6},
+    {"breaks-relaxed-message", relaxed_message, message_came_whole, 3, 3},
+    {"released-message", released_message, message_came_whole, 6, 6},
+    {"breaks-unlocked-count", unlocked_count, NULL, 0, 0},
+    {"locked-count", locked_count, NULL, 6, 6},
+    {"breaks-use-after-free", use_after_free, NULL, 1, 1},
+    {"breaks-sleep-for-ever", sleep_for_ever, NULL, 0, 0},
+    {"breaks-spin-for-ever", spin_for_ever, NULL, 0, 0},
+    {NULL, NULL, NULL, 0, 0},
+};

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cases of the per-CPU caches: the helper that pre-flushes beside a thread that closes a batch, and fork
+ * beside a thread on its fast path.
+ */
+#include "explorer.h"
+#include "gp/domain.h"
+#include "os/os.h"
+#include "posix.h"
+#include "slab/cache.h"
+#include "slab/fast_path.h"
+
+#define OBJECTS 8
+
+static struct prudence_cache *cache;
+static void *objects[4 * OBJECTS];
+
+static struct cpu_cache *cpu_0(void)
+{
+    return cpu_cache_of(cache, 0);
+}
+
+static void give_back(void *object)
+{
+    if (!cache_free_fast(&cache->fast_lines, object))
+        cache_free_slow(slab_known(object), object);
+}
+
+/* CPU 0 has a full stack, and nothing in its ring; objects[0] and [1] are live. */
+static void make_cache(bool sequences)
+{
+    struct cache_layout layout = {.object_size = 64,
+                                  .alignment = 64,
+                                  .domain = &prudence_default,
+                                  .object_cache_bytes = (size_t)OBJECTS * 64};
+
+    posix_membarrier_start(true);
+    posix_percpu_start(false); /* which leaves them to the next line */
+    os_percpu_rseq = sequences;
+    gp_start();
+    explore_assert(slab_start());
+    cache = cache_create("explored", &layout);
+    explore_assert(cache);
+    for (unsigned i = 0; i < 4 * OBJECTS; i++)
+        explore_assert((objects[i] = cache_alloc_slow(cache, OS_ALLOC_DEFAULT)));
+    for (unsigned i = 2; i < 4 * OBJECTS; i++)
+        give_back(objects[i]);
+    while (stack_count(&cpu_0()->line) < cpu_0()->size) {
+        void *object;
+
+        explore_assert(node_take(cache, &cache->nodes[0], &object, 1) == 1);
+        give_back(object);
+    }
+}
+
+static void defer(void *object)
+{
+    if (!cache_free_deferred_fast(&cache->fast_lines, object))
+        cache_free_deferred_slow(slab_known(object), object);
+}
+
+/* --------------------------------------------------------------------------------------- pre-flush */
+
+/* A batch of one object is closed while the helper looks for one: on one CPU, where the helper removes
+ * by a restartable sequence, or from another, where it takes the CPU's caches. */
+static void defers_and_closes(void *unused)
+{
+    struct cpu_cache *cpu;
+    char token;
+
+    (void)unused;
+    defer(objects[0]);
+    while (!(cpu = cpu_cache_take(cache, &token)))
+        os_sleep_ns(1000);
+    latent_close(cache, cpu);
+    cpu_cache_release(cpu);
+}
+
+static void pre_flushes(void *unused)
+{
+    (void)unused;
+    preflush_cpu(cache, 0, 1);
+}
+
+static void pre_flush(void)
+{
+    make_cache(true);
+    explore_thread_on(0, defers_and_closes, NULL);
+    explore_thread_on(0, pre_flushes, NULL);
+}
+
+static void pre_flush_by_owning(void)
+{
+    make_cache(false);
+    explore_thread_on(0, defers_and_closes, NULL);
+    explore_thread_on(1, pre_flushes, NULL);
+}
+
+/* Nobody has driven a grace period. */
+static void nothing_moved_is_safe(void)
+{
+    for (struct handful *handful = cache->nodes[0].handover; handful; handful = handful->next) {
+        explore_assert(handful->count == 1 && handful->objects[0] == objects[0]);
+        explore_assert(!gp_poll(&prudence_default, handful->cookie));
+        explore_note();
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- fork
+ * The child has the words that the parent had, each at the moment at which its page was copied: here the
+ * pages of the arrays first, then that of the line. */
+
+static void *copied_ring[4 * OBJECTS], *copied_stack[4 * OBJECTS];
+static uint64_t copied_tail, copied_head;
+static unsigned copied_count;
+
+static void forks(void *unused)
+{
+    const struct os_percpu_line *line = &cpu_0()->line;
+
+    (void)unused;
+    slab_fork_prepare();
+    for (unsigned i = 0; i <= line->ring_mask && i < 4 * OBJECTS; i++) {
+        copied_ring[i] = load_relaxed(&line->ring[i]);
+        copied_stack[i] = load_relaxed(&line->stack[i]);
+    }
+    copied_count = stack_count(line);
+    copied_head = load_relaxed(&line->ring_head);
+    copied_tail = load_relaxed(&line->ring_tail);
+    slab_fork_done();
+    explore_note();
+}
+
+static bool is_ours(const void *object)
+{
+    for (unsigned i = 0; i < 4 * OBJECTS; i++)
+        if (objects[i] == object)
+            return true;
+    return false;
+}
+
+static void the_child_is_whole(void)
+{
+    for (uint64_t i = copied_head; i != copied_tail; i++)
+        explore_assert(is_ours(copied_ring[i & cpu_0()->line.ring_mask]));
+    for (unsigned i = 0; i < copied_count; i++)
+        explore_assert(is_ours(copied_stack[i]));
+}
+
+static void defers(void *unused)
+{
+    (void)unused;
+    defer(objects[0]);
+}
+
+static void fork_beside_a_deferral(void)
+{
+    make_cache(true);
+    defer(objects[1]); /* the batch is open */
+    explore_thread_on(0, defers, NULL);
+    explore_thread_on(1, forks, NULL);
+}
+
+static void frees_one(void *unused)
+{
+    (void)unused;
+    give_back(objects[0]);
+}
+
+static void fork_beside_a_free(void)
+{
+    make_cache(true);
+    explore_assert(os_percpu_pop(&cache->fast_lines)); /* there is room, in a slot never used */
+    store_relaxed(&cpu_0()->line.stack[stack_count(&cpu_0()->line)], NULL);
+    explore_thread_on(0, frees_one, NULL);
+    explore_thread_on(1, forks, NULL);
+}
+
+const struct explore_case slab_cases[] = {
+    {"pre-flush", pre_flush, nothing_moved_is_safe, 3, 4},
+    {"pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3},
+    {"fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3},
+    {"fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3},
+    {NULL, NULL, NULL, 0, 0},
+};

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The system under the explored sources: os.h as far as they use it, and what shim.h redirects. There are
+ * two CPUs and one node; time passes when everybody sleeps; memory is there, and is never given back.
+ */
+#include <linux/membarrier.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "explorer.h"
+#include "shim.h"
+
+#define HERE __builtin_return_address(0)
+
+#include "os/os.h"
+#include "posix.h"
+
+static bool to_one(uint64_t *value, uint64_t operand, uint64_t expected)
+{
+    if (*value != expected)
+        return false;
+    *value = operand;
+    return true;
+}
+
+static bool to_zero(uint64_t *value, uint64_t operand, uint64_t expected)
+{
+    (void)operand, (void)expected;
+    *value = 0;
+    return true;
+}
+
+int explore_mutex_trylock(pthread_mutex_t *mutex)
+{
+    return explore_update(mutex, 4, to_one, 1, 0, EXPLORE_ACQUIRE, HERE) != 0;
+}
+
+int explore_mutex_lock(pthread_mutex_t *mutex)
+{
+    while (explore_mutex_trylock(mutex))
+        explore_block(mutex, 4, 1, false);
+    return 0;
+}
+
+int explore_mutex_unlock(pthread_mutex_t *mutex)
+{
+    explore_update(mutex, 4, to_zero, 0, 0, EXPLORE_RELEASE, HERE);
+    explore_wake(mutex);
+    return 0;
+}
+
+/* 0: not begun; 1: under way; 2: done. */
+int explore_once(pthread_once_t *once, void (*body)(void))
+{
+    uint64_t before = explore_update(once, 4, to_one, 1, 0, EXPLORE_ACQUIRE, HERE);
+
+    if (before == 0) {
+        body();
+        explore_store(once, 4, 2, EXPLORE_SEQ_CST, HERE);
+        explore_wake(once);
+    }
+    while (before == 1) {
+        explore_block(once, 4, 1, false);
+        before = explore_load(once, 4, EXPLORE_ACQUIRE, HERE);
+    }
+    return 0;
+}
+
+/* What threads do when they exit is not explored. */
+int explore_key_create(pthread_key_t *key, void (*destroy)(void *))
+{
+    (void)destroy;
+    *key = 0;
+    return 0;
+}
+
+int explore_setspecific(pthread_key_t key, const void *value)
+{
+    (void)key, (void)value;
+    return 0;
+}
+
+/* There are no signals. */
+int explore_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    (void)how, (void)set, (void)old;
+    return 0;
+}
+
+pthread_t explore_pthread_self(void)
+{
+    return explore_self() + 1;
+}
+
+pid_t explore_gettid(void)
+{
+    return (pid_t)(explore_self() + 100);
+}
+
+void explore_pause(void)
+{
+    explore_yield(1);
+}
+
+/* membarrier; any thread that is asked for is there. */
+long explore_syscall(long number, ...)
+{
+    va_list arguments;
+    int command;
+
+    if (number != SYS_membarrier)
+        return 0;
+    va_start(arguments, number);
+    command = va_arg(arguments, int);
+    va_end(arguments);
+    if (command != MEMBARRIER_CMD_PRIVATE_EXPEDITED &&
+        command != MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ)
+        return 0;
+    explore_remote_fence(command == MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, HERE);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------- os.h */
+
+unsigned os_cpu_count(void)
+{
+    return 2;
+}
+
+unsigned os_cpu_current(void)
+{
+    return explore_cpu() % 2;
+}
+
+unsigned os_node_count(void)
+{
+    return 1;
+}
+
+unsigned os_node_of_cpu(unsigned cpu)
+{
+    (void)cpu;
+    return 0;
+}
+
+bool posix_visit_cpus(unsigned first, unsigned count)
+{
+    (void)first, (void)count;
+    return false;
+}
+
+uint64_t os_clock_ns(void)
+{
+    return explore_clock();
+}
+
+void os_sleep_ns(uint64_t nanoseconds)
+{
+    explore_yield(nanoseconds);
+}
+
+bool os_thread_start(const char *name, int cpu, void (*body)(void *argument), void *argument)
+{
+    (void)name, (void)cpu;
+    explore_daemon(body, argument);
+    return true;
+}
+
+void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
+{
+    explore_block(word, 4, value, nanoseconds != 0);
+}
+
+void os_word_wake(uint32_t *word)
+{
+    explore_wake(word);
+}
+
+bool (*os_memory_fails)(void);
+
+void *os_meta_alloc(size_t bytes)
+{
+    return explore_alloc(bytes);
+}
+
+void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
+{
+    (void)flags;
+    return explore_alloc(bytes);
+}
+
+void os_meta_free(void *meta, size_t bytes)
+{
+    explore_free(meta, bytes);
+}
+
+void os_report(const char *format, ...)
+{
+    (void)format;
+}
+
+void os_panic(const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    explore_fail("panic: %s", text);
+}
+
+void os_abort(void)
+{
+    explore_fail("the library aborts");
+}
+
+unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t patience)
+{
+    (void)thread, (void)frames, (void)count, (void)patience;
+    return 0;
+}
+
+void os_trace_print(void *const *frames, unsigned count)
+{
+    (void)frames, (void)count;
+}
+
+/* -------------------------------------------------------------------- pages, and who owns them */
+
+void **os_page_map[PAGE_MAP_LEAVES];
+static void *arena_owners[EXPLORE_ARENA_BYTES / OS_PAGE_SIZE]; /* the beginning of the arena's leaf */
+
+void system_start(void)
+{
+    os_page_map[EXPLORE_ARENA >> PAGE_MAP_LEAF_SHIFT] = arena_owners;
+    explore_keep(os_page_map, sizeof os_page_map);
+}
+
+bool os_page_owner_prepare(const void *pages, size_t bytes)
+{
+    (void)pages, (void)bytes;
+    return true;
+}
+
+bool os_page_owner_set(void *pages, size_t bytes, void *owner)
+{
+    for (size_t at = 0; at < bytes; at += OS_PAGE_SIZE)
+        arena_owners[((uintptr_t)pages - EXPLORE_ARENA + at) / OS_PAGE_SIZE] = owner;
+    return true;
+}
+
+void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zeroed,
+                        os_alloc_flags flags)
+{
+    (void)node, (void)flags;
+    if (zeroed)
+        *zeroed = true;
+    return explore_alloc_aligned(bytes, alignment);
+}
+
+void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed)
+{
+    return os_pages_alloc_as(bytes, alignment, node, zeroed, OS_ALLOC_DEFAULT);
+}
+
+void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
+{
+    (void)pages, (void)bytes, (void)wanted, (void)owner;
+    return NULL;
+}
+
+void os_pages_free(void *pages, size_t bytes)
+{
+    explore_free(pages, bytes);
+}
+
+bool os_pages_decay(void)
+{
+    return false;
+}
+
+bool os_pages_decaying(void)
+{
+    return false;
+}
+
+size_t os_pages_trim(void)
+{
+    return 0;
+}
+
+bool os_memory_is_short(void)
+{
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------- idle work */
+
+void os_idle_start(bool (*work)(void))
+{
+    (void)work;
+}
+
+void os_idle_kick(void) {}
+
+bool os_idle_seen(unsigned cpu)
+{
+    (void)cpu;
+    return true;
+}
+
+bool os_idle_move_to(unsigned cpu)
+{
+    return cpu == os_cpu_current();
+}
+
+/* --------------------------------------------------------------------------- restartable sequences
+ * As in os_percpu_x86_64.h, operation for operation. A thread stays on its CPU. */
+
+static struct os_percpu_line *begin_section(void *const *lines)
+{
+    struct os_percpu_line *line =
+        (void *)((char *)*lines + os_cpu_current() * OS_PERCPU_STRIDE);
+
+    explore_interrupted();
+    return explore_load(&line->owner, 8, EXPLORE_ACQUIRE, HERE) ? NULL : line;
+}
+
+static uint64_t look(const void *word)
+{
+    return explore_load(word, 8, EXPLORE_RELAXED, HERE);
+}
+
+void *os_percpu_pop(void *const *lines)
+{
+    for (;;) {
+        struct os_percpu_line *line = begin_section(lines);
+        uint64_t word = line ? look(&line->stack_word) : 0;
+        void *object;
+
+        if (!(word & STACK_COUNT_MASK))
+            return NULL;
+        object = (void *)look(&((void **)look(&line->stack))[(word & STACK_COUNT_MASK) - 1]);
+        if (explore_commit(&line->stack_word, 8, word + STACK_POP, HERE))
+            return object;
+    }
+}
+
+bool os_percpu_push(void *const *lines, void *object)
+{
+    for (;;) {
+        struct os_percpu_line *line = begin_section(lines);
+        uint64_t word;
+
+        if (!line || ((word = look(&line->stack_word)) & STACK_COUNT_MASK) >= look(&line->stack_limit))
+            return false;
+        if (explore_commit(&((void **)look(&line->stack))[word & STACK_COUNT_MASK], 8,
+                           (uintptr_t)object, HERE) &&
+            explore_commit(&line->stack_word, 8, word + 1, HERE))
+            return true;
+    }
+}
+
+bool os_percpu_append(void *const *lines, void *object)
+{
+    for (;;) {
+        struct os_percpu_line *line = begin_section(lines);
+        uint64_t tail;
+
+        if (!line || (tail = look(&line->ring_tail)) == look(&line->ring_stop))
+            return false;
+        if (explore_commit((void *)(look(&line->ring_turn) + 8 * tail), 8, (uintptr_t)object, HERE) &&
+            explore_commit(&line->ring_tail, 8, tail + 1, HERE))
+            return true;
+    }
+}
+
+struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
+{
+    for (;;) {
+        struct os_percpu_line *line = begin_section(lines);
+
+        if (!line || explore_commit(&line->owner, 8, token, HERE))
+            return line;
+    }
+}
+
+void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
+{
+    for (;;) {
+        struct os_percpu_line *line = begin_section(lines);
+        void *object;
+
+        if (!line || cpu != os_cpu_current() || look(&line->ring_head) != expected_head)
+            return NULL;
+        object = (void *)look(&((void **)look(&line->ring))[expected_head & look(&line->ring_mask)]);
+        if (explore_commit(&line->ring_head, 8, expected_head + 1, HERE))
+            return object;
+    }
+}

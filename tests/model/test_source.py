@@ -1,0 +1,157 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The library's own sources, explored: every schedule within a bound of the cases in source/*_cases.c, which
+must hold (or break, where they are about the explorer itself); and of the mutants in tests/mutants/mutants.toml that name a case, which must be found.
+
+    test_source.py [-v] [--table] [WORD...]     words select cases and mutants by name; -v: the schedule
+                                                that finds a mutant
+
+PRUDENCE_MODELS=deep explores further. Skipped where there is no gcc, whose instrumentation for
+ThreadSanitizer the explorer stands behind; with CI in the environment that is a failure.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / 'tests/mutants'))
+import mutants  # noqa: E402
+
+BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')) / 'source-model'
+SKIPPED = 77
+
+CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab')]
+EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
+EXPLORED = [*sorted((ROOT / 'src/gp').glob('*.c')),
+            *sorted((ROOT / 'src/slab').glob('*.c')),
+            *(ROOT / f'src/os/posix/{name}.c' for name in ('lock', 'membarrier', 'percpu')), *CASES]
+INCLUDES = ['include', 'src', 'src/os/posix', 'src/gp/posix', 'tests/model/source']
+FLAGS = ['-std=gnu11', '-O2', '-g1', '-fno-pie']
+# The explorer itself is not explored, but sees the headers as the explored sources do.
+PLAIN = ['-D__SANITIZE_THREAD__=1', '-U_FORTIFY_SOURCE']
+INSTRUMENTED = ['-fsanitize=thread', '-Wno-tsan', '-D_GNU_SOURCE=', '-include', 'shim.h']
+
+WORKERS = ThreadPoolExecutor(max_workers=2)
+
+
+def compiler():
+    gcc = shutil.which('gcc')
+    ccache = shutil.which('ccache')
+    return gcc and ([ccache, gcc] if ccache else [gcc])
+
+
+def compile_one(source, target, flags, first_include=None, directory=ROOT):
+    includes = [first_include] if first_include else []
+    includes += [ROOT / name for name in INCLUDES]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The library's own warnings are its own build's.
+    warnings = ['-Wall', '-Wextra', '-Werror'] if 'tests' in source.parts else ['-w']
+    command = [*compiler(), *FLAGS, *warnings, *flags, *(f'-I{path}' for path in includes), '-c', str(source),
+               '-o', str(target)]
+    subprocess.run(command, check=True, cwd=directory)
+    return target
+
+
+def link(objects, program):
+    """What no case calls may be missing: a function of os.h, say, that is new."""
+    subprocess.run(['gcc', '-no-pie', '-Wl,--warn-unresolved-symbols', '-o', program, *objects], check=True)
+    return program
+
+
+def object_of(source, directory=BUILD / 'objects'):
+    return directory / (str(source.relative_to(ROOT)).replace('/', '-') + '.o')
+
+
+def build():
+    jobs = [WORKERS.submit(compile_one, source, object_of(source), flags)
+            for sources, flags in ((EXPLORER, PLAIN), (EXPLORED, INSTRUMENTED)) for source in sources]
+    return link([job.result() for job in jobs], BUILD / 'explore')
+
+
+def build_mutant(mutant):
+    """Of a header's mutant the cases, and `also`, are compiled anew: what is inline is used there."""
+    directory = BUILD / 'mutants' / re.sub(r'\W+', '-', mutant['name'])
+    shutil.rmtree(directory, ignore_errors=True)
+    changed = directory / mutant['file']
+    changed.parent.mkdir(parents=True)
+    changed.write_text(mutants.mutated(mutant))
+    replaced = {ROOT / mutant['file']: changed}
+    if changed.suffix == '.h':
+        replaced = {source: source for source in [*(ROOT / name for name in mutant.get('also', [])), *CASES]}
+    objects = []
+    for source in EXPLORER + EXPLORED:
+        if source in replaced:
+            objects.append(compile_one(replaced[source], object_of(source, directory),
+                                       INSTRUMENTED, directory / 'include'))
+        else:
+            objects.append(object_of(source))
+    return link(objects, directory / 'explore')
+
+
+def explore(program, case, further=os.environ.get('PRUDENCE_MODELS') == 'deep'):
+    deep = ['deep'] if further else []
+    done = subprocess.run([program, case, *deep], stdout=subprocess.PIPE, text=True)
+    lines = done.stdout.splitlines()
+    verdict = lines[-1] if lines else f'crashed ({done.returncode}); is a function of os.h missing in system.c?'
+    return done.returncode, verdict, lines[:-1]
+
+
+def in_source(program, lines):
+    """The schedule, with places instead of addresses of code."""
+    places = sorted({place for line in lines for place in re.findall(r'at (0x\w+)', line)})
+    found = subprocess.run(['addr2line', '-s', '-e', program, *places], stdout=subprocess.PIPE, text=True)
+    names = dict(zip(places, found.stdout.split('\n')))
+    return [re.sub(r'at (0x\w+)', lambda m: 'at ' + names.get(m[1], m[1]), line) for line in lines]
+
+
+def check_case(program, name):
+    status, verdict, schedule = explore(program, name)
+    breaks = name.startswith('breaks-')
+    return status == (1 if breaks else 0), name, verdict, in_source(program, schedule) if status else []
+
+
+def check_mutant(mutant):
+    name = 'mutant: ' + mutant['name']
+    try:
+        program = build_mutant(mutant)
+    except mutants.DoesNotApply as error:
+        return False, name, str(error), []
+    except subprocess.CalledProcessError:
+        return False, name, 'does not compile', []
+    status, verdict, schedule = explore(program, mutant['case'], further=True)
+    return status == 1, name, f'{mutant["case"]}: {verdict}', in_source(program, schedule)
+
+
+def main():
+    words = [word for word in sys.argv[1:] if not word.startswith('-')]
+    if not compiler():
+        print('test_source: there is no gcc: not run', file=sys.stderr)
+        return 1 if os.environ.get('CI') else SKIPPED
+
+    def wanted(name):
+        return not words or any(word in name for word in words)
+    program = build()
+    names = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    jobs = [WORKERS.submit(check_case, program, name) for name in names if wanted(name)]
+    jobs += [WORKERS.submit(check_mutant, mutant) for mutant in mutants.load()
+             if 'case' in mutant and wanted(mutant['name'])]
+    failed = 0
+    for job in jobs:
+        good, name, verdict, schedule = job.result()
+        failed += not good
+        if '--table' in sys.argv:
+            print(f'| {name} | {verdict} |')
+            continue
+        if not good or '-v' in sys.argv:
+            print('\n'.join(schedule))
+        print('ok  ' if good else 'FAIL', f'{name}: {verdict}', flush=True)
+    return 1 if failed or not jobs else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

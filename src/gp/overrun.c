@@ -80,7 +80,7 @@ static unsigned name_readers(struct prudence_domain *domain)
 static void explain(struct prudence_domain *domain)
 {
     bool is_under_way = sequence_before(load_acquire(&domain->progress.completed),
-                                        load_relaxed(&domain->shared->sequence));
+                                        load_relaxed(&domain->shared.sequence));
 
     if (domain->phases || name_readers(domain) || !is_under_way)
         return;

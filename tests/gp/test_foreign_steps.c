@@ -146,7 +146,7 @@ static void while_it_is_waited_for_as_well(void **state)
  * the external one is not. */
 static void end_and_begin(void)
 {
-    prudence_gp_t ended = {.private_value = set->shared->sequence};
+    prudence_gp_t ended = {.private_value = set->shared.sequence};
 
     prudence_manual_advance(manual);
     assert_true(prudence_domain_poll_state(set, ended));

@@ -297,7 +297,7 @@ static void asks_once_more(void *unused)
 static void asked_is_over(void)
 {
     explore_assert(load_relaxed(&domain->progress.completed) ==
-                   load_relaxed(&domain->shared->sequence));
+                   load_relaxed(&domain->shared.sequence));
     explore_note();
 }
 

@@ -22,7 +22,7 @@
 #include "heap/watch.h"
 #include "posix.h"
 
-bool option_rseq = true, option_membarrier = true;
+bool option_rseq = true, option_membarrier = true, option_drop_deepbind = true;
 uint32_t option_scm_max_extension = 4095;
 bool option_scm_eager, option_scm_deferred;
 
@@ -277,6 +277,16 @@ static bool set_scm_expired(const char *text)
     return parse_choice(text, names, &option_scm_deferred);
 }
 
+static bool set_drop_deepbind(const char *text)
+{
+    bool wanted;
+
+    if (!parse_switch(text, &wanted))
+        return false;
+    store_relaxed(&option_drop_deepbind, wanted);
+    return true;
+}
+
 static void apply_rseq(void)
 {
     posix_percpu_start(option_rseq);
@@ -310,6 +320,7 @@ static const struct option {
     {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
     {"background", "0 or 1", set_background, false, NULL},
     {"stats", "0 or 1", set_stats, false, NULL},
+    {"drop_deepbind", "0 or 1", set_drop_deepbind, false, NULL},
     {"scm_max_extension", "a number of ticks, 0 to 1048576", set_scm_max_extension, false, NULL},
     {"scm_collection", "lazy or eager", set_scm_collection, false, NULL},
     {"scm_expired", "free or deferred", set_scm_expired, false, NULL},

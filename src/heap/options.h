@@ -8,6 +8,9 @@
 
 extern bool option_rseq, option_membarrier;
 
+/* Whether libprudence-malloc drops RTLD_DEEPBIND (preload/deep_binding.c). Atomic. */
+extern bool option_drop_deepbind;
+
 /* Short-term memory (scm/): how far ahead a date may be; whether a tick frees all that has expired, or
  * every call a little of it; whether what has expired is deferred, for readers that still hold it.
  * Atomic. */

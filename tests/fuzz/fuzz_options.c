@@ -51,6 +51,7 @@ static const struct known {
     {"scm_max_extension", EXTENSION, "4095"},
     {"scm_collection", COLLECTION, "lazy"},
     {"scm_expired", EXPIRED, "free"},
+    {"drop_deepbind", SWITCH, "1"},
 };
 
 #define KNOWN     (sizeof known / sizeof known[0])

@@ -272,6 +272,32 @@ class LockedMemory(unittest.TestCase):
             self.assertLess(resident, 1.7 * (before + more) / 1024 + 20_000)
 
 
+class DeepBinding(unittest.TestCase):
+    PROGRAM = PROGRAMS / "preload_program_deep"
+    DROPPED = "RTLD_DEEPBIND is dropped"
+
+    def test_without_us(self):
+        self.assertEqual(run(self.PROGRAM, options="", preload=False), ("ok\n", ""))
+
+    def test_the_flag_is_dropped_and_the_caller_kept(self):
+        out, errors = run(self.PROGRAM, options="")
+        self.assertEqual(out, "ok\n")
+        self.assertEqual(errors.count(self.DROPPED), 1)
+        self.assertEqual(len(errors.splitlines()), 1)
+        self.assertIn("dlopen of 'libpreload_program_deep_library.so'", errors)
+
+    def test_with_it_the_c_library_frees_our_blocks(self):
+        done = subprocess.run([self.PROGRAM], env=environment("drop_deepbind=0"), text=True,
+                              capture_output=True, timeout=100)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertNotIn("ok", done.stdout)
+        self.assertNotIn(self.DROPPED, done.stderr)
+
+    def test_nothing_is_said_where_nobody_asks_for_it(self):
+        out, errors = run(sys.executable, "-c", "import ctypes, decimal; print('here')", options="")
+        self.assertEqual((out, errors), ("here\n", ""))
+
+
 class Setuid(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0, "needs root to make a setuid program")
     def test_the_environment_is_ignored(self):

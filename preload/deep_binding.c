@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dlopen and dlmopen without RTLD_DEEPBIND.
+ *
+ * A library that is opened with this flag looks its symbols up in itself and in what it needs before it
+ * looks in the program: so it finds the C library's free before ours, and crashes with the first block
+ * that it gets from the program. No malloc but the C library's can serve such a library, so the flag is
+ * dropped, and the first time this is said (option drop_deepbind). In a namespace of its own (dlmopen
+ * with anything but LM_ID_BASE) a library has a C library of its own: there the flag stays.
+ *
+ * The C library takes from its return address who calls: for the caller's RUNPATH, for what $ORIGIN is, and for the
+ * caller's namespace. A function that calls the real one takes its caller's place, and what only the caller's
+ * RUNPATH leads to is not found any more. So these two jump: they ask C code which flags and what to jump to,
+ * with their arguments kept, and leave the stack and the return address as they found them.
+ */
+#define _GNU_SOURCE /* RTLD_NEXT, RTLD_DEEPBIND, dlmopen */
+#include <dlfcn.h>
+
+#include <prudence/prudence.h>
+
+#include "heap/heap.h"
+#include "heap/options.h"
+
+/* Two registers on both processors. */
+struct continuation {
+    uintptr_t mode;
+    void *real;
+};
+
+struct continuation deep_binding_dlopen(const char *file, int mode) HIDDEN;
+struct continuation deep_binding_dlmopen(Lmid_t space, const char *file, int mode) HIDDEN;
+
+static void say_once(const char *function, const char *file)
+{
+    static uint32_t said;
+
+    if (load_relaxed(&said) || exchange_relaxed(&said, 1u))
+        return;
+    os_report(
+        "%s of '%s': RTLD_DEEPBIND is dropped, here and from now on: with it the library would "
+        "free "
+        "blocks of this malloc by the C library's free (drop_deepbind=0 keeps the flag)",
+        function, file ? file : "(the program)");
+}
+
+static int shallow(const char *function, const char *file, int mode)
+{
+    if (!(mode & RTLD_DEEPBIND))
+        return mode;
+    process_start();
+    if (!load_relaxed(&option_drop_deepbind))
+        return mode;
+    say_once(function, file);
+    return mode & ~RTLD_DEEPBIND;
+}
+
+/* Behind us in the order of symbol look-up. Two threads that look at the same time find the same. */
+static void *real(void **place, const char *name)
+{
+    void *function = load_relaxed(place);
+
+    if (function)
+        return function;
+    function = dlsym(RTLD_NEXT, name);
+    if (!function)
+        os_panic("%s: the C library has no such function", name);
+    store_relaxed(place, function);
+    return function;
+}
+
+struct continuation deep_binding_dlopen(const char *file, int mode)
+{
+    static void *function;
+
+    return (struct continuation){(uintptr_t)(unsigned)shallow("dlopen", file, mode),
+                                 real(&function, "dlopen")};
+}
+
+struct continuation deep_binding_dlmopen(Lmid_t space, const char *file, int mode)
+{
+    static void *function;
+
+    if (space == LM_ID_BASE)
+        mode = shallow("dlmopen", file, mode);
+    return (struct continuation){(uintptr_t)(unsigned)mode, real(&function, "dlmopen")};
+}
+
+#if defined(__x86_64__)
+
+__asm__(
+    ".pushsection .text\n"
+    ".globl dlopen\n"
+    ".type dlopen, @function\n"
+    "dlopen:\n"
+    ".cfi_startproc\n"
+    "    endbr64\n"
+    "    pushq %rdi\n" /* the file; aligns the stack, too */
+    ".cfi_adjust_cfa_offset 8\n"
+    "    call deep_binding_dlopen\n"
+    "    popq %rdi\n"
+    ".cfi_adjust_cfa_offset -8\n"
+    "    movl %eax, %esi\n"
+    "    jmp *%rdx\n"
+    ".cfi_endproc\n"
+    ".size dlopen, . - dlopen\n"
+    ".globl dlmopen\n"
+    ".type dlmopen, @function\n"
+    "dlmopen:\n"
+    ".cfi_startproc\n"
+    "    endbr64\n"
+    "    pushq %rdi\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "    pushq %rsi\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "    subq $8, %rsp\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "    call deep_binding_dlmopen\n"
+    "    addq $8, %rsp\n"
+    ".cfi_adjust_cfa_offset -8\n"
+    "    popq %rsi\n"
+    ".cfi_adjust_cfa_offset -8\n"
+    "    popq %rdi\n"
+    ".cfi_adjust_cfa_offset -8\n"
+    "    movq %rdx, %r11\n"
+    "    movl %eax, %edx\n"
+    "    jmp *%r11\n"
+    ".cfi_endproc\n"
+    ".size dlmopen, . - dlmopen\n"
+    ".popsection\n");
+
+#elif defined(__aarch64__)
+
+__asm__(
+    ".pushsection .text\n"
+    ".globl dlopen\n"
+    ".type dlopen, %function\n"
+    "dlopen:\n"
+    ".cfi_startproc\n"
+    "    hint 34\n" /* bti c */
+    "    stp x29, x30, [sp, -32]!\n"
+    ".cfi_def_cfa_offset 32\n"
+    ".cfi_offset 29, -32\n"
+    ".cfi_offset 30, -24\n"
+    "    str x0, [sp, 16]\n"
+    "    bl deep_binding_dlopen\n"
+    "    mov x16, x1\n"
+    "    mov w1, w0\n"
+    "    ldr x0, [sp, 16]\n"
+    "    ldp x29, x30, [sp], 32\n"
+    ".cfi_restore 30\n"
+    ".cfi_restore 29\n"
+    ".cfi_def_cfa_offset 0\n"
+    "    br x16\n"
+    ".cfi_endproc\n"
+    ".size dlopen, . - dlopen\n"
+    ".globl dlmopen\n"
+    ".type dlmopen, %function\n"
+    "dlmopen:\n"
+    ".cfi_startproc\n"
+    "    hint 34\n"
+    "    stp x29, x30, [sp, -32]!\n"
+    ".cfi_def_cfa_offset 32\n"
+    ".cfi_offset 29, -32\n"
+    ".cfi_offset 30, -24\n"
+    "    stp x0, x1, [sp, 16]\n"
+    "    bl deep_binding_dlmopen\n"
+    "    mov x16, x1\n"
+    "    mov w2, w0\n"
+    "    ldp x0, x1, [sp, 16]\n"
+    "    ldp x29, x30, [sp], 32\n"
+    ".cfi_restore 30\n"
+    ".cfi_restore 29\n"
+    ".cfi_def_cfa_offset 0\n"
+    "    br x16\n"
+    ".cfi_endproc\n"
+    ".size dlmopen, . - dlmopen\n"
+    ".popsection\n");
+
+#endif /* other processors: the C library's own functions serve, and the flag stays */

@@ -194,6 +194,7 @@ bool callback_push(struct callback_queue *queue, struct prudence_head *head, siz
     struct callback_lane *lane = &queue->lane[os_cpu_current() & (queue->lanes - 1)];
     uint64_t before = add_relaxed(&lane->bytes_pushed, bytes);
 
+    tell_release(head);
     lane_push(lane, head);
     callback_kick(
         queue->worker); /* the compare-and-swap fenced: it sees the head, or this that it sleeps */

@@ -60,11 +60,12 @@ static bool has_invoked(const struct callback_queue *queue, uint64_t goal)
 
 void callback_barrier(struct callback_queue *queue)
 {
-    if (!callback_is_pending(queue))
-        return;
-    os_full_fence();
-    watch(queue, has_collected, load_relaxed(&queue->collecting) + 1);
-    watch(queue, has_invoked, load_relaxed(&queue->taken));
+    if (callback_is_pending(queue)) {
+        os_full_fence();
+        watch(queue, has_collected, load_relaxed(&queue->collecting) + 1);
+        watch(queue, has_invoked, load_relaxed(&queue->taken));
+    }
+    tell_acquire(queue);
 }
 
 bool callback_worth_waiting(struct callback_queue *queue)

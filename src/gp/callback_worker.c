@@ -96,10 +96,13 @@ static void run_one(struct callback_queue *queue, struct prudence_head *head)
 
     if (callbacks_leave)
         callbacks_leave(head);
+    tell_acquire(head);
+    gp_tell_over(queue->domain);
     callback_depth++;
     os_foreign_call("a callback");
     head->func(head);
     callback_depth--;
+    tell_release(queue);
     store_relaxed(&queue->bytes_left, queue->bytes_left + bytes);
 }
 

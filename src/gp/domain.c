@@ -432,7 +432,9 @@ bool prudence_gp_poll_state(prudence_gp_t cookie)
 
 void prudence_gp_cond_synchronize(prudence_gp_t cookie)
 {
-    if (!gp_poll(&prudence_default, cookie.private_value))
+    if (gp_poll(&prudence_default, cookie.private_value))
+        gp_tell_over(&prudence_default);
+    else
         gp_wait_or_abort("prudence_gp_cond_synchronize", cookie.private_value,
                          __builtin_return_address(0));
 }
@@ -456,10 +458,13 @@ prudence_gp_t prudence_domain_start_poll(struct prudence_domain *domain)
 bool prudence_domain_poll_state(struct prudence_domain *domain, prudence_gp_t cookie)
 {
     DOMAIN_CHECK(domain);
-    if (gp_poll(domain, cookie.private_value))
-        return true;
-    gp_drive(domain); /* what is started ends; what is not, is not started here */
-    return gp_poll(domain, cookie.private_value);
+    if (!gp_poll(domain, cookie.private_value)) {
+        gp_drive(domain); /* what is started ends; what is not, is not started here */
+        if (!gp_poll(domain, cookie.private_value))
+            return false;
+    }
+    gp_tell_over(domain);
+    return true;
 }
 
 /* Takes this thread offline in a qsbr domain; false if it was. */
@@ -530,6 +535,7 @@ void prudence_manual_advance(struct prudence_domain *domain)
         return;
     }
     sequence = __atomic_add_fetch(&domain->shared.sequence, GP_STEP, __ATOMIC_SEQ_CST);
+    gp_tell_section_ends(domain);
     store_release(&domain->progress.completed, sequence);
     add_relaxed(&domain->grace_periods, 1);
 }

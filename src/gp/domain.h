@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "gp/gp.h"
 #include "os/os.h"
+#include "race_detector.h"
 
 #define GP_STEP      (PRUDENCE_NESTING_MASK + 1)
 #define GP_NAME_SIZE 32
@@ -161,6 +162,7 @@ bool gp_is_first_from(const void *place); /* of all reports of misuse by calling
 void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */
 
 /* drive.c */
+void gp_tell_section_ends(const struct prudence_domain *domain); /* as prudence_tell_section_ends */
 uint64_t gp_raise(uint64_t *value, uint64_t to); /* unless it is there already; by how much */
 void gp_complete(struct prudence_domain *domain, uint64_t upto);
 bool gp_note_expired_reader(struct prudence_domain *domain);
@@ -228,7 +230,7 @@ bool srcu_open(struct prudence_domain *domain);
 void srcu_enter_at(struct prudence_domain *domain, int index);
 bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain);
 bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member));
-unsigned set_members(struct prudence_domain *domain, struct prudence_domain *const **members);
+unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members);
 bool external_reader_is_here(const struct prudence_domain *domain); /* this thread is one */
 bool external_is_inside(const struct prudence_domain *only); /* ... of `only`; NULL: of any */
 

@@ -43,8 +43,33 @@ uint64_t gp_raise(uint64_t *value, uint64_t to)
     return 0;
 }
 
+static const void *ends_of(const struct prudence_domain *domain)
+{
+    return (const char *)domain + PRUDENCE_DOMAIN_ENDS_OFFSET;
+}
+
+void gp_tell_section_ends(const struct prudence_domain *domain)
+{
+    tell_release(ends_of(domain));
+}
+
+void gp_tell_over(const struct prudence_domain *domain)
+{
+    struct prudence_domain *const *members;
+    unsigned count;
+
+    if (likely(!race_detector_on))
+        return;
+    tell_acquire(ends_of(domain));
+    count = set_members(domain, &members);
+    for (unsigned i = 0; i < count; i++)
+        tell_acquire(ends_of(members[i]));
+}
+
+/* Of an external domain, whoever completes its grace periods has synchronized with its readers. */
 void gp_complete(struct prudence_domain *domain, uint64_t upto)
 {
+    gp_tell_section_ends(domain);
     add_relaxed(&domain->grace_periods, gp_raise(&domain->progress.completed, upto) / GP_STEP);
 }
 
@@ -106,13 +131,14 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
             gp_request(domain, cookie);
         gp_drive(domain);
         if (gp_poll(domain, cookie))
-            return true;
+            break;
         if (deadline && os_clock_ns() >= deadline)
             return false;
         if (!deadline && domain->scheme->block)
             domain->scheme->block(domain);
         wait_a_little(round);
     }
+    gp_tell_over(domain);
     return true;
 }
 

@@ -27,6 +27,10 @@ gp_cookie gp_snapshot(struct prudence_domain *domain);
  *     static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie); */
 #include "gp_poll.h"
 
+/* After a poll or wait that found the grace period over: tells a race detector that what readers did in their
+ * sections is before what the caller does now. Nothing else. */
+void gp_tell_over(const struct prudence_domain *domain);
+
 /* Starts the grace period of `cookie`, if none that covers it was started. Never waits. */
 void gp_request(struct prudence_domain *domain, gp_cookie cookie);
 

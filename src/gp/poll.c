@@ -13,6 +13,14 @@ static prudence_gp_t cookie_of(gp_cookie cookie)
     return (prudence_gp_t){.private_value = cookie};
 }
 
+static bool is_over(struct prudence_domain *domain, prudence_gp_t cookie)
+{
+    if (!gp_poll(domain, cookie.private_value))
+        return false;
+    gp_tell_over(domain);
+    return true;
+}
+
 /* What can be done at once, and then for a little while. The caller may wait. */
 static void hurry(struct prudence_domain *domain, gp_cookie cookie)
 {
@@ -58,7 +66,7 @@ prudence_gp_t prudence_domain_start_poll_expedited(struct prudence_domain *domai
 
 int prudence_domain_cond_synchronize(struct prudence_domain *domain, prudence_gp_t cookie)
 {
-    if (gp_poll(domain, cookie.private_value))
+    if (is_over(domain, cookie))
         return 0;
     return synchronize(domain, cookie.private_value, false, "prudence_domain_cond_synchronize",
                        __builtin_return_address(0));
@@ -66,7 +74,7 @@ int prudence_domain_cond_synchronize(struct prudence_domain *domain, prudence_gp
 
 int prudence_domain_cond_synchronize_expedited(struct prudence_domain *domain, prudence_gp_t cookie)
 {
-    if (gp_poll(domain, cookie.private_value))
+    if (is_over(domain, cookie))
         return 0;
     return synchronize(domain, cookie.private_value, true,
                        "prudence_domain_cond_synchronize_expedited", __builtin_return_address(0));
@@ -90,7 +98,7 @@ prudence_gp_t prudence_gp_start_poll_expedited(void)
 
 void prudence_gp_cond_synchronize_expedited(prudence_gp_t cookie)
 {
-    if (gp_poll(&prudence_default, cookie.private_value))
+    if (is_over(&prudence_default, cookie))
         return;
     if (gp_may_wait_for(&prudence_default))
         hurry(&prudence_default, cookie.private_value);

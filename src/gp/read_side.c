@@ -34,6 +34,7 @@ static void enter(struct prudence_domain *domain, struct reader_slot *slot)
 {
     uint64_t sequence = load_acquire(&domain->shared.sequence);
 
+    gp_tell_section_ends(domain);
     /* Release: a qsbr reader's word goes from one section to the next without a 0 between. */
     store_release(&slot->reader.word, sequence | 1);
     compiler_barrier();
@@ -103,6 +104,7 @@ void prudence_domain_read_unlock(struct prudence_domain *domain)
     }
     if (domain->kind == PRUDENCE_DOMAIN_QSBR)
         return;
+    gp_tell_section_ends(domain);
     /* Release: what the section read is read before its end is seen. */
     store_release(&slot->reader.word, (word & PRUDENCE_NESTING_MASK) == 1 ? 0 : word - 1);
 }
@@ -156,6 +158,7 @@ void prudence_qsbr_offline(struct prudence_domain *domain)
     if (!is_qsbr(domain, "prudence_qsbr_offline", __builtin_return_address(0)))
         return;
     slot = readers_slot_if_any(domain);
+    gp_tell_section_ends(domain);
     if (slot)
         store_release(&slot->reader.word, (uint64_t)0);
 }

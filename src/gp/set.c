@@ -31,7 +31,7 @@ struct domain_set {
     gp_cookie cookies[PRUDENCE_DOMAIN_SET_MAX]; /* of the members */
 };
 
-unsigned set_members(struct prudence_domain *domain, struct prudence_domain *const **members)
+unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members)
 {
     static struct prudence_domain *const none;
 

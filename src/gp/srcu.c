@@ -173,6 +173,7 @@ void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
         store_relaxed(&slot->reader.word, word - 1);
         return;
     }
+    gp_tell_section_ends(domain);
     os_busy_enter();
     store_relaxed(&slot->reader.word, (uint64_t)0);
     compiler_barrier();
@@ -195,6 +196,7 @@ void prudence_srcu_up_read(struct prudence_domain *domain, int index)
     if (unlikely((unsigned)index / 2 != srcu->cpus || !load_relaxed(counter_of(srcu, index))))
         os_panic("prudence_srcu_up_read: no section of domain '%s' has index %d", domain->name,
                  index);
+    gp_tell_section_ends(domain);
     leave(srcu, index);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Annotations for tools that watch memory: Valgrind's memcheck, if the library was built with its
+ * Annotations for tools. ThreadSanitizer learns how objects pass from thread to thread, if its functions are
+ * in the process. Two tools watch memory: Valgrind's memcheck, if the library was built with its
  * header, and AddressSanitizer, if its functions are in the process. Both learn of an object's begin
  * and end, and that all else in a slab may not be touched. The end of a deferred object is the end of
  * its grace period: until then its readers may look at it.
@@ -13,6 +14,8 @@
  * a constructor are accessible before their first allocation, and always defined.
  */
 #include "heap/annotate.h"
+#include "gp/gp.h"
+#include "race_detector.h"
 
 #ifdef PRUDENCE_VALGRIND
 #include <valgrind/memcheck.h>
@@ -46,6 +49,60 @@ void annotate_start(void)
         asan_on = __asan_poison_memory_region && __asan_unpoison_memory_region;
     }
     annotate_on = valgrind_on || asan_on;
+    race_detector_start(annotate_wanted);
+}
+
+/* ----------------------------------------------------------------------- from thread to thread */
+
+/* A guarded object may be anywhere on its page, the next one there elsewhere. */
+static const void *name_of(const struct slab *slab, const void *object)
+{
+    return slab->guarded ? slab->pages : object;
+}
+
+void annotate_passes(const struct slab *slab, const void *object)
+{
+    tell_release(name_of(slab, object));
+}
+
+void annotate_taken(const struct slab *slab, const void *object)
+{
+    tell_acquire(name_of(slab, object));
+}
+
+void annotate_safe(const struct slab *slab, const void *object)
+{
+    if (likely(!race_detector_on))
+        return;
+    gp_tell_over(slab->cache->domain);
+    annotate_taken(slab, object);
+}
+
+static void tell_all_objects(const struct slab *slab, void (*tell)(const void *object))
+{
+    const char *object = slab->base;
+
+    for (unsigned i = 0; i < slab->capacity; i++)
+        tell(object + i * slab_object_bytes(slab));
+}
+
+void annotate_pages_taken(void)
+{
+    tell_acquire(&race_detector_pages);
+}
+
+void annotate_all_pass(const struct slab *slab)
+{
+    if (unlikely(race_detector_on))
+        tell_all_objects(slab, race_detector_release);
+}
+
+void annotate_pages_pass(const struct slab *slab)
+{
+    if (likely(!race_detector_on))
+        return;
+    tell_all_objects(slab, race_detector_acquire);
+    tell_release(&race_detector_pages);
 }
 
 static bool has_notes(const struct slab *slab)

@@ -62,6 +62,15 @@ static uint32_t hash_of(void *const *frames, unsigned count)
     return (uint32_t)hash;
 }
 
+static bool has_frames(const struct trace *trace, void *const *frames)
+{
+    uint32_t same = 0;
+
+    while (same < trace->count && trace->frames[same] == frames[same])
+        same++;
+    return same == trace->count;
+}
+
 static uint32_t find(uint64_t *words, uint32_t hash, void *const *frames, unsigned count)
 {
     uint32_t number = load_acquire(&buckets[hash % BUCKETS]);
@@ -69,8 +78,7 @@ static uint32_t find(uint64_t *words, uint32_t hash, void *const *frames, unsign
     while (number) {
         const struct trace *trace = trace_at(words, number);
 
-        if (trace->hash == hash && trace->count == count &&
-            memcmp(trace->frames, frames, count * sizeof *frames) == 0)
+        if (trace->hash == hash && trace->count == count && has_frames(trace, frames))
             break;
         number = trace->next;
     }
@@ -91,7 +99,7 @@ static uint32_t add(uint64_t *words, uint32_t hash, void *const *frames, unsigne
     trace = trace_at(words, (uint32_t)place);
     trace->hash = hash;
     trace->count = count;
-    memcpy(trace->frames, frames, count * sizeof *frames);
+    copy_unseen(trace->frames, frames, count * sizeof *frames);
     trace->next = load_relaxed(&buckets[hash % BUCKETS]);
     while (!compare_exchange(&buckets[hash % BUCKETS], &trace->next, (uint32_t)place))
         ;

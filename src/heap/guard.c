@@ -195,11 +195,12 @@ static void place(struct guard_slot *slot, const struct prudence_cache *cache, s
 {
     char *page = page_of(slot);
 
+    tell_acquire(page);
     slot->object = add_relaxed(&turns, 1) % 2 == 0
                        ? page + OS_PAGE_SIZE - round_up(size, cache->alignment)
                        : page;
     slot->size = size;
-    memcpy(slot->cache_name, cache->name, sizeof slot->cache_name);
+    copy_unseen(slot->cache_name, cache->name, sizeof slot->cache_name);
     memset(page, PATTERN, (size_t)(slot->object - page));
     memset(slot->object + size, PATTERN, (size_t)(page + OS_PAGE_SIZE - slot->object) - size);
 }

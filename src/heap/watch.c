@@ -20,6 +20,7 @@
 #include "heap/quarantine.h"
 #include "heap/watch.h"
 #include "slab/terms.h"
+#include "race_detector.h"
 
 bool zero_on_free;
 
@@ -70,9 +71,15 @@ static bool made(struct slab *slab)
 {
     if (slab->guarded)
         return true;
+    annotate_pages_taken();
     if (slab->states && slab->cache->lines && is_zeroed(slab->cache))
         memset(slab->pages, 0, slab->bytes); /* for check_zero */
     return annotate_made(slab);
+}
+
+static void ready(struct slab *slab)
+{
+    annotate_all_pass(slab);
 }
 
 static void going(struct slab *slab)
@@ -86,15 +93,18 @@ static void going(struct slab *slab)
         annotate_open(slab);
         memset(slab->pages, 0, slab->bytes);
     }
+    annotate_pages_pass(slab);
     annotate_going(slab);
 }
 
 static void safe(struct slab *slab, void *object)
 {
-    if (slab->guarded || slab->cache->destructor)
-        return;
-    zero(slab, object);
-    annotate_released(slab, object);
+    annotate_safe(slab, object);
+    if (!slab->guarded && !slab->cache->destructor) {
+        zero(slab, object);
+        annotate_released(slab, object);
+    }
+    annotate_passes(slab, object);
 }
 
 static void explain(const struct slab *slab, const void *pointer)
@@ -114,11 +124,13 @@ void watch_start(void)
     annotate_start();
     guard_start();
     slab_watch = (struct slab_watch){
-        .wanted = zero_on_free || guard_interval || quarantine_limit || annotate_on,
+        .wanted =
+            zero_on_free || guard_interval || quarantine_limit || annotate_on || race_detector_on,
         .states =
             quarantine_limit > 0, /* what rests looks live to the slab: only its state says more */
         .redzone = annotate_on ? ANNOTATE_REDZONE : 0,
         .made = made,
+        .ready = ready,
         .going = going,
         .safe = safe,
         .trace = slab_check || guard_interval ? depot_here : NULL,
@@ -138,6 +150,7 @@ void watch_destroyed(struct slab *slab, void *object)
 {
     zero(slab, object);
     annotate_released(slab, object);
+    annotate_passes(slab, object);
 }
 
 /* ----------------------------------------------------------------------------------- allocating */
@@ -156,11 +169,15 @@ void *watch_alloc(struct prudence_cache *cache, size_t size)
     size = size ? size : cache->object_size;
     if (guard_interval && guard_is_due())
         object = guard_alloc(cache, size);
-    if (object)
+    if (object) {
+        annotate_taken(slab_known(object), object);
         return object;
+    }
     object = alloc_unguarded(cache);
     if (object && cache->destructor)
         object = destruct_before_use(cache, object);
+    if (object)
+        annotate_taken(slab_known(object), object);
     if (object && (cache->checked || annotate_on)) {
         struct slab *slab = slab_known(object);
 
@@ -172,6 +189,7 @@ void *watch_alloc(struct prudence_cache *cache, size_t size)
 
 void watch_large(struct slab *slab, size_t size, bool zeroed)
 {
+    annotate_taken(slab, slab->base);
     if (slab->states)
         object_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "allocation");
     annotate_allocated(slab, slab->base, size, zeroed);
@@ -203,10 +221,10 @@ void watch_free(struct slab *slab, void *object, const char *what)
     if (!slab->guarded) {
         zero(slab, object);
         annotate_released(slab, object);
-        if (quarantine_limit && quarantine_put(slab, object, leave_quarantine))
-            return;
     }
-    free_for_good(slab, object);
+    annotate_passes(slab, object);
+    if (slab->guarded || !quarantine_limit || !quarantine_put(slab, object, leave_quarantine))
+        free_for_good(slab, object);
 }
 
 void watch_flush(void)
@@ -228,6 +246,7 @@ void watch_free_deferred(struct slab *slab, void *object)
     struct prudence_cache *cache = slab->cache;
     bool guarded = slab->guarded; /* once it is deferred, the slab may go at any time */
 
+    annotate_passes(slab, object);
     if (!guarded)
         annotate_deferred(slab, object);
     if (cache->destructor)

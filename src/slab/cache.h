@@ -358,6 +358,7 @@ struct slab_watch {
     bool states;                      /* their objects have states, as under slab_check */
     size_t redzone;                   /* spare bytes behind each object of theirs */
     bool (*made)(struct slab *slab);  /* before any object is handed out; false: no memory */
+    void (*ready)(struct slab *slab); /* constructed; not of large blocks and guarded objects */
     void (*going)(struct slab *slab); /* before its pages go; those of a guarded slab go here */
     /* Its grace period is over; nobody has it yet. By a CPU's owner, or under the node's lock. */
     void (*safe)(struct slab *slab, void *object);

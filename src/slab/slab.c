@@ -166,6 +166,8 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_fla
     os_event(grow, cache, slab->capacity);
     if (cache->constructor)
         construct_all(slab);
+    if (cache->watched && slab_watch.ready)
+        slab_watch.ready(slab);
     if (cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(cache->domain);
     count_slab(cache);

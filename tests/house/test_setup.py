@@ -97,10 +97,14 @@ class Setup(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("the benchmark goes without it", done.stdout)
 
-    def test_fuzzing_is_extra(self):
+    def test_the_debug_kernel_is_extra(self):
         self.installed("not-installed")
-        self.assertNotIn("libclang-rt", self.run_setup().stdout)
-        self.assertIn(" clang libclang-rt-14-dev", self.run_setup("--fuzz").stdout)
+        self.assertNotIn(" coccinelle", self.run_setup().stdout)
+        self.assertIn(" flex bison coccinelle", self.run_setup("--fuzz").stdout)
+
+    def test_both_compilers_are_installed(self):
+        self.installed("not-installed")
+        self.assertIn(" clang libclang-rt-14-dev", self.run_setup().stdout)
 
     def test_unknown_argument(self):
         self.installed("installed")

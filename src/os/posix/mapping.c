@@ -19,6 +19,7 @@ static void *map_at(void *wish, size_t bytes)
 {
     void *pages = mmap(wish, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+    tell_release(&race_detector_pages);
     return pages == MAP_FAILED ? NULL : pages;
 }
 

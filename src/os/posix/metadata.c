@@ -43,7 +43,7 @@ static void *meta_alloc_small(size_t bytes)
         block = meta_cut(bytes);
     os_lock_release(&meta_lock);
     if (block)
-        __builtin_memset(block, 0, bytes);
+        fill_unseen(block, 0, bytes);
     return block;
 }
 

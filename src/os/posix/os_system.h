@@ -6,6 +6,7 @@
 #define OS_POSIX_SYSTEM_H
 
 #include "base/base.h"
+#include "race_detector.h"
 
 /* What an allocation may do to succeed, as its caller said. The layers between pass it on unread. A
  * process has nothing to say: each may do everything. */
@@ -36,7 +37,7 @@ static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
 
 static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 {
-    __builtin_memcpy(to, from, count * sizeof *to);
+    copy_unseen(to, from, count * sizeof *to);
 }
 
 /* The largest slab of small objects. Where pages in a row may be missing, a slab of less is better

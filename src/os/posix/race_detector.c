@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* ThreadSanitizer's functions, which are in the process when something in it was built with it. */
+#include "race_detector.h"
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+
+bool race_detector_on;
+const char race_detector_pages;
+
+#ifdef __SANITIZE_THREAD__
+
+void race_detector_start(bool wanted)
+{
+    (void)wanted;
+}
+
+void race_detector_release(const void *address)
+{
+    (void)address;
+}
+
+void race_detector_acquire(const void *address)
+{
+    (void)address;
+}
+
+#else
+
+extern void __tsan_release(void *address) __attribute__((weak));
+extern void __tsan_acquire(void *address) __attribute__((weak));
+
+void race_detector_start(bool wanted)
+{
+    race_detector_on = wanted && __tsan_release && __tsan_acquire;
+}
+
+void race_detector_release(const void *address)
+{
+    __tsan_release((void *)(uintptr_t)address);
+}
+
+void race_detector_acquire(const void *address)
+{
+    __tsan_acquire((void *)(uintptr_t)address);
+}
+
+#endif
+
+/* Volatile: or the compiler makes calls of memset and memcpy out of the loops. */
+void race_detector_fill(void *at, char byte, size_t bytes)
+{
+    volatile char *to = at;
+
+    while (bytes--)
+        *to++ = byte;
+}
+
+void race_detector_copy(void *to, const void *from, size_t bytes)
+{
+    volatile char *target = to;
+    const volatile char *source = from;
+
+    while (bytes--)
+        *target++ = *source++;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What ThreadSanitizer is told, where the program is built with it and the library is not. It sees the
+ * program's accesses to objects, but none of the atomics by which the library passes an object, or the end
+ * of a section, from one thread to another. So both ends of each such way are named, by an address: what a
+ * thread did before tell_release(a) is before what a thread does after a later tell_acquire(a).
+ *
+ * A library that is built with ThreadSanitizer tells it nothing: its own synchronization is to be seen.
+ */
+#ifndef OS_POSIX_RACE_DETECTOR_H
+#define OS_POSIX_RACE_DETECTOR_H
+
+#include "base/base.h"
+
+extern bool race_detector_on;
+
+/* Looks whether there is one. Before any cache is made, and when the option `annotate` changes. */
+void race_detector_start(bool wanted);
+
+void race_detector_release(const void *address);
+void race_detector_acquire(const void *address);
+
+static inline void tell_release(const void *address)
+{
+    if (unlikely(race_detector_on))
+        race_detector_release(address);
+}
+
+static inline void tell_acquire(const void *address)
+{
+    if (unlikely(race_detector_on))
+        race_detector_acquire(address);
+}
+
+/* Stands for all pages that belong to no object. What maps them counts as a write to them. */
+extern const char race_detector_pages;
+
+/* It also sees what libc's functions do for the library: so not they zero, copy and fill memory of the
+ * library's own that passes from thread to thread unseen. */
+void race_detector_fill(void *at, char byte, size_t bytes);
+void race_detector_copy(void *to, const void *from, size_t bytes);
+
+static inline void fill_unseen(void *at, char byte, size_t bytes)
+{
+    if (unlikely(race_detector_on))
+        race_detector_fill(at, byte, bytes);
+    else
+        __builtin_memset(at, byte, bytes);
+}
+
+static inline void copy_unseen(void *to, const void *from, size_t bytes)
+{
+    if (unlikely(race_detector_on))
+        race_detector_copy(to, from, bytes);
+    else
+        __builtin_memcpy(to, from, bytes);
+}
+
+#endif /* OS_POSIX_RACE_DETECTOR_H */

@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Programs built with ThreadSanitizer on a library that is not: no false report, and true races are found."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+SHARED, STATIC = (BUILD / "libprudence.so", f"-Wl,-rpath,{BUILD}"), (BUILD / "libprudence.a",)
+RACE = "WARNING: ThreadSanitizer: data race"
+
+
+def compilers(folder):
+    """Those that can build a program with ThreadSanitizer."""
+    found = []
+    source = folder / "empty.c"
+    source.write_text("int main(void) { return 0; }\n")
+    for name in ("gcc", "clang"):
+        if shutil.which(name) and subprocess.run([name, "-fsanitize=thread", source, "-o", folder / "empty"],
+                                                 capture_output=True).returncode == 0:
+            found.append(name)
+    if len(found) < 2:
+        print(f"only {found} can build with -fsanitize=thread", file=sys.stderr)
+        if os.environ.get("CI"):
+            sys.exit("gcc and clang with libclang-rt are needed (tools/setup installs both)")
+    return found
+
+
+def plain_addresses():
+    """ThreadSanitizer fails where addresses are too random."""
+    refused = subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode
+    return [] if refused else ["setarch", "-R"]
+
+
+class ThreadSanitizer(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.compilers = compilers(cls.folder)
+        cls.launcher = plain_addresses()
+
+    def build(self, compiler, source, *library):
+        out = self.folder / f"{self._testMethodName}-{compiler}"
+        command = [compiler, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=thread",
+                   f"-I{ROOT}/include", source, "-o", out, *library, "-pthread"]
+        done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), command)
+        return out
+
+    def run_it(self, program, options="", race=""):
+        names = {**os.environ, "PRUDENCE_OPTIONS": options}
+        names.pop("TSAN_OPTIONS", None)
+        if race:
+            names["RACE"] = race
+        done = subprocess.run([*self.launcher, program], env=names, text=True, timeout=200,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+
+    def test_the_example_of_the_readme(self):
+        text = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
+        source = self.folder / "example.c"
+        source.write_text(text.replace("1000000", "100000"))
+        for compiler in self.compilers:
+            self.assertEqual(self.run_it(self.build(compiler, source, *SHARED)), (0, "last hop: 100000\n"))
+
+    def test_every_way_from_thread_to_thread(self):
+        for compiler in self.compilers:
+            program = self.build(compiler, HERE / "program_threads.c", *SHARED)
+            for options in ("", "check=1,guard=50,quarantine=100K,zero_on_free=1"):
+                self.assertEqual(self.run_it(program, options), (0, "done\n"))
+            # Told nothing, it reports what is not so: these ways do need telling.
+            self.assertIn(RACE, self.run_it(program, "annotate=0")[1])
+
+    def test_the_static_library(self):
+        for compiler in self.compilers:
+            program = self.build(compiler, HERE / "program_threads.c", *STATIC)
+            self.assertEqual(self.run_it(program), (0, "done\n"))
+
+    def test_true_races_are_found(self):
+        for compiler in self.compilers:
+            program = self.build(compiler, HERE / "program_threads.c", *SHARED)
+            for race, place in (("pass", "in take"), ("reader", "in fill")):
+                status, output = self.run_it(program, race=race)
+                self.assertNotEqual(status, 0)
+                self.assertRegex(output, rf"SUMMARY: ThreadSanitizer: data race .* {place}")
+
+
+if __name__ == "__main__":
+    unittest.main()

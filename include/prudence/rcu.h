@@ -12,6 +12,7 @@
 #ifndef PRUDENCE_RCU_H
 #define PRUDENCE_RCU_H
 
+#include <prudence/language.h>
 #include <prudence/prudence.h>
 
 #ifdef __cplusplus
@@ -95,7 +96,8 @@ static inline void prudence_tell_section_ends(const struct prudence_reader *self
 #ifdef PRUDENCE_THREAD_SANITIZER
     const struct prudence_domain *domain = __atomic_load_n(&self->domain, __ATOMIC_RELAXED);
 
-    __tsan_release((char *)(uintptr_t)domain + PRUDENCE_DOMAIN_ENDS_OFFSET);
+    __tsan_release(
+        PRUDENCE_CAST(void *, PRUDENCE_CAST(uintptr_t, domain) + PRUDENCE_DOMAIN_ENDS_OFFSET));
 #else
     (void)self;
 #endif
@@ -114,8 +116,9 @@ static inline void prudence_full_fence(void)
 static inline const struct prudence_domain_shared *
 prudence_domain_shared_of(const struct prudence_domain *domain)
 {
-    return (const struct prudence_domain_shared *)(const void *)((const char *)domain +
-                                                                 PRUDENCE_DOMAIN_SHARED_OFFSET);
+    return PRUDENCE_CAST(const struct prudence_domain_shared *,
+                         PRUDENCE_CAST(const void *, PRUDENCE_CAST(const char *, domain) +
+                                                         PRUDENCE_DOMAIN_SHARED_OFFSET));
 }
 
 /* ------------------------------------------------------------------------ the default domain */
@@ -351,12 +354,12 @@ static inline void prudence_qsbr_blocking_end(struct prudence_domain *domain, bo
 #if defined(__GNUC__)
 static inline struct prudence_domain *prudence_qsbr_blocking_enter(struct prudence_domain *domain)
 {
-    return prudence_qsbr_blocking_begin(domain) ? domain : NULL;
+    return prudence_qsbr_blocking_begin(domain) ? domain : PRUDENCE_NULL;
 }
 
 static inline void prudence_qsbr_blocking_leave(struct prudence_domain **domain)
 {
-    prudence_qsbr_blocking_end(*domain, *domain != NULL);
+    prudence_qsbr_blocking_end(*domain, *domain != PRUDENCE_NULL);
 }
 
 #define PRUDENCE_QSBR_BLOCKING_NAME_(line) prudence_qsbr_blocking_##line

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <prudence/language.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -28,23 +30,22 @@ struct prudence_hlist_head {
 
 #define PRUDENCE_HLIST_HEAD_INIT                                                                   \
     {                                                                                              \
-        NULL                                                                                       \
+        PRUDENCE_NULL                                                                              \
     }
 
-#define prudence_hlist_entry(node, type, member)                                                   \
-    ((type *)(void *)((char *)(node)-offsetof(type, member)))
+#define prudence_hlist_entry(node, type, member) PRUDENCE_CONTAINER_OF(node, type, member)
 
 /* ------------------------------------------------------------------------------------- writers */
 
 static inline void prudence_hlist_init(struct prudence_hlist_head *head)
 {
-    head->first = NULL;
+    head->first = PRUDENCE_NULL;
 }
 
 static inline void prudence_hlist_node_init(struct prudence_hlist_node *node)
 {
-    node->next = NULL;
-    node->pprev = NULL;
+    node->next = PRUDENCE_NULL;
+    node->pprev = PRUDENCE_NULL;
 }
 
 /* Not in any list: never added, or removed by prudence_hlist_del_init_rcu. */
@@ -107,7 +108,7 @@ static inline void prudence_hlist_unlink_rcu_(struct prudence_hlist_node *node)
 static inline void prudence_hlist_del_rcu(struct prudence_hlist_node *node)
 {
     prudence_hlist_unlink_rcu_(node);
-    node->pprev = NULL;
+    node->pprev = PRUDENCE_NULL;
 }
 
 static inline void prudence_hlist_del_init_rcu(struct prudence_hlist_node *node)
@@ -125,7 +126,7 @@ static inline void prudence_hlist_replace_rcu(struct prudence_hlist_node *old,
     __atomic_store_n(fresh->pprev, fresh, __ATOMIC_RELEASE);
     if (fresh->next)
         fresh->next->pprev = &fresh->next;
-    old->pprev = NULL;
+    old->pprev = PRUDENCE_NULL;
 }
 
 /* Each list under the other head; readers that are in one of them finish it. */
@@ -155,7 +156,8 @@ static inline bool prudence_hlist_empty(const struct prudence_hlist_head *head)
 #define prudence_hlist_entry_or_null_(pos, node, member)                                           \
     (__extension__({                                                                               \
         struct prudence_hlist_node *prudence_node_ = (node);                                       \
-        prudence_node_ ? prudence_hlist_entry(prudence_node_, __typeof__(*(pos)), member) : NULL;  \
+        prudence_node_ ? prudence_hlist_entry(prudence_node_, __typeof__(*(pos)), member)          \
+                       : PRUDENCE_NULL;                                                            \
     }))
 
 #define prudence_hlist_next_entry_(pos, member)                                                    \

@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <prudence/language.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -35,8 +37,7 @@ struct prudence_list {
     }
 
 /* The element of type `type` whose `member` is at `link`. */
-#define prudence_list_entry(link, type, member)                                                    \
-    ((type *)(void *)((char *)(link)-offsetof(type, member)))
+#define prudence_list_entry(link, type, member) PRUDENCE_CONTAINER_OF(link, type, member)
 
 /* ------------------------------------------------------------------------------------- writers */
 
@@ -79,7 +80,7 @@ static inline void prudence_list_del_rcu(struct prudence_list *link)
 {
     link->next->prev = link->prev;
     __atomic_store_n(&link->prev->next, link->next, __ATOMIC_RELAXED);
-    link->prev = NULL;
+    link->prev = PRUDENCE_NULL;
 }
 
 /* `fresh` takes the place of `old`, in one step. */
@@ -89,7 +90,7 @@ static inline void prudence_list_replace_rcu(struct prudence_list *old, struct p
     fresh->prev = old->prev;
     __atomic_store_n(&fresh->prev->next, fresh, __ATOMIC_RELEASE);
     fresh->next->prev = fresh;
-    old->prev = NULL;
+    old->prev = PRUDENCE_NULL;
 }
 
 static inline void prudence_list_splice_rcu_(struct prudence_list *list, struct prudence_list *prev,
@@ -138,7 +139,7 @@ static inline struct prudence_list *prudence_list_other_rcu_(struct prudence_lis
 {
     struct prudence_list *next = prudence_list_next_rcu(link);
 
-    return next == head ? NULL : next;
+    return next == head ? PRUDENCE_NULL : next;
 }
 
 /* The first element's link, or that behind `link`; NULL: there is none. */
@@ -148,7 +149,7 @@ static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence
 }
 
 #define prudence_list_entry_or_null_(link, type, member)                                           \
-    ((link) ? prudence_list_entry(link, type, member) : NULL)
+    ((link) ? prudence_list_entry(link, type, member) : PRUDENCE_NULL)
 
 /* The first element, or that behind the link `link`; NULL: there is none. */
 #define prudence_list_first_or_null_rcu(head, type, member)                                        \

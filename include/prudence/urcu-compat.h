@@ -12,6 +12,7 @@
 #define PRUDENCE_URCU_COMPAT_H
 
 #include <prudence/call.h>
+#include <prudence/language.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>

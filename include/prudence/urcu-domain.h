@@ -20,6 +20,9 @@
 #ifndef PRUDENCE_URCU_DOMAIN_H
 #define PRUDENCE_URCU_DOMAIN_H
 
+#include <string.h>
+
+#include <prudence/language.h>
 #include <prudence/rcu.h>
 #include <urcu/flavor.h>
 
@@ -33,22 +36,25 @@
 extern "C" {
 #endif
 
+static inline const struct rcu_flavor_struct *prudence_urcu_flavor(void *flavor)
+{
+    return PRUDENCE_CAST(const struct rcu_flavor_struct *, flavor);
+}
+
 static inline void prudence_urcu_synchronize(void *flavor)
 {
-    ((const struct rcu_flavor_struct *)flavor)->update_synchronize_rcu();
+    prudence_urcu_flavor(flavor)->update_synchronize_rcu();
 }
 
 static inline bool prudence_urcu_read_lock_held(void *flavor)
 {
-    return ((const struct rcu_flavor_struct *)flavor)->read_ongoing() != 0;
+    return prudence_urcu_flavor(flavor)->read_ongoing() != 0;
 }
 
 #ifdef PRUDENCE_URCU_POLLS
 static inline uint64_t prudence_urcu_start_poll(void *flavor)
 {
-    return ((const struct rcu_flavor_struct *)flavor)
-        ->update_start_poll_synchronize_rcu()
-        .grace_period_id;
+    return prudence_urcu_flavor(flavor)->update_start_poll_synchronize_rcu().grace_period_id;
 }
 
 static inline bool prudence_urcu_poll_state(void *flavor, uint64_t cookie)
@@ -56,7 +62,7 @@ static inline bool prudence_urcu_poll_state(void *flavor, uint64_t cookie)
     struct urcu_gp_poll_state state;
 
     state.grace_period_id = (unsigned long)cookie;
-    return ((const struct rcu_flavor_struct *)flavor)->update_poll_state_synchronize_rcu(state);
+    return prudence_urcu_flavor(flavor)->update_poll_state_synchronize_rcu(state);
 }
 #endif
 
@@ -64,20 +70,22 @@ static inline bool prudence_urcu_poll_state(void *flavor, uint64_t cookie)
 static inline struct prudence_domain *
 prudence_urcu_domain_create(const char *name, const struct rcu_flavor_struct *flavor)
 {
-    struct prudence_domain_ops ops = {
-        sizeof(struct prudence_domain_ops), NULL, NULL, NULL, NULL, NULL, NULL};
+    struct prudence_domain_ops ops;
     struct prudence_domain *domain;
 
+    memset(&ops, 0, sizeof ops);
+    ops.size = sizeof ops;
     ops.synchronize = prudence_urcu_synchronize;
     ops.read_lock_held = prudence_urcu_read_lock_held;
 #ifdef PRUDENCE_URCU_POLLS
     ops.start_poll = prudence_urcu_start_poll;
     ops.poll_state = prudence_urcu_poll_state;
 #endif
-    domain = prudence_domain_create_external(name, &ops, (void *)(uintptr_t)flavor);
+    domain = prudence_domain_create_external(
+        name, &ops, PRUDENCE_CAST(void *, PRUDENCE_CAST(uintptr_t, flavor)));
 #ifdef PRUDENCE_URCU_POLLS
     if (domain) /* liburcu makes its thread now, and not inside an allocation */
-        prudence_urcu_start_poll((void *)(uintptr_t)flavor);
+        prudence_urcu_start_poll(PRUDENCE_CAST(void *, PRUDENCE_CAST(uintptr_t, flavor)));
 #endif
     return domain;
 }

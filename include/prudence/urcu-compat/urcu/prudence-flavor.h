@@ -209,7 +209,7 @@ static inline struct call_rcu_data *PRUDENCE_URCU(get_call_rcu_data)(void)
 
 static inline pthread_t PRUDENCE_URCU(get_call_rcu_thread)(struct call_rcu_data *crdp)
 {
-    return (pthread_t)prudence_urcu_thread(crdp);
+    return PRUDENCE_CAST(pthread_t, prudence_urcu_thread(crdp));
 }
 
 static inline void PRUDENCE_URCU(set_thread_call_rcu_data)(struct call_rcu_data *crdp)

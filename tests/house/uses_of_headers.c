@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Every macro and inline function of the public headers that has code in it, used in a strict program of C or
+ * C++ (test_headers.py compiles it, nobody runs it). */
+#include <prudence/call.h>
+#include <prudence/poll.h>
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/rcuhlist.h>
+#include <prudence/rculist.h>
+#include <prudence/scm.h>
+#include <prudence/stats.h>
+
+struct element {
+    int number;
+    struct prudence_list link;
+    struct prudence_hlist_node node;
+};
+
+int use_reading(struct element **place, struct element *fresh, struct prudence_domain *domain);
+int use_lists(struct prudence_list *list, struct element *fresh);
+int use_hlists(struct prudence_hlist_head *list, struct element *fresh);
+void use_qsbr(struct prudence_domain *domain);
+
+int use_reading(struct element **place, struct element *fresh, struct prudence_domain *domain)
+{
+    prudence_gp_t before = prudence_domain_get_state(domain);
+    struct element *found;
+    int number;
+
+    prudence_read_lock();
+    found = prudence_dereference(*place);
+    number = found ? found->number : 0;
+    prudence_read_unlock();
+    prudence_assign_pointer(*place, fresh);
+    return prudence_gp_same_state(before, prudence_domain_get_state(domain)) ? number : -1;
+}
+
+void use_qsbr(struct prudence_domain *domain)
+{
+    prudence_qsbr_quiescent(domain);
+    {
+        PRUDENCE_QSBR_BLOCKING(domain);
+    }
+}
+
+int use_lists(struct prudence_list *list, struct element *fresh)
+{
+    struct prudence_list another = PRUDENCE_LIST_INIT(another);
+    struct element *element, *following;
+    int sum = 0;
+
+    prudence_list_init(&fresh->link);
+    prudence_list_add_rcu(&fresh->link, list);
+    prudence_list_for_each_entry_rcu(element, list, link)
+    {
+        sum += element->number;
+    }
+    prudence_list_for_each_entry_safe(element, following, list, link)
+    {
+        prudence_list_del_rcu(&element->link);
+    }
+    prudence_list_splice_init_rcu(&another, list, prudence_synchronize);
+    element = prudence_list_first_or_null_rcu(list, struct element, link);
+    if (!element)
+        return sum;
+    element = prudence_list_next_or_null_rcu(list, &element->link, struct element, link);
+    return element ? element->number : sum;
+}
+
+int use_hlists(struct prudence_hlist_head *list, struct element *fresh)
+{
+    struct element *element;
+    int sum = 0;
+
+    prudence_hlist_add_head_rcu(&fresh->node, list);
+    prudence_hlist_for_each_entry_rcu(element, list, node)
+    {
+        sum += element->number;
+    }
+    prudence_hlist_del_rcu(&fresh->node);
+    return sum;
+}

@@ -125,6 +125,12 @@ PRUDENCE_API int prudence_cache_stats_sized(struct prudence_cache *cache,
 PRUDENCE_API int prudence_domain_stats_sized(struct prudence_domain *domain,
                                              struct prudence_domain_stats *stats, size_t size);
 
+/* In C++ a function of a structure's name hides its constructor, which nobody calls. */
+#if defined(__GNUC__) && defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 static inline int prudence_stats(struct prudence_stats *stats)
 {
     return prudence_stats_sized(stats, sizeof *stats);

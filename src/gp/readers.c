@@ -264,7 +264,7 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     store_relaxed(&slot->claimed_at, os_clock_boot_ns());
     tell_acquire(&race_detector_pages); /* another thread may have mapped the chunk */
     store_relaxed(&slot->reader.domain, (const struct prudence_domain *)domain);
-    store_relaxed(&slot->reader.owner, (const void *)&prudence_qsbr_self);
+    store_relaxed(&slot->reader.owner, (const void *)&reader_qsbr_self);
     store_relaxed(&slot->entries_seen, load_relaxed(&slot->reader.entries));
     os_full_fence(); /* see the head of this file */
     return slot;

@@ -30,6 +30,7 @@
 #include "gp/callbacks.h"
 #include "heap/annotate.h"
 #include "heap/watch.h"
+#include "race_detector.h"
 
 #define AT_ONCE      32
 #define TURN_MAX     256   /* objects of one cache, before callbacks have their turn */
@@ -95,7 +96,9 @@ static void run(struct destruct_run *run, void *object)
     run->outer = destruct_runs;
     destruct_runs = run;
     os_foreign_call("a destructor");
+    annotate_taken(run->slab, object);
     cache->destructor(object, cache->context);
+    tell_release(cache);
     destruct_runs = run->outer;
 }
 
@@ -250,6 +253,7 @@ void destruct_barrier(struct prudence_cache *cache)
         store_release(&cache->barriers_ended, begun);
         store_release(&cache->barrier_runner, (uintptr_t)0);
     }
+    tell_acquire(cache);
 }
 
 static bool is_served(const struct prudence_cache *cache)

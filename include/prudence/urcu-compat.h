@@ -83,6 +83,7 @@ PRUDENCE_API void prudence_urcu_defer_barrier(struct prudence_domain *domain);
  * has these.
  */
 PRUDENCE_API void *rcu_dereference_sym(void *p);
+PRUDENCE_API void *rcu_dereference_sym2(void **p);
 PRUDENCE_API void *rcu_set_pointer_sym(void **p, void *v);
 PRUDENCE_API void *rcu_xchg_pointer_sym(void **p, void *v);
 PRUDENCE_API void *rcu_cmpxchg_pointer_sym(void **p, void *old, void *fresh);

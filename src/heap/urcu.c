@@ -454,6 +454,12 @@ WEAK void *rcu_dereference_sym(void *p)
     return p;
 }
 
+/* Of versions after 0.15: given the address, so that the load is theirs. */
+WEAK void *rcu_dereference_sym2(void **p)
+{
+    return __atomic_load_n(p, __ATOMIC_CONSUME);
+}
+
 WEAK void *rcu_set_pointer_sym(void **p, void *v)
 {
     __atomic_store_n(p, v, __ATOMIC_RELEASE);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A flavour as a table of functions, laid out as liburcu's: its data structures take one. */
+/*
+ * A flavour as a table of functions, laid out as liburcu's: its data structures take one. The last two are
+ * those of liburcu 0.15 and newer; what was compiled for an older one does not look at them.
+ */
 #ifndef PRUDENCE_URCU_COMPAT_FLAVOR_H
 #define PRUDENCE_URCU_COMPAT_FLAVOR_H
 
@@ -36,6 +39,9 @@ struct rcu_flavor_struct {
 
     void (*register_rculfhash_atfork)(struct urcu_atfork *atfork);
     void (*unregister_rculfhash_atfork)(struct urcu_atfork *atfork);
+
+    struct urcu_gp_poll_state (*update_start_poll_synchronize_rcu)(void);
+    bool (*update_poll_state_synchronize_rcu)(struct urcu_gp_poll_state state);
 };
 
 #endif /* PRUDENCE_URCU_COMPAT_FLAVOR_H */

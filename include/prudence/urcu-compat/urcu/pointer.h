@@ -41,6 +41,7 @@
 
 #define _rcu_dereference     rcu_dereference
 #define _rcu_set_pointer     rcu_set_pointer
+#define _rcu_assign_pointer  rcu_assign_pointer
 #define _rcu_xchg_pointer    rcu_xchg_pointer
 #define _rcu_cmpxchg_pointer rcu_cmpxchg_pointer
 

@@ -303,6 +303,8 @@ static const struct rcu_flavor_struct PRUDENCE_URCU(flavor) __attribute__((unuse
     PRUDENCE_URCU(barrier),
     PRUDENCE_URCU(register_rculfhash_atfork),
     PRUDENCE_URCU(unregister_rculfhash_atfork),
+    PRUDENCE_URCU(start_poll_synchronize_rcu),
+    PRUDENCE_URCU(poll_state_synchronize_rcu),
 };
 
 #ifdef __cplusplus

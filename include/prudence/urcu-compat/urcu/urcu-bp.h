@@ -8,6 +8,12 @@
 #define PRUDENCE_URCU_QSBR   0
 #include <urcu/prudence-flavor.h>
 
+/* This flavour alone has names of its own for them. */
+#define urcu_bp_dereference     rcu_dereference
+#define urcu_bp_set_pointer     rcu_set_pointer
+#define urcu_bp_xchg_pointer    rcu_xchg_pointer
+#define urcu_bp_cmpxchg_pointer rcu_cmpxchg_pointer
+
 #endif /* PRUDENCE_URCU_COMPAT_BP_H */
 
 /* Outside the guard: the names without a flavour may be asked for by a second include. */

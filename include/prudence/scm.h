@@ -27,6 +27,12 @@
  * scm_calloc frees a few of the objects that had expired before. Eager: a tick frees all of them. See the
  * options scm_collection, scm_max_extension and scm_expired in docs/options.md.
  *
+ * Bit by bit. But for eager ticks, scm_collect and scm_get_mem_info, no call's work grows with the number of
+ * objects, dates, clocks or ended threads, or with the time that has passed on a real-time clock. What is
+ * much is done in steps by the calls that come, so it may be done a little later, never earlier. (The first
+ * date that is further ahead than any before on its clock lengthens the clock's ring, in proportion to that
+ * extension.)
+ *
  * Any object of this allocator can become short-term memory, at any time, whoever allocated it: by
  * prudence_malloc(), from a cache, or by malloc() when libprudence-malloc serves the program. It costs
  * an object 4 bytes of metadata if any object of its slab ever had a date, else nothing; and 8 bytes
@@ -44,8 +50,12 @@
  *    the clock of the thread, or by global time.
  *  - Signals: not async-signal-safe. Cost: of a refresh or lazy tick about ten nanoseconds; freeing one
  *    expired object takes about five.
- *  - Fork: the child's only thread goes on with its clocks and dates. Objects that have dates of
- *    other threads stay for good in the child.
+ *  - Thread exit: destructors of thread-specific data that come after the library has noticed the thread's
+ *    end may refresh. The thread takes part for the time of each such call; scm_register_thread and
+ *    clocks are refused there with EPERM.
+ *  - Fork: the child's only thread goes on with its clocks and dates, and inherits what ended threads had
+ *    left. Objects that have dates of other threads stay for good in the child, and clocks of other
+ *    threads are refused there.
  */
 #ifndef PRUDENCE_SCM_H
 #define PRUDENCE_SCM_H
@@ -109,39 +119,51 @@ PRUDENCE_API int scm_collect(void);
 
 /* -------------------------------------------------------------------------------- more clocks */
 
-struct scm_clock; /* belongs to the thread that made it */
+/*
+ * Belongs to the thread that made it. What programs hold is a handle, not an address. It ends when the clock is
+ * destroyed, or when its thread ends or unregisters; it is never given out again, and refused from then on.
+ */
+struct scm_clock;
 
 /*
- * Another clock of the calling thread, beside its local one: NULL with errno ENOMEM, or EPERM while
- * blocked. Clocks of a thread that ends are ticked, with its dates, by the thread that inherits them.
+ * Another clock of the calling thread, besides its local one: NULL with errno ENOMEM, or EPERM while the
+ * thread is blocked or ending. After its thread has ended, a clock's dates expire by the local ticks of
+ * the thread that inherits them.
  */
 PRUDENCE_API struct scm_clock *scm_clock_create(void);
 
 /*
  * A clock that follows real time: its unit is `period` milliseconds (1 to 86400000, else NULL with
  * EINVAL), and extensions on it are in milliseconds. Objects expire not before so much time has passed,
- * and at most two periods after; they are freed by whatever call of this thread comes then.
+ * and at most two periods after; they are freed by the calls of this thread that come then: refreshes, ticks,
+ * scm_malloc, scm_calloc and scm_collect all look what time it is. Each looks at two of the thread's real-time
+ * clocks in turn (an eager tick and scm_collect: at all), and all but ticks and scm_collect read a coarse
+ * clock, which is up to 10 ms behind. If the thread has ended, ticks of any thread look; then an object may
+ * expire a period later.
  */
 PRUDENCE_API struct scm_clock *scm_clock_create_realtime(unsigned period);
 
 /*
  * As scm_refresh and scm_tick, by that clock. A real-time clock is not advanced by a tick, but looks
- * what time it is; so do scm_tick, scm_global_tick and scm_collect for all such clocks of the thread.
- * EPERM: it is another thread's. EINVAL: NULL, or the thread takes no part, so it has no clock.
+ * what time it is. EPERM: it is another thread's, or no clock any more. EINVAL: NULL, or nothing that was ever a
+ * clock; or the thread takes no part, so it has no clock.
  */
 PRUDENCE_API int scm_clock_refresh(struct scm_clock *clock, void *object, unsigned extension);
 PRUDENCE_API int scm_clock_tick(struct scm_clock *clock);
 
-/* Ends the clock, and with it its time: all its dates have expired. */
+/* Ends the clock, and with it its time: all its dates have expired. Lazily, their objects are freed a few at a
+ * time by the calls that follow, as after a tick. EPERM, EINVAL: as above. */
 PRUDENCE_API int scm_clock_destroy(struct scm_clock *clock);
 
 /* ------------------------------------------------------------------------------------ threads */
 
 /*
  * register: the thread takes part from now on, as from its first refresh. unregister: it does
- * not any more; so it is when it ends. Its dates, expired or not, and its clocks are kept as they are,
- * and the next thread that registers inherits them: they expire as that thread ticks. Registering
- * twice has no effect, nor has unregistering a thread that takes no part. ENOMEM.
+ * not any more; so it is when it ends. Its dates, expired or not, are kept, also those by its clocks, whose
+ * handles end. The next thread that registers inherits them: they expire as that thread ticks. While
+ * none registers, each tick of any thread takes over a little of them: a local tick of the dates by local and
+ * further clocks, a global tick of those by global time. Registering twice has no effect, nor has
+ * unregistering a thread that takes no part. ENOMEM; EPERM: the thread is ending (see Thread exit above).
  */
 PRUDENCE_API int scm_register_thread(void);
 PRUDENCE_API int scm_unregister_thread(void);
@@ -169,7 +191,7 @@ PRUDENCE_API int scm_register_finalizer(int (*finalizer)(void *object));
  * Binds it to `object` (-1: none), by who alone has the object or knows that it does not expire
  * meanwhile. It is called by the thread that is about to free the object after its last date, in any of
  * that thread's calls above that may free: so it may not want a lock that its thread has then. It may
- * call anything but scm_free for the object and return 0. Unless it returns 0 the object stays: it has
+ * call anything but scm_free for the object and return 0; it may end the thread, but not leave by longjmp. Unless it returns 0 the object stays: it has
  * no dates then, and may be freed or refreshed (also by the finalizer itself); it stays bound. EINVAL:
  * no such number; ENOMEM.
  */
@@ -190,7 +212,7 @@ struct scm_mem_info {
     unsigned long num_freed;      /* objects ever freed */
     unsigned long num_short_term; /* objects with dates now, expired ones that wait included */
     unsigned long num_dates;      /* descriptors now */
-    unsigned long num_expired;    /* of these, expired, and not processed yet */
+    unsigned long num_expired;    /* of these, seen to have expired, and not processed yet */
     unsigned long num_collected;  /* objects ever freed by their last date */
     unsigned long threads;        /* threads that take part now, blocked ones included */
 };

@@ -112,6 +112,37 @@ static void a_clock_that_was_away_catches_up_bit_by_bit(void **state)
     }
 }
 
+/* While lists whose dates have passed are still in their places: a later date that has such a place is not
+ * taken for the earlier one, and a longer ring has all of them. */
+static void dates_are_given_while_a_clock_catches_up(void **state)
+{
+    enum { OLD = 16, NEW = 10 };
+    void *objects[NEW];
+
+    (void)state;
+    for (unsigned longer = 0; longer < 2; longer++) {
+        struct scm_clock *clock = scm_clock_create_realtime(1);
+
+        end_count = 0;
+        for (unsigned i = 0; i < OLD; i++)
+            assert_int_equal(scm_clock_refresh(clock, object_new(), i), 0);
+        real_ns += UINT64_C(100000000);
+        for (unsigned i = 0; i < NEW; i++) {
+            objects[i] = prudence_malloc(48);
+            assert_int_equal(scm_set_finalizer(objects[i], witness()), 0);
+            assert_int_equal(scm_clock_refresh(clock, objects[i], longer ? 500 : 15 - i), 0);
+        }
+        assert_int_equal(scm_collect(), 0);
+        assert_int_equal(end_count, OLD);
+        for (unsigned i = 0; i < NEW; i++)
+            assert_true(slab_is_short_term(slab_of(objects[i]), objects[i]));
+        real_ns += UINT64_C(502000000);
+        assert_int_equal(scm_collect(), 0);
+        assert_int_equal(end_count, OLD + NEW);
+        assert_int_equal(scm_clock_destroy(clock), 0);
+    }
+}
+
 static void destroying_a_clock_leaves_its_lists_to_later_calls(void **state)
 {
     enum { DATES = 3000 };
@@ -223,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_tick_is_the_same_for_any_number_of_clocks, fresh_time),
         cmocka_unit_test_setup(a_clock_that_was_away_catches_up_bit_by_bit, fresh_time),
+        cmocka_unit_test_setup(dates_are_given_while_a_clock_catches_up, fresh_time),
         cmocka_unit_test_setup(destroying_a_clock_leaves_its_lists_to_later_calls, fresh_time),
         cmocka_unit_test_setup(threads_with_clocks_leave_no_rings, fresh_time),
         cmocka_unit_test_setup(a_tick_is_the_same_for_any_number_of_orphans, fresh_time),

@@ -56,6 +56,7 @@ static void all_is_inherited(int (*gives)(void *), unsigned threads, unsigned da
     for (; mem_info().num_dates; count++) {
         assert_int_equal(tick(NULL), 0);
         assert_true(count < 500);
+        assert_int_equal(mem_info().num_expired, 0);
         assert_int_equal(mem_info().num_short_term, threads * dates - end_count);
         assert_int_equal(mem_info().num_dates, threads * dates - end_count);
     }
@@ -156,6 +157,44 @@ static void nothing_is_earlier(void **state)
             assert_true(has_ended(again.object));
             scm_unregister_thread();
         }
+    }
+}
+
+static int act_eight_clocks(void *dates)
+{
+    int error = 0;
+
+    for (unsigned i = 0; i < 8; i++) {
+        struct scm_clock *clock = scm_clock_create();
+
+        for (unsigned j = 0; j < *(unsigned *)dates; j++)
+            error |= scm_clock_refresh(clock, object_new(), 5);
+    }
+    return error;
+}
+
+/* Lists of one date become one list: whether their pages are filled up or linked, each date counts once. */
+static void lists_that_meet_are_counted(void **state)
+{
+    (void)state;
+    for (unsigned dates = 1; dates <= 300; dates += dates < 10 ? 3 : 59) {
+        struct actor actor;
+
+        collection("lazy");
+        scm_unregister_thread();
+        end_count = 0;
+        actor_start(&actor);
+        assert_int_equal(does(&actor, act_eight_clocks, &dates), 0);
+        actor_end(&actor);
+        assert_int_equal(scm_clock_destroy(scm_clock_create()), 0); /* the heir moves the lists */
+        ticks(5);
+        assert_int_equal(mem_info().num_expired, 0);
+        ticks(1);
+        assert_int_equal(mem_info().num_expired, 8 * dates);
+        assert_int_equal(mem_info().num_dates, 8 * dates);
+        assert_int_equal(scm_collect(), 0);
+        assert_int_equal(end_count, 8 * dates);
+        assert_int_equal(mem_info().num_dates, 0);
     }
 }
 
@@ -289,6 +328,7 @@ int main(void)
         cmocka_unit_test_setup(local_dates_wait_for_local_ticks, fresh),
         cmocka_unit_test_setup(whoever_ticks_takes_over, fresh),
         cmocka_unit_test_setup(nothing_is_earlier, fresh),
+        cmocka_unit_test_setup(lists_that_meet_are_counted, fresh),
         cmocka_unit_test_setup(expired_objects_are_inherited, fresh),
         cmocka_unit_test_setup(collecting_takes_over_what_has_expired, fresh),
         cmocka_unit_test_setup(who_leaves_nothing_is_gone, fresh),

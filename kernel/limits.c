@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What keeps latent memory small: past a budget grace periods are expedited, past a limit allocations that may
- * sleep wait for one before their cache grows (slab_growth_limit). Both are shares of memory unless set.
+ * What keeps latent memory small: past a budget grace periods are pushed on, past twice that expedited; past a limit
+ * allocations that may sleep wait for one before their cache grows (slab_growth_limit). Both are shares of memory unless
+ * set.
  */
 #include "gp_kernel.h"
 #include "module.h"
@@ -10,7 +11,7 @@ static unsigned long latent_budget_kb;
 module_param(latent_budget_kb, ulong, 0644);
 MODULE_PARM_DESC(
     latent_budget_kb,
-    "latent memory in KB beyond which grace periods are expedited (0: 1/64 of memory)");
+    "latent memory in KB beyond which grace periods are pushed on, and expedited beyond twice as much (0: 1/64 of memory)");
 
 /* RCU is reported as stalled after 21 s; allocations are not to be held back until then. */
 static unsigned long latent_limit_kb, wait_max_ms = 10000;
@@ -54,7 +55,9 @@ MODULE_PARM_DESC(latent_limit_kb,
 module_param_cb(wait_max_ms, &limit_ops, &wait_max_ms, 0644);
 MODULE_PARM_DESC(wait_max_ms, "ms that an allocation waits for a grace period at most (10000)");
 
-#define EXPEDITE_NS 1000000 /* between two expedited grace periods: each costs all CPUs something */
+/* Between two grace periods that are pushed on, or expedited: that costs all CPUs something, the second more. */
+#define PUSH_NS     1000000
+#define EXPEDITE_NS 5000000
 
 static uint64_t budget(void)
 {
@@ -64,17 +67,27 @@ static uint64_t budget(void)
 }
 
 /* Not at every turn: perhaps what is latent has long been safe, and lies in caches that went quiet. */
+static bool is_time(uint64_t *last, uint64_t now, uint64_t between)
+{
+    uint64_t then = load_relaxed(last);
+
+    return now - then > between && compare_exchange(last, &then, now);
+}
+
 static void keep_to_budget(void)
 {
-    static uint64_t expedited_at; /* ns */
-    uint64_t now, then;
+    static uint64_t pushed_at, expedited_at; /* ns */
+    uint64_t latent = latent_bytes(), now;
 
-    if (latent_bytes() <= budget())
+    if (latent <= budget())
         return;
     now = os_clock_ns();
-    then = load_relaxed(&expedited_at);
-    if (now - then > EXPEDITE_NS && compare_exchange(&expedited_at, &then, now))
+    if (latent <= 2 * budget()) {
+        if (is_time(&pushed_at, now, PUSH_NS))
+            gp_push();
+    } else if (is_time(&expedited_at, now, EXPEDITE_NS)) {
         gp_expedite();
+    }
 }
 
 void limits_look(void)

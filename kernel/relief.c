@@ -20,6 +20,12 @@ static void tidy(struct work_struct *work);
 static DECLARE_DEFERRABLE_WORK(tidy_work, tidy);
 static uint32_t tidying;
 
+/* This one, or where it was set apart one that was not. */
+static int tidy_cpu(void)
+{
+    return housekeeping_any_cpu(HK_TYPE_DOMAIN);
+}
+
 static void tidy(struct work_struct *work)
 {
     struct list *item;
@@ -36,15 +42,17 @@ static void tidy(struct work_struct *work)
             node_shrink(&cache->nodes[i], cache->free_limit);
     }
     os_lock_release(&slab_caches_lock);
-    if (latent_bytes() && !exchange_relaxed(&tidying, 1u))
-        schedule_delayed_work(&tidy_work, TIDY_AFTER);
+    if (latent_bytes() && !exchange_relaxed(&tidying, 1u)) {
+        gp_snapshot(gp_default_domain()); /* somebody waits: so it is asked for again */
+        schedule_delayed_work_on(tidy_cpu(), &tidy_work, TIDY_AFTER);
+    }
 }
 
 /* By irq_work: who defers may hold locks of timers and work queues. */
 static void tidy_later(struct irq_work *unused)
 {
     (void)unused;
-    schedule_delayed_work(&tidy_work, TIDY_AFTER);
+    schedule_delayed_work_on(tidy_cpu(), &tidy_work, TIDY_AFTER);
 }
 
 static struct irq_work tidy_soon;
@@ -91,10 +99,10 @@ static uint64_t bytes_used(void)
     return stats.used;
 }
 
-/* Pages that are free, or cached, or will be free after a grace period. */
+/* Pages that are free, or cached, or will be free after a grace period; and arrays that nobody needs. */
 static unsigned long count_pages(struct shrinker *shrinker, struct shrink_control *control)
 {
-    uint64_t used = bytes_used(), live = 0;
+    uint64_t used = bytes_used(), live = 0, arrays = 0;
     struct list *item;
 
     if (!os_lock_try(&slab_caches_lock))
@@ -106,25 +114,46 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
         uint64_t gone;
 
         cache_sum(cache, &sums);
+        arrays += cache_spare_arrays(cache);
         gone = sums.frees + sums.deferred;
         if (cache->lines && sums.hits + sums.misses > gone)
             live += (sums.hits + sums.misses - gone) * cache->stride;
     }
     os_lock_release(&slab_caches_lock);
-    return used > live ? (unsigned long)((used - live) >> PAGE_SHIFT) : 0;
+    return (unsigned long)(((used > live ? used - live : 0) + arrays) >> PAGE_SHIFT);
 }
 
+/* By who has taken the lock of the list. */
+static size_t shrink_some(size_t (*shrink)(struct prudence_cache *cache, size_t wanted),
+                          size_t wanted)
+{
+    struct list *item;
+    size_t bytes = 0;
+
+    list_for_each(item, &slab_caches)
+    {
+        if (bytes < wanted)
+            bytes += shrink(list_entry(item, struct prudence_cache, link), wanted - bytes);
+    }
+    return bytes;
+}
+
+/* As much as is asked for. First what disturbs nobody; other CPUs are interrupted only for what is missing then. */
 static unsigned long scan_pages(struct shrinker *shrinker, struct shrink_control *control)
 {
-    size_t bytes;
+    size_t wanted = control->nr_to_scan << PAGE_SHIFT, bytes;
 
-    gp_expedite(); /* what is latent now goes at the next scan */
     if (!os_lock_try(&slab_caches_lock))
         return SHRINK_STOP; /* somebody is at it */
-    bytes = shrink_and_release();
+    bytes = shrink_some(cache_shrink_slabs, wanted);
+    if (bytes < wanted) {
+        bytes += shrink_some(cache_shrink_cpus, wanted - bytes);
+        gp_push(); /* what is latent now goes at a later scan */
+    }
+    os_lock_release(&slab_caches_lock);
     if (!bytes)
         return SHRINK_STOP;
-    control->nr_scanned = bytes >> PAGE_SHIFT;
+    control->nr_scanned = max(control->nr_to_scan, (unsigned long)(bytes >> PAGE_SHIFT));
     return bytes >> PAGE_SHIFT;
 }
 

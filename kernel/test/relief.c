@@ -2,6 +2,9 @@
 /* Latent memory that nobody comes back to (kernel/relief.c), and too much of it (kernel/limits.c). */
 #include <linux/delay.h>
 #include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/isolation.h>
+#include <linux/workqueue.h>
 
 #include "test.h"
 
@@ -45,11 +48,11 @@ void deferred_blocks_are_given_back_unasked(void)
     EXPECT(totals().page_bytes <= used);
 }
 
-/* The budget is 1/64 of memory, unless it is set. A reader keeps grace periods from ending. */
+/* Beyond twice its budget, which is 1/64 of memory unless it is set. A reader keeps grace periods from ending. */
 void latent_memory_beyond_its_budget_is_expedited(void)
 {
     u64 budget = (u64)totalram_pages() << PAGE_SHIFT >> 6, expedited;
-    unsigned int i, wait, count = min_t(u64, budget / BLOCK_BYTES + 64, RING);
+    unsigned int i, wait, count = min_t(u64, 2 * budget / BLOCK_BYTES + 64, RING);
 
     for (i = 0; i < count; i++) {
         objects[i] = prudence_kmalloc(BLOCK_BYTES, GFP_KERNEL);
@@ -67,4 +70,49 @@ void latent_memory_beyond_its_budget_is_expedited(void)
         msleep(50);
     EXPECT(totals().expedited > expedited);
     reader_leaves();
+}
+
+/* Arrays go when there was nothing in them any more, at the second time. */
+void shrinking_gives_arrays_back(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int cpu;
+
+    for_each_online_cpu(cpu)
+        work_on_cpu(cpu, use_in_task, cache);
+    EXPECT(STAT(cache, object_cache_size) > 0);
+    synchronize_rcu();
+    prudence_cache_shrink(cache);
+    synchronize_rcu();
+    prudence_cache_shrink(cache);
+    prudence_cache_shrink(cache);
+    EXPECT_EQ(STAT(cache, objects_cached), 0);
+    EXPECT_EQ(STAT(cache, object_cache_size), 0);
+    EXPECT_EQ(fill(cache, MANY), MANY); /* it comes back to them */
+    EXPECT(STAT(cache, object_cache_size) > 0);
+    defer(cache, MANY);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* What lies on a CPU that was set apart (isolcpus, nohz_full) does not interrupt it. */
+void isolated_cpus_are_left_alone(void)
+{
+    struct prudence_cache *cache;
+    unsigned int cpu = cpumask_last(cpu_online_mask), i;
+    u64 interrupts;
+
+    if (housekeeping_cpu(cpu, HK_TYPE_DOMAIN)) {
+        pr_info("# SKIP: CPU %u was not set apart (isolcpus=%u)\n", cpu, cpu);
+        return;
+    }
+    cache = cache_of(SIZE);
+    work_on_cpu(cpu, use_in_task, cache);
+    interrupts = totals().interrupts;
+    for (i = 0; i < 40; i++) {
+        wake_all_cpus();
+        msleep(50);
+    }
+    EXPECT_EQ(totals().interrupts, interrupts);
+    EXPECT(STAT(cache, objects_cached) + STAT(cache, objects_latent) > 0);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }

@@ -37,6 +37,8 @@
     TEST(latent_objects_of_a_quiet_cache_are_merged)                                               \
     TEST(deferred_blocks_are_given_back_unasked)                                                   \
     TEST(latent_memory_beyond_its_budget_is_expedited)                                             \
+    TEST(shrinking_gives_arrays_back)                                                              \
+    TEST(isolated_cpus_are_left_alone)                                                             \
     TEST(objects_freed_on_another_cpu_go_home)                                                     \
     TEST(figures_are_exact)                                                                        \
     TEST(every_size_is_aligned_and_apart)                                                          \

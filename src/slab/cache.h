@@ -399,6 +399,8 @@ bool cpu_cache_visit_remote(struct cpu_cache *cpu, const void *token,
 void cpu_cache_release(struct cpu_cache *cpu);
 bool cpu_cache_grow(struct prudence_cache *cache, unsigned size);
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu);
+void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes);
+size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots);
 /* All CPUs' caches: claim those of one or more slab caches, os_percpu_fence_all(), confirm them. */
 void cpu_cache_claim_all(struct prudence_cache *cache, const void *token);
 void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token);
@@ -455,6 +457,7 @@ void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 bool node_shrink_some(struct node *node, unsigned keep, size_t *bytes);
 size_t node_shrink(struct node *node, unsigned keep);
+size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted);
 void *node_take_done(struct node *node);
 unsigned node_take_undone(struct node *node, bool any_slab, unsigned epochs, void **objects,
                           unsigned count);
@@ -495,6 +498,9 @@ uint64_t latent_bytes_peak(void);
 /* --- drain.c: what CPUs have goes to the nodes --- */
 size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep);
 size_t cache_shrink(struct prudence_cache *cache);
+size_t cache_shrink_slabs(struct prudence_cache *cache, size_t wanted);
+size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted);
+size_t cache_spare_arrays(const struct prudence_cache *cache);
 void cache_settle(struct prudence_cache *cache, bool free_ones);
 void slab_retire_cpu(unsigned cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);

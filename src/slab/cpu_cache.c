@@ -83,6 +83,12 @@ void cpu_cache_release_all(struct prudence_cache *cache, const void *token)
             os_percpu_release(&cpu_cache_of(cache, i)->line);
 }
 
+/* Of a block for so many slots. */
+size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots)
+{
+    return (size_t)2 * slots * sizeof(void *) + batch_slots(cache, slots) * sizeof(struct batch);
+}
+
 struct arrays {
     void *block;
     size_t bytes;
@@ -90,9 +96,7 @@ struct arrays {
 
 static struct arrays arrays_of(const struct prudence_cache *cache, void *block, unsigned slots)
 {
-    return (struct arrays){.block = block,
-                           .bytes = (size_t)2 * slots * sizeof(void *) +
-                                    batch_slots(cache, slots) * sizeof(struct batch)};
+    return (struct arrays){.block = block, .bytes = cpu_cache_array_bytes(cache, slots)};
 }
 
 /* Copies what the caches hold into a block for `slots`, owned; gives the old block back. */
@@ -146,6 +150,25 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
     if (spare.block)
         os_meta_free(spare.block, spare.bytes);
     return cpu != NULL;
+}
+
+/* Takes the arrays away from caches that are empty, owned, and have nothing reserved: as if the CPU had never needed any.
+ * The caller frees them (os_meta_free), with nothing owned. NULL: there is something in them, or there are none. */
+void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes)
+{
+    struct arrays arrays = arrays_of(cache, cpu->line.stack, cpu->slots);
+
+    if (!cpu->slots || stack_count(&cpu->line) || latent_count(cpu) || cpu->ahead)
+        return NULL;
+    cpu->line.stack = cpu->line.ring = NULL;
+    cpu->line.stack_limit = cpu->line.ring_mask = 0;
+    cpu->batches = NULL;
+    cpu->batch_head = cpu->batch_tail;
+    cpu->slots = 0;
+    store_relaxed(&cpu->size, 0u);
+    latent_set_stop(cpu, cache->batch);
+    *bytes = arrays.bytes;
+    return arrays.block;
 }
 
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)

@@ -32,6 +32,8 @@ static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, co
 struct haul {
     struct prudence_cache *cache;
     bool free_ones;   /* too */
+    void *arrays;     /* of a CPU that needs none; so many bytes */
+    size_t bytes;
     gp_cookie cookie; /* of those that are latent */
     unsigned taken;
     void *objects[TRANSFER_MAX];
@@ -84,6 +86,28 @@ static void take_latent(struct os_percpu_line *line, void *data)
     haul->taken = latent_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX, &haul->cookie);
 }
 
+static void take_arrays(struct os_percpu_line *line, void *data)
+{
+    struct haul *haul = data;
+
+    haul->arrays = cpu_cache_detach_arrays(haul->cache, (struct cpu_cache *)line, &haul->bytes);
+}
+
+/* The arrays of a CPU that has nothing in them go; returns their bytes. It comes back to them by demand. */
+static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    struct haul haul;
+
+    haul.cache = cache;
+    haul.arrays = NULL;
+    if (!load_relaxed(&cpu->slots) || !is_empty(cpu))
+        return 0;
+    if (!visit_patiently(cpu, &haul, take_arrays) || !haul.arrays)
+        return 0;
+    os_meta_free(haul.arrays, haul.bytes);
+    return haul.bytes;
+}
+
 /* Closes the CPU's open batch and returns to the nodes what is safe there, and if `free_ones` what
  * is free. Gives up when the caches are another's. Returns how many objects went. */
 static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones)
@@ -115,9 +139,54 @@ size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
     return bytes;
 }
 
+/* Arrays go where there was nothing in them before: what a CPU uses it would make again at once. */
 size_t cache_shrink(struct prudence_cache *cache)
 {
+    for (unsigned cpu = 0; cache->lines && cpu < os_cpu_count(); cpu++)
+        drop_arrays(cache, cpu_cache_of(cache, cpu));
     return cache_empty(cache, true, 0);
+}
+
+/* Free slabs go, and what is safe is merged, until it is `wanted` bytes or there are no more. Nobody is disturbed. */
+size_t cache_shrink_slabs(struct prudence_cache *cache, size_t wanted)
+{
+    size_t bytes = 0;
+
+    for (unsigned node = 0; node < os_node_count() && bytes < wanted; node++)
+        bytes += node_shrink_until(&cache->nodes[node], 0, wanted - bytes);
+    return bytes;
+}
+
+/* The same with what CPUs have, one after the other; only those that may be disturbed. */
+size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted)
+{
+    size_t bytes = 0;
+
+    for (unsigned i = 0; cache->lines && i < os_cpu_count() && bytes < wanted; i++) {
+        struct cpu_cache *cpu = cpu_cache_of(cache, i);
+
+        if (!os_may_disturb(i))
+            continue;
+        bytes += drop_arrays(cache, cpu);
+        if (empty_cpu(cache, cpu, true))
+            bytes += cache_shrink_slabs(cache, wanted);
+    }
+    return bytes;
+}
+
+/* Bytes of arrays that cache_shrink_cpus would give back. */
+size_t cache_spare_arrays(const struct prudence_cache *cache)
+{
+    size_t bytes = 0;
+
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++) {
+        const struct cpu_cache *cpu = cpu_cache_of(cache, i);
+        unsigned slots = load_relaxed(&cpu->slots);
+
+        if (slots && is_empty(cpu) && os_may_disturb(i))
+            bytes += cpu_cache_array_bytes(cache, slots);
+    }
+    return bytes;
 }
 
 /* Closes all batches, and brings what is safe to the nodes; what is free, too, if wanted. */
@@ -172,7 +241,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
         uint64_t tail = load_relaxed(&cpu->line.ring_tail);
         size_t drained = 0;
 
-        if (is_empty(cpu))
+        if (is_empty(cpu) || !os_may_disturb(i))
             continue;
         if (load_relaxed(&cpu->quiet_word) == word && load_relaxed(&cpu->quiet_tail) == tail)
             drained = empty_cpu(cache, cpu, true);

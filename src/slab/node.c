@@ -675,9 +675,9 @@ bool node_shrink_some(struct node *node, unsigned keep, size_t *bytes)
     return leave(node, keep, bytes) == SLABS_A_VISIT || merged == SLABS_A_VISIT;
 }
 
-/* Merges what is safe and gives back free slabs beyond `keep`; returns their bytes. In as many visits as
- * the slabs of now want: others may bring more meanwhile, for ever. */
-size_t node_shrink(struct node *node, unsigned keep)
+/* Merges what is safe and gives back free slabs beyond `keep`, until it is `wanted` bytes; returns how many. In as many
+ * visits as the slabs of now want: others may bring more meanwhile, for ever. */
+size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted)
 {
     size_t bytes = 0;
     unsigned visits;
@@ -685,9 +685,14 @@ size_t node_shrink(struct node *node, unsigned keep)
     os_lock_take(&node->lock);
     visits = 2 * (node->slabs / SLABS_A_VISIT + 1);
     os_lock_release(&node->lock);
-    while (visits-- && node_shrink_some(node, keep, &bytes))
+    while (visits-- && node_shrink_some(node, keep, &bytes) && bytes < wanted)
         ;
     return bytes;
+}
+
+size_t node_shrink(struct node *node, unsigned keep)
+{
+    return node_shrink_until(node, keep, ~(size_t)0);
 }
 
 /* Free objects of this slab whose destructors are to run, marked as allocated; how many. */

@@ -34,7 +34,8 @@ struct prudence_domain {
     unsigned long expedited; /* the expedited one that was asked for last; atomic */
     uint64_t expired;        /* the cookie that outlasted a wait; 0: none */
     uint32_t wanted;         /* a normal grace period is to be asked for; atomic */
-    uint32_t hurry;          /* ... an expedited one; atomic */
+    uint32_t pushed;         /* ... and to be looked at at once; atomic */
+    uint32_t hurry;          /* an expedited one is to be asked for; atomic */
     struct gp_kernel_stats stats;
 };
 
@@ -44,10 +45,12 @@ struct rcu_gp_oldstate gp_near;
 static void ask(struct tasklet_struct *tasklet)
 {
     (void)tasklet;
-    if (!exchange_relaxed(&rcu.wanted, 0u))
-        return;
-    start_poll_synchronize_rcu();
-    add_relaxed(&rcu.stats.requests, 1);
+    if (exchange_relaxed(&rcu.wanted, 0u)) {
+        start_poll_synchronize_rcu();
+        add_relaxed(&rcu.stats.requests, 1);
+    }
+    if (exchange_relaxed(&rcu.pushed, 0u))
+        rcu_force_quiescent_state();
 }
 
 /* To expedite, or where tasklets are run by a thread as well, and by no urgent one. */
@@ -67,7 +70,7 @@ static void ask_in_interrupt(struct irq_work *irq_work)
     (void)irq_work;
     if (IS_ENABLED(CONFIG_PREEMPT_RT) || load_relaxed(&rcu.hurry))
         queue_work(system_highpri_wq, &rcu.work);
-    if (!IS_ENABLED(CONFIG_PREEMPT_RT) && load_relaxed(&rcu.wanted))
+    if (!IS_ENABLED(CONFIG_PREEMPT_RT) && (load_relaxed(&rcu.wanted) || load_relaxed(&rcu.pushed)))
         tasklet_hi_schedule(&rcu.tasklet);
 }
 
@@ -152,6 +155,12 @@ bool gp_drive_shared(struct prudence_domain *domain)
 {
     (void)domain;
     return false;
+}
+
+void gp_push(void)
+{
+    store_relaxed(&rcu.pushed, 1u);
+    irq_work_queue(&rcu.irq_work);
 }
 
 /* Not twice for the same: the next one has not begun yet. */

@@ -9,14 +9,19 @@
 void gp_kernel_start(void);
 void gp_kernel_stop(void);
 
+/* RCU looks now, rather than with the next ticks, whether the normal grace period that is under way is over: CPUs that
+ * idle are not disturbed, others asked to hurry. Any context; never waits. */
+void gp_push(void);
+
 /* A grace period that disturbs every CPU and is over soon, for all cookies that were taken before. Any
  * context; never waits. */
 void gp_expedite(void);
 
 /* The kernel's own (kernel/rcu/rcu.h), for modules that look closely: the numbers of the newest grace period that has
- * begun, normal or expedited. */
+ * begun, normal or expedited; and a look at once at what the normal one waits for. */
 unsigned long rcu_get_gp_seq(void);
 unsigned long rcu_exp_batches_completed(void);
+void rcu_force_quiescent_state(void);
 
 struct gp_kernel_stats {
     uint64_t cookies;   /* normal grace periods that some were handed out for */

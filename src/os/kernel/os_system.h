@@ -24,6 +24,15 @@ static inline bool os_may_block(os_alloc_flags flags)
  * virtual CPUs that is milliseconds, for each 64 objects. kernel/relief.c empties quiet CPUs. */
 #define OS_REMOTE_IS_QUICK false
 
+/* Whether another CPU may be interrupted for nothing but tidiness: not one that was set apart (isolcpus, nohz_full),
+ * where each interrupt counts. What lies there is taken by who works there, by destruction, and before something is
+ * killed for memory. */
+static inline bool os_may_disturb(unsigned cpu)
+{
+    return cpu == raw_smp_processor_id() || (housekeeping_cpu((int)cpu, HK_TYPE_DOMAIN) &&
+                                             housekeeping_cpu((int)cpu, HK_TYPE_TICK));
+}
+
 /* The first of two tries does not go as far as the OOM killer: latent objects may be all that is
  * missing, and are waited for before the second. */
 static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)

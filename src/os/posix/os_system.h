@@ -23,6 +23,13 @@ static inline bool os_may_block(os_alloc_flags flags)
     return true;
 }
 
+/* Whether another CPU's threads may be disturbed for nothing but tidiness. */
+static inline bool os_may_disturb(unsigned cpu)
+{
+    (void)cpu;
+    return true;
+}
+
 /* What the first of two tries may do: the second comes after memory was waited for. */
 static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
 {

@@ -643,35 +643,41 @@ static void drain(struct thread *thread)
         commit(thread, 0);
 }
 
-/* The newest store of the thread to the word; -1: none. */
-static int find_store(const struct thread *thread, const volatile void *address)
+/* The newest of the thread's stores to the word that is before `before`; -1: none. */
+static int find_store_before(const struct thread *thread, const volatile void *address,
+                             unsigned before)
 {
-    for (int i = (int)thread->buffered - 1; i >= 0; i--)
+    for (int i = (int)before - 1; i >= 0; i--)
         if (thread->buffer[i].address == address)
             return i;
     return -1;
 }
 
-/* Another thread's store reaches memory now: before this thread looks, or not yet; perhaps before older
- * ones. */
+static int find_store(const struct thread *thread, const volatile void *address)
+{
+    return find_store_before(thread, address, thread->buffered);
+}
+
+/* Another thread's stores to the word reach memory now, before this thread looks: all of them; none yet; or
+ * up to one that is not the newest. Or the only one does before older stores to other words. */
 static void decide_about(struct thread *thread, const volatile void *address)
 {
-    int index = find_store(thread, address);
-    bool may_overtake = index > 0 && !thread->buffer[index].release;
+    int stores[BUFFER_MAX], newest = find_store(thread, address);
+    unsigned count = 0, chosen;
+    bool may_overtake;
 
-    for (int i = 0; i < index; i++)
-        may_overtake &= thread->buffer[i].address != address;
-    switch (choose(may_overtake ? 3 : 2, true)) {
-    case 0:
-        for (; index >= 0; index--)
-            commit(thread, 0);
-        break;
-    case 2:
-        commit(thread, (unsigned)index);
-        break;
-    default:
-        break; /* not yet */
+    for (int i = newest; i >= 0; i = find_store_before(thread, address, (unsigned)i))
+        stores[count++] = i;
+    may_overtake = count == 1 && newest > 0 && !thread->buffer[newest].release;
+    chosen = choose(1 + count + may_overtake, true);
+    if (chosen == 1)
+        return;
+    if (may_overtake && chosen == 2) {
+        commit(thread, (unsigned)newest);
+        return;
     }
+    for (int until = stores[chosen ? chosen - 1 : 0]; until >= 0; until--)
+        commit(thread, 0);
 }
 
 static void decide_about_others(const volatile void *address)

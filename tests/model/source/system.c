@@ -155,14 +155,32 @@ uint64_t os_clock_ns(void)
     return explore_clock();
 }
 
+uint64_t os_clock_boot_ns(void)
+{
+    return explore_clock();
+}
+
+bool os_thread_exists(int thread)
+{
+    (void)thread;
+    return true;
+}
+
+bool os_thread_is_newer(int thread, uint64_t boot_ns)
+{
+    (void)thread, (void)boot_ns;
+    return false;
+}
+
 void os_sleep_ns(uint64_t nanoseconds)
 {
     explore_yield(nanoseconds);
 }
 
-bool os_thread_start(const char *name, int cpu, void (*body)(void *argument), void *argument)
+bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void *argument),
+                     void *argument)
 {
-    (void)name, (void)cpu;
+    (void)name, (void)cpu, (void)stack;
     explore_daemon(body, argument);
     return true;
 }
@@ -215,6 +233,8 @@ void os_abort(void)
 {
     explore_fail("the library aborts");
 }
+
+void os_thread_trace_start(void) {}
 
 unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t patience)
 {

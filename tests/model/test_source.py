@@ -57,9 +57,10 @@ def compile_one(source, target, flags, first_include=None, directory=ROOT):
     return target
 
 
-def link(objects, program):
+def link(objects, program, errors=None):
     """What no case calls may be missing: a function of os.h, say, that is new."""
-    subprocess.run(['gcc', '-no-pie', '-Wl,--warn-unresolved-symbols', '-o', program, *objects], check=True)
+    subprocess.run(['gcc', '-no-pie', '-Wl,--warn-unresolved-symbols', '-o', program, *objects], check=True,
+                   stderr=errors)
     return program
 
 
@@ -90,7 +91,7 @@ def build_mutant(mutant):
                                        INSTRUMENTED, directory / 'include'))
         else:
             objects.append(object_of(source))
-    return link(objects, directory / 'explore')
+    return link(objects, directory / 'explore', subprocess.DEVNULL)
 
 
 def explore(program, case, further=os.environ.get('PRUDENCE_MODELS') == 'deep'):
@@ -135,7 +136,11 @@ def main():
 
     def wanted(name):
         return not words or any(word in name for word in words)
-    program = build()
+    try:
+        program = build()
+    except subprocess.CalledProcessError:
+        print('FAIL the sources do not compile')
+        return 1
     names = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
     jobs = [WORKERS.submit(check_case, program, name) for name in names if wanted(name)]
     jobs += [WORKERS.submit(check_mutant, mutant) for mutant in mutants.load()

@@ -36,17 +36,18 @@
 
 #include "explorer.h"
 
-#define THREADS        EXPLORE_THREADS_MAX
-#define STACK_BYTES    ((size_t)64 << 10)
-#define ARENA_BYTES    EXPLORE_ARENA_BYTES
-#define CELLS          ((size_t)1 << 16)
-#define CHOICES_MAX    8192
-#define STEPS_MAX      20000 /* an execution that takes more does not end */
-#define BUFFER_MAX     64
-#define TLS_MAX        4096
-#define TLS_AREA       ((size_t)16 << 10) /* below the thread pointer: the program's, and libc's (errno) */
-#define GRANULE_SHIFT  2
-#define ARENA_ADDRESS  ((void *)(uintptr_t)EXPLORE_ARENA)
+#define THREADS     EXPLORE_THREADS_MAX
+#define STACK_BYTES ((size_t)64 << 10)
+#define ARENA_BYTES EXPLORE_ARENA_BYTES
+#define CELLS       ((size_t)1 << 16)
+#define CHOICES_MAX 8192
+#define STEPS_MAX   20000 /* an execution that takes more does not end */
+#define BUFFER_MAX  64
+#define TLS_MAX     4096
+#define TLS_AREA                                                                                   \
+    ((size_t)16 << 10) /* below the thread pointer: the program's, and libc's (errno) */
+#define GRANULE_SHIFT 2
+#define ARENA_ADDRESS ((void *)(uintptr_t)EXPLORE_ARENA)
 
 typedef struct {
     uint32_t of[THREADS];
@@ -54,7 +55,7 @@ typedef struct {
 
 /* What is known of four bytes. The first part is of all executions, the second of this one. */
 struct cell {
-    uintptr_t key; /* address >> GRANULE_SHIFT; 0: none */
+    uintptr_t key;            /* address >> GRANULE_SHIFT; 0: none */
     uint8_t readers, writers; /* threads, bit by bit */
     bool shared;              /* before this exploration began */
 
@@ -88,7 +89,8 @@ struct thread {
     const volatile void *waits_for;
     uint64_t wakes_at, yielded_at, turn; /* clock; steps; who yielded is woken in order of turns */
     bool interrupted;
-    clocks knows, acquired, released; /* acquired: by an acquire fence to come; released: by the last
+    clocks knows, acquired,
+        released; /* acquired: by an acquire fence to come; released: by the last
                                          release fence */
     struct pending_store buffer[BUFFER_MAX];
     unsigned buffered;
@@ -180,8 +182,7 @@ static void note_event(const char *what, const volatile void *address, uint64_t 
         return;
     if (E->event_count == STEPS_MAX)
         explore_fail("does not end");
-    E->events[E->event_count++] =
-        (struct event){(uint8_t)E->current, what, address, value, pc};
+    E->events[E->event_count++] = (struct event){(uint8_t)E->current, what, address, value, pc};
 }
 
 /* --------------------------------------------------------------------------------------- choices */
@@ -290,8 +291,8 @@ static unsigned in_state(enum state state, unsigned *found)
     unsigned count = 0;
 
     for (unsigned i = 1; i < E->threads; i++)
-        if (E->thread[i].state == state || (state == YIELDED && E->thread[i].state == BLOCKED &&
-                                            E->thread[i].timed))
+        if (E->thread[i].state == state ||
+            (state == YIELDED && E->thread[i].state == BLOCKED && E->thread[i].timed))
             found[count++] = i;
     return count;
 }
@@ -510,8 +511,9 @@ static void check_freed(const struct cell *cell, const volatile void *address, c
 static void race(const struct cell *cell, const char *what, const volatile void *address,
                  const void *pc)
 {
-    explore_fail("race: %s %p at %p is in no order with another thread's access (last plain write at %p)",
-                 what, (const void *)address, pc, cell->writer_pc);
+    explore_fail(
+        "race: %s %p at %p is in no order with another thread's access (last plain write at %p)",
+        what, (const void *)address, pc, cell->writer_pc);
 }
 
 static bool is_private(const volatile void *address)
@@ -643,35 +645,41 @@ static void drain(struct thread *thread)
         commit(thread, 0);
 }
 
-/* The newest store of the thread to the word; -1: none. */
-static int find_store(const struct thread *thread, const volatile void *address)
+/* The newest of the thread's stores to the word that is before `before`; -1: none. */
+static int find_store_before(const struct thread *thread, const volatile void *address,
+                             unsigned before)
 {
-    for (int i = (int)thread->buffered - 1; i >= 0; i--)
+    for (int i = (int)before - 1; i >= 0; i--)
         if (thread->buffer[i].address == address)
             return i;
     return -1;
 }
 
-/* Another thread's store reaches memory now: before this thread looks, or not yet; perhaps before older
- * ones. */
+static int find_store(const struct thread *thread, const volatile void *address)
+{
+    return find_store_before(thread, address, thread->buffered);
+}
+
+/* Another thread's stores to the word reach memory now, before this thread looks: all of them; none yet; or
+ * up to one that is not the newest. Or the only one does before older stores to other words. */
 static void decide_about(struct thread *thread, const volatile void *address)
 {
-    int index = find_store(thread, address);
-    bool may_overtake = index > 0 && !thread->buffer[index].release;
+    int stores[BUFFER_MAX], newest = find_store(thread, address);
+    unsigned count = 0, chosen;
+    bool may_overtake;
 
-    for (int i = 0; i < index; i++)
-        may_overtake &= thread->buffer[i].address != address;
-    switch (choose(may_overtake ? 3 : 2, true)) {
-    case 0:
-        for (; index >= 0; index--)
-            commit(thread, 0);
-        break;
-    case 2:
-        commit(thread, (unsigned)index);
-        break;
-    default:
-        break; /* not yet */
+    for (int i = newest; i >= 0; i = find_store_before(thread, address, (unsigned)i))
+        stores[count++] = i;
+    may_overtake = count == 1 && newest > 0 && !thread->buffer[newest].release;
+    chosen = choose(1 + count + may_overtake, true);
+    if (chosen == 1)
+        return;
+    if (may_overtake && chosen == 2) {
+        commit(thread, (unsigned)newest);
+        return;
     }
+    for (int until = stores[chosen ? chosen - 1 : 0]; until >= 0; until--)
+        commit(thread, 0);
 }
 
 static void decide_about_others(const volatile void *address)
@@ -743,8 +751,8 @@ static void store_now(struct cell *cell, volatile void *address, unsigned bytes,
         drain(thread);
 }
 
-void explore_store(volatile void *address, unsigned bytes, uint64_t value,
-                   enum explore_order order, const void *pc)
+void explore_store(volatile void *address, unsigned bytes, uint64_t value, enum explore_order order,
+                   const void *pc)
 {
     if (E && E->now)
         store_now(shared_access(address, true), address, bytes, value, order, pc);
@@ -964,8 +972,8 @@ static void make_explorer(void)
     E->data = __data_start;
     E->data_bytes = (size_t)(_end - __data_start);
     E->kept = E->data;
-    E->pristine = mmap(NULL, E->data_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                       -1, 0);
+    E->pristine =
+        mmap(NULL, E->data_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 /* The program's thread-local block: the first of the dynamic loader's list is the program's. */

@@ -72,6 +72,14 @@ static void reads(void *unused)
     prudence_read_unlock();
 }
 
+/* A thread's first entry is not the inline one. */
+static void reads_registered(void *unused)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+    reads(unused);
+}
+
 static void reads_twice(void *unused)
 {
     reads(unused);
@@ -123,6 +131,20 @@ static void one_driver_fenced(void)
     explore_thread(frees, NULL);
 }
 
+static void inline_reader(void)
+{
+    start();
+    explore_thread(reads_registered, NULL);
+    explore_thread(frees, NULL);
+}
+
+static void inline_reader_fenced(void)
+{
+    start_fenced();
+    explore_thread(reads_registered, NULL);
+    explore_thread(frees, NULL);
+}
+
 static void two_drivers(void)
 {
     start();
@@ -167,6 +189,14 @@ static void to_fenced(void)
 {
     start();
     explore_thread(reads, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(switches_to_fenced, NULL);
+}
+
+static void inline_reader_to_fenced(void)
+{
+    start();
+    explore_thread(reads_registered, NULL);
     explore_thread(frees, NULL);
     explore_thread(switches_to_fenced, NULL);
 }
@@ -486,10 +516,13 @@ const struct explore_case gp_cases[] = {
     {"one-driver", one_driver, NULL, 4, 5},
     {"one-driver-two-sections", one_driver_two_sections, NULL, 3, 4},
     {"one-driver-fenced", one_driver_fenced, NULL, 4, 5},
+    {"inline-reader", inline_reader, NULL, 3, 4},
+    {"inline-reader-fenced", inline_reader_fenced, NULL, 3, 4},
     {"two-drivers", two_drivers, NULL, 2, 3},
     {"two-drivers-fenced", two_drivers_fenced, NULL, 2, 3},
     {"two-drivers-one-goal", two_drivers_one_goal, NULL, 3, 4},
     {"to-fenced", to_fenced, NULL, 2, 3},
+    {"inline-reader-to-fenced", inline_reader_to_fenced, NULL, 2, 3},
     {"to-free", to_free, NULL, 2, 3},
     {"own-domain", own_domain, NULL, 3, 4},
     {"srcu", srcu, NULL, 2, 3},

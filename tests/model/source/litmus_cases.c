@@ -64,6 +64,35 @@ static void a_remote_fence(void)
     make_two(false, false, true);
 }
 
+/* ------------------------------------------------- of two stores to a word the first may be seen alone */
+
+static void stores_twice(void *unused)
+{
+    (void)unused;
+    store_relaxed(&x, (uint64_t)1);
+    store_relaxed(&x, (uint64_t)2);
+    seen[0] = load_relaxed(&y);
+}
+
+static void stores_and_looks(void *unused)
+{
+    (void)unused;
+    store_relaxed(&y, (uint64_t)1);
+    os_full_fence();
+    seen[1] = load_relaxed(&x);
+}
+
+static void not_the_first_alone(void)
+{
+    explore_assert(seen[0] || seen[1] != 1);
+}
+
+static void two_stores(void)
+{
+    explore_thread(stores_twice, NULL);
+    explore_thread(stores_and_looks, NULL);
+}
+
 /* ---------------------------------------------------------------------------------- message passing */
 
 static bool releases;
@@ -188,6 +217,7 @@ const struct explore_case litmus_cases[] = {
     {"breaks-store-buffering-one-fence", one_fence, one_was_seen, 2, 2},
     {"store-buffering-two-fences", two_fences, one_was_seen, 6, 6},
     {"store-buffering-membarrier", a_remote_fence, one_was_seen, 6, 6},
+    {"breaks-two-stores", two_stores, not_the_first_alone, 2, 2},
     {"breaks-relaxed-message", relaxed_message, message_came_whole, 3, 3},
     {"released-message", released_message, message_came_whole, 6, 6},
     {"breaks-unlocked-count", unlocked_count, NULL, 0, 0},

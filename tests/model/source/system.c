@@ -155,14 +155,32 @@ uint64_t os_clock_ns(void)
     return explore_clock();
 }
 
+uint64_t os_clock_boot_ns(void)
+{
+    return explore_clock();
+}
+
+bool os_thread_exists(int thread)
+{
+    (void)thread;
+    return true;
+}
+
+bool os_thread_is_newer(int thread, uint64_t boot_ns)
+{
+    (void)thread, (void)boot_ns;
+    return false;
+}
+
 void os_sleep_ns(uint64_t nanoseconds)
 {
     explore_yield(nanoseconds);
 }
 
-bool os_thread_start(const char *name, int cpu, void (*body)(void *argument), void *argument)
+bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void *argument),
+                     void *argument)
 {
-    (void)name, (void)cpu;
+    (void)name, (void)cpu, (void)stack;
     explore_daemon(body, argument);
     return true;
 }
@@ -216,6 +234,10 @@ void os_abort(void)
     explore_fail("the library aborts");
 }
 
+void os_thread_trace_start(void)
+{
+}
+
 unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t patience)
 {
     (void)thread, (void)frames, (void)count, (void)patience;
@@ -230,7 +252,8 @@ void os_trace_print(void *const *frames, unsigned count)
 /* -------------------------------------------------------------------- pages, and who owns them */
 
 void **os_page_map[PAGE_MAP_LEAVES];
-static void *arena_owners[EXPLORE_ARENA_BYTES / OS_PAGE_SIZE]; /* the beginning of the arena's leaf */
+static void
+    *arena_owners[EXPLORE_ARENA_BYTES / OS_PAGE_SIZE]; /* the beginning of the arena's leaf */
 
 void system_start(void)
 {
@@ -303,7 +326,9 @@ void os_idle_start(bool (*work)(void))
     (void)work;
 }
 
-void os_idle_kick(void) {}
+void os_idle_kick(void)
+{
+}
 
 bool os_idle_seen(unsigned cpu)
 {
@@ -321,8 +346,7 @@ bool os_idle_move_to(unsigned cpu)
 
 static struct os_percpu_line *begin_section(void *const *lines)
 {
-    struct os_percpu_line *line =
-        (void *)((char *)*lines + os_cpu_current() * OS_PERCPU_STRIDE);
+    struct os_percpu_line *line = (void *)((char *)*lines + os_cpu_current() * OS_PERCPU_STRIDE);
 
     explore_interrupted();
     return explore_load(&line->owner, 8, EXPLORE_ACQUIRE, HERE) ? NULL : line;
@@ -354,7 +378,8 @@ bool os_percpu_push(void *const *lines, void *object)
         struct os_percpu_line *line = begin_section(lines);
         uint64_t word;
 
-        if (!line || ((word = look(&line->stack_word)) & STACK_COUNT_MASK) >= look(&line->stack_limit))
+        if (!line ||
+            ((word = look(&line->stack_word)) & STACK_COUNT_MASK) >= look(&line->stack_limit))
             return false;
         if (explore_commit(&((void **)look(&line->stack))[word & STACK_COUNT_MASK], 8,
                            (uintptr_t)object, HERE) &&
@@ -371,7 +396,8 @@ bool os_percpu_append(void *const *lines, void *object)
 
         if (!line || (tail = look(&line->ring_tail)) == look(&line->ring_stop))
             return false;
-        if (explore_commit((void *)(look(&line->ring_turn) + 8 * tail), 8, (uintptr_t)object, HERE) &&
+        if (explore_commit((void *)(look(&line->ring_turn) + 8 * tail), 8, (uintptr_t)object,
+                           HERE) &&
             explore_commit(&line->ring_tail, 8, tail + 1, HERE))
             return true;
     }
@@ -395,7 +421,8 @@ void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
 
         if (!line || cpu != os_cpu_current() || look(&line->ring_head) != expected_head)
             return NULL;
-        object = (void *)look(&((void **)look(&line->ring))[expected_head & look(&line->ring_mask)]);
+        object =
+            (void *)look(&((void **)look(&line->ring))[expected_head & look(&line->ring_mask)]);
         if (explore_commit(&line->ring_head, 8, expected_head + 1, HERE))
             return object;
     }

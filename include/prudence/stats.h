@@ -105,12 +105,6 @@ struct prudence_domain_stats {
     uint64_t stalls;        /* reported */
 };
 
-/* In C++ a function of a structure's name hides its constructor, which nobody calls. */
-#if defined(__GNUC__) && defined(__cplusplus)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
-#endif
-
 /*
  * Each fills `stats`. Returns 0, or EINVAL for NULL. Thread-safe; takes locks, so not in signal handlers.
  *

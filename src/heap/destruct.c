@@ -133,7 +133,6 @@ static void destruct(struct slab *slab, void *object, void **hand, unsigned in_h
 
     if (!claim(&due, object))
         return;
-    annotate_taken(slab, object);
     run(&due, object);
     watch_destroyed(slab, object);
     __atomic_fetch_sub(&slab->undone, 1, __ATOMIC_RELEASE);

@@ -21,7 +21,6 @@
 #include "heap/watch.h"
 #include "race_detector.h"
 #include "slab/terms.h"
-#include "race_detector.h"
 
 bool zero_on_free;
 

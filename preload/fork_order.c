@@ -14,6 +14,7 @@
 
 #include <prudence/prudence.h>
 
+#include "heap/fork.h"
 #include "heap/heap.h"
 
 typedef void handler(void);
@@ -27,6 +28,7 @@ int __register_atfork(handler *prepare, handler *parent, handler *child, void *o
         void *address;
         __typeof(__register_atfork) *call;
     } real = {.address = load_relaxed(&libc_function)};
+    int error;
 
     process_start(); /* comes here again, for our own handlers */
     if (!real.address) {
@@ -35,5 +37,8 @@ int __register_atfork(handler *prepare, handler *parent, handler *child, void *o
     }
     if (!real.address)
         return ENOMEM; /* the one error that pthread_atfork knows */
-    return real.call(prepare, parent, child, object);
+    fork_registration_begin();
+    error = real.call(prepare, parent, child, object);
+    fork_registration_end();
+    return error;
 }

@@ -13,7 +13,9 @@
  *  - Signals: not async-signal-safe (like malloc). Only the read side in <prudence/rcu.h> is.
  *  - Fork: may be called in parent and child after fork(), also of a threaded process; and in
  *    handlers of pthread_atfork. A signal handler may fork, too; if the process has other threads,
- *    that child may only execute another program or _exit.
+ *    that child may only execute another program or _exit. A child of _Fork() or clone() is noticed
+ *    when it matters, and reported once; it may read, allocate and free, unless another thread was
+ *    in the library just then. What shares memory (vfork, posix_spawn) changes nothing.
  *  - Cancellation: none is a cancellation point of its own.
  *  - Misuse (foreign, interior or misaligned pointer, wrong cache, double free) is reported on
  *    standard error with pointer, cache and what happened, and then the process aborts. Doubles

@@ -71,6 +71,15 @@ PRUDENCE_API int prudence_urcu_create_all(struct prudence_domain *domain, unsign
 PRUDENCE_API void prudence_urcu_free_all(struct prudence_domain *domain);
 /* The worker's pthread_t; waits until there is one. */
 PRUDENCE_API unsigned long prudence_urcu_thread(struct call_rcu_data *worker);
+struct urcu_atfork;
+
+/* Handlers that stop a data structure's own threads for a fork (liburcu-cds). Every fork calls them. */
+PRUDENCE_API void prudence_urcu_atfork_register(struct urcu_atfork *atfork);
+PRUDENCE_API void prudence_urcu_atfork_unregister(struct urcu_atfork *atfork);
+/* Not needed before a fork. Stops these threads, however long that takes (a fork waits wait_max at most), until
+ * after_fork_parent, or the child. Not inside a section. */
+PRUDENCE_API void prudence_urcu_before_fork(void);
+PRUDENCE_API void prudence_urcu_after_fork_parent(void);
 /* After a fork, in the child: starts the workers that have something to do. */
 PRUDENCE_API void prudence_urcu_after_fork_child(struct prudence_domain *domain);
 

@@ -67,10 +67,14 @@ static void forget_runner(struct callback_queue *queue)
     }
 }
 
-void callbacks_fork_child(void)
+void callbacks_fork_child(bool whole)
 {
     struct list *at;
 
+    if (!whole) { /* another thread may have been forking, too */
+        for_all_queues(open_lanes);
+        callbacks_forking = 0;
+    }
     for_all_queues(forget_runner);
     list_for_each(at, &callback_workers)
     {

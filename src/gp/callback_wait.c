@@ -60,6 +60,7 @@ static bool has_invoked(const struct callback_queue *queue, uint64_t goal)
 
 void callback_barrier(struct callback_queue *queue)
 {
+    os_copy_check();
     if (callback_is_pending(queue)) {
         os_full_fence();
         watch(queue, has_collected, load_relaxed(&queue->collecting) + 1);

@@ -36,7 +36,8 @@ __thread unsigned callback_depth;
 
 static void work(void *argument);
 
-/* Starts the thread, or ends its sleep. */
+/* Starts the thread, or ends its sleep. No thread is made while the caller holds something of ours, as who moves
+ * callbacks from queue to queue does: that allocates. Then it looks again afterwards. */
 void callback_worker_wake(struct callback_worker *worker)
 {
     uint32_t no = 0;
@@ -48,7 +49,8 @@ void callback_worker_wake(struct callback_worker *worker)
         os_word_wake(&worker->awake);
         return;
     }
-    if (load_acquire(&worker->stopping) || os_clock_ns() < load_relaxed(&worker->retry_at) ||
+    if (os_busy || load_acquire(&worker->stopping) ||
+        os_clock_ns() < load_relaxed(&worker->retry_at) ||
         !compare_exchange(&worker->started, &no, 1u))
         return;
     store_relaxed(&worker->awake, 1u);
@@ -98,12 +100,13 @@ static void run_one(struct callback_queue *queue, struct prudence_head *head)
         callbacks_leave(head);
     tell_acquire(head);
     gp_tell_over(queue->domain);
+    store_relaxed(&queue->bytes_left,
+                  queue->bytes_left + bytes); /* before: a child may not come back */
     callback_depth++;
     os_foreign_call("a callback");
     head->func(head);
     callback_depth--;
     tell_release(queue);
-    store_relaxed(&queue->bytes_left, queue->bytes_left + bytes);
 }
 
 bool callback_here(void)
@@ -317,6 +320,8 @@ void callback_move(struct callback_queue *from, struct callback_queue *to)
     callback_become_idle(from);
     store_release(&from->running, 0u);
     callback_tell_watchers(from);
+    if (callback_is_pending(to))
+        callback_start(to);
 }
 
 void callback_worker_release(struct callback_worker *worker)

@@ -139,7 +139,7 @@ void callbacks_kick(void);
 void callbacks_nudge(void);
 
 void callbacks_fork_prepare(void);
-void callbacks_fork_child(void); /* before callbacks_fork_done */
+void callbacks_fork_child(bool whole); /* before callbacks_fork_done */
 void callbacks_fork_done(void);
 
 #endif /* GP_CALLBACKS_H */

@@ -73,12 +73,58 @@ void gp_domain_put(struct prudence_domain *domain)
     __atomic_fetch_sub(&domain->users, 1, __ATOMIC_RELEASE);
 }
 
+/* Domains that this thread visits: foreign functions are called meanwhile, which may fork, and a child has
+ * no other visits. Beyond so many, in nested calls, one is not noted. */
+#define VISITS 24
+static __thread struct prudence_domain *visits[VISITS];
+static __thread unsigned visit_count;
+
+static void visit_begin(struct prudence_domain *domain)
+{
+    os_busy_enter(); /* a handler that forks in between takes nothing */
+    if (visit_count < VISITS)
+        visits[visit_count] = domain;
+    visit_count++;
+    add_relaxed(&domain->visitors, 1);
+    os_busy_leave();
+}
+
+/* Never below 0: a child does not have those that were not noted. */
+static void visitors_decrease(struct prudence_domain *domain)
+{
+    uint32_t visitors = load_relaxed(&domain->visitors);
+
+    while (visitors && !compare_exchange(&domain->visitors, &visitors, visitors - 1))
+        ;
+}
+
+/* They are left in any order. */
+static void visit_end(struct prudence_domain *domain)
+{
+    unsigned last = visit_count - 1, at = last;
+
+    os_busy_enter();
+    visitors_decrease(domain); /* release, as the compare-and-swap is */
+    while (at < VISITS && at > 0 && visits[at] != domain)
+        at--;
+    if (at < VISITS && last < VISITS)
+        visits[at] = visits[last];
+    visit_count = last;
+    os_busy_leave();
+}
+
+void domain_visits_fork_child(void)
+{
+    for (unsigned i = 0; i < visit_count && i < VISITS; i++)
+        visits[i]->visitors++;
+}
+
 static bool visit(struct prudence_domain *domain, uint64_t *after, bool named)
 {
     if (domain->generation <= *after || (named && !load_relaxed(&domain->users)))
         return false;
     *after = domain->generation;
-    add_relaxed(&domain->visitors, 1);
+    visit_begin(domain);
     return true;
 }
 
@@ -112,7 +158,7 @@ unsigned gp_domains_visit(struct prudence_domain **domains, unsigned count, uint
 
 void gp_domain_leave(struct prudence_domain *domain)
 {
-    __atomic_fetch_sub(&domain->visitors, 1, __ATOMIC_RELEASE);
+    visit_end(domain);
 }
 
 /* ------------------------------------------------------------------------------ use after the end */
@@ -359,15 +405,16 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
         return busy(domain, READERS, caller);
     readers_reap(domain, true); /* a dead thread's section keeps nobody */
+    os_busy_enter();            /* off the list it still holds its members (a set) */
     os_lock_take(&readers_lock);
     what = in_the_way(domain);
     if (what == NOTHING)
         list_remove(&domain->link);
     os_lock_release(&readers_lock);
-    if (what != NOTHING)
-        return busy(domain, what, caller);
-    dissolve(domain);
-    return 0;
+    if (what == NOTHING)
+        dissolve(domain);
+    os_busy_leave();
+    return what == NOTHING ? 0 : busy(domain, what, caller);
 }
 
 /* ------------------------------------------------------------------------------ grace periods */

@@ -231,6 +231,7 @@ void srcu_enter_at(struct prudence_domain *domain, int index);
 bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain);
 bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member));
 unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members);
+void set_hold_members(struct prudence_domain *domain);              /* if it is a set */
 bool external_reader_is_here(const struct prudence_domain *domain); /* this thread is one */
 bool external_is_inside(const struct prudence_domain *only); /* ... of `only`; NULL: of any */
 
@@ -254,6 +255,7 @@ struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind 
 unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
                        bool named);
 void domain_publish(struct prudence_domain *domain);
+void domain_visits_fork_child(void); /* visits of the forking thread go on */
 
 /* mode.c */
 void mode_start(struct prudence_domain *domain);
@@ -271,7 +273,7 @@ void gp_start(void);
 void gp_follow_options(void);
 void gp_stall_trace_prime(void); /* may allocate */
 void gp_fork_prepare(void);
-void gp_fork_forget(void); /* in the child: the readers of threads that it does not have */
+void gp_fork_child(bool whole); /* forgets what threads were at that the child does not have */
 void gp_fork_done(void);
 void external_start_in_child(void); /* when no lock is held any more */
 

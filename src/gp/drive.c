@@ -126,6 +126,7 @@ static bool is_crowded(const struct prudence_domain *domain)
 bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline)
 {
     debug_assert(os_locks_held() == 0);
+    os_copy_check();
     for (unsigned round = 0; !gp_poll(domain, cookie); round++) {
         if (!is_crowded(domain))
             gp_request(domain, cookie);

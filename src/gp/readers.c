@@ -182,9 +182,12 @@ static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
  */
 static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, bool thoroughly)
 {
-    int32_t owner = load_acquire(&slot->thread), reaped = BEING_REAPED;
-    uint64_t claimed_at = load_relaxed(&slot->claimed_at);
+    int32_t owner, reaped = BEING_REAPED;
+    uint64_t claimed_at;
 
+    os_copy_check(); /* or this thread is taken for one that is gone */
+    owner = load_acquire(&slot->thread);
+    claimed_at = load_relaxed(&slot->claimed_at);
     if (!reader_is_gone(owner, claimed_at, thoroughly) ||
         !compare_exchange(&slot->thread, &owner, BEING_REAPED))
         return false;
@@ -255,9 +258,12 @@ static struct reader_slot *slot_claim(struct prudence_domain *domain)
 
 static struct reader_slot *slot_register(struct prudence_domain *domain)
 {
-    bool watched = reader_exit_watch();
-    struct reader_slot *slot = slot_claim(domain);
+    struct reader_slot *slot;
+    bool watched;
 
+    os_copy_check();
+    watched = reader_exit_watch();
+    slot = slot_claim(domain);
     if (!slot)
         return NULL;
     store_relaxed(&slot->watched, (uint32_t)watched);
@@ -414,15 +420,12 @@ void readers_release_chunks(struct prudence_domain *domain)
 
 /* --- fork: only the forking thread lives on in the child, and its sections with it --- */
 
-static bool forking; /* guarded by readers_lock; not where a handler forks that interrupted us */
-
 void gp_fork_prepare(void)
 {
     struct list *item;
 
     os_lock_take_for_fork(&readers_lock);
     stall_fork_prepare();
-    forking = true;
     list_for_each(item, &readers_domains)
     {
         struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
@@ -443,7 +446,6 @@ void gp_fork_done(void)
         if (domain->scheme->fork_parent)
             domain->scheme->fork_parent(domain);
     }
-    forking = false;
     stall_fork_done();
     os_lock_release_from_fork(&readers_lock);
 }
@@ -484,20 +486,30 @@ static void mend(struct prudence_domain *domain)
     domain->scan_began = 0;
 }
 
-static void live_on_in_child(struct prudence_domain *domain)
+/* Whole: nothing of this domain is in this thread's hands, nor half done. Caches that name it are counted
+ * anew by who has their list (slab/fork.c). */
+static void live_on_in_child(struct prudence_domain *domain, bool whole)
 {
     forget_other_threads(domain);
     mend(domain);
-    if (forking && domain->scheme->fork_child)
+    if (!whole)
+        return;
+    domain->visitors = domain->users = 0;
+    if (domain->scheme->fork_child)
         domain->scheme->fork_child(domain);
 }
 
-void gp_fork_forget(void)
+void gp_fork_child(bool whole)
 {
     struct list *item;
 
-    live_on_in_child(&prudence_default);
+    live_on_in_child(&prudence_default, whole);
     thread_memory_fork_child(thread_table ? &thread_table->memory : NULL);
     list_for_each(item, &readers_domains)
-        live_on_in_child(list_entry(item, struct prudence_domain, link));
+        live_on_in_child(list_entry(item, struct prudence_domain, link), whole);
+    if (!whole)
+        return;
+    domain_visits_fork_child();
+    list_for_each(item, &readers_domains)
+        set_hold_members(list_entry(item, struct prudence_domain, link));
 }

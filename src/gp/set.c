@@ -56,6 +56,15 @@ bool set_has(const struct prudence_domain *set, const struct prudence_domain *do
     return false;
 }
 
+void set_hold_members(struct prudence_domain *domain)
+{
+    struct prudence_domain *const *members;
+    unsigned count = set_members(domain, &members);
+
+    for (unsigned i = 0; i < count; i++)
+        gp_domain_get(members[i]);
+}
+
 static bool add(struct domain_set *set, struct prudence_domain *domain)
 {
     for (unsigned i = 0; i < set->count; i++)
@@ -129,14 +138,16 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
     }
     set->begun = domain->progress.completed;
     domain->set = set;
-    for (unsigned i = 0; i < set->count; i++) {
-        gp_domain_get(set->members[i]);
+    for (unsigned i = 0; i < set->count; i++)
         set->cookies[i] = load_relaxed(&set->members[i]->progress.completed);
-    }
+    os_busy_enter(); /* fork counts the sets that were published */
+    set_hold_members(domain);
     domain_publish(domain);
+    os_busy_leave();
     return domain;
 }
 
+/* Off the list: so fork does not count it any more, and finds this thread at it. */
 static void set_close(struct prudence_domain *domain)
 {
     for (unsigned i = 0; i < domain->set->count; i++)

@@ -43,6 +43,7 @@ static uint32_t wanted;                /* some cache wants the worker */
 static uint64_t turns;                 /* the worker's */
 static __thread bool serving_here;
 __thread struct destruct_run *destruct_runs;
+struct list destruct_hands = {&destruct_hands, &destruct_hands};
 
 static uint64_t undone_of(const struct prudence_cache *cache)
 {
@@ -170,18 +171,38 @@ void *destruct_before_use(struct prudence_cache *cache, void *object)
 
 /* -------------------------------------------------------------------------------------- one cache */
 
+static void hand_fill(struct destruct_hand *hand, bool any_slab, unsigned epochs)
+{
+    struct node *nodes = hand->cache->nodes;
+
+    os_lock_take(&slab_caches_lock);
+    for (unsigned node = 0; node < os_node_count() && !hand->count; node++)
+        hand->count = node_take_undone(&nodes[node], any_slab, epochs, hand->objects, AT_ONCE);
+    if (hand->count)
+        list_add_tail(&destruct_hands, &hand->link);
+    os_lock_release(&slab_caches_lock);
+}
+
+static void hand_empty(struct destruct_hand *hand)
+{
+    os_lock_take(&slab_caches_lock);
+    list_remove(&hand->link);
+    node_put_done(hand->cache, hand->objects, hand->count);
+    os_lock_release(&slab_caches_lock);
+}
+
 /* Of these epochs; returns how many. */
 static unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epochs)
 {
     void *objects[AT_ONCE];
-    unsigned taken = 0;
+    struct destruct_hand hand = {.cache = cache, .thread = &destruct_runs, .objects = objects};
 
-    for (unsigned node = 0; node < os_node_count() && !taken; node++)
-        taken = node_take_undone(&cache->nodes[node], any_slab, epochs, objects, AT_ONCE);
-    for (unsigned i = 0; i < taken; i++)
-        destruct(slab_known(objects[i]), objects[i], objects + i + 1, taken - i - 1);
-    node_put_done(cache, objects, taken);
-    return taken;
+    hand_fill(&hand, any_slab, epochs);
+    for (unsigned i = 0; i < hand.count; i++)
+        destruct(slab_known(objects[i]), objects[i], objects + i + 1, hand.count - i - 1);
+    if (hand.count)
+        hand_empty(&hand);
+    return hand.count;
 }
 
 /* No more than there are now: others may defer for ever. */

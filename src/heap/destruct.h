@@ -51,6 +51,17 @@ struct destruct_run {
 };
 extern __thread struct destruct_run *destruct_runs;
 
+/* Objects taken out of their slabs by a thread that runs their destructors. All of them are in a list, so
+ * that a forked child finds those of threads that it does not have; under slab_caches_lock. */
+struct destruct_hand {
+    struct list link;
+    struct prudence_cache *cache;
+    const void *thread; /* the address of its destruct_runs */
+    void **objects;
+    unsigned count;
+};
+extern struct list destruct_hands;
+
 /* The epoch in which the object's destructor is to be run; DESTRUCT_NO_EPOCH: it is not. */
 unsigned destruct_epoch(struct slab *slab, const void *object);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Destructors and fork. An object that another thread had in its hands, to move it or to run its destructor, is
- * lost to the child: to its slab it is allocated, for good. So it must not be counted as undone there, or
- * barriers would wait for it for ever. The child counts anew what it can find: in slabs, rings, stacks and
- * handfuls, and in the hands of the forking thread. Fork holds all of them, so nothing moves.
+ * Destructors and fork. Objects whose destructors another thread was about to run go back to their slabs,
+ * and are destroyed in the child, too; one whose destructor had begun counts as done. What another
+ * thread was just allocating is lost to the child: to its slab it is allocated, for good. So it must not
+ * be counted as undone there, or barriers would wait for it for ever. The child counts anew what it can
+ * find: in slabs, rings, stacks and handfuls, and in the hands of the forking thread. Fork holds all of
+ * them, so nothing moves; nobody carries objects elsewhere.
  */
 #include "heap/destruct.h"
 
@@ -93,6 +95,22 @@ static void count_in_hand(const struct destruct_run *run)
         count_known(run->hand[i]);
 }
 
+/* They lie on the stacks of these threads, which are still as they were. */
+static void take_back_hands(void)
+{
+    struct list *item, *next;
+
+    for (item = destruct_hands.next; item != &destruct_hands; item = next) {
+        struct destruct_hand *hand = list_entry(item, struct destruct_hand, link);
+
+        next = item->next;
+        if (hand->thread == &destruct_runs)
+            continue;
+        list_remove(&hand->link);
+        node_put_done(hand->cache, hand->objects, hand->count);
+    }
+}
+
 void destruct_fork_child(bool whole)
 {
     struct list *item;
@@ -100,6 +118,7 @@ void destruct_fork_child(bool whole)
     destruct_forget_worker();
     if (!whole)
         return;
+    take_back_hands();
     list_for_each(item, &slab_caches)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Process life: start, fork, and what needs nothing.
+ * Process life: start, and what needs nothing.
  *
  * Start has two steps:
  *
@@ -11,11 +11,8 @@
  *   process_act()  what options want beyond that, and what needs the dynamic loader. First by our late
  *                  constructor, then whenever an option is set.
  *
- * Fork: all locks and all per-CPU caches are taken, in the order
- * of their ranks, so that the child finds every structure whole; it forgets the readers of threads
- * that it does not have. Meanwhile the forking thread may use everything but destroy no cache.
- * Exit with objects outstanding needs nothing: the system takes the pages.
- * exec neither. The library is never unloaded (os/posix/stay_loaded.c).
+ * Fork: see fork.c. Exit with objects outstanding needs nothing: the system takes the pages. exec
+ * neither. The library is never unloaded (os/posix/stay_loaded.c).
  */
 #include <pthread.h>
 
@@ -25,6 +22,7 @@
 #include "gp/domain.h"
 #include "heap/call.h"
 #include "heap/destruct.h"
+#include "heap/fork.h"
 #include "heap/heap.h"
 #include "heap/options.h"
 #include "heap/watch.h"
@@ -54,76 +52,6 @@ static bool is_superseded(void)
     return prudence_version() != version || (readers_are_superseded() && !process_is_malloc);
 }
 
-/* Of this thread; more than one where a handler forks. */
-static __thread unsigned forks_under_way;
-
-/*
- * A signal handler forks, and has interrupted this thread in the library: what the thread holds it
- * will not release before the handler returns. So fork takes nothing. If there are no other threads,
- * or the child only executes another program or ends, that is as good.
- */
-static __thread bool interrupted;
-
-static void fork_prepare(void)
-{
-    if (forks_under_way++)
-        return;
-    interrupted = os_busy > 0;
-    if (interrupted)
-        return;
-    if (heap_above)
-        heap_above->fork_prepare();
-    os_lock_take_for_fork(&heap_lock);
-    gp_fork_prepare();
-    callbacks_fork_prepare();
-    call_fork_prepare();
-    slab_fork_prepare();
-    watch_fork_prepare();
-    posix_memory_fork_prepare();
-    os_lock_forking = true; /* from here on, handlers of others */
-}
-
-static void fork_release(void)
-{
-    os_lock_forking = false;
-    posix_memory_fork_done();
-    watch_fork_done();
-    slab_fork_done();
-    call_fork_done();
-    callbacks_fork_done();
-    gp_fork_done();
-    os_lock_release_from_fork(&heap_lock);
-    if (heap_above)
-        heap_above->fork_done();
-}
-
-static void fork_parent(void)
-{
-    if (--forks_under_way == 0 && !interrupted)
-        fork_release();
-}
-
-static void fork_child(void)
-{
-    if (--forks_under_way)
-        return;
-    posix_membarrier_fork_child();
-    posix_idle_fork_child();
-    posix_pressure_fork_child();
-    posix_thread_trace_fork_child();
-    gp_fork_forget();
-    callbacks_fork_child();
-    destruct_fork_child(!interrupted);
-    watch_fork_child();
-    if (heap_above)
-        heap_above->fork_child();
-    if (interrupted)
-        return;
-    fork_release();
-    preflush_start_helper();
-    external_start_in_child();
-}
-
 /* This thread is in start(): what start() calls may allocate, once slab_start() is done. */
 static __thread bool starting;
 
@@ -149,7 +77,7 @@ static void start(void)
     destruct_start();
     if (!slab_start())
         os_panic("no memory to start");
-    pthread_atfork(fork_prepare, fork_parent, fork_child);
+    fork_start();
     store_release(&process_started, 1u);
     pthread_setcancelstate(cancelable, NULL);
     starting = false;

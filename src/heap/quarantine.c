@@ -106,10 +106,15 @@ static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *
     struct leaver leaver;
     unsigned taken;
 
-    while ((taken = take_some(limit, goal, objects, &leaver))) {
-        leave_all(objects, taken, leave);
-        leaver_is_done(&leaver);
-    }
+    do {
+        os_carry_begin();
+        taken = take_some(limit, goal, objects, &leaver);
+        if (taken) {
+            leave_all(objects, taken, leave);
+            leaver_is_done(&leaver);
+        }
+        os_carry_end();
+    } while (taken);
 }
 
 bool quarantine_put(struct slab *slab, void *object, void (*leave)(struct slab *slab, void *object))
@@ -163,7 +168,7 @@ void quarantine_wait_for_leavers(void)
     }
 }
 
-/* The leavers are not in the child, nor are the objects that they had. */
+/* There is none, unless fork took nothing: then they are not in the child, nor are their objects. */
 void quarantine_fork_child(void)
 {
     list_init(&leavers);

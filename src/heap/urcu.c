@@ -21,6 +21,7 @@
 #include "heap/call.h"
 #include "heap/heap.h"
 #include "heap/may_wait.h"
+#include "heap/urcu.h"
 
 _Static_assert(sizeof(struct rcu_head) == sizeof(struct prudence_head) &&
                    offsetof(struct rcu_head, func) == offsetof(struct prudence_head, func),
@@ -39,37 +40,17 @@ enum { DEFAULT, QSBR, FLAVOURS };
 
 #define CPUS_MAX 1024
 
-static pthread_mutex_t crdp_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct os_lock crdp_lock = OS_LOCK_INIT(OS_RANK_URCU);
 static struct list made = {&made, &made};
 static struct call_rcu_data defaults[FLAVOURS];
 static struct call_rcu_data *of_cpu[FLAVOURS][CPUS_MAX]; /* written under crdp_lock */
 static uint32_t any_of_cpu[FLAVOURS];                    /* some CPU has one */
 static __thread struct call_rcu_data *of_thread[FLAVOURS];
+static __thread struct call_rcu_data
+    *pinned_here; /* by this thread, while it waits for a barrier */
 static struct prudence_domain *qsbr;
 
 /* ------------------------------------------------------------------------------------- flavours */
-
-static void fork_prepare(void)
-{
-    pthread_mutex_lock(&crdp_lock);
-}
-
-static void fork_done(void)
-{
-    pthread_mutex_unlock(&crdp_lock);
-}
-
-/* The threads that freed a worker or stood in a barrier are not in the child. */
-static void fork_child(void)
-{
-    struct list *item;
-
-    list_for_each(item, &made)
-    {
-        list_entry(item, struct call_rcu_data, link)->pins = 0;
-    }
-    fork_done();
-}
 
 static void start(void)
 {
@@ -83,7 +64,6 @@ static void start(void)
     /* A thread that is online in qsbr may wait for callbacks of the other flavours; so those are not
      * queued behind a callback that waits for quiescent states. Without memory for it they are. */
     callback_worker_make(defaults[QSBR].queue, -1, false);
-    pthread_atfork(fork_prepare, fork_done, fork_child);
 }
 
 static void ready(void)
@@ -150,13 +130,13 @@ int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu, struct call_r
 
     if (cpu < 0 || (unsigned)cpu >= os_cpu_count() || cpu >= CPUS_MAX)
         return refuse(EINVAL);
-    pthread_mutex_lock(&crdp_lock);
+    os_lock_take(&crdp_lock);
     taken = worker && of_cpu[flavour][cpu];
     if (!taken)
         store_release(&of_cpu[flavour][cpu], worker);
     if (worker)
         store_relaxed(&any_of_cpu[flavour], 1u);
-    pthread_mutex_unlock(&crdp_lock);
+    os_lock_release(&crdp_lock);
     return taken ? refuse(EEXIST) : 0;
 }
 
@@ -177,9 +157,9 @@ struct call_rcu_data *prudence_urcu_create(struct prudence_domain *domain, unsig
     data->worker = callback_worker_make(data->queue, cpu_affinity, flags & URCU_CALL_RCU_RT);
     if (!data->worker)
         goto no_worker;
-    pthread_mutex_lock(&crdp_lock);
+    os_lock_take(&crdp_lock);
     list_add_tail(&made, &data->link);
-    pthread_mutex_unlock(&crdp_lock);
+    os_lock_release(&crdp_lock);
     return data;
 no_worker:
     callback_queue_release(data->queue);
@@ -195,15 +175,15 @@ static void unlist(struct call_rcu_data *data)
 {
     bool pinned;
 
-    pthread_mutex_lock(&crdp_lock);
+    os_lock_take(&crdp_lock);
     data->moved = true;
     while ((pinned = data->pins > 0)) {
-        pthread_mutex_unlock(&crdp_lock);
+        os_lock_release(&crdp_lock);
         os_sleep_ns(100000);
-        pthread_mutex_lock(&crdp_lock);
+        os_lock_take(&crdp_lock);
     }
     list_remove(&data->link);
-    pthread_mutex_unlock(&crdp_lock);
+    os_lock_release(&crdp_lock);
 }
 
 static void release(struct call_rcu_data *data)
@@ -334,7 +314,7 @@ static struct call_rcu_data *next_made(const struct prudence_domain *domain,
     struct call_rcu_data *next = NULL;
     struct list *item;
 
-    pthread_mutex_lock(&crdp_lock);
+    os_lock_take(&crdp_lock);
     for (item = after ? after->link.next : made.next; item != &made && !next; item = item->next) {
         struct call_rcu_data *data = list_entry(item, struct call_rcu_data, link);
 
@@ -345,7 +325,7 @@ static struct call_rcu_data *next_made(const struct prudence_domain *domain,
         next->pins++;
     if (after)
         after->pins--;
-    pthread_mutex_unlock(&crdp_lock);
+    os_lock_release(&crdp_lock);
     return next;
 }
 
@@ -356,8 +336,11 @@ void prudence_urcu_barrier(struct prudence_domain *domain)
     uint64_t was_online = gp_leave_to_wait(standard->domain);
 
     if (may_wait(standard->domain, "rcu_barrier", __builtin_return_address(0))) {
-        while ((data = next_made(standard->domain, data)))
+        while ((data = next_made(standard->domain, data))) {
+            pinned_here = data; /* a callback that runs here may fork */
             callback_barrier(data->queue);
+            pinned_here = NULL;
+        }
         callback_barrier(standard->queue);
     }
     gp_return_from_wait(standard->domain, was_online);
@@ -393,6 +376,31 @@ void prudence_urcu_synchronize(struct prudence_domain *domain)
 {
     synchronize(defaults[flavour_of(domain)].domain, "synchronize_rcu",
                 __builtin_return_address(0));
+}
+
+void urcu_fork_prepare(void)
+{
+    os_lock_take_for_fork(&crdp_lock);
+}
+
+/* The threads that freed a worker or stood in a barrier are not in the child, but for the forking one. */
+void urcu_fork_child(bool whole)
+{
+    struct list *item;
+
+    if (!whole)
+        return;
+    list_for_each(item, &made)
+    {
+        struct call_rcu_data *data = list_entry(item, struct call_rcu_data, link);
+
+        data->pins = data == pinned_here;
+    }
+}
+
+void urcu_fork_done(void)
+{
+    os_lock_release_from_fork(&crdp_lock);
 }
 
 /* --------------------------------------------------------------------------------- deferred calls */

@@ -249,57 +249,19 @@ static bool retire(struct prudence_cache *cache, size_t *live)
 bool cache_destroy(struct prudence_cache *cache, size_t *live)
 {
     preflush_forget(cache);
+    os_hands_full(); /* off the list it still holds its domain */
     while (!retire(cache, live)) {
+        os_hands_empty();
         if (*live)
             return false;
         gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+        os_hands_full();
     }
     preflush_forget(cache);
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         cpu_cache_free_arrays(cache, cpu_cache_of(cache, i));
     gp_domain_put(cache->domain);
+    os_hands_empty();
     cache_release_parts(cache);
     return true;
-}
-
-/* --- fork: nobody owns a CPU's caches or a node's lock while the process is copied. Caches that
- * handlers of others make in between are nobody's. --- */
-
-static char fork_token;
-
-void slab_fork_prepare(void)
-{
-    struct list *item;
-
-    preflush_fork_prepare();
-    os_lock_take_for_fork(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        cpu_cache_claim_all(list_entry(item, struct prudence_cache, link), &fork_token);
-    }
-    os_percpu_fence_all();
-    list_for_each(item, &slab_caches)
-    {
-        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-
-        cpu_cache_confirm_all(cache, &fork_token);
-        for (unsigned i = 0; i < os_node_count(); i++)
-            os_lock_take_for_fork(&cache->nodes[i].lock);
-    }
-}
-
-void slab_fork_done(void)
-{
-    struct list *item;
-
-    list_for_each(item, &slab_caches)
-    {
-        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-
-        for (unsigned i = 0; i < os_node_count(); i++)
-            os_lock_release_from_fork(&cache->nodes[i].lock);
-        cpu_cache_release_all(cache, &fork_token);
-    }
-    os_lock_release_from_fork(&slab_caches_lock);
-    preflush_fork_done();
 }

@@ -472,6 +472,7 @@ extern uint64_t slab_decay; /* ns; the option decay */
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
                        bool *zeroed, os_alloc_flags flags);
 void slab_unmake(struct slab *slab);
+void slab_count(struct prudence_cache *cache);
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags);
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
                              bool *zeroed, os_alloc_flags flags);
@@ -494,6 +495,8 @@ bool latent_never_fits(size_t bytes);
 bool latent_holds_growth(void);
 uint64_t latent_bytes(void);
 uint64_t latent_bytes_peak(void);
+void latent_account_clear(void);
+void latent_account_add(unsigned cpu, size_t bytes, size_t ahead);
 
 /* --- drain.c: what CPUs have goes to the nodes --- */
 size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep);
@@ -548,6 +551,7 @@ void handful_return(struct handful *handful);
 bool slab_start(void);
 void slab_stop(void);
 void slab_fork_prepare(void);
+void slab_fork_child(bool whole);
 void slab_fork_done(void);
 
 #endif /* SLAB_CACHE_H */

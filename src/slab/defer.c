@@ -113,19 +113,41 @@ static bool append_here(struct prudence_cache *cache, void *object, bool may_ove
     return true;
 }
 
+/* What was taken out of the caches goes to the nodes. */
+static void put_away(struct prudence_cache *cache, struct deferral *deferral)
+{
+    if (deferral->flushed)
+        node_flush(cache, deferral->objects, deferral->flushed);
+    if (deferral->overflowed)
+        node_overflow(cache, deferral->objects, deferral->overflowed, deferral->overflow_cookie);
+    deferral->flushed = deferral->overflowed = 0;
+}
+
+static bool append_and_put_away(struct prudence_cache *cache, void *object, bool may_overflow,
+                                struct deferral *deferral)
+{
+    bool owned;
+
+    os_carry_begin();
+    owned = append_here(cache, object, may_overflow, deferral);
+    put_away(cache, deferral);
+    os_carry_end();
+    return owned;
+}
+
 /* Into the latent cache if that is possible; false when the object is still in nobody's books. */
 static bool append_or_overflow(struct prudence_cache *cache, void *object,
                                struct deferral *deferral)
 {
-    bool owned = append_here(cache, object, false, deferral);
+    bool owned = append_and_put_away(cache, object, false, deferral);
 
     if (owned && deferral->no_arrays && cpu_cache_grow(cache, cache->size_min)) {
-        owned = append_here(cache, object, false, deferral);
+        owned = append_and_put_away(cache, object, false, deferral);
     } else if (owned && !deferral->appended && deferral->room && deferral->may_drive) {
         /* At the limit: perhaps a grace period is all that is missing. */
         gp_request(cache->domain, deferral->cookie);
         gp_drive_shared(cache->domain);
-        owned = append_here(cache, object, true, deferral);
+        owned = append_and_put_away(cache, object, true, deferral);
     }
     if (!owned)
         node_count_bypass(cache);
@@ -146,10 +168,6 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
     done = append_or_overflow(cache, object, &deferral);
     if (!done && deferral.room)
         done = node_put_latent(slab, object, past_limit);
-    if (deferral.flushed)
-        node_flush(cache, deferral.objects, deferral.flushed);
-    if (deferral.overflowed)
-        node_overflow(cache, deferral.objects, deferral.overflowed, deferral.overflow_cookie);
     if (deferral.room == LATENT_ROOM_CROWDED)
         latent_take_back_here();
     if (unlikely(preflush_enabled))

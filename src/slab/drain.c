@@ -31,8 +31,8 @@ static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, co
 /* What is taken out of a CPU's caches at a time. */
 struct haul {
     struct prudence_cache *cache;
-    bool free_ones;   /* too */
-    void *arrays;     /* of a CPU that needs none; so many bytes */
+    bool free_ones; /* too */
+    void *arrays;   /* of a CPU that needs none; so many bytes */
     size_t bytes;
     gp_cookie cookie; /* of those that are latent */
     unsigned taken;
@@ -119,10 +119,15 @@ static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, boo
     haul.free_ones = free_ones;
     if (is_empty(cpu))
         return 0;
-    while (visit_patiently(cpu, &haul, take_some) && haul.taken) {
-        node_flush(cache, haul.objects, haul.taken);
+    do {
+        os_carry_begin();
+        if (!visit_patiently(cpu, &haul, take_some))
+            haul.taken = 0;
+        if (haul.taken)
+            node_flush(cache, haul.objects, haul.taken);
+        os_carry_end();
         moved += haul.taken;
-    }
+    } while (haul.taken);
     return moved;
 }
 

@@ -58,6 +58,7 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
     bool pushed = false;
 
     flush.wanted = flush.taken = 0;
+    os_carry_begin();
     if (cache->lines) {
         pushed = push_or_flush(cache, object, &flush);
         if (flush.no_arrays && cpu_cache_grow(cache, cache->size_min))
@@ -69,6 +70,7 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
         node_flush(cache, flush.objects, flush.taken);
     if (!pushed)
         node_put(cache, &object, 1);
+    os_carry_end();
 }
 
 /* Its state is known to be right, and changed. */

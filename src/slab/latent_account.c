@@ -11,7 +11,8 @@
  * The last two are taken back before anybody is held back, so nearly all of the limit can be used.
  *
  * Any thread, no locks. Reserving and releasing happen while the caller owns the CPU's caches or
- * holds the node's lock, together with what they account for: so fork finds the account right.
+ * holds the node's lock, or carries what they account for: so fork finds the account standing still, and
+ * the child counts it anew (fork.c).
  */
 #include "slab/cache.h"
 
@@ -203,4 +204,22 @@ uint64_t latent_bytes(void)
 uint64_t latent_bytes_peak(void)
 {
     return (uint64_t)load_relaxed(&total_peak);
+}
+
+/* -------------------------------------------------------------------------------------- fork */
+
+/* In the child, before all that is latent is added again: nothing but credits is left. */
+void latent_account_clear(void)
+{
+    total = 0;
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++) {
+        total += accounts[cpu].credit;
+        accounts[cpu].ahead = 0;
+    }
+}
+
+void latent_account_add(unsigned cpu, size_t bytes, size_t ahead)
+{
+    total += (int64_t)bytes;
+    accounts[cpu].ahead += (int64_t)ahead;
 }

@@ -501,22 +501,31 @@ static size_t unmake_all(struct list *excess)
     return bytes;
 }
 
-/* Leaves the node; what it has too much of is given back behind the lock, and its bytes are added to *bytes.
- * Returns how many slabs that were. */
+/* Whether there may be something for detach_excess. */
+static bool has_excess(const struct node *node, unsigned keep)
+{
+    return node->free_slabs > keep || !list_is_empty(&node->lists[SLAB_RETIRED]);
+}
+
+/* Leaves the node; what it has too much of is given back behind the lock (unless a fork is under way: it
+ * stays for the next), and its bytes are added to *bytes. Returns how many slabs that were. */
 static unsigned leave(struct node *node, unsigned keep, size_t *bytes)
 {
     struct list excess;
-    unsigned detached;
-    bool destruct;
+    unsigned detached = 0;
+    bool carries = has_excess(node, keep) && os_carry_try(), destruct;
 
     list_init(&excess);
     node->destruct_wanted = false;
-    detached = detach_excess(node, keep, &excess);
+    if (carries)
+        detached = detach_excess(node, keep, &excess);
     destruct = node->destruct_wanted;
     os_lock_release(&node->lock);
     if (unlikely(destruct) && slab_watch.destruct)
         slab_watch.destruct();
     *bytes += unmake_all(&excess);
+    if (carries)
+        os_carry_end();
     return detached;
 }
 
@@ -635,6 +644,7 @@ void node_add_slab(struct node *node, struct slab *slab)
     os_lock_take(&node->lock);
     attach(node, slab, SLAB_FREE);
     node->slabs++;
+    slab_count(slab->cache);
     node->counts.grows++;
     os_lock_release(&node->lock);
 }
@@ -647,6 +657,7 @@ void node_adopt_live(struct node *node, struct slab *slab)
     os_lock_take(&node->lock);
     attach(node, slab, SLAB_FULL);
     node->slabs++;
+    slab_count(slab->cache);
     node->counts.grows++;
     node->counts.allocations++;
     os_lock_release(&node->lock);

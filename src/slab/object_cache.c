@@ -78,13 +78,26 @@ static void stack_refilled(struct prudence_cache *cache, void **objects, unsigne
         node_flush(cache, objects + put, count - put);
 }
 
+/* From a node; while there are any they are carried. */
+static unsigned take_up(struct prudence_cache *cache, struct node *node, void **objects,
+                        unsigned count)
+{
+    unsigned taken;
+
+    os_carry_begin();
+    taken = node_take(cache, node, objects, count);
+    if (!taken)
+        os_carry_end();
+    return taken;
+}
+
 /* Objects of a new slab. Where the node's memory is used up its pages are another's, and so is the slab; then that one
  * is asked for objects before the next slab is made. */
 static unsigned take_new(struct prudence_cache *cache, struct node *node, void **objects,
                          unsigned count, os_alloc_flags flags)
 {
     struct node *helper = load_relaxed(&node->helper);
-    unsigned taken = unlikely(helper != NULL) ? node_take(cache, helper, objects, count) : 0;
+    unsigned taken = unlikely(helper != NULL) ? take_up(cache, helper, objects, count) : 0;
     struct slab *slab;
 
     if (taken)
@@ -95,9 +108,7 @@ static unsigned take_new(struct prudence_cache *cache, struct node *node, void *
     helper = node_of(slab);
     store_relaxed(&node->helper, helper != node ? helper : NULL);
     node_add_slab(helper, slab);
-    taken = node_take(cache, helper, objects, count);
-    pressure_relieve();
-    return taken;
+    return take_up(cache, helper, objects, count);
 }
 
 /* Objects from this CPU's node; if it may grow, from quiet CPUs or a new slab, else from any node
@@ -106,18 +117,18 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
                      os_alloc_flags flags)
 {
     struct node *node = node_here(cache);
-    unsigned taken = node_take(cache, node, objects, count);
+    unsigned taken = take_up(cache, node, objects, count);
 
     if (taken || !may_grow)
         return taken;
     if (OS_REMOTE_IS_QUICK && drain_quiet_cpus(cache)) {
-        taken = node_take(cache, node, objects, count);
+        taken = take_up(cache, node, objects, count);
         if (taken)
             return taken;
     }
     taken = take_new(cache, node, objects, count, flags);
     for (unsigned i = 0; !taken && i < os_node_count(); i++)
-        taken = node_take(cache, &cache->nodes[i], objects, count);
+        taken = take_up(cache, &cache->nodes[i], objects, count);
     return taken;
 }
 
@@ -144,6 +155,8 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
         return NULL;
     if (taken > 1)
         stack_refilled(cache, objects + 1, taken - 1);
+    os_carry_end();
+    pressure_relieve();
     pages_decay();
     return objects[0];
 }

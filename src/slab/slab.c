@@ -120,7 +120,8 @@ void slab_unmake(struct slab *slab)
     os_meta_free(slab, metadata_bytes(cache, slab->capacity));
 }
 
-static void count_slab(struct prudence_cache *cache)
+/* It is in its node: together with that, for fork. */
+void slab_count(struct prudence_cache *cache)
 {
     uint64_t now = add_relaxed(&cache->slabs_now, 1) + 1;
     uint64_t peak = load_relaxed(&cache->slabs_peak);
@@ -170,7 +171,6 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_fla
         slab_watch.ready(slab);
     if (cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(cache->domain);
-    count_slab(cache);
     return slab;
 }
 
@@ -190,7 +190,6 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
         slab = slab_make(cache, node, bytes, alignment, zeroed, flags);
     if (!slab)
         return NULL;
-    count_slab(cache);
     add_relaxed(&cache->large_grown, slab->bytes);
     node_adopt_live(node_of(slab), slab);
     pressure_relieve();
@@ -235,7 +234,6 @@ struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *o
         os_meta_free(slab, metadata_bytes(cache, 1));
         return NULL;
     }
-    count_slab(cache);
     node_adopt_live(&cache->nodes[node], slab);
     return slab;
 }

@@ -22,7 +22,7 @@ static struct prudence_domain *domains[2];
 static void be_forked(void)
 {
     gp_fork_prepare();
-    gp_fork_forget();
+    gp_fork_child(true);
     gp_fork_done();
 }
 

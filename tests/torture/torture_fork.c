@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Forks under load: threads allocate, defer, read, create and destroy caches, while several threads
- * fork, inside and outside read-side critical sections. Each child allocates, defers, synchronizes,
- * starts threads, forks again, and destroys caches. A child that hangs or fails is a violation.
+ * fork, inside and outside read-side critical sections, in callbacks and destructors. Meanwhile there is work
+ * in flight: callbacks, destructors of both kinds, barriers, domains that come and go, short-term
+ * memory, liburcu's workers. Each child does all that, too, starts threads, forks again, and waits for
+ * whatever waits. A child that hangs or fails is a violation.
  */
 #define _GNU_SOURCE
+#include <prudence/call.h>
+#include <prudence/scm.h>
+#include <prudence/urcu-compat.h>
+
 #include "support/gp_torture.h"
 
 #define WORKERS  4
@@ -80,18 +86,171 @@ static void short_lived_cache(uint64_t *random)
     TORTURE_CHECK(prudence_cache_destroy(other) == 0);
 }
 
+/* ---------------------------------------------------------------------------- work in flight */
+
+static void fork_here(void)
+{
+    static uint64_t seed = 4711;
+    pid_t child = fork();
+
+    if (child == 0) {
+        uint64_t random = torture_random(&seed) | 1;
+
+        for (unsigned i = 0; i < 20; i++)
+            churn_sizes(&random);
+        _exit(torture_violations ? 4 : 0);
+    }
+    if (torture_wait(child, PATIENCE) != 0)
+        torture_violation("the child of a callback or destructor failed");
+}
+
+static void rarely_fork_here(void)
+{
+    static unsigned turns;
+
+    if (__atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED) % 4096 == 4095)
+        fork_here();
+}
+
+/* Queued, with its head in it; also by liburcu's name. */
+static void called(struct prudence_head *head)
+{
+    rarely_fork_here();
+    prudence_free_deferred(head);
+}
+
+static void queue(uint64_t *random)
+{
+    struct prudence_head *head = prudence_malloc(sizeof *head + torture_below(random, 200));
+
+    if (torture_below(random, 2))
+        prudence_call(head, called);
+    else
+        prudence_urcu_call(NULL, (struct rcu_head *)head,
+                           (void (*)(struct rcu_head *))(void (*)(void))called);
+}
+
+enum { DESTROYED = 0x0dead, TO_DESTROY = 0x0a11fe };
+
+struct destroyed {
+    uint32_t state;
+    char rest[60];
+};
+
+static struct prudence_cache *soon, *lazy;
+
+static void destroy(void *object, void *unused)
+{
+    struct destroyed *mine = object;
+
+    (void)unused;
+    if (__atomic_exchange_n(&mine->state, DESTROYED, __ATOMIC_SEQ_CST) != TO_DESTROY)
+        torture_violation("an object is destroyed twice, or was not given away");
+    rarely_fork_here();
+}
+
+static void destroy_some(struct prudence_cache *of, uint64_t *random)
+{
+    for (unsigned i = torture_below(random, 40); i > 0; i--) {
+        struct destroyed *object = prudence_cache_alloc(of);
+
+        __atomic_store_n(&object->state, TO_DESTROY, __ATOMIC_SEQ_CST);
+        prudence_cache_free_deferred(of, object);
+    }
+}
+
+static void short_lived_domain(uint64_t *random)
+{
+    struct prudence_domain *domain = prudence_domain_create(
+        "short-lived", torture_below(random, 2) ? PRUDENCE_DOMAIN_MEMB : PRUDENCE_DOMAIN_SRCU,
+        NULL);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_cache *other = prudence_cache_create("of a domain", 100, &attr);
+
+    for (unsigned i = torture_below(random, 100); i > 0; i--)
+        prudence_cache_free_deferred(other, prudence_cache_alloc(other));
+    TORTURE_CHECK(prudence_domain_synchronize(domain) == 0);
+    TORTURE_CHECK(prudence_cache_destroy(other) == 0);
+    TORTURE_CHECK(prudence_domain_destroy(domain) == 0);
+}
+
+static void short_term(uint64_t *random)
+{
+    struct scm_clock *clock;
+
+    scm_register_thread();
+    clock = scm_clock_create();
+    for (unsigned i = torture_below(random, 30); i > 0; i--) {
+        scm_refresh(scm_malloc(50), torture_below(random, 3));
+        if (clock)
+            scm_clock_refresh(clock, scm_malloc(50), 1);
+        scm_tick();
+    }
+    if (clock)
+        scm_clock_destroy(clock);
+    scm_unregister_thread();
+}
+
+static void short_lived_worker(uint64_t *random)
+{
+    struct call_rcu_data *worker = prudence_urcu_create(NULL, 0, -1);
+
+    if (!worker)
+        return;
+    prudence_urcu_set_thread(NULL, worker);
+    for (unsigned i = torture_below(random, 20); i > 0; i--)
+        queue(random);
+    prudence_urcu_set_thread(NULL, NULL);
+    if (torture_below(random, 2))
+        prudence_urcu_barrier(NULL);
+    prudence_urcu_free(worker);
+}
+
+/* What may wait for a grace period, or for a callback. */
+static void wait_for_something(uint64_t *random)
+{
+    switch (torture_below(random, 8)) {
+    case 0:
+        TORTURE_CHECK(prudence_barrier() == 0);
+        break;
+    case 1:
+        TORTURE_CHECK(prudence_cache_barrier(soon) == 0);
+        break;
+    case 2:
+        TORTURE_CHECK(prudence_cache_barrier(lazy) == 0);
+        break;
+    case 3:
+        short_lived_worker(random);
+        break;
+    case 4:
+        short_lived_domain(random);
+        break;
+    case 5:
+        prudence_cache_shrink(lazy);
+        break;
+    default:
+        short_lived_cache(random);
+    }
+}
+
 static void one_step(uint64_t *random, unsigned steps)
 {
     while (steps-- > 0) {
         unsigned dice = torture_below(random, 1000);
 
-        if (dice < 600)
+        if (dice < 530)
             replace(random);
+        else if (dice < 560)
+            queue(random);
+        else if (dice < 590)
+            destroy_some(dice % 2 ? soon : lazy, random);
+        else if (dice < 600)
+            short_term(random);
         else if (dice < 900)
             churn_sizes(random);
-        else if (dice < 902 && !prudence_read_lock_held())
-            short_lived_cache(random);
-        else if (dice < 903)
+        else if (dice < 903 && !prudence_read_lock_held())
+            wait_for_something(random);
+        else if (dice < 904)
             prudence_trim();
         else {
             prudence_read_lock();
@@ -175,6 +334,9 @@ static int be_child(bool inside, bool again, uint64_t random)
     }
     for (unsigned i = 0; i < POINTERS; i++)
         prudence_cache_free_deferred(cache, pointers[i]);
+    for (unsigned i = 0; i < 2; i++)
+        TORTURE_CHECK(prudence_cache_barrier(i ? soon : lazy) == 0);
+    TORTURE_CHECK(prudence_barrier() == 0);
     prudence_trim();
     return torture_violations ? 4 : 0;
 }
@@ -216,12 +378,17 @@ static void *forker(void *argument)
 
 static int torture(const char *variant, double seconds)
 {
+    struct prudence_cache_attr attr = {.size = sizeof attr};
     pthread_t workers[WORKERS], forkers[FORKERS];
 
     if (TORTURE_TSAN) /* which does not bear threads in a child of a threaded process */
         prudence_option_set("background", "0");
     torture_pretend_idle();
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
+    attr.destructor = destroy;
+    lazy = prudence_cache_create("lazy", sizeof(struct destroyed), &attr);
+    attr.flags = PRUDENCE_CACHE_DESTRUCT_SOON;
+    soon = prudence_cache_create("soon", sizeof(struct destroyed), &attr);
     for (unsigned i = 0; i < POINTERS; i++)
         pointers[i] = object_make();
     for (uintptr_t i = 0; i < WORKERS; i++)
@@ -236,7 +403,10 @@ static int torture(const char *variant, double seconds)
         pthread_join(workers[i], NULL);
     for (unsigned i = 0; i < POINTERS; i++)
         prudence_cache_free_deferred(cache, pointers[i]);
+    TORTURE_CHECK(prudence_barrier() == 0);
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
+    TORTURE_CHECK(prudence_cache_destroy(soon) == 0);
+    TORTURE_CHECK(prudence_cache_destroy(lazy) == 0);
     printf(": forks=%llu steps=%llu fork mean=%llu us max=%llu us", (unsigned long long)forks,
            (unsigned long long)updates * 20,
            (unsigned long long)(fork_ns / (forks + !forks) / 1000),

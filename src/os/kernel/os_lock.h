@@ -67,4 +67,26 @@ static inline void os_foreign_call(const char *what)
     (void)what;
 }
 
+/* What fork wants to know: see os/posix/os_lock.h. */
+static inline void os_hands_full(void)
+{
+}
+
+static inline void os_hands_empty(void)
+{
+}
+
+static inline void os_carry_begin(void)
+{
+}
+
+static inline bool os_carry_try(void)
+{
+    return true;
+}
+
+static inline void os_carry_end(void)
+{
+}
+
 #endif /* OS_KERNEL_LOCK_H */

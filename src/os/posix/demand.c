@@ -27,7 +27,8 @@ struct demand {
 static struct demand kinds[PAGE_KINDS];
 static struct demand all; /* of both together; `taken` is not counted there */
 static uint64_t used_peak;
-static uint64_t asked; /* of the system, without its answer yet: not used, but under the limit */
+static uint64_t asked;   /* of the system, without its answer yet: not used, but under the limit */
+static uint64_t in_hand; /* of the dirty spans: in threads' hands */
 static uint64_t window_end;
 static uint64_t looked_at; /* the window in which the excess was looked at last */
 
@@ -149,6 +150,19 @@ bool demand_ask(size_t bytes)
 void demand_answered(size_t bytes)
 {
     asked -= bytes;
+}
+
+void demand_in_hand(size_t bytes, bool taken)
+{
+    in_hand = taken ? in_hand + bytes : in_hand - bytes;
+}
+
+/* What other threads asked for, and what they had in their hands, nobody will have. */
+void demand_fork_child(void)
+{
+    asked = 0;
+    demand_gave_back(SPANS, in_hand);
+    in_hand = 0;
 }
 
 /* ---------------------------------------------------------------------------------------- excess */

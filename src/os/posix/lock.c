@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Lock construction, and in debug builds the check of lock ranks (see os_lock.h). */
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "os/os.h"
 
 void os_lock_init(struct os_lock *lock, enum os_lock_rank rank)
@@ -33,12 +38,32 @@ void os_lock_release_from_fork(struct os_lock *lock)
     os_lock_release(lock);
 }
 
+/* In a copy without its handlers: the lock's holder may be a thread that is not here. */
+static void check_holder(const struct os_lock *lock)
+{
+#ifdef __GLIBC__
+    int holder = load_relaxed(&lock->mutex.__data.__owner);
+
+    if (holder && syscall(SYS_tgkill, getpid(), holder, 0) && errno == ESRCH)
+        os_panic(
+            "a lock of the library is held by thread %d, which process %d does not have: it was "
+            "made "
+            "by _Fork or clone, while that thread was in the library (use fork)",
+            holder, (int)getpid());
+#else
+    (void)lock;
+#endif
+}
+
 #define SPINS 100
 
 void os_lock_take_contended(struct os_lock *lock)
 {
     if (os_lock_is_mine_by_fork(lock))
         return;
+    os_copy_check();
+    if (unlikely(load_relaxed(&os_copy_made)))
+        check_holder(lock);
     for (int spin = 0; spin < SPINS; spin++) {
         os_relax();
         if (pthread_mutex_trylock(&lock->mutex) == 0)

@@ -19,7 +19,8 @@
 /* Every lock of the library, in the order in which they may be taken. Node locks of different
  * nodes are never held together, save by fork, which takes them in one fixed order. */
 enum os_lock_rank {
-    OS_RANK_SCM = 1,
+    OS_RANK_URCU = 1, /* liburcu's workers */
+    OS_RANK_SCM,
     OS_RANK_HEAP,
     OS_RANK_READERS,
     OS_RANK_STALL,     /* the program's hook; not held while it is called */
@@ -44,6 +45,23 @@ struct os_lock {
     {                                                                                              \
         .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (lock_rank)                                    \
     }
+
+/*
+ * Whether this process is a copy that was made without fork's handlers, and nobody has noticed yet: then
+ * mends what can be mended, and reports it, once. Made: it is one. See copy.c.
+ */
+extern HIDDEN uint32_t
+    *os_copy_page; /* its first word is 0 in such a copy; NULL: nobody can tell */
+extern HIDDEN bool os_copy_made;
+void os_copy_check_slow(void);
+
+static inline void os_copy_check(void)
+{
+    const uint32_t *page = load_relaxed(&os_copy_page);
+
+    if (unlikely(page && !load_relaxed(page)))
+        os_copy_check_slow();
+}
 
 void os_lock_init(struct os_lock *lock, enum os_lock_rank rank);
 void os_lock_destroy(struct os_lock *lock);
@@ -108,6 +126,32 @@ static inline void os_foreign_call(const char *what)
     (void)what;
 }
 #endif
+
+/* From here to the leave this thread has something in its hands that is counted: fork forgets what others
+ * have, and one that interrupts this takes nothing (as with os_busy). */
+static inline void os_hands_full(void)
+{
+    os_busy_enter();
+}
+
+static inline void os_hands_empty(void)
+{
+    os_busy_leave();
+}
+
+/*
+ * Objects are in this thread's hands, on their way between a CPU's caches and a node: fork waits for
+ * that, or the child would lose them. As a lock that any number share, which fork alone takes whole; its
+ * place is between the locks of the list of caches and of nodes. So begin waits while a fork is
+ * under way, and try is for who holds a node's lock already. May be nested. Nobody waits for a grace
+ * period, or calls a function of the program's, in between.
+ */
+void os_carry_begin(void);
+bool os_carry_try(void);
+void os_carry_end(void);
+void os_carry_stop_for_fork(void); /* waits until nobody carries, and nobody begins */
+void os_carry_go_on(void);
+void os_carry_forget_others(void); /* in a child whose fork did not stop them */
 
 static inline bool os_lock_is_mine_by_fork(const struct os_lock *lock)
 {

@@ -160,6 +160,9 @@ void demand_dirtied(enum page_kind kind, size_t bytes);
 bool demand_fits(size_t bytes); /* under the option limit, beside what is dirty or asked for */
 bool demand_ask(size_t bytes);  /* fits; the system will be asked for them without the lock */
 void demand_answered(size_t bytes);
+void demand_in_hand(size_t bytes,
+                    bool taken); /* dirty bytes of a free span, by who has the lock no more */
+void demand_fork_child(void);
 bool demand_is_due(void); /* the next look at the excess; without the lock */
 
 /* What is to be given back, by kind; false: nothing, or not so much that it is worth it yet. */

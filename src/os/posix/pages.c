@@ -147,6 +147,8 @@ static bool ask(size_t bytes)
     os_lock_take(&pages_lock);
     fits = demand_ask(bytes);
     os_lock_release(&pages_lock);
+    if (fits)
+        os_hands_full(); /* until the answer is noted */
     return fits;
 }
 
@@ -160,6 +162,7 @@ static void note_answer(struct span *span, size_t bytes, bool got)
     if (span)
         index_set_span(span, true);
     os_lock_release(&pages_lock);
+    os_hands_empty();
 }
 
 /* Used bytes that went straight to the system. */
@@ -209,8 +212,10 @@ static struct span *span_reuse_smaller(size_t bytes, unsigned node)
     os_lock_take(&pages_lock);
     span = demand_fits(bytes) ? span_take_smaller(bytes, node) : NULL;
     if (span) {
+        os_hands_full();
         dirty = span->bytes;
         demand_ask(bytes - dirty);
+        demand_in_hand(dirty, true);
     }
     os_lock_release(&pages_lock);
     if (!span)
@@ -218,6 +223,7 @@ static struct span *span_reuse_smaller(size_t bytes, unsigned node)
     moved = span_move(span, bytes, 0, NULL, 0);
     os_lock_take(&pages_lock);
     demand_answered(bytes - dirty);
+    demand_in_hand(dirty, false);
     if (moved) {
         span->bytes = bytes;
         demand_took(SPANS, bytes, dirty);
@@ -226,6 +232,7 @@ static struct span *span_reuse_smaller(size_t bytes, unsigned node)
         span_put(span);
     }
     os_lock_release(&pages_lock);
+    os_hands_empty();
     return moved ? span : NULL;
 }
 
@@ -495,6 +502,12 @@ void posix_memory_fork_prepare(void)
     os_lock_take_for_fork(&give_back_lock);
     os_lock_take_for_fork(&pages_lock);
     metadata_fork_prepare();
+}
+
+void posix_memory_fork_child(bool whole)
+{
+    if (whole)
+        demand_fork_child();
 }
 
 void posix_memory_fork_done(void)

@@ -59,7 +59,13 @@ void posix_pressure_check(uint64_t more);
 
 /* Around fork, after and before the locks of the layers above. */
 void posix_memory_fork_prepare(void);
+void posix_memory_fork_child(bool whole);
 void posix_memory_fork_done(void);
+void posix_copy_start(void (*when_copied)(void));
+void posix_copy_known(void); /* by fork's own handlers */
+void posix_streams_fork_prepare(void);
+void posix_streams_fork_child(bool whole);
+void posix_streams_fork_done(void);
 void posix_membarrier_fork_child(void);
 void posix_idle_fork_child(void);
 void posix_pressure_fork_child(void);

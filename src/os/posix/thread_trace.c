@@ -137,4 +137,6 @@ unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t pat
 void posix_thread_trace_fork_child(void)
 {
     request.state = FREE;
+    if (installed == 1)
+        installed = 0; /* by a thread that is gone */
 }

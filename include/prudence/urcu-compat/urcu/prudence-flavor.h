@@ -7,7 +7,7 @@
  *   PRUDENCE_URCU_DOMAIN  the flavour's domain for <prudence/urcu-compat.h>
  *   PRUDENCE_URCU_QSBR    1 where threads announce quiescent states, else 0
  *
- * Threads need not register, and nothing needs to be told about a fork; who does both does no harm.
+ * Threads need not register, and nothing needs to be told about a fork; a program that does both does no harm.
  */
 #include <prudence/urcu-compat.h>
 #include <urcu/call-rcu.h>
@@ -234,10 +234,12 @@ static inline void PRUDENCE_URCU(free_all_cpu_call_rcu_data)(void)
 
 static inline void PRUDENCE_URCU(call_rcu_before_fork)(void)
 {
+    prudence_urcu_before_fork();
 }
 
 static inline void PRUDENCE_URCU(call_rcu_after_fork_parent)(void)
 {
+    prudence_urcu_after_fork_parent();
 }
 
 static inline void PRUDENCE_URCU(call_rcu_after_fork_child)(void)
@@ -247,12 +249,12 @@ static inline void PRUDENCE_URCU(call_rcu_after_fork_child)(void)
 
 static inline void PRUDENCE_URCU(register_rculfhash_atfork)(struct urcu_atfork *atfork)
 {
-    (void)atfork;
+    prudence_urcu_atfork_register(atfork);
 }
 
 static inline void PRUDENCE_URCU(unregister_rculfhash_atfork)(struct urcu_atfork *atfork)
 {
-    (void)atfork;
+    prudence_urcu_atfork_unregister(atfork);
 }
 
 /* --------------------------------------------------------------------------------- deferred calls */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who carries objects, so that fork can wait for them (os_lock.h).
+ *
+ * Counters in stripes, by thread: two locked additions for a batch of objects, and no line that all
+ * threads share. A carrier adds to its stripe, then looks whether a fork has stopped all; fork says so, then
+ * looks at the stripes. Both additions are seq-cst (the fork's is followed by a full fence), so one of the
+ * two sees the other.
+ */
+#include "os/os.h"
+
+#define STRIPES 64
+
+static struct {
+    uint32_t carriers;
+    char pad[CACHE_LINE - sizeof(uint32_t)];
+} stripes[STRIPES] __attribute__((aligned(CACHE_LINE)));
+
+static uint32_t stopped; /* by a fork */
+static __thread unsigned depth __attribute__((tls_model("initial-exec")));
+
+/* Stacks, and the thread-local words in them, are some pages apart. */
+static uint32_t *stripe_here(void)
+{
+    uintptr_t place = (uintptr_t)&depth >> 12;
+
+    return &stripes[(place * UINT64_C(0x9e3779b97f4a7c15) >> 32) % STRIPES].carriers;
+}
+
+bool os_carry_try(void)
+{
+    uint32_t *stripe = stripe_here();
+
+    os_busy_enter();
+    if (depth++ || os_lock_forking)
+        return true;
+    __atomic_fetch_add(stripe, 1, __ATOMIC_SEQ_CST);
+    if (likely(!__atomic_load_n(&stopped, __ATOMIC_SEQ_CST)))
+        return true;
+    __atomic_fetch_sub(stripe, 1, __ATOMIC_RELEASE);
+    depth--;
+    os_busy_leave();
+    return false;
+}
+
+void os_carry_begin(void)
+{
+    while (unlikely(!os_carry_try()))
+        os_sleep_ns(10000);
+}
+
+/* Release: what was carried is where it belongs. */
+void os_carry_end(void)
+{
+    if (--depth == 0 && !os_lock_forking)
+        __atomic_fetch_sub(stripe_here(), 1, __ATOMIC_RELEASE);
+    os_busy_leave();
+}
+
+void os_carry_stop_for_fork(void)
+{
+    __atomic_store_n(&stopped, 1u, __ATOMIC_SEQ_CST);
+    os_full_fence();
+    for (unsigned i = 0; i < STRIPES; i++)
+        while (load_acquire(&stripes[i].carriers))
+            os_sleep_ns(1000);
+}
+
+void os_carry_go_on(void)
+{
+    store_release(&stopped, 0u);
+}
+
+void os_carry_forget_others(void)
+{
+    for (unsigned i = 0; i < STRIPES; i++)
+        store_relaxed(&stripes[i].carriers, 0u);
+    store_relaxed(stripe_here(), depth > 0);
+    os_carry_go_on();
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A copy of the process that was made without the fork handlers: by _Fork, or clone without CLONE_VM.
+ *
+ * A page that the system clears in every copy tells (MADV_WIPEONFORK, Linux 4.14; where it is missing nobody
+ * can). A child of vfork, posix_spawn or clone with CLONE_VM shares its parent's memory: the page is not
+ * cleared there, and nothing may be mended. The handlers of fork say that they know (posix_copy_known).
+ *
+ * Looked at where a thread has time: before it waits, registers, or takes another for gone
+ * (os_copy_check).
+ */
+#define _GNU_SOURCE /* MADV_WIPEONFORK */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "posix.h"
+
+uint32_t *os_copy_page;
+bool os_copy_made;
+static void (*mend)(void);
+
+void posix_copy_start(void (*when_copied)(void))
+{
+    uint32_t *page;
+
+    mend = when_copied;
+    if (load_relaxed(&os_copy_page))
+        return;
+    page = mmap(NULL, OS_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    *page = 1;
+    if (madvise(page, OS_PAGE_SIZE, MADV_WIPEONFORK))
+        munmap(page, OS_PAGE_SIZE);
+    else
+        store_release(&os_copy_page, page);
+}
+
+void posix_copy_known(void)
+{
+    uint32_t *page = load_relaxed(&os_copy_page);
+
+    if (page)
+        store_relaxed(page, 1u);
+}
+
+/* One thread mends, the one that came here first: as a rule the only one. */
+void os_copy_check_slow(void)
+{
+    uint32_t no = 0;
+
+    if (!mend || !compare_exchange(load_acquire(&os_copy_page), &no, 1u))
+        return;
+    store_relaxed(&os_copy_made, true);
+    os_report(
+        "process %d was made by _Fork or clone, without the handlers of fork: what other threads "
+        "were at in the library is lost to it, and what they held there stays held",
+        (int)getpid());
+    mend();
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Slab caches and fork: nobody owns a CPU's caches or a node's lock, or carries objects between them, while
+ * the process is copied. So every object is in one place in the child as well, and what is counted of
+ * caches can be counted anew from that; what other threads were at is then not in it. Caches that handlers of
+ * others make in between are nobody's.
+ */
+#include "slab/cache.h"
+
+static char fork_token;
+
+void slab_fork_prepare(void)
+{
+    struct list *item;
+
+    preflush_fork_prepare();
+    os_lock_take_for_fork(&slab_caches_lock);
+    os_carry_stop_for_fork();
+    list_for_each(item, &slab_caches)
+    {
+        cpu_cache_claim_all(list_entry(item, struct prudence_cache, link), &fork_token);
+    }
+    os_percpu_fence_all();
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        cpu_cache_confirm_all(cache, &fork_token);
+        for (unsigned i = 0; i < os_node_count(); i++)
+            os_lock_take_for_fork(&cache->nodes[i].lock);
+    }
+}
+
+void slab_fork_done(void)
+{
+    struct list *item;
+
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        for (unsigned i = 0; i < os_node_count(); i++)
+            os_lock_release_from_fork(&cache->nodes[i].lock);
+        cpu_cache_release_all(cache, &fork_token);
+    }
+    os_carry_go_on();
+    os_lock_release_from_fork(&slab_caches_lock);
+    preflush_fork_done();
+}
+
+/* ------------------------------------------------------------------------------------- the child */
+
+/* Reserved, by rings. */
+static void count_rings(const struct prudence_cache *cache)
+{
+    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++) {
+        const struct cpu_cache *cpu = cpu_cache_of(cache, i);
+
+        if (cpu->slots)
+            latent_account_add(i, (cpu->reserved - cpu->line.ring_head) * cache->stride,
+                               cpu->ahead * cache->stride);
+    }
+}
+
+static void count_node(const struct prudence_cache *cache, const struct node *node)
+{
+    size_t objects = 0;
+
+    for (const struct handful *handful = node->handover; handful; handful = handful->next)
+        objects += handful->count;
+    latent_account_add(0, node->latent_bytes + objects * cache->stride, 0);
+}
+
+static void count_anew(struct prudence_cache *cache)
+{
+    uint64_t slabs = 0;
+
+    gp_domain_get(cache->domain);
+    count_rings(cache);
+    for (unsigned i = 0; i < os_node_count(); i++) {
+        slabs += cache->nodes[i].slabs;
+        count_node(cache, &cache->nodes[i]);
+    }
+    cache->slabs_now = slabs;
+}
+
+void slab_fork_child(bool whole)
+{
+    struct list *item;
+
+    if (!whole) { /* another thread may have been forking, too */
+        os_carry_forget_others();
+        preflush_fork_done();
+        return;
+    }
+    latent_account_clear();
+    list_for_each(item, &slab_caches)
+    {
+        count_anew(list_entry(item, struct prudence_cache, link));
+    }
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Children that were made without the handlers of fork: _Fork and clone are noticed and reported, once, and
+ * may read, allocate and free; those that share their parent's memory (vfork, posix_spawn, clone with
+ * CLONE_VM) change nothing.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+
+#include <prudence/call.h>
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "os/os.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+#define NOTICED "without the handlers of fork"
+
+extern char **environ;
+
+static pid_t by_clone(void)
+{
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+/* Runs `body` in a child that `make` has made; what it said is in *result. */
+static void bare_child(pid_t (*make)(void), int (*body)(void), struct child_result *result)
+{
+    int ends[2];
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = make();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        alarm(CHILD_PATIENCE);
+        _exit(body());
+    }
+    close(ends[1]);
+    child_collect(child, ends[0], result);
+}
+
+static void assert_bare_child(pid_t (*make)(void), int (*body)(void), unsigned reports)
+{
+    struct child_result result;
+
+    bare_child(make, body, &result);
+    if (!child_exited_with(&result, 42) || child_count(&result, NOTICED) != reports)
+        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, NOTICED), reports);
+    assert_false(child_said(&result, "exits inside"));
+}
+
+static uint64_t clock_ms(void)
+{
+    return os_clock_ns() / 1000000;
+}
+
+/* Its own section is in the way of grace periods for longer than after which a thread's end is looked for. */
+static int read_for_long(void)
+{
+    uint64_t end = clock_ms() + 30;
+    int *object;
+
+    prudence_read_lock();
+    object = prudence_malloc(64);
+    *object = 42;
+    prudence_free_deferred(object);
+    while (clock_ms() < end) {
+        int *other = prudence_malloc(64);
+
+        if (other == object)
+            return 1;
+        *other = 7;
+        prudence_free_deferred(other);
+        prudence_gp_poll_state(prudence_gp_start_poll());
+    }
+    if (!prudence_read_lock_held() || *object != 42)
+        return 2;
+    prudence_read_unlock();
+    prudence_synchronize();
+    return 42;
+}
+
+static void a_section_of_the_child_is_its_own(void **state)
+{
+    (void)state;
+    prudence_read_lock(); /* registers */
+    prudence_read_unlock();
+    assert_bare_child(_Fork, read_for_long, 1);
+    assert_bare_child(by_clone, read_for_long, 1);
+}
+
+static void run(struct prudence_head *head)
+{
+    (void)head;
+}
+
+static int use_everything(void)
+{
+    static struct prudence_head head;
+
+    for (unsigned i = 1; i < 3000; i++) {
+        prudence_free(prudence_malloc(i * 7));
+        prudence_free_deferred(prudence_malloc(i));
+    }
+    prudence_call(&head, run);
+    prudence_synchronize();
+    if (prudence_barrier())
+        return 1;
+    prudence_trim();
+    return 42;
+}
+
+/* Their words would be in the way of every grace period. */
+static void readers_of_other_threads_are_not_in_the_child(void **state)
+{
+    struct held_reader reader = {.domain = NULL};
+
+    (void)state;
+    held_reader_start(&reader);
+    assert_bare_child(_Fork, use_everything, 1);
+    held_reader_end(&reader);
+}
+
+static int allocate_only(void)
+{
+    for (unsigned i = 1; i < 100; i++)
+        prudence_free(prudence_malloc(i));
+    return 42;
+}
+
+static void what_is_safe_is_not_reported(void **state)
+{
+    (void)state;
+    assert_bare_child(_Fork, allocate_only, 0);
+}
+
+static int fork_again(void)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0)
+        _exit(use_everything());
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 42 ? use_everything() : 1;
+}
+
+static void it_may_fork(void **state)
+{
+    (void)state;
+    assert_bare_child(_Fork, fork_again, 1);
+}
+
+/* ------------------------------------------------------------------- a lock whose holder is gone */
+
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_PAGES);
+static volatile int holds, may_release;
+
+static void *hold(void *unused)
+{
+    os_lock_take(&lock);
+    holds = 1;
+    while (!may_release)
+        os_sleep_ns(100000);
+    os_lock_release(&lock);
+    return unused;
+}
+
+static int take_lock(void)
+{
+    os_lock_take(&lock);
+    return 1;
+}
+
+static void a_lock_whose_holder_is_not_there(void **state)
+{
+    struct child_result result;
+    pthread_t thread;
+
+    (void)state;
+    pthread_create(&thread, NULL, hold, NULL);
+    while (!holds)
+        os_sleep_ns(100000);
+    bare_child(_Fork, take_lock, &result);
+    may_release = 1;
+    pthread_join(thread, NULL);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "a lock of the library is held by thread"));
+}
+
+/* ------------------------------------------------------------------------------ shared memory */
+
+static int in_shared_memory(void *unused)
+{
+    (void)unused;
+    os_copy_check();
+    _exit(os_copy_made ? 1 : 42);
+}
+
+static pid_t by_vfork(void)
+{
+    pid_t child = vfork();
+
+    if (child == 0)
+        _exit(in_shared_memory(NULL));
+    return child;
+}
+
+static pid_t by_clone_vm(void)
+{
+    static char stack[65536] __attribute__((aligned(64)));
+
+    return clone(in_shared_memory, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+}
+
+static pid_t by_spawn(void)
+{
+    char *arguments[] = {"sh", "-c", "exit 42", NULL};
+    pid_t child = -1;
+
+    posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ);
+    return child;
+}
+
+static void children_that_share_memory_change_nothing(void **state)
+{
+    pid_t (*const makes[])(void) = {by_vfork, by_clone_vm, by_spawn};
+    struct prudence_stats before, after;
+
+    (void)state;
+    prudence_stats(&before);
+    for (unsigned i = 0; i < sizeof makes / sizeof makes[0]; i++) {
+        prudence_gp_t cookie;
+        int status;
+
+        prudence_read_lock();
+        cookie = prudence_gp_start_poll();
+        assert_true(waitpid(makes[i](), &status, 0) > 0);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+        assert_true(prudence_read_lock_held());
+        assert_false(prudence_gp_poll_state(cookie));
+        prudence_read_unlock();
+        prudence_synchronize();
+        assert_true(prudence_gp_poll_state(cookie));
+    }
+    prudence_stats(&after);
+    assert_int_equal(after.readers, before.readers);
+    assert_false(os_copy_made);
+}
+
+static int not_reported(void *unused)
+{
+    (void)unused;
+    os_copy_check();
+    return os_copy_made ? 1 : 42;
+}
+
+static void a_child_of_fork_is_known(void **state)
+{
+    (void)state;
+    assert_child(not_reported, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_section_of_the_child_is_its_own),
+        cmocka_unit_test(readers_of_other_threads_are_not_in_the_child),
+        cmocka_unit_test(what_is_safe_is_not_reported),
+        cmocka_unit_test(it_may_fork),
+        cmocka_unit_test(a_lock_whose_holder_is_not_there),
+        cmocka_unit_test(children_that_share_memory_change_nothing),
+        cmocka_unit_test(a_child_of_fork_is_known),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * liburcu-cds' hash table that resizes itself, on our headers, in a forked child: its worker is there,
+ * whether or not the program calls what liburcu wants to be called around a fork.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <urcu.h>
+#include <urcu/rculfhash.h>
+
+#include <prudence/prudence.h>
+
+#include "support/gp_child.h"
+
+#define FORKS 12 /* of each kind */
+#define NODES 400
+
+struct node {
+    struct cds_lfht_node link;
+    unsigned long key;
+};
+
+static unsigned long hash(unsigned long key)
+{
+    key *= 0xff51afd7ed558ccdul;
+    return key ^ key >> 33;
+}
+
+static void add(struct cds_lfht *table, unsigned long from, unsigned long to)
+{
+    for (; from < to; from++) {
+        struct node *node = malloc(sizeof *node);
+
+        cds_lfht_node_init(&node->link);
+        node->key = from;
+        rcu_read_lock();
+        cds_lfht_add(table, hash(from), &node->link);
+        rcu_read_unlock();
+    }
+}
+
+static struct cds_lfht *table_make(void)
+{
+    struct cds_lfht *table =
+        cds_lfht_new_flavor(1, 1, 0, CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, &rcu_flavor, NULL);
+
+    assert_non_null(table);
+    add(table, 0, NODES);
+    return table;
+}
+
+/* What waits for the table's worker. */
+static int table_destroy(struct cds_lfht *table)
+{
+    struct cds_lfht_iter at;
+    struct node *node;
+
+    rcu_read_lock();
+    cds_lfht_for_each_entry(table, &at, node, link) cds_lfht_del(table, &node->link);
+    rcu_read_unlock();
+    synchronize_rcu();
+    return cds_lfht_destroy(table, NULL);
+}
+
+static int child_with_a_table(struct cds_lfht *table, unsigned long keys)
+{
+    add(table, keys, keys + NODES);
+    if (table_destroy(table))
+        return 1;
+    return table_destroy(table_make()) ? 2 : 42;
+}
+
+static void fork_and_destroy(bool with_handlers)
+{
+    struct cds_lfht *table = table_make();
+
+    for (unsigned i = 0; i < FORKS; i++) {
+        pid_t child;
+        int status;
+
+        add(table, NODES * (i + 1), NODES * (i + 2)); /* the worker has something to do */
+        if (with_handlers)
+            call_rcu_before_fork();
+        child = fork();
+        if (child == 0) {
+            alarm(CHILD_PATIENCE);
+            if (with_handlers)
+                call_rcu_after_fork_child();
+            _exit(child_with_a_table(table, NODES * (i + 2)));
+        }
+        if (with_handlers)
+            call_rcu_after_fork_parent();
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    }
+    assert_int_equal(table_destroy(table), 0);
+}
+
+static void a_program_that_calls_the_handlers(void **state)
+{
+    (void)state;
+    fork_and_destroy(true);
+}
+
+static void a_program_that_calls_none(void **state)
+{
+    (void)state;
+    fork_and_destroy(false);
+}
+
+static void *fork_too(void *argument)
+{
+    (void)argument;
+    fork_and_destroy(false);
+    return NULL;
+}
+
+static void several_threads_fork_at_once(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, fork_too, NULL), 0);
+    fork_and_destroy(true);
+    pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_that_calls_the_handlers),
+        cmocka_unit_test(a_program_that_calls_none),
+        cmocka_unit_test(several_threads_fork_at_once),
+    };
+
+    prudence_option_set("wait_max", "20s"); /* however loaded the machine is */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

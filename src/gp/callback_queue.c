@@ -189,16 +189,23 @@ static void lane_push(struct callback_lane *lane, struct prudence_head *head)
         !compare_exchange(&lane->incoming, &newest, (uintptr_t)head | (newest & CALLBACK_CLOSED)));
 }
 
-bool callback_push(struct callback_queue *queue, struct prudence_head *head, size_t bytes)
+bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes)
 {
     struct callback_lane *lane = &queue->lane[os_cpu_current() & (queue->lanes - 1)];
     uint64_t before = add_relaxed(&lane->bytes_pushed, bytes);
 
     tell_release(head);
     lane_push(lane, head);
+    return (before ^ (before + bytes)) >= LOOK_BYTES;
+}
+
+bool callback_push(struct callback_queue *queue, struct prudence_head *head, size_t bytes)
+{
+    bool look = callback_push_quietly(queue, head, bytes);
+
     callback_kick(
         queue->worker); /* the compare-and-swap fenced: it sees the head, or this that it sleeps */
-    return (before ^ (before + bytes)) >= LOOK_BYTES;
+    return look;
 }
 
 /* ------------------------------------------------------------------- the runner's hold on lists */

@@ -10,6 +10,9 @@
 
 /* callback_queue.c: the runner's side. */
 
+/* As callback_push, but its worker is not told: callback_start does. */
+bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes);
+
 /* False: another thread is. Ends by a release store of `running` = 0. */
 bool callback_become_runner(struct callback_queue *queue);
 

@@ -312,7 +312,7 @@ void callback_move(struct callback_queue *from, struct callback_queue *to)
     while ((head = callback_next_ready(from))) {
         size_t bytes = callbacks_weigh ? callbacks_weigh(head) : 0;
 
-        callback_push(to, head, bytes); /* a new cookie, which is as good as an older one */
+        callback_push_quietly(to, head, bytes); /* a new cookie, which is as good as an older one */
         from->current = NULL;
         store_relaxed(&from->bytes_left, from->bytes_left + bytes);
         store_release(&from->invoked, from->invoked + 1);
@@ -321,7 +321,7 @@ void callback_move(struct callback_queue *from, struct callback_queue *to)
     store_release(&from->running, 0u);
     callback_tell_watchers(from);
     if (callback_is_pending(to))
-        callback_start(to);
+        callback_start(to); /* not while this thread is busy: it may make a thread */
 }
 
 void callback_worker_release(struct callback_worker *worker)

@@ -28,10 +28,9 @@ static int set_up(void **state)
                                        .flags = PRUDENCE_CACHE_DESTRUCT_SOON,
                                        .destructor = destroy,
                                        .domain = manual_domain(),
-                                       .object_cache_bytes = (size_t)ROOM * SIZE};
+                                       .object_cache_bytes = ROOM * (SIZE + slab_watch.redzone)};
 
     (void)state;
-    callbacks_other_work = NULL; /* the worker runs no destructors: this thread is alone */
     memset(destroyed, 0, sizeof destroyed);
     cache = prudence_cache_create("soon", SIZE, &attr);
     assert_non_null(cache);
@@ -128,5 +127,7 @@ int main(void)
     };
 
     pin_thread();
+    prudence_free(prudence_malloc(1));
+    callbacks_other_work = NULL; /* the worker runs no destructors: this thread is alone */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

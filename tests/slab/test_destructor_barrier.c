@@ -278,7 +278,6 @@ static void a_destructor_forks(void **state)
     int status = -1;
 
     (void)state;
-    callbacks_other_work = NULL;
     make_cache(0);
     alarm(60);
     for (unsigned i = 0; i < 100; i++)

@@ -31,8 +31,8 @@ static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, co
 /* What is taken out of a CPU's caches at a time. */
 struct haul {
     struct prudence_cache *cache;
-    bool free_ones;   /* too */
-    void *arrays;     /* of a CPU that needs none; so many bytes */
+    bool free_ones; /* too */
+    void *arrays;   /* of a CPU that needs none; so many bytes */
     size_t bytes;
     gp_cookie cookie; /* of those that are latent */
     unsigned taken;

@@ -29,8 +29,8 @@ static inline bool os_may_block(os_alloc_flags flags)
  * killed for memory. */
 static inline bool os_may_disturb(unsigned cpu)
 {
-    return cpu == raw_smp_processor_id() || (housekeeping_cpu((int)cpu, HK_TYPE_DOMAIN) &&
-                                             housekeeping_cpu((int)cpu, HK_TYPE_TICK));
+    return cpu == raw_smp_processor_id() ||
+           (housekeeping_cpu((int)cpu, HK_TYPE_DOMAIN) && housekeeping_cpu((int)cpu, HK_TYPE_TICK));
 }
 
 /* The first of two tries does not go as far as the OOM killer: latent objects may be all that is

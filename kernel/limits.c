@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What keeps latent memory small: past a budget grace periods are pushed on, past twice that expedited; past a limit
- * allocations that may sleep wait for one before their cache grows (slab_growth_limit). Both are shares of memory unless
- * set.
+ * What keeps latent memory small: past a budget grace periods are pushed on and expedited, past a limit allocations that
+ * may sleep wait for one before their cache grows (slab_growth_limit). Both are shares of memory unless set.
  */
 #include "gp_kernel.h"
 #include "module.h"
@@ -11,7 +10,7 @@ static unsigned long latent_budget_kb;
 module_param(latent_budget_kb, ulong, 0644);
 MODULE_PARM_DESC(
     latent_budget_kb,
-    "latent memory in KB beyond which grace periods are pushed on, and expedited beyond twice as much (0: 1/64 of memory)");
+    "latent memory in KB beyond which grace periods are expedited (0: 1/64 of memory)");
 
 /* RCU is reported as stalled after 21 s; allocations are not to be held back until then. */
 static unsigned long latent_limit_kb, wait_max_ms = 10000;
@@ -55,9 +54,11 @@ MODULE_PARM_DESC(latent_limit_kb,
 module_param_cb(wait_max_ms, &limit_ops, &wait_max_ms, 0644);
 MODULE_PARM_DESC(wait_max_ms, "ms that an allocation waits for a grace period at most (10000)");
 
-/* Between two grace periods that are pushed on, or expedited: that costs all CPUs something, the second more. */
-#define PUSH_NS     1000000
-#define EXPEDITE_NS 5000000
+/*
+ * An expedited grace period interrupts each CPU: no more than a thousand such interrupts a second in the whole machine.
+ * In between the normal one is pushed on.
+ */
+#define HURRY_NS NSEC_PER_MSEC
 
 static uint64_t budget(void)
 {
@@ -67,27 +68,23 @@ static uint64_t budget(void)
 }
 
 /* Not at every turn: perhaps what is latent has long been safe, and lies in caches that went quiet. */
-static bool is_time(uint64_t *last, uint64_t now, uint64_t between)
-{
-    uint64_t then = load_relaxed(last);
-
-    return now - then > between && compare_exchange(last, &then, now);
-}
-
 static void keep_to_budget(void)
 {
-    static uint64_t pushed_at, expedited_at; /* ns */
-    uint64_t latent = latent_bytes(), now;
+    static uint64_t hurried_at, expedited_at; /* ns */
+    uint64_t now, then;
 
-    if (latent <= budget())
+    if (latent_bytes() <= budget())
         return;
     now = os_clock_ns();
-    if (latent <= 2 * budget()) {
-        if (is_time(&pushed_at, now, PUSH_NS))
-            gp_push();
-    } else if (is_time(&expedited_at, now, EXPEDITE_NS)) {
-        gp_expedite();
+    then = load_relaxed(&hurried_at);
+    if (now - then <= HURRY_NS || !compare_exchange(&hurried_at, &then, now))
+        return;
+    if (now - load_relaxed(&expedited_at) <= num_online_cpus() * HURRY_NS) {
+        gp_push();
+        return;
     }
+    store_relaxed(&expedited_at, now);
+    gp_expedite();
 }
 
 void limits_look(void)

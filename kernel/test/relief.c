@@ -48,11 +48,11 @@ void deferred_blocks_are_given_back_unasked(void)
     EXPECT(totals().page_bytes <= used);
 }
 
-/* Beyond twice its budget, which is 1/64 of memory unless it is set. A reader keeps grace periods from ending. */
+/* The budget is 1/64 of memory, unless it is set. A reader keeps grace periods from ending. */
 void latent_memory_beyond_its_budget_is_expedited(void)
 {
     u64 budget = (u64)totalram_pages() << PAGE_SHIFT >> 6, expedited;
-    unsigned int i, wait, count = min_t(u64, 2 * budget / BLOCK_BYTES + 64, RING);
+    unsigned int i, wait, count = min_t(u64, budget / BLOCK_BYTES + 64, RING);
 
     for (i = 0; i < count; i++) {
         objects[i] = prudence_kmalloc(BLOCK_BYTES, GFP_KERNEL);

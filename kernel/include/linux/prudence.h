@@ -14,8 +14,9 @@
  * and deferrals never wait and never fail.
  *
  * Objects are aligned to 16 bytes (8 below 16 bytes); prudence_kmalloc's of a power of two to their
- * size. __GFP_ZERO and the kernel's init_on_alloc and init_on_free are honoured, __GFP_ACCOUNT and
- * zones are not (docs/kernel.md).
+ * size. __GFP_ZERO and the kernel's init_on_alloc and init_on_free are honoured, __GFP_ACCOUNT is not
+ * (docs/kernel.md). GFP_DMA and GFP_DMA32 give NULL, with a warning. __GFP_NOFAIL is honoured for any size, for
+ * who may sleep.
  */
 #ifndef LINUX_PRUDENCE_H
 #define LINUX_PRUDENCE_H
@@ -26,7 +27,8 @@
 struct prudence_cache;
 
 /* As SLAB_TYPESAFE_BY_RCU: an object freed with prudence_cache_free() may be handed out again at once,
- * its page stays this cache's until a grace period later. */
+ * its page stays this cache's until a grace period later. Its contents stay, too, whatever init_on_alloc and
+ * init_on_free say; __GFP_ZERO zeroes it. */
 #define PRUDENCE_TYPESAFE (1u << 0)
 
 /*

@@ -238,6 +238,12 @@ void os_thread_trace_start(void)
 {
 }
 
+void os_thread_name(int thread, char name[OS_THREAD_NAME_MAX])
+{
+    (void)thread;
+    name[0] = '\0';
+}
+
 unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t patience)
 {
     (void)thread, (void)frames, (void)count, (void)patience;

@@ -29,7 +29,8 @@ CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp'
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
 EXPLORED = [*sorted((ROOT / 'src/gp').glob('*.c')),
             *sorted((ROOT / 'src/slab').glob('*.c')),
-            *(ROOT / f'src/os/posix/{name}.c' for name in ('lock', 'membarrier', 'percpu', 'race_detector')), *CASES]
+            *(ROOT / f'src/os/posix/{name}.c'
+              for name in ('carry', 'copy', 'lock', 'membarrier', 'percpu', 'race_detector')), *CASES]
 INCLUDES = ['include', 'src', 'src/os/posix', 'src/gp/posix', 'tests/model/source']
 FLAGS = ['-std=gnu11', '-O2', '-g1', '-fno-pie']
 # The explorer itself is not explored, but sees the headers as the explored sources do.

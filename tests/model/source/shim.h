@@ -38,6 +38,14 @@ void explore_pause(void);
 #define syscall                explore_syscall
 #define __builtin_ia32_pause() explore_pause()
 
+/* On x86-64 the inline reader's fence is an instruction, which no compiler instruments: here it is the fence
+ * of other processors. */
+#ifdef __x86_64__
+#undef __x86_64__
+#include <prudence/rcu.h>
+#define __x86_64__ 1
+#endif
+
 /* In place of os_percpu_x86_64.h and its like. */
 #define OS_POSIX_PERCPU_X86_64_H
 #define OS_POSIX_PERCPU_AARCH64_H

@@ -459,6 +459,7 @@ static const struct row {
     {"prudence_version", do_version, EVERYWHERE, ""},
     {"rcu_cmpxchg_pointer_sym", do_rcu_cmpxchg, EVERYWHERE, ""},
     {"rcu_dereference_sym", do_rcu_dereference, EVERYWHERE, ""},
+    {"rcu_dereference_sym2", NULL, "", ""}, /* the same function under another name, for the linker */
     {"rcu_set_pointer_sym", do_rcu_set, EVERYWHERE, ""},
     {"rcu_xchg_pointer_sym", do_rcu_xchg, EVERYWHERE, ""},
     {"scm_clock_create", do_scm_clocks, EVERYWHERE,

@@ -416,6 +416,7 @@ static void run_deferred(struct prudence_head *head)
     struct deferred deferred = *(struct deferred *)head;
 
     prudence_free(head);
+    os_foreign_call("a function of defer_rcu");
     deferred.function(deferred.p);
 }
 
@@ -433,6 +434,7 @@ void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *
     if (!deferred) {
         synchronize(standard->domain, "defer_rcu (there is no memory to defer by)",
                     __builtin_return_address(0));
+        os_foreign_call("a function of defer_rcu");
         function(p);
         return;
     }

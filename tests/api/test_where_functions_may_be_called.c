@@ -309,6 +309,7 @@ static void *some_pointer;
 
 BODY(rcu_cmpxchg, rcu_cmpxchg_pointer_sym(&some_pointer, NULL, NULL); return 0;)
 BODY(rcu_dereference, rcu_dereference_sym(some_pointer); return 0;)
+BODY(rcu_dereference_there, rcu_dereference_sym2(&some_pointer); return 0;)
 BODY(rcu_set, rcu_set_pointer_sym(&some_pointer, NULL); return 0;)
 BODY(rcu_xchg, rcu_xchg_pointer_sym(&some_pointer, NULL); return 0;)
 
@@ -459,7 +460,7 @@ static const struct row {
     {"prudence_version", do_version, EVERYWHERE, ""},
     {"rcu_cmpxchg_pointer_sym", do_rcu_cmpxchg, EVERYWHERE, ""},
     {"rcu_dereference_sym", do_rcu_dereference, EVERYWHERE, ""},
-    {"rcu_dereference_sym2", NULL, "", ""}, /* the same function under another name, for the linker */
+    {"rcu_dereference_sym2", do_rcu_dereference_there, EVERYWHERE, ""},
     {"rcu_set_pointer_sym", do_rcu_set, EVERYWHERE, ""},
     {"rcu_xchg_pointer_sym", do_rcu_xchg, EVERYWHERE, ""},
     {"scm_clock_create", do_scm_clocks, EVERYWHERE,

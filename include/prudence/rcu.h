@@ -321,7 +321,7 @@ static inline void prudence_qsbr_quiescent(struct prudence_domain *domain)
      * wait for this thread. Relaxed: a word is this thread's in this domain only if the thread itself
      * wrote so. */
     if (self && __atomic_load_n(&self->domain, __ATOMIC_RELAXED) == domain &&
-        __atomic_load_n(&self->owner, __ATOMIC_RELAXED) == (const void *)&prudence_qsbr_self &&
+        __atomic_load_n(&self->owner, __ATOMIC_RELAXED) == &prudence_qsbr_self &&
         __atomic_load_n(&self->word, __ATOMIC_RELAXED) ==
             (__atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) | 1))
         return;

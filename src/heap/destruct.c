@@ -90,28 +90,28 @@ void destruct_note(struct slab *slab, void *object)
     callbacks_kick();
 }
 
-static void run(struct destruct_run *run, void *object)
+static void run(const struct destruct_run *run, void *object)
 {
     const struct prudence_cache *cache = run->slab->cache;
 
-    run->outer = destruct_runs;
-    destruct_runs = run;
     os_foreign_call("a destructor");
     annotate_taken(run->slab, object);
     cache->destructor(object, cache->context);
     tell_release(cache);
-    destruct_runs = run->outer;
 }
 
 void destruct_freed(struct slab *slab, void *object)
 {
     struct destruct_run freed = {.slab = slab, .epoch = DESTRUCT_NO_EPOCH};
 
+    freed.outer = destruct_runs;
+    destruct_runs = &freed;
     run(&freed, object);
+    destruct_runs = freed.outer;
 }
 
 /* False when another thread has cleared the bit. */
-static bool claim(struct destruct_run *run, const void *object)
+static bool clear_bit(struct destruct_run *run, const void *object)
 {
     uint64_t bit, *word;
 
@@ -120,6 +120,21 @@ static bool claim(struct destruct_run *run, const void *object)
         return false;
     word = undone_word(run->slab, object, run->epoch, &bit);
     return __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit;
+}
+
+/* Not while the process is copied: so no destructor whose bit is set in a child has begun. */
+static bool claim(struct destruct_run *run, const void *object)
+{
+    bool mine;
+
+    os_carry_begin();
+    mine = clear_bit(run, object);
+    if (mine) {
+        run->outer = destruct_runs;
+        destruct_runs = run;
+    }
+    os_carry_end();
+    return mine;
 }
 
 /*
@@ -136,8 +151,11 @@ static void destruct(struct slab *slab, void *object, void **hand, unsigned in_h
         return;
     run(&due, object);
     watch_destroyed(slab, object);
+    os_busy_enter(); /* a handler that forks finds it both counted and running, or neither */
+    destruct_runs = due.outer;
     __atomic_fetch_sub(&slab->undone, 1, __ATOMIC_RELEASE);
     __atomic_fetch_sub(&cache->undone[due.epoch], 1, __ATOMIC_RELEASE);
+    os_busy_leave();
 }
 
 const struct prudence_cache *destruct_here(void)

@@ -8,6 +8,7 @@
  * them, so nothing moves; nobody carries objects elsewhere.
  */
 #include "heap/destruct.h"
+#include "heap/watch.h"
 
 static void count(struct slab *slab, const void *object)
 {
@@ -95,7 +96,8 @@ static void count_in_hand(const struct destruct_run *run)
         count_known(run->hand[i]);
 }
 
-/* They lie on the stacks of these threads, which are still as they were. */
+/* They lie on the stacks of these threads, which are still as they were. A destructor that had begun may have
+ * gone on while page after page was copied, and what came behind it: so that is done again. */
 static void take_back_hands(void)
 {
     struct list *item, *next;
@@ -106,6 +108,9 @@ static void take_back_hands(void)
         next = item->next;
         if (hand->thread == &destruct_runs)
             continue;
+        for (unsigned i = 0; i < hand->count; i++)
+            if (destruct_epoch(slab_known(hand->objects[i]), hand->objects[i]) == DESTRUCT_NO_EPOCH)
+                watch_destroyed(slab_known(hand->objects[i]), hand->objects[i]);
         list_remove(&hand->link);
         node_put_done(hand->cache, hand->objects, hand->count);
     }

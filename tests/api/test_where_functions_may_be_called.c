@@ -285,7 +285,11 @@ BODY(usable_size, void *object = prudence_malloc(10);
      return free_and(object, result_of(prudence_usable_size(object) >= 10));)
 BODY(version, return result_of(prudence_version() != NULL);)
 
+static struct urcu_atfork *no_handlers;
 BODY(urcu_after_fork_child, prudence_urcu_after_fork_child(NULL); return 0;)
+BODY(urcu_after_fork_parent, prudence_urcu_after_fork_parent(); return 0;)
+BODY(urcu_atfork, prudence_urcu_atfork_unregister(no_handlers); return 0;)
+BODY(urcu_before_fork, prudence_urcu_before_fork(); return 0;)
 BODY(urcu_barrier, prudence_urcu_barrier(NULL); return 0;)
 BODY(urcu_call, prudence_urcu_call(NULL, (struct rcu_head *)head_of_ours(), end_rcu_head);
      return 0;)
@@ -439,7 +443,11 @@ static const struct row {
     {"prudence_synchronize_expedited", do_synchronize_expedited, OR_ABORTS, ""},
     {"prudence_trim", do_trim, EVERYWHERE, ""},
     {"prudence_urcu_after_fork_child", do_urcu_after_fork_child, EVERYWHERE, ""},
+    {"prudence_urcu_after_fork_parent", do_urcu_after_fork_parent, EVERYWHERE, ""},
+    {"prudence_urcu_atfork_register", do_urcu_atfork, EVERYWHERE, ""},
+    {"prudence_urcu_atfork_unregister", do_urcu_atfork, EVERYWHERE, ""},
     {"prudence_urcu_barrier", do_urcu_barrier, URCU_CALLBACKS, ""},
+    {"prudence_urcu_before_fork", do_urcu_before_fork, EVERYWHERE, ""},
     {"prudence_urcu_call", do_urcu_call, EVERYWHERE, ""},
     {"prudence_urcu_create", do_urcu_create, EVERYWHERE, ""},
     {"prudence_urcu_create_all", do_urcu_create_all, EVERYWHERE, ""},

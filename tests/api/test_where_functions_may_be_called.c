@@ -286,6 +286,10 @@ BODY(usable_size, void *object = prudence_malloc(10);
 BODY(version, return result_of(prudence_version() != NULL);)
 
 BODY(urcu_after_fork_child, prudence_urcu_after_fork_child(NULL); return 0;)
+BODY(urcu_before_fork, static uint64_t handlers[4];
+     struct urcu_atfork *atfork = (struct urcu_atfork *)(void *)handlers;
+     prudence_urcu_atfork_register(atfork); prudence_urcu_atfork_unregister(atfork);
+     prudence_urcu_before_fork(); prudence_urcu_after_fork_parent(); return 0;)
 BODY(urcu_barrier, prudence_urcu_barrier(NULL); return 0;)
 BODY(urcu_call, prudence_urcu_call(NULL, (struct rcu_head *)head_of_ours(), end_rcu_head);
      return 0;)
@@ -309,6 +313,7 @@ static void *some_pointer;
 
 BODY(rcu_cmpxchg, rcu_cmpxchg_pointer_sym(&some_pointer, NULL, NULL); return 0;)
 BODY(rcu_dereference, rcu_dereference_sym(some_pointer); return 0;)
+BODY(rcu_dereference2, rcu_dereference_sym2(&some_pointer); return 0;)
 BODY(rcu_set, rcu_set_pointer_sym(&some_pointer, NULL); return 0;)
 BODY(rcu_xchg, rcu_xchg_pointer_sym(&some_pointer, NULL); return 0;)
 
@@ -438,6 +443,10 @@ static const struct row {
     {"prudence_synchronize_expedited", do_synchronize_expedited, OR_ABORTS, ""},
     {"prudence_trim", do_trim, EVERYWHERE, ""},
     {"prudence_urcu_after_fork_child", do_urcu_after_fork_child, EVERYWHERE, ""},
+    /* Without tables of liburcu-cds: with some it waits for their threads. */
+    {"prudence_urcu_before_fork", do_urcu_before_fork, EVERYWHERE,
+     "prudence_urcu_after_fork_parent prudence_urcu_atfork_register "
+     "prudence_urcu_atfork_unregister"},
     {"prudence_urcu_barrier", do_urcu_barrier, URCU_CALLBACKS, ""},
     {"prudence_urcu_call", do_urcu_call, EVERYWHERE, ""},
     {"prudence_urcu_create", do_urcu_create, EVERYWHERE, ""},
@@ -459,7 +468,7 @@ static const struct row {
     {"prudence_version", do_version, EVERYWHERE, ""},
     {"rcu_cmpxchg_pointer_sym", do_rcu_cmpxchg, EVERYWHERE, ""},
     {"rcu_dereference_sym", do_rcu_dereference, EVERYWHERE, ""},
-    {"rcu_dereference_sym2", NULL, "", ""}, /* the same function under another name, for the linker */
+    {"rcu_dereference_sym2", do_rcu_dereference2, EVERYWHERE, ""},
     {"rcu_set_pointer_sym", do_rcu_set, EVERYWHERE, ""},
     {"rcu_xchg_pointer_sym", do_rcu_xchg, EVERYWHERE, ""},
     {"scm_clock_create", do_scm_clocks, EVERYWHERE,

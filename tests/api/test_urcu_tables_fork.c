@@ -26,6 +26,7 @@
 struct node {
     struct cds_lfht_node link;
     unsigned long key;
+    struct node *next; /* removed */
 };
 
 static unsigned long hash(unsigned long key)
@@ -60,13 +61,22 @@ static struct cds_lfht *table_make(void)
 /* What waits for the table's worker. */
 static int table_destroy(struct cds_lfht *table)
 {
+    struct node *node, *removed = NULL;
     struct cds_lfht_iter at;
-    struct node *node;
 
     rcu_read_lock();
-    cds_lfht_for_each_entry(table, &at, node, link) cds_lfht_del(table, &node->link);
+    cds_lfht_for_each_entry(table, &at, node, link)
+    {
+        cds_lfht_del(table, &node->link);
+        node->next = removed;
+        removed = node;
+    }
     rcu_read_unlock();
     synchronize_rcu();
+    for (; removed; removed = node) {
+        node = removed->next;
+        free(removed);
+    }
     return cds_lfht_destroy(table, NULL);
 }
 

@@ -77,8 +77,8 @@ void scm_get_mem_info(struct scm_mem_info *info)
     *info = (struct scm_mem_info){.allocated = 0};
     os_lock_take(&scm_lock);
     scm_reap();
-    add_counts(info, &scm_gone, NULL);
     info->overhead = load_relaxed(&scm_meta_bytes) + slab_terms_bytes();
+    add_counts(info, &scm_gone, NULL);
     list_for_each(item, &scm_threads)
     {
         add_thread(info, list_entry(item, struct scm_thread, link));

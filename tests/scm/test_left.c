@@ -36,6 +36,12 @@ static int act_many_by_clock(void *dates)
     return error;
 }
 
+/* Whichever threads made and freed their pages. */
+static void expect_no_descriptors(void)
+{
+    assert_int_equal(mem_info().overhead, scm_meta_bytes + slab_terms_bytes());
+}
+
 static void all_is_inherited(int (*gives)(void *), unsigned threads, unsigned dates,
                              int (*tick)(void *))
 {
@@ -62,6 +68,7 @@ static void all_is_inherited(int (*gives)(void *), unsigned threads, unsigned da
     }
     assert_int_equal(end_count, threads * dates);
     assert_ptr_equal(scm_orphans.next, &scm_orphans);
+    expect_no_descriptors();
 }
 
 static void a_registered_thread_inherits(void **state)
@@ -317,6 +324,7 @@ static void generations_lose_nothing(void **state)
         assert_int_equal(info.num_short_term, 0);
         assert_int_equal(info.num_expired, 0);
         assert_int_equal(end_count, GENERATIONS * 40);
+        expect_no_descriptors();
     }
     scm_real_time = os_clock_ns;
 }

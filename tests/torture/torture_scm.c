@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Short-term memory with more threads than CPUs, for PRUDENCE_TORTURE_SECONDS. Each thread allocates,
- * refreshes its own objects by its local clock and by another one, and those of a shared table by global
- * time; ticks; blocks, resumes and ends; strategies change meanwhile. Every object carries a seal that its
+ * refreshes its own objects by its local clock and by other ones, some of which it leaves behind, and those
+ * of a shared table by global time; ticks; blocks, resumes and ends; strategies change meanwhile. Every object carries a seal that its
  * finalizer breaks: who finds it broken in an object that it has a date for has lost the object.
  */
 #include <pthread.h>
@@ -117,6 +117,22 @@ static void use_own(unsigned *seed)
     check(scm_clock_destroy(clock));
 }
 
+/* Clocks that are left to the thread's end, with dates; others that are destroyed with many. */
+static void leave_clocks(unsigned *seed)
+{
+    struct scm_clock *left = scm_clock_create(), *real = scm_clock_create_realtime(1);
+    struct scm_clock *destroyed = scm_clock_create();
+
+    if (!left || !real || !destroyed)
+        abort();
+    for (unsigned i = 0; i < 30; i++) {
+        check(scm_clock_refresh(left, make(seed), (unsigned)rand_r(seed) % 100));
+        check(scm_clock_refresh(real, make(seed), (unsigned)rand_r(seed) % 20));
+        check(scm_clock_refresh(destroyed, make(seed), (unsigned)rand_r(seed) % 100));
+    }
+    check(scm_clock_destroy(destroyed));
+}
+
 static void *work(void *argument)
 {
     unsigned seed = (unsigned)(uintptr_t)argument;
@@ -125,6 +141,8 @@ static void *work(void *argument)
         use_own(&seed);
         for (unsigned i = 0; i < 100; i++)
             use_shared(&seed);
+        if (rand_r(&seed) % 16 == 0)
+            leave_clocks(&seed);
         check(scm_global_tick());
         if (rand_r(&seed) % 8 == 0) {
             check(scm_block_thread());
@@ -138,7 +156,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Every thread's dates, one heir after the other. */
+/* Every thread's dates, one heir after the other; those by real time as it passes. */
 static void end_all(void)
 {
     struct scm_mem_info info;
@@ -152,7 +170,11 @@ static void end_all(void)
         check(scm_collect());
         check(scm_unregister_thread());
     }
-    scm_get_mem_info(&info);
+    check(scm_register_thread());
+    do {
+        check(scm_tick());
+        scm_get_mem_info(&info);
+    } while (info.num_dates);
     if (info.num_dates || info.num_short_term || made != ended) {
         fprintf(stderr, "%lu dates are left, %llu objects of %llu\n", info.num_dates,
                 (unsigned long long)(made - ended), (unsigned long long)made);

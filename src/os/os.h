@@ -103,8 +103,9 @@ bool os_membarrier_available(void);
 void os_membarrier(void);
 
 /* --- time and waiting --- */
-uint64_t os_clock_ns(void);        /* monotonic */
-uint64_t os_clock_coarse_ns(void); /* the same, cheaper, and up to a timer interrupt behind; not in a kernel */
+uint64_t os_clock_ns(void); /* monotonic */
+uint64_t os_clock_coarse_ns(
+    void); /* the same, cheaper, and up to a timer interrupt behind; not in a kernel */
 void os_sleep_ns(uint64_t nanoseconds);
 static inline void os_relax(void)
 {

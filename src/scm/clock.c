@@ -125,9 +125,10 @@ void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
 
 static int refuse_ending(const char *what)
 {
-    os_report("%s: called by a thread that is ending (in a destructor of thread-specific data); it "
-              "can have no clock",
-              what);
+    os_report(
+        "%s: called by a thread that is ending (in a destructor of thread-specific data); it "
+        "can have no clock",
+        what);
     return EPERM;
 }
 
@@ -192,7 +193,8 @@ int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **
         return scm_refuse_absent(what);
     *clock = clock_of_handle(handle, &was);
     if (unlikely(!*clock))
-        return was ? refuse(what, handle, "is gone: it was destroyed, or its thread has ended", EPERM)
+        return was ? refuse(what, handle, "is gone: it was destroyed, or its thread has ended",
+                            EPERM)
                    : refuse(what, handle, "is not one that scm_clock_create returned", EINVAL);
     if (load_relaxed(&(*clock)->thread) != *self)
         return refuse(what, handle, "is another thread's", EPERM);

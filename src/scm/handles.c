@@ -20,9 +20,9 @@
 
 _Static_assert(sizeof(struct scm_clock *) == sizeof(uint64_t), "a handle looks like a pointer");
 
-static struct scm_clock *blocks[BLOCKS];                /* made under scm_lock, read by anybody */
-static uint32_t used;                                   /* places ever given out; scm_lock */
-static struct list unused = {&unused, &unused};         /* of them; scm_lock */
+static struct scm_clock *blocks[BLOCKS];        /* made under scm_lock, read by anybody */
+static uint32_t used;                           /* places ever given out; scm_lock */
+static struct list unused = {&unused, &unused}; /* of them; scm_lock */
 
 static unsigned block_of(uint32_t place)
 {

@@ -29,7 +29,8 @@ void left_note(void)
 {
     bool ticks = !list_is_empty(&scm_orphans) || real_time_left();
 
-    store_relaxed(&scm_left, (ticks ? LEFT_FOR_TICKS : 0) | (real_time_merges() ? LEFT_FOR_MERGES : 0));
+    store_relaxed(&scm_left,
+                  (ticks ? LEFT_FOR_TICKS : 0) | (real_time_merges() ? LEFT_FOR_MERGES : 0));
 }
 
 bool thread_has_left(const struct scm_thread *thread)

@@ -30,7 +30,7 @@ struct page scm_real_time_waits;
 #define MS              UINT64_C(1000000)
 #define CLASSES         27 /* 1 ms to 2^26 ms; the longest period is 86400000 ms */
 
-static struct scm_clock *classes[CLASSES];     /* NULL: nothing has such dates */
+static struct scm_clock *classes[CLASSES];         /* NULL: nothing has such dates */
 static struct list waiting = {&waiting, &waiting}; /* clocks of ended threads */
 
 static void follow_from(struct scm_clock *clock, uint64_t ns)
@@ -194,7 +194,8 @@ static void class_clock_end(unsigned class)
 
 /* The list at that place of an ended thread's clock: it has expired, or goes to its class. False: there is
  * no memory. */
-static bool merge_list(struct scm_thread *self, struct scm_clock *clock, uint64_t place, uint64_t ns)
+static bool merge_list(struct scm_thread *self, struct scm_clock *clock, uint64_t place,
+                       uint64_t ns)
 {
     uint64_t over = (clock->ring[place].first->date + 1) * clock->period, date;
     struct scm_clock *class;
@@ -244,7 +245,7 @@ void real_time_left_step(struct scm_thread *self, bool all)
     ns = coarse_time();
     for (unsigned i = 0; (all || i < LISTS_PER_CALL) && merge_step(self, ns); i++)
         ;
-    for (unsigned class = 0; class < CLASSES; class++)
+    for (unsigned class = 0; class < CLASSES; class ++)
         if (classes[class])
             class_step(self, class, ns, all);
 }
@@ -254,7 +255,7 @@ bool real_time_left(void)
 {
     bool any = real_time_merges();
 
-    for (unsigned class = 0; class < CLASSES && !any; class++)
+    for (unsigned class = 0; class < CLASSES && !any; class ++)
         any = classes[class] != NULL;
     return any;
 }

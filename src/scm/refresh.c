@@ -55,8 +55,8 @@ static inline bool is_last(const struct page_list *list, const void *object)
     return likely(page) && page->objects[page->count - 1] == object;
 }
 
-static inline int date_add(struct scm_thread *self, struct scm_clock *clock,
-                           struct page_list *list, void *object, const char *what)
+static inline int date_add(struct scm_thread *self, struct scm_clock *clock, struct page_list *list,
+                           void *object, const char *what)
 {
     struct slab *slab;
     struct page *page;
@@ -158,10 +158,10 @@ static int refresh_by_real_time(struct scm_thread *self, struct scm_clock *clock
     unsigned extension = units_of(clock, milliseconds);
 
     if (extension > load_relaxed(&option_scm_max_extension)) {
-        os_report("scm_clock_refresh: %u ms are %u periods of the clock; that is beyond the option "
-                  "scm_max_extension (%u; object %p)",
-                  milliseconds, extension, (unsigned)load_relaxed(&option_scm_max_extension),
-                  object);
+        os_report(
+            "scm_clock_refresh: %u ms are %u periods of the clock; that is beyond the option "
+            "scm_max_extension (%u; object %p)",
+            milliseconds, extension, (unsigned)load_relaxed(&option_scm_max_extension), object);
         return ERANGE;
     }
     real_time_merge(self);

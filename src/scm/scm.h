@@ -64,11 +64,11 @@ struct scm_clock {
     /* Those that were made by scm_clock_create and its kin (handles.c). */
     enum clock_kind kind;
     struct scm_thread *thread; /* whose it is; other threads may look: atomic */
-    uint64_t handle;           /* what the program calls it; 0 when it is no clock any more; atomic */
-    uint64_t turn_and_place;   /* the last handle; atomic */
-    uint64_t dates;            /* that have not expired */
-    uint64_t local_then;       /* its thread has ended: local time of its thread then */
-    struct list link;          /* in a list of a thread, or of those to be used again */
+    uint64_t handle;         /* what the program calls it; 0 when it is no clock any more; atomic */
+    uint64_t turn_and_place; /* the last handle; atomic */
+    uint64_t dates;          /* that have not expired */
+    uint64_t local_then;     /* its thread has ended: local time of its thread then */
+    struct list link;        /* in a list of a thread, or of those to be used again */
 
     /* Real time (real_time.c). */
     uint64_t period; /* ns; of one unit */
@@ -77,8 +77,8 @@ struct scm_clock {
 };
 
 struct scm_counts {
-    uint64_t dates;   /* descriptors ever made; those taken are below */
-    uint64_t taken;   /* descriptors ever processed, on pages that are gone (see scm_thread.begin) */
+    uint64_t dates; /* descriptors ever made; those taken are below */
+    uint64_t taken; /* descriptors ever processed, on pages that are gone (see scm_thread.begin) */
     uint64_t expired; /* descriptors ever expired */
     uint64_t became;  /* objects that got their first date */
     uint64_t ended;   /* objects whose last date was processed */
@@ -101,7 +101,7 @@ struct scm_thread {
     struct list clocks;  /* that it made; not those of real time */
     struct list real;    /* its real-time clocks, in the order in which they are looked at */
     struct list ended;   /* clocks that were destroyed: all their dates have expired */
-    struct list left;    /* clocks with dates of a thread that has ended, and whose heir this one is */
+    struct list left; /* clocks with dates of a thread that has ended, and whose heir this one is */
     struct scm_counts counts;
     struct list link; /* in scm_threads or scm_orphans; scm_lock */
 };
@@ -159,7 +159,8 @@ extern struct page scm_real_time_waits; /* never read */
 #define REAL_TIME_WAITS (&scm_real_time_waits)
 void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t period);
 void real_time_watch(struct scm_thread *self);
-void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t ns, uint64_t lists);
+void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t ns,
+                      uint64_t lists);
 void real_time_look(struct scm_thread *self, bool at_all);
 void real_time_glance(struct scm_thread *self);
 bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint64_t units);
@@ -170,8 +171,8 @@ bool real_time_left(void);
 bool real_time_merges(void);
 
 /* --- left.c: what clocks and threads leave --- */
-#define LISTS_PER_CALL 2 /* lists of a ring that a call moves, unless it does all */
-extern uint32_t scm_left; /* what ended threads have left for others; atomic */
+#define LISTS_PER_CALL 2   /* lists of a ring that a call moves, unless it does all */
+extern uint32_t scm_left;  /* what ended threads have left for others; atomic */
 #define LEFT_FOR_TICKS  1u /* orphans, or something by real time */
 #define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
 void left_note(void);

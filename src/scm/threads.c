@@ -163,7 +163,6 @@ static bool start(void)
     return scm_phases != NULL;
 }
 
-
 /* Under the lock: its handles end, its dates do not. */
 static void thread_ends(struct scm_thread *thread)
 {
@@ -266,8 +265,9 @@ int scm_register_thread(void)
     if (mine)
         return 0;
     if (ending) {
-        os_report("scm_register_thread: called by a thread that is ending (in a destructor of "
-                  "thread-specific data): it takes part only for the time of each refresh");
+        os_report(
+            "scm_register_thread: called by a thread that is ending (in a destructor of "
+            "thread-specific data): it takes part only for the time of each refresh");
         return EPERM;
     }
     self_register();

@@ -98,7 +98,8 @@ static void a_steady_stream_does_not_starve(void **state)
     unsigned made = 0;
 
     (void)state;
-    while (runs() < 1000 && made < 500000) { /* by so many a thread has run that has to wait for its turn */
+    while (runs() < 1000 &&
+           made < 500000) { /* by so many a thread has run that has to wait for its turn */
         unsigned long long began = now_ns();
 
         prudence_domain_call(domain, &heads[made++], count);

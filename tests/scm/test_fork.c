@@ -88,8 +88,8 @@ static int clocks_in_child(void *unused)
 
     (void)unused;
     end_count = 0;
-    if (scm_clock_refresh(others_clock, object, 1) != EPERM || scm_clock_tick(others_clock) != EPERM ||
-        scm_clock_destroy(others_clock) != EPERM)
+    if (scm_clock_refresh(others_clock, object, 1) != EPERM ||
+        scm_clock_tick(others_clock) != EPERM || scm_clock_destroy(others_clock) != EPERM)
         return 1;
     if (scm_clock_tick(my_user) || scm_clock_tick(my_user) || !has_ended(mine))
         return 2;
@@ -102,7 +102,8 @@ static int clocks_in_child(void *unused)
         scm_tick();
     if (!has_ended(orphaned) || has_ended(others))
         return 5;
-    if (scm_clock_destroy(my_user) || scm_clock_destroy(my_real) || scm_clock_tick(my_user) != EPERM)
+    if (scm_clock_destroy(my_user) || scm_clock_destroy(my_real) ||
+        scm_clock_tick(my_user) != EPERM)
         return 6;
     my_user = scm_clock_create();
     return !my_user || scm_clock_refresh(my_user, object_new(), 0) || scm_clock_tick(my_user);
@@ -142,7 +143,8 @@ static int bare_child(void *unused)
 
     (void)unused;
     if (!child) {
-        bool alone = mem_info().threads > 0 && scm_tick() == 0 && scm_tick() == 0 && has_ended(mine);
+        bool alone =
+            mem_info().threads > 0 && scm_tick() == 0 && scm_tick() == 0 && has_ended(mine);
 
         _exit(!alone);
     }

@@ -14,10 +14,10 @@
 
 struct date {
     enum { LOCAL, USER, REAL, DEAD, OVER } kind; /* OVER: by then, or it takes longer */
-    uint64_t turn;  /* USER: of the clock */
-    unsigned clock; /* USER */
-    uint64_t over;  /* when the time of the clock is more than that; REAL: from that ns on */
-    uint64_t late;  /* REAL: ns; it may be so much later */
+    uint64_t turn;                               /* USER: of the clock */
+    unsigned clock;                              /* USER */
+    uint64_t over; /* when the time of the clock is more than that; REAL: from that ns on */
+    uint64_t late; /* REAL: ns; it may be so much later */
 };
 
 struct subject {
@@ -176,7 +176,8 @@ static void inherit(struct subject *subject)
     bequest.kind = (unsigned)rand() % 3;
     *date = (struct date){.kind = DEAD, .over = local + bequest.extension};
     if (bequest.kind == 2)
-        *date = (struct date){.kind = REAL, .over = real_ns + bequest.extension * UINT64_C(1000000)};
+        *date =
+            (struct date){.kind = REAL, .over = real_ns + bequest.extension * UINT64_C(1000000)};
     actor_start(&actor);
     assert_int_equal(does(&actor, act_bequeath, NULL), 0);
     actor_end(&actor);

@@ -36,17 +36,18 @@
 
 #include "explorer.h"
 
-#define THREADS        EXPLORE_THREADS_MAX
-#define STACK_BYTES    ((size_t)64 << 10)
-#define ARENA_BYTES    EXPLORE_ARENA_BYTES
-#define CELLS          ((size_t)1 << 16)
-#define CHOICES_MAX    8192
-#define STEPS_MAX      20000 /* an execution that takes more does not end */
-#define BUFFER_MAX     64
-#define TLS_MAX        4096
-#define TLS_AREA       ((size_t)16 << 10) /* below the thread pointer: the program's, and libc's (errno) */
-#define GRANULE_SHIFT  2
-#define ARENA_ADDRESS  ((void *)(uintptr_t)EXPLORE_ARENA)
+#define THREADS     EXPLORE_THREADS_MAX
+#define STACK_BYTES ((size_t)64 << 10)
+#define ARENA_BYTES EXPLORE_ARENA_BYTES
+#define CELLS       ((size_t)1 << 16)
+#define CHOICES_MAX 8192
+#define STEPS_MAX   20000 /* an execution that takes more does not end */
+#define BUFFER_MAX  64
+#define TLS_MAX     4096
+#define TLS_AREA                                                                                   \
+    ((size_t)16 << 10) /* below the thread pointer: the program's, and libc's (errno) */
+#define GRANULE_SHIFT 2
+#define ARENA_ADDRESS ((void *)(uintptr_t)EXPLORE_ARENA)
 
 typedef struct {
     uint32_t of[THREADS];
@@ -54,7 +55,7 @@ typedef struct {
 
 /* What is known of four bytes. The first part is of all executions, the second of this one. */
 struct cell {
-    uintptr_t key; /* address >> GRANULE_SHIFT; 0: none */
+    uintptr_t key;            /* address >> GRANULE_SHIFT; 0: none */
     uint8_t readers, writers; /* threads, bit by bit */
     bool shared;              /* before this exploration began */
 
@@ -88,7 +89,8 @@ struct thread {
     const volatile void *waits_for;
     uint64_t wakes_at, yielded_at, turn; /* clock; steps; who yielded is woken in order of turns */
     bool interrupted;
-    clocks knows, acquired, released; /* acquired: by an acquire fence to come; released: by the last
+    clocks knows, acquired,
+        released; /* acquired: by an acquire fence to come; released: by the last
                                          release fence */
     struct pending_store buffer[BUFFER_MAX];
     unsigned buffered;
@@ -180,8 +182,7 @@ static void note_event(const char *what, const volatile void *address, uint64_t 
         return;
     if (E->event_count == STEPS_MAX)
         explore_fail("does not end");
-    E->events[E->event_count++] =
-        (struct event){(uint8_t)E->current, what, address, value, pc};
+    E->events[E->event_count++] = (struct event){(uint8_t)E->current, what, address, value, pc};
 }
 
 /* --------------------------------------------------------------------------------------- choices */
@@ -290,8 +291,8 @@ static unsigned in_state(enum state state, unsigned *found)
     unsigned count = 0;
 
     for (unsigned i = 1; i < E->threads; i++)
-        if (E->thread[i].state == state || (state == YIELDED && E->thread[i].state == BLOCKED &&
-                                            E->thread[i].timed))
+        if (E->thread[i].state == state ||
+            (state == YIELDED && E->thread[i].state == BLOCKED && E->thread[i].timed))
             found[count++] = i;
     return count;
 }
@@ -510,8 +511,9 @@ static void check_freed(const struct cell *cell, const volatile void *address, c
 static void race(const struct cell *cell, const char *what, const volatile void *address,
                  const void *pc)
 {
-    explore_fail("race: %s %p at %p is in no order with another thread's access (last plain write at %p)",
-                 what, (const void *)address, pc, cell->writer_pc);
+    explore_fail(
+        "race: %s %p at %p is in no order with another thread's access (last plain write at %p)",
+        what, (const void *)address, pc, cell->writer_pc);
 }
 
 static bool is_private(const volatile void *address)
@@ -743,8 +745,8 @@ static void store_now(struct cell *cell, volatile void *address, unsigned bytes,
         drain(thread);
 }
 
-void explore_store(volatile void *address, unsigned bytes, uint64_t value,
-                   enum explore_order order, const void *pc)
+void explore_store(volatile void *address, unsigned bytes, uint64_t value, enum explore_order order,
+                   const void *pc)
 {
     if (E && E->now)
         store_now(shared_access(address, true), address, bytes, value, order, pc);
@@ -964,8 +966,8 @@ static void make_explorer(void)
     E->data = __data_start;
     E->data_bytes = (size_t)(_end - __data_start);
     E->kept = E->data;
-    E->pristine = mmap(NULL, E->data_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                       -1, 0);
+    E->pristine =
+        mmap(NULL, E->data_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 /* The program's thread-local block: the first of the dynamic loader's list is the program's. */

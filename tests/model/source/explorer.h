@@ -73,8 +73,8 @@ enum explore_order {
 void explore_plain(const volatile void *address, size_t bytes, bool write, const void *pc);
 uint64_t explore_load(const volatile void *address, unsigned bytes, enum explore_order order,
                       const void *pc);
-void explore_store(volatile void *address, unsigned bytes, uint64_t value,
-                   enum explore_order order, const void *pc);
+void explore_store(volatile void *address, unsigned bytes, uint64_t value, enum explore_order order,
+                   const void *pc);
 /* Read, and write what `change` makes of it; if it says so. Returns what was there. */
 typedef bool explore_change(uint64_t *value, uint64_t operand, uint64_t expected);
 uint64_t explore_update(volatile void *address, unsigned bytes, explore_change *change,

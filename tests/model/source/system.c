@@ -230,7 +230,8 @@ void os_trace_print(void *const *frames, unsigned count)
 /* -------------------------------------------------------------------- pages, and who owns them */
 
 void **os_page_map[PAGE_MAP_LEAVES];
-static void *arena_owners[EXPLORE_ARENA_BYTES / OS_PAGE_SIZE]; /* the beginning of the arena's leaf */
+static void
+    *arena_owners[EXPLORE_ARENA_BYTES / OS_PAGE_SIZE]; /* the beginning of the arena's leaf */
 
 void system_start(void)
 {
@@ -303,7 +304,9 @@ void os_idle_start(bool (*work)(void))
     (void)work;
 }
 
-void os_idle_kick(void) {}
+void os_idle_kick(void)
+{
+}
 
 bool os_idle_seen(unsigned cpu)
 {
@@ -321,8 +324,7 @@ bool os_idle_move_to(unsigned cpu)
 
 static struct os_percpu_line *begin_section(void *const *lines)
 {
-    struct os_percpu_line *line =
-        (void *)((char *)*lines + os_cpu_current() * OS_PERCPU_STRIDE);
+    struct os_percpu_line *line = (void *)((char *)*lines + os_cpu_current() * OS_PERCPU_STRIDE);
 
     explore_interrupted();
     return explore_load(&line->owner, 8, EXPLORE_ACQUIRE, HERE) ? NULL : line;
@@ -354,7 +356,8 @@ bool os_percpu_push(void *const *lines, void *object)
         struct os_percpu_line *line = begin_section(lines);
         uint64_t word;
 
-        if (!line || ((word = look(&line->stack_word)) & STACK_COUNT_MASK) >= look(&line->stack_limit))
+        if (!line ||
+            ((word = look(&line->stack_word)) & STACK_COUNT_MASK) >= look(&line->stack_limit))
             return false;
         if (explore_commit(&((void **)look(&line->stack))[word & STACK_COUNT_MASK], 8,
                            (uintptr_t)object, HERE) &&
@@ -371,7 +374,8 @@ bool os_percpu_append(void *const *lines, void *object)
 
         if (!line || (tail = look(&line->ring_tail)) == look(&line->ring_stop))
             return false;
-        if (explore_commit((void *)(look(&line->ring_turn) + 8 * tail), 8, (uintptr_t)object, HERE) &&
+        if (explore_commit((void *)(look(&line->ring_turn) + 8 * tail), 8, (uintptr_t)object,
+                           HERE) &&
             explore_commit(&line->ring_tail, 8, tail + 1, HERE))
             return true;
     }
@@ -395,7 +399,8 @@ void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
 
         if (!line || cpu != os_cpu_current() || look(&line->ring_head) != expected_head)
             return NULL;
-        object = (void *)look(&((void **)look(&line->ring))[expected_head & look(&line->ring_mask)]);
+        object =
+            (void *)look(&((void **)look(&line->ring))[expected_head & look(&line->ring_mask)]);
         if (explore_commit(&line->ring_head, 8, expected_head + 1, HERE))
             return object;
     }

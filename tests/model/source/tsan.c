@@ -15,12 +15,16 @@ void __tsan_write_range(void *address, unsigned long bytes);
 void __tsan_atomic_thread_fence(int order);
 void __tsan_atomic_signal_fence(int order);
 
-void __tsan_init(void) {}
+void __tsan_init(void)
+{
+}
 void __tsan_func_entry(void *caller)
 {
     (void)caller;
 }
-void __tsan_func_exit(void) {}
+void __tsan_func_exit(void)
+{
+}
 
 void __tsan_read_range(void *address, unsigned long bytes)
 {

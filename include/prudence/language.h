@@ -14,8 +14,9 @@
 #define PRUDENCE_NULL              NULL
 #endif
 
-/* The `type` whose `member` is at `place`. */
+/* The `type` whose `member` is at `place`. (A type takes no parentheses.) */
 #define PRUDENCE_CONTAINER_OF(place, type, member)                                                 \
-    PRUDENCE_CAST(type *, PRUDENCE_CAST(uintptr_t, place) - offsetof(type, member))
+    PRUDENCE_CAST(type *, /* NOLINT(bugprone-macro-parentheses) */                                 \
+                  PRUDENCE_CAST(uintptr_t, place) - offsetof(type, member))
 
 #endif /* PRUDENCE_LANGUAGE_H */

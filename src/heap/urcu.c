@@ -173,11 +173,9 @@ no_memory:
 /* No barrier looks at it from now on; when none is at it any more, it is off the list. */
 static void unlist(struct call_rcu_data *data)
 {
-    bool pinned;
-
     os_lock_take(&crdp_lock);
     data->moved = true;
-    while ((pinned = data->pins > 0)) {
+    while (data->pins > 0) {
         os_lock_release(&crdp_lock);
         os_sleep_ns(100000);
         os_lock_take(&crdp_lock);

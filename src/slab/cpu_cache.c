@@ -120,7 +120,7 @@ static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cac
     cpu->line.ring = ring;
     cpu->line.ring_mask = slots - 1;
     cpu->batches = batches;
-    cpu->slots = slots;
+    store_relaxed(&cpu->slots, slots); /* read by those who look whether there is anything */
     return old;
 }
 
@@ -164,7 +164,7 @@ void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cp
     cpu->line.stack_limit = cpu->line.ring_mask = 0;
     cpu->batches = NULL;
     cpu->batch_head = cpu->batch_tail;
-    cpu->slots = 0;
+    store_relaxed(&cpu->slots, 0u);
     store_relaxed(&cpu->size, 0u);
     latent_set_stop(cpu, cache->batch);
     *bytes = arrays.bytes;
@@ -177,5 +177,5 @@ void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
 
     if (cpu->slots)
         os_meta_free(arrays.block, arrays.bytes);
-    cpu->slots = 0;
+    store_relaxed(&cpu->slots, 0u);
 }

@@ -206,7 +206,7 @@ static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)
 
     haul.cache = cache;
     empty_cpu(cache, cpu, true);
-    while (cpu->slots && visit_patiently(cpu, &haul, take_latent) && haul.taken)
+    while (load_relaxed(&cpu->slots) && visit_patiently(cpu, &haul, take_latent) && haul.taken)
         node_overflow(cache, haul.objects, haul.taken, haul.cookie);
 }
 

@@ -165,10 +165,11 @@ static struct reader_slot *slot_of_thread(int thread)
 
 static int take_the_id(void *unused)
 {
-    struct held_reader reader = {.domain = domain};
+    static struct held_reader reader; /* its thread waits in it until the process ends */
     struct reader_slot *slot;
 
     (void)unused;
+    reader.domain = domain;
     held_reader_start(&reader);
     slot = slot_of_thread(reader.tid);
     if (!slot || readers_reap_slot(domain, slot))

@@ -17,10 +17,6 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 #define WISHES 16 /* aligned addresses that are tried one by one */
 
 static void *map_at(void *wish, size_t bytes)
@@ -51,17 +47,15 @@ static void *map_and_cut(size_t bytes, size_t alignment)
     return aligned;
 }
 
-/* At an address and nowhere else, if it is free. */
+/* At an address and nowhere else, if it is free. A wish and no command (MAP_FIXED_NOREPLACE): where
+ * ThreadSanitizer has its own memory it turns a wish into none, and a command into one for address 0. */
 static void *map_exactly(uintptr_t wish, size_t bytes)
 {
-    void *pages = mmap((void *)wish, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    void *pages = map_at((void *)wish, bytes);
 
-    if (pages == MAP_FAILED)
-        return NULL;
-    if ((uintptr_t)pages == wish)
+    if (!pages || (uintptr_t)pages == wish)
         return pages;
-    munmap(pages, bytes); /* Linux before 4.17 takes it for a hint */
+    munmap(pages, bytes);
     return NULL;
 }
 

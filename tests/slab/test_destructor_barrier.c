@@ -60,6 +60,17 @@ static struct object *make_one(enum what what)
     return object;
 }
 
+/* All are made before the first is deferred, or a later allocation could run its destructor. */
+static void defer_hundred(unsigned special, enum what what)
+{
+    struct object *objects[100];
+
+    for (unsigned i = 0; i < 100; i++)
+        objects[i] = make_one(i == special ? what : COUNT);
+    for (unsigned i = 0; i < 100; i++)
+        prudence_cache_free_deferred(cache, objects[i]);
+}
+
 static unsigned done(void)
 {
     return __atomic_load_n(&destroyed, __ATOMIC_SEQ_CST);
@@ -129,8 +140,7 @@ static void one_that_runs_on_the_worker(void **state)
     (void)state;
     make_cache(PRUDENCE_CACHE_DESTRUCT_SOON);
     over = false;
-    for (unsigned i = 0; i < 100; i++)
-        prudence_cache_free_deferred(cache, make_one(i ? COUNT : BLOCK));
+    defer_hundred(0, BLOCK);
     while (sem_wait(&entered))
         ;
     pthread_create(&releaser, NULL, let_go_when_waited_for, NULL);
@@ -260,8 +270,7 @@ static void a_child_does_not_wait_for_threads_that_it_does_not_have(void **state
 
     (void)state;
     make_cache(PRUDENCE_CACHE_DESTRUCT_SOON);
-    for (unsigned i = 0; i < 100; i++)
-        prudence_cache_free_deferred(cache, make_one(i ? COUNT : BLOCK));
+    defer_hundred(0, BLOCK);
     while (sem_wait(&entered))
         ;
     child_run(barrier_in_the_child, NULL, &result);
@@ -281,8 +290,7 @@ static void a_destructor_forks(void **state)
     callbacks_other_work = NULL; /* the worker takes none: what it has is lost to the child */
     make_cache(0);
     alarm(60);
-    for (unsigned i = 0; i < 100; i++)
-        prudence_cache_free_deferred(cache, make_one(i == 40 ? FORK : COUNT));
+    defer_hundred(40, FORK);
     forked = -1;
     assert_int_equal(prudence_cache_barrier(cache), 0);
     if (forked == 0)

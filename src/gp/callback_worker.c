@@ -50,8 +50,10 @@ void callback_worker_wake(struct callback_worker *worker)
         return;
     }
     if (os_busy || load_acquire(&worker->stopping) ||
-        os_clock_ns() < load_relaxed(&worker->retry_at) ||
-        !compare_exchange(&worker->started, &no, 1u))
+        os_clock_ns() < load_relaxed(&worker->retry_at))
+        return;
+    os_copy_check(); /* a copy is mended before it has a second thread */
+    if (!compare_exchange(&worker->started, &no, 1u))
         return;
     store_relaxed(&worker->awake, 1u);
     if (!os_thread_start("prudence-call", worker->cpu, 0, work, worker)) {

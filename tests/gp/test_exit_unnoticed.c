@@ -47,17 +47,23 @@ static unsigned slots_in_use(void)
     return count;
 }
 
+static int32_t last_reader; /* its thread id; 0: none since the last run */
+
 static void run(void *(*body)(void *), void *argument)
 {
     pthread_t thread;
 
+    last_reader = 0;
     assert_int_equal(pthread_create(&thread, NULL, body, argument), 0);
     pthread_join(thread, NULL);
+    while (last_reader && os_thread_exists(last_reader)) /* it ends a little after that */
+        pause_ms(1);
 }
 
 static void *only_read(void *unused)
 {
     (void)unused;
+    last_reader = gettid();
     prudence_read_lock();
     prudence_domain_read_lock(domain);
     prudence_domain_read_unlock(domain);

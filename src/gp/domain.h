@@ -158,7 +158,6 @@ void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
 bool gp_is_first_from(
     const void *place); /* a calling place: whether nothing was reported of it yet */
 void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller);
-bool gp_is_first_from(const void *place); /* of all reports of misuse by calling place */
 void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */
 
 /* drive.c */

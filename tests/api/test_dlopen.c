@@ -96,7 +96,6 @@ static int load_use_close_use(void *path)
 
 static void loaded_late_used_by_many_threads_and_never_unloaded(void **state)
 {
-    struct child_result result;
     char path[600];
 
     (void)state;
@@ -104,10 +103,7 @@ static void loaded_late_used_by_many_threads_and_never_unloaded(void **state)
         print_message("libprudence.so not found beside this program\n");
         skip();
     }
-    child_run(load_use_close_use, path, &result);
-    if (!child_exited_with(&result, 42))
-        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(load_use_close_use, path);
 }
 
 int main(void)

@@ -174,7 +174,6 @@ static int storm(void *path)
 
 static void it_neither_allocates_nor_leaves_anything(void **state)
 {
-    struct child_result result;
     char path[600];
 
     (void)state;
@@ -182,10 +181,7 @@ static void it_neither_allocates_nor_leaves_anything(void **state)
         print_message("libprudence.so not found beside this program\n");
         skip();
     }
-    child_run(storm, path, &result);
-    if (!child_exited_with(&result, 42))
-        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(storm, path);
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 
 int main()
 {
-    const std::align_val_t aligned{4096};
+    const std::align_val_t aligned = static_cast<std::align_val_t>(4096);
     volatile std::size_t size = SIZE_MAX - 10;
     int refused = !::operator new(size, aligned, std::nothrow);
 

@@ -144,7 +144,8 @@ class Programs(Ways):
         told = "-Wl,-u,malloc", "-Wl,-u,_ZnwmSt11align_val_t"
         for compiler in compilers():
             compiler = {"gcc": "g++", "clang": "clang++"}[compiler]
-            program = self.build(compiler, "-static", *told, STATIC_MALLOC, source="program_aligned_new.cpp")
+            program = self.build(compiler, "-faligned-new", "-static", *told, STATIC_MALLOC,
+                                 source="program_aligned_new.cpp")
             self.assertEqual(run(program), "refused\n")
 
 

@@ -24,7 +24,7 @@
 #if STEP_POSSIBLE
 
 /* Each step takes microseconds, so paths are short: few objects in a slab, no more of a path than so much. */
-#define STEPS_MOST 2500
+#define STEPS_MOST 1500
 #define PLACES     3  /* of a path, at which the process is forked */
 #define INSIDE     24 /* steps with all locks held, at every other place */
 #define OBJECTS    6

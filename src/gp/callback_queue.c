@@ -220,6 +220,14 @@ bool callback_become_runner(struct callback_queue *queue)
     return true;
 }
 
+/* `runner` first: a child that is copied between the two words of the next runner must not find this thread
+ * there, which may be the one that forks. */
+void callback_end_running(struct callback_queue *queue)
+{
+    store_relaxed(&queue->runner, (uintptr_t)0);
+    store_release(&queue->running, 0u);
+}
+
 /* Between busy and idle the lists change, and no fork happens. */
 void callback_become_busy(struct callback_queue *queue)
 {

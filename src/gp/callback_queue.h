@@ -13,8 +13,9 @@
 /* As callback_push, but its worker is not told: callback_start does. */
 bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes);
 
-/* False: another thread is. Ends by a release store of `running` = 0. */
+/* False: another thread is. */
 bool callback_become_runner(struct callback_queue *queue);
+void callback_end_running(struct callback_queue *queue);
 
 /* Between busy and idle the lists change, and no fork happens. */
 void callback_become_busy(struct callback_queue *queue);

@@ -167,7 +167,7 @@ enum callback_turn callback_serve(struct callback_queue *queue)
     say_what_it_waits_for(queue);
     count = run_ready(queue);
     waits = queue->taken != queue->invoked;
-    store_release(&queue->running, 0u);
+    callback_end_running(queue);
     callback_tell_watchers(queue);
     return count ? CALLBACK_TURN_RAN : waits ? CALLBACK_TURN_WAITS : CALLBACK_TURN_EMPTY;
 }
@@ -320,7 +320,7 @@ void callback_move(struct callback_queue *from, struct callback_queue *to)
         store_release(&from->invoked, from->invoked + 1);
     }
     callback_become_idle(from);
-    store_release(&from->running, 0u);
+    callback_end_running(from);
     callback_tell_watchers(from);
     if (callback_is_pending(to))
         callback_start(to); /* not while this thread is busy: it may make a thread */

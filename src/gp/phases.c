@@ -57,6 +57,7 @@ uint64_t gp_phases_tick(struct prudence_domain *domain)
     struct reader_slot *slot = readers_slot_if_any(domain);
     uint64_t phase = present_phase(domain);
 
+    gp_tell_section_ends(domain);
     if (likely(slot != NULL)) /* it is gone in a destructor of the last round of a thread's end */
         publish(slot, phase | 1);
     return phase;
@@ -66,6 +67,7 @@ void gp_phases_leave(struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot_if_any(domain);
 
+    gp_tell_section_ends(domain);
     if (slot)
         publish(slot, 0);
 }

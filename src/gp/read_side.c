@@ -10,8 +10,7 @@ void prudence_read_lock_too_deep(void)
 {
     os_panic(
         "prudence_read_lock: read-side critical sections nested deeper than %u; look for a path "
-        "that "
-        "leaves one without prudence_read_unlock",
+        "that leaves one without prudence_read_unlock",
         (unsigned)PRUDENCE_NESTING_MASK);
 }
 
@@ -19,16 +18,14 @@ void prudence_read_unlock_unbalanced(void)
 {
     os_panic(
         "prudence_read_unlock outside a read-side critical section of the default domain; look for "
-        "a "
-        "path that unlocks twice, or in another thread than it locked");
+        "a path that unlocks twice, or in another thread than it locked");
 }
 
 static __attribute__((noreturn, cold)) void unbalanced(const struct prudence_domain *domain)
 {
     os_panic(
         "prudence_domain_read_unlock outside a read-side critical section of domain '%s'; look for "
-        "a "
-        "path that unlocks twice, or in another thread or domain than it locked",
+        "a path that unlocks twice, or in another thread or domain than it locked",
         domain->name);
 }
 

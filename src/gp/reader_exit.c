@@ -41,8 +41,8 @@ void reader_exit_start(void)
     if (pthread_key_create(&key, on_exit_of_thread))
         os_panic(
             "no thread-specific key is left (pthread_key_create), so the end of a thread that "
-            "reads "
-            "would go unnoticed: load libprudence earlier, or fewer libraries that make keys");
+            "reads would go unnoticed: load libprudence earlier, or fewer libraries that make "
+            "keys");
     store_release(&key_made, 1u);
 }
 

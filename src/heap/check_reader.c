@@ -27,9 +27,8 @@ void prudence_check_reader(const void *object)
         return;
     os_report(
         "reader at %p: %p of cache '%s' is read outside of any read-side critical section of "
-        "domain "
-        "'%s', whose grace periods it is freed after; read it inside one, or give the cache the "
-        "domain of its readers (attr.domain)",
+        "domain '%s', whose grace periods it is freed after; read it inside one, or give the cache "
+        "the domain of its readers (attr.domain)",
         caller, object, cache->name, cache->domain->name);
 }
 

@@ -6,6 +6,8 @@
  * The thread that takes the count to 0 is the only one that has the object then: nobody else has a
  * date for it, and who would give it one late has broken the rule that it may not have expired.
  */
+#include "heap/annotate.h"
+#include "race_detector.h"
 #include "scm/scm.h"
 
 _Static_assert(TERM_FINALIZERS == SCM_FINALIZERS, "what is promised");
@@ -25,6 +27,7 @@ static __attribute__((noinline)) bool finalize(struct scm_thread *self, uint32_t
 
     self->collecting = true;
     count_add(&self->counts.kept, 1);
+    annotate_taken(slab_known(object), object);
     os_foreign_call("a finalizer");
     ends = !finalizer_of(term_finalizer(load_relaxed(term)))(object) &&
            !term_dates(load_relaxed(term));
@@ -38,8 +41,10 @@ static inline void free_expired(struct slab *slab, void *object)
     struct prudence_cache *cache = slab->cache;
     bool deferred = load_relaxed(&option_scm_deferred);
 
-    if (deferred || unlikely(!uses_sequences(cache)) || !os_percpu_push(&cache->lines, object))
-        object_free_expired(slab, object, deferred);
+    if (likely(!deferred) && likely(uses_sequences(cache)) && os_percpu_push(&cache->lines, object))
+        return;
+    annotate_taken(slab, object);
+    object_free_expired(slab, object, deferred);
 }
 
 static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab *slab,
@@ -68,6 +73,8 @@ static inline bool date_is_last(const struct slab *slab, const void *object, uin
         store_relaxed(term, *word - 1);
         return true;
     }
+    if (unlikely(race_detector_on)) /* to the thread whose date ends last: its annotate_taken */
+        annotate_passes(slab, object);
     *word = __atomic_fetch_sub(term, 1, __ATOMIC_ACQ_REL);
     if (unlikely(!term_dates(*word)))
         too_few(slab, object);

@@ -58,6 +58,8 @@ int scm_global_tick(void)
     phase = gp_phases_tick(scm_phases);
     if (phase != self->phase) {
         self->phase = phase;
+        gp_tell_over(
+            scm_phases); /* what the others did before their ticks, before what expires is used again */
         clock_advance(self, &self->global);
     }
     gp_phases_advance(scm_phases);

@@ -544,6 +544,7 @@ bool preflush_work(void);
 void preflush_start_helper(void);
 void preflush_forget(struct prudence_cache *cache);
 void preflush_fork_prepare(void);
+void preflush_fork_child(void);
 void preflush_fork_done(void);
 void handful_return(struct handful *handful);
 

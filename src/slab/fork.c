@@ -88,8 +88,12 @@ void slab_fork_child(bool whole)
 {
     struct list *item;
 
+    /* In a whole copy, too: another thread may just have begun, and not yet have seen that it may not. Its mark
+     * is in the copy, and nobody would take it away. */
+    os_carry_forget_others();
+    preflush_fork_child();
     if (!whole) { /* another thread may have been forking, too */
-        os_carry_forget_others();
+        os_carry_go_on();
         preflush_fork_done();
         return;
     }

@@ -266,6 +266,13 @@ void preflush_fork_prepare(void)
             os_sleep_ns(10000);
 }
 
+/* There is no helper. One that began just then has marked its box, and would have seen that it is paused. */
+void preflush_fork_child(void)
+{
+    for (unsigned cpu = 0; boxes && cpu < os_cpu_count(); cpu++)
+        boxes[cpu] &= ~BEING_SERVED;
+}
+
 void preflush_fork_done(void)
 {
     store_release(&paused, 0u);

@@ -139,6 +139,16 @@ class Programs(Ways):
                       malloc=STATIC_MALLOC in library)
 
 
+    def test_aligned_new_in_a_static_program(self):
+        """libstdc++.a's own lets the size wrap; ours comes first."""
+        told = "-Wl,-u,malloc", "-Wl,-u,_ZnwmSt11align_val_t"
+        for compiler in compilers():
+            compiler = {"gcc": "g++", "clang": "clang++"}[compiler]
+            program = self.build(compiler, "-faligned-new", "-static", *told, STATIC_MALLOC,
+                                 source="program_aligned_new.cpp")
+            self.assertEqual(run(program), "refused\n")
+
+
 class Plugins(Ways):
     def loads(self, host, *plugins, preload=None):
         self.assertEqual(run(host, *plugins, preload=preload).count("grace periods"),

@@ -82,6 +82,16 @@ class ThreadSanitizer(unittest.TestCase):
             # Told nothing, it reports what is not so: these ways do need telling.
             self.assertIn(RACE, self.run_it(program, "annotate=0")[1])
 
+    def test_short_term_memory(self):
+        for compiler in self.compilers:
+            program = self.build(compiler, HERE / "program_short_term.c", *SHARED)
+            for options in ("", "scm_expired=deferred", "check=1,guard=50,quarantine=100K,zero_on_free=1"):
+                self.assertEqual(self.run_it(program, options), (0, "done\n"))
+            self.assertIn(RACE, self.run_it(program, "annotate=0")[1])
+            status, output = self.run_it(program, race="date")
+            self.assertNotEqual(status, 0)
+            self.assertIn("SUMMARY: ThreadSanitizer: data race", output)
+
     def test_the_static_library(self):
         for compiler in self.compilers:
             program = self.build(compiler, HERE / "program_threads.c", *STATIC)

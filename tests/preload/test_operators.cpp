@@ -232,12 +232,6 @@ static void is_right(void *object, std::size_t size)
         static_cast<char *>(object)[size - 1] = 1;
 }
 
-#ifdef RUNTIME_OPERATORS // linked statically: libstdc++'s own aligned operators let the size wrap
-const bool aligned_is_ours = false;
-#else
-const bool aligned_is_ours = true;
-#endif
-
 static void at_boundary(std::size_t size)
 {
     const std::align_val_t aligned{4096};
@@ -247,10 +241,8 @@ static void at_boundary(std::size_t size)
     ::operator delete(object);
     is_right(object = keep(::operator new[](size, std::nothrow)), size);
     ::operator delete[](object);
-    if (aligned_is_ours || size <= SIZE_MAX - 4096) {
-        is_right(object = keep(::operator new(size, aligned, std::nothrow)), size);
-        ::operator delete(object, aligned);
-    }
+    is_right(object = keep(::operator new(size, aligned, std::nothrow)), size);
+    ::operator delete(object, aligned);
     try {
         object = keep(::operator new(size));
         is_right(object, size);

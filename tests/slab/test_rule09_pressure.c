@@ -144,6 +144,24 @@ static void nothing_latent_is_left_to_wait_for(void **state)
     destroy_empty(has);
 }
 
+/* The same of an object: what it waited for has come, and there is no page for it. */
+static void no_page_is_left_to_wait_for(void **state)
+{
+    struct prudence_domain *domain = domain_of_waiters();
+    struct prudence_cache *wants = fixed_cache(512, 128, domain);
+    struct prudence_cache *has = fixed_cache(512, 128, domain);
+
+    (void)state;
+    allocate_all(has, objects[0], 100);
+    defer_all(has, objects[0], 100);
+    memory_fail(0, UINT32_MAX);
+    assert_null(prudence_cache_alloc(wants));
+    memory_succeed();
+    assert_int_equal(throttle_counts.pressure_waits, 1);
+    destroy_empty(wants);
+    destroy_empty(has);
+}
+
 static void without_any_memory_latent_objects_do(void **state)
 {
     struct prudence_cache *caches[2];
@@ -190,6 +208,7 @@ int main(void)
         cmocka_unit_test(after_the_wait_other_caches_give_back),
         cmocka_unit_test(one_wait_may_not_be_enough),
         cmocka_unit_test(nothing_latent_is_left_to_wait_for),
+        cmocka_unit_test(no_page_is_left_to_wait_for),
         cmocka_unit_test(without_any_memory_latent_objects_do),
         cmocka_unit_test(the_open_batch_is_closed),
     };

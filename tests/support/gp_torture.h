@@ -11,7 +11,10 @@
 #ifndef TESTS_SUPPORT_GP_TORTURE_H
 #define TESTS_SUPPORT_GP_TORTURE_H
 
+#include <dirent.h>
 #include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -267,7 +271,98 @@ TORTURE_UNUSED static int torture_end(const char *variant)
     return torture_violations ? 1 : 0;
 }
 
-/* A child that hangs is a violation: it gets SIGABRT, so that a core or a sanitizer says where. */
+/* One line of a file of /proc, or what it begins with. */
+static void torture_say_file(const char *folder, const char *thread, const char *name)
+{
+    char path[300], text[200];
+    int file;
+    ssize_t length;
+
+    snprintf(path, sizeof path, "%s/%s/%s", folder, thread, name);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    text[length > 0 ? length : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    fprintf(stderr, " %s='%s'", name, text);
+}
+
+/* What each thread of another process is doing: `schedstat` tells one that waits for a processor (its second number,
+ * ns) from one that waits for something else. */
+static void torture_say_threads(pid_t process)
+{
+    char folder[64];
+    const struct dirent *entry;
+    DIR *threads;
+
+    snprintf(folder, sizeof folder, "/proc/%d/task", (int)process);
+    threads = opendir(folder);
+    while (threads && (entry = readdir(threads))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        fprintf(stderr, "  thread %s:", entry->d_name);
+        torture_say_file(folder, entry->d_name, "comm");
+        torture_say_file(folder, entry->d_name, "stat");
+        torture_say_file(folder, entry->d_name, "wchan");
+        torture_say_file(folder, entry->d_name, "syscall");
+        torture_say_file(folder, entry->d_name, "schedstat");
+        fprintf(stderr, "\n");
+    }
+    if (threads)
+        closedir(threads);
+}
+
+#define TORTURE_TRACE_SIGNAL (SIGRTMIN + 5)
+
+static void torture_say_where(int number)
+{
+    void *frames[40];
+    char line[64];
+    int length =
+        snprintf(line, sizeof line, "  thread %d of %d is at\n", (int)gettid(), (int)getpid());
+
+    (void)number;
+    if (write(STDERR_FILENO, line, (size_t)length) == length)
+        backtrace_symbols_fd(frames, backtrace(frames, 40), STDERR_FILENO);
+}
+
+/* SIGABRT, of a process that hangs or has found a fault: every thread says where it is, one after the other. */
+static void torture_say_all(int number)
+{
+    struct timespec span = {.tv_nsec = 20000000};
+    const struct dirent *entry;
+    DIR *threads;
+
+    signal(SIGABRT, SIG_DFL);
+    torture_say_where(number);
+    threads = opendir("/proc/self/task");
+    while (threads && (entry = readdir(threads))) {
+        int thread = atoi(entry->d_name);
+
+        if (thread > 0 && thread != gettid() &&
+            syscall(SYS_tgkill, getpid(), thread, TORTURE_TRACE_SIGNAL) == 0)
+            nanosleep(&span, NULL);
+    }
+    raise(SIGABRT);
+}
+
+/* Children have the handlers, too. Sanitizers have their own. Traces are primed, since the first one allocates. */
+static void torture_trace_at_abort(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    void *frame;
+
+    backtrace(&frame, 1);
+    signal(TORTURE_TRACE_SIGNAL, torture_say_where);
+    signal(SIGABRT, torture_say_all);
+#else
+    (void)torture_say_all;
+#endif
+}
+
+/* A child that hangs is a violation: it is said what its threads are doing, then it gets SIGABRT, so that they say
+ * where, or a core or a sanitizer does. */
 static int torture_wait(pid_t child, double patience)
 {
     uint64_t deadline = torture_now() + (uint64_t)(patience * 1e9);
@@ -276,8 +371,9 @@ static int torture_wait(pid_t child, double patience)
     while (waitpid(child, &status, WNOHANG) == 0) {
         if (torture_now() > deadline) {
             fprintf(stderr, "VIOLATION: process %d hangs\n", (int)child);
+            torture_say_threads(child);
             kill(child, SIGABRT);
-            torture_sleep_us(500000);
+            torture_sleep_us(2000000);
             kill(child, SIGKILL);
             waitpid(child, &status, 0);
             return -1;
@@ -298,6 +394,7 @@ TORTURE_UNUSED static int torture_main(int argc, char **argv,
     double seconds = torture_seconds();
     int failed = 0;
 
+    torture_trace_at_abort();
     if (argc > 1)
         return body(argv[1], argc > 2 ? atof(argv[2]) : seconds);
     seconds /= count;
@@ -321,7 +418,7 @@ TORTURE_UNUSED static int torture_main(int argc, char **argv,
             self_exec(arguments);
             _exit(127);
         }
-        status = torture_wait(child, 60 + 20 * seconds);
+        status = torture_wait(child, 150 + 20 * seconds);
         if (status != 0) {
             printf("\n%s: variant '%s' (PRUDENCE_OPTIONS=%s) FAILED with status %#x\n", argv[0],
                    variants[i].name, options, (unsigned)status);

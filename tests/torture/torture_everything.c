@@ -530,7 +530,7 @@ static int be_child(uint64_t random, bool inside)
 {
     in_child = true;
     oracle_begun_elsewhere = ACTORS + 2; /* and those that run callbacks and destructors */
-    alarm(PATIENCE);
+    alarm(2 * PATIENCE);                 /* where torture_wait cannot end it, which says more */
     torture_violations = 0;
     for (unsigned i = 0; i < KINDS; i++)
         if (inside)

@@ -5,7 +5,8 @@
  * Counters in stripes, by thread: two locked additions for a batch of objects, and no line that all
  * threads share. A carrier adds to its stripe, then looks whether a fork has stopped all; fork says so, then
  * looks at the stripes. Both additions are seq-cst (the fork's is followed by a full fence), so one of the
- * two sees the other.
+ * two sees the other. A carrier that sees the fork takes its addition back: a child that was copied in between
+ * has that addition, and not the thread, so it sets all stripes anew (os_carry_forget_others).
  */
 #include "os/os.h"
 
@@ -76,5 +77,4 @@ void os_carry_forget_others(void)
     for (unsigned i = 0; i < STRIPES; i++)
         store_relaxed(&stripes[i].carriers, 0u);
     store_relaxed(stripe_here(), depth > 0);
-    os_carry_go_on();
 }

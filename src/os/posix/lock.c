@@ -47,8 +47,7 @@ static void check_holder(const struct os_lock *lock)
     if (holder && syscall(SYS_tgkill, getpid(), holder, 0) && errno == ESRCH)
         os_panic(
             "a lock of the library is held by thread %d, which process %d does not have: it was "
-            "made "
-            "by _Fork or clone, while that thread was in the library (use fork)",
+            "made by _Fork or clone, while that thread was in the library (use fork)",
             holder, (int)getpid());
 #else
     (void)lock;

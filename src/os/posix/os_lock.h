@@ -151,7 +151,7 @@ bool os_carry_try(void);
 void os_carry_end(void);
 void os_carry_stop_for_fork(void); /* waits until nobody carries, and nobody begins */
 void os_carry_go_on(void);
-void os_carry_forget_others(void); /* in a child whose fork did not stop them */
+void os_carry_forget_others(void); /* in a child: nobody but this thread carries, or is about to */
 
 static inline bool os_lock_is_mine_by_fork(const struct os_lock *lock)
 {

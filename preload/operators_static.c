@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The aligned operator new of a static C++ program: libstdc++'s own rounds the size up to the alignment, and a size
+ * that wraps then comes to us as 0, so it would return a small object. The other forms are the runtime's: plain ones
+ * call malloc as they are, the array and nothrow forms of aligned ones call this.
+ *
+ * A member of the archive on its own: it is linked where something before the archive needs this operator, or the
+ * linker is told to (-u), and brings along what it calls of the runtime; a program that defines its own
+ * operator does without. Compiled with -fexceptions: exceptions pass.
+ *
+ * Without memory: the new-handler is called as often as there is one; then the plain operator is asked for a size that
+ * no malloc has, so that it throws std::bad_alloc as the runtime does.
+ */
+#include <stdint.h>
+
+#include <prudence/prudence.h>
+
+#include "base/base.h"
+
+extern void *runtime_operator_new(size_t size) __asm__("_Znwm");
+extern void (*runtime_get_new_handler(void))(void) __asm__("_ZSt15get_new_handlerv");
+
+PRUDENCE_API void *operator_new_aligned(size_t size,
+                                        size_t alignment) __asm__("_ZnwmSt11align_val_t");
+
+static __attribute__((noinline)) void *new_aligned_slow(size_t size, size_t alignment)
+{
+    void (*handler)(void);
+    void *object = NULL;
+
+    while (!object && (handler = runtime_get_new_handler())) {
+        handler();
+        object = prudence_aligned_alloc(alignment, size);
+    }
+    return object ? object : runtime_operator_new(SIZE_MAX);
+}
+
+void *operator_new_aligned(size_t size, size_t alignment)
+{
+    void *object = prudence_aligned_alloc(alignment, size);
+
+    return likely(object) ? object : new_aligned_slow(size, alignment);
+}

@@ -1,0 +1,906 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fork while another thread is anywhere in a slow path: at instructions spread over the whole of it, or where it
+ * waits (support/fork_at_step.h). The child then does everything, checks its books, and forks, too.
+ *
+ * rseq=0, since restartable sequences cannot be stepped through. Threads cannot be made under the trap flag (that
+ * blocks signals), so callbacks are run by the test's own thread, which takes the steps of a worker.
+ */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <stdlib.h>
+
+#include <prudence/call.h>
+#include <prudence/poll.h>
+#include <prudence/scm.h>
+
+#include "gp/callback_queue.h"
+#include "gp/domain.h"
+#include "posix.h"
+#include "slab/cache.h"
+#include "support/slab_test.h"
+#include "support/fork_at_step.h"
+
+#if STEP_POSSIBLE
+
+/* Each step takes microseconds, so paths are short: few objects in a slab, no more of a path than so much. */
+#define STEPS_MOST 1500
+#define PLACES     3  /* of a path, at which the process is forked */
+#define INSIDE     24 /* steps with all locks held, at every other place */
+#define OBJECTS    6
+#define MIB        ((size_t)1 << 20)
+#define BLOCK      (MIB / 5)
+
+struct path {
+    const char *name;
+    void (*set_up)(void);
+    void (*enter)(void);   /* by the other thread, at full speed */
+    void (*body)(void);    /* by the other thread, step by step */
+    void (*let_end)(void); /* by this thread, in parent and child: what the body waits for */
+    int (*in_child)(void); /* 0: as it should be */
+    void (*tear_down)(void);
+};
+
+static struct prudence_cache *cache;
+static struct prudence_domain *domain;
+static void *objects[OBJECTS];
+static bool in_section;
+static unsigned turn;
+
+static void register_reader(void)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+}
+
+static void enter_section(void)
+{
+    prudence_read_lock();
+    in_section = true;
+}
+
+static void leave_section(void)
+{
+    prudence_read_unlock();
+    in_section = false;
+}
+
+static void destroy_cache(void)
+{
+    if (prudence_cache_destroy(cache))
+        fail_msg("the parent's cache cannot be destroyed");
+    cache = NULL;
+}
+
+/* ----------------------------------------------------------------------------- caches, and pages */
+
+struct thing {
+    unsigned made, live;
+    char rest[8000];
+};
+
+static void make_cache(void)
+{
+    cache = prudence_cache_create("forked", sizeof(struct thing), NULL);
+}
+
+static void allocate_and_free(void)
+{
+    prudence_cache_free(cache, prudence_cache_alloc(cache));
+}
+
+/* Refills, flushes, closed batches. */
+static void make_and_fill_cache(void)
+{
+    make_cache();
+    allocate_all(cache, objects, OBJECTS);
+    free_all(cache, objects, OBJECTS);
+}
+
+static void defer_and_settle(void)
+{
+    allocate_all(cache, objects, OBJECTS / 2);
+    defer_all(cache, objects, OBJECTS / 2);
+    prudence_cache_shrink(cache);
+}
+
+static void use_large_blocks(void)
+{
+    prudence_free(prudence_malloc(BLOCK));
+}
+
+static void use_metadata(void)
+{
+    void *small = os_meta_alloc(192), *large = os_meta_alloc(100000);
+
+    os_meta_free(small, 192);
+    os_meta_free(large, 100000);
+}
+
+static void trim(void)
+{
+    prudence_trim();
+}
+
+/* The page source, or the metadata, refuses one of the first calls. */
+static void refuse_one(void)
+{
+    memory_fail(turn, 1);
+}
+
+static void register_reader_and_refuse(void)
+{
+    register_reader();
+    refuse_one();
+}
+
+static void grow_where_refused(void)
+{
+    void *object = prudence_cache_alloc(cache);
+
+    if (object)
+        prudence_cache_free(cache, object);
+}
+
+static int succeed_in_child(void)
+{
+    memory_succeed();
+    return 0;
+}
+
+static void succeed_and_destroy(void)
+{
+    memory_succeed();
+    destroy_cache();
+}
+
+/* ---------------------------------------------------------------- constructors, and destructors */
+
+#define MAGIC 0x600d
+
+static void construct(void *object, void *unused)
+{
+    struct thing *thing = object;
+
+    (void)unused;
+    thing->made = 0;
+    for (unsigned i = 0; i < 5; i++)
+        thing->made += MAGIC / 5;
+    thing->made += MAGIC % 5;
+}
+
+static void make_constructed_cache(void)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .constructor = construct};
+
+    cache = prudence_cache_create("constructed", sizeof(struct thing), &attr);
+}
+
+static int all_are_constructed(void)
+{
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        objects[i] = prudence_cache_alloc(cache);
+        if (((struct thing *)objects[i])->made != MAGIC)
+            return 1;
+    }
+    free_all(cache, objects, OBJECTS);
+    return 0;
+}
+
+static unsigned destroyed;
+
+static void destruct(void *object, void *unused)
+{
+    struct thing *thing = object;
+
+    (void)unused;
+    if (!thing->live)
+        abort();
+    thing->live = 0;
+    destroyed++;
+}
+
+/* Deferred, safe, and not destroyed. */
+static void make_destructed_cache(void)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .destructor = destruct};
+
+    destroyed = 0;
+    cache = prudence_cache_create("destructed", sizeof(struct thing), &attr);
+    allocate_all(cache, objects, OBJECTS);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        ((struct thing *)objects[i])->live = 1;
+    defer_all(cache, objects, OBJECTS);
+}
+
+static void barrier_of_cache(void)
+{
+    if (prudence_cache_barrier(cache))
+        abort();
+}
+
+/* The one that had begun counts as done. */
+static int all_are_destroyed(void)
+{
+    return prudence_cache_barrier(cache) || destroyed > OBJECTS || destroyed + 1 < OBJECTS;
+}
+
+static void make_destructed_cache_in_section(void)
+{
+    make_destructed_cache();
+    enter_section();
+}
+
+/* ------------------------------------------------------------------------------------ callbacks */
+
+static struct callback_queue *queue;
+static struct callback_worker *own;
+static struct prudence_head heads[OBJECTS];
+static unsigned ran;
+
+static void count(struct prudence_head *head)
+{
+    (void)head;
+    ran++;
+}
+
+/* Of a worker without a thread; the test takes its steps. */
+static void push_callbacks(void)
+{
+    ran = 0;
+    domain = prudence_domain_create("of callbacks", PRUDENCE_DOMAIN_MEMB, NULL);
+    queue = callback_queue_make(domain, 1);
+    own = callback_worker_make(queue, -1, false);
+    own->started = own->awake = 1;
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        heads[i].func = count;
+        callback_push(queue, &heads[i], 0);
+    }
+}
+
+static void become_runner(void)
+{
+    if (callback_become_runner(queue))
+        callback_end_running(queue);
+}
+
+static void be_worker(void)
+{
+    while (callback_serve_all(own) != CALLBACK_TURN_EMPTY)
+        ;
+}
+
+static int all_have_run(void)
+{
+    callback_barrier(queue);
+    callback_barrier(domain->callbacks);
+    return ran > OBJECTS || ran + 1 < OBJECTS;
+}
+
+static void end_callbacks(void)
+{
+    own->started = 0;
+    callback_barrier(domain->callbacks);
+    callback_queue_release(queue);
+    callback_worker_release(own);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* Such a worker has been stopped; what it has goes to the domain's own queue, whose worker has no thread either. */
+static void push_callbacks_to_move(void)
+{
+    push_callbacks();
+    own->started = 0;
+    callback_main_worker.started = callback_main_worker.awake = 1;
+}
+
+static void move_callbacks(void)
+{
+    callback_move(queue, domain->callbacks);
+}
+
+static void run_moved(void)
+{
+    while (callback_serve_all(&callback_main_worker) != CALLBACK_TURN_EMPTY)
+        ;
+    callback_main_worker.started = 0;
+    end_callbacks();
+}
+
+/* The forking thread was the runner before: the child must not take what the other thread has begun for its own. */
+static void push_callbacks_and_run_them(void)
+{
+    push_callbacks();
+    be_worker();
+    for (unsigned i = 0; i < OBJECTS; i++)
+        callback_push(queue, &heads[i], 0);
+    ran = 0;
+}
+
+static void barrier_in_section(void)
+{
+    push_callbacks();
+    prudence_domain_read_lock(domain);
+}
+
+static void barrier_of_domain(void)
+{
+    callback_barrier(queue);
+}
+
+static void let_barrier_end(void)
+{
+    prudence_domain_read_unlock(domain);
+    own->started = 0;
+}
+
+/* ------------------------------------------------------------------------------------- pressure */
+
+static void synchronize(void)
+{
+    prudence_synchronize();
+}
+
+static void option(const char *name, const char *value)
+{
+    if (prudence_option_set(name, value))
+        fail_msg("option %s", name);
+}
+
+/* This thread may not wait in its section: it goes past the limit, and the other one has to wait at once. */
+static void reach_latent_limit(void)
+{
+    make_cache();
+    enter_section();
+    option("wait_max", "100s");
+    option("latent_limit", "16K");
+    while (latent_fits(0, true))
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+}
+
+static void defer_one(void)
+{
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+}
+
+static void no_limits(void)
+{
+    option("wait_max", "500ms");
+    option("latent_limit", "32M");
+    option("limit", "0");
+    destroy_cache();
+}
+
+static uint64_t used(void)
+{
+    struct os_pages_stats stats;
+
+    os_pages_stats(&stats);
+    return stats.used;
+}
+
+static void set_limit(uint64_t bytes)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%llu", (unsigned long long)bytes);
+    option("limit", text);
+}
+
+/* What is deferred is all that there is, and waits for this thread's section. */
+static void reach_limit(void)
+{
+    void *object;
+
+    make_cache();
+    prudence_trim();
+    enter_section();
+    set_limit(used() + 256 * 1024);
+    while ((object = prudence_cache_alloc(cache)))
+        prudence_cache_free_deferred(cache, object);
+    option("wait_max", "100s");
+}
+
+/* Its section is over, so nothing is in the way. */
+static int limit_holds_nobody(void)
+{
+    for (unsigned i = 0; i < 800; i++) {
+        void *object = prudence_cache_alloc(cache);
+
+        if (!object)
+            return 1;
+        prudence_cache_free_deferred(cache, object);
+    }
+    option("limit", "0");
+    return 0;
+}
+
+#define BLOCKS_OF 4
+
+/* Room for two blocks, one of which another thread asks for. */
+static void limit_to_two_blocks(void)
+{
+    make_cache();
+    prudence_trim();
+    option("retain", "0");
+    set_limit(used() + 2 * BLOCK + BLOCK / 2);
+}
+
+static void use_block(void)
+{
+    prudence_free(prudence_malloc(BLOCK));
+}
+
+/* What another thread asked for counts no more, unless it had been given. */
+static int one_fits(void)
+{
+    void *block = prudence_malloc(BLOCK), *others[BLOCKS_OF];
+    unsigned more = 0;
+
+    if (!block)
+        return 1;
+    while (more < BLOCKS_OF && (others[more] = prudence_malloc(BLOCK)))
+        more++;
+    if (more > 1)
+        return 2;
+    while (more)
+        prudence_free(others[--more]);
+    prudence_free(block);
+    option("limit", "0");
+    return 0;
+}
+
+static void no_limit_of_blocks(void)
+{
+    option("retain", "2M");
+    no_limits();
+}
+
+/* ------------------------------------------------------------------------------------ pre-flush */
+
+#define ROOM 64
+
+static bool is_idle(unsigned cpu)
+{
+    (void)cpu;
+    return true;
+}
+
+/* A full object cache, and closed batches behind it: the helper's work. */
+static void fill_for_preflush(void)
+{
+    static void *many[3 * ROOM];
+
+    posix_idle_inject(is_idle);
+    preflush_enabled = true;
+    cache = fixed_cache(64, ROOM, NULL);
+    allocate_all(cache, many, 3 * ROOM);
+    defer_all(cache, many, ROOM);
+    free_all(cache, many + ROOM, 2 * ROOM);
+    preflush_schedule(cache, cpu_here(cache));
+    preflush_enabled = false; /* no helper in the child, where the books are checked */
+}
+
+static void be_helper(void)
+{
+    preflush_work();
+}
+
+static void end_preflush(void)
+{
+    posix_idle_inject(NULL);
+    destroy_cache();
+}
+
+/* ------------------------------------------------------------- caches and domains come and go */
+
+static void make_and_use_cache(void)
+{
+    make_cache();
+    allocate_all(cache, objects, 2);
+    prudence_cache_free_deferred(cache, objects[0]);
+    prudence_cache_free(cache, objects[1]);
+    prudence_synchronize();
+}
+
+static int forget_cache(void)
+{
+    cache = NULL; /* it may be half made, or half destroyed */
+    return 0;
+}
+
+static void no_cache(void)
+{
+    cache = NULL;
+}
+
+static void create_and_destroy_domain(void)
+{
+    static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_SRCU,
+                                                      PRUDENCE_DOMAIN_QSBR};
+
+    domain = prudence_domain_create("forked", kinds[turn % 3], NULL);
+    if (!domain || prudence_domain_destroy(domain))
+        abort();
+}
+
+/* This thread visits the domain that the other one destroys. */
+static bool visits;
+
+static void visit_domain(void)
+{
+    struct prudence_domain *found[16];
+    uint64_t after = 0;
+    unsigned known;
+
+    domain = prudence_domain_create("visited", PRUDENCE_DOMAIN_MEMB, NULL);
+    gp_domain_get(domain);
+    known = gp_domains_visit(found, 16, &after);
+    for (unsigned i = 0; i < known; i++) {
+        visits |= found[i] == domain;
+        if (found[i] != domain)
+            gp_domain_leave(found[i]);
+    }
+    assert_true(visits);
+    gp_domain_put(domain);
+}
+
+static void destroy_visited(void)
+{
+    if (prudence_domain_destroy(domain))
+        abort();
+}
+
+static void leave_domain(void)
+{
+    gp_domain_leave(domain);
+    visits = false;
+}
+
+/* --------------------------------------------------------------------------- short-term memory */
+
+static void enter_short_term(void)
+{
+    register_reader();
+    scm_register_thread();
+    prudence_free(scm_malloc(40));
+}
+
+static void refresh_and_tick(void)
+{
+    scm_refresh(scm_malloc(40), 0);
+    scm_tick();
+    scm_collect();
+}
+
+/* ------------------------------------------------------------------------ one more step by all */
+
+static void carry(void)
+{
+    os_carry_begin();
+    os_carry_end();
+}
+
+/* -------------------------------------------------------------------------------------- children */
+
+static void use_caches(void)
+{
+    struct prudence_domain *srcu = prudence_domain_create("child's", PRUDENCE_DOMAIN_SRCU, NULL);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = srcu};
+    struct prudence_cache *own_cache = prudence_cache_create("child's", 200, &attr);
+
+    for (unsigned i = 0; i < 200; i++)
+        prudence_cache_free_deferred(own_cache, prudence_cache_alloc(own_cache));
+    assert_int_equal(prudence_domain_synchronize(srcu), 0);
+    assert_int_equal(prudence_cache_destroy(own_cache), 0);
+    assert_int_equal(prudence_domain_destroy(srcu), 0);
+}
+
+static void use_short_term_memory(void)
+{
+    assert_int_equal(scm_register_thread(), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(scm_refresh(scm_malloc(40), 1), 0);
+        assert_int_equal(scm_tick(), 0);
+    }
+    assert_int_equal(scm_unregister_thread(), 0);
+}
+
+static void use_cache(void)
+{
+    allocate_all(cache, objects, OBJECTS);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        ((struct thing *)objects[i])->live = 1;
+    free_all(cache, objects, OBJECTS / 2);
+    defer_all(cache, objects + OBJECTS / 2, OBJECTS - OBJECTS / 2);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    check_books(cache);
+}
+
+static void use_everything(void)
+{
+    for (size_t size = 1; size < 3 * MIB; size = size * 3 + 1) {
+        void *freed = prudence_malloc(size), *deferred = prudence_malloc(size);
+
+        assert_true(freed && deferred);
+        prudence_free(freed);
+        prudence_free_deferred(deferred);
+    }
+    prudence_synchronize();
+    use_caches();
+    use_short_term_memory();
+    prudence_trim();
+}
+
+static int live_on(void *argument)
+{
+    const struct path *path = argument;
+    pid_t grandchild;
+    int status;
+
+    setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion ends this process */
+    if (path->let_end)
+        path->let_end();
+    if (path->in_child && path->in_child())
+        return 1;
+    use_everything();
+    if (cache && cache->object_size >= sizeof(struct thing))
+        use_cache();
+    else if (cache)
+        check_books(cache);
+    grandchild = fork();
+    if (grandchild == 0) {
+        use_everything();
+        _exit(0);
+    }
+    return waitpid(grandchild, &status, 0) == grandchild && status == 0 ? 42 : 2;
+}
+
+static unsigned fork_once(const struct path *path, unsigned before, unsigned inside)
+{
+    struct child_result result;
+    unsigned steps;
+
+    if (path->set_up)
+        path->set_up();
+    steps = fork_at_step(path->enter ? path->enter : register_reader, path->body, before, inside,
+                         live_on, (void *)(uintptr_t)path, path->let_end, &result);
+    if (!child_exited_with(&result, 42))
+        fail_msg("%s, step %u (%u of them inside the fork): status %#x: %s", path->name, steps,
+                 inside, (unsigned)result.status, result.output);
+    if (path->tear_down)
+        path->tear_down();
+    return steps;
+}
+
+/* As far as it comes first, which tells how long the path is; where it waits for this thread, there too. */
+static void fork_at_places(const struct path *path)
+{
+    unsigned all = fork_once(path, STEPS_MOST, 0);
+
+    for (turn = 0; turn < PLACES; turn++)
+        fork_once(path, all * turn / PLACES, turn % 2 ? INSIDE : 0);
+    turn = 0;
+    if (path->let_end)
+        fork_once(path, FORK_ASLEEP, 0);
+}
+
+static void fork_at_all(const struct path *paths, unsigned count_of_paths)
+{
+    for (unsigned i = 0; i < count_of_paths; i++)
+        fork_at_places(&paths[i]);
+}
+
+#define FORK_AT_ALL(paths) fork_at_all(paths, sizeof(paths) / sizeof(paths)[0])
+
+static void while_callbacks_are_at_work(void **state)
+{
+    static const struct path paths[] = {
+        {.name = "callbacks run",
+         .set_up = push_callbacks,
+         .body = be_worker,
+         .in_child = all_have_run,
+         .tear_down = end_callbacks},
+        {.name = "callbacks move",
+         .set_up = push_callbacks_to_move,
+         .body = move_callbacks,
+         .in_child = all_have_run,
+         .tear_down = run_moved},
+        {.name = "a barrier waits",
+         .set_up = barrier_in_section,
+         .body = barrier_of_domain,
+         .let_end = let_barrier_end,
+         .in_child = all_have_run,
+         .tear_down = end_callbacks},
+    };
+
+    (void)state;
+    FORK_AT_ALL(paths);
+}
+
+static void while_memory_comes_and_goes(void **state)
+{
+    static const struct path paths[] = {
+        {.name = "a cache grows",
+         .set_up = make_cache,
+         .body = allocate_and_free,
+         .tear_down = destroy_cache},
+        {.name = "refill, flush, batches",
+         .set_up = make_and_fill_cache,
+         .body = defer_and_settle,
+         .tear_down = destroy_cache},
+        {.name = "large blocks", .body = use_large_blocks},
+        {.name = "metadata", .body = use_metadata},
+        {.name = "trim", .set_up = make_and_fill_cache, .body = trim, .tear_down = destroy_cache},
+        {.name = "memory is refused",
+         .set_up = make_cache,
+         .enter = register_reader_and_refuse,
+         .body = grow_where_refused,
+         .in_child = succeed_in_child,
+         .tear_down = succeed_and_destroy},
+        {.name = "short-term memory expires", .enter = enter_short_term, .body = refresh_and_tick},
+    };
+
+    (void)state;
+    FORK_AT_ALL(paths);
+}
+
+static void while_somebody_waits_for_memory(void **state)
+{
+    static const struct path paths[] = {
+        {.name = "latent_limit",
+         .set_up = reach_latent_limit,
+         .body = defer_one,
+         .let_end = leave_section,
+         .tear_down = no_limits},
+        {.name = "limit, and everything is latent",
+         .set_up = reach_limit,
+         .body = defer_one,
+         .let_end = leave_section,
+         .in_child = limit_holds_nobody,
+         .tear_down = no_limits},
+        {.name = "limit, of large blocks",
+         .set_up = limit_to_two_blocks,
+         .body = use_block,
+         .in_child = one_fits,
+         .tear_down = no_limit_of_blocks},
+        {.name = "synchronize",
+         .set_up = enter_section,
+         .body = synchronize,
+         .let_end = leave_section},
+    };
+
+    (void)state;
+    FORK_AT_ALL(paths);
+}
+
+static void while_caches_and_domains_come_and_go(void **state)
+{
+    static const struct path paths[] = {
+        {.name = "a cache comes",
+         .set_up = no_cache,
+         .body = make_cache,
+         .in_child = forget_cache,
+         .tear_down = destroy_cache},
+        {.name = "a cache goes",
+         .set_up = make_and_use_cache,
+         .body = destroy_cache,
+         .in_child = forget_cache},
+        {.name = "a domain comes and goes", .body = create_and_destroy_domain},
+        {.name = "a visited domain goes",
+         .set_up = visit_domain,
+         .body = destroy_visited,
+         .let_end = leave_domain},
+    };
+
+    (void)state;
+    FORK_AT_ALL(paths);
+}
+
+static void while_the_helper_has_a_handful(void **state)
+{
+    static const struct path path = {.name = "pre-flush",
+                                     .set_up = fill_for_preflush,
+                                     .body = be_helper,
+                                     .tear_down = end_preflush};
+
+    (void)state;
+    fork_at_places(&path);
+}
+
+/* Last: from now on there is a worker. */
+static void while_objects_are_made_and_destroyed(void **state)
+{
+    static const struct path paths[] = {
+        {.name = "a constructor",
+         .set_up = make_constructed_cache,
+         .body = allocate_and_free,
+         .in_child = all_are_constructed,
+         .tear_down = destroy_cache},
+        {.name = "a destructor",
+         .set_up = make_destructed_cache,
+         .body = barrier_of_cache,
+         .in_child = all_are_destroyed,
+         .tear_down = destroy_cache},
+        {.name = "a barrier of destructors",
+         .set_up = make_destructed_cache_in_section,
+         .body = barrier_of_cache,
+         .let_end = leave_section,
+         .in_child = all_are_destroyed,
+         .tear_down = destroy_cache},
+    };
+
+    (void)state;
+    FORK_AT_ALL(paths);
+}
+
+/* ------------------------------------------------------- what begins while a fork is under way */
+
+/* Whoever is about to begin shows that, sees that a fork is under way, and takes it back. A child that is copied
+ * in between has the mark, and not the thread: its own fork must not wait for it. */
+static void a_carrier_that_was_about_to_begin(void **state)
+{
+    static const struct path path = {.name = "a carrier begins", .body = carry};
+
+    (void)state;
+    for (unsigned inside = 1; inside <= 40; inside++)
+        fork_once(&path, 0, inside);
+}
+
+static void a_helper_that_was_about_to_begin(void **state)
+{
+    static const struct path path = {.name = "the helper begins",
+                                     .set_up = fill_for_preflush,
+                                     .body = be_helper,
+                                     .tear_down = end_preflush};
+
+    (void)state;
+    for (unsigned inside = 1; inside <= 160; inside += 3)
+        fork_once(&path, 0, inside);
+}
+
+/* The forking thread was the runner before; the next one has not yet said who it is. */
+static void a_runner_that_was_about_to_begin(void **state)
+{
+    static const struct path path = {.name = "a runner begins",
+                                     .set_up = push_callbacks_and_run_them,
+                                     .body = become_runner,
+                                     .in_child = all_have_run,
+                                     .tear_down = end_callbacks};
+
+    (void)state;
+    for (unsigned before = 0; before <= 30; before++)
+        fork_once(&path, before, 0);
+}
+
+typedef void function(void);
+static function *const at_preinit __attribute__((section(".preinit_array"), used)) =
+    fork_at_step_start;
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(while_callbacks_are_at_work),
+        cmocka_unit_test(a_runner_that_was_about_to_begin),
+        cmocka_unit_test(a_carrier_that_was_about_to_begin),
+        cmocka_unit_test(a_helper_that_was_about_to_begin),
+        cmocka_unit_test(while_memory_comes_and_goes),
+        cmocka_unit_test(while_somebody_waits_for_memory),
+        cmocka_unit_test(while_caches_and_domains_come_and_go),
+        cmocka_unit_test(while_the_helper_has_a_handful),
+        cmocka_unit_test(while_objects_are_made_and_destroyed),
+    };
+
+    if (prudence_option_set("rseq", "0"))
+        return 1;
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+int main(void)
+{
+    print_message("skipped: nothing to step with\n");
+    return 0;
+}
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Short-term memory beside quarantine: what has expired rests as what was freed; a late call is reported; the
+ * clock's end, and a thread's, let it rest as well. And what is deferred when it expires waits for its readers, also when
+ * it was the clock's end that its date expired by.
+ */
+#include "support/scm_test.h"
+#include "support/gp_child.h"
+#include "support/slab_test.h"
+
+#include "heap/quarantine.h"
+
+#define MANY 20
+
+static struct prudence_cache *cache;
+static void *objects[MANY];
+
+static void new_objects(void)
+{
+    cache = prudence_cache_create("short-term", 64, NULL);
+    assert_non_null(cache);
+    allocate_all(cache, objects, MANY);
+}
+
+static struct prudence_cache_stats stats_now(void)
+{
+    return stats_of(cache);
+}
+
+/* Allocations meet none of the objects. */
+static void none_is_handed_out(unsigned most)
+{
+    for (unsigned i = 0; i < most; i++)
+        assert_false(contains(objects, MANY, prudence_cache_alloc(cache)));
+}
+
+static struct scm_clock *on_clock(void)
+{
+    struct scm_clock *clock = scm_clock_create();
+
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(scm_clock_refresh(clock, objects[i], i % 5), 0);
+    return clock;
+}
+
+/* By a tick, by the end of a clock. */
+static void what_expires_rests(void **state)
+{
+    for (unsigned way = 0; way < 2; way++) {
+        fresh(state);
+        assert_int_equal(prudence_option_set("scm_expired", "free"), 0);
+        new_objects();
+        if (way == 0) {
+            for (unsigned i = 0; i < MANY; i++)
+                assert_int_equal(scm_refresh(objects[i], 0), 0);
+            ticks(1);
+        } else {
+            assert_int_equal(scm_clock_destroy(on_clock()), 0);
+            assert_int_equal(scm_collect(), 0);
+        }
+        assert_int_equal(mem_info().num_dates, 0);
+        assert_int_equal(stats_now().objects_live, MANY); /* to the slab, until they leave */
+        none_is_handed_out(200);
+        prudence_trim(); /* all leave */
+        assert_int_equal(stats_now().objects_live, 200);
+    }
+}
+
+static void refresh_again(void *object)
+{
+    scm_refresh(object, 1);
+}
+
+static void free_again(void *object)
+{
+    prudence_free(object);
+}
+
+static void late_calls_are_reported(void **state)
+{
+    fresh(state);
+    new_objects();
+    assert_int_equal(scm_refresh(objects[0], 0), 0);
+    ticks(1);
+    expect_death(refresh_again, objects[0], "scm_refresh:", "already free", NULL);
+    expect_death(free_again, objects[0], "prudence_free:", "already free", NULL);
+}
+
+/* A short-term object cannot be freed, so it does not come to rest before its date. */
+static void a_date_keeps_from_resting(void **state)
+{
+    fresh(state);
+    new_objects();
+    assert_int_equal(scm_refresh(objects[0], 2), 0);
+    expect_death(free_again, objects[0], "prudence_free:", "is short-term memory", NULL);
+    ticks(3);
+    assert_int_equal(mem_info().num_short_term, 0);
+}
+
+/* scm_expired=deferred: a reader that came before the clock ended keeps all of them. */
+static void a_clock_that_ends_defers(void **state)
+{
+    struct scm_clock *clock;
+
+    fresh(state);
+    assert_int_equal(prudence_option_set("scm_expired", "deferred"), 0);
+    new_objects();
+    clock = on_clock();
+    prudence_read_lock();
+    assert_int_equal(scm_clock_tick(clock), 0); /* some by a tick before */
+    assert_int_equal(scm_clock_destroy(clock), 0);
+    assert_int_equal(scm_collect(), 0);
+    assert_int_equal(mem_info().num_dates, 0);
+    assert_int_equal(stats_now().deferred_frees, MANY);
+    assert_int_equal(stats_now().frees, 0);
+    none_is_handed_out(200);
+    prudence_read_unlock();
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(stats_now().objects_latent, 0);
+    assert_int_equal(prudence_option_set("scm_expired", "free"), 0);
+}
+
+/* The option changes between the end of the clock and the collection: what counts is how it is then. */
+static void a_clock_that_ended_lazily_defers(void **state)
+{
+    fresh(state);
+    collection("lazy");
+    new_objects();
+    assert_int_equal(scm_clock_destroy(on_clock()), 0);
+    assert_int_equal(prudence_option_set("scm_expired", "deferred"), 0);
+    assert_int_equal(stats_now().frees + stats_now().deferred_frees, 0);
+    assert_int_equal(scm_collect(), 0);
+    assert_int_equal(stats_now().deferred_frees, MANY);
+    assert_int_equal(prudence_option_set("scm_expired", "free"), 0);
+}
+
+/* Programs of their own: quarantine is an option of the start. One byte: nothing rests, but all is watched. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest resting[] = {
+        cmocka_unit_test(what_expires_rests),
+        cmocka_unit_test(late_calls_are_reported),
+        cmocka_unit_test(a_date_keeps_from_resting),
+    };
+    const struct CMUnitTest deferring[] = {
+        cmocka_unit_test(a_clock_that_ends_defers),
+        cmocka_unit_test(a_clock_that_ended_lazily_defers),
+    };
+    struct child_result result;
+
+    scm_test_uses();
+    if (argc > 1)
+        return cmocka_run_group_tests(resting, NULL, NULL);
+    if (!getenv("PRUDENCE_OPTIONS") || !strstr(getenv("PRUDENCE_OPTIONS"), "quarantine=1")) {
+        child_again("rests", "quarantine=1M", &result);
+        print_message("%s", result.output);
+        if (!child_exited_with(&result, 0))
+            return 1;
+        setenv("PRUDENCE_OPTIONS", "quarantine=1", 1);
+        self_exec((char *[]){argv[0], NULL});
+    }
+    return cmocka_run_group_tests(deferring, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fork while another thread stands at a chosen instruction of some path, without a hook in that path: the other
+ * thread runs under the processor's trap flag (step.h), and waits in the trap.
+ *
+ * It takes `before` steps, or as many as there are until it is about to sleep; or it runs at full speed until it
+ * sleeps (FORK_ASLEEP). Then this thread forks. Where fork itself waits for
+ * the other thread (for a lock that it has, say), that takes further steps, one at a time, as long as this
+ * thread sleeps. When fork holds all that it takes, the other thread takes `inside` steps more: so it is also seen
+ * at what it does about a fork that is under way. No time is waited for: whether a thread sleeps is read from /proc.
+ *
+ * The program calls fork_at_step_start() before any constructor (a function in .preinit_array), so that its handler
+ * of pthread_atfork is the last that prepares a fork.
+ */
+#ifndef TESTS_SUPPORT_FORK_AT_STEP_H
+#define TESTS_SUPPORT_FORK_AT_STEP_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/gp_child.h"
+#include "support/step.h"
+
+#if STEP_POSSIBLE
+
+#define FORK_ASLEEP_LOOKS 3        /* one after the other, without a step in between */
+#define FORK_ASLEEP       UINT_MAX /* as `before` */
+
+static struct {
+    void (*enter)(void); /* not stepped: what blocks signals is done here */
+    void (*body)(void);
+    int thread_id, forking_id; /* these and those below: atomic */
+    unsigned inside, steps, allowed;
+    bool is_armed, preparing, at_sleep, entered, done;
+} fork_step;
+
+#define FORK_STEP_GET(member)        __atomic_load_n(&fork_step.member, __ATOMIC_SEQ_CST)
+#define FORK_STEP_SET(member, value) __atomic_store_n(&fork_step.member, value, __ATOMIC_SEQ_CST)
+
+/* "123 (name) S ...": the name has no parentheses here. */
+static bool fork_thread_sleeps(int thread)
+{
+    char path[64], text[128];
+    const char *behind;
+    ssize_t length;
+    int file;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    length = read(file, text, sizeof text - 1);
+    close(file);
+    text[length > 0 ? length : 0] = '\0';
+    behind = strchr(text, ')');
+    return behind && behind[1] == ' ' && behind[2] == 'S';
+}
+
+static bool fork_step_is_sleep(const greg_t *registers)
+{
+    return step_is_at_call(registers, SYS_nanosleep) ||
+           step_is_at_call(registers, SYS_clock_nanosleep) || step_is_at_call(registers, SYS_futex);
+}
+
+/* The other thread, before each of its instructions. */
+static void fork_step_visit(const greg_t *registers)
+{
+    int saved_errno = errno;
+    unsigned taken = __atomic_add_fetch(&fork_step.steps, 1, __ATOMIC_SEQ_CST);
+
+    if (FORK_STEP_GET(at_sleep) && fork_step_is_sleep(registers)) {
+        FORK_STEP_SET(at_sleep, false);
+        FORK_STEP_SET(allowed, taken - 1);
+    }
+    while (taken > FORK_STEP_GET(allowed)) {
+        if (FORK_STEP_GET(preparing) && fork_thread_sleeps(FORK_STEP_GET(forking_id)))
+            __atomic_fetch_add(&fork_step.allowed, 1, __ATOMIC_SEQ_CST);
+        usleep(20);
+    }
+    step_enough = FORK_STEP_GET(allowed) == UINT_MAX;
+    errno = saved_errno;
+}
+
+static void fork_step_body(void *unused)
+{
+    (void)unused;
+    fork_step.body();
+}
+
+static void *fork_step_thread(void *unused)
+{
+    FORK_STEP_SET(thread_id, gettid());
+    if (fork_step.enter)
+        fork_step.enter();
+    FORK_STEP_SET(entered, true);
+    if (FORK_STEP_GET(allowed) == FORK_ASLEEP)
+        fork_step.body();
+    else
+        step_through(fork_step_body, NULL, fork_step_visit);
+    FORK_STEP_SET(done, true);
+    return unused;
+}
+
+static bool fork_step_waits(void)
+{
+    return FORK_STEP_GET(done) || FORK_STEP_GET(steps) > FORK_STEP_GET(allowed);
+}
+
+/* Until the other thread has taken so many steps more, has ended, or sleeps: what it wants is held by this one. */
+static void fork_step_on(unsigned more)
+{
+    unsigned asleep = 0, before = 0;
+
+    FORK_STEP_SET(allowed, FORK_STEP_GET(steps) - 1 + more);
+    while (!fork_step_waits() && asleep < FORK_ASLEEP_LOOKS) {
+        unsigned now = FORK_STEP_GET(steps);
+
+        asleep = now == before && fork_thread_sleeps(FORK_STEP_GET(thread_id)) ? asleep + 1 : 0;
+        before = now;
+        usleep(50);
+    }
+}
+
+/* What it waits for is this thread's, so it sleeps again and again. */
+static void fork_step_until_asleep(void)
+{
+    unsigned asleep = 0;
+
+    while (!FORK_STEP_GET(done) && asleep < FORK_ASLEEP_LOOKS) {
+        bool sleeps = FORK_STEP_GET(entered) && fork_thread_sleeps(FORK_STEP_GET(thread_id));
+
+        asleep = sleeps ? asleep + 1 : 0;
+    }
+}
+
+/* With all locks held. */
+static void fork_step_prepared(void)
+{
+    if (!fork_step.is_armed)
+        return;
+    fork_step.is_armed = false;
+    FORK_STEP_SET(preparing, false);
+    if (fork_step.inside)
+        fork_step_on(fork_step.inside);
+}
+
+static void fork_at_step_start(void)
+{
+    pthread_atfork(fork_step_prepared, NULL, NULL);
+}
+
+/*
+ * Forks as the head of this file says; `in_child` returns 42 if all is well there. Afterwards the other thread goes on,
+ * and `release`, if there is one, lets it end. Returns how many steps it had taken at the fork.
+ */
+static unsigned fork_at_step(void (*enter)(void), void (*body)(void), unsigned before,
+                             unsigned inside, int (*in_child)(void *argument), void *argument,
+                             void (*release)(void), struct child_result *result)
+{
+    pthread_t thread;
+    unsigned steps;
+
+    memset(&fork_step, 0, sizeof fork_step);
+    fork_step.enter = enter;
+    fork_step.body = body;
+    fork_step.inside = inside;
+    fork_step.forking_id = gettid();
+    fork_step.allowed = before;
+    fork_step.at_sleep = true;
+    if (pthread_create(&thread, NULL, fork_step_thread, NULL))
+        abort();
+    if (before == FORK_ASLEEP)
+        fork_step_until_asleep();
+    while (before != FORK_ASLEEP && !fork_step_waits())
+        usleep(50);
+    FORK_STEP_SET(at_sleep, false);
+    fork_step.is_armed = true;
+    FORK_STEP_SET(preparing, true);
+    child_run(in_child, argument, result);
+    steps = FORK_STEP_GET(steps);
+    FORK_STEP_SET(allowed, UINT_MAX);
+    if (release)
+        release();
+    pthread_join(thread, NULL);
+    return steps;
+}
+
+#endif
+
+#endif /* TESTS_SUPPORT_FORK_AT_STEP_H */

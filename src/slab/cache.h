@@ -457,6 +457,7 @@ void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 bool node_shrink_some(struct node *node, unsigned keep, size_t *bytes);
 size_t node_shrink(struct node *node, unsigned keep);
+void node_try_shrink(struct node *node, unsigned keep);
 size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted);
 void *node_take_done(struct node *node);
 unsigned node_take_undone(struct node *node, bool any_slab, unsigned epochs, void **objects,
@@ -516,7 +517,8 @@ bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags);
 struct throttle {     /* of a thread that is held back */
     uint64_t began;   /* ns; 0: not yet */
     uint64_t pause;   /* ns: its last nap */
-    bool slept;       /* while another looked, and was not woken */
+    bool has_turn;    /* to look; the others sleep */
+    bool slept;       /* while another looked */
     bool looked;      /* at all CPUs; what it closed there is safe by `cookie` */
     gp_cookie cookie;
 };

@@ -213,14 +213,14 @@ void cache_settle(struct prudence_cache *cache, bool free_ones)
     cache_empty(cache, free_ones, cache->free_limit);
 }
 
-/* The same without disturbing another CPU: the caller's own, and what is safe in latent slabs, where most of it
- * is when much is latent. */
+/* The same without disturbing another CPU, or waiting for a lock: the caller's own, and what is safe in latent
+ * slabs, where most of it is when much is latent. */
 void cache_settle_here(struct prudence_cache *cache)
 {
     if (cache->lines)
         empty_cpu_by(visit_here, cache, cpu_cache_of(cache, os_cpu_current()), false);
     for (unsigned node = 0; node < os_node_count(); node++)
-        node_shrink(&cache->nodes[node], cache->free_limit);
+        node_try_shrink(&cache->nodes[node], cache->free_limit);
 }
 
 static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)

@@ -12,6 +12,7 @@
 #define THROTTLE_PAUSE_MIN_NS 20000
 #define THROTTLE_PAUSE_MAX_NS 1000000
 #define THROTTLE_LOOK_NS      10000000
+#define THROTTLE_SLEEP_NS     50000000 /* until one who was not woken looks for itself */
 #define WAITS_IN_A_ROW        20 /* times wait_max, whatever is in the way */
 #define DOMAINS_AT_ONCE   16
 
@@ -24,6 +25,7 @@ struct throttle_counts throttle_counts;
 
 /* Of those who are held back. */
 static uint32_t looking;           /* one of them is at it; compare-and-swap */
+static uint32_t looking_everywhere;
 static uint32_t looks_that_helped; /* the others sleep on it */
 static uint64_t looked_at;         /* ns: when one of them looked at all CPUs last */
 
@@ -127,23 +129,32 @@ static void note_expired(void)
     for_all_domains(note_expired_in);
 }
 
-/* Whether a full attempt may find more than the last one: the caller's own is safe by now, or its first while
- * no reader is in the way; else after a while, since other domains may have come on. */
+/*
+ * Whether all CPUs and caches are worth a look. To the one whose turn it is: if what it closed at its last one is
+ * safe by now, or it is its first and no reader is in the way. To one of all, after a while: other domains may have
+ * come on.
+ */
 static bool is_worth_a_look(const struct prudence_cache *cache, const struct throttle *throttle)
 {
-    if (throttle->looked ? gp_poll(cache->domain, throttle->cookie)
-                         : !gp_is_held_up(cache->domain))
+    uint64_t now = os_clock_ns(), then = load_relaxed(&looked_at);
+
+    if (throttle->has_turn && (throttle->looked ? gp_poll(cache->domain, throttle->cookie)
+                                                : !gp_is_held_up(cache->domain)))
         return true;
-    return os_clock_ns() - load_relaxed(&looked_at) >= THROTTLE_LOOK_NS;
+    return now - then >= THROTTLE_LOOK_NS && compare_exchange(&looked_at, &then, now);
 }
 
-/* The batches of all CPUs are closed, and grace periods of all domains pushed on; other CPUs are disturbed. */
+/* The batches of all CPUs are closed, and grace periods of all domains pushed on; other CPUs are disturbed. By one
+ * thread at a time: it holds the lock of the list of caches, perhaps without a CPU. */
 static void settle_everywhere(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
+    uint32_t nobody = 0;
+
+    if (!compare_exchange(&looking_everywhere, &nobody, 1u))
+        return;
     settle(cache);
     throttle->cookie = gp_snapshot(cache->domain);
     throttle->looked = true;
-    store_relaxed(&looked_at, os_clock_ns());
     gp_request(cache->domain, throttle->cookie);
     gp_drive(cache->domain);
     for_all_caches(settle);
@@ -151,6 +162,7 @@ static void settle_everywhere(struct prudence_cache *cache, size_t bytes, struct
         latent_drive_all();
         for_all_caches(settle);
     }
+    store_release(&looking_everywhere, 0u);
 }
 
 /* One attempt to make room, without waiting: as little as will do. */
@@ -206,6 +218,13 @@ static void nap(struct throttle *throttle)
     os_sleep_ns(throttle->pause);
 }
 
+/* As many as there are CPUs for, those first who slept longest. As long as they find room each wakes another. */
+static void wake_some(unsigned count)
+{
+    add_relaxed(&looks_that_helped, 1);
+    os_word_wake_some(&looks_that_helped, count);
+}
+
 /*
  * A look whether there is room, and a nap. One thread at a time looks, and wakes the others when there is: many
  * would disturb the CPUs of each other, and the readers, to find the same. But it may have lost its CPU: who slept
@@ -214,26 +233,26 @@ static void nap(struct throttle *throttle)
 static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     uint32_t nobody = 0, round = load_acquire(&looks_that_helped);
-    bool fits = latent_fits(bytes, false), mine;
+    bool fits = latent_fits(bytes, false);
 
-    if (fits)
+    if (fits) {
+        if (throttle->slept)
+            wake_some(1);
         return true;
-    mine = compare_exchange(&looking, &nobody, 1u);
-    if (!mine && !throttle->slept) {
-        os_word_wait(&looks_that_helped, round, THROTTLE_LOOK_NS);
-        throttle->slept = true;
+    }
+    throttle->has_turn = compare_exchange(&looking, &nobody, 1u);
+    throttle->slept = !throttle->has_turn && !throttle->slept;
+    if (throttle->slept) {
+        os_word_wait(&looks_that_helped, round, THROTTLE_SLEEP_NS);
         return false;
     }
-    throttle->slept = false;
     fits = settle_for(cache, bytes, throttle);
     if (!fits)
         nap(throttle);
-    if (mine)
+    if (throttle->has_turn)
         store_release(&looking, 0u);
-    if (fits) {
-        add_relaxed(&looks_that_helped, 1);
-        os_word_wake(&looks_that_helped);
-    }
+    if (fits)
+        wake_some(2 * os_cpu_count());
     return fits;
 }
 
@@ -294,7 +313,7 @@ bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags)
 /* In a forked child: those who were held back are not there. */
 void throttle_fork_child(void)
 {
-    looking = 0;
+    looking = looking_everywhere = 0;
 }
 
 /* ------------------------------------------------------------------ waiting instead of failing */

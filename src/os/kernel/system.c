@@ -47,9 +47,9 @@ void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
         os_sleep_ns(min_size(nanoseconds, WORD_WAIT_NS));
 }
 
-void os_word_wake(uint32_t *word)
+void os_word_wake_some(uint32_t *word, unsigned count)
 {
-    (void)word;
+    (void)word, (void)count;
 }
 
 void os_report(const char *format, ...)

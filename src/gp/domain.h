@@ -49,7 +49,7 @@ struct gp_scheme {
     bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
     /* The slot of the reader that holds up what is under way. NULL: nobody can tell */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
-    bool (*is_busy)(const struct prudence_domain *domain);  /* readers inside; under readers_lock */
+    bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
     /* The thread of `slot` is gone, and was inside a section. Any thread. */
     void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
     void (*note_expired)(struct prudence_domain *domain); /* NULL: by the readers' slots */

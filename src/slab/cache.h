@@ -514,12 +514,12 @@ bool drain_quiet_cpus(struct prudence_cache *cache);
 extern uint64_t slab_wait_max; /* ns */
 void latent_take_back_here(void);
 bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags);
-struct throttle {     /* of a thread that is held back */
-    uint64_t began;   /* ns; 0: not yet */
-    uint64_t pause;   /* ns: its last nap */
-    bool has_turn;    /* to look; the others sleep */
-    bool slept;       /* while another looked */
-    bool looked;      /* at all CPUs; what it closed there is safe by `cookie` */
+struct throttle {   /* of a thread that is held back */
+    uint64_t began; /* ns; 0: not yet */
+    uint64_t pause; /* ns: its last nap */
+    bool has_turn;  /* to look; the others sleep */
+    bool slept;     /* while another looked */
+    bool looked;    /* at all CPUs; what it closed there is safe by `cookie` */
     gp_cookie cookie;
 };
 bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle);

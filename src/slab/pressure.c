@@ -13,8 +13,8 @@
 #define THROTTLE_PAUSE_MAX_NS 1000000
 #define THROTTLE_LOOK_NS      10000000
 #define THROTTLE_SLEEP_NS     50000000 /* until one who was not woken looks for itself */
-#define WAITS_IN_A_ROW        20 /* times wait_max, whatever is in the way */
-#define DOMAINS_AT_ONCE   16
+#define WAITS_IN_A_ROW        20       /* times wait_max, whatever is in the way */
+#define DOMAINS_AT_ONCE       16
 
 /* Between two waits of an allocation whose memory others take before it: longer each time. */
 #define RECLAIM_PAUSE_MIN_NS 50000
@@ -24,7 +24,7 @@ uint64_t slab_wait_max = UINT64_C(500000000);
 struct throttle_counts throttle_counts;
 
 /* Of those who are held back. */
-static uint32_t looking;           /* one of them is at it; compare-and-swap */
+static uint32_t looking; /* one of them is at it; compare-and-swap */
 static uint32_t looking_everywhere;
 static uint32_t looks_that_helped; /* the others sleep on it */
 static uint64_t looked_at;         /* ns: when one of them looked at all CPUs last */
@@ -213,8 +213,7 @@ static bool has_outlasted(const struct throttle *throttle)
 /* Waiting gives the reader that keeps garbage the CPU. A sleep, since a yield need not hand it over. */
 static void nap(struct throttle *throttle)
 {
-    throttle->pause =
-        clamp_size(2 * throttle->pause, THROTTLE_PAUSE_MIN_NS, THROTTLE_PAUSE_MAX_NS);
+    throttle->pause = clamp_size(2 * throttle->pause, THROTTLE_PAUSE_MIN_NS, THROTTLE_PAUSE_MAX_NS);
     os_sleep_ns(throttle->pause);
 }
 

@@ -63,7 +63,7 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
  */
 static struct reader_slot *held_up_by(const struct prudence_domain *domain)
 {
-    struct reader_slot *slot = load_relaxed(&domain->furthest_behind);
+    struct reader_slot *slot = load_acquire(&domain->furthest_behind);
     uint64_t word = slot ? load_relaxed(&slot->reader.word) : 0;
     uint64_t section = word & ~PRUDENCE_NESTING_MASK;
 
@@ -73,10 +73,11 @@ static struct reader_slot *held_up_by(const struct prudence_domain *domain)
                : NULL;
 }
 
+/* Release: another thread may have mapped the slot's chunk, and who finds it here has not met it yet. */
 static void note_behind(struct prudence_domain *domain, struct reader_slot *slot)
 {
     if (load_relaxed(&domain->furthest_behind) != slot)
-        store_relaxed(&domain->furthest_behind, slot);
+        store_release(&domain->furthest_behind, slot);
 }
 
 /* The least of the goal and all active readers' sequences. */

@@ -128,6 +128,32 @@ def limit(results, verdicts):
          for row in rows])
 
 
+def crowd(results, verdicts):
+    """More threads than CPUs: CPU time against plain queues, and bytes within their limit."""
+    lines, fast, within = [], [], []
+    for ours in results.rows("crowd", subject="prudence"):
+        peers = [row for row in results.rows("crowd", size=ours["size"], threads=ours["threads"],
+                                             readers=ours["readers"])
+                 if row["subject"] != "prudence"]
+        others = {row["subject"]: row for row in peers}
+        fast += [ours["ns_per_pair_cpu"] <= row["ns_per_pair_cpu"] for row in peers]
+        within.append(ours["totals"]["bytes_latent_peak"] <= ours["totals"]["latent_limit"])
+        lines.append([f'{ours["threads"]} + {ours["readers"]}', ours["size"]]
+                     + [crowd_cell(row) for row in [ours, *others.values()]])
+    if not lines:
+        return ""
+    verdicts.add("more threads than CPUs: CPU time at or below `classic`'s and `call_rcu`'s",
+                 sum(fast), len(fast))
+    verdicts.add("more threads than CPUs: bytes within `latent_limit`", sum(within), len(within))
+    return ("## More threads than CPUs\n\nEach cell: ns of CPU a pair (wall time of a writer), "
+            "latent MB.\n\n") + table(["writers + readers", "bytes", "prudence", *others], lines)
+
+
+def crowd_cell(row):
+    return (f'{row["ns_per_pair_cpu"]:.0f} ({row["ns_per_pair_wall"]:.0f}), '
+            f'{row["latent_peak_bytes"] / MEGA:.0f}')
+
+
 def per_million(row, key):
     counters = row["counters"]
     return 1e6 * counters[key] / max(1, counters["allocations"])
@@ -360,7 +386,7 @@ def main():
     if not results.parts:
         sys.exit(f"report_summary: no results in {sys.argv[1]}")
     sections = [section(results, verdicts) for section in (
-        pairs, batches, limit, classic, endurance, latency, readers, stall, recycle, destroy, rcu,
+        pairs, batches, limit, crowd, classic, endurance, latency, readers, stall, recycle, destroy, rcu,
         flavours, malloc)]
     document = next(iter(results.parts.values()))
     host = document["host"]

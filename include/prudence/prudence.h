@@ -23,8 +23,9 @@
  *    the slab; everything else in that list is always caught at the call. Options that look for
  *    more (guard, zero_on_free, quarantine; Valgrind, AddressSanitizer) are in docs/options.md.
  *  - Waiting: allocating and deferring may wait for a grace period under memory pressure, never
- *    longer than the option wait_max, never inside a read-side critical section, and never with a
- *    lock of ours held. So no lock that the caller holds can turn such a wait into a deadlock.
+ *    inside a read-side critical section, never with a lock of ours held, and never longer than the
+ *    option wait_max for one and the same section of a reader. So no lock that the caller holds can turn
+ *    such a wait into a deadlock.
  */
 #ifndef PRUDENCE_PRUDENCE_H
 #define PRUDENCE_PRUDENCE_H

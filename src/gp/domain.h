@@ -47,7 +47,9 @@ struct gp_scheme {
     /* For who waits without a deadline, and may as well block there. NULL: there is no such place. */
     void (*block)(struct prudence_domain *domain);
     bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
-    bool (*is_busy)(const struct prudence_domain *domain);  /* readers inside; under readers_lock */
+    /* The slot of the reader that holds up what is under way. NULL: nobody can tell */
+    struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
+    bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
     /* The thread of `slot` is gone, and was inside a section. Any thread. */
     void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
     void (*note_expired)(struct prudence_domain *domain); /* NULL: by the readers' slots */
@@ -69,13 +71,14 @@ struct reader_slot {
                                       compare-and-swap */
     uint32_t watched;              /* the thread's end will be told; atomic, as the next */
     uint64_t claimed_at;           /* boot time, ns: which thread of that id */
+    uint64_t asked_at;             /* ns: when a driver asked last whether it is there */
     uint64_t looked_at;            /* ns: when a driver looked last whether it is that one */
     uint64_t entries_seen;         /* of reader.entries, by the mode's choice */
     uint64_t stall_word;           /* the word that was in the way at stall_since; drivers */
     uint64_t stall_since;          /* ns */
     uint64_t stall_reported;       /* the word that was reported last */
     int32_t index;                 /* srcu: the counter that the section stands in; its thread */
-    char pad[128 - 32 - 8 - 16 - 32 - 8];
+    char pad[128 - 32 - 8 - 24 - 32 - 8];
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
@@ -109,6 +112,7 @@ struct prudence_domain {
     struct reader_chunk *chunks; /* pushed by compare-and-swap; read by drivers */
 
     uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
+    struct reader_slot *furthest_behind; /* of the readers in the last scan's way; atomic, a hint */
     uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
@@ -162,6 +166,7 @@ void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the 
 
 /* drive.c */
 void gp_tell_section_ends(const struct prudence_domain *domain); /* as prudence_tell_section_ends */
+struct reader_slot *gp_held_up_by(const struct prudence_domain *domain);
 uint64_t gp_raise(uint64_t *value, uint64_t to); /* unless it is there already; by how much */
 void gp_complete(struct prudence_domain *domain, uint64_t upto);
 bool gp_note_expired_reader(struct prudence_domain *domain);
@@ -264,6 +269,7 @@ void mode_follow_options(struct prudence_domain *domain);
 /* stall.c */
 #define STALL_TRACE_PATIENCE_NS 20000000 /* for a reader's trace: who asks may be allocating */
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word);
+uint64_t stall_since(const struct reader_slot *slot); /* ns: since when its section is in the way */
 void stall_fork_prepare(void);
 void stall_fork_done(void);
 

@@ -88,17 +88,49 @@ void gp_drive(struct prudence_domain *domain)
 /* How long another driver is trusted to be scanning. */
 #define SCAN_TRUST_NS 20000
 
-bool gp_drive_shared(struct prudence_domain *domain)
+static void drive_shared(struct prudence_domain *domain)
 {
     uint64_t began = load_relaxed(&domain->scan_began);
     uint64_t now = os_clock_ns();
 
     if (began && now - began < SCAN_TRUST_NS)
-        return true;
+        return;
     store_relaxed(&domain->scan_began, now);
     gp_drive(domain);
     store_relaxed(&domain->scan_began, (uint64_t)0);
-    return true;
+}
+
+struct reader_slot *gp_held_up_by(const struct prudence_domain *domain)
+{
+    return domain->scheme->held_up_by ? domain->scheme->held_up_by(domain) : NULL;
+}
+
+bool gp_is_held_up(const struct prudence_domain *domain)
+{
+    return gp_held_up_by(domain) != NULL;
+}
+
+uint64_t gp_held_up_since(const struct prudence_domain *domain)
+{
+    const struct reader_slot *slot = gp_held_up_by(domain);
+
+    if (slot)
+        return stall_since(slot);
+    if (domain->scheme->held_up_by)
+        return 0;
+    return !domain->scheme->drive || sequence_before(load_relaxed(&domain->progress.completed),
+                                                     load_relaxed(&domain->shared.sequence));
+}
+
+/* Held up, it drives all the same: that looks how long the reader has stayed, and no further. */
+bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
+{
+    bool held_up = gp_is_held_up(domain);
+
+    if (!held_up)
+        gp_request(domain, cookie);
+    drive_shared(domain);
+    return !held_up;
 }
 
 #define SPIN_ROUNDS 48 /* some 10 us */

@@ -39,9 +39,17 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie);
  * the reader's trace. No lock is held: foreign functions may be called. */
 void gp_drive(struct prudence_domain *domain);
 
-/* As gp_drive, but leaves the work to another thread that began it within some microseconds. False: callers
- * cannot drive these grace periods, so there is no point in looking again. */
-bool gp_drive_shared(struct prudence_domain *domain);
+/* For who has something else to do: requests the grace period of `cookie` and pushes it on, unless a reader
+ * stays in the way of the one before, or another thread began to push within some microseconds. False: there is
+ * no point in looking again. */
+bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
+
+/* Whether a reader is known to stay in the way of the grace period that is under way: as long as it is true,
+ * pushing changes nothing. Some loads.
+ *     bool gp_is_held_up(const struct prudence_domain *domain);
+ * Since when (ns) one and the same section is known to be in the way; 0: none is; 1: nobody can tell of these
+ * readers, and a grace period is under way.
+ *     uint64_t gp_held_up_since(const struct prudence_domain *domain); */
 
 /* request + drive until it is over, or until the clock passes `deadline` (0: for ever). The caller
  * holds no lock of ours and has asked gp_may_wait(). False when the deadline came first. */

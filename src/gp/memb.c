@@ -52,11 +52,39 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
     gp_raise(&domain->barrier_goal, goal);
 }
 
+/*
+ * The reader that the last scan found furthest behind, if it holds up what is under way: it stands in a section
+ * that was entered before the newest grace period began, and `completed` has come as far as that section lets it.
+ * So until it leaves, no scan completes anything. Its word says so by itself, whatever the hint's age: a reader that
+ * has left and entered again has the newest sequence. NULL: nobody is known to.
+ *
+ * It matters where threads are more than CPUs: a reader that loses its CPU in a section stays for milliseconds, and
+ * who defers meanwhile would make a barrier and a scan for each batch.
+ */
+static struct reader_slot *held_up_by(const struct prudence_domain *domain)
+{
+    struct reader_slot *slot = load_acquire(&domain->furthest_behind);
+    uint64_t word = slot ? load_relaxed(&slot->reader.word) : 0;
+    uint64_t section = word & ~PRUDENCE_NESTING_MASK;
+
+    return word && !sequence_before(load_relaxed(&domain->progress.completed), section) &&
+                   sequence_before(section, load_relaxed(&domain->shared.sequence))
+               ? slot
+               : NULL;
+}
+
+/* Release: another thread may have mapped the slot's chunk, and who finds it here has not met it yet. */
+static void note_behind(struct prudence_domain *domain, struct reader_slot *slot)
+{
+    if (load_relaxed(&domain->furthest_behind) != slot)
+        store_release(&domain->furthest_behind, slot);
+}
+
 /* The least of the goal and all active readers' sequences. */
 static uint64_t scan(struct prudence_domain *domain, uint64_t goal)
 {
+    struct reader_slot *slot, *behind = NULL;
     struct reader_chunk *chunk;
-    struct reader_slot *slot;
     uint64_t least = goal;
 
     for_each_slot(chunk, slot, domain)
@@ -67,14 +95,23 @@ static uint64_t scan(struct prudence_domain *domain, uint64_t goal)
         if (word == 0 || !sequence_before(word & ~PRUDENCE_NESTING_MASK, goal))
             continue;
         stall_note(domain, slot, word);
-        if (sequence_before(word & ~PRUDENCE_NESTING_MASK, least))
+        if (!behind || sequence_before(word & ~PRUDENCE_NESTING_MASK, least)) {
             least = word & ~PRUDENCE_NESTING_MASK;
+            behind = slot;
+        }
     }
+    note_behind(domain, behind);
     return least;
 }
 
 static void drive(struct prudence_domain *domain, uint64_t goal)
 {
+    struct reader_slot *slot = held_up_by(domain);
+
+    if (slot) {
+        stall_note(domain, slot, load_relaxed(&slot->reader.word));
+        return;
+    }
     make_barrier(domain, goal);
     add_relaxed(&domain->scans, 1);
     gp_complete(domain, scan(domain, goal));
@@ -90,5 +127,6 @@ const struct gp_scheme gp_memb = {
     .name = "memb",
     .drive = drive,
     .is_cheap = is_cheap,
+    .held_up_by = held_up_by,
     .is_busy = readers_any_inside,
 };

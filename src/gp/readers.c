@@ -199,15 +199,21 @@ static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, 
     return true;
 }
 
+#define ASK_NS  1000000   /* between looks, which are system calls */
 #define LOOK_NS 100000000 /* between thorough looks, which read a file */
 
-/* For a slot that is in the way. */
+/* For a slot that is in the way: whether it is free now. One driver at a time looks, and not each time. */
 bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot)
 {
-    uint64_t now = os_clock_ns(), then = load_relaxed(&slot->looked_at);
-    bool thoroughly = now - then >= LOOK_NS && compare_exchange(&slot->looked_at, &then, now);
+    uint64_t now = os_clock_ns(), asked = load_relaxed(&slot->asked_at);
+    uint64_t looked = load_relaxed(&slot->looked_at);
 
-    return slot_reap(domain, slot, thoroughly);
+    if (now - asked < ASK_NS || !compare_exchange(&slot->asked_at, &asked, now))
+        return false;
+    if (now - looked < LOOK_NS)
+        return slot_reap(domain, slot, false);
+    store_relaxed(&slot->looked_at, now);
+    return slot_reap(domain, slot, true);
 }
 
 /* All such slots; returns how many are in use. */
@@ -484,6 +490,7 @@ static void mend(struct prudence_domain *domain)
     domain->shared.fenced = domain->readers_fence_themselves;
     domain->choosing = 0;
     domain->scan_began = 0;
+    domain->furthest_behind = NULL;
 }
 
 /* Whole: nothing of this domain is in this thread's hands, nor half done. Caches that name it are counted

@@ -212,6 +212,15 @@ static bool is_cheap(const struct prudence_domain *domain)
     return true;
 }
 
+static struct reader_slot *held_up_by(const struct prudence_domain *domain)
+{
+    struct reader_slot *slot = NULL;
+
+    for (unsigned i = 0; i < domain->set->count && !slot; i++)
+        slot = gp_held_up_by(domain->set->members[i]);
+    return slot;
+}
+
 static void note_expired(struct prudence_domain *domain)
 {
     struct domain_set *set = domain->set;
@@ -248,6 +257,7 @@ const struct gp_scheme gp_set = {
     .drive = drive,
     .block = block,
     .is_cheap = is_cheap,
+    .held_up_by = held_up_by,
     .is_busy = is_busy,
     .note_expired = note_expired,
     .worth_waiting = worth_waiting,

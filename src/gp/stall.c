@@ -112,6 +112,15 @@ static void report(struct prudence_domain *domain, struct reader_slot *slot, uin
     errno = saved_errno;
 }
 
+/* A section that was not noted yet is in the way since now. */
+uint64_t stall_since(const struct reader_slot *slot)
+{
+    uint64_t section = load_relaxed(&slot->reader.word) & ~PRUDENCE_NESTING_MASK;
+
+    return load_relaxed(&slot->stall_word) == section ? load_relaxed(&slot->stall_since)
+                                                      : os_clock_ns();
+}
+
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
 {
     uint64_t section = word & ~PRUDENCE_NESTING_MASK;

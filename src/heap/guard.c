@@ -161,8 +161,7 @@ static void settle_cache(struct prudence_cache *cache)
 
 void guard_deferred(struct prudence_cache *cache)
 {
-    gp_request(cache->domain, gp_snapshot(cache->domain));
-    gp_drive_shared(cache->domain);
+    gp_advance(cache->domain, gp_snapshot(cache->domain));
     settle_cache(cache);
 }
 

@@ -142,6 +142,7 @@ bool os_thread_is_newer(int thread, uint64_t boot_ns); /* ... and was started af
 void os_thread_name(int thread, char name[OS_THREAD_NAME_MAX]); /* "": there is none */
 void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds);
 void os_word_wake(uint32_t *word);
+void os_word_wake_some(uint32_t *word, unsigned count); /* those who have slept longest */
 
 /* --- traces: the calls that led here, innermost first ---
  * os_trace_prime makes them possible; it may allocate, so not from inside an allocation.

@@ -75,8 +75,7 @@ static bool take_here(struct prudence_cache *cache, struct miss *miss)
 /* Drives the grace period that the batches wait for, and looks again. */
 static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
 {
-    gp_request(cache->domain, miss->cookie);
-    if (gp_drive_shared(cache->domain))
+    if (gp_advance(cache->domain, miss->cookie))
         take_here(cache, miss);
 }
 

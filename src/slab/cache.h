@@ -457,6 +457,7 @@ void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 bool node_shrink_some(struct node *node, unsigned keep, size_t *bytes);
 size_t node_shrink(struct node *node, unsigned keep);
+void node_try_shrink(struct node *node, unsigned keep);
 size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted);
 void *node_take_done(struct node *node);
 unsigned node_take_undone(struct node *node, bool any_slab, unsigned epochs, void **objects,
@@ -505,6 +506,7 @@ size_t cache_shrink_slabs(struct prudence_cache *cache, size_t wanted);
 size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted);
 size_t cache_spare_arrays(const struct prudence_cache *cache);
 void cache_settle(struct prudence_cache *cache, bool free_ones);
+void cache_settle_here(struct prudence_cache *cache);
 void slab_retire_cpu(unsigned cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 
@@ -512,8 +514,17 @@ bool drain_quiet_cpus(struct prudence_cache *cache);
 extern uint64_t slab_wait_max; /* ns */
 void latent_take_back_here(void);
 bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags);
-bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline);
+struct throttle {   /* of a thread that is held back */
+    uint64_t began; /* ns; 0: not yet */
+    uint64_t pause; /* ns: its last nap */
+    bool has_turn;  /* to look; the others sleep */
+    bool slept;     /* while another looked */
+    bool looked;    /* at all CPUs; what it closed there is safe by `cookie` */
+    gp_cookie cookie;
+};
+bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle);
 bool latent_wait(struct prudence_cache *cache);
+void throttle_fork_child(void);
 void latent_drive_all(void);
 struct reclaim {
     uint64_t deadline, pause; /* ns */

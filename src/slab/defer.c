@@ -145,8 +145,7 @@ static bool append_or_overflow(struct prudence_cache *cache, void *object,
         owned = append_and_put_away(cache, object, false, deferral);
     } else if (owned && !deferral->appended && deferral->room && deferral->may_drive) {
         /* At the limit: perhaps a grace period is all that is missing. */
-        gp_request(cache->domain, deferral->cookie);
-        gp_drive_shared(cache->domain);
+        gp_advance(cache->domain, deferral->cookie);
         owned = append_and_put_away(cache, object, true, deferral);
     }
     if (!owned)
@@ -186,7 +185,7 @@ void cache_free_deferred_slow(struct slab *slab, void *object)
     struct prudence_cache *cache = slab->cache;
     size_t bytes = slab_object_bytes(slab);
     bool past_limit = latent_never_fits(bytes);
-    uint64_t deadline = 0;
+    struct throttle throttle = {.began = 0};
 
     if (unlikely(slab->states != NULL))
         object_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
@@ -197,7 +196,7 @@ void cache_free_deferred_slow(struct slab *slab, void *object)
         return;
     }
     while (unlikely(!defer(slab, object, past_limit)))
-        past_limit = !latent_make_room(cache, bytes, &deadline);
+        past_limit = !latent_make_room(cache, bytes, &throttle);
     if (unlikely(past_limit) && !latent_fits(0, false))
         gp_overrun("latent_limit", latent_bytes(), load_relaxed(&slab_latent_limit));
 }

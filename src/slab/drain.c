@@ -39,17 +39,24 @@ struct haul {
     void *objects[TRANSFER_MAX];
 };
 
-/* Owners are quick, unless they lost their CPU: worth a few short waits, no more. Runs `step` as the
- * owner; false when that could not be. */
-static bool visit_patiently(struct cpu_cache *cpu, struct haul *haul,
-                            void (*step)(struct os_percpu_line *line, void *haul))
+typedef void (*visit_step)(struct os_percpu_line *line, void *haul);
+
+/* Runs `step` as the owner, if that is the caller's CPU and nobody's; else false. */
+static bool visit_here(struct cpu_cache *cpu, struct haul *haul, visit_step step)
 {
     haul->taken = 0;
-    if (take_if_here(haul->cache, cpu, haul)) {
-        step(&cpu->line, haul);
-        cpu_cache_release(cpu);
+    if (!take_if_here(haul->cache, cpu, haul))
+        return false;
+    step(&cpu->line, haul);
+    cpu_cache_release(cpu);
+    return true;
+}
+
+/* The same on any CPU. Owners are quick, unless they lost their CPU: worth a few short waits, no more. */
+static bool visit_patiently(struct cpu_cache *cpu, struct haul *haul, visit_step step)
+{
+    if (visit_here(cpu, haul, step))
         return true;
-    }
     for (unsigned tries = 0; tries < 4; tries++) {
         if (cpu_cache_visit_remote(cpu, haul, step, haul))
             return true;
@@ -110,7 +117,8 @@ static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
 
 /* Closes the CPU's open batch and returns to the nodes what is safe there, and if `free_ones` what
  * is free. Gives up when the caches are another's. Returns how many objects went. */
-static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones)
+static size_t empty_cpu_by(bool (*visit)(struct cpu_cache *cpu, struct haul *haul, visit_step step),
+                           struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones)
 {
     struct haul haul;
     size_t moved = 0;
@@ -121,7 +129,7 @@ static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, boo
         return 0;
     do {
         os_carry_begin();
-        if (!visit_patiently(cpu, &haul, take_some))
+        if (!visit(cpu, &haul, take_some))
             haul.taken = 0;
         if (haul.taken)
             node_flush(cache, haul.objects, haul.taken);
@@ -129,6 +137,11 @@ static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, boo
         moved += haul.taken;
     } while (haul.taken);
     return moved;
+}
+
+static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones)
+{
+    return empty_cpu_by(visit_patiently, cache, cpu, free_ones);
 }
 
 /* Empties the CPUs, of what is free too if wanted, merges what is safe, and gives back free slabs beyond
@@ -198,6 +211,16 @@ size_t cache_spare_arrays(const struct prudence_cache *cache)
 void cache_settle(struct prudence_cache *cache, bool free_ones)
 {
     cache_empty(cache, free_ones, cache->free_limit);
+}
+
+/* The same without disturbing another CPU, or waiting for a lock: the caller's own, and what is safe in latent
+ * slabs, where most of it is when much is latent. */
+void cache_settle_here(struct prudence_cache *cache)
+{
+    if (cache->lines)
+        empty_cpu_by(visit_here, cache, cpu_cache_of(cache, os_cpu_current()), false);
+    for (unsigned node = 0; node < os_node_count(); node++)
+        node_try_shrink(&cache->nodes[node], cache->free_limit);
 }
 
 static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)

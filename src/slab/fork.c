@@ -97,6 +97,7 @@ void slab_fork_child(bool whole)
         preflush_fork_done();
         return;
     }
+    throttle_fork_child();
     latent_account_clear();
     list_for_each(item, &slab_caches)
     {

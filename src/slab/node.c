@@ -706,6 +706,19 @@ size_t node_shrink(struct node *node, unsigned keep)
     return node_shrink_until(node, keep, ~(size_t)0);
 }
 
+/* The same as far as nobody else is at the node: who is merges, too. */
+void node_try_shrink(struct node *node, unsigned keep)
+{
+    unsigned merged = SLABS_A_VISIT;
+    size_t bytes = 0;
+
+    while (merged == SLABS_A_VISIT && os_lock_try(&node->lock)) {
+        receive(node);
+        merged = merge_safe(node);
+        leave(node, keep, &bytes);
+    }
+}
+
 /* Free objects of this slab whose destructors are to run, marked as allocated; how many. */
 static unsigned take_undone(struct slab *slab, unsigned epochs, void **objects, unsigned count)
 {

@@ -9,8 +9,12 @@
  */
 #include "slab/cache.h"
 
-#define THROTTLE_PAUSE_NS 20000
-#define DOMAINS_AT_ONCE   16
+#define THROTTLE_PAUSE_MIN_NS 20000
+#define THROTTLE_PAUSE_MAX_NS 1000000
+#define THROTTLE_LOOK_NS      10000000
+#define THROTTLE_SLEEP_NS     50000000 /* until one who was not woken looks for itself */
+#define WAITS_IN_A_ROW        20       /* times wait_max, whatever is in the way */
+#define DOMAINS_AT_ONCE       16
 
 /* Between two waits of an allocation whose memory others take before it: longer each time. */
 #define RECLAIM_PAUSE_MIN_NS 50000
@@ -18,6 +22,12 @@
 
 uint64_t slab_wait_max = UINT64_C(500000000);
 struct throttle_counts throttle_counts;
+
+/* Of those who are held back. */
+static uint32_t looking; /* one of them is at it; compare-and-swap */
+static uint32_t looking_everywhere;
+static uint32_t looks_that_helped; /* the others sleep on it */
+static uint64_t looked_at;         /* ns: when one of them looked at all CPUs last */
 
 bool slab_start(void)
 {
@@ -119,44 +129,150 @@ static void note_expired(void)
     for_all_domains(note_expired_in);
 }
 
-/* One attempt, without waiting. This cache first: that is often enough. */
-static bool settle_for(struct prudence_cache *cache, size_t bytes)
+/*
+ * Whether all CPUs and caches are worth a look. To the one whose turn it is: if what it closed at its last one is
+ * safe by now, or it is its first and no reader is in the way. To one of all, after a while: other domains may have
+ * come on.
+ */
+static bool is_worth_a_look(const struct prudence_cache *cache, const struct throttle *throttle)
 {
-    settle(cache); /* closes the open batches, so that the cookie below covers them */
-    gp_request(cache->domain, gp_snapshot(cache->domain));
-    gp_drive(cache->domain);
+    uint64_t now = os_clock_ns(), then = load_relaxed(&looked_at);
+
+    if (throttle->has_turn && (throttle->looked ? gp_poll(cache->domain, throttle->cookie)
+                                                : !gp_is_held_up(cache->domain)))
+        return true;
+    return now - then >= THROTTLE_LOOK_NS && compare_exchange(&looked_at, &then, now);
+}
+
+/* The batches of all CPUs are closed, and grace periods of all domains pushed on; other CPUs are disturbed. By one
+ * thread at a time: it holds the lock of the list of caches, perhaps without a CPU. */
+static void settle_everywhere(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
+{
+    uint32_t nobody = 0;
+
+    if (!compare_exchange(&looking_everywhere, &nobody, 1u))
+        return;
     settle(cache);
-    if (!latent_fits(bytes, false))
-        for_all_caches(settle);
+    throttle->cookie = gp_snapshot(cache->domain);
+    throttle->looked = true;
+    gp_request(cache->domain, throttle->cookie);
+    gp_drive(cache->domain);
+    for_all_caches(settle);
     if (!latent_fits(bytes, false)) {
         latent_drive_all();
         for_all_caches(settle);
     }
+    store_release(&looking_everywhere, 0u);
+}
+
+/* One attempt to make room, without waiting: as little as will do. */
+static bool settle_for(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
+{
+    cache_settle_here(cache);
+    if (latent_fits(bytes, false))
+        return true;
+    if (is_worth_a_look(cache, throttle))
+        settle_everywhere(cache, bytes, throttle);
+    else if (gp_advance(cache->domain, gp_snapshot(cache->domain)))
+        cache_settle_here(cache);
     return latent_fits(bytes, false);
+}
+
+/* Whether one section of the domain has been in the way for wait_max since *began. */
+static bool is_patient_with(struct prudence_domain *domain, uint64_t began)
+{
+    uint64_t since = gp_held_up_since(domain);
+
+    return !since || os_clock_ns() - max_size(since, began) < load_relaxed(&slab_wait_max);
+}
+
+/*
+ * Whether to wait no more. A caller may hold a lock that a reader wants inside its section: that section then
+ * stays. So none is waited for longer than wait_max. Sections that end have no such lock, and are waited for,
+ * however many: where threads are more than CPUs, each reader in turn stays until it has its CPU again.
+ */
+static bool has_outlasted(const struct throttle *throttle)
+{
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    uint64_t after = 0, age = os_clock_ns() - throttle->began, max = load_relaxed(&slab_wait_max);
+    bool patient = age < WAITS_IN_A_ROW * max;
+    unsigned count;
+
+    if (age < max)
+        return false;
+    do {
+        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
+        for (unsigned i = 0; i < count; i++) {
+            patient = patient && is_patient_with(domains[i], throttle->began);
+            gp_domain_leave(domains[i]);
+        }
+    } while (patient && count == DOMAINS_AT_ONCE);
+    return !patient;
+}
+
+/* Waiting gives the reader that keeps garbage the CPU. A sleep, since a yield need not hand it over. */
+static void nap(struct throttle *throttle)
+{
+    throttle->pause = clamp_size(2 * throttle->pause, THROTTLE_PAUSE_MIN_NS, THROTTLE_PAUSE_MAX_NS);
+    os_sleep_ns(throttle->pause);
+}
+
+/* As many as there are CPUs for, those first who slept longest. As long as they find room each wakes another. */
+static void wake_some(unsigned count)
+{
+    add_relaxed(&looks_that_helped, 1);
+    os_word_wake_some(&looks_that_helped, count);
+}
+
+/*
+ * A look whether there is room, and a nap. One thread at a time looks, and wakes the others when there is: many
+ * would disturb the CPUs of each other, and the readers, to find the same. But it may have lost its CPU: who slept
+ * in vain looks as well.
+ */
+static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
+{
+    uint32_t nobody = 0, round = load_acquire(&looks_that_helped);
+    bool fits = latent_fits(bytes, false);
+
+    if (fits) {
+        if (throttle->slept)
+            wake_some(1);
+        return true;
+    }
+    throttle->has_turn = compare_exchange(&looking, &nobody, 1u);
+    throttle->slept = !throttle->has_turn && !throttle->slept;
+    if (throttle->slept) {
+        os_word_wait(&looks_that_helped, round, THROTTLE_SLEEP_NS);
+        return false;
+    }
+    fits = settle_for(cache, bytes, throttle);
+    if (!fits)
+        nap(throttle);
+    if (throttle->has_turn)
+        store_release(&looking, 0u);
+    if (fits)
+        wake_some(2 * os_cpu_count());
+    return fits;
 }
 
 /*
  * Makes room under latent_limit, for a deferral of `bytes`; holds the caller back as long as there
  * is none. False when it may not be held back (any longer). The room is not reserved: the caller
- * tries, and calls again with the same *deadline (0 at first) when others were faster.
- *
- * Waiting gives the reader that keeps garbage the CPU. A sleep, since a yield need not hand it over.
+ * tries, and calls again with the same *throttle (zero at first) when others were faster.
  */
-bool latent_make_room(struct prudence_cache *cache, size_t bytes, uint64_t *deadline)
+bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
-    bool first = !*deadline;
+    bool first = !throttle->began;
 
     if (first)
-        *deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
+        throttle->began = os_clock_ns();
     if (!may_wait())
-        return first && latent_fits(bytes, true) && settle_for(cache, bytes);
+        return first && latent_fits(bytes, true) && settle_for(cache, bytes, throttle);
     add_relaxed(&throttle_counts.waits, first);
-    while (first || os_clock_ns() < *deadline) {
-        if (settle_for(cache, bytes))
+    do {
+        if (look_by_turns(cache, bytes, throttle))
             return true;
-        os_sleep_ns(THROTTLE_PAUSE_NS);
-        first = false;
-    }
+    } while (!has_outlasted(throttle));
     note_expired();
     return false;
 }
@@ -184,13 +300,19 @@ bool latent_wait(struct prudence_cache *cache)
  */
 bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags)
 {
-    uint64_t deadline = 0;
+    struct throttle throttle = {.began = 0};
 
     if (!os_may_block(flags))
         return false;
     if (unlikely(!latent_fits(0, false)))
-        return latent_make_room(cache, 0, &deadline);
+        return latent_make_room(cache, 0, &throttle);
     return unlikely(latent_holds_growth()) && latent_wait(cache);
+}
+
+/* In a forked child: those who were held back are not there. */
+void throttle_fork_child(void)
+{
+    looking = looking_everywhere = 0;
 }
 
 /* ------------------------------------------------------------------ waiting instead of failing */

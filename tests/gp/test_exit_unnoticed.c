@@ -183,11 +183,11 @@ static int take_the_id(void *unused)
     slot = slot_of_thread(reader.tid);
     if (!slot || readers_reap_slot(domain, slot))
         return 1;
-    slot->looked_at = 0;
+    slot->asked_at = slot->looked_at = 0;
     if (readers_reap_slot(domain, slot) || readers_reap(domain, true) != 1)
         return 2;         /* it is alive */
     slot->claimed_at = 1; /* when the machine was started */
-    slot->looked_at = 0;
+    slot->asked_at = slot->looked_at = 0;
     if (!readers_reap_slot(domain, slot) || slot->thread)
         return 3;
     return 42;

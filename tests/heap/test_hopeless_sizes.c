@@ -156,5 +156,6 @@ int main(void)
         cmocka_unit_test(above_the_limit),
     };
 
+    pin_thread();
     return cmocka_run_group_tests_name("hopeless sizes", tests, NULL, NULL);
 }

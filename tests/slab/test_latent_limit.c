@@ -132,6 +132,86 @@ static void another_domain_that_is_stuck_is_waited_for_once(void **state)
     destroy_empty(stuck);
 }
 
+/* Sections follow each other, and each is in the way of a grace period: none for wait_max, all for longer. */
+#define SECTIONS    4
+#define SECTION_MS  200
+#define WAIT_MAX_MS 350
+
+static uint64_t read_for(struct held_reader *reader, struct held_reader *next)
+{
+    uint64_t began = os_clock_ns();
+
+    pause_ms(SECTION_MS);
+    if (next)
+        held_reader_start(next);
+    held_reader_end(reader);
+    return (os_clock_ns() - began) / 1000000;
+}
+
+/* The first is inside already. Returns how long the longest section was. */
+static void *read_in_turns(void *argument)
+{
+    struct held_reader *readers = argument;
+    uint64_t longest = 0;
+
+    for (int i = 0; i < SECTIONS; i++)
+        longest =
+            max_size(longest, read_for(&readers[i], i + 1 < SECTIONS ? &readers[i + 1] : NULL));
+    return (void *)(uintptr_t)longest;
+}
+
+/* Two objects of a latent slab: the second's grace period begins when the first's is over. */
+static void leave_garbage(struct prudence_cache *cache)
+{
+    struct cpu_cache *cpu;
+
+    allocate_all(cache, objects, 2);
+    cpu = cpu_cache_take(cache, &cpu);
+    assert_non_null(cpu); /* so what is deferred goes to its slab */
+    defer_all(cache, objects, 2);
+    cpu_cache_release(cpu);
+}
+
+/* Defers as much as may be latent; returns how long that took. */
+static uint64_t defer_as_much_as_the_limit(void)
+{
+    void *large = prudence_malloc(4 << 20);
+    uint64_t began = os_clock_ns();
+
+    assert_non_null(large);
+    prudence_free_deferred(large);
+    return (os_clock_ns() - began) / 1000000;
+}
+
+static void readers_that_leave_are_waited_for(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
+    struct prudence_stats before;
+    uint64_t waited;
+    void *longest;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
+    assert_int_equal(prudence_option_set("wait_max", "350ms"), 0);
+    do { /* again where a machine that is busy elsewhere made a section longer */
+        struct held_reader readers[SECTIONS] = {{.domain = NULL}};
+        pthread_t turns;
+
+        before = totals();
+        held_reader_start(&readers[0]);
+        leave_garbage(cache);
+        assert_int_equal(pthread_create(&turns, NULL, read_in_turns, readers), 0);
+        waited = defer_as_much_as_the_limit();
+        pthread_join(turns, &longest);
+        prudence_synchronize();
+        prudence_trim();
+    } while ((uintptr_t)longest >= WAIT_MAX_MS || waited <= WAIT_MAX_MS);
+    assert_int_equal(totals().throttle_waits, before.throttle_waits + 1);
+    assert_int_equal(totals().throttle_expiries, before.throttle_expiries);
+    assert_int_equal(totals().latent_overruns, before.latent_overruns);
+    destroy_empty(cache);
+}
+
 static void never_inside_a_section(void **state)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
@@ -158,6 +238,7 @@ int main(void)
         cmocka_unit_test(a_deferral_waits_no_longer_than_wait_max),
         cmocka_unit_test(garbage_of_other_domains_makes_room),
         cmocka_unit_test(another_domain_that_is_stuck_is_waited_for_once),
+        cmocka_unit_test(readers_that_leave_are_waited_for),
         cmocka_unit_test(never_inside_a_section),
     };
 

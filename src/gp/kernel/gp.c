@@ -151,9 +151,9 @@ void gp_drive(struct prudence_domain *domain)
     (void)domain;
 }
 
-bool gp_drive_shared(struct prudence_domain *domain)
+bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 {
-    (void)domain;
+    (void)domain, (void)cookie;
     return false;
 }
 

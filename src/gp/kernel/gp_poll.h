@@ -40,6 +40,19 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     return poll_state_synchronize_rcu_full(&state);
 }
 
+/* Nobody of ours pushes. */
+static inline bool gp_is_held_up(const struct prudence_domain *domain)
+{
+    (void)domain;
+    return false;
+}
+
+static inline uint64_t gp_held_up_since(const struct prudence_domain *domain)
+{
+    (void)domain;
+    return 1;
+}
+
 /* A kernel's deferrals never wait; who keeps its grace periods is told by its own stall detector. */
 static inline void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
 {

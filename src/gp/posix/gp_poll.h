@@ -8,7 +8,7 @@ struct gp_progress {
     uint64_t completed; /* only grows, by compare-and-swap */
 };
 
-/* Where a miss needs memory, it drives the grace period that its own batches wait for (gp_drive_shared). */
+/* Where a miss needs memory, it drives the grace period that its own batches wait for (gp_advance). */
 #define GP_CALLERS_DRIVE true
 
 /* A batch is not larger: so little, since a grace period may take only microseconds. */
@@ -22,6 +22,9 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
 
     return (int64_t)(load_acquire(&progress->completed) - cookie) >= 0;
 }
+
+bool gp_is_held_up(const struct prudence_domain *domain);
+uint64_t gp_held_up_since(const struct prudence_domain *domain);
 
 /* Garbage has passed a limit (an option of that name), since who defers could not be held back: said at once
  * the first time, then at most every 10 s, with the readers that are in the way. Nothing is held. */

@@ -31,11 +31,25 @@ uint64_t os_clock_ns(void)
     return ktime_get_mono_fast_ns();
 }
 
+#define WORD_WAIT_NS 1000000
+
 void os_sleep_ns(uint64_t nanoseconds)
 {
     unsigned long us = (unsigned long)(nanoseconds >> 10) + 1;
 
     usleep_range(us, 2 * us);
+}
+
+/* Who would wake does not know who sleeps: so for a while. */
+void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
+{
+    if (load_relaxed(word) == value)
+        os_sleep_ns(min_size(nanoseconds, WORD_WAIT_NS));
+}
+
+void os_word_wake_some(uint32_t *word, unsigned count)
+{
+    (void)word, (void)count;
 }
 
 void os_report(const char *format, ...)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -56,6 +57,28 @@ static void check_holder(const struct os_lock *lock)
 
 #define SPINS 100
 
+/*
+ * Sleeps until the mutex is ours, and now and then looks for itself. Where threads are many times more than CPUs,
+ * who is woken waits for a CPU first, for long, while the lock is free; if all others slept on, there would be one
+ * holder in that time. Who looks for itself waits for its CPU beside the others, not behind them.
+ */
+#define LOOK_MIN_NS 4000000
+#define LOOK_MAX_NS 64000000
+
+static void sleep_for(struct os_lock *lock)
+{
+    struct timespec until;
+    long pause = LOOK_MIN_NS;
+
+    do {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += pause;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pause = pause < LOOK_MAX_NS ? 2 * pause : pause;
+    } while (pthread_mutex_timedlock(&lock->mutex, &until));
+}
+
 void os_lock_take_contended(struct os_lock *lock)
 {
     if (os_lock_is_mine_by_fork(lock))
@@ -68,7 +91,7 @@ void os_lock_take_contended(struct os_lock *lock)
         if (pthread_mutex_trylock(&lock->mutex) == 0)
             return;
     }
-    pthread_mutex_lock(&lock->mutex);
+    sleep_for(lock);
 }
 
 #ifdef PRUDENCE_DEBUG

@@ -162,7 +162,12 @@ void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, nanoseconds ? &time : NULL, NULL, 0);
 }
 
+void os_word_wake_some(uint32_t *word, unsigned count)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
 void os_word_wake(uint32_t *word)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    os_word_wake_some(word, INT32_MAX);
 }

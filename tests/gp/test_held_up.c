@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A reader that stays in its section holds up the grace period that is under way: as long as it does, driving makes
+ * no barrier and no scan, and who has something else to do requests no further one. The next section of the same
+ * reader is another matter.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <prudence/prudence.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_reader.h"
+
+static struct prudence_domain *domain;
+
+static int make_domain(void **state)
+{
+    (void)state;
+    domain = prudence_domain_create("held up", PRUDENCE_DOMAIN_MEMB, NULL);
+    return domain ? 0 : -1;
+}
+
+static int destroy_domain(void **state)
+{
+    (void)state;
+    return prudence_domain_destroy(domain);
+}
+
+static uint64_t looks(void)
+{
+    return load_relaxed(&domain->scans) + load_relaxed(&domain->membarriers);
+}
+
+static uint64_t started(void)
+{
+    return load_relaxed(&domain->shared.sequence);
+}
+
+/* A grace period is under way, and a scan has found that this thread's section is in its way. */
+static gp_cookie hold_up(void)
+{
+    gp_cookie cookie = gp_snapshot(domain);
+
+    prudence_domain_read_lock(domain);
+    assert_false(gp_is_held_up(domain)); /* nobody has looked */
+    assert_true(gp_advance(domain, cookie));
+    assert_true(gp_is_held_up(domain));
+    return cookie;
+}
+
+static void nobody_looks_again_while_a_reader_stays(void **state)
+{
+    gp_cookie cookie = hold_up(), next = gp_snapshot(domain);
+    uint64_t before = looks(), sequence = started();
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        gp_drive(domain);
+        assert_false(gp_advance(domain, next));
+    }
+    assert_int_equal(looks(), before);
+    assert_true(started() == sequence); /* so what is deferred meanwhile shares one cookie */
+    prudence_domain_read_unlock(domain);
+    assert_false(gp_is_held_up(domain));
+    gp_drive(domain);
+    assert_true(gp_poll(domain, cookie));
+    assert_true(gp_advance(domain, next));
+    assert_true(gp_poll(domain, next));
+}
+
+/* Nested sections are one, until the outermost ends. */
+static void a_nested_section_is_the_same(void **state)
+{
+    gp_cookie cookie = hold_up();
+
+    (void)state;
+    prudence_domain_read_lock(domain);
+    assert_true(gp_is_held_up(domain));
+    prudence_domain_read_unlock(domain);
+    assert_true(gp_is_held_up(domain));
+    prudence_domain_read_unlock(domain);
+    assert_false(gp_is_held_up(domain));
+    assert_true(gp_wait(domain, cookie, 0));
+}
+
+/* It was entered after the grace period had begun, so it is not in its way. */
+static void the_next_section_of_the_same_reader_is_not_in_the_way(void **state)
+{
+    gp_cookie cookie = hold_up();
+
+    (void)state;
+    prudence_domain_read_unlock(domain);
+    prudence_domain_read_lock(domain);
+    assert_false(gp_is_held_up(domain));
+    gp_drive(domain);
+    assert_true(gp_poll(domain, cookie));
+    prudence_domain_read_unlock(domain);
+}
+
+/* Nothing is under way that it could be in the way of: who wants a grace period may begin one. */
+static void a_reader_alone_holds_up_nothing(void **state)
+{
+    gp_cookie cookie = hold_up();
+
+    (void)state;
+    prudence_domain_read_unlock(domain);
+    assert_true(gp_wait(domain, cookie, 0));
+    prudence_domain_read_lock(domain);
+    assert_false(gp_is_held_up(domain));
+    assert_true(gp_advance(domain, gp_snapshot(domain)));
+    assert_true(gp_is_held_up(domain));
+    prudence_domain_read_unlock(domain);
+}
+
+/* When who was furthest behind leaves, another one is. */
+static void the_next_reader_is_found(void **state)
+{
+    struct held_reader other = {.domain = domain};
+    gp_cookie cookie;
+
+    (void)state;
+    held_reader_start(&other);
+    cookie = hold_up();
+    prudence_domain_read_unlock(domain);
+    gp_drive(domain);
+    assert_true(gp_is_held_up(domain));
+    assert_false(gp_poll(domain, cookie));
+    held_reader_end(&other);
+    assert_false(gp_is_held_up(domain));
+    assert_true(gp_wait(domain, cookie, 0));
+}
+
+static void a_set_is_held_up_by_its_members(void **state)
+{
+    struct prudence_domain *members[] = {domain, prudence_default_domain()};
+    struct prudence_domain *set = prudence_domain_create_set("set", members, 2);
+    gp_cookie cookie;
+
+    (void)state;
+    assert_non_null(set);
+    cookie = gp_snapshot(set);
+    hold_up();
+    assert_true(gp_is_held_up(set));
+    assert_false(gp_advance(set, cookie));
+    prudence_domain_read_unlock(domain);
+    assert_false(gp_is_held_up(set));
+    assert_true(gp_wait(set, cookie, 0));
+    assert_int_equal(prudence_domain_destroy(set), 0);
+}
+
+static void it_is_known_since_when(void **state)
+{
+    uint64_t before = os_clock_ns(), since;
+    gp_cookie cookie = hold_up();
+
+    (void)state;
+    since = gp_held_up_since(domain);
+    assert_in_range(since, before, os_clock_ns());
+    gp_drive(domain);
+    assert_true(gp_held_up_since(domain) == since);
+    prudence_domain_read_unlock(domain);
+    assert_true(gp_held_up_since(domain) == 0);
+    assert_true(gp_wait(domain, cookie, 0));
+}
+
+/* Of readers without slots nobody can tell: as long as a grace period is under way one may be in the way. */
+static void nobody_can_tell_of_readers_without_slots(void **state)
+{
+    struct prudence_domain *srcu = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
+    struct prudence_domain *manual = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    int index;
+
+    (void)state;
+    index = prudence_srcu_read_lock(srcu);
+    assert_true(gp_held_up_since(srcu) == 0);
+    gp_request(srcu, gp_snapshot(srcu));
+    assert_true(gp_held_up_since(srcu) == 1);
+    assert_true(gp_held_up_since(manual) == 1);
+    assert_false(gp_is_held_up(srcu) || gp_is_held_up(manual));
+    prudence_srcu_read_unlock(srcu, index);
+    assert_int_equal(prudence_domain_synchronize(srcu), 0);
+    assert_int_equal(prudence_domain_destroy(srcu), 0);
+    assert_int_equal(prudence_domain_destroy(manual), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nobody_looks_again_while_a_reader_stays, make_domain,
+                                        destroy_domain),
+        cmocka_unit_test_setup_teardown(a_nested_section_is_the_same, make_domain, destroy_domain),
+        cmocka_unit_test_setup_teardown(the_next_section_of_the_same_reader_is_not_in_the_way,
+                                        make_domain, destroy_domain),
+        cmocka_unit_test_setup_teardown(a_reader_alone_holds_up_nothing, make_domain,
+                                        destroy_domain),
+        cmocka_unit_test_setup_teardown(the_next_reader_is_found, make_domain, destroy_domain),
+        cmocka_unit_test_setup_teardown(a_set_is_held_up_by_its_members, make_domain,
+                                        destroy_domain),
+        cmocka_unit_test_setup_teardown(it_is_known_since_when, make_domain, destroy_domain),
+        cmocka_unit_test(nobody_can_tell_of_readers_without_slots),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -63,6 +63,48 @@ bool is_untouched(const u8 *object)
     return !memchr_inv(object, 0x5a, SIZE);
 }
 
+struct prudence_cache *marked;
+static atomic_t twice; /* objects that were handed out and in use already */
+
+static void construct_unused(void *object)
+{
+    *(u32 *)object = 0;
+}
+
+void marked_begin(void)
+{
+    atomic_set(&twice, 0);
+    marked = prudence_cache_create("test", SIZE, 0, 0, construct_unused);
+    EXPECT(marked != NULL);
+}
+
+u32 *marked_alloc(gfp_t gfp)
+{
+    u32 *object = prudence_cache_alloc(marked, gfp);
+
+    if (object && xchg(object, 1))
+        atomic_inc(&twice);
+    return object;
+}
+
+void marked_free(u32 *object, bool deferred)
+{
+    if (!object)
+        return;
+    WRITE_ONCE(*object, 0);
+    if (deferred)
+        prudence_cache_free_deferred(marked, object);
+    else
+        prudence_cache_free(marked, object);
+}
+
+void marked_end(void)
+{
+    EXPECT_EQ(atomic_read(&twice), 0);
+    EXPECT_EQ(STAT(marked, objects_live), 0);
+    EXPECT_EQ(prudence_cache_destroy(marked), 0);
+}
+
 static struct reader {
     struct task_struct *task;
     unsigned int cpu;

@@ -34,7 +34,7 @@ struct prudence_domain {
     unsigned long expedited; /* the expedited one that was asked for last; atomic */
     uint64_t expired;        /* the cookie that outlasted a wait; 0: none */
     uint32_t wanted;         /* a normal grace period is to be asked for; atomic */
-    uint32_t pushed;         /* ... and to be looked at at once; atomic */
+    uint32_t pushed;         /* ... and to be looked at soon; atomic */
     uint32_t hurry;          /* an expedited one is to be asked for; atomic */
     struct gp_kernel_stats stats;
 };
@@ -142,7 +142,8 @@ gp_cookie gp_snapshot(struct prudence_domain *domain)
 /* It was, when it was handed out. */
 void gp_request(struct prudence_domain *domain, gp_cookie cookie)
 {
-    (void)domain, (void)cookie;
+    (void)domain;
+    (void)cookie;
 }
 
 /* The kernel drives its grace periods itself. */

@@ -145,6 +145,24 @@ static void leave(struct reader *reader)
     kthread_stop(reader->task);
 }
 
+/* A thread that is bound to its CPU for good (work_on_cpu) stays there in any case. */
+static void may_run_on(const struct cpumask *cpus)
+{
+    if (!(current->flags & PF_NO_SETAFFINITY))
+        set_cpus_allowed_ptr(current, cpus);
+}
+
+/* On PREEMPT_RT a reader that stays is boosted, and no thread runs on its CPU then, not even that of timers: who slept
+ * there would sleep for ever. */
+static void stay_away_from(unsigned int cpu)
+{
+    static struct cpumask others;
+
+    cpumask_copy(&others, cpu_possible_mask);
+    cpumask_clear_cpu(cpu, &others);
+    may_run_on(&others);
+}
+
 /* The caller may be bound to its CPU, and would never run again beside a reader there. */
 void reader_enters(void)
 {
@@ -155,12 +173,14 @@ void reader_enters(void)
     if (cpu == raw_smp_processor_id())
         cpu = cpumask_first(cpu_online_mask);
     enter(&readers[newest], cpu);
+    stay_away_from(cpu);
     migrate_enable();
 }
 
 void reader_leaves(void)
 {
     leave(&readers[newest]);
+    may_run_on(cpu_possible_mask);
     synchronize_rcu();
 }
 

@@ -154,7 +154,8 @@ void gp_drive(struct prudence_domain *domain)
 
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 {
-    (void)domain, (void)cookie;
+    (void)domain;
+    (void)cookie;
     return false;
 }
 

@@ -3,6 +3,7 @@
 
 #include "module.h"
 #include "os_kernel.h"
+#include "seams.h"
 
 static int state;
 
@@ -37,3 +38,9 @@ void hotplug_stop(void)
     if (state > 0)
         cpuhp_remove_state_nocalls(state);
 }
+
+void prudence_watch_claims(void (*claims)(unsigned int cpu))
+{
+    WRITE_ONCE(os_percpu_claims, claims);
+}
+EXPORT_SYMBOL_GPL(prudence_watch_claims);

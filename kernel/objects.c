@@ -5,6 +5,7 @@
 #include "annotate.h"
 #include "classes.h"
 #include "module.h"
+#include "seams.h"
 
 /*
  * Fast paths are for callers with interrupts on: so it is known for nothing that this is no NMI, and how
@@ -211,6 +212,14 @@ void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
         misuse(cache, object);
 }
 EXPORT_SYMBOL_GPL(prudence_cache_free_deferred);
+
+int prudence_node_of(const void *object)
+{
+    const struct slab *slab = slab_of(object);
+
+    return slab ? slab->node : NUMA_NO_NODE;
+}
+EXPORT_SYMBOL_GPL(prudence_node_of);
 
 /* ------------------------------------------------------------------------------------ any size */
 

@@ -5,6 +5,8 @@
  * their sections for `reader_ms`, so that what is deferred in one grace period is more than there is left.
  * Allocations have to wait for latent objects: none may fail, and the OOM killer must not be called.
  *
+ * While memory is taken one node is the first without any: slabs that its CPUs make then are another's.
+ *
  * Then others want memory, while nearly all that was left is latent, and a reader stays until the kernel
  * is about to kill: a grace period has to be waited for first, but not by who is asked.
  */
@@ -19,8 +21,10 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/vmstat.h>
+#include <linux/workqueue.h>
 
 #include "long_reader.h"
+#include "seams.h"
 
 static unsigned int seconds = 5;
 module_param(seconds, uint, 0444);
@@ -80,6 +84,59 @@ static void give_back(struct list_head *pages)
     }
 }
 
+/* ------------------------------------------------------------------ a node whose memory is used up */
+
+#define GROWN 200 /* objects, of more than one slab */
+#define SPARE 512 /* pages that the node has again afterwards */
+
+static unsigned int helped, misplaced; /* objects whose pages are another node's; that are not in its lists */
+
+static void look_where(const void *object, int here)
+{
+    int there = page_to_nid(virt_to_page(object));
+
+    helped += there != here;
+    misplaced += there != prudence_node_of(object);
+}
+
+static void use_up(int node)
+{
+    struct page *page;
+
+    while ((page = alloc_pages_node(node, __GFP_THISNODE | __GFP_NOWARN, 0)) != NULL) {
+        list_add(&page->lru, &hog);
+        cond_resched();
+    }
+}
+
+/* On a CPU of the node. */
+static long grow_without_memory(void *unused)
+{
+    static void *grown[GROWN];
+    int here = numa_mem_id();
+    unsigned int i;
+    LIST_HEAD(spare);
+
+    use_up(here);
+    for (i = 0; i < GROWN; i++) {
+        grown[i] = prudence_cache_alloc(cache, GFP_KERNEL);
+        if (grown[i])
+            look_where(grown[i], here);
+    }
+    while (i--)
+        prudence_cache_free(cache, grown[i]);
+    grown[0] = prudence_kmalloc(2 * PAGE_SIZE, GFP_KERNEL);
+    if (grown[0])
+        look_where(grown[0], here);
+    prudence_kfree(grown[0]);
+    for (i = 0; i < SPARE && !list_empty(&hog); i++)
+        list_move(hog.next, &spare);
+    give_back(&spare);
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------- all memory is used up */
+
 static int update(void *unused)
 {
     void **live = kvcalloc(LIVE, sizeof(*live), GFP_KERNEL);
@@ -111,10 +168,14 @@ static int update(void *unused)
 
 static bool reader_inside, reader_may_leave;
 static atomic_t kills_averted, kills;
+/* Of a tick; where a lock is waited for by sleeping there are more. */
+#define SLEEPS_MAX (IS_ENABLED(CONFIG_PREEMPT_RT) ? 20 : 2)
+
 static bool first_averted, first_waited;
 static u64 waits_then;
 static ktime_t asked_at;
 static s64 answered_ms;
+static unsigned long switches_then, first_slept; /* how often the one who is asked slept */
 static u64 latent_then, latent_after;
 
 static u64 latent_kb(void)
@@ -157,6 +218,7 @@ static int oom_begins(struct notifier_block *block, unsigned long unused, void *
     asked_at = ktime_get();
     latent_then = latent_kb();
     waits_then = waits();
+    switches_then = current->nvcsw;
     return NOTIFY_OK;
 }
 
@@ -167,6 +229,7 @@ static int oom_ends(struct notifier_block *block, unsigned long unused, void *fr
     unsigned long *pages = freed;
 
     if (!atomic_read(&kills_averted) && !atomic_read(&kills)) {
+        first_slept = current->nvcsw - switches_then;
         answered_ms = ktime_ms_delta(ktime_get(), asked_at);
         latent_after = latent_kb();
         first_averted = *pages; /* later ones may find nothing latent any more */
@@ -304,10 +367,11 @@ static void work_at_the_edge(void)
 
 static void say_of_kills(void)
 {
-    pr_info("# kills averted %d, not averted %d, latent %llu KB, after %lld ms %llu KB\n",
-            atomic_read(&kills_averted), atomic_read(&kills), latent_then, answered_ms,
+    pr_info("# kills averted %d, not averted %d, latent %llu KB, after %lld ms and %lu sleeps %llu KB\n",
+            atomic_read(&kills_averted), atomic_read(&kills), latent_then, answered_ms, first_slept,
             latent_after);
     verdict(!first_waited, "nobody_waits_for_a_reader_while_the_kernel_asks");
+    verdict(first_slept <= SLEEPS_MAX, "who_is_asked_sleeps_a_tick_at_most");
 }
 
 static int __init pressure_start(void)
@@ -317,6 +381,13 @@ static int __init pressure_start(void)
     cache = prudence_cache_create("pressure", SIZE, 0, 0, NULL);
     if (!cache)
         return -ENOMEM;
+    if (!stays && num_online_nodes() > 1) {
+        work_on_cpu(cpumask_first(cpu_online_mask), grow_without_memory, NULL);
+        pr_info("# of a node without memory: %u objects, pages of another node: %u\n", GROWN + 1,
+                helped);
+        verdict(helped > 0, "another_node_helps");
+        verdict(!misplaced, "slabs_are_of_the_node_that_their_pages_lie_on");
+    }
     if (!stays)
         work_at_the_edge();
     if (num_online_cpus() > 1 && !stays) {

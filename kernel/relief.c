@@ -8,6 +8,7 @@
 #include "gp_kernel.h"
 #include "module.h"
 #include "os_kernel.h"
+#include "seams.h"
 
 #define LOOK_EVERY 16 /* slow deferrals between two looks at the budget */
 #define TIDY_AFTER HZ /* latent memory that nobody comes back to is merged so much later */
@@ -160,6 +161,12 @@ static unsigned long scan_pages(struct shrinker *shrinker, struct shrink_control
 static struct shrinker like = {
     .count_objects = count_pages, .scan_objects = scan_pages, .seeks = DEFAULT_SEEKS};
 static struct shrinker *shrinker;
+
+struct shrinker *prudence_shrinker(void)
+{
+    return shrinker;
+}
+EXPORT_SYMBOL_GPL(prudence_shrinker);
 
 /*
  * Before the kernel kills for memory. It holds a lock of its own meanwhile, for which all wait who want memory: so

@@ -85,33 +85,7 @@ void pages_that_an_interrupt_frees_are_given_back(void)
 #define AT_ONCE    200
 
 static struct hrtimer often;
-static struct prudence_cache *shared;
-static unsigned int interrupts, twice; /* twice: objects that were handed out and in use already */
-
-static void construct_unused(void *object)
-{
-    *(u32 *)object = 0;
-}
-
-static u32 *take_unused(gfp_t gfp)
-{
-    u32 *object = prudence_cache_alloc(shared, gfp);
-
-    if (object && xchg(object, 1))
-        WRITE_ONCE(twice, READ_ONCE(twice) + 1);
-    return object;
-}
-
-static void give_back(u32 *object, bool deferred)
-{
-    if (!object)
-        return;
-    WRITE_ONCE(*object, 0);
-    if (deferred)
-        prudence_cache_free_deferred(shared, object);
-    else
-        prudence_cache_free(shared, object);
-}
+static unsigned int interrupts;
 
 static enum hrtimer_restart come_in_between(struct hrtimer *timer)
 {
@@ -119,9 +93,9 @@ static enum hrtimer_restart come_in_between(struct hrtimer *timer)
     unsigned int i;
 
     for (i = 0; i < ARRAY_SIZE(mine); i++)
-        mine[i] = take_unused(GFP_ATOMIC | __GFP_NOWARN);
+        mine[i] = marked_alloc(GFP_ATOMIC | __GFP_NOWARN);
     for (i = 0; i < ARRAY_SIZE(mine); i++)
-        give_back(mine[i], i % 2);
+        marked_free(mine[i], i % 2);
     if (++interrupts >= INTERRUPTS)
         return HRTIMER_NORESTART;
     hrtimer_forward_now(timer, ns_to_ktime(20000 + 97 * (interrupts % 100)));
@@ -138,9 +112,9 @@ static long use_beside_interrupts(void *unused)
     hrtimer_start(&often, ns_to_ktime(20000), HRTIMER_MODE_REL_PINNED_HARD);
     while (READ_ONCE(interrupts) < INTERRUPTS && time_before(jiffies, end)) {
         for (i = 0; i < AT_ONCE; i++)
-            objects[i] = take_unused(GFP_KERNEL);
+            objects[i] = marked_alloc(GFP_KERNEL);
         for (i = 0; i < AT_ONCE; i++)
-            give_back(objects[i], i % 2);
+            marked_free(objects[i], i % 2);
         cond_resched();
     }
     hrtimer_cancel(&often);
@@ -151,13 +125,9 @@ static long use_beside_interrupts(void *unused)
 void interrupts_find_nothing_half_done(void)
 {
     interrupts = 0;
-    twice = 0;
-    shared = prudence_cache_create("test", SIZE, 0, 0, construct_unused);
-    EXPECT(shared != NULL);
+    marked_begin();
     work_on_cpu(cpumask_last(cpu_online_mask), use_beside_interrupts, NULL);
     EXPECT(interrupts > 100);
-    EXPECT_EQ(twice, 0);
-    EXPECT_EQ(STAT(shared, busy_bypasses), 0);
-    EXPECT_EQ(STAT(shared, objects_live), 0);
-    EXPECT_EQ(prudence_cache_destroy(shared), 0);
+    EXPECT_EQ(STAT(marked, busy_bypasses), 0);
+    marked_end();
 }

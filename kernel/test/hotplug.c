@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* CPUs that go and come. */
 #include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
@@ -8,6 +10,7 @@
 #include <linux/workqueue.h>
 
 #include "compat_timer.h"
+#include "seams.h"
 #include "test.h"
 
 void dead_cpu_leaves_nothing_behind(void)
@@ -96,4 +99,141 @@ void dying_cpu_keeps_no_request_to_itself(void)
         EXPECT(totals().requests > before);
         EXPECT_EQ(add_cpu(cpu), 0);
     }
+}
+
+/*
+ * --- a CPU comes while another one that found it dead is about to take its caches ---
+ * The kernel tells those who asked for it that a CPU is about to come, one after the other: first this test, when nobody
+ * waits for anything any more (at the very beginning the kernel itself waits for a grace period); then prudence.ko; and
+ * this test again.
+ */
+#define ROUNDS    5
+#define LINGER_MS 30
+#define AT_ONCE   100
+
+#define BEFORE_PRUDENCE CPUHP_MIPS_SOC_PREPARE /* nobody's here */
+
+static struct {
+    unsigned int cpu;
+    struct task_struct *taker;
+    bool may_look; /* the taker, from now on */
+    bool lingers;  /* between its look and its claim */
+    bool comes;
+    unsigned int lingered, came_meanwhile, used_at_once;
+} coming;
+
+/* Where the taker has found the CPU dead: long enough for it to come, unless that waits. */
+static void linger(unsigned int cpu)
+{
+    unsigned int ms;
+
+    if (current != READ_ONCE(coming.taker) || cpu != coming.cpu)
+        return;
+    coming.lingered++;
+    WRITE_ONCE(coming.lingers, true);
+    for (ms = 0; ms < LINGER_MS && !READ_ONCE(coming.comes); ms++)
+        mdelay(1);
+    WRITE_ONCE(coming.lingers, false);
+}
+
+/* On another CPU. */
+static int it_is_about_to_come(unsigned int cpu)
+{
+    unsigned int i, before = coming.lingered;
+
+    WRITE_ONCE(coming.may_look, true);
+    for (i = 0; i < 5000 && READ_ONCE(coming.lingered) == before; i++)
+        usleep_range(100, 200);
+    return 0;
+}
+
+/* On another CPU. Of those who are told at this point that which was there first is told first: prudence.ko. */
+static int it_comes(unsigned int cpu)
+{
+    coming.came_meanwhile += READ_ONCE(coming.lingers);
+    WRITE_ONCE(coming.comes, true);
+    return 0;
+}
+
+/* On the CPU that comes, as soon as it runs threads. */
+static int it_runs(unsigned int cpu)
+{
+    u32 *mine[AT_ONCE];
+    unsigned int i, turn;
+
+    for (turn = 0; turn < 50; turn++) {
+        for (i = 0; i < AT_ONCE; i++)
+            mine[i] = marked_alloc(GFP_KERNEL);
+        for (i = 0; i < AT_ONCE; i++)
+            marked_free(mine[i], i % 2);
+    }
+    coming.used_at_once++;
+    return 0;
+}
+
+static void make_and_destroy(void)
+{
+    struct prudence_cache *side = cache_of(SIZE);
+    void *object = prudence_cache_alloc(side, GFP_KERNEL);
+
+    EXPECT(object != NULL);
+    prudence_cache_free(side, object);
+    EXPECT_EQ(prudence_cache_destroy(side), 0);
+}
+
+static int take_its_caches(void *unused)
+{
+    while (!kthread_should_stop() && !READ_ONCE(coming.may_look))
+        schedule_timeout_interruptible(1);
+    while (!kthread_should_stop()) {
+        prudence_cache_shrink(marked);
+        make_and_destroy();
+        cond_resched();
+    }
+    return 0;
+}
+
+static void cpu_goes_and_comes(void)
+{
+    coming.may_look = coming.lingers = coming.comes = false;
+    work_on_cpu(coming.cpu, use_in_task, marked); /* then it has arrays */
+    EXPECT_EQ(remove_cpu(coming.cpu), 0);
+    coming.taker = kthread_create(take_its_caches, NULL, "prudence_taker");
+    kthread_bind(coming.taker, cpumask_first(cpu_online_mask));
+    wake_up_process(coming.taker);
+    EXPECT_EQ(add_cpu(coming.cpu), 0);
+    kthread_stop(coming.taker);
+}
+
+/* It is not before all who found it dead have claimed its caches that its own fast paths use them. */
+void coming_cpu_waits_for_those_who_found_it_dead(void)
+{
+    int is_about_to =
+        cpuhp_setup_state_nocalls(BEFORE_PRUDENCE, "prudence/test:soon", it_is_about_to_come, NULL);
+    int comes = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "prudence/test:comes", it_comes, NULL);
+    int runs = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "prudence/test:runs", it_runs, NULL);
+    static struct cpumask others;
+    unsigned int i;
+
+    EXPECT(is_about_to == 0 && comes > 0 && runs > 0);
+    coming.cpu = cpumask_last(cpu_online_mask);
+    coming.lingered = coming.came_meanwhile = coming.used_at_once = 0;
+    cpumask_copy(&others, cpu_online_mask);
+    cpumask_clear_cpu(cpumask_first(&others), &others); /* there the taker keeps all others away */
+    cpumask_clear_cpu(coming.cpu, &others);
+    set_cpus_allowed_ptr(current, &others);
+    marked_begin();
+    prudence_watch_claims(linger);
+    for (i = 0; i < ROUNDS; i++)
+        cpu_goes_and_comes();
+    prudence_watch_claims(NULL);
+    synchronize_rcu(); /* nobody is in it any more */
+    EXPECT(coming.lingered >= ROUNDS);
+    EXPECT_EQ(coming.came_meanwhile, 0);
+    EXPECT_EQ(coming.used_at_once, ROUNDS);
+    marked_end();
+    set_cpus_allowed_ptr(current, cpu_possible_mask);
+    cpuhp_remove_state_nocalls(runs);
+    cpuhp_remove_state_nocalls(comes);
+    cpuhp_remove_state_nocalls(BEFORE_PRUDENCE);
 }

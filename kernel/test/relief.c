@@ -6,6 +6,7 @@
 #include <linux/sched/isolation.h>
 #include <linux/workqueue.h>
 
+#include "seams.h"
 #include "test.h"
 
 #define BLOCK_BYTES (16 * PAGE_SIZE)
@@ -114,5 +115,74 @@ void isolated_cpus_are_left_alone(void)
     }
     EXPECT_EQ(totals().interrupts, interrupts);
     EXPECT(STAT(cache, objects_cached) + STAT(cache, objects_latent) > 0);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+static unsigned long scan(unsigned long pages)
+{
+    struct shrinker *shrinker = prudence_shrinker();
+    struct shrink_control control = {.gfp_mask = GFP_KERNEL, .nr_to_scan = pages};
+    unsigned long freed = shrinker->scan_objects(shrinker, &control);
+
+    return freed == SHRINK_STOP ? 0 : freed;
+}
+
+#define ALL_PAGES   (1ul << 30)
+#define SLAB_PAGES  8 /* of the largest slab: the grain */
+#define LARGE_BYTES 1024
+
+/* Until nothing of the cache is left, which may be NULL. */
+static void scan_everything(struct prudence_cache *cache)
+{
+    unsigned int i;
+
+    for (i = 0; i < 200 && (i < 3 || (cache && STAT(cache, slabs_now))); i++) {
+        synchronize_rcu(); /* what was latent is safe */
+        scan(ALL_PAGES);
+    }
+}
+
+/* More than its CPU and its node keep. */
+static long fill_here(void *cache)
+{
+    unsigned int i;
+
+    for (i = 0; i < MANY; i++)
+        objects[i] = prudence_cache_alloc(cache, GFP_KERNEL);
+    for (i = 0; i < MANY; i++)
+        prudence_cache_free(cache, objects[i]);
+    return 0;
+}
+
+/* Asked for a little, and while there are free slabs: it gives that, in whole slabs, and interrupts nobody (somebody else
+ * may do so, but not each time). Asked for all it gives all. */
+void shrinker_gives_what_is_asked_for(void)
+{
+    struct prudence_cache *cache = cache_of(LARGE_BYTES);
+    const unsigned long pages[] = {1, SLAB_PAGES, SLAB_PAGES + 1};
+    unsigned long freed;
+    unsigned int i, cpu, disturbed = 0;
+    u64 cached, interrupts;
+
+    scan_everything(NULL); /* what others have left */
+    for_each_online_cpu(cpu)
+        if (housekeeping_cpu(cpu, HK_TYPE_DOMAIN))
+            work_on_cpu(cpu, fill_here, cache);
+    EXPECT_EQ(STAT(cache, slab_size), SLAB_PAGES * PAGE_SIZE);
+    cached = STAT(cache, objects_cached);
+    EXPECT(cached > 0);
+    for (i = 0; i < ARRAY_SIZE(pages); i++) {
+        interrupts = totals().interrupts;
+        freed = scan(pages[i]);
+        disturbed += totals().interrupts != interrupts;
+        EXPECT(freed >= pages[i]);
+        EXPECT(freed < pages[i] + SLAB_PAGES);
+    }
+    EXPECT(disturbed < ARRAY_SIZE(pages));
+    EXPECT_EQ(STAT(cache, objects_cached), cached);
+    defer(cache, fill(cache, MANY)); /* what is latent goes as well */
+    scan_everything(cache);
+    EXPECT_EQ(STAT(cache, slabs_now), 0);
+    EXPECT_EQ(STAT(cache, objects_cached), 0);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }

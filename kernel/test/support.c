@@ -63,6 +63,48 @@ bool is_untouched(const u8 *object)
     return !memchr_inv(object, 0x5a, SIZE);
 }
 
+struct prudence_cache *marked;
+static atomic_t twice; /* objects that were handed out and in use already */
+
+static void construct_unused(void *object)
+{
+    *(u32 *)object = 0;
+}
+
+void marked_begin(void)
+{
+    atomic_set(&twice, 0);
+    marked = prudence_cache_create("test", SIZE, 0, 0, construct_unused);
+    EXPECT(marked != NULL);
+}
+
+u32 *marked_alloc(gfp_t gfp)
+{
+    u32 *object = prudence_cache_alloc(marked, gfp);
+
+    if (object && xchg(object, 1))
+        atomic_inc(&twice);
+    return object;
+}
+
+void marked_free(u32 *object, bool deferred)
+{
+    if (!object)
+        return;
+    WRITE_ONCE(*object, 0);
+    if (deferred)
+        prudence_cache_free_deferred(marked, object);
+    else
+        prudence_cache_free(marked, object);
+}
+
+void marked_end(void)
+{
+    EXPECT_EQ(atomic_read(&twice), 0);
+    EXPECT_EQ(STAT(marked, objects_live), 0);
+    EXPECT_EQ(prudence_cache_destroy(marked), 0);
+}
+
 static struct reader {
     struct task_struct *task;
     unsigned int cpu;
@@ -103,6 +145,24 @@ static void leave(struct reader *reader)
     kthread_stop(reader->task);
 }
 
+/* A thread that is bound to its CPU for good (work_on_cpu) stays there in any case. */
+static void may_run_on(const struct cpumask *cpus)
+{
+    if (!(current->flags & PF_NO_SETAFFINITY))
+        set_cpus_allowed_ptr(current, cpus);
+}
+
+/* On PREEMPT_RT a reader that stays is boosted, and no thread runs on its CPU then, not even that of timers: who slept
+ * there would sleep for ever. */
+static void stay_away_from(unsigned int cpu)
+{
+    static struct cpumask others;
+
+    cpumask_copy(&others, cpu_possible_mask);
+    cpumask_clear_cpu(cpu, &others);
+    may_run_on(&others);
+}
+
 /* The caller may be bound to its CPU, and would never run again beside a reader there. */
 void reader_enters(void)
 {
@@ -113,12 +173,14 @@ void reader_enters(void)
     if (cpu == raw_smp_processor_id())
         cpu = cpumask_first(cpu_online_mask);
     enter(&readers[newest], cpu);
+    stay_away_from(cpu);
     migrate_enable();
 }
 
 void reader_leaves(void)
 {
     leave(&readers[newest]);
+    may_run_on(cpu_possible_mask);
     synchronize_rcu();
 }
 

@@ -39,6 +39,8 @@
     TEST(latent_memory_beyond_its_budget_is_expedited)                                             \
     TEST(shrinking_gives_arrays_back)                                                              \
     TEST(isolated_cpus_are_left_alone)                                                             \
+    TEST(shrinker_gives_what_is_asked_for)                                                         \
+    TEST(larger_slabs_cost_nobody_anything)                                                        \
     TEST(objects_freed_on_another_cpu_go_home)                                                     \
     TEST(figures_are_exact)                                                                        \
     TEST(every_size_is_aligned_and_apart)                                                          \
@@ -53,6 +55,7 @@
     KASAN_TESTS(TEST)                                                                              \
     TEST(dead_cpu_leaves_nothing_behind)                                                           \
     TEST(dying_cpu_keeps_no_request_to_itself)                                                     \
+    TEST(coming_cpu_waits_for_those_who_found_it_dead)                                             \
     TEST(destroy_waits_for_its_own_deferred_objects)                                               \
     TEST(destroy_waits_for_nobody_else)                                                            \
     TEST(invalid_caches_are_refused)                                                               \
@@ -98,6 +101,13 @@ u64 stat_at(struct prudence_cache *cache, size_t offset);
 unsigned int fill(struct prudence_cache *cache, unsigned int count);
 void defer(struct prudence_cache *cache, unsigned int count);
 bool is_untouched(const u8 *object);
+
+/* A cache whose objects say whether they are in use. At the end none may have been handed out twice, nor be missing. */
+extern struct prudence_cache *marked;
+void marked_begin(void);
+u32 *marked_alloc(gfp_t gfp);
+void marked_free(u32 *object, bool deferred);
+void marked_end(void);
 
 /* A reader that stays until it is told to leave; on another CPU than the caller's. Its leaving waits for
  * a grace period. */

@@ -455,7 +455,7 @@ void node_add_slab(struct node *node, struct slab *slab);
 void *node_add_slab_and_take(struct node *node, struct slab *slab);
 void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
-bool node_shrink_some(struct node *node, unsigned keep, size_t *bytes);
+bool node_shrink_some(struct node *node, unsigned keep, size_t wanted, size_t *bytes);
 size_t node_shrink(struct node *node, unsigned keep);
 void node_try_shrink(struct node *node, unsigned keep);
 size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted);

@@ -186,8 +186,8 @@ size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted)
         if (!os_may_disturb(i))
             continue;
         bytes += drop_arrays(cache, cpu);
-        if (empty_cpu(cache, cpu, true))
-            bytes += cache_shrink_slabs(cache, wanted);
+        if (empty_cpu(cache, cpu, true) && bytes < wanted)
+            bytes += cache_shrink_slabs(cache, wanted - bytes);
     }
     return bytes;
 }

@@ -458,10 +458,10 @@ static struct slab *last_free(struct node *node)
     return NULL;
 }
 
-/* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first,
- * onto `excess`. Never one with a latent bit: those are not free. Type-safe memory stays until a
+/* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first, until it is
+ * `wanted` bytes, onto `excess`. Never one with a latent bit: those are not free. Type-safe memory stays until a
  * grace period after its slab became free. Returns how many. */
-static unsigned detach_excess(struct node *node, unsigned keep, struct list *excess)
+static unsigned detach_excess(struct node *node, unsigned keep, size_t wanted, struct list *excess)
 {
     unsigned detached = 0;
     struct slab *slab;
@@ -473,7 +473,7 @@ static unsigned detach_excess(struct node *node, unsigned keep, struct list *exc
     }
     if (keep && node->free_slabs > keep)
         keep = (unsigned)max_size(keep, keep_for_demand(node));
-    while (node->free_slabs > keep && detached < SLABS_A_VISIT) {
+    while (node->free_slabs > keep && detached < SLABS_A_VISIT && wanted) {
         slab = last_free(node);
         if (!slab)
             break;
@@ -483,6 +483,7 @@ static unsigned detach_excess(struct node *node, unsigned keep, struct list *exc
             break;
         }
         take_out(node, slab, excess);
+        wanted -= min_size(wanted, slab->bytes);
         detached++;
     }
     return detached;
@@ -507,9 +508,11 @@ static bool has_excess(const struct node *node, unsigned keep)
     return node->free_slabs > keep || !list_is_empty(&node->lists[SLAB_RETIRED]);
 }
 
-/* Leaves the node; what it has too much of is given back behind the lock (unless a fork is under way: it
- * stays for the next), and its bytes are added to *bytes. Returns how many slabs that were. */
-static unsigned leave(struct node *node, unsigned keep, size_t *bytes)
+#define ALL_BYTES (~(size_t)0)
+
+/* Leaves the node; what it has too much of, or `wanted` bytes of that, is given back behind the lock (unless a fork is
+ * under way: it stays for the next), and its bytes are added to *bytes. Returns how many slabs that were. */
+static unsigned leave(struct node *node, unsigned keep, size_t wanted, size_t *bytes)
 {
     struct list excess;
     unsigned detached = 0;
@@ -518,7 +521,7 @@ static unsigned leave(struct node *node, unsigned keep, size_t *bytes)
     list_init(&excess);
     node->destruct_wanted = false;
     if (carries)
-        detached = detach_excess(node, keep, &excess);
+        detached = detach_excess(node, keep, wanted, &excess);
     destruct = node->destruct_wanted;
     os_lock_release(&node->lock);
     if (unlikely(destruct) && slab_watch.destruct)
@@ -573,7 +576,7 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
         for (unsigned i = 0; i < made; i++)
             put(node, &runs[i], cookie);
         visit(node, taken, node != before);
-        leave(node, cache->free_limit, &bytes);
+        leave(node, cache->free_limit, ALL_BYTES, &bytes);
     }
 }
 
@@ -633,7 +636,7 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
         put_latent(node, &run, NULL);
         node->counts.deferred++;
     }
-    leave(node, slab->cache->free_limit, &freed);
+    leave(node, slab->cache->free_limit, ALL_BYTES, &freed);
     return room;
 }
 
@@ -677,13 +680,13 @@ void node_check_live(struct slab *slab, const char *what)
         report_double(slab, slab->base, latent > 0, what);
 }
 
-/* One visit, and so one hold of the lock, that merges and gives back as much as one may. False when there was
- * less than that. */
-bool node_shrink_some(struct node *node, unsigned keep, size_t *bytes)
+/* One visit, and so one hold of the lock, that merges and gives back as much as one may, or `wanted` bytes. False when
+ * there was less than one may. */
+bool node_shrink_some(struct node *node, unsigned keep, size_t wanted, size_t *bytes)
 {
     unsigned merged = enter(node);
 
-    return leave(node, keep, bytes) == SLABS_A_VISIT || merged == SLABS_A_VISIT;
+    return leave(node, keep, wanted, bytes) == SLABS_A_VISIT || merged == SLABS_A_VISIT;
 }
 
 /* Merges what is safe and gives back free slabs beyond `keep`, until it is `wanted` bytes; returns how many. In as many
@@ -696,14 +699,14 @@ size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted)
     os_lock_take(&node->lock);
     visits = 2 * (node->slabs / SLABS_A_VISIT + 1);
     os_lock_release(&node->lock);
-    while (visits-- && node_shrink_some(node, keep, &bytes) && bytes < wanted)
+    while (visits-- && node_shrink_some(node, keep, wanted - bytes, &bytes) && bytes < wanted)
         ;
     return bytes;
 }
 
 size_t node_shrink(struct node *node, unsigned keep)
 {
-    return node_shrink_until(node, keep, ~(size_t)0);
+    return node_shrink_until(node, keep, ALL_BYTES);
 }
 
 /* The same as far as nobody else is at the node: who is merges, too. */
@@ -715,7 +718,7 @@ void node_try_shrink(struct node *node, unsigned keep)
     while (merged == SLABS_A_VISIT && os_lock_try(&node->lock)) {
         receive(node);
         merged = merge_safe(node);
-        leave(node, keep, &bytes);
+        leave(node, keep, ALL_BYTES, &bytes);
     }
 }
 

@@ -5,7 +5,7 @@
  */
 #include "slab/stats.h"
 
-static void add_cpu(struct cache_sums *sums, const struct cpu_cache *cpu, size_t stride)
+static void sum_cpu(struct cache_sums *sums, const struct cpu_cache *cpu, size_t stride)
 {
     const struct cpu_counts *counts = &cpu->counts;
     uint64_t pops = stack_pops(&cpu->line), count = stack_count(&cpu->line);
@@ -24,7 +24,7 @@ static void add_cpu(struct cache_sums *sums, const struct cpu_cache *cpu, size_t
     sums->object_cache_size = max_size(sums->object_cache_size, load_relaxed(&cpu->size));
 }
 
-static void add_node(struct cache_sums *sums, struct node *node)
+static void sum_node(struct cache_sums *sums, struct node *node)
 {
     const struct node_counts *counts = &node->counts;
 
@@ -48,7 +48,7 @@ void cache_sum(const struct prudence_cache *cache, struct cache_sums *sums)
 {
     *sums = (struct cache_sums){.hits = 0};
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
-        add_cpu(sums, cpu_cache_of(cache, i), cache->stride);
+        sum_cpu(sums, cpu_cache_of(cache, i), cache->stride);
     for (unsigned i = 0; i < os_node_count(); i++)
-        add_node(sums, &cache->nodes[i]);
+        sum_node(sums, &cache->nodes[i]);
 }

@@ -41,7 +41,7 @@ static unsigned visit(struct prudence_cache *cache, size_t *bytes)
 
     do {
         before = stats_of(cache);
-        more = node_shrink_some(node_here(cache), 0, bytes);
+        more = node_shrink_some(node_here(cache), 0, ~(size_t)0, bytes);
         after = stats_of(cache);
         assert_true(after.merges - before.merges <= SLABS_AT_MOST);
         assert_true(after.shrinks - before.shrinks <= SLABS_AT_MOST);
@@ -97,12 +97,31 @@ static void shrinking_does_not_stop_before_all_is_done(void **state)
     check_books(cache);
 }
 
+/* Whole slabs, and no more of them than that. */
+static void as_much_is_given_back_as_is_wanted(void **state)
+{
+    struct prudence_cache *cache = full_slabs();
+
+    (void)state;
+    assert_int_equal(prudence_option_set("decay", "1s"), 0); /* all are kept */
+    node_put(cache, objects, SLABS * cache->capacity);
+    assert_int_equal(prudence_option_set("decay", "0"), 0);
+    assert_int_equal(node_shrink_until(node_here(cache), 0, 1), cache->slab_bytes);
+    assert_int_equal(node_shrink_until(node_here(cache), 0, 3 * cache->slab_bytes),
+                     3 * cache->slab_bytes);
+    assert_int_equal(node_shrink_until(node_here(cache), 0, 70 * cache->slab_bytes + 1),
+                     71 * cache->slab_bytes);
+    assert_int_equal(stats_of(cache).slabs_now, SLABS - 75);
+    check_books(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merging_and_giving_back),
         cmocka_unit_test(a_free_of_one_object),
         cmocka_unit_test(shrinking_does_not_stop_before_all_is_done),
+        cmocka_unit_test(as_much_is_given_back_as_is_wanted),
     };
 
     pin_thread();

@@ -31,10 +31,10 @@ struct prudence_domain {
     struct tasklet_struct tasklet;
     struct work_struct work;
     unsigned long requested; /* the newest normal grace period that was asked for; atomic */
-    unsigned long expedited; /* the expedited one that was asked for last; atomic */
+    unsigned long expedited; /* what came next when an expedited one was asked for last; atomic */
     uint64_t expired;        /* the cookie that outlasted a wait; 0: none */
     uint32_t wanted;         /* a normal grace period is to be asked for; atomic */
-    uint32_t pushed;         /* ... and to be looked at at once; atomic */
+    uint32_t pushed;         /* ... and to be looked at soon; atomic */
     uint32_t hurry;          /* an expedited one is to be asked for; atomic */
     struct gp_kernel_stats stats;
 };
@@ -142,7 +142,8 @@ gp_cookie gp_snapshot(struct prudence_domain *domain)
 /* It was, when it was handed out. */
 void gp_request(struct prudence_domain *domain, gp_cookie cookie)
 {
-    (void)domain, (void)cookie;
+    (void)domain;
+    (void)cookie;
 }
 
 /* The kernel drives its grace periods itself. */
@@ -153,7 +154,8 @@ void gp_drive(struct prudence_domain *domain)
 
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 {
-    (void)domain, (void)cookie;
+    (void)domain;
+    (void)cookie;
     return false;
 }
 
@@ -163,14 +165,22 @@ void gp_push(void)
     irq_work_queue(&rcu.irq_work);
 }
 
-/* Not twice for the same: the next one has not begun yet. */
-void gp_expedite(void)
+/* What comes next, of either kind: the kernel may make normal ones of expedited ones (rcu_normal; always on PREEMPT_RT once
+ * it has booted), and then their own number stands still. */
+static unsigned long next_of_all(void)
 {
     struct rcu_gp_oldstate state;
 
     take_state(&state);
-    if (load_relaxed(&rcu.expedited) == state.rgos_exp ||
-        exchange_relaxed(&rcu.expedited, state.rgos_exp) == state.rgos_exp)
+    return state.rgos_norm + state.rgos_exp;
+}
+
+/* Not twice for the same: the next one has not begun yet. */
+void gp_expedite(void)
+{
+    unsigned long next = next_of_all();
+
+    if (load_relaxed(&rcu.expedited) == next || exchange_relaxed(&rcu.expedited, next) == next)
         return;
     store_relaxed(&rcu.hurry, 1u);
     irq_work_queue(&rcu.irq_work);
@@ -274,7 +284,7 @@ void gp_kernel_start(void)
     INIT_WORK(&rcu.work, ask_in_thread);
     take_state(&gp_near);
     rcu.requested = gp_near.rgos_norm - 1; /* older than any to come */
-    rcu.expedited = gp_near.rgos_exp - 1;
+    rcu.expedited = next_of_all() - 1;
 }
 
 /* Nobody takes cookies any more. */

@@ -5,6 +5,7 @@
 void *os_percpu_owned_lines;
 DEFINE_PER_CPU(unsigned long, os_percpu_offset);
 uint64_t os_percpu_interrupts;
+void (*os_percpu_claims)(unsigned cpu);
 
 static struct cpumask dead;
 
@@ -23,8 +24,14 @@ void os_percpu_note_dead(unsigned cpu, bool is_dead)
 
 static bool is_dead(const struct os_percpu_line *line)
 {
+    void (*claims)(unsigned cpu) = READ_ONCE(os_percpu_claims);
+
     lockdep_assert_preemption_disabled();
-    return cpumask_test_cpu((int)line->cpu, &dead);
+    if (!cpumask_test_cpu((int)line->cpu, &dead))
+        return false;
+    if (unlikely(claims != NULL))
+        claims(line->cpu);
+    return true;
 }
 
 /* Until the release, by the owner. */

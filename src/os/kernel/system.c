@@ -49,7 +49,8 @@ void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
 
 void os_word_wake_some(uint32_t *word, unsigned count)
 {
-    (void)word, (void)count;
+    (void)word;
+    (void)count;
 }
 
 void os_report(const char *format, ...)

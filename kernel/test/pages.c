@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* How pages are asked for: what the page allocator was told, by its own tracepoint. */
+#include <linux/mm.h>
+#include <linux/tracepoint.h>
+#include <trace/events/kmem.h>
+
+#include "test.h"
+
+#define SEEN_MAX 64
+
+static struct {
+    struct task_struct *task;
+    unsigned int count;
+    struct {
+        struct page *page;
+        unsigned int order;
+        gfp_t gfp;
+    } of[SEEN_MAX];
+} seen;
+
+/* Any context, preemption off. */
+static void see(void *unused, struct page *page, unsigned int order, gfp_t gfp, int migratetype)
+{
+    if (current != READ_ONCE(seen.task) || !in_task() || seen.count >= SEEN_MAX)
+        return;
+    seen.of[seen.count].page = page;
+    seen.of[seen.count].order = order;
+    seen.of[seen.count++].gfp = gfp;
+}
+
+static void find_it(struct tracepoint *tracepoint, void *found)
+{
+    if (!strcmp(tracepoint->name, "mm_page_alloc"))
+        *(struct tracepoint **)found = tracepoint;
+}
+
+/* Of the first slab of a new cache: false where it was not seen. */
+static bool grow(size_t size, gfp_t gfp, unsigned int *order, gfp_t *asked)
+{
+    struct prudence_cache *cache = cache_of(size);
+    unsigned int i;
+    bool is_seen = false;
+    void *object;
+
+    seen.count = 0;
+    WRITE_ONCE(seen.task, current);
+    object = prudence_cache_alloc(cache, gfp);
+    WRITE_ONCE(seen.task, NULL);
+    EXPECT(object != NULL);
+    for (i = 0; i < seen.count && object; i++) {
+        if (seen.of[i].page != virt_to_head_page(object))
+            continue;
+        *order = seen.of[i].order;
+        *asked = seen.of[i].gfp;
+        is_seen = true;
+    }
+    prudence_cache_free(cache, object);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+    return is_seen;
+}
+
+#define WORK_OF_OTHERS (__GFP_RECLAIM | __GFP_HIGH | __GFP_MEMALLOC | __GFP_NOFAIL)
+
+/* A slab of eight pages, where an object wants one. */
+static void grow_more_than_needed(gfp_t gfp)
+{
+    unsigned int order = 0;
+    gfp_t asked = 0;
+
+    EXPECT(grow(PAGE_SIZE, gfp, &order, &asked));
+    if (!order) { /* not to be had just so: then it is no more than is needed, and asked for as the caller says */
+        pr_info("# no more than needed: order %u, gfp %x\n", order, (__force unsigned int)asked);
+        return;
+    }
+    EXPECT_EQ((__force unsigned int)(asked & WORK_OF_OTHERS), 0);
+    EXPECT(asked & __GFP_NOMEMALLOC);
+    EXPECT(asked & __GFP_NOWARN);
+}
+
+/* A slab of one page: there are none smaller. */
+static void grow_as_much_as_needed(gfp_t gfp)
+{
+    unsigned int order = ~0u;
+    gfp_t asked = 0;
+
+    EXPECT(grow(16, gfp, &order, &asked));
+    EXPECT_EQ(order, 0);
+    EXPECT_EQ((__force unsigned int)(asked & (__GFP_RECLAIM | __GFP_HIGH)),
+              (__force unsigned int)(gfp & (__GFP_RECLAIM | __GFP_HIGH)));
+}
+
+/* Nothing is reclaimed for pages that are not needed, and no reserve is touched. */
+void larger_slabs_cost_nobody_anything(void)
+{
+    gfp_t callers[] = {GFP_KERNEL, GFP_ATOMIC, GFP_NOIO, GFP_NOWAIT, GFP_KERNEL | __GFP_NOFAIL,
+                       GFP_KERNEL | __GFP_MEMALLOC};
+    struct tracepoint *tracepoint = NULL;
+    unsigned int i;
+
+    check_trace_callback_type_mm_page_alloc(see);
+    for_each_kernel_tracepoint(find_it, &tracepoint);
+    if (!tracepoint || tracepoint_probe_register(tracepoint, see, NULL)) {
+        pr_info("# SKIP: this kernel does not tell who allocates pages\n");
+        return;
+    }
+    for (i = 0; i < ARRAY_SIZE(callers); i++)
+        grow_more_than_needed(callers[i]);
+    grow_as_much_as_needed(GFP_KERNEL);
+    grow_as_much_as_needed(GFP_ATOMIC);
+    tracepoint_probe_unregister(tracepoint, see, NULL);
+    tracepoint_synchronize_unregister();
+}

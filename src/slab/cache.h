@@ -440,6 +440,11 @@ bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_c
                           gp_cookie *cookie);
 bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu);
 void latent_set_stop(struct cpu_cache *cpu, unsigned batch);
+/* Objects that share a cookie: less in a small ring. */
+static inline unsigned batch_of(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    return (unsigned)clamp_size(cpu->size / 2, 1, cache->batch);
+}
 static inline unsigned batch_slots(const struct prudence_cache *cache, unsigned slots)
 {
     return (unsigned)round_up_to_power_of_two(max_size(8, 2 * slots / cache->batch));
@@ -491,6 +496,9 @@ void latent_reserve_past_limit(unsigned cpu, size_t bytes);
 void latent_release(unsigned cpu, size_t bytes);
 unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigned batch);
 void latent_ahead_note(unsigned cpu, int64_t change);
+void latent_due_note(unsigned cpu, size_t bytes);
+uint64_t latent_due(unsigned cpu);
+void latent_due_clear(unsigned cpu);
 bool latent_fits(size_t bytes, bool idle);
 bool latent_never_fits(size_t bytes);
 bool latent_holds_growth(void);

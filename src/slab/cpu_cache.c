@@ -143,7 +143,7 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
         store_relaxed(&cpu->size, size); /* read by the idle helper and statistics */
         cpu->line.stack_limit = size;
         cpu->churned = false;
-        latent_set_stop(cpu, cache->batch);
+        latent_set_stop(cpu, batch_of(cache, cpu));
     }
     if (cpu)
         cpu_cache_release(cpu);
@@ -166,7 +166,7 @@ void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cp
     cpu->batch_head = cpu->batch_tail;
     store_relaxed(&cpu->slots, 0u);
     store_relaxed(&cpu->size, 0u);
-    latent_set_stop(cpu, cache->batch);
+    latent_set_stop(cpu, batch_of(cache, cpu));
     *bytes = arrays.bytes;
     return arrays.block;
 }

@@ -45,6 +45,13 @@ static bool is_worth_it(const struct prudence_cache *cache, const struct miss *m
            gp_is_requested(cache->domain, miss->cookie);
 }
 
+/* Rule 10: make room when all that may wait is waiting and it is not even worth a grace period (`crowded`) or none
+ * can end, when what was flushed is wanted back, and at first. */
+static bool wants_more(const struct prudence_cache *cache, const struct cpu_cache *cpu, bool crowded)
+{
+    return !cpu->slots || crowded || cpu->churned || budget_allows_start(cache, cpu);
+}
+
 static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct miss *miss)
 {
     unsigned latent = latent_count(cpu);
@@ -56,9 +63,7 @@ static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct mi
     miss->waits = latent_newest_cookie(cache, cpu, &miss->cookie);
     enough = GP_CALLERS_DRIVE && miss->waits && is_worth_it(cache, miss);
     miss->due = miss->waits && (full || enough);
-    /* Rule 10: make room when all that may wait is waiting and it is not even worth a grace period,
-     * and when what was flushed is wanted back. */
-    if (cpu->size < cache->size_max && (!cpu->slots || (full && !enough) || cpu->churned))
+    if (cpu->size < cache->size_max && wants_more(cache, cpu, full && !enough))
         miss->grow = cpu->slots ? (unsigned)min_size((size_t)2 * cpu->size, cache->size_max)
                                 : cache->size_min;
 }

@@ -507,6 +507,12 @@ uint64_t latent_bytes_peak(void);
 void latent_account_clear(void);
 void latent_account_add(unsigned cpu, size_t bytes, size_t ahead);
 
+/* --- budget.c: what the object caches of a CPU may hold together --- */
+bool budget_start(void);
+void budget_stop(void);
+void budget_set_size(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
+bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu);
+
 /* --- drain.c: what CPUs have goes to the nodes --- */
 size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep);
 size_t cache_shrink(struct prudence_cache *cache);

@@ -47,7 +47,8 @@ static bool is_worth_it(const struct prudence_cache *cache, const struct miss *m
 
 /* Rule 10: make room when all that may wait is waiting and it is not even worth a grace period (`crowded`) or none
  * can end, when what was flushed is wanted back, and at first. */
-static bool wants_more(const struct prudence_cache *cache, const struct cpu_cache *cpu, bool crowded)
+static bool wants_more(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                       bool crowded)
 {
     return !cpu->slots || crowded || cpu->churned || budget_allows_start(cache, cpu);
 }

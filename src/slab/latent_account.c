@@ -25,7 +25,7 @@ struct account {
     int64_t credit; /* bytes in `total` that nobody uses */
     int64_t ahead;  /* bytes that rings of this CPU reserved ahead at their last visits */
     int64_t quota;  /* bytes that one ring may reserve ahead */
-    uint64_t due;   /* bytes of batches closed here since a grace period was requested here; a hint */
+    uint64_t due; /* bytes of batches closed here since a grace period was requested here; a hint */
     char pad[CACHE_LINE - 4 * sizeof(int64_t)];
 };
 

@@ -54,8 +54,8 @@ static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
 enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     unsigned ahead = (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail));
-    unsigned share = latent_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead,
-                                        batch_of(cache, cpu));
+    unsigned share =
+        latent_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, batch_of(cache, cpu));
     unsigned wanted = share ? share : 1;
 
     if (ahead < wanted) {

@@ -110,6 +110,11 @@ bool gp_is_held_up(const struct prudence_domain *domain)
     return gp_held_up_by(domain) != NULL;
 }
 
+bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
+{
+    return !sequence_before(load_relaxed(&domain->shared.sequence), cookie);
+}
+
 uint64_t gp_held_up_since(const struct prudence_domain *domain)
 {
     const struct reader_slot *slot = gp_held_up_by(domain);
@@ -173,6 +178,11 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
     }
     gp_tell_over(domain);
     return true;
+}
+
+uint64_t gp_cost(const struct prudence_domain *domain)
+{
+    return gp_is_cheap(domain) ? 0 : max_size(load_relaxed(&domain->membarrier_cost), 1);
 }
 
 bool gp_is_cheap(const struct prudence_domain *domain)

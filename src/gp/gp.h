@@ -47,6 +47,8 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
 /* Whether a reader is known to stay in the way of the grace period that is under way: as long as it is true,
  * pushing changes nothing. Some loads.
  *     bool gp_is_held_up(const struct prudence_domain *domain);
+ * Whether a grace period that covers the cookie has been requested.
+ *     bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
  * Since when (ns) one and the same section is known to be in the way; 0: none is; 1: nobody can tell of these
  * readers, and a grace period is under way.
  *     uint64_t gp_held_up_since(const struct prudence_domain *domain); */
@@ -69,6 +71,9 @@ bool gp_may_wait_for(const struct prudence_domain *domain);
  */
 bool gp_worth_waiting(struct prudence_domain *domain);
 void gp_note_expired(struct prudence_domain *domain);
+
+/* What a grace period costs who drives it, beside the scan: ns; 0: no system call. */
+uint64_t gp_cost(const struct prudence_domain *domain);
 
 /* Whether the domain's readers are fenced now: its grace periods then cost no system call. */
 bool gp_is_cheap(const struct prudence_domain *domain);

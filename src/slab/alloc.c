@@ -13,11 +13,15 @@
 #define DUE_CHEAP_BYTES       ((size_t)64 << 10)
 #define DUE_CHEAP_OBJECTS_MIN ((size_t)128)
 #define DUE_COSTLY_BYTES      ((size_t)4 << 20)
+#define DUE_COSTLY_PER_NS     3 /* objects: a pair takes some 10 ns, so that is one part in 30 */
 
 static size_t due_bytes(const struct prudence_cache *cache)
 {
-    if (!gp_is_cheap(cache->domain))
-        return DUE_COSTLY_BYTES;
+    uint64_t cost = gp_cost(cache->domain);
+
+    if (cost)
+        return clamp_size(cost * DUE_COSTLY_PER_NS * cache->stride, DUE_CHEAP_BYTES,
+                          DUE_COSTLY_BYTES);
     return clamp_size(DUE_CHEAP_BYTES, DUE_CHEAP_OBJECTS_MIN * cache->stride,
                       DUE_CHEAP_OBJECTS * cache->stride);
 }
@@ -28,23 +32,39 @@ struct miss {
     unsigned refill; /* objects to take from the node */
     unsigned grow;   /* the size that demand asks for; 0: the present one will do */
     bool waits;      /* there are closed batches; `cookie` makes them all safe */
-    bool due;        /* ... and so much in them that a grace period is worth its cost */
+    bool due;        /* ... and so much is that a grace period is worth its cost, or it has begun */
     gp_cookie cookie;
+    unsigned cpu; /* whose caches they are */
 };
+
+/* Whether it is worth a grace period: so much was deferred here, in whatever cache, or one that serves this cache as
+ * well was requested. */
+static bool is_worth_it(const struct prudence_cache *cache, const struct miss *miss)
+{
+    return latent_due(miss->cpu) >= due_bytes(cache) ||
+           gp_is_requested(cache->domain, miss->cookie);
+}
+
+/* Rule 10: make room when all that may wait is waiting and it is not even worth a grace period (`crowded`) or none
+ * can end, when what was flushed is wanted back, and at first. */
+static bool wants_more(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                       bool crowded)
+{
+    return !cpu->slots || crowded || cpu->churned || budget_allows_start(cache, cpu);
+}
 
 static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct miss *miss)
 {
     unsigned latent = latent_count(cpu);
-    bool full = latent + cache->batch > cpu->size;
-    bool enough = GP_CALLERS_DRIVE && latent * cache->stride >= due_bytes(cache);
+    bool full = latent + batch_of(cache, cpu) > cpu->size, enough;
 
+    miss->cpu = cpu->line.cpu;
     /* o - d, at least one: the latent ones will want the room (rule 3). */
     miss->refill = cpu->slots ? (cpu->size > latent ? cpu->size - latent : 1) : cache->size_min;
     miss->waits = latent_newest_cookie(cache, cpu, &miss->cookie);
+    enough = GP_CALLERS_DRIVE && miss->waits && is_worth_it(cache, miss);
     miss->due = miss->waits && (full || enough);
-    /* Rule 10: make room when all that may wait is waiting and it is not even worth a grace period,
-     * and when what was flushed is wanted back. */
-    if (cpu->size < cache->size_max && (!cpu->slots || (full && !enough) || cpu->churned))
+    if (cpu->size < cache->size_max && wants_more(cache, cpu, full && !enough))
         miss->grow = cpu->slots ? (unsigned)min_size((size_t)2 * cpu->size, cache->size_max)
                                 : cache->size_min;
 }
@@ -75,8 +95,10 @@ static bool take_here(struct prudence_cache *cache, struct miss *miss)
 /* Drives the grace period that the batches wait for, and looks again. */
 static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
 {
-    if (gp_advance(cache->domain, miss->cookie))
-        take_here(cache, miss);
+    if (!gp_advance(cache->domain, miss->cookie))
+        return;
+    latent_due_clear(miss->cpu);
+    take_here(cache, miss);
 }
 
 /*

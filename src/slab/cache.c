@@ -55,12 +55,16 @@ static void choose_slab(struct prudence_cache *cache)
 
 static void choose_sizes(struct prudence_cache *cache, size_t budget)
 {
-    if (!budget)
+    bool fixed = budget > 0;
+
+    if (!fixed)
         budget = clamp_size(BUDGET_OBJECTS * cache->stride, BUDGET_BYTES, BUDGET_BYTES_MAX);
     cache->batch = (unsigned)clamp_size(GP_BATCH_BYTES / cache->stride, 4, BATCH_MAX);
     cache->size_max = (unsigned)clamp_size(budget / cache->stride, 4, OS_CACHE_OBJECTS_MAX);
     cache->batch = (unsigned)min_size(cache->batch, cache->size_max / 2);
     cache->size_min = (unsigned)min_size((size_t)2 * cache->batch, cache->size_max);
+    if (!fixed)
+        cache->size_min = (unsigned)min_size(cache->size_min, OS_CACHE_OBJECTS_MIN);
 }
 
 static void layout_apply(struct prudence_cache *cache, const char *name,

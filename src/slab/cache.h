@@ -440,6 +440,11 @@ bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_c
                           gp_cookie *cookie);
 bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu);
 void latent_set_stop(struct cpu_cache *cpu, unsigned batch);
+/* Objects that share a cookie: less in a small ring. */
+static inline unsigned batch_of(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    return (unsigned)clamp_size(cpu->size / 2, 1, cache->batch);
+}
 static inline unsigned batch_slots(const struct prudence_cache *cache, unsigned slots)
 {
     return (unsigned)round_up_to_power_of_two(max_size(8, 2 * slots / cache->batch));
@@ -491,6 +496,9 @@ void latent_reserve_past_limit(unsigned cpu, size_t bytes);
 void latent_release(unsigned cpu, size_t bytes);
 unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigned batch);
 void latent_ahead_note(unsigned cpu, int64_t change);
+void latent_due_note(unsigned cpu, size_t bytes);
+uint64_t latent_due(unsigned cpu);
+void latent_due_clear(unsigned cpu);
 bool latent_fits(size_t bytes, bool idle);
 bool latent_never_fits(size_t bytes);
 bool latent_holds_growth(void);
@@ -498,6 +506,12 @@ uint64_t latent_bytes(void);
 uint64_t latent_bytes_peak(void);
 void latent_account_clear(void);
 void latent_account_add(unsigned cpu, size_t bytes, size_t ahead);
+
+/* --- budget.c: what the object caches of a CPU may hold together --- */
+bool budget_start(void);
+void budget_stop(void);
+void budget_set_size(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
+bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 
 /* --- drain.c: what CPUs have goes to the nodes --- */
 size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep);

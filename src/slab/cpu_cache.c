@@ -140,10 +140,10 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
     cpu = cpu_cache_take(cache, &spare);
     if (cpu && cpu->size < size) {
         spare = arrays_replace(cache, cpu, spare.block, slots);
-        store_relaxed(&cpu->size, size); /* read by the idle helper and statistics */
+        budget_set_size(cache, cpu, size);
         cpu->line.stack_limit = size;
         cpu->churned = false;
-        latent_set_stop(cpu, cache->batch);
+        latent_set_stop(cpu, batch_of(cache, cpu));
     }
     if (cpu)
         cpu_cache_release(cpu);
@@ -165,8 +165,8 @@ void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cp
     cpu->batches = NULL;
     cpu->batch_head = cpu->batch_tail;
     store_relaxed(&cpu->slots, 0u);
-    store_relaxed(&cpu->size, 0u);
-    latent_set_stop(cpu, cache->batch);
+    budget_set_size(cache, cpu, 0);
+    latent_set_stop(cpu, batch_of(cache, cpu));
     *bytes = arrays.bytes;
     return arrays.block;
 }
@@ -178,4 +178,5 @@ void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
     if (cpu->slots)
         os_meta_free(arrays.block, arrays.bytes);
     store_relaxed(&cpu->slots, 0u);
+    budget_set_size(cache, cpu, 0);
 }

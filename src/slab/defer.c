@@ -33,7 +33,7 @@ static bool hand_is_empty(const struct deferral *deferral)
 static void flush_and_merge(struct prudence_cache *cache, struct cpu_cache *cpu,
                             struct deferral *deferral)
 {
-    if (stack_count(&cpu->line) + cache->batch > cpu->size) {
+    if (stack_count(&cpu->line) + batch_of(cache, cpu) > cpu->size) {
         deferral->flushed =
             object_cache_take(cpu, deferral->objects,
                               (unsigned)min_size(object_cache_flush_count(cpu), TRANSFER_MAX));

@@ -24,7 +24,9 @@
 struct account {
     int64_t credit; /* bytes in `total` that nobody uses */
     int64_t ahead;  /* bytes that rings of this CPU reserved ahead at their last visits */
-    char pad[CACHE_LINE - 2 * sizeof(int64_t)];
+    int64_t quota;  /* bytes that one ring may reserve ahead */
+    uint64_t due; /* bytes of batches closed here since a grace period was requested here; a hint */
+    char pad[CACHE_LINE - 4 * sizeof(int64_t)];
 };
 
 uint64_t slab_latent_limit = UINT64_C(32) << 20;
@@ -41,6 +43,8 @@ static void set_shares(void)
 
     store_relaxed(&credit_max, (int64_t)(limit ? min_size(CREDIT_MAX, share / 16) : CREDIT_MAX));
     store_relaxed(&ahead_max, limit ? (int64_t)(share / 2) : INT64_MAX);
+    for (unsigned cpu = 0; accounts && cpu < os_cpu_count(); cpu++)
+        store_relaxed(&accounts[cpu].quota, load_relaxed(&ahead_max));
 }
 
 bool latent_account_start(void)
@@ -138,16 +142,28 @@ void latent_release(unsigned cpu, size_t bytes)
 
 /* -------------------------------------------------------------------------------------- ahead */
 
-/* How many objects a ring of the CPU may reserve ahead, which has `ahead` now; 0: the CPU's share
- * is used up, and unused reservations should be taken back. */
+/*
+ * How many objects a ring of the CPU may reserve ahead, which has `ahead` now; 0: the CPU's share
+ * is used up, and unused reservations should be taken back. Where many rings share it, each may have less: else a
+ * few would have it all, and the others' deferrals take the slow path. So the quota halves when the share is used up,
+ * and grows by an object each time there is plenty.
+ */
 unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigned batch)
 {
-    int64_t others = load_relaxed(&accounts[cpu].ahead) - (int64_t)(ahead * stride);
-    int64_t room = load_relaxed(&ahead_max) - others;
+    struct account *account = &accounts[cpu];
+    int64_t others = load_relaxed(&account->ahead) - (int64_t)(ahead * stride);
+    int64_t all = load_relaxed(&ahead_max), room = all - others;
+    int64_t quota = load_relaxed(&account->quota);
 
-    if (room < (int64_t)stride)
+    if (room < (int64_t)stride) {
+        store_relaxed(&account->quota, quota / 2);
         return 0;
-    return (unsigned)clamp_size((size_t)room / AHEAD_PART / stride, 1, batch);
+    }
+    if (quota < all && room > all / 2)
+        store_relaxed(&account->quota, quota + (int64_t)stride);
+    if (room / AHEAD_PART < quota)
+        quota = room / AHEAD_PART;
+    return (unsigned)clamp_size((size_t)quota / stride, 1, batch);
 }
 
 /* A ring's reservation ahead has changed by so many bytes. */
@@ -155,6 +171,25 @@ void latent_ahead_note(unsigned cpu, int64_t change)
 {
     if (change)
         add_relaxed(&accounts[cpu].ahead, change);
+}
+
+/* ---------------------------------------------------------------------------------------- due */
+
+/* A batch of so many bytes was closed on the CPU. Its caches may be another thread's each, so one may be lost. */
+void latent_due_note(unsigned cpu, size_t bytes)
+{
+    store_relaxed(&accounts[cpu].due, load_relaxed(&accounts[cpu].due) + bytes);
+}
+
+/* Bytes of all caches that a grace period requested now would serve, and the last one here did not. */
+uint64_t latent_due(unsigned cpu)
+{
+    return load_relaxed(&accounts[cpu].due);
+}
+
+void latent_due_clear(unsigned cpu)
+{
+    store_relaxed(&accounts[cpu].due, (uint64_t)0);
 }
 
 /* ------------------------------------------------------------------------------------ looking */

@@ -43,7 +43,7 @@ static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
     cpu->reserved = load_relaxed(&cpu->line.ring_tail) + ahead;
     store_relaxed(&cpu->ahead, ahead);
     latent_ahead_note(cpu->line.cpu, change);
-    latent_set_stop(cpu, cache->batch);
+    latent_set_stop(cpu, batch_of(cache, cpu));
 }
 
 /*
@@ -54,7 +54,8 @@ static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
 enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     unsigned ahead = (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail));
-    unsigned share = latent_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, cache->batch);
+    unsigned share =
+        latent_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, batch_of(cache, cpu));
     unsigned wanted = share ? share : 1;
 
     if (ahead < wanted) {
@@ -136,8 +137,10 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     *batch = (struct batch){.end = tail, .cookie = cookie};
     store_relaxed(&cpu->closed_cookie, cookie);
     os_event(close, cache, (unsigned)(tail - cpu->closed));
+    if (GP_CALLERS_DRIVE)
+        latent_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->stride);
     store_release(&cpu->closed, tail); /* pairs with take_oldest in preflush.c */
-    latent_set_stop(cpu, cache->batch);
+    latent_set_stop(cpu, batch_of(cache, cpu));
 }
 
 /* Whether the open batch is complete, or nothing more fits behind it. */
@@ -145,7 +148,7 @@ bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *
 {
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
 
-    return tail - cpu->closed >= cache->batch ||
+    return tail - cpu->closed >= batch_of(cache, cpu) ||
            tail - load_relaxed(&cpu->line.ring_head) >= cpu->size;
 }
 
@@ -159,7 +162,7 @@ bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *ob
         return false;
     cpu->line.ring[tail & cpu->line.ring_mask] = object;
     store_relaxed(&cpu->line.ring_tail, tail + 1);
-    latent_set_stop(cpu, cache->batch);
+    latent_set_stop(cpu, batch_of(cache, cpu));
     return true;
 }
 
@@ -226,7 +229,7 @@ unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
         *cookie = batch->cookie;
         taken += run;
     }
-    latent_set_stop(cpu, cache->batch);
+    latent_set_stop(cpu, batch_of(cache, cpu));
     return taken;
 }
 
@@ -246,7 +249,7 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
         ring_forget(cpu, head, count);
     }
     store_release(&cpu->line.ring_head, head + count);
-    latent_set_stop(cpu, cache->batch);
+    latent_set_stop(cpu, batch_of(cache, cpu));
     latent_release(cpu->line.cpu, count * cache->stride);
     count_add(&cpu->counts.merges, 1);
     os_event(merge, cache, count);

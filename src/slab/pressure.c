@@ -31,13 +31,14 @@ static uint64_t looked_at;         /* ns: when one of them looked at all CPUs la
 
 bool slab_start(void)
 {
-    return latent_account_start() && preflush_start();
+    return latent_account_start() && budget_start() && preflush_start();
 }
 
 /* No cache is left, and nobody calls any more. */
 void slab_stop(void)
 {
     preflush_stop();
+    budget_stop();
     latent_account_stop();
 }
 

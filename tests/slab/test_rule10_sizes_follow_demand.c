@@ -55,8 +55,38 @@ static void they_stay_small_without_demand(void **state)
 
     (void)state;
     update(cache, 100, 50);
-    assert_int_equal(stats_of(cache).object_cache_size, cache->size_min);
+    assert_true(stats_of(cache).object_cache_size <= 2 * cache->batch);
     destroy_empty(cache);
+}
+
+/* A cache that is used much has soon what serves a batch well; where many are used, the later ones have less. */
+static void they_begin_small(void **state)
+{
+    enum { MANY = 100 };
+    struct prudence_cache *caches[MANY];
+    struct prudence_domain *domain = manual_domain();
+    unsigned grown = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++) {
+        caches[i] = fixed_cache(200, 0, domain);
+        allocate_all(caches[i], objects, 1);
+        assert_int_equal(stats_of(caches[i]).object_cache_size, OS_CACHE_OBJECTS_MIN);
+        allocate_all(caches[i], objects + 1, 999);
+        grown += stats_of(caches[i]).object_cache_size >= 2 * caches[i]->batch;
+        assert_true(stats_of(caches[i]).object_cache_size <= 2 * caches[i]->batch);
+        free_all(caches[i], objects, 1000);
+        assert_true(i > 0 || grown == 1);
+    }
+    assert_in_range(grown, 10, MANY / 2);
+    for (unsigned i = 0; i < MANY; i++)
+        destroy_empty(caches[i]);
+    caches[0] = fixed_cache(200, 0, domain); /* there is room again */
+    allocate_all(caches[0], objects, 1000);
+    assert_true(stats_of(caches[0]).object_cache_size >= 2 * caches[0]->batch);
+    free_all(caches[0], objects, 1000);
+    destroy_empty(caches[0]);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
 /* Bursts of allocations and frees that a small object cache would flush and refill each time. */
@@ -120,7 +150,8 @@ static void sizes_follow_known_heuristics(void **state)
         assert_true(cache->slab_bytes % OS_PAGE_SIZE == 0 && is_power_of_two(cache->slab_bytes));
         assert_true(wasted <= cache->slab_bytes / 6);
         assert_true(cache->batch >= 2 && cache->batch <= 128);
-        assert_true(cache->size_min >= 2 * cache->batch && cache->size_min <= cache->size_max);
+        assert_true(cache->size_min == min_size(2 * cache->batch, OS_CACHE_OBJECTS_MIN));
+        assert_true(cache->size_min <= cache->size_max);
         assert_true(cache->size_max < 1 << STACK_COUNT_BITS);
         assert_true(cache->free_limit >= 5 && cache->free_limit <= 10);
         assert_int_equal(prudence_cache_destroy(cache), 0);
@@ -133,6 +164,7 @@ int main(void)
         cmocka_unit_test(they_grow_to_the_demand),
         cmocka_unit_test(they_stay_within_the_budget),
         cmocka_unit_test(they_stay_small_without_demand),
+        cmocka_unit_test(they_begin_small),
         cmocka_unit_test(they_grow_with_churn),
         cmocka_unit_test(they_grow_with_churn_of_deferrals),
         cmocka_unit_test(sizes_follow_known_heuristics),

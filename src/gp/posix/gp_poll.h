@@ -24,6 +24,7 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
 }
 
 bool gp_is_held_up(const struct prudence_domain *domain);
+bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
 uint64_t gp_held_up_since(const struct prudence_domain *domain);
 
 /* Garbage has passed a limit (an option of that name), since who defers could not be held back: said at once

@@ -60,6 +60,7 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
 
 /* A grace period takes milliseconds: of small objects a CPU defers some ten thousand meanwhile. When the
  * caches grow they are copied with interrupts off. */
+#define OS_CACHE_OBJECTS_MIN 256
 #define OS_CACHE_OBJECTS_MAX (IS_ENABLED(CONFIG_PREEMPT_RT) ? 16384 : 65536)
 
 /* memcpy is a call, and one that moves bytes where processors are said to be quick at that. */

@@ -54,6 +54,7 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
 
 /* Objects that a CPU's object cache may hold; a power of two below what the stack's word counts. */
 #define OS_CACHE_OBJECTS_MAX 16384
+#define OS_CACHE_OBJECTS_MIN 16
 
 static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 {

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Caches of one CPU share: a grace period is due for what is deferred in all of them, and a ring reserves less of
+ * latent_limit ahead where many do.
+ */
+#include "gp/domain.h"
+#include "support/slab_test.h"
+
+#define OBJECTS 16
+
+/* Takes all that the object cache has, defers one, and allocates another: a miss. */
+static void miss_with_one_deferred(struct prudence_cache *cache, void **objects, unsigned *count)
+{
+    while (stack_count(&cpu_here(cache)->line))
+        allocate_all(cache, objects + (*count)++, 1);
+    defer_all(cache, objects + --*count, 1);
+    allocate_all(cache, objects + (*count)++, 1);
+}
+
+static void what_is_due_counts_all_caches(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("due", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct prudence_cache *cache = fixed_cache(64, OBJECTS, domain);
+    uint64_t sequence = load_relaxed(&domain->shared.sequence);
+    unsigned cpu = os_cpu_current(), count = 1;
+    void *objects[8 * OBJECTS];
+
+    (void)state;
+    allocate_all(cache, objects, 1);
+    latent_due_clear(cpu);
+    miss_with_one_deferred(cache, objects, &count);
+    assert_true(load_relaxed(&domain->shared.sequence) ==
+                sequence); /* one object is not worth it */
+    assert_int_equal(latent_due(cpu), 64);
+    latent_due_note(cpu, (size_t)4 << 20); /* what others have deferred meanwhile */
+    miss_with_one_deferred(cache, objects, &count);
+    assert_true(load_relaxed(&domain->shared.sequence) != sequence);
+    assert_int_equal(latent_due(cpu), 0);
+    assert_int_equal(stats_of(cache).hits_after_merge, 1); /* it was over at once */
+    free_all(cache, objects, count);
+    destroy_empty(cache);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void a_ring_reserves_less_where_many_do(void **state)
+{
+    const int64_t all = ((int64_t)64 << 20) / os_cpu_count() / 2;
+    unsigned cpu = os_cpu_current(), before, after;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("latent_limit", "64M"), 0);
+    before = latent_ahead_share(cpu, 64, 0, 1 << 20);
+    latent_ahead_note(cpu, all);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(latent_ahead_share(cpu, 64, 0, 1 << 20), 0);
+    latent_ahead_note(cpu, -all);
+    after = latent_ahead_share(cpu, 64, 0, 1 << 20);
+    assert_in_range(after, 1, before / 16);
+    assert_int_equal(latent_ahead_share(cpu, 64, 0, 1 << 20), after + 1); /* and more again */
+    assert_int_equal(prudence_option_set("latent_limit", "32M"), 0);
+    assert_int_equal(latent_ahead_share(cpu, 64, 0, 1 << 20), before / 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_due_counts_all_caches),
+        cmocka_unit_test(a_ring_reserves_less_where_many_do),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

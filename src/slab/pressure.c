@@ -166,6 +166,15 @@ static void settle_everywhere(struct prudence_cache *cache, size_t bytes, struct
     store_release(&looking_everywhere, 0u);
 }
 
+/* Of one that may not wait: what CPUs have reserved and not used is enough. */
+static bool settle_at_once(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
+{
+    cache_settle_here(cache);
+    if (!latent_fits(bytes, false))
+        settle_everywhere(cache, bytes, throttle);
+    return latent_fits(bytes, false);
+}
+
 /* One attempt to make room, without waiting: as little as will do. */
 static bool settle_for(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
@@ -268,7 +277,7 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttl
     if (first)
         throttle->began = os_clock_ns();
     if (!may_wait())
-        return first && latent_fits(bytes, true) && settle_for(cache, bytes, throttle);
+        return first && latent_fits(bytes, true) && settle_at_once(cache, bytes, throttle);
     add_relaxed(&throttle_counts.waits, first);
     do {
         if (look_by_turns(cache, bytes, throttle))

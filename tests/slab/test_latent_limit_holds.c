@@ -121,6 +121,35 @@ static void of_many_sizes_on_four_cpus(void **state)
     on_cpus(4, 32 << 20);
 }
 
+static void defer_one_of_any_size(void)
+{
+    struct prudence_cache *cache = caches[choose(CACHES)];
+
+    injected_cpu = choose(4) * 16;
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+}
+
+/* Where nobody may wait, what was reserved and not used is taken back each time, however soon after the last. */
+static void inside_a_section_too(void **state)
+{
+    const size_t limit = 4 << 20;
+    uint64_t before;
+
+    (void)state;
+    limit_set(limit);
+    seed = 7;
+    caches_make();
+    prudence_read_lock();
+    for (before = load_relaxed(&throttle_counts.overruns);
+         load_relaxed(&throttle_counts.overruns) == before;)
+        defer_one_of_any_size();
+    prudence_read_unlock();
+    if (bytes_in_flight() <= limit)
+        fail_msg("an overrun with %zu bytes in flight, the limit is %zu", bytes_in_flight(), limit);
+    limit_set(0);
+    caches_destroy();
+}
+
 /* Far below what it is meant for, and exact all the same. */
 static void of_a_limit_of_a_few_objects(void **state)
 {
@@ -165,6 +194,7 @@ int main(void)
         cmocka_unit_test(of_many_sizes_on_one_cpu),
         cmocka_unit_test(of_many_sizes_on_two_cpus),
         cmocka_unit_test(of_many_sizes_on_four_cpus),
+        cmocka_unit_test(inside_a_section_too),
         cmocka_unit_test(of_a_limit_of_a_few_objects),
         cmocka_unit_test(empty_rings_give_back_what_they_reserved),
     };

@@ -327,14 +327,16 @@ static void torture_say_where(int number)
         backtrace_symbols_fd(frames, backtrace(frames, 40), STDERR_FILENO);
 }
 
-/* SIGABRT, of a process that hangs or has found a fault: every thread says where it is, one after the other. */
-static void torture_say_all(int number)
+/* A process that hangs, has found a fault or met one: every thread says where it is, one after the other. */
+static void torture_say_all(int number, siginfo_t *info, void *unused)
 {
     struct timespec span = {.tv_nsec = 20000000};
     const struct dirent *entry;
     DIR *threads;
 
-    signal(SIGABRT, SIG_DFL);
+    (void)unused;
+    signal(number, SIG_DFL);
+    fprintf(stderr, "signal %d at %p\n", number, number == SIGABRT ? NULL : info->si_addr);
     torture_say_where(number);
     threads = opendir("/proc/self/task");
     while (threads && (entry = readdir(threads))) {
@@ -344,18 +346,22 @@ static void torture_say_all(int number)
             syscall(SYS_tgkill, getpid(), thread, TORTURE_TRACE_SIGNAL) == 0)
             nanosleep(&span, NULL);
     }
-    raise(SIGABRT);
+    raise(number);
 }
 
 /* Children have the handlers, too. Sanitizers have their own. Traces are primed, since the first one allocates. */
 static void torture_trace_at_abort(void)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    const int fatal[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL};
+    struct sigaction say_all = {.sa_sigaction = torture_say_all,
+                                .sa_flags = SA_SIGINFO | SA_NODEFER};
     void *frame;
 
     backtrace(&frame, 1);
     signal(TORTURE_TRACE_SIGNAL, torture_say_where);
-    signal(SIGABRT, torture_say_all);
+    for (unsigned i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
+        sigaction(fatal[i], &say_all, NULL);
 #else
     (void)torture_say_all;
 #endif

@@ -114,6 +114,9 @@ static void a_reader_alone_holds_up_nothing(void **state)
     assert_true(gp_wait(domain, cookie, 0));
     prudence_domain_read_lock(domain);
     assert_false(gp_is_held_up(domain));
+    /* ... also where a driver that had lost its CPU notes its reader only now. */
+    store_release(&domain->furthest_behind, readers_slot_if_any(domain));
+    assert_false(gp_is_held_up(domain));
     assert_true(gp_advance(domain, gp_snapshot(domain)));
     assert_true(gp_is_held_up(domain));
     prudence_domain_read_unlock(domain);

@@ -78,6 +78,11 @@ void *os_meta_alloc(size_t bytes);
 void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags);
 void os_meta_free(void *meta, size_t bytes);
 
+/* The same for arrays that sequences of a CPU's caches write to (os_percpu.h): a thread may be in a page fault there while
+ * another takes its line and replaces them, so in a process they stay mapped for ever. */
+void *os_arrays_alloc(size_t bytes);
+void os_arrays_free(void *arrays, size_t bytes);
+
 /* --- failure injection for tests: called before each of the above and each page-map extension;
  * true makes it fail. NULL in normal life. --- */
 extern bool (*os_memory_fails)(void);

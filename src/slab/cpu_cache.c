@@ -134,7 +134,7 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
     struct arrays spare = arrays_of(cache, NULL, slots);
     struct cpu_cache *cpu;
 
-    spare.block = os_meta_alloc(spare.bytes);
+    spare.block = os_arrays_alloc(spare.bytes);
     if (!spare.block)
         return false;
     cpu = cpu_cache_take(cache, &spare);
@@ -148,12 +148,12 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
     if (cpu)
         cpu_cache_release(cpu);
     if (spare.block)
-        os_meta_free(spare.block, spare.bytes);
+        os_arrays_free(spare.block, spare.bytes);
     return cpu != NULL;
 }
 
 /* Takes the arrays away from caches that are empty, owned, and have nothing reserved: as if the CPU had never needed any.
- * The caller frees them (os_meta_free), with nothing owned. NULL: there is something in them, or there are none. */
+ * The caller frees them (os_arrays_free), with nothing owned. NULL: there is something in them, or there are none. */
 void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes)
 {
     struct arrays arrays = arrays_of(cache, cpu->line.stack, cpu->slots);
@@ -176,7 +176,7 @@ void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
     struct arrays arrays = arrays_of(cache, cpu->line.stack, cpu->slots);
 
     if (cpu->slots)
-        os_meta_free(arrays.block, arrays.bytes);
+        os_arrays_free(arrays.block, arrays.bytes);
     store_relaxed(&cpu->slots, 0u);
     budget_set_size(cache, cpu, 0);
 }

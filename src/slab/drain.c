@@ -111,7 +111,7 @@ static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
         return 0;
     if (!visit_patiently(cpu, &haul, take_arrays) || !haul.arrays)
         return 0;
-    os_meta_free(haul.arrays, haul.bytes);
+    os_arrays_free(haul.arrays, haul.bytes);
     return haul.bytes;
 }
 

@@ -130,3 +130,14 @@ void os_meta_free(void *meta, size_t bytes)
     sub_relaxed(&metadata, round_up(bytes, CACHE_LINE));
     kfree(meta);
 }
+
+/* No sequence of a CPU faults: its memory is a kernel's own. */
+void *os_arrays_alloc(size_t bytes)
+{
+    return os_meta_alloc(bytes);
+}
+
+void os_arrays_free(void *arrays, size_t bytes)
+{
+    os_meta_free(arrays, bytes);
+}

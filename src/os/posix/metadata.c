@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Metadata: blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped; freed
- * blocks wait in a list of their size. Larger ones are mapped on their own.
+ * blocks wait in a list of their size. Larger ones are mapped on their own, and unmapped when they are freed; but
+ * arrays of CPUs stay mapped.
  */
 #include "page_source.h"
 
@@ -13,6 +14,8 @@ static struct os_lock meta_lock = OS_LOCK_INIT(OS_RANK_META);
 static void *meta_free_lists[META_MAX / META_STEP + 1];
 static char *meta_next, *meta_end;
 static uint64_t meta_bytes;
+static void *free_arrays
+    [64]; /* by the logarithm of what is mapped; each begins with the next one's address */
 
 static void *meta_cut(size_t bytes)
 {
@@ -81,6 +84,66 @@ void os_meta_free(void *meta, size_t bytes)
     os_lock_take(&meta_lock);
     *(void **)meta = meta_free_lists[bytes / META_STEP];
     meta_free_lists[bytes / META_STEP] = meta;
+    os_lock_release(&meta_lock);
+}
+
+/* ------------------------------------------------------------------------------------ arrays of CPUs */
+
+/* Those of about the same size share a mapping's size, so that one serves for another. */
+static void **arrays_like(size_t bytes)
+{
+    return &free_arrays[__builtin_ctzl(round_up_to_power_of_two(bytes))];
+}
+
+static void *arrays_reuse(size_t bytes)
+{
+    void **list = arrays_like(bytes), **arrays;
+
+    os_lock_take(&meta_lock);
+    arrays = *list;
+    if (arrays)
+        *list = *arrays;
+    os_lock_release(&meta_lock);
+    if (arrays)
+        *arrays = NULL;
+    return arrays;
+}
+
+void *os_arrays_alloc(size_t bytes)
+{
+    void *arrays;
+
+    if (bytes <= META_MAX)
+        return os_meta_alloc(bytes);
+    if (injected_failure())
+        return NULL;
+    arrays = arrays_reuse(bytes);
+    if (!arrays)
+        arrays = mapping_make(round_up_to_power_of_two(bytes), OS_PAGE_SIZE);
+    if (arrays)
+        add_relaxed(&meta_bytes, round_up(bytes, OS_PAGE_SIZE));
+    return arrays;
+}
+
+/*
+ * The memory goes back, but for a page that holds the list, and the mapping stays. Who was interrupted in a
+ * restartable sequence starts it again before it touches arrays that another has replaced meanwhile. But where it was
+ * interrupted by a page fault, that fault is served first: on pages that are not mapped it would be the process's end.
+ */
+void os_arrays_free(void *arrays, size_t bytes)
+{
+    void **list = arrays_like(bytes);
+
+    if (bytes <= META_MAX) {
+        os_meta_free(arrays, bytes);
+        return;
+    }
+    if (!mapping_give_back(arrays, bytes))
+        fill_unseen(arrays, 0, bytes);
+    sub_relaxed(&meta_bytes, round_up(bytes, OS_PAGE_SIZE));
+    os_lock_take(&meta_lock);
+    *(void **)arrays = *list;
+    *list = arrays;
     os_lock_release(&meta_lock);
 }
 

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread can be in a page fault inside a sequence of its CPU while another takes the CPU's caches, and replaces or
+ * drops their arrays. The fault is served before the sequence starts again: so arrays stay mapped, and only their memory
+ * goes back.
+ */
+#include <sys/mman.h>
+
+#include "support/slab_test.h"
+
+/* The arrays of this CPU after grace periods with so many deferrals; they do not fit into the lists of small blocks. */
+static void *arrays_for(struct prudence_cache *cache, unsigned deferrals, size_t *bytes)
+{
+    for (unsigned round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < deferrals; i++)
+            prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+        prudence_manual_advance(cache->domain);
+    }
+    *bytes = cpu_cache_array_bytes(cache, cpu_here(cache)->slots);
+    assert_true(*bytes > OS_META_LOCK_FREE);
+    return cpu_here(cache)->line.stack;
+}
+
+static void assert_mapped(void *arrays, size_t bytes)
+{
+    unsigned char resident[256];
+
+    assert_true(bytes / OS_PAGE_SIZE < sizeof resident);
+    assert_int_equal(mincore(arrays, bytes, resident), 0);
+    for (size_t page = 1; page < bytes / OS_PAGE_SIZE; page++)
+        assert_false(resident[page] & 1);
+}
+
+static void when_larger_ones_replace_them(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
+    size_t bytes, later_bytes;
+    void *arrays = arrays_for(cache, 1000, &bytes);
+
+    (void)state;
+    assert_ptr_not_equal(arrays_for(cache, 5000, &later_bytes), arrays);
+    assert_true(later_bytes > bytes);
+    assert_mapped(arrays, bytes);
+    destroy_empty(cache);
+}
+
+static void when_a_trim_drops_them(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
+    size_t bytes;
+    void *arrays = arrays_for(cache, 1000, &bytes);
+
+    (void)state;
+    prudence_trim(); /* closes the open batch */
+    prudence_manual_advance(cache->domain);
+    prudence_trim(); /* empties the caches */
+    prudence_trim(); /* finds them empty */
+    assert_null(cpu_here(cache)->line.stack);
+    assert_mapped(arrays, bytes);
+    destroy_empty(cache);
+}
+
+static void when_the_cache_is_destroyed(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
+    size_t bytes;
+    void *arrays = arrays_for(cache, 1000, &bytes);
+
+    (void)state;
+    destroy_empty(cache);
+    assert_mapped(arrays, bytes);
+}
+
+/* And they are counted as memory only while they are in use, and are zero when they are used again. */
+static void who_comes_next_gets_them(void **state)
+{
+    size_t bytes = 6 * OS_PAGE_SIZE + 64;
+    unsigned char *arrays = os_arrays_alloc(bytes), *again;
+    struct os_pages_stats before, after;
+
+    (void)state;
+    os_pages_stats(&before);
+    memset(arrays, 0xaa, bytes);
+    os_arrays_free(arrays, bytes);
+    os_pages_stats(&after);
+    assert_true(before.metadata >= after.metadata + bytes);
+    again = os_arrays_alloc(8 * OS_PAGE_SIZE);
+    assert_ptr_equal(again, arrays);
+    for (size_t i = 0; i < 8 * OS_PAGE_SIZE; i++)
+        assert_int_equal(again[i], 0);
+    os_arrays_free(again, 8 * OS_PAGE_SIZE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(when_larger_ones_replace_them),
+        cmocka_unit_test(when_a_trim_drops_them),
+        cmocka_unit_test(when_the_cache_is_destroyed),
+        cmocka_unit_test(who_comes_next_gets_them),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests_name("arrays of CPUs stay mapped", tests, NULL, NULL);
+}

@@ -195,6 +195,13 @@ void os_word_wake(uint32_t *word)
     explore_wake(word);
 }
 
+/* All of them: a block may end without a reason. */
+void os_word_wake_some(uint32_t *word, unsigned count)
+{
+    (void)count;
+    explore_wake(word);
+}
+
 bool (*os_memory_fails)(void);
 
 void *os_meta_alloc(size_t bytes)
@@ -211,6 +218,16 @@ void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
 void os_meta_free(void *meta, size_t bytes)
 {
     explore_free(meta, bytes);
+}
+
+void *os_arrays_alloc(size_t bytes)
+{
+    return explore_alloc(bytes);
+}
+
+void os_arrays_free(void *arrays, size_t bytes)
+{
+    explore_free(arrays, bytes);
 }
 
 void os_report(const char *format, ...)

@@ -24,8 +24,8 @@
  *    more (guard, zero_on_free, quarantine; Valgrind, AddressSanitizer) are in docs/options.md.
  *  - Waiting: allocating and deferring may wait for a grace period under memory pressure, never
  *    inside a read-side critical section, never with a lock of ours held, and never longer than the
- *    option wait_max for one and the same section of a reader. So no lock that the caller holds can turn
- *    such a wait into a deadlock.
+ *    option wait_max for one and the same section of a reader that has a CPU, or wants none. So no lock
+ *    that the caller holds can turn such a wait into a deadlock.
  */
 #ifndef PRUDENCE_PRUDENCE_H
 #define PRUDENCE_PRUDENCE_H

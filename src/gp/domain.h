@@ -128,6 +128,13 @@ struct prudence_domain {
     uint32_t expired_manually; /* no slot stands for it: as long as expired_word is the last that
                                   ended */
 
+    /* How the thread of the reader that stays fares (outstay.c). */
+    uint64_t fares_looked_at; /* ns; by compare-and-swap: of those who wait, one looks */
+    const struct reader_slot *fares_reader;
+    uint64_t fares_section,
+        fares_had;        /* its section, and the CPU time that it had had, at the first look */
+    uint32_t fares_badly; /* by the last look it had none since, and wants it */
+
     struct callback_queue *callbacks; /* constant (callbacks.h) */
 
     uint32_t users;      /* caches and sets that name this domain; atomic */

@@ -115,18 +115,6 @@ bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
     return !sequence_before(load_relaxed(&domain->shared.sequence), cookie);
 }
 
-uint64_t gp_held_up_since(const struct prudence_domain *domain)
-{
-    const struct reader_slot *slot = gp_held_up_by(domain);
-
-    if (slot)
-        return stall_since(slot);
-    if (domain->scheme->held_up_by)
-        return 0;
-    return !domain->scheme->drive || sequence_before(load_relaxed(&domain->progress.completed),
-                                                     load_relaxed(&domain->shared.sequence));
-}
-
 /* Held up, it drives all the same: that looks how long the reader has stayed, and no further. */
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 {

@@ -49,9 +49,10 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
  *     bool gp_is_held_up(const struct prudence_domain *domain);
  * Whether a grace period that covers the cookie has been requested.
  *     bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
- * Since when (ns) one and the same section is known to be in the way; 0: none is; 1: nobody can tell of these
- * readers, and a grace period is under way.
- *     uint64_t gp_held_up_since(const struct prudence_domain *domain); */
+ * Whether one and the same section has been in the way of a caller who waits since `began` for at least so many
+ * nanoseconds, though its thread could have left it: whether it was blocked, or had a CPU. Of readers that nobody can
+ * see: whether a grace period is under way. By who waits and has run out of patience: at times some system calls.
+ *     bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds); */
 
 /* request + drive until it is over, or until the clock passes `deadline` (0: for ever). The caller
  * holds no lock of ours and has asked gp_may_wait(). False when the deadline came first. */

@@ -143,6 +143,10 @@ bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void 
 uint64_t os_clock_boot_ns(void);                       /* goes on while the machine sleeps */
 bool os_thread_exists(int thread);                     /* some thread of the process has that id */
 bool os_thread_is_newer(int thread, uint64_t boot_ns); /* ... and was started after that time */
+
+/* Whether the thread wants a CPU, whether it has one or not, and how many ns it has had one in its life, to 10 ms. False:
+ * the system does not tell. A system call or three. */
+bool os_thread_wants_cpu(int thread, bool *wants, uint64_t *had);
 #define OS_THREAD_NAME_MAX 32
 void os_thread_name(int thread, char name[OS_THREAD_NAME_MAX]); /* "": there is none */
 void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds);

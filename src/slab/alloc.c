@@ -178,7 +178,7 @@ static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
  * new slab. Past the object cache, which does not tell. */
 void *cache_alloc_done(struct prudence_cache *cache, os_alloc_flags flags)
 {
-    struct reclaim reclaim = {.deadline = 0};
+    struct reclaim reclaim = {.began = 0};
     void *object;
 
     do

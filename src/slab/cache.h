@@ -541,8 +541,8 @@ bool latent_wait(struct prudence_cache *cache);
 void throttle_fork_child(void);
 void latent_drive_all(void);
 struct reclaim {
-    uint64_t deadline, pause; /* ns */
-    bool go_on;               /* the last wait ended by a grace period */
+    uint64_t began, pause; /* ns */
+    bool go_on;            /* the last wait ended by a grace period */
 };
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim);
 void pressure_relieve(void);

@@ -142,7 +142,7 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
                           os_alloc_flags flags)
 {
     void *objects[TRANSFER_MAX] UNINITIALIZED;
-    struct reclaim reclaim = {.deadline = 0};
+    struct reclaim reclaim = {.began = 0};
     unsigned taken;
 
     count = (unsigned)clamp_size(count, 1, TRANSFER_MAX);

@@ -3,17 +3,19 @@
  * Garbage and memory under their limits: throttling deferrals and growth, waiting instead of failing.
  *
  * Implicit waits (DESIGN, Waiting): a caller may hold a lock that a reader wants inside its
- * section; so each has a deadline, and after one has expired nobody waits again until that reader
+ * section; so each has an end, and after one was in vain nobody waits again until that reader
  * has left. None is made inside a read-side critical section. The lock of the list of caches is
  * held while caches are emptied, never across a wait.
  */
 #include "slab/cache.h"
 
 #define THROTTLE_PAUSE_MIN_NS 20000
-#define THROTTLE_PAUSE_MAX_NS 1000000
+#define THROTTLE_PAUSE_MAX_NS 1000000 /* at first; then a 64th of the time that was waited */
 #define THROTTLE_LOOK_NS      10000000
-#define THROTTLE_SLEEP_NS     50000000 /* until one who was not woken looks for itself */
+#define THROTTLE_SLEEP_NS     50000000 /* until one who was not woken looks for itself, at least */
+#define THROTTLE_TURN_NS      4000000  /* between two of all that sleep */
 #define WAITS_IN_A_ROW        20       /* times wait_max, whatever is in the way */
+#define PATIENCE_LOOK_NS      10000000
 #define DOMAINS_AT_ONCE       16
 
 /* Between two waits of an allocation whose memory others take before it: longer each time. */
@@ -27,6 +29,7 @@ struct throttle_counts throttle_counts;
 static uint32_t looking; /* one of them is at it; compare-and-swap */
 static uint32_t looking_everywhere;
 static uint32_t looks_that_helped; /* the others sleep on it */
+static uint32_t sleepers;          /* so many */
 static uint64_t looked_at;         /* ns: when one of them looked at all CPUs last */
 
 bool slab_start(void)
@@ -188,23 +191,16 @@ static bool settle_for(struct prudence_cache *cache, size_t bytes, struct thrott
     return latent_fits(bytes, false);
 }
 
-/* Whether one section of the domain has been in the way for wait_max since *began. */
-static bool is_patient_with(struct prudence_domain *domain, uint64_t began)
-{
-    uint64_t since = gp_held_up_since(domain);
-
-    return !since || os_clock_ns() - max_size(since, began) < load_relaxed(&slab_wait_max);
-}
-
 /*
  * Whether to wait no more. A caller may hold a lock that a reader wants inside its section: that section then
- * stays. So none is waited for longer than wait_max. Sections that end have no such lock, and are waited for,
- * however many: where threads are more than CPUs, each reader in turn stays until it has its CPU again.
+ * stays. So none is waited for longer than wait_max, but for one whose thread has no CPU to leave it with. Sections that
+ * end want no such lock, and are waited for, however many: where threads are more than CPUs, each reader in turn stays
+ * until it has its CPU again.
  */
-static bool has_outlasted(const struct throttle *throttle)
+static bool has_outlasted(uint64_t began)
 {
     struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    uint64_t after = 0, age = os_clock_ns() - throttle->began, max = load_relaxed(&slab_wait_max);
+    uint64_t after = 0, age = os_clock_ns() - began, max = load_relaxed(&slab_wait_max);
     bool patient = age < WAITS_IN_A_ROW * max;
     unsigned count;
 
@@ -213,7 +209,7 @@ static bool has_outlasted(const struct throttle *throttle)
     do {
         count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
         for (unsigned i = 0; i < count; i++) {
-            patient = patient && is_patient_with(domains[i], throttle->began);
+            patient = patient && !gp_outstays(domains[i], began, max);
             gp_domain_leave(domains[i]);
         }
     } while (patient && count == DOMAINS_AT_ONCE);
@@ -223,8 +219,28 @@ static bool has_outlasted(const struct throttle *throttle)
 /* Waiting gives the reader that keeps garbage the CPU. A sleep, since a yield need not hand it over. */
 static void nap(struct throttle *throttle)
 {
-    throttle->pause = clamp_size(2 * throttle->pause, THROTTLE_PAUSE_MIN_NS, THROTTLE_PAUSE_MAX_NS);
+    uint64_t age = os_clock_ns() - throttle->began;
+
+    throttle->pause = clamp_size(2 * throttle->pause, THROTTLE_PAUSE_MIN_NS,
+                                 max_size(THROTTLE_PAUSE_MAX_NS, age / 64));
     os_sleep_ns(throttle->pause);
+}
+
+/* Until one who sleeps looks for itself: the more there are, the longer, but when it has waited for wait_max. */
+static uint64_t sleep_most(const struct throttle *throttle, unsigned all)
+{
+    uint64_t age = os_clock_ns() - throttle->began, max = load_relaxed(&slab_wait_max);
+    uint64_t most = min_size(max_size(THROTTLE_SLEEP_NS, all * (uint64_t)THROTTLE_TURN_NS), max);
+
+    return max_size(1, age < max ? min_size(most, max - age) : most);
+}
+
+static void sleep_until_one_helped(const struct throttle *throttle, uint32_t round)
+{
+    unsigned all = add_relaxed(&sleepers, 1) + 1;
+
+    os_word_wait(&looks_that_helped, round, sleep_most(throttle, all));
+    sub_relaxed(&sleepers, 1);
 }
 
 /* As many as there are CPUs for, those first who slept longest. As long as they find room each wakes another. */
@@ -232,6 +248,12 @@ static void wake_some(unsigned count)
 {
     add_relaxed(&looks_that_helped, 1);
     os_word_wake_some(&looks_that_helped, count);
+}
+
+static void wake_all(void)
+{
+    add_relaxed(&looks_that_helped, 1);
+    os_word_wake(&looks_that_helped);
 }
 
 /*
@@ -252,14 +274,15 @@ static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct thr
     throttle->has_turn = compare_exchange(&looking, &nobody, 1u);
     throttle->slept = !throttle->has_turn && !throttle->slept;
     if (throttle->slept) {
-        os_word_wait(&looks_that_helped, round, THROTTLE_SLEEP_NS);
+        sleep_until_one_helped(throttle, round);
         return false;
     }
     fits = settle_for(cache, bytes, throttle);
-    if (!fits)
-        nap(throttle);
-    if (throttle->has_turn)
+    if (throttle->has_turn) {
+        if (!fits)
+            nap(throttle);
         store_release(&looking, 0u);
+    }
     if (fits)
         wake_some(2 * os_cpu_count());
     return fits;
@@ -282,9 +305,25 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttl
     do {
         if (look_by_turns(cache, bytes, throttle))
             return true;
-    } while (!has_outlasted(throttle));
-    note_expired();
+        if (has_outlasted(throttle->began)) {
+            note_expired();
+            wake_all();
+            return false;
+        }
+    } while (for_all_domains(gp_worth_waiting)); /* or another's wait was in vain meanwhile */
     return false;
+}
+
+static bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uint64_t began)
+{
+    uint64_t deadline = began + load_relaxed(&slab_wait_max);
+
+    while (!gp_wait(domain, cookie, deadline)) {
+        if (has_outlasted(began))
+            return false;
+        deadline = os_clock_ns() + PATIENCE_LOOK_NS;
+    }
+    return true;
 }
 
 /* Waits for a grace period: everything that was in a closed batch is safe then. False when that may not
@@ -292,12 +331,11 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttl
 bool latent_wait(struct prudence_cache *cache)
 {
     struct prudence_domain *domain = cache->domain;
-    uint64_t deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
 
     if (!may_wait())
         return false;
     add_relaxed(&throttle_counts.waits, 1);
-    if (gp_wait(domain, gp_snapshot(domain), deadline))
+    if (wait_patiently(domain, gp_snapshot(domain), os_clock_ns()))
         return true;
     note_expired();
     return false;
@@ -322,7 +360,7 @@ bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags)
 /* In a forked child: those who were held back are not there. */
 void throttle_fork_child(void)
 {
-    looking = looking_everywhere = 0;
+    looking = looking_everywhere = sleepers = 0;
 }
 
 /* ------------------------------------------------------------------ waiting instead of failing */
@@ -351,7 +389,7 @@ static size_t give_back_to(const struct prudence_cache *wants)
 }
 
 /* Whether all of them ended one. */
-static bool wait_for(struct prudence_domain **domains, unsigned count, uint64_t deadline)
+static bool wait_for(struct prudence_domain **domains, unsigned count, uint64_t began)
 {
     gp_cookie cookies[DOMAINS_AT_ONCE];
     bool ended = true;
@@ -363,7 +401,7 @@ static bool wait_for(struct prudence_domain **domains, unsigned count, uint64_t 
     for (unsigned i = 0; i < count; i++) {
         if (!gp_worth_waiting(domains[i])) {
             ended = false;
-        } else if (!gp_wait(domains[i], cookies[i], deadline)) {
+        } else if (!wait_patiently(domains[i], cookies[i], began)) {
             add_relaxed(&throttle_counts.expiries, 1);
             gp_note_expired(domains[i]);
             ended = false;
@@ -373,8 +411,8 @@ static bool wait_for(struct prudence_domain **domains, unsigned count, uint64_t 
     return ended;
 }
 
-/* Waits for one grace period of each domain, all under one deadline; whether all of them ended one. */
-static bool wait_for_domains(uint64_t deadline)
+/* Waits for one grace period of each domain, all as one wait that began then; whether all of them ended one. */
+static bool wait_for_domains(uint64_t began)
 {
     struct prudence_domain *domains[DOMAINS_AT_ONCE];
     uint64_t after = 0;
@@ -383,7 +421,7 @@ static bool wait_for_domains(uint64_t deadline)
 
     do {
         count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
-        ended = wait_for(domains, count, deadline) && ended;
+        ended = wait_for(domains, count, began) && ended;
     } while (count == DOMAINS_AT_ONCE);
     return ended;
 }
@@ -391,7 +429,8 @@ static bool wait_for_domains(uint64_t deadline)
 /* Others may have taken what came of the last wait: whether another one is sensible, after a pause. */
 static bool may_reclaim_again(struct prudence_cache *cache, struct reclaim *reclaim)
 {
-    if (!reclaim->go_on || latent_bytes() < cache->slab_bytes || os_clock_ns() >= reclaim->deadline)
+    if (!reclaim->go_on || latent_bytes() < cache->slab_bytes ||
+        os_clock_ns() - reclaim->began >= load_relaxed(&slab_wait_max))
         return false;
     os_sleep_ns(reclaim->pause);
     reclaim->pause = min_size(2 * reclaim->pause, RECLAIM_PAUSE_MAX_NS);
@@ -411,8 +450,8 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
 
     if (!os_may_block(flags))
         return false;
-    if (!reclaim->deadline) {
-        reclaim->deadline = os_clock_ns() + load_relaxed(&slab_wait_max);
+    if (!reclaim->began) {
+        reclaim->began = os_clock_ns();
         reclaim->pause = RECLAIM_PAUSE_MIN_NS;
     } else if (!may_reclaim_again(cache, reclaim)) {
         return false;
@@ -424,7 +463,7 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
     if (latent_bytes() > 0 && gp_may_wait()) {
         add_relaxed(&throttle_counts.pressure_waits, 1);
         add_relaxed(&cache->pressure_waits, 1);
-        reclaim->go_on = wait_for_domains(reclaim->deadline);
+        reclaim->go_on = wait_for_domains(reclaim->began);
         bytes += give_back_to(cache);
     }
     bytes += os_pages_trim();

@@ -179,7 +179,7 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
                              bool *zeroed, os_alloc_flags flags)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
-    struct reclaim reclaim = {.deadline = 0};
+    struct reclaim reclaim = {.began = 0};
     struct slab *slab;
 
     latent_throttle(cache, flags);

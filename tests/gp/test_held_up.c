@@ -16,6 +16,7 @@
 #include <prudence/stats.h>
 
 #include "gp/domain.h"
+#include "os/posix/posix.h"
 #include "support/gp_reader.h"
 
 static struct prudence_domain *domain;
@@ -158,19 +159,35 @@ static void a_set_is_held_up_by_its_members(void **state)
     assert_int_equal(prudence_domain_destroy(set), 0);
 }
 
+/* The system does not tell whether the reader has a CPU. */
+static bool tell_nothing(int thread, bool *wants, uint64_t *had)
+{
+    (void)thread, (void)wants, (void)had;
+    return false;
+}
+
+#define LONG_NS UINT64_C(3600000000000)
+
 static void it_is_known_since_when(void **state)
 {
-    uint64_t before = os_clock_ns(), since;
+    uint64_t before = os_clock_ns(), entered;
     gp_cookie cookie = hold_up();
 
     (void)state;
-    since = gp_held_up_since(domain);
-    assert_in_range(since, before, os_clock_ns());
+    posix_cpu_injected = tell_nothing;
+    entered = stall_since(readers_slot_if_any(domain));
+    assert_in_range(entered, before, os_clock_ns());
     gp_drive(domain);
-    assert_true(gp_held_up_since(domain) == since);
+    assert_true(stall_since(readers_slot_if_any(domain)) == entered);
+    assert_true(gp_outstays(domain, before, 0));
+    assert_false(gp_outstays(domain, before, LONG_NS));
+    readers_slot_if_any(domain)->stall_since -= LONG_NS;
+    assert_true(gp_outstays(domain, before - LONG_NS, LONG_NS));
+    assert_false(gp_outstays(domain, before, LONG_NS)); /* the caller has not waited for so long */
     prudence_domain_read_unlock(domain);
-    assert_true(gp_held_up_since(domain) == 0);
+    assert_false(gp_outstays(domain, before - LONG_NS, 0));
     assert_true(gp_wait(domain, cookie, 0));
+    posix_cpu_injected = NULL;
 }
 
 /* Of readers without slots nobody can tell: as long as a grace period is under way one may be in the way. */
@@ -182,10 +199,11 @@ static void nobody_can_tell_of_readers_without_slots(void **state)
 
     (void)state;
     index = prudence_srcu_read_lock(srcu);
-    assert_true(gp_held_up_since(srcu) == 0);
+    assert_false(gp_outstays(srcu, os_clock_ns(), 0));
     gp_request(srcu, gp_snapshot(srcu));
-    assert_true(gp_held_up_since(srcu) == 1);
-    assert_true(gp_held_up_since(manual) == 1);
+    assert_true(gp_outstays(srcu, os_clock_ns(), 0));
+    assert_true(gp_outstays(manual, os_clock_ns(), 0));
+    assert_false(gp_outstays(manual, os_clock_ns(), LONG_NS));
     assert_false(gp_is_held_up(srcu) || gp_is_held_up(manual));
     prudence_srcu_read_unlock(srcu, index);
     assert_int_equal(prudence_domain_synchronize(srcu), 0);

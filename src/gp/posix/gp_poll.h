@@ -25,7 +25,7 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
 
 bool gp_is_held_up(const struct prudence_domain *domain);
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
-uint64_t gp_held_up_since(const struct prudence_domain *domain);
+bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds);
 
 /* Garbage has passed a limit (an option of that name), since who defers could not be held back: said at once
  * the first time, then at most every 10 s, with the readers that are in the way. Nothing is held. */

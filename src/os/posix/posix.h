@@ -49,6 +49,9 @@ bool posix_file_read(const char *path, char *text, size_t size);
 extern uint64_t (*posix_clock_injected)(void);
 uint64_t posix_clock_coarse_ns(void);
 
+/* Tells instead of the system whether threads want CPUs (os_thread_wants_cpu). For tests. */
+extern bool (*posix_cpu_injected)(int thread, bool *wants, uint64_t *had);
+
 /* Reads the limits, events and stalls of this control group (a folder that ends in '/') from now on,
  * instead of the process's own, and this file for the machine's stalls. For tests. */
 void posix_pressure_inject(const char *group, const char *machine);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel tells of a thread of the process: its name, and whether one that was seen some time ago is
- * still there. Its id alone does not say so, because ids are given out again; an id and a time do, because
+ * What the kernel tells of a thread of the process: its name, whether it waits for a CPU, and whether one that was seen
+ * some time ago is still there. Its id alone does not say so, because ids are given out again; an id and a time do, because
  * the kernel tells when the thread that has the id now was started: to 10 ms, within which no id comes round
  * again.
  *
@@ -17,8 +17,13 @@
 #include "os/os.h"
 #include "posix.h"
 
-#define TICK_NS     10000000u /* USER_HZ, in which /proc counts on all architectures that we know */
-#define START_FIELD 22        /* of /proc/.../stat */
+#define TICK_NS 10000000u /* USER_HZ, in which /proc counts on all architectures that we know */
+
+/* Fields of /proc/.../stat. */
+#define STATE_FIELD  3
+#define USER_FIELD   14
+#define SYSTEM_FIELD 15
+#define START_FIELD  22
 
 /* The clock of that start time: boot time, and by the process's time namespace, as that. */
 uint64_t os_clock_boot_ns(void)
@@ -52,32 +57,59 @@ static void path_of(int thread, const char *file, char *path)
     stpcpy(path, file);
 }
 
-/* The number in a field behind the name, which stands in brackets and may contain any; 0: there is none. */
-static uint64_t number_at(const char *text, unsigned field)
+/* A field behind the name, which stands in brackets and may contain any; "": there is none. */
+static const char *field_at(const char *text, unsigned field)
 {
     const char *at = strrchr(text, ')');
-    uint64_t number = 0;
 
     for (unsigned i = 2; at && i < field; i++) {
         at = strchr(at, ' ');
         at = at ? at + 1 : NULL;
     }
-    for (; at && *at >= '0' && *at <= '9'; at++)
+    return at ? at : "";
+}
+
+static uint64_t number_at(const char *text, unsigned field)
+{
+    uint64_t number = 0;
+
+    for (const char *at = field_at(text, field); *at >= '0' && *at <= '9'; at++)
         number = number * 10 + (uint64_t)(*at - '0');
     return number;
 }
 
-bool os_thread_is_newer(int thread, uint64_t since)
+static bool read_stat(int thread, char *text, size_t size)
 {
     int saved_errno = errno;
-    char path[48], text[512];
-    bool newer;
+    char path[48];
+    bool read;
 
     path_of(thread, "/stat", path);
-    newer =
-        posix_file_read(path, text, sizeof text) && number_at(text, START_FIELD) > since / TICK_NS;
+    read = posix_file_read(path, text, size);
     errno = saved_errno;
-    return newer;
+    return read;
+}
+
+bool os_thread_is_newer(int thread, uint64_t since)
+{
+    char text[512];
+
+    return read_stat(thread, text, sizeof text) && number_at(text, START_FIELD) > since / TICK_NS;
+}
+
+bool (*posix_cpu_injected)(int thread, bool *wants, uint64_t *had);
+
+bool os_thread_wants_cpu(int thread, bool *wants, uint64_t *had)
+{
+    char text[512];
+
+    if (unlikely(posix_cpu_injected))
+        return posix_cpu_injected(thread, wants, had);
+    if (!read_stat(thread, text, sizeof text))
+        return false;
+    *wants = field_at(text, STATE_FIELD)[0] == 'R';
+    *had = (number_at(text, USER_FIELD) + number_at(text, SYSTEM_FIELD)) * TICK_NS;
+    return true;
 }
 
 void os_thread_name(int thread, char name[OS_THREAD_NAME_MAX])

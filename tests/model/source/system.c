@@ -166,6 +166,12 @@ bool os_thread_exists(int thread)
     return true;
 }
 
+bool os_thread_wants_cpu(int thread, bool *wants, uint64_t *had)
+{
+    (void)thread, (void)wants, (void)had;
+    return false;
+}
+
 bool os_thread_is_newer(int thread, uint64_t boot_ns)
 {
     (void)thread, (void)boot_ns;

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A reader that stays in the way for wait_max ends the wait of who is held back, since it may want that caller's lock.
+ * But not while it wants nothing but a CPU: that is told by what the system says of its thread, here by the test.
+ */
+#include "os/posix/posix.h"
+
+#include "support/gp_reader.h"
+#include "support/slab_test.h"
+
+#define COUNT     1024 /* of 4 KiB: latent_limit */
+#define MORE      256  /* than what CPUs have reserved in hand */
+#define LOOKS     5
+#define STEP_NS   10000000
+#define LEAST_HAD 123000000 /* before its section */
+
+static void *objects[COUNT + MORE];
+static struct prudence_cache *cache;
+static struct held_reader reader;
+
+/* What is said of the reader's thread. */
+static bool told, wants;
+static uint64_t had_more_each_time;
+static unsigned looks;
+
+static bool tell(int thread, bool *wants_cpu, uint64_t *had)
+{
+    assert_int_equal(thread, reader.tid);
+    *wants_cpu = wants;
+    *had = LEAST_HAD + load_relaxed(&looks) * had_more_each_time;
+    add_relaxed(&looks, 1);
+    return told;
+}
+
+static uint64_t expiries(void)
+{
+    return load_relaxed(&throttle_counts.expiries);
+}
+
+/* The limit is full of what the reader may see. */
+static void fill(void)
+{
+    looks = 0;
+    reader = (struct held_reader){.domain = NULL};
+    cache = fixed_cache(4096, 0, NULL);
+    allocate_all(cache, objects, COUNT + MORE);
+    held_reader_start(&reader);
+    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
+    defer_all(cache, objects, COUNT);
+    assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
+}
+
+static void defer_more(void)
+{
+    defer_all(cache, objects + COUNT, MORE);
+}
+
+static void empty(void)
+{
+    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
+    destroy_empty(cache);
+}
+
+static bool is_deferred;
+
+static void *leave_after_looks(void *unused)
+{
+    while (load_relaxed(&looks) < LOOKS && !load_acquire(&is_deferred))
+        pause_ms(1);
+    held_reader_end(&reader);
+    return unused;
+}
+
+static void one_that_has_none_is_waited_for(void **state)
+{
+    uint64_t before = expiries();
+    pthread_t leaver;
+
+    (void)state;
+    told = wants = true;
+    had_more_each_time = 0;
+    fill();
+    is_deferred = false;
+    assert_int_equal(pthread_create(&leaver, NULL, leave_after_looks, NULL), 0);
+    defer_more();
+    store_release(&is_deferred, true);
+    pthread_join(leaver, NULL);
+    assert_true(looks >= LOOKS);
+    assert_int_equal(expiries(), before);
+    empty();
+}
+
+static void expires_while_it_stays(unsigned looks_least, unsigned looks_most)
+{
+    uint64_t before = expiries();
+
+    fill();
+    defer_more();
+    assert_int_equal(expiries(), before + 1);
+    assert_in_range(looks, looks_least, looks_most);
+    held_reader_end(&reader);
+    empty();
+}
+
+static void one_that_has_one_is_not(void **state)
+{
+    (void)state;
+    told = wants = true;
+    had_more_each_time = STEP_NS;
+    expires_while_it_stays(3, 3);
+}
+
+static void one_that_is_blocked_is_not(void **state)
+{
+    (void)state;
+    told = true;
+    wants = false;
+    had_more_each_time = 0;
+    expires_while_it_stays(1, 1);
+}
+
+static void one_that_nobody_knows_of_is_not(void **state)
+{
+    (void)state;
+    told = false;
+    wants = true;
+    had_more_each_time = 0;
+    expires_while_it_stays(1, 1);
+}
+
+/* What reads without an end for want of a CPU is not waited for without an end. */
+static void none_is_waited_for_for_ever(void **state)
+{
+    (void)state;
+    told = wants = true;
+    had_more_each_time = 0;
+    expires_while_it_stays(LOOKS, 1000);
+}
+
+/* The same for an allocation that waits for a grace period, since more is latent than caches may grow at. */
+static void an_allocation_waits_too(void **state)
+{
+    uint64_t before = expiries();
+    pthread_t leaver;
+
+    (void)state;
+    told = wants = true;
+    had_more_each_time = 0;
+    fill();
+    is_deferred = false;
+    assert_int_equal(pthread_create(&leaver, NULL, leave_after_looks, NULL), 0);
+    assert_true(latent_wait(cache));
+    store_release(&is_deferred, true);
+    pthread_join(leaver, NULL);
+    assert_int_equal(expiries(), before);
+    free_all(cache, objects + COUNT, MORE);
+    empty();
+}
+
+static void the_system_tells(void **state)
+{
+    uint64_t had, later;
+    bool wants_cpu;
+    struct held_reader blocked = {.domain = NULL};
+
+    (void)state;
+    posix_cpu_injected = NULL;
+    held_reader_start(&blocked);
+    do /* on its way into the semaphore at first */
+        assert_true(os_thread_wants_cpu(blocked.tid, &wants_cpu, &had));
+    while (wants_cpu);
+    held_reader_end(&blocked);
+    assert_true(os_thread_wants_cpu(gettid(), &wants_cpu, &had));
+    assert_true(wants_cpu);
+    do
+        assert_true(os_thread_wants_cpu(gettid(), &wants_cpu, &later));
+    while (later < had + STEP_NS);
+    assert_false(os_thread_wants_cpu(0x3fffffff, &wants_cpu, &had));
+}
+
+static int start(void **state)
+{
+    (void)state;
+    posix_cpu_injected = tell;
+    return prudence_option_set("wait_max", "20ms");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_that_has_none_is_waited_for),
+        cmocka_unit_test(one_that_has_one_is_not),
+        cmocka_unit_test(one_that_is_blocked_is_not),
+        cmocka_unit_test(one_that_nobody_knows_of_is_not),
+        cmocka_unit_test(none_is_waited_for_for_ever),
+        cmocka_unit_test(an_allocation_waits_too),
+        cmocka_unit_test(the_system_tells),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, start, NULL);
+}

@@ -28,6 +28,12 @@
 #define MAX_THREADS 256
 #define MIN_SIZE    16 /* the head of a callback: liburcu, Concurrency Kit, classic */
 #define MAX_SIZE    32768
+#define MAX_LIVE    65536 /* a place is a number of 16 bits */
+
+#define LONGEST_SLICE 256 /* pairs between two looks at the phase, one at a time */
+
+/* Which object a pair retires: the one that it allocated, or one of the live ones. */
+enum order { ORDER_TIGHT, ORDER_IN_ORDER, ORDER_RANDOM };
 
 struct config {
     char scenario[16];
@@ -44,6 +50,8 @@ struct config {
     unsigned cycles;       /* of create, fill, destroy */
     unsigned objects;      /* in each of them */
     unsigned length;       /* of each writer's list */
+    enum order order;      /* pairs: what is retired */
+    unsigned live;         /* of each writer; 0 with ORDER_TIGHT */
     bool demand;           /* latency: retire a batch and want it back */
     bool progress;         /* a line on standard error while it runs */
     char options[160];     /* PRUDENCE_OPTIONS of the run */
@@ -67,6 +75,11 @@ struct worker {
     bool finished;    /* it did what was asked before the time was over */
     pthread_t thread;
 
+    void **live;     /* LOOP_REPLACE: its objects */
+    void *hand;      /* what `replace` gave last, for the next update */
+    uint64_t random; /* state of a generator */
+    unsigned place;  /* where in run->places it goes on */
+
     uint64_t done;    /* what its scenario counts; written by the worker, sampled by main */
     uint64_t retired; /* objects; as above */
     uint64_t errors;  /* a reader saw something that was not a live node */
@@ -85,8 +98,10 @@ struct run {
     bool out_of_memory;
     pthread_barrier_t start;
     struct histogram *latencies;
-    struct list *lists; /* one for each writer */
-    struct ring *rings; /* one for each pair of writers */
+    struct list *lists;     /* one for each writer */
+    struct ring *rings;     /* one for each pair of writers */
+    const uint16_t *places; /* LOOP_REPLACE: which one is replaced next; never written by workers */
+    unsigned place_count;   /* of those at which a slice may begin */
     unsigned workers;
     struct worker worker[2 * MAX_THREADS];
 };
@@ -116,6 +131,9 @@ struct scenario {
 
 extern const struct scenario *const scenarios[]; /* ended by NULL */
 const struct scenario *scenario_find(const char *name);
+
+const char *order_name(enum order order);
+bool order_find(const char *name, enum order *order);
 
 json_t *config_to_json(const struct config *config);
 int config_from_json(struct config *config, json_t *json);

@@ -18,17 +18,35 @@ const struct scenario *scenario_find(const char *name)
     return NULL;
 }
 
+static const char *const order_names[] = {
+    [ORDER_TIGHT] = "tight", [ORDER_IN_ORDER] = "in-order", [ORDER_RANDOM] = "random"};
+
+const char *order_name(enum order order)
+{
+    return order_names[order];
+}
+
+bool order_find(const char *name, enum order *order)
+{
+    for (unsigned i = 0; i < sizeof order_names / sizeof *order_names; i++) {
+        if (!strcmp(order_names[i], name))
+            return *order = (enum order)i, true;
+    }
+    return false;
+}
+
 json_t *config_to_json(const struct config *config)
 {
     return json_pack(
-        "{s:s, s:s, s:I, s:i, s:i, s:i, s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:b, "
-        "s:b, s:s}",
+        "{s:s, s:s, s:I, s:i, s:i, s:i, s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:s, "
+        "s:i, s:b, s:b, s:s}",
         "scenario", config->scenario, "subject", config->subject, "size", (json_int_t)config->size,
         "threads", config->threads, "readers", config->readers, "batch", config->batch, "seconds",
         config->seconds, "pairs", (json_int_t)config->pairs, "limit", (json_int_t)config->limit,
         "latent_limit", (json_int_t)config->latent_limit, "stay_ms", config->stay_ms, "cycles",
-        config->cycles, "objects", config->objects, "length", config->length, "demand",
-        config->demand, "progress", config->progress, "options", config->options);
+        config->cycles, "objects", config->objects, "length", config->length, "order",
+        order_name(config->order), "live", config->live, "demand", config->demand, "progress",
+        config->progress, "options", config->options);
 }
 
 static uint64_t number(json_t *json, const char *key)
@@ -48,6 +66,8 @@ static int text(char *to, size_t size, json_t *json, const char *key)
 
 int config_from_json(struct config *config, json_t *json)
 {
+    char order[16];
+
     *config = (struct config){
         .size = number(json, "size"),
         .threads = (unsigned)number(json, "threads"),
@@ -61,9 +81,12 @@ int config_from_json(struct config *config, json_t *json)
         .cycles = (unsigned)number(json, "cycles"),
         .objects = (unsigned)number(json, "objects"),
         .length = (unsigned)number(json, "length"),
+        .live = (unsigned)number(json, "live"),
         .demand = json_is_true(json_object_get(json, "demand")),
         .progress = json_is_true(json_object_get(json, "progress")),
     };
+    if (text(order, sizeof order, json, "order") || !order_find(order, &config->order))
+        return -1;
     return text(config->scenario, sizeof config->scenario, json, "scenario") |
            text(config->subject, sizeof config->subject, json, "subject") |
            text(config->options, sizeof config->options, json, "options");

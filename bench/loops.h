@@ -16,7 +16,7 @@
 #include "bench.h"
 
 #define TEMPLATE static inline __attribute__((always_inline))
-#define SLICE    256
+#define SLICE    LONGEST_SLICE
 
 /* What stands behind the callback's head in an object, which the peers overwrite at once. */
 #define HEAD_SIZE 16
@@ -34,6 +34,11 @@ struct timed_object {
     uint64_t retired_at; /* now_ns(), or 0: not timed */
 };
 
+TEMPLATE void touch(void *object)
+{
+    *(volatile char *)object = 1;
+}
+
 TEMPLATE void *allocate_touched(struct worker *worker, const struct operations *op, union pool pool)
 {
     void *object = op->allocate(pool);
@@ -41,7 +46,7 @@ TEMPLATE void *allocate_touched(struct worker *worker, const struct operations *
     if (__builtin_expect(!object, 0))
         worker_out_of_memory(worker);
     else
-        *(volatile char *)object = 1;
+        touch(object);
     return object;
 }
 
@@ -56,6 +61,22 @@ TEMPLATE bool slice_of_pairs(struct worker *worker, const struct operations *op,
             return false;
         op->retire(pool, object);
     }
+    worker_did(worker, SLICE, SLICE);
+    return true;
+}
+
+/* As a writer does that always has the object of its next update in hand. */
+TEMPLATE bool slice_by_hand(struct worker *worker, const struct operations *op, union pool pool)
+{
+    void *hand = worker->hand;
+
+    for (unsigned i = 0; i < SLICE; i++) {
+        touch(hand);
+        hand = op->replace(pool, hand);
+        if (__builtin_expect(!hand, 0))
+            return worker_out_of_memory(worker), false;
+    }
+    worker->hand = hand;
     worker_did(worker, SLICE, SLICE);
     return true;
 }
@@ -81,15 +102,21 @@ TEMPLATE void loop_pairs(struct worker *worker, const struct operations *op)
     union pool pool = worker->pool;
     bool memory = true;
 
+    if (op->replace && !worker->hand)
+        memory = (worker->hand = allocate_touched(worker, op, pool));
     while (memory && worker_goes_on(worker) && worker->done < end) {
-        if (config->batch == 1)
-            memory = slice_of_pairs(worker, op, pool);
-        else
+        if (config->batch > 1)
             memory = one_batch(worker, op, pool, objects, config->batch);
+        else if (op->replace)
+            memory = slice_by_hand(worker, op, pool);
+        else
+            memory = slice_of_pairs(worker, op, pool);
     }
     worker->finished = worker->done >= end;
     free(objects);
 }
+
+#include "loop_replace.h"
 
 /* ---------------------------------------------------------------------------------- readers */
 
@@ -363,6 +390,7 @@ TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
 /* Compiles every loop with the file's `static const struct operations operations`. */
 #define SUBJECT_LOOPS                                                                              \
     SUBJECT_LOOP(pairs)                                                                            \
+    SUBJECT_LOOP(replace)                                                                          \
     SUBJECT_LOOP(read)                                                                             \
     SUBJECT_LOOP(update)                                                                           \
     SUBJECT_LOOP(traverse)                                                                         \
@@ -375,7 +403,8 @@ TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
 
 #define SUBJECT_LOOP_TABLE                                                                         \
     {                                                                                              \
-        [LOOP_PAIRS] = subject_pairs, [LOOP_READ] = subject_read, [LOOP_UPDATE] = subject_update,  \
+        [LOOP_PAIRS] = subject_pairs, [LOOP_REPLACE] = subject_replace,                            \
+        [LOOP_READ] = subject_read, [LOOP_UPDATE] = subject_update,                                \
         [LOOP_TRAVERSE] = subject_traverse, [LOOP_REUSE] = subject_reuse,                          \
         [LOOP_DEMAND] = subject_demand, [LOOP_STAY] = subject_stay,                                \
         [LOOP_PRODUCE] = subject_produce, [LOOP_CONSUME] = subject_consume,                        \

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <argp.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +10,17 @@
 
 #include <prudence/prudence.h>
 
+#include "choice.h"
 #include "numbers.h"
 #include "runner.h"
 #include "scm.h"
 
-#define MAX_SUBJECTS  64
 #define OPTIONS_TYPED 96 /* of struct config's options; the rest is for those of the subject */
 
 struct request {
     const struct scenario *scenario;
     struct config config; /* what does not vary */
-    struct numbers sizes, threads, readers, batches, latent_limits, stays;
+    struct numbers sizes, threads, readers, batches, latent_limits, stays, orders, lives;
     const char *patterns; /* of subjects, with commas between */
     const char *json;
     uint64_t repeat;
@@ -34,10 +33,14 @@ static const struct argp_option all_options[] = {
     {"size", 's', "BYTES,...", 0, "Sizes of the objects", 0},
     {"threads", 't', "N,...", 0, "Threads that allocate and retire", 0},
     {"readers", 'r', "N,...", 0, "Threads that only read", 0},
-    {"subject", 'S', "NAME,...", 0, "Who is measured; * and ? match (see --list)", 0},
+    {"subject", 'S', "NAME,...", 0,
+     "Who is measured; * and ? match, !NAME leaves out, NAME/N: in batches of N (see --list)", 0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
     {"pairs", 'n', "N", 0, "Length of a run in pairs of each thread, instead of time", 0},
     {"batch", 'b', "N,...", 0, "Objects allocated before as many are retired", 0},
+    {"order", 'e', "tight|in-order|random,...", 0,
+     "Retire what was just allocated, or one of --live objects", 0},
+    {"live", 'V', "N,...", 0, "Objects that each thread keeps, of --order (1024)", 0},
     {"stay", 'y', "MS,...", 0, "Milliseconds that the reader stays", 0},
     {"demand", 'd', NULL, 0, "Retire a batch and want it back, instead of a storm", 0},
     {"cycles", 'c', "N", 0, "Caches made and destroyed, at most", 0},
@@ -100,6 +103,26 @@ static uint64_t want_number(struct argp_state *state, const char *option, const 
     return value;
 }
 
+static void add_orders(struct request *request, const char *text, struct argp_state *state)
+{
+    char *copy = strdup(text), *rest = copy, *name;
+    struct numbers *orders = &request->orders;
+    enum order order;
+
+    orders->count = 0;
+    while ((name = strsep(&rest, ","))) {
+        want(orders->count < NUMBERS && order_find(name, &order), state, "order", name,
+             "tight, in-order or random");
+        orders->value[orders->count++] = order;
+    }
+    free(copy);
+}
+
+static struct numbers one_number(uint64_t value)
+{
+    return (struct numbers){.value = {value}, .count = 1};
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct request *request = state->input;
@@ -120,6 +143,12 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         break;
     case 'b':
         want_numbers(state, "batch", text, 1, 1 << 20, &request->batches);
+        break;
+    case 'e':
+        add_orders(request, text, state);
+        break;
+    case 'V':
+        want_numbers(state, "live", text, 1, MAX_LIVE, &request->lives);
         break;
     case 'y':
         want_numbers(state, "stay", text, 1, 60000, &request->stays);
@@ -167,6 +196,13 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'i':
         request->list = true;
         break;
+    case ARGP_KEY_END:
+        if (request->lives.count && request->orders.count == 1 &&
+            request->orders.value[0] == ORDER_TIGHT)
+            argp_error(state, "--live is for --order in-order or random");
+        if (!request->lives.count)
+            request->lives = one_number(1024);
+        break;
     case ARGP_KEY_ARG:
         argp_error(state, "unexpected '%s'", text);
         break;
@@ -174,11 +210,6 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
     return 0;
-}
-
-static struct numbers one_number(uint64_t value)
-{
-    return (struct numbers){.value = {value}, .count = 1};
 }
 
 static void set_defaults(struct request *request, const struct scenario *scenario)
@@ -197,6 +228,7 @@ static void set_defaults(struct request *request, const struct scenario *scenari
     request->batches = one_number(1);
     request->latent_limits = one_number(0);
     request->stays = one_number(defaults->stay_ms);
+    request->orders = one_number(ORDER_TIGHT);
 }
 
 static void parse_request(struct request *request, int argc, char **argv)
@@ -217,46 +249,6 @@ static void parse_request(struct request *request, int argc, char **argv)
 }
 
 /* ----------------------------------------------------------------------------- the subjects */
-
-static bool fits(const struct subject *subject, const struct scenario *scenario)
-{
-    return subject->family->deferring || !scenario->deferring;
-}
-
-/* Those that one pattern names are marked. False: it names none. */
-static bool mark(const char *pattern, const struct scenario *scenario, bool *marked)
-{
-    bool known = false;
-    unsigned count;
-    const struct subject *table = subjects(&count);
-
-    for (unsigned i = 0; i < count; i++) {
-        if (fnmatch(pattern, table[i].name, 0))
-            continue;
-        known = true;
-        marked[i] |= fits(&table[i], scenario);
-        if (!fits(&table[i], scenario) && !strcmp(pattern, table[i].name))
-            fprintf(stderr, "prudence-bench: %s defers nothing: not for %s\n", pattern,
-                    scenario->name);
-    }
-    return known;
-}
-
-static bool mark_all(const char *patterns, const struct scenario *scenario, bool *marked)
-{
-    char *copy = strdup(patterns), *rest = copy, *pattern;
-    bool known = true;
-
-    while ((pattern = strsep(&rest, ","))) {
-        if (mark(!strcmp(pattern, "all") ? "*" : pattern, scenario, marked))
-            continue;
-        fprintf(stderr, "prudence-bench: unknown subject '%s' (prudence-bench --list shows all)\n",
-                pattern);
-        known = false;
-    }
-    free(copy);
-    return known;
-}
 
 static void list_subjects(void)
 {
@@ -285,6 +277,8 @@ static bool configure(const struct request *request, unsigned index, struct conf
     *config = request->config;
     config->latent_limit = pick(&request->latent_limits, &index);
     config->batch = (unsigned)pick(&request->batches, &index);
+    config->live = (unsigned)pick(&request->lives, &index);
+    config->order = (enum order)pick(&request->orders, &index);
     config->stay_ms = (unsigned)pick(&request->stays, &index);
     config->readers = (unsigned)pick(&request->readers, &index);
     config->threads = (unsigned)pick(&request->threads, &index);
@@ -309,34 +303,45 @@ static void make_row(struct row *row, const struct config *config, const struct 
     append_option(options, size, limit);
 }
 
-/* Peers take no latent limit: they run once, with the first. */
-static unsigned make_rows(const struct request *request, const struct config *config,
-                          const bool *marked, struct row *rows)
+/* Whether it is this configuration that measures it: what an option does not concern runs once, with
+ * the first value of that option. */
+static bool runs_with(const struct choice *choice, const struct request *request,
+                      const struct config *config)
 {
-    bool first = config->latent_limit == request->latent_limits.value[0];
-    unsigned count, made = 0;
-    const struct subject *table = subjects(&count);
+    bool first_limit = config->latent_limit == request->latent_limits.value[0];
+    bool first_batch = config->batch == request->batches.value[0];
+    bool first_live = config->live == request->lives.value[0];
 
-    for (unsigned i = 0; i < count; i++) {
-        if (marked[i] && (first || table[i].family->latent_limited))
-            make_row(&rows[made++], config, &table[i]);
+    return (first_limit || choice->subject->family->latent_limited) &&
+           (first_batch || !choice->batch) && (first_live || config->order != ORDER_TIGHT) &&
+           choice_has_batches(choice, choice->batch ? choice->batch : config->batch);
+}
+
+static unsigned make_rows(const struct request *request, const struct config *config,
+                          const struct choices *choices, struct row *rows)
+{
+    unsigned made = 0;
+
+    for (unsigned i = 0; i < choices->count; i++) {
+        const struct choice *choice = &choices->choice[i];
+        struct config own = *config;
+
+        if (!runs_with(choice, request, config))
+            continue;
+        if (choice->batch)
+            own.batch = choice->batch;
+        if (own.order == ORDER_TIGHT)
+            own.live = 0;
+        make_row(&rows[made++], &own, choice->subject);
     }
     return made;
 }
 
-static void skip_missing(bool *marked, json_t *document)
+static void skip(const struct subject *subject, void *document)
 {
-    unsigned count;
-    const struct subject *table = subjects(&count);
-
-    for (unsigned i = 0; i < count; i++) {
-        if (!marked[i] || runner_has(table[i].allocator))
-            continue;
-        marked[i] = false;
-        fprintf(stderr, "prudence-bench: %s is skipped: %s is not installed\n", table[i].name,
-                table[i].allocator->preload);
-        document_skip(document, &table[i], "its allocator is not installed");
-    }
+    fprintf(stderr, "prudence-bench: %s is skipped: %s is not installed\n", subject->name,
+            subject->allocator->preload);
+    document_skip(document, subject, "its allocator is not installed");
 }
 
 static unsigned measure(struct row *rows, unsigned count, uint64_t repeat, json_t *document)
@@ -372,18 +377,18 @@ static int carry_out(const struct request *request)
 {
     const char *patterns = request->patterns ? request->patterns : request->scenario->subjects;
     json_t *document = document_create(request->scenario);
-    static struct row rows[MAX_SUBJECTS];
-    bool marked[MAX_SUBJECTS] = {false};
+    static struct row rows[MAX_CHOICES];
+    static struct choices choices;
     struct config config;
     unsigned failed = 0;
 
-    if (refuse_any(request) || !mark_all(patterns, request->scenario, marked))
+    if (refuse_any(request) || !choices_make(&choices, patterns, request->scenario))
         return EXIT_FAILURE;
-    skip_missing(marked, document);
+    choices_skip_missing(&choices, skip, document);
     table_head(request->scenario);
     for (unsigned i = 0; configure(request, i, &config); i++)
         failed +=
-            measure(rows, make_rows(request, &config, marked, rows), request->repeat, document);
+            measure(rows, make_rows(request, &config, &choices, rows), request->repeat, document);
     if (request->json && document_write(document, request->json))
         return EXIT_FAILURE;
     json_decref(document);

@@ -30,7 +30,8 @@ struct operations {
     void (*pool_destroy)(union pool pool); /* waits for what was retired to it */
     void *(*allocate)(union pool pool);
     void (*retire)(union pool pool, void *object);
-    void (*discard)(union pool pool, void *object);      /* frees what no reader has seen */
+    void *(*replace)(union pool pool, void *old);   /* both in one call, one at a time; or NULL */
+    void (*discard)(union pool pool, void *object); /* frees what no reader has seen */
     void (*retire_timed)(union pool pool, void *object); /* the callback records the latency */
     void (*poll)(void); /* calls callbacks that are due, where the thread must; or NULL */
     void (*read_lock)(void);
@@ -40,6 +41,7 @@ struct operations {
 
 enum loop {
     LOOP_PAIRS,    /* allocate, touch, retire */
+    LOOP_REPLACE,  /* the same, with the objects of an own table */
     LOOP_READ,     /* lock, unlock */
     LOOP_UPDATE,   /* replace the entries of an own list */
     LOOP_TRAVERSE, /* read all lists */

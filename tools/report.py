@@ -157,11 +157,16 @@ ENDURANCE_NOTES = [
 
 # ----------------------------------------------------------------------------------------- pairs
 
+def setting_of(row):
+    return (row["threads"], row["readers"], row["batch"], row.get("live", 0),
+            row.get("order", "tight"))
+
+
 def curves(rows):
-    """(subject, threads, readers, batch) -> {size: row}, in order of appearance."""
+    """(subject, and its setting) -> {size: row}, in order of appearance."""
     found = {}
     for row in rows:
-        key = (row["subject"], row["threads"], row["readers"], row["batch"])
+        key = (row["subject"], *setting_of(row))
         found.setdefault(key, {})[row["size"]] = row
     return found
 
@@ -182,19 +187,20 @@ def count(number, noun):
 
 
 def draw_pairs(rows):
-    settings = sorted({(row["threads"], row["readers"], row["batch"]) for row in rows})
+    settings = sorted({setting_of(row) for row in rows})
     figure, grid = plt.subplots(len(settings), 1, figsize=(10, 5.2 * len(settings)), squeeze=False,
                                 constrained_layout=True)
     used = {}
-    for axes, (threads, readers, batch) in zip(grid[:, 0], settings):
+    for axes, (threads, readers, batch, live, order) in zip(grid[:, 0], settings):
         for (subject, *setting), by_size in curves(rows).items():
-            if setting == [threads, readers, batch]:
+            if setting == [threads, readers, batch, live, order]:
                 sizes = sorted(by_size)
                 axes.plot(sizes, [by_size[size]["ns_per_pair_wall"] for size in sizes], marker="o",
                           markersize=3, label=subject, **pairs_style(subject, used))
         axes.set(xscale="log", yscale="log", xlabel="object size, bytes", ylabel="ns per pair",
                  title=f"{count(threads, 'writer')}, {count(readers, 'reader')}, "
-                       f"{'one at a time' if batch == 1 else f'batches of {batch}'}")
+                       f"{'one at a time' if batch == 1 else f'batches of {batch}'}"
+                       + (f", {order}, {live:,} live" if live else ""))
         axes.set_xticks(sorted({row["size"] for row in rows}))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))

@@ -114,6 +114,61 @@ def batches(results, _):
         ["writers + readers", "bytes", "subject", "ns"], rows)
 
 
+# The most that a pair may take, by the best plain pair in batches of 1,024.
+REPLACEMENT_TARGETS = {"prudence": 0.80, "prudence-static": 0.75, "prudence-inline": 0.50,
+                       "prudence-replace": 0.65, "prudence-replace-inline": 0.50}
+
+
+def replacement(results, verdicts):
+    """Each way of calling us, by the best plain pair of the same conditions, measured with it."""
+    rows = results.rows("replace")
+    ways = list(dict.fromkeys(row["subject"] for row in rows
+                              if not row["subject"].startswith("plain+")))
+    met = {way: [] for way in ways}
+    lines = []
+    for where in conditions(rows):
+        here = [row for row in rows if conditions([row]) == [where]]
+        plain = [row for row in here if row["subject"] in PLAIN_PEERS]
+        batched = fastest(row for row in plain if row["batch"] == 1024)
+        single = fastest(row for row in plain if row["batch"] == 1)
+        ours = {row["subject"]: row for row in here if row["batch"] == 1}
+        if batched and single:
+            lines.append([f'{where["threads"]} + {where["readers"]}', where["size"],
+                          where["order"], where["live"] or "–"]
+                         + [replacement_cell(way, ours.get(way), batched, met) for way in ways]
+                         + [named(batched), named(single)])
+    if not lines:
+        return ""
+    for way in ways:
+        if target := REPLACEMENT_TARGETS.get(way):
+            verdicts.add(f"pair of `{way}` at most {target:.2f} of the best plain pair in batches, "
+                         "in order and at random", sum(met[way]), len(met[way]))
+    return ("## Pairs by the best plain pair in batches of 1,024\n\nOur cells: ns, and how much of the "
+            "best plain pair in batches of 1,024 that is, with the same size, order, live objects, "
+            "writers and readers in the same interleaved run; *slower* where it is more. **Bold**: "
+            "more than its target "
+            f"({', '.join(f'{way} {most:.2f}' for way, most in REPLACEMENT_TARGETS.items())}).\n\n"
+            ) + table(["writers + readers", "bytes", "order", "live", *ways,
+                       "best plain, batches of 1,024", "best plain, one at a time"], lines)
+
+
+def conditions(rows):
+    """What rows have been measured under, each once, in their order."""
+    keys = ("threads", "readers", "size", "order", "live")
+    return [dict(zip(keys, values))
+            for values in dict.fromkeys(tuple(row[key] for key in keys) for row in rows)]
+
+
+def replacement_cell(way, row, plain, met):
+    if not row:
+        return "–"
+    ratio = row["ns_per_pair_wall"] / plain["ns_per_pair_wall"]
+    good = way not in REPLACEMENT_TARGETS or ratio <= REPLACEMENT_TARGETS[way]
+    met[way].append(good)
+    cell = f"{ns(row)} ({ratio:.2f})" + (" slower" if ratio > 1 else "")
+    return cell if good else f"**{cell}**"
+
+
 def limit(results, verdicts):
     rows = results.rows("limit")
     within = [row["latent_peak_bytes"] <= row["latent_limit"] for row in rows]
@@ -386,7 +441,7 @@ def main():
     if not results.parts:
         sys.exit(f"report_summary: no results in {sys.argv[1]}")
     sections = [section(results, verdicts) for section in (
-        pairs, batches, limit, crowd, classic, endurance, latency, readers, stall, recycle, destroy, rcu,
+        pairs, batches, replacement, limit, crowd, classic, endurance, latency, readers, stall, recycle, destroy, rcu,
         flavours, malloc)]
     document = next(iter(results.parts.values()))
     host = document["host"]

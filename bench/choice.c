@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "choice.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers.h"
+#include "runner.h"
+
+#define MOST_IN_BATCH (1 << 20)
+
+static bool fits(const struct subject *subject, const struct scenario *scenario)
+{
+    return subject->family->deferring || !scenario->deferring;
+}
+
+static bool is_chosen(const struct choices *choices, struct choice choice)
+{
+    for (unsigned i = 0; i < choices->count; i++) {
+        if (choices->choice[i].subject == choice.subject &&
+            choices->choice[i].batch == choice.batch)
+            return true;
+    }
+    return false;
+}
+
+static void add(struct choices *choices, struct choice choice)
+{
+    if (choices->count < MAX_CHOICES && !is_chosen(choices, choice))
+        choices->choice[choices->count++] = choice;
+}
+
+static void take_out(struct choices *choices, unsigned index)
+{
+    memmove(&choices->choice[index], &choices->choice[index + 1],
+            (--choices->count - index) * sizeof *choices->choice);
+}
+
+static void take_out_subject(struct choices *choices, const struct subject *subject)
+{
+    for (unsigned i = choices->count; i-- > 0;) {
+        if (choices->choice[i].subject == subject)
+            take_out(choices, i);
+    }
+}
+
+/* "NAME/N" becomes NAME. False, after a message: N is no size of a batch in this scenario. */
+static bool take_batch(char *pattern, const struct scenario *scenario, unsigned *batch)
+{
+    char *slash = strchr(pattern, '/');
+    uint64_t value = 0;
+
+    *batch = 0;
+    if (!slash)
+        return true;
+    *slash = '\0';
+    if (!strchr(scenario->options, 'b')) {
+        fprintf(stderr, "prudence-bench: --subject: '%s/%s': %s has no batches\n", pattern,
+                slash + 1, scenario->name);
+        return false;
+    }
+    if (!number_parse(slash + 1, 1, MOST_IN_BATCH, &value)) {
+        fprintf(stderr, "prudence-bench: --subject: '%s/%s': '%s' is not a number from 1 to %d\n",
+                pattern, slash + 1, slash + 1, MOST_IN_BATCH);
+        return false;
+    }
+    *batch = (unsigned)value;
+    return true;
+}
+
+static bool apply(struct choices *choices, char *pattern, const struct scenario *scenario)
+{
+    bool less = *pattern == '!', known = false;
+    unsigned count, batch;
+    const struct subject *table = subjects(&count);
+
+    pattern += less;
+    if (!strcmp(pattern, "all"))
+        pattern[0] = '*', pattern[1] = '\0';
+    if (!take_batch(pattern, scenario, &batch))
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        struct choice choice = {.subject = &table[i], .batch = batch};
+
+        if (fnmatch(pattern, table[i].name, 0))
+            continue;
+        known = true;
+        if (less)
+            take_out_subject(choices, &table[i]);
+        else if (fits(&table[i], scenario) && choice_has_batches(&choice, batch))
+            add(choices, choice);
+        else if (!strcmp(pattern, table[i].name))
+            fprintf(stderr, "prudence-bench: %s %s: not for %s\n", pattern,
+                    fits(&table[i], scenario) ? "has no batches" : "defers nothing",
+                    scenario->name);
+    }
+    if (!known)
+        fprintf(stderr, "prudence-bench: unknown subject '%s' (prudence-bench --list shows all)\n",
+                pattern);
+    return known;
+}
+
+bool choices_make(struct choices *choices, const char *patterns, const struct scenario *scenario)
+{
+    char *copy = strdup(patterns), *rest = copy, *pattern;
+    bool good = true;
+
+    choices->count = 0;
+    while ((pattern = strsep(&rest, ",")))
+        good &= apply(choices, pattern, scenario);
+    free(copy);
+    if (good && !choices->count)
+        fprintf(stderr, "prudence-bench: no subject is left to measure\n");
+    return good && choices->count;
+}
+
+void choices_skip_missing(struct choices *choices,
+                          void (*skip)(const struct subject *subject, void *argument),
+                          void *argument)
+{
+    for (unsigned i = 0; i < choices->count;) {
+        const struct subject *subject = choices->choice[i].subject;
+
+        if (runner_has(subject->allocator)) {
+            i++;
+            continue;
+        }
+        skip(subject, argument);
+        take_out_subject(choices, subject);
+    }
+}

@@ -50,8 +50,9 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
  * Whether a grace period that covers the cookie has been requested.
  *     bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
  * Whether one and the same section has been in the way of a caller who waits since `began` for at least so many
- * nanoseconds, though its thread could have left it: whether it was blocked, or had a CPU. Of readers that nobody can
- * see: whether a grace period is under way. By who waits and has run out of patience: at times some system calls.
+ * nanoseconds, though its thread could have left it: whether it was blocked, or had a CPU; without one it may stay 20
+ * times as long. Of readers that nobody can see: whether a grace period is under way. For a thread that waits and has
+ * run out of patience: at times some system calls.
  *     bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds); */
 
 /* request + drive until it is over, or until the clock passes `deadline` (0: for ever). The caller

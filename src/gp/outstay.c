@@ -3,7 +3,8 @@
  * Whether a section has stayed longer than who waits for it can bear. An implicit wait ends after wait_max since its
  * caller may hold a lock that the reader wants inside its section: then that section stays for as long as the wait
  * does. But such a reader is blocked, or tries again and again. One that merely wants a CPU, and has had none, leaves
- * when it gets one: where threads are many times more than CPUs that takes longer than wait_max, and it is waited for.
+ * when it gets one: where threads are many times more than CPUs that takes longer than wait_max, and it is waited for;
+ * but not for ever, for it may never get one.
  *
  * One of those who wait looks, each 10 ms, and the others believe it. What they read may be torn between two looks, or
  * be of another reader that was in the way just before: that costs one of them its patience 10 ms too early or too late.
@@ -12,6 +13,8 @@
 
 #define LOOK_NS 10000000
 #define HAD_NS  20000000 /* enough to leave a section; /proc tells it to 10 ms */
+
+#define AT_MOST 20 /* times what others may stay, without a CPU */
 
 static bool fares_badly(struct prudence_domain *domain, const struct reader_slot *slot)
 {
@@ -48,10 +51,11 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
 {
     const struct reader_slot *slot = gp_held_up_by(domain);
     uint64_t since = slot ? max_size(stall_since(slot), began) : began;
+    uint64_t stayed = os_clock_ns() - since;
 
-    if (os_clock_ns() - since < nanoseconds)
+    if (stayed < nanoseconds)
         return false;
     if (slot)
-        return !has_no_cpu(domain, slot);
+        return stayed >= AT_MOST * nanoseconds || !has_no_cpu(domain, slot);
     return !domain->scheme->held_up_by && is_under_way(domain);
 }

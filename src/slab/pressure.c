@@ -14,7 +14,7 @@
 #define THROTTLE_LOOK_NS      10000000
 #define THROTTLE_SLEEP_NS     50000000 /* until one who was not woken looks for itself, at least */
 #define THROTTLE_TURN_NS      4000000  /* between two of all that sleep */
-#define WAITS_IN_A_ROW        20       /* times wait_max, whatever is in the way */
+#define WAITS_IN_A_ROW        20       /* times wait_max is the end, whatever is in the way */
 #define PATIENCE_LOOK_NS      10000000
 #define DOMAINS_AT_ONCE       16
 
@@ -191,29 +191,51 @@ static bool settle_for(struct prudence_cache *cache, size_t bytes, struct thrott
     return latent_fits(bytes, false);
 }
 
+static void wake_all(void)
+{
+    add_relaxed(&looks_that_helped, 1);
+    os_word_wake(&looks_that_helped);
+}
+
 /*
- * Whether to wait no more. A caller may hold a lock that a reader wants inside its section: that section then
- * stays. So none is waited for longer than wait_max, but for one whose thread has no CPU to leave it with. Sections that
+ * Whether a section has been in the way for wait_max. A caller may hold a lock that a reader wants inside its section: that
+ * section then stays. So none is waited for longer, but for one whose thread has no CPU to leave it with. Sections that
  * end want no such lock, and are waited for, however many: where threads are more than CPUs, each reader in turn stays
  * until it has its CPU again.
  */
-static bool has_outlasted(uint64_t began)
+static bool a_section_stays(uint64_t began)
 {
     struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    uint64_t after = 0, age = os_clock_ns() - began, max = load_relaxed(&slab_wait_max);
-    bool patient = age < WAITS_IN_A_ROW * max;
+    uint64_t after = 0, max = load_relaxed(&slab_wait_max);
+    bool stays = false;
     unsigned count;
 
-    if (age < max)
-        return false;
     do {
         count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
         for (unsigned i = 0; i < count; i++) {
-            patient = patient && !gp_outstays(domains[i], began, max);
+            stays = stays || gp_outstays(domains[i], began, max);
             gp_domain_leave(domains[i]);
         }
-    } while (patient && count == DOMAINS_AT_ONCE);
-    return !patient;
+    } while (!stays && count == DOMAINS_AT_ONCE);
+    return stays;
+}
+
+static bool has_outlasted(uint64_t began)
+{
+    uint64_t age = os_clock_ns() - began, max = load_relaxed(&slab_wait_max);
+
+    return age >= max && (age >= WAITS_IN_A_ROW * max || a_section_stays(began));
+}
+
+/* A wait was in vain. If a section stays nobody else waits for it either; else others were faster, again and again. */
+static void give_up(uint64_t began)
+{
+    if (a_section_stays(began)) {
+        note_expired();
+        wake_all();
+    } else {
+        add_relaxed(&throttle_counts.expiries, 1);
+    }
 }
 
 /* Waiting gives the reader that keeps garbage the CPU. A sleep, since a yield need not hand it over. */
@@ -248,12 +270,6 @@ static void wake_some(unsigned count)
 {
     add_relaxed(&looks_that_helped, 1);
     os_word_wake_some(&looks_that_helped, count);
-}
-
-static void wake_all(void)
-{
-    add_relaxed(&looks_that_helped, 1);
-    os_word_wake(&looks_that_helped);
 }
 
 /*
@@ -306,8 +322,7 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttl
         if (look_by_turns(cache, bytes, throttle))
             return true;
         if (has_outlasted(throttle->began)) {
-            note_expired();
-            wake_all();
+            give_up(throttle->began);
             return false;
         }
     } while (for_all_domains(gp_worth_waiting)); /* or another's wait was in vain meanwhile */
@@ -331,13 +346,14 @@ static bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uin
 bool latent_wait(struct prudence_cache *cache)
 {
     struct prudence_domain *domain = cache->domain;
+    uint64_t began = os_clock_ns();
 
     if (!may_wait())
         return false;
     add_relaxed(&throttle_counts.waits, 1);
-    if (wait_patiently(domain, gp_snapshot(domain), os_clock_ns()))
+    if (wait_patiently(domain, gp_snapshot(domain), began))
         return true;
-    note_expired();
+    give_up(began);
     return false;
 }
 

@@ -157,6 +157,55 @@ static void an_allocation_waits_too(void **state)
     empty();
 }
 
+/*
+ * Where others take the room each time, no reader is to blame, though one is in the way in the end: a deferral gives up
+ * for itself alone, and the next one waits again.
+ */
+#define WAIT_MAX_MS 20
+
+static void *enter_later(void *waits_before)
+{
+    while (load_relaxed(&throttle_counts.waits) == *(uint64_t *)waits_before)
+        pause_ms(1);
+    pause_ms(10 * WAIT_MAX_MS); /* of the 20 after which the deferral gives up */
+    held_reader_start(&reader);
+    return NULL;
+}
+
+static uint64_t waits_of_two_deferrals(void)
+{
+    uint64_t before = load_relaxed(&throttle_counts.waits);
+    pthread_t enters;
+
+    reader = (struct held_reader){.domain = NULL};
+    assert_int_equal(pthread_create(&enters, NULL, enter_later, &before), 0);
+    defer_all(cache, objects, 1);
+    pthread_join(enters, NULL);
+    defer_all(cache, objects + 1, 1);
+    held_reader_end(&reader);
+    return load_relaxed(&throttle_counts.waits) - before;
+}
+
+static void none_is_blamed_for_what_others_were_faster_at(void **state)
+{
+    unsigned attempts = 0;
+    size_t taken = 0;
+
+    (void)state;
+    told = wants = true;
+    had_more_each_time = 0;
+    cache = fixed_cache(4096, 0, NULL);
+    assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
+    while (latent_reserve(os_cpu_current(), 4096)) /* others have all room */
+        taken += 4096;
+    do { /* again where a busy machine let the deferral stand for longer than the rest of its time */
+        assert_true(attempts++ < 10);
+        allocate_all(cache, objects, 2);
+    } while (waits_of_two_deferrals() < 2);
+    latent_release(os_cpu_current(), taken);
+    empty();
+}
+
 static void the_system_tells(void **state)
 {
     uint64_t had, later;
@@ -194,6 +243,7 @@ int main(void)
         cmocka_unit_test(one_that_nobody_knows_of_is_not),
         cmocka_unit_test(none_is_waited_for_for_ever),
         cmocka_unit_test(an_allocation_waits_too),
+        cmocka_unit_test(none_is_blamed_for_what_others_were_faster_at),
         cmocka_unit_test(the_system_tells),
     };
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """tools/bench-compare: what it makes of rounds, a short run of a build with itself, what it refuses."""
 
+import contextlib
+import io
 import json
 import os
 import random
@@ -16,7 +18,7 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 KEY = ("pairs", "prudence 64 B", "ns_per_pair_wall")
 
 sys.path.insert(0, str(ROOT / "tools"))
-from compare_bench import trees, verdicts  # noqa: E402 (the path comes first)
+from compare_bench import cli, trees, verdicts  # noqa: E402 (the path comes first)
 
 
 def rounds(of_base, of_new, count=10, noise=0.01, drift=3.0):
@@ -87,9 +89,11 @@ class Command(unittest.TestCase):
         self.assertIn(f"{len(rows)} figures", done.stdout)
 
     def refused(self, text, *arguments):
-        done = run(*arguments)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn(text, done.stderr)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as end:
+            cli.main(arguments, ROOT, BUILD)
+        self.assertNotEqual(end.exception.code, 0)
+        self.assertIn(text, said.getvalue())
 
     def test_refuses(self):
         self.refused("BASE is missing")

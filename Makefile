@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-acdc kernel-test kernel-bench check \
+.PHONY: help setup setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench check \
 	format install uninstall clean
 
 PREFIX ?= /usr/local
@@ -55,6 +55,11 @@ bench: setup-programs build ## the full set of measurements
 
 bench-malloc: setup-programs build ## only malloc under whole programs, beside other allocators
 	@tools/bench malloc
+
+bench-compare: setup build ## what changed since BASE=rev: pairs, malloc, rcu and scm of both in turn, ten minutes (REPEAT=n)
+	@mkdir -p build/report
+	@test -n "$(BASE)" || { echo "bench-compare: which revision? make bench-compare BASE=main" >&2; exit 2; }
+	@tools/bench-compare $(BASE) $(if $(REPEAT),--repeat $(REPEAT)) --json build/report/compare.json
 
 bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory, a quarter of an hour (SHORT=1: minutes; MINUTES=n; RESUME=1)
 	@mkdir -p build/report

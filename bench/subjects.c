@@ -24,6 +24,7 @@ static const struct subject self_contained[] = {
     {"prudence-heap", &prudence_heap_family, &glibc, NULL},
     {"classic", &classic_family, &glibc, NULL},
     {"plain+prudence", &plain_prudence_family, &glibc, NULL},
+    {"plain+cache", &plain_cache_family, &glibc, NULL},
 };
 
 static const struct {

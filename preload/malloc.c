@@ -29,7 +29,7 @@ static inline void *alloc_fast(size_t size)
     return likely(cache) ? cache_alloc_fast(cache) : NULL;
 }
 
-void *MALLOC_NAME(malloc)(size_t size)
+FAST_ENTRY void *MALLOC_NAME(malloc)(size_t size)
 {
     void *object = alloc_fast(size);
 
@@ -47,7 +47,7 @@ void *MALLOC_NAME(calloc)(size_t count, size_t size)
     return likely(object) ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
 }
 
-void MALLOC_NAME(free)(void *object)
+FAST_ENTRY void MALLOC_NAME(free)(void *object)
 {
     object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "free");
 }

@@ -61,7 +61,7 @@ static __attribute__((noinline)) void *new_slow(size_t size)
     return likely(object) ? object : of_runtime(OPERATOR_NEW, size).new(size);
 }
 
-void *operator_new(size_t size)
+FAST_ENTRY void *operator_new(size_t size)
 {
     struct prudence_cache *cache = size_class_ready(size);
     void *object = likely(cache) ? cache_alloc_fast(cache) : NULL;
@@ -87,7 +87,7 @@ void *operator_new_aligned(size_t size, size_t alignment)
     return likely(object) ? object : new_aligned_slow(size, alignment);
 }
 
-void operator_delete(void *object)
+FAST_ENTRY void operator_delete(void *object)
 {
     object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "operator delete");
 }

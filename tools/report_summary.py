@@ -169,6 +169,22 @@ def replacement_cell(way, row, plain, met):
     return cell if good else f"**{cell}**"
 
 
+MOST_BY_PLACE = 1.10  # the slowest place of the code by the fastest
+
+
+def alignment(results, verdicts):
+    """What a pair costs with the code in eight places."""
+    rows = results.parts.get("alignment", {"rows": []})["rows"]
+    if not rows:
+        return ""
+    verdicts.add("pair: the code's place makes no more than a tenth",
+                 sum(row["spread"] <= MOST_BY_PLACE for row in rows), len(rows))
+    return "## Pairs with the code in eight places, 16 bytes apart, ns\n\n" + table(
+        ["loop", "fastest", "slowest", "ratio"],
+        [[row["loop"], f'{row["ns_min"]:.2f}', f'{row["ns_max"]:.2f}', f'{row["spread"]:.2f}']
+         for row in rows])
+
+
 def limit(results, verdicts):
     rows = results.rows("limit")
     within = [row["latent_peak_bytes"] <= row["latent_limit"] for row in rows]
@@ -441,7 +457,7 @@ def main():
     if not results.parts:
         sys.exit(f"report_summary: no results in {sys.argv[1]}")
     sections = [section(results, verdicts) for section in (
-        pairs, batches, replacement, limit, crowd, classic, endurance, latency, readers, stall, recycle, destroy, rcu,
+        pairs, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers, stall, recycle, destroy, rcu,
         flavours, malloc)]
     document = next(iter(results.parts.values()))
     host = document["host"]

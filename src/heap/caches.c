@@ -94,17 +94,17 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
     return cache;
 }
 
-void *prudence_cache_alloc(struct prudence_cache *cache)
+FAST_ENTRY void *prudence_cache_alloc(struct prudence_cache *cache)
 {
     return object_alloc(cache, 0, "prudence_cache_alloc");
 }
 
-void prudence_cache_free(struct prudence_cache *cache, void *object)
+FAST_ENTRY void prudence_cache_free(struct prudence_cache *cache, void *object)
 {
     object_free(slab_of_cache(cache, object), cache, true, object, "prudence_cache_free");
 }
 
-void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
+FAST_ENTRY void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
 {
     object_free_deferred(slab_of_cache(cache, object), cache, true, object,
                          "prudence_cache_free_deferred");

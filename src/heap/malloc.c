@@ -31,7 +31,7 @@ static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, b
     return object ? object : out_of_memory();
 }
 
-void *prudence_malloc(size_t size)
+FAST_ENTRY void *prudence_malloc(size_t size)
 {
     struct prudence_cache *cache = size_class_ready(size);
     bool zeroed;
@@ -123,7 +123,7 @@ void *prudence_realloc(void *object, size_t size)
     return object; /* a smaller one need not fail */
 }
 
-void prudence_free(void *object)
+FAST_ENTRY void prudence_free(void *object)
 {
     object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "prudence_free");
 }
@@ -140,7 +140,7 @@ static bool size_is_possible(const struct slab *slab, const void *object, size_t
     return size_class_ready(max_size(size, 1)) == slab->cache;
 }
 
-void prudence_free_sized(void *object, size_t size)
+FAST_ENTRY void prudence_free_sized(void *object, size_t size)
 {
     struct slab *slab = slab_of(object);
 
@@ -151,7 +151,7 @@ void prudence_free_sized(void *object, size_t size)
     object_free(slab, OBJECT_ANY_CACHE, false, object, "prudence_free_sized");
 }
 
-void prudence_free_deferred(void *object)
+FAST_ENTRY void prudence_free_deferred(void *object)
 {
     object_free_deferred(slab_of(object), OBJECT_ANY_CACHE, false, object,
                          "prudence_free_deferred");

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prudence-alignment: what a pair costs with the code in eight places.
+ *
+ * The library and the loops around it are linked eight times, each 16 bytes further on. All eight are
+ * loaded into this one process and run in turn, 1,024 pairs at a time; the fastest run of each counts,
+ * since what else the machine does only adds. It repeats to about one part in a hundred even on a
+ * loaded machine, so a larger difference is the code's: its speed depends on where the linker put it.
+ */
+#define _GNU_SOURCE
+#include <argp.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "alignment.h"
+#include "host.h"
+#include "numbers.h"
+
+#define MAX_LOOPS 16
+
+/* Room for the thread-local variables of eight libraries. */
+#define TUNABLES      "GLIBC_TUNABLES"
+#define ROOM_FOR_EACH "glibc.rtld.optional_static_tls=65536"
+
+struct request {
+    uint64_t size, rounds;
+    const char *json;
+};
+
+static const struct aligned_loop *loops[PLACES];
+static uint64_t fastest[PLACES][MAX_LOOPS]; /* ns of PAIRS pairs */
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void die(const char *what, const char *why)
+{
+    fprintf(stderr, "prudence-alignment: %s: %s\n", what, why);
+    exit(EXIT_FAILURE);
+}
+
+/* Before anything is loaded: ld.so reads its tunables once, when a program starts. */
+static void make_room(char **argv)
+{
+    const char *tunables = getenv(TUNABLES);
+
+    if (tunables && strstr(tunables, ROOM_FOR_EACH))
+        return;
+    setenv(TUNABLES, ROOM_FOR_EACH, 1);
+    execv("/proc/self/exe", argv);
+    die("cannot start again", strerror(errno));
+}
+
+static void load(unsigned place, size_t size)
+{
+    aligned_loops_function *function;
+    char path[512];
+    void *module;
+
+    snprintf(path, sizeof path, PLACES_DIR "/prudence-loops-%u.so", place);
+    module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!module)
+        die("cannot load a place", dlerror());
+    *(void **)&function = dlsym(module, "aligned_loops");
+    if (!function)
+        die("cannot load a place", dlerror());
+    loops[place] = function(size);
+    for (unsigned i = 0; i < MAX_LOOPS; i++)
+        fastest[place][i] = UINT64_MAX;
+}
+
+static void time_loop(unsigned place, unsigned loop)
+{
+    uint64_t begin, took;
+
+    loops[place][loop].run(); /* its code and objects are in the CPU's caches after that */
+    begin = now_ns();
+    loops[place][loop].run();
+    took = now_ns() - begin;
+    if (took < fastest[place][loop])
+        fastest[place][loop] = took;
+}
+
+static void pin(void)
+{
+    cpu_set_t set;
+    int cpu = sched_getcpu();
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu < 0 ? 0 : cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+static void measure(const struct request *request)
+{
+    bool terminal = isatty(STDERR_FILENO);
+
+    for (uint64_t round = 0; round < request->rounds; round++) {
+        if (terminal && round % 64 == 0)
+            fprintf(stderr, "\r\033[Kround %llu of %llu", (unsigned long long)round,
+                    (unsigned long long)request->rounds);
+        for (unsigned i = 0; i < PLACES; i++) {
+            unsigned place = (unsigned)((i + round) % PLACES);
+
+            for (unsigned loop = 0; loops[place][loop].name; loop++)
+                time_loop(place, loop);
+        }
+    }
+    if (terminal)
+        fputs("\r\033[K", stderr);
+}
+
+static double ns(unsigned place, unsigned loop)
+{
+    return (double)fastest[place][loop] / PAIRS;
+}
+
+static json_t *report_loop(unsigned loop)
+{
+    double least = ns(0, loop), most = least;
+    json_t *places = json_array();
+
+    for (unsigned place = 0; place < PLACES; place++) {
+        least = ns(place, loop) < least ? ns(place, loop) : least;
+        most = ns(place, loop) > most ? ns(place, loop) : most;
+        json_array_append_new(places, json_real(ns(place, loop)));
+    }
+    printf("%-38s %7.2f %7.2f %6.2f  ", loops[0][loop].name, least, most, most / least);
+    for (unsigned place = 0; place < PLACES; place++)
+        printf(" %.2f", ns(place, loop));
+    putchar('\n');
+    return json_pack("{s:s, s:f, s:f, s:f, s:o}", "loop", loops[0][loop].name, "ns_min", least,
+                     "ns_max", most, "spread", most / least, "ns_by_place", places);
+}
+
+static json_t *report(const struct request *request)
+{
+    time_t now = time(NULL);
+    json_t *rows = json_array();
+    char date[32];
+
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+    printf("ns of a pair of %llu bytes, the fastest run at each place\n%-38s %7s %7s %6s   %s\n",
+           (unsigned long long)request->size, "loop", "min", "max", "ratio", "by place");
+    for (unsigned loop = 0; loops[0][loop].name; loop++)
+        json_array_append_new(rows, report_loop(loop));
+    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:[], s:o}", "program", "prudence-alignment",
+                     "scenario", "alignment", "date", date, "size", (json_int_t)request->size,
+                     "host", host_description(), "skipped", "rows", rows);
+}
+
+static const struct argp_option options[] = {
+    {"size", 's', "BYTES", 0, "Size of the objects (64)", 0},
+    {"rounds", 'n', "N", 0, "Runs at each place (2000)", 0},
+    {"json", 'j', "FILE", 0, "Write the results to FILE", 0},
+    {0},
+};
+
+static void number(struct argp_state *state, const char *option, const char *text, uint64_t most,
+                   uint64_t *value)
+{
+    if (!number_parse(text, 1, most, value))
+        argp_error(state, "--%s: '%s' is not a number from 1 to %llu", option, text,
+                   (unsigned long long)most);
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct request *request = state->input;
+
+    switch (key) {
+    case 's':
+        number(state, "size", text, 32768, &request->size);
+        return 0;
+    case 'n':
+        number(state, "rounds", text, 1000000, &request->rounds);
+        return 0;
+    case 'j':
+        request->json = text;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "unexpected '%s'", text);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct argp argp = {options, parse, NULL, "What a pair costs with the code in 8 places.",
+                              NULL,    NULL,  NULL};
+    struct request request = {.size = 64, .rounds = 2000};
+    json_t *document;
+
+    make_room(argv);
+    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    pin();
+    for (unsigned place = 0; place < PLACES; place++)
+        load(place, request.size);
+    measure(&request);
+    document = report(&request);
+    if (request.json && json_dump_file(document, request.json, JSON_INDENT(1)))
+        die(request.json, "cannot be written");
+    json_decref(document);
+    return EXIT_SUCCESS;
+}

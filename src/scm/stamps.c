@@ -50,12 +50,14 @@ static bool is_unused(uint32_t number)
 /* Under scm_lock. 0: there is none. */
 static uint32_t number_take(void)
 {
-    for (unsigned i = 0; i < LOOKED_AT && i < used; i++) {
-        next = next + 1 < used ? next + 1 : 1;
-        if (next < used && is_unused(next))
+    uint32_t end = (uint32_t)min_size(used, scm_owners);
+
+    for (unsigned i = 0; i < LOOKED_AT && i + 1 < end; i++) {
+        next = next + 1 < end ? next + 1 : 1;
+        if (is_unused(next))
             return next;
     }
-    return used < load_relaxed(&scm_owners) ? used++ : 0;
+    return used < scm_owners ? used++ : 0;
 }
 
 /* The clock, which has no owner, gets one if there is one at once. The lock is only tried: a refresh never waits. */

@@ -5,7 +5,8 @@
  * 6.9).
  *
  * Every thread allocates the objects of a round, refreshes them, and ticks: first by its local clock, then
- * by global time. Allocating and refreshing is timed by the round, ticks one by one, with the time-stamp
+ * by global time. Then it keeps as many objects alive: at each tick it refreshes all of them ("keep alive", with the
+ * tick's share), and all of them again ("redundant"). Allocating and refreshing is timed by the round, ticks one by one, with the time-stamp
  * counter, less what reading it takes. Medians over all rounds and threads: where there are more threads
  * than CPUs, a round in which a thread lost its CPU does not count more than another.
  */
@@ -26,9 +27,9 @@
 #define MAX_BENCH_THREADS 1000
 #define WARM_UP           20 /* rounds that do not count, on top of the extension */
 
-enum timed { ALLOCATE, REFRESH, TICK, GLOBAL_REFRESH, GLOBAL_TICK, TIMED };
+enum timed { ALLOCATE, REFRESH, TICK, GLOBAL_REFRESH, GLOBAL_TICK, KEEP_ALIVE, REDUNDANT, TIMED };
 static const char *const timed_names[TIMED] = {"malloc", "refresh", "tick", "global refresh",
-                                               "global tick"};
+                                               "global tick", "keep alive", "redundant"};
 
 struct scm_request {
     struct numbers threads, objects;
@@ -117,6 +118,54 @@ static void go_round(const struct crew_member *member, void **objects, double sp
         spent[i] = (double)(at[i + 1] - at[i]);
 }
 
+static void refresh_all(const struct crew_member *member, void **objects)
+{
+    unsigned extension = (unsigned)member->request->extension;
+    int errors = 0;
+
+    for (uint64_t i = 0; i < member->objects; i++)
+        errors |= scm_refresh(objects[i], extension);
+    if (errors)
+        die("out of memory");
+}
+
+/* Objects that live for as long as all rounds take, refreshed at each tick, twice. A sample is of ROUNDS rounds, because
+ * what refreshes leave to the calls after a tick may come every few ticks only. */
+static void keep_alive(const struct crew_member *member, void **objects, double reading)
+{
+    enum { ROUNDS = 24 };
+    uint64_t warm_up = WARM_UP + member->request->extension, samples = 0;
+    double each = (double)member->objects, kept = 0, again = 0;
+
+    for (uint64_t i = 0; i < member->objects; i++)
+        objects[i] = prudence_malloc(member->request->size);
+    for (uint64_t round = 0; samples < member->request->rounds; round++) {
+        uint64_t at[4];
+
+        at[0] = cycles();
+        refresh_all(member, objects);
+        at[1] = cycles();
+        refresh_all(member, objects);
+        at[2] = cycles();
+        scm_tick();
+        at[3] = cycles();
+        if (round < warm_up)
+            continue;
+        kept += ((double)(at[1] - at[0]) + (double)(at[3] - at[2]) - 2 * reading) / each;
+        again += ((double)(at[2] - at[1]) - reading) / each;
+        if ((round - warm_up) % ROUNDS != ROUNDS - 1)
+            continue;
+        for (unsigned i = 0; i < ROUNDS && samples < member->request->rounds; i++, samples++) {
+            member->samples[KEEP_ALIVE][samples] = kept / ROUNDS;
+            member->samples[REDUNDANT][samples] = again / ROUNDS;
+        }
+        kept = again = 0;
+    }
+    for (uint64_t i = 0; i <= member->request->extension; i++)
+        scm_tick();
+    scm_collect();
+}
+
 static void *crew_main(void *argument)
 {
     struct crew_member *member = argument;
@@ -143,6 +192,8 @@ static void *crew_main(void *argument)
         }
         pthread_barrier_wait(member->begin);
     }
+    scm_collect();
+    keep_alive(member, objects, reading);
     free(objects);
     return NULL;
 }

@@ -18,6 +18,8 @@
 bool clock_init(struct scm_clock *clock)
 {
     clock->now = TIME_BEGINS;
+    clock->owner = NO_OWNER;
+    clock->life = 0;
     list_init(&clock->link);
     return clock_reach(clock, 0);
 }
@@ -27,13 +29,19 @@ static size_t ring_bytes(uint64_t lists)
     return lists * sizeof(struct page_list) + marks_words(lists) * sizeof(uint64_t);
 }
 
-void clock_release(struct scm_clock *clock)
+static void clock_free_ring(struct scm_clock *clock)
 {
     if (clock->ring)
         scm_meta_free(clock->ring, ring_bytes(clock->mask + 1));
+}
+
+void clock_release(struct scm_clock *clock)
+{
+    clock_free_ring(clock);
     clock->ring = NULL;
     clock->marks = NULL;
     clock->mask = 0;
+    clock_drop_owner(clock);
 }
 
 /* Makes the ring so long that a date may be `extension` ahead. False: there is no memory. */
@@ -59,10 +67,12 @@ bool clock_reach(struct scm_clock *clock, uint64_t extension)
         ring[place] = clock->ring[i];
         marks_set(marks, lists, place);
     }
-    clock_release(clock);
+    clock_free_ring(clock);
     clock->ring = ring;
     clock->marks = marks;
     clock->mask = lists - 1;
+    if (clock->mask >= STAMP_EPOCH)
+        clock_drop_owner(clock);
     if (clock->behind)
         clock->behind = lists; /* they are at other places now: all are looked at */
     return true;
@@ -89,13 +99,18 @@ static bool fits_in_last(const struct page_list *list, const struct page_list *f
     return from->first == from->last && list->last->count + from->last->count <= PAGE_OBJECTS;
 }
 
+static bool can_be_copied(const struct page_list *list, const struct page_list *from)
+{
+    return fits_in_last(list, from) && page_leave_stamps(from->last);
+}
+
 /* So that many clocks with a date each do not keep a page each. */
 static void copy_into_last(struct scm_thread *self, struct page_list *list, struct page_list *from)
 {
     struct page *page = list->last;
 
-    memcpy(&page->objects[page->count], from->last->objects,
-           from->last->count * sizeof page->objects[0]);
+    memcpy(&page->descriptors[page->count], from->last->descriptors,
+           from->last->count * sizeof page->descriptors[0]);
     page->count += from->last->count;
     page_free(self, from->last);
 }
@@ -110,7 +125,7 @@ void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
         *list = *source;
         list->first->date = date;
         marks_set(to->marks, to->mask + 1, date & to->mask);
-    } else if (fits_in_last(list, source)) {
+    } else if (can_be_copied(list, source)) {
         copy_into_last(self, list, source);
     } else {
         list->before += list->last->count + source->before;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has expired: descriptors are taken in the order in which they were made, each is one less in
- * its object's count, and an object that has none left is freed, unless its finalizer keeps it.
+ * What has expired: descriptors are taken in the order in which they were made. One whose object has a later
+ * date by its stamp is queued again (stamps.h); each other one is one less in its object's count, and an object that has
+ * none left is freed, unless its finalizer keeps it.
  *
  * The thread that takes the count to 0 is the only one that has the object then: nobody else has a
  * date for it, and who would give it one late has broken the rule that it may not have expired.
@@ -57,7 +58,8 @@ static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab 
 }
 
 /*
- * One date less in the word, which is given as it was before. True: it was the last.
+ * One date less in the word, which is given as it was before; and no stamp, if the descriptor is the one behind it. True: it
+ * was the last.
  *
  * Who finds that the object has 1 date, its own, which has expired, changes the word without an atomic
  * read-modify-write. For no other thread may give the object a date meanwhile: it would have to have one
@@ -65,35 +67,40 @@ static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab 
  * which this date would not have expired. Acquire and release: what other threads did with the object,
  * before they took theirs, is before what its next owner does.
  */
-static inline bool date_is_last(const struct slab *slab, const void *object, uint32_t *term,
+static inline bool date_is_last(const struct slab *slab, union term *term, uint64_t descriptor,
                                 uint32_t *word)
 {
-    *word = load_acquire(term);
+    const void *object = object_of(descriptor);
+
+    *word = load_acquire(&term->word);
     if (likely(term_dates(*word) == 1)) {
-        store_relaxed(term, *word - 1);
+        store_relaxed(&term->both, (uint64_t)*word - 1);
         return true;
     }
+    if (descriptor & BEHIND_STAMP)
+        store_relaxed(&term->stamp, 0u);
     if (unlikely(race_detector_on)) /* to the thread whose date ends last: its annotate_taken */
         annotate_passes(slab, object);
-    *word = __atomic_fetch_sub(term, 1, __ATOMIC_ACQ_REL);
+    *word = __atomic_fetch_sub(&term->word, 1, __ATOMIC_ACQ_REL);
     if (unlikely(!term_dates(*word)))
         too_few(slab, object);
     return term_dates(*word) == 1;
 }
 
-static inline void date_end(struct scm_thread *self, void *object)
+static inline void date_end(struct scm_thread *self, struct slab *slab, union term *term,
+                            uint64_t descriptor)
 {
-    struct slab *slab = slab_known(object);
-    uint32_t *term = &slab_terms(slab)[slab_index(slab, object)], word;
+    void *object = object_of(descriptor);
+    uint32_t word;
 
-    if (!date_is_last(slab, object, term, &word))
+    if (!date_is_last(slab, term, descriptor, &word))
         return;
     count_add(&slab->expiring, -1);
     count_add(&self->counts.ended, 1);
     if (unlikely(term_finalizer(word))) {
-        if (!finalize(self, term, object))
+        if (!finalize(self, &term->word, object))
             return;
-        store_relaxed(term, 0u);
+        store_relaxed(&term->word, 0u);
     }
     free_expired(slab, object);
 }
@@ -115,23 +122,104 @@ static void page_end(struct scm_thread *self)
     ended_feed(self);
 }
 
-/* A finalizer may call anything: the list is in order whenever date_end is called. */
+/* True: by its stamp the object has a date that is later than the descriptor's page. */
+static inline bool lasts_longer(uint64_t descriptor, uint32_t stamp, const struct page *page)
+{
+    return (descriptor & BEHIND_STAMP) && stamp_lead(stamp, page->stamp) > 0;
+}
+
+/* Of a clock that still has the stamp's owner: the page for descriptors of that stamp, where the list has one. NULL: none, or
+ * the date has passed. */
+static inline struct page *page_to_follow(const struct scm_clock *clock, const struct page *from,
+                                          uint32_t stamp)
+{
+    uint64_t date = from->date + (uint64_t)stamp_lead(stamp, from->stamp);
+    struct page *page = clock->ring[date & clock->mask].last;
+
+    if ((int64_t)(date - clock->now) < 0 || !page || page->stamp != stamp)
+        return NULL;
+    return page;
+}
+
+/*
+ * Descriptors of the first expired page, from `taken` on, whose objects last longer, are queued again at that date: as many
+ * as go one after another to pages that have room, up to `most`. Returns how many.
+ */
+static __attribute__((noinline)) uint64_t follow(struct scm_thread *self, const struct page *page,
+                                                 uint64_t taken, uint64_t most)
+{
+    struct scm_clock *clock =
+        stamps_share_owner(page->stamp, self->local.owner) ? &self->local : &self->global;
+    uint64_t end = most < page->count - taken ? taken + most : page->count, i = taken;
+    uint32_t stamp = page->stamp;
+    struct page *to = NULL;
+
+    if (!stamps_share_owner(stamp, clock->owner))
+        return 0;
+    for (; i < end; i++) {
+        uint64_t descriptor = page->descriptors[i];
+        uint32_t seen = load_relaxed(&term_of(object_of(descriptor))->stamp);
+
+        if (!lasts_longer(descriptor, seen, page))
+            break;
+        if (seen != stamp)
+            to = page_to_follow(clock, page, seen);
+        if (!to || to->count == PAGE_OBJECTS)
+            break;
+        stamp = seen;
+        to->descriptors[to->count] = descriptor;
+        to->count++;
+    }
+    clock->dates += i - taken;
+    count_add(&self->counts.dates, i - taken);
+    return i - taken;
+}
+
+/* The descriptors before `taken` are done with. */
+static inline void take_to(struct scm_thread *self, const struct page *page, uint64_t taken)
+{
+    store_relaxed(&self->begin, taken);
+    if (taken == page->count)
+        page_end(self);
+}
+
+/* Takes up to `most` descriptors and returns how many. 0: there is no memory to queue one again, and it stays the first. A
+ * finalizer may call anything: the list is in order whenever date_end is called. */
+static inline uint64_t take(struct scm_thread *self, uint64_t most)
+{
+    struct page *page = self->expired.first;
+    uint64_t taken = self->begin, descriptor = page->descriptors[taken], followed;
+    void *object = object_of(descriptor);
+    struct slab *slab = slab_known(object);
+    union term *term = &slab_terms(slab)[slab_index(slab, object)];
+    enum following following = IS_OVER;
+
+    if (lasts_longer(descriptor, load_relaxed(&term->stamp), page)) {
+        followed = follow(self, page, taken, most);
+        if (likely(followed)) {
+            take_to(self, page, taken + followed);
+            return followed;
+        }
+        following = stamp_follow(self, page, descriptor);
+        if (unlikely(following == NO_MEMORY))
+            return 0;
+    }
+    take_to(self, page, taken + 1);
+    if (following == IS_OVER)
+        date_end(self, slab, term, descriptor);
+    return 1;
+}
+
 void expired_take(struct scm_thread *self, uint64_t count)
 {
+    uint64_t taken = 1;
+
     if (unlikely(self->collecting))
         return;
     if (unlikely(self->nothing != NULL))
         real_time_glance(self);
-    for (; count && self->expired.last; count--) {
-        struct page *page = self->expired.first;
-        uint64_t taken = self->begin;
-        void *object = page->objects[taken];
-
-        store_relaxed(&self->begin, taken + 1);
-        if (taken + 1 == page->count)
-            page_end(self);
-        date_end(self, object);
-    }
+    for (; count && taken && self->expired.last; count -= taken)
+        taken = take(self, count);
 }
 
 int scm_register_finalizer(int (*finalizer)(void *object))
@@ -159,7 +247,8 @@ int scm_register_finalizer(int (*finalizer)(void *object))
 int scm_set_finalizer(void *object, int number)
 {
     struct slab *slab = object_slab(object, "scm_set_finalizer");
-    uint32_t *terms, *term, word;
+    union term *terms;
+    uint32_t *term, word;
 
     if (number < -1 || number >= TERM_FINALIZERS || (number >= 0 && !finalizer_of(number + 1))) {
         os_report("scm_set_finalizer: there is no finalizer %d (object %p)", number, object);
@@ -168,7 +257,7 @@ int scm_set_finalizer(void *object, int number)
     terms = slab_terms_make(slab);
     if (!terms)
         return ENOMEM;
-    term = &terms[slab_index(slab, object)];
+    term = &terms[slab_index(slab, object)].word;
     word = load_relaxed(term);
     if (!term_dates(word))
         slab_check_live(slab, object, slab_index(slab, object), "scm_set_finalizer");

@@ -173,15 +173,18 @@ static void first_page_begins_at_0(struct scm_thread *orphan)
     struct page *page = orphan->expired.first;
 
     for (uint64_t i = orphan->begin; i < page->count; i++)
-        page->objects[i - orphan->begin] = page->objects[i];
+        page->descriptors[i - orphan->begin] = page->descriptors[i];
     page->count -= orphan->begin;
     orphan->counts.taken += orphan->begin;
     orphan->begin = 0;
 }
 
-/* All that has expired: in constant time. */
+/* All that has expired: in constant time. Now the orphan has no more all descriptors that its clocks' owners have, so
+ * stamps of these are nobody's but the pages'. */
 static void take_expired(struct scm_thread *self, struct scm_thread *orphan)
 {
+    clock_begin_life(&orphan->local);
+    clock_begin_life(&orphan->global);
     if (orphan->expired.last) {
         first_page_begins_at_0(orphan);
         list_expires(self, &orphan->expired);

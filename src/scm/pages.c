@@ -27,31 +27,32 @@ struct prudence_cache *pages_cache(void)
     return load_acquire(&cache);
 }
 
-/* The date of a place in the ring: the next one from now on that is there. */
-static uint64_t date_at(const struct scm_clock *clock, uint64_t place)
-{
-    return clock->now + ((place - clock->now) & clock->mask);
-}
-
 static struct page *page_new(struct scm_thread *self)
 {
     struct page *page = self->spare;
 
-    if (!page)
-        return object_alloc(cache, PAGE_BYTES, "scm_refresh");
     self->spare = NULL;
+    if (page)
+        return page;
+    page = object_alloc(cache, PAGE_BYTES, "scm_refresh");
+    if (page)
+        page->stamp = NO_OWNER;
     return page;
 }
 
-/* A page with room at the end of a list of the clock's ring; NULL: there is no memory. Allocating may run
- * destructors of other caches' objects, which may refresh, so the list is looked up after it. */
-struct page *page_add(struct scm_thread *self, struct scm_clock *clock, struct page_list *list)
+/* An empty page at the end of the list of that date. NULL: there is no memory. Allocating may run destructors of other
+ * caches' objects, which may refresh, so the list is looked up after it. */
+struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t date)
 {
-    uint64_t date = date_at(clock, (uint64_t)(list - clock->ring)), place;
     struct page *page = page_new(self);
+    struct page_list *list;
+    uint64_t place;
 
     if (!page)
         return NULL;
+    if (unlikely(clock->owner == NO_OWNER))
+        clock_take_owner(clock);
+    page_set_stamp(page, stamp_of(clock->owner, date));
     page->next = NULL;
     page->count = 0;
     page->date = date;
@@ -69,11 +70,17 @@ struct page *page_add(struct scm_thread *self, struct scm_clock *clock, struct p
     return page;
 }
 
+static void page_give_back(struct page *page)
+{
+    page_set_stamp(page, NO_OWNER);
+    prudence_cache_free(cache, page);
+}
+
 void page_free(struct scm_thread *self, struct page *page)
 {
     count_add(&self->counts.pages, -1);
     if (self->spare)
-        prudence_cache_free(cache, page);
+        page_give_back(page);
     else
         self->spare = page;
 }
@@ -82,6 +89,6 @@ void page_free(struct scm_thread *self, struct page *page)
 void page_spare_free(struct scm_thread *thread)
 {
     if (thread->spare)
-        prudence_cache_free(cache, thread->spare);
+        page_give_back(thread->spare);
     thread->spare = NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving dates: a descriptor on the list of the date, and one more in the object's count. Constant
- * time; with lazy collection a few expired descriptors are processed on the way.
+ * Giving dates: a later date in the object's stamp if it is the clock's (stamps.h); else a descriptor on the list of the
+ * date, and one more in the object's count. Constant time; with lazy collection a few expired descriptors are processed on
+ * the way.
  *
  * A date that the object was just given on the same list is not given again: it would change nothing.
  *
@@ -11,19 +12,11 @@
  */
 #include "scm/scm.h"
 
-static __attribute__((noinline)) struct slab *find_slow(const void *object, const char *what)
+static const char *name_of(const struct scm_clock *clock)
 {
-    struct slab *slab = object_slab(object, what);
-
-    return slab_terms_make(slab) ? slab : NULL;
-}
-
-/* The object's slab, which has words. NULL: there is no memory for them. */
-static inline struct slab *find(const void *object, const char *what)
-{
-    struct slab *slab = slab_of(object);
-
-    return likely(slab) && likely(slab_terms(slab)) ? slab : find_slow(object, what);
+    if (clock->kind > GLOBAL_CLOCK)
+        return "scm_clock_refresh";
+    return clock->kind == LOCAL_CLOCK ? "scm_refresh" : "scm_global_refresh";
 }
 
 static inline void becomes_short_term(struct scm_thread *self, struct slab *slab)
@@ -32,82 +25,133 @@ static inline void becomes_short_term(struct scm_thread *self, struct slab *slab
     count_add(&self->counts.became, 1);
 }
 
-static __attribute__((noinline, cold)) int too_many(const void *object, const char *what)
+static __attribute__((noinline, cold)) int too_many(const struct scm_clock *clock,
+                                                    const void *object)
 {
-    os_report("%s: %p has %u expiration dates; no more are possible", what, object,
+    os_report("%s: %p has %u expiration dates; no more are possible", name_of(clock), object,
               (unsigned)TERM_DATES_MAX);
     return EOVERFLOW;
-}
-
-/* Where the next descriptor goes; NULL: there is no memory. */
-static inline struct page *page_with_room(struct scm_thread *self, struct scm_clock *clock,
-                                          struct page_list *list)
-{
-    struct page *page = list->last;
-
-    return likely(page) && likely(page->count < PAGE_OBJECTS) ? page : page_add(self, clock, list);
 }
 
 static inline bool is_last(const struct page_list *list, const void *object)
 {
     const struct page *page = list->last;
 
-    return likely(page) && page->objects[page->count - 1] == object;
+    return page && object_of(page->descriptors[page->count - 1]) == object;
 }
 
-static inline int date_add(struct scm_thread *self, struct scm_clock *clock, struct page_list *list,
-                           void *object, const char *what)
+/* One date more, and the stamp if the object has none: in one operation, so that there is never a stamp without a
+ * date. Returns the descriptor for it, and whether it is the object's first. */
+static inline uint64_t term_add(union term *term, uint32_t stamp, void *object, bool *first)
 {
-    struct slab *slab;
-    struct page *page;
-    uint32_t *term, dates;
+    uint64_t seen = load_relaxed(&term->both), descriptor = (uintptr_t)object;
 
-    if (is_last(list, object))
+    while (likely(stamp_owner(stamp) != NO_OWNER) && !(seen >> 32)) {
+        if (compare_exchange(&term->both, &seen, (seen + 1) | (uint64_t)stamp << 32)) {
+            *first = !term_dates((uint32_t)seen);
+            return descriptor | BEHIND_STAMP;
+        }
+    }
+    *first = !term_dates(add_relaxed(&term->word, 1));
+    return descriptor;
+}
+
+static inline int date_add(struct scm_thread *self, struct scm_clock *clock, uint64_t date,
+                           struct slab *slab, union term *term, void *object)
+{
+    uint32_t dates = term_dates(load_relaxed(&term->word));
+    struct page *page;
+    bool first;
+
+    if (!dates && unlikely(slab_may_be_dead(slab, (unsigned)(term - slab_terms(slab)))))
+        slab_report_dead(slab, object, name_of(clock));
+    if (unlikely(dates) && is_last(&clock->ring[date & clock->mask], object))
         return 0;
-    slab = find(object, what);
-    if (unlikely(!slab))
-        return ENOMEM;
-    term = &slab_terms(slab)[slab_index(slab, object)];
-    dates = term_dates(load_relaxed(term));
     if (unlikely(dates >= TERM_DATES_MAX))
-        return too_many(object, what);
-    if (!dates)
-        slab_check_live(slab, object, slab_index(slab, object), what);
-    page = page_with_room(self, clock, list);
+        return too_many(clock, object);
+    page = page_with_room(self, clock, date);
     if (unlikely(!page))
         return ENOMEM;
-    if (!term_dates(add_relaxed(term, 1)))
+    page_put(self, clock, page, term_add(term, page->stamp, object, &first));
+    if (first)
         becomes_short_term(self, slab);
-    page->objects[page->count] = object;
-    page->count++;
-    count_add(&self->counts.dates, 1);
     return 0;
 }
 
-static __attribute__((noinline, cold)) int beyond_reach(unsigned extension, const void *object,
-                                                        const char *what)
+/* A descriptor: the object's stamp is not the clock's. */
+static __attribute__((noinline)) int date_add_and_collect(struct scm_thread *self,
+                                                          struct scm_clock *clock, uint64_t date,
+                                                          struct slab *slab, union term *term,
+                                                          void *object)
 {
-    os_report("%s: extension %u of %p is beyond the option scm_max_extension (%u)", what, extension,
-              object, (unsigned)load_relaxed(&option_scm_max_extension));
+    int error = date_add(self, clock, date, slab, term, object);
+
+    collect_some(self);
+    return error;
+}
+
+static __attribute__((noinline)) int collect_and_succeed(struct scm_thread *self)
+{
+    expired_take(self, TAKEN_PER_CALL);
+    return 0;
+}
+
+/*
+ * The date is within reach of the clock's ring. The way of an object that the clock has stamped calls nothing, unless
+ * something waits. Only the thread whose clock owns the stamp writes it (stamps.h), so no atomic read-modify-write.
+ */
+static inline int date_give(struct scm_thread *self, struct scm_clock *clock, uint64_t date,
+                            struct slab *slab, union term *terms, void *object)
+{
+    union term *term = &terms[slab_index(slab, object)];
+    uint32_t stamp = stamp_of(clock->owner, date), seen = load_relaxed(&term->stamp);
+
+    if (!stamps_share_owner(seen, stamp))
+        return date_add_and_collect(self, clock, date, slab, term, object);
+    if (stamp_lead(stamp, seen) > 0)
+        store_relaxed(&term->stamp, stamp);
+    return unlikely(something_waits(self)) ? collect_and_succeed(self) : 0;
+}
+
+static int beyond_reach(const struct scm_clock *clock, unsigned extension, const void *object)
+{
+    os_report("%s: extension %u of %p is beyond the option scm_max_extension (%u)", name_of(clock),
+              extension, object, (unsigned)load_relaxed(&option_scm_max_extension));
     return ERANGE;
 }
 
-/* Of units: `extension` as the caller gave it, `more` that are added to it. One function for all that
- * refresh, which are left before it is begun. */
-static __attribute__((noinline)) int refresh(struct scm_thread *self, struct scm_clock *clock,
-                                             void *object, unsigned extension, unsigned more,
-                                             const char *what)
+/* What is not as it is at most refreshes: the extension, the ring, the object, its slab. */
+static __attribute__((noinline, cold)) int refresh_slow(struct scm_thread *self,
+                                                        struct scm_clock *clock, void *object,
+                                                        unsigned extension, unsigned more)
 {
     uint64_t units = (uint64_t)extension + more;
-    int error;
+    struct slab *slab;
+    union term *terms;
 
-    if (unlikely(extension > load_relaxed(&option_scm_max_extension)))
-        return beyond_reach(extension, object, what);
-    if (unlikely(units > clock->mask) && !clock_reach(clock, units))
+    if (extension > load_relaxed(&option_scm_max_extension))
+        return beyond_reach(clock, extension, object);
+    slab = object_slab(object, name_of(clock));
+    terms = slab_terms_make(slab);
+    if (!terms || (units > clock->mask && !clock_reach(clock, units))) {
+        collect_some(self);
         return ENOMEM;
-    error = date_add(self, clock, &clock->ring[(clock->now + units) & clock->mask], object, what);
-    collect_some(self);
-    return error;
+    }
+    return date_give(self, clock, clock->now + units, slab, terms, object);
+}
+
+/* Of units: `extension` as the caller gave it, `more` that are added to it. */
+static inline __attribute__((always_inline)) int refresh(struct scm_thread *self, struct scm_clock *clock, void *object,
+                          unsigned extension, unsigned more)
+{
+    uint64_t units = (uint64_t)extension + more;
+    struct slab *slab = slab_of(object);
+    union term *terms = likely(slab) ? slab_terms(slab) : NULL;
+
+    if (unlikely(!terms) || unlikely(units > clock->mask) ||
+        unlikely(extension > load_relaxed(&option_scm_max_extension)))
+        return refresh_slow(self, clock, object, extension, more);
+    return date_give(self, clock, clock->now + units, slab, terms, object);
 }
 
 /* Of a thread that takes no part yet, or is blocked. */
@@ -131,7 +175,7 @@ int scm_refresh(void *object, unsigned extension)
         return 0;
     if (unlikely(!self))
         return refresh_entering(scm_refresh, object, extension, "scm_refresh");
-    return refresh(self, &self->local, object, extension, 0, "scm_refresh");
+    return refresh(self, &self->local, object, extension, 0);
 }
 
 int scm_global_refresh(void *object, unsigned extension)
@@ -142,7 +186,7 @@ int scm_global_refresh(void *object, unsigned extension)
         return 0;
     if (unlikely(!self))
         return refresh_entering(scm_global_refresh, object, extension, "scm_global_refresh");
-    return refresh(self, &self->global, object, extension, 2, "scm_global_refresh");
+    return refresh(self, &self->global, object, extension, 2);
 }
 
 /* The milliseconds in units, rounded up; UINT_MAX is beyond any option. */
@@ -168,7 +212,7 @@ static int refresh_by_real_time(struct scm_thread *self, struct scm_clock *clock
     real_time_follow(self, clock, scm_real_time(), LISTS_PER_CALL);
     if (!real_time_make_room(self, clock, extension))
         return ENOMEM;
-    return refresh(self, clock, object, extension, 0, "scm_clock_refresh");
+    return refresh(self, clock, object, extension, 0);
 }
 
 int scm_clock_refresh(struct scm_clock *handle, void *object, unsigned extension)
@@ -176,15 +220,11 @@ int scm_clock_refresh(struct scm_clock *handle, void *object, unsigned extension
     struct scm_thread *self;
     struct scm_clock *clock;
     int error = clock_check(handle, "scm_clock_refresh", &self, &clock);
-    uint64_t dates;
 
     if (error || !object)
         return error;
-    dates = self->counts.dates;
     left_step_if_any(self);
-    error = clock->kind == REAL_TIME_CLOCK
-                ? refresh_by_real_time(self, clock, object, extension)
-                : refresh(self, clock, object, extension, 0, "scm_clock_refresh");
-    clock->dates += self->counts.dates - dates;
-    return error;
+    if (clock->kind == REAL_TIME_CLOCK)
+        return refresh_by_real_time(self, clock, object, extension);
+    return refresh(self, clock, object, extension, 0);
 }

@@ -2,7 +2,7 @@
 /*
  * Private to scm/: what a thread that takes part in short-term memory is made of.
  *
- *   page        descriptors: objects that share an expiration date
+ *   page        descriptors: objects that share an expiration date. One may last longer (stamps.h)
  *   page_list   all descriptors of one date; or all that have expired
  *   scm_clock   its time, and a ring of lists: one for each date that has not expired
  *   scm_thread  a thread's clocks, and its expired descriptors
@@ -35,16 +35,26 @@
 #include "heap/object.h"
 #include "heap/options.h"
 #include "scm/marks.h"
+#include "scm/stamps.h"
 #include "slab/terms.h"
 
 #define PAGE_BYTES   ((size_t)1024)
-#define PAGE_OBJECTS ((PAGE_BYTES - 24) / sizeof(void *))
+#define PAGE_OBJECTS ((PAGE_BYTES - 24) / sizeof(uint64_t))
+
+/* A descriptor is an object's address, and whether it is the one behind the object's stamp (stamps.h). */
+#define BEHIND_STAMP (UINT64_C(1) << 63)
+
+static inline void *object_of(uint64_t descriptor)
+{
+    return (void *)(uintptr_t)(descriptor & ~BEHIND_STAMP);
+}
 
 struct page {
     struct page *next;
-    uint64_t count;
-    uint64_t date; /* of the first page of a list in a ring: of all the list */
-    void *objects[PAGE_OBJECTS];
+    uint32_t count;
+    uint32_t stamp; /* whose descriptors these are, and of which date (stamps.h) */
+    uint64_t date;  /* of the first page of a list in a ring: of all the list */
+    uint64_t descriptors[PAGE_OBJECTS];
 };
 _Static_assert(sizeof(struct page) == PAGE_BYTES, "no byte is wasted");
 
@@ -60,6 +70,8 @@ struct scm_clock {
     uint64_t mask;          /* lists - 1; a power of two less 1 */
     struct page_list *ring; /* NULL until the first date (mask is 0 then) */
     uint64_t *marks;        /* behind the ring */
+    uint32_t owner;         /* in stamps, or NO_OWNER; with `life`: stamps.h */
+    uint64_t life;          /* 0: it has had no owner */
 
     /* Those that were made by scm_clock_create and its kin (handles.c). */
     enum clock_kind kind;
@@ -131,9 +143,19 @@ void scm_counts_join(struct scm_counts *to, const struct scm_counts *from);
 /* --- pages.c: descriptors --- */
 bool pages_start(void);
 struct prudence_cache *pages_cache(void);
-struct page *page_add(struct scm_thread *self, struct scm_clock *clock, struct page_list *list);
+struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t date);
 void page_free(struct scm_thread *self, struct page *page);
 void page_spare_free(struct scm_thread *thread);
+
+/* --- stamps.c --- */
+extern uint32_t scm_owners;
+void clock_take_owner(struct scm_clock *clock);
+void clock_drop_owner(struct scm_clock *clock);
+void clock_begin_life(struct scm_clock *clock);
+void page_set_stamp(struct page *page, uint32_t stamp);
+bool page_leave_stamps(struct page *page);
+enum following { FOLLOWED, IS_OVER, NO_MEMORY };
+enum following stamp_follow(struct scm_thread *self, const struct page *page, uint64_t descriptor);
 
 /* --- clock.c --- */
 bool clock_init(struct scm_clock *clock);
@@ -191,6 +213,36 @@ void left_take_expired(struct scm_thread *self);
 void expired_take(struct scm_thread *thread, uint64_t count);
 int (*finalizer_of(unsigned number))(void *object); /* 1 to TERM_FINALIZERS */
 
+/* Where the next descriptor of a date goes, which the clock's ring reaches: the end of its list. NULL: there is no
+ * memory. */
+static inline struct page *page_with_room(struct scm_thread *self, struct scm_clock *clock,
+                                          uint64_t date)
+{
+    struct page *page = clock->ring[date & clock->mask].last;
+
+    if (likely(page) && likely(page->count < PAGE_OBJECTS) &&
+        likely(page->stamp == stamp_of(clock->owner, date)))
+        return page;
+    return page_add(self, clock, date);
+}
+
+static inline void page_put(struct scm_thread *self, struct scm_clock *clock, struct page *page,
+                            uint64_t descriptor)
+{
+    page->descriptors[page->count] = descriptor;
+    page->count++;
+    clock->dates++;
+    count_add(&self->counts.dates, 1);
+}
+
+/* Of an object in a slab that has terms. */
+static inline union term *term_of(const void *object)
+{
+    struct slab *slab = slab_known(object);
+
+    return &slab_terms(slab)[slab_index(slab, object)];
+}
+
 /* Descriptors on a list of a ring. */
 static inline uint64_t list_dates(const struct page_list *list)
 {
@@ -215,6 +267,8 @@ static inline void clock_advance(struct scm_thread *self, struct scm_clock *cloc
     struct page_list *list = &clock->ring[place];
 
     clock->now++;
+    if (unlikely(!(clock->now % STAMP_EPOCH)))
+        clock_drop_owner(clock);
     if (!list->first)
         return;
     count_add(&self->counts.expired, list_dates(list));

@@ -120,6 +120,8 @@ static struct scm_thread *thread_make(void)
     list_init(&thread->ended);
     list_init(&thread->left);
     list_init(&thread->link);
+    thread->local.kind = LOCAL_CLOCK;
+    thread->global.kind = GLOBAL_CLOCK;
     if (clock_init(&thread->local) && clock_init(&thread->global))
         return thread;
     clock_release(&thread->local);

@@ -67,7 +67,7 @@ struct slab {
     size_t bytes;
     uint64_t *states; /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
     void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
-    uint32_t *terms;  /* a word for each object once one has a date (terms.h); atomic */
+    union term *terms; /* of each object once one has a date (terms.h); atomic */
     int32_t expiring; /* objects with dates: a hint (expiring_of, node.c) */
     uint32_t undone;  /* objects whose destructor has not returned; atomic */
     uint64_t bits[];  /* free, waiting, next, and if there is a destructor undone of both epochs:

@@ -16,9 +16,9 @@ static void close_path(void **fast_lines)
 }
 
 /* Of two threads at it one wins. The paths are closed first: whoever finds the words finds them so. */
-uint32_t *slab_terms_make(struct slab *slab)
+union term *slab_terms_make(struct slab *slab)
 {
-    uint32_t *terms = slab_terms(slab), *none = NULL;
+    union term *terms = slab_terms(slab), *none = NULL;
 
     if (terms)
         return terms;
@@ -63,7 +63,7 @@ void slab_report_dead(const struct slab *slab, const void *object, const char *w
 
 void slab_term_end(struct slab *slab, const void *object, const char *what)
 {
-    uint32_t *term = &slab_terms(slab)[slab_index(slab, object)], word = load_relaxed(term);
+    uint32_t *term = &slab_terms(slab)[slab_index(slab, object)].word, word = load_relaxed(term);
 
     if (unlikely(term_dates(word)))
         report_short_term(slab, object, term_dates(word), what);

@@ -109,7 +109,7 @@ static void dates_cost_a_descriptor_each(void **state)
         assert_int_equal(scm_refresh(prudence_cache_alloc(cache), 0), 0);
     with_dates = mem_info().overhead - before;
     assert_true(with_dates >= 12600 * 8);
-    assert_true(with_dates <= 12600 * (8 + 4) * 21 / 20);
+    assert_true(with_dates <= 12600 * (8 + 8) * 21 / 20);
     ticks(1);
     assert_int_equal(prudence_cache_destroy(cache), 0);
     assert_int_equal(mem_info().overhead, before);

@@ -208,6 +208,17 @@ static void step(void)
         collect_and_compare();
 }
 
+/* So that stamps see the end of an epoch in the middle. */
+static int act_jump(void *unused)
+{
+    (void)unused;
+    if (!scm_self || !clock_is_empty(&scm_self->local))
+        return 1;
+    scm_self->local.now = STAMP_EPOCH - STEPS / 4 / ACTORS / 2;
+    clock_drop_owner(&scm_self->local);
+    return 0;
+}
+
 static void run(bool lazily, unsigned seed)
 {
     lazy = lazily;
@@ -219,6 +230,7 @@ static void run(bool lazily, unsigned seed)
         actor_start(&actors[i]);
         does(&actors[i], act_register, NULL);
         joins(i);
+        assert_int_equal(does(&actors[i], act_jump, NULL), 0);
     }
     model_global = global_time();
     for (unsigned i = 0; i < STEPS; i++)
@@ -239,11 +251,21 @@ static void lazy_is_never_earlier_and_collects_all(void **state)
     run(true, 2);
 }
 
+/* Other threads' clocks have none; and those of ended threads are used again. */
+static void with_few_owners(void **state)
+{
+    (void)state;
+    scm_owners = 4;
+    run(false, 3);
+    scm_owners = STAMP_OWNERS;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(eager_is_as_the_model, fresh),
         cmocka_unit_test_setup(lazy_is_never_earlier_and_collects_all, fresh),
+        cmocka_unit_test_setup(with_few_owners, fresh),
     };
 
     scm_test_uses();

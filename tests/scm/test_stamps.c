@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stamps (src/scm/stamps.h): an object has one descriptor of a clock however often it is refreshed by it, and lives exactly
+ * until its latest date all the same: over epochs, when threads end and others take over what they left, when another
+ * thread owns the stamp, when owners run out, and when there is no memory to queue the descriptor again.
+ */
+#include "support/scm_test.h"
+#include "support/slab_test.h"
+
+static unsigned long dates(void)
+{
+    return mem_info().num_dates;
+}
+
+/* Ends at the tick after `extension` more, no sooner. */
+static void expect_end_after(const void *object, unsigned extension)
+{
+    ticks(extension);
+    assert_false(has_ended(object));
+    ticks(1);
+    assert_true(has_ended(object));
+    assert_int_equal(dates(), 0);
+}
+
+static void many_refreshes_are_one_descriptor(void **state)
+{
+    void *object = object_new();
+
+    (void)state;
+    for (unsigned i = 0; i <= 100; i++)
+        assert_int_equal(scm_refresh(object, i * 7 % 101), 0);
+    assert_int_equal(dates(), 1);
+    assert_int_equal(mem_info().num_short_term, 1);
+    expect_end_after(object, 100);
+}
+
+static void an_earlier_date_changes_nothing(void **state)
+{
+    void *object = object_new();
+
+    (void)state;
+    assert_int_equal(scm_refresh(object, 9), 0);
+    assert_int_equal(scm_refresh(object, 2), 0);
+    expect_end_after(object, 9);
+}
+
+/* At every tick, over an epoch's end and over the wrap of dates in stamps; and lazily, where the descriptor is taken late. */
+static void kept_alive_for_long(void **state)
+{
+    static const char *const strategies[] = {"eager", "lazy"};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        void *objects[3] = {object_new(), object_new(), object_new()};
+
+        collection(strategies[i]);
+        for (unsigned tick = 0; tick < 2 * STAMP_DATES; tick++) {
+            for (unsigned e = 0; e < 3; e++)
+                if (tick % (e + 1) == 0)
+                    assert_int_equal(scm_refresh(objects[e], e + 1), 0);
+            assert_int_equal(end_count, 0);
+            scm_tick();
+            assert_true(tick % 64 || dates() <= 8); /* some more for a moment where an epoch ends */
+        }
+        assert_int_equal(scm_refresh(objects[1], 1), 0); /* in lazy mode, nothing was taken since */
+        assert_false(has_ended(objects[1]));
+        ticks(4);
+        assert_int_equal(scm_collect(), 0);
+        assert_int_equal(dates(), 0);
+        assert_int_equal(end_count, 3);
+        end_count = 0;
+    }
+}
+
+static void clocks_do_not_share_a_stamp(void **state)
+{
+    void *object = object_new();
+    struct scm_clock *clock = scm_clock_create();
+
+    (void)state;
+    assert_int_equal(scm_refresh(object, 1), 0);
+    assert_int_equal(scm_global_refresh(object, 3), 0);
+    assert_int_equal(scm_clock_refresh(clock, object, 9), 0);
+    assert_int_equal(scm_refresh(object, 2), 0);
+    assert_int_equal(dates(), 3);
+    ticks(3);
+    assert_int_equal(dates(), 2);
+    assert_int_equal(scm_global_refresh(object, 4), 0); /* owns the stamp from now on */
+    assert_int_equal(scm_global_refresh(object, 9), 0);
+    assert_int_equal(scm_refresh(object, 1), 0);
+    assert_int_equal(dates(), 4);
+    assert_int_equal(scm_clock_destroy(clock), 0);
+    global_ticks(11);
+    ticks(2);
+    assert_false(has_ended(object));
+    assert_int_equal(dates(), 1);
+    global_ticks(1);
+    assert_true(has_ended(object));
+}
+
+/* Each thread that refreshes has its own latest date, whichever owns the stamp. */
+static void two_threads_refresh_one_object(void **state)
+{
+    struct actor other;
+    void *object = object_new();
+
+    (void)state;
+    actor_start(&other);
+    assert_int_equal(scm_refresh(object, 3), 0);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(refreshes(&other, object, 4 - i), 0);
+    assert_int_equal(refreshes(&other, object, 9), 0);
+    assert_int_equal(scm_refresh(object, 5), 0);
+    assert_int_equal(dates(), 6);
+    ticks(6);
+    assert_int_equal(dates(), 5);
+    assert_int_equal(refreshes(&other, object, 10), 0); /* owns the stamp */
+    assert_int_equal(refreshes(&other, object, 12), 0);
+    assert_int_equal(dates(), 6);
+    assert_int_equal(scm_refresh(object, 0), 0);
+    for (unsigned i = 0; i < 13; i++) {
+        assert_false(has_ended(object));
+        assert_int_equal(does(&other, act_tick, NULL), 0);
+    }
+    assert_false(has_ended(object)); /* its date by this thread */
+    assert_int_equal(dates(), 1);
+    ticks(1);
+    assert_true(has_ended(object));
+    actor_end(&other);
+}
+
+#define MANY 40
+static void *of_many[MANY];
+
+/* Dates up to 30, and the latest is not the descriptor's. */
+static int act_refresh_many(void *unused)
+{
+    int error = 0;
+
+    (void)unused;
+    for (unsigned i = 0; i < MANY; i++)
+        error |= scm_refresh(of_many[i], i % 3) | scm_refresh(of_many[i], 20 + i % 11);
+    return error;
+}
+
+static void expect_many_after(unsigned ticked, bool exactly)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        if (ticked <= 20 + i % 11)
+            assert_false(has_ended(of_many[i]));
+        else if (exactly)
+            assert_true(has_ended(of_many[i]));
+    }
+}
+
+static void an_heir_goes_on_with_stamps(void **state)
+{
+    struct actor actor;
+
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++)
+        of_many[i] = object_new();
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_refresh_many, NULL), 0);
+    actor_end(&actor);
+    assert_int_equal(scm_register_thread(), 0);
+    for (unsigned ticked = 1; ticked < 40; ticked++) {
+        ticks(1);
+        expect_many_after(ticked, true);
+    }
+    assert_int_equal(dates(), 0);
+}
+
+/* List by list, by a thread that takes part already; and what is left, as a whole, by a new one. */
+static void survivors_take_over_stamps(void **state)
+{
+    (void)state;
+    for (unsigned taken = 0; taken < 40; taken += 2) {
+        struct actor actor, heir;
+
+        end_count = 0;
+        assert_int_equal(scm_register_thread(), 0);
+        for (unsigned i = 0; i < MANY; i++)
+            of_many[i] = object_new();
+        actor_start(&actor);
+        assert_int_equal(does(&actor, act_refresh_many, NULL), 0);
+        actor_end(&actor);
+        ticks(taken);
+        actor_start(&heir);
+        assert_int_equal(does(&heir, act_register, NULL), 0);
+        expect_many_after(taken, false);
+        for (unsigned i = 0; i < 20 && i + taken < 20; i++) {
+            assert_int_equal(does(&heir, act_tick, NULL), 0);
+            ticks(1);
+        }
+        expect_many_after(taken < 20 ? 20 : taken, false);
+        for (unsigned i = 0; i < 40; i++) {
+            assert_int_equal(does(&heir, act_tick, NULL), 0);
+            ticks(1);
+        }
+        assert_int_equal(end_count, MANY);
+        assert_int_equal(dates(), 0);
+        actor_end(&heir);
+    }
+}
+
+static struct refreshing one;
+
+static int act_refresh_twice(void *extension)
+{
+    return scm_refresh(one.object, 1) | scm_refresh(one.object, *(unsigned *)extension);
+}
+
+/* Lists of one date of many threads become one: a page with a stamp that is later stays, others are copied. */
+static void merged_lists_forget_no_stamp(void **state)
+{
+    enum { THREADS = 60 };
+    void *objects[THREADS];
+    struct actor actors[THREADS];
+
+    (void)state;
+    ticks(30); /* past an epoch's end */
+    for (unsigned i = 0; i < THREADS; i++) {
+        unsigned extension = i % 2 ? 1 : 90;
+
+        one.object = objects[i] = object_new();
+        actor_start(&actors[i]);
+        assert_int_equal(does(&actors[i], act_refresh_twice, &extension), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        actor_end(&actors[i]);
+    ticks(THREADS + 3);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(has_ended(objects[i]), i % 2);
+    for (unsigned i = 0; i < THREADS; i += 2) /* this thread has taken the stamps over */
+        assert_int_equal(scm_refresh(objects[i], 200), 0);
+    assert_int_equal(dates(), THREADS / 2);
+    ticks(200);
+    assert_int_equal(end_count, THREADS / 2);
+    ticks(1);
+    assert_int_equal(end_count, THREADS);
+    assert_int_equal(dates(), 0);
+}
+
+/* A stamp of the page that is copied ends: the thread that takes over the date refreshes as any other. */
+static void a_copied_descriptor_leaves_its_stamp(void **state)
+{
+    struct actor actors[2];
+    void *objects[2] = {object_new(), object_new()};
+
+    (void)state;
+    assert_int_equal(scm_register_thread(), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        actor_start(&actors[i]);
+        assert_int_equal(refreshes(&actors[i], objects[i], 50), 0);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        actor_end(&actors[i]);
+    ticks(4);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(scm_refresh(objects[i], 60), 0);
+        assert_int_equal(scm_refresh(objects[i], 70), 0);
+    }
+    ticks(70);
+    assert_int_equal(end_count, 0);
+    ticks(1);
+    assert_int_equal(end_count, 2);
+    assert_int_equal(dates(), 0);
+}
+
+/* Beyond the dates that stamps have: a descriptor each, as ever. */
+static void far_dates_are_descriptors(void **state)
+{
+    void *object = object_new();
+
+    (void)state;
+    assert_int_equal(prudence_option_set("scm_max_extension", "1048576"), 0);
+    assert_int_equal(scm_refresh(object, 3), 0);
+    assert_int_equal(scm_refresh(object, STAMP_DATES + 1), 0);
+    assert_int_equal(scm_refresh(object, 5), 0);
+    assert_int_equal(scm_refresh(object, STAMP_DATES / 2 + 1), 0);
+    expect_end_after(object, STAMP_DATES + 1);
+}
+
+static int act_keep(void *object)
+{
+    return scm_refresh(object, 2) | scm_refresh(object, 3) | scm_tick();
+}
+
+/* More clocks than owners: those without make a descriptor for each refresh. The owners of threads that have gone, and of
+ * epochs that are over, are used again. */
+static void owners_run_out_and_come_back(void **state)
+{
+    enum { THREADS = 12, OWNERS = 8 };
+    struct actor actors[THREADS];
+    void *objects[THREADS];
+
+    (void)state;
+    scm_owners = OWNERS;
+    for (unsigned round = 0; round < 4; round++) {
+        unsigned stamped = 0;
+
+        for (unsigned i = 0; i < THREADS; i++) {
+            unsigned long before = dates();
+
+            objects[i] = object_new();
+            actor_start(&actors[i]);
+            assert_int_equal(does(&actors[i], act_keep, objects[i]), 0);
+            stamped += dates() == before + 1;
+        }
+        assert_true(stamped > 0 && stamped < OWNERS);
+        for (unsigned tick = 0; tick < 3; tick++) {
+            for (unsigned i = 0; i < THREADS; i++) {
+                assert_false(has_ended(objects[i]));
+                assert_int_equal(does(&actors[i], act_tick, NULL), 0);
+            }
+        }
+        for (unsigned i = 0; i < THREADS; i++) {
+            assert_true(has_ended(objects[i]));
+            actor_end(&actors[i]);
+        }
+        assert_int_equal(dates(), 0);
+        end_count = 0;
+    }
+    scm_owners = STAMP_OWNERS;
+}
+
+/* A descriptor that cannot be queued again stays, and with it the object; what else has expired waits behind it. */
+static void no_memory_to_queue_again(void **state)
+{
+    void *object = object_new(), *other = object_new();
+
+    (void)state;
+    assert_int_equal(scm_refresh(object, 0), 0);
+    assert_int_equal(scm_refresh(other, 0), 0);
+    assert_int_equal(scm_refresh(object, 7), 0);
+    page_spare_free(scm_self);
+    memory_fail(0, UINT32_MAX);
+    while (prudence_cache_alloc(pages_cache())) /* what the descriptors' cache has */
+        ;
+    ticks(3);
+    assert_int_equal(end_count, 0);
+    assert_int_equal(dates(), 2);
+    memory_succeed();
+    ticks(1);
+    assert_true(has_ended(other));
+    expect_end_after(object, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(many_refreshes_are_one_descriptor, fresh),
+        cmocka_unit_test_setup(an_earlier_date_changes_nothing, fresh),
+        cmocka_unit_test_setup(kept_alive_for_long, fresh),
+        cmocka_unit_test_setup(clocks_do_not_share_a_stamp, fresh),
+        cmocka_unit_test_setup(two_threads_refresh_one_object, fresh),
+        cmocka_unit_test_setup(an_heir_goes_on_with_stamps, fresh),
+        cmocka_unit_test_setup(survivors_take_over_stamps, fresh),
+        cmocka_unit_test_setup(merged_lists_forget_no_stamp, fresh),
+        cmocka_unit_test_setup(a_copied_descriptor_leaves_its_stamp, fresh),
+        cmocka_unit_test_setup(far_dates_are_descriptors, fresh),
+        cmocka_unit_test_setup(owners_run_out_and_come_back, fresh),
+        cmocka_unit_test_setup(no_memory_to_queue_again, fresh),
+    };
+
+    scm_test_uses();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -182,6 +182,7 @@ struct cpu_cache {
     unsigned slots; /* of stack and ring; a power of two, 0: none yet */
     unsigned batch_head, batch_tail; /* ever closed; index modulo batch_slots */
     unsigned ahead;                  /* objects: reserved - tail, at the owner's last visit */
+    unsigned not_at_once;            /* closed batches until latent_end_at_once() tries again */
     struct batch *batches;
     uint64_t closed;
     struct cpu_counts counts;
@@ -438,6 +439,7 @@ unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
 unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                           gp_cookie *cookie);
+bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu);
 void latent_set_stop(struct cpu_cache *cpu, unsigned batch);
 /* Objects that share a cookie: less in a small ring. */

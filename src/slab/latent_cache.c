@@ -143,6 +143,32 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     latent_set_stop(cpu, batch_of(cache, cpu));
 }
 
+/*
+ * Ends the grace period of what is closed at once, if nobody is inside (gp_try): then few objects are in flight, and
+ * stay in the CPU's own memory caches. Only for a ring that has its full batches: a smaller one is still to grow. And for
+ * a full batch: fewer objects would soon be missed again. After a refusal it is not tried for a while, so that trying costs nothing where there are readers.
+ */
+#define TRY_AGAIN_AFTER 32 /* batches */
+
+bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    gp_cookie cookie;
+
+    if (!GP_CALLERS_DRIVE || cpu->size < 2 * cache->batch || latent_count(cpu) < cache->batch ||
+        !latent_newest_cookie(cache, cpu, &cookie))
+        return false;
+    if (cpu->not_at_once) {
+        cpu->not_at_once--;
+        return false;
+    }
+    if (!gp_try(cache->domain, cookie, cpu->line.cpu)) {
+        cpu->not_at_once = TRY_AGAIN_AFTER;
+        return false;
+    }
+    latent_due_clear(cpu->line.cpu);
+    return true;
+}
+
 /* Whether the open batch is complete, or nothing more fits behind it. */
 bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {

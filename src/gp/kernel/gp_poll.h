@@ -40,6 +40,12 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     return poll_state_synchronize_rcu_full(&state);
 }
 
+static inline bool gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
+{
+    (void)domain, (void)cookie, (void)cpu;
+    return false;
+}
+
 /* Nobody of ours pushes. */
 static inline bool gp_is_held_up(const struct prudence_domain *domain)
 {

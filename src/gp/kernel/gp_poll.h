@@ -18,7 +18,8 @@
 #define GP_CALLERS_DRIVE false
 
 /* A batch is not larger. Little beside what is deferred while a grace period lasts, milliseconds. */
-#define GP_BATCH_BYTES ((size_t)256 << 10)
+#define GP_BATCH_OBJECTS 128
+#define GP_BATCH_BYTES   ((size_t)256 << 10)
 
 extern struct rcu_gp_oldstate gp_near; /* each number by itself; atomic */
 

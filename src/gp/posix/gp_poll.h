@@ -11,8 +11,9 @@ struct gp_progress {
 /* Where a miss needs memory, it drives the grace period that its own batches wait for (gp_advance). */
 #define GP_CALLERS_DRIVE true
 
-/* A batch is not larger: closing one should cost little for each of its objects. */
-#define GP_BATCH_BYTES ((size_t)256 << 10) /* 64 objects of 4 KiB */
+/* A batch is not larger. It may end in a grace period each time, which should cost little for each of its objects. */
+#define GP_BATCH_OBJECTS 256
+#define GP_BATCH_BYTES   ((size_t)256 << 10) /* 64 objects of 4 KiB */
 
 /* One load and a compare. Acquire: pairs with the release with
  * which it was completed, so that what readers did is before what the caller does now. */

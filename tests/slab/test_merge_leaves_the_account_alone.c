@@ -18,7 +18,7 @@ static void pairs(unsigned count)
 
 static unsigned owned(unsigned (*act)(void))
 {
-    unsigned result;
+    unsigned result = 0;
 
     assert_ptr_equal(cpu_cache_take(cache, &result), cpu);
     result = act();

@@ -14,6 +14,8 @@
 #ifndef GP_KERNEL_POLL_H
 #define GP_KERNEL_POLL_H
 
+#include "os/os.h"
+
 /* Nobody's miss ends a grace period sooner. */
 #define GP_CALLERS_DRIVE false
 

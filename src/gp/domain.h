@@ -49,6 +49,8 @@ struct gp_scheme {
     bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
     /* The slot of the reader that holds up what is under way. NULL: nobody can tell */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
+    /* gp_try, by the CPU that tries again and again. NULL: it takes more than a look */
+    bool (*at_once)(struct prudence_domain *domain, gp_cookie cookie);
     bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
     /* The thread of `slot` is gone, and was inside a section. Any thread. */
     void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
@@ -96,6 +98,7 @@ struct reader_chunk {
 struct prudence_domain {
     struct gp_progress progress __attribute__((aligned(CACHE_LINE)));
     uint64_t barrier_goal; /* grows by compare-and-swap, release, after the goal's barrier */
+    uint32_t tried_on;     /* the CPU whose owner called gp_try last, plus one; atomic, a hint */
 
     /* What inline readers look at; they find it here (prudence_domain_shared_of). */
     struct prudence_domain_shared shared __attribute__((aligned(CACHE_LINE)));
@@ -114,6 +117,8 @@ struct prudence_domain {
     uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
     struct reader_slot *furthest_behind; /* of the readers in the last scan's way; atomic, a hint */
     uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
+    uint64_t at_once;      /* of grace_periods, by gp_try; a hint */
+    uint64_t entries_then; /* other threads' entries when gp_try looked last; a hint */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
     uint32_t choosing;           /* by compare-and-swap */

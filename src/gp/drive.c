@@ -126,6 +126,29 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
     return !held_up;
 }
 
+/*
+ * Each success writes the lines of `sequence` and of `completed`. That costs nothing where one CPU's writers are alone
+ * with them, and two cache misses a batch where another's read them for their batches: those had rather share a grace
+ * period now and then. So only the CPU that was the last to try may, and others make it the last; each leaves off for
+ * a while after a refusal (latent_end_at_once), so two that take turns write `tried_on` as rarely.
+ */
+bool gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
+{
+    uint32_t last;
+
+    if (gp_poll(domain, cookie))
+        return true;
+    if (!domain->scheme->at_once || domain->phases)
+        return false;
+    last = load_relaxed(&domain->tried_on);
+    if (last != cpu + 1) {
+        store_relaxed(&domain->tried_on, cpu + 1);
+        if (last)
+            return false;
+    }
+    return domain->scheme->at_once(domain, cookie);
+}
+
 #define SPIN_ROUNDS 48 /* some 10 us */
 
 /* Readers do not wake anybody, so a waiter looks again: at once at first, then ever more rarely. */

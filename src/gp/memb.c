@@ -118,6 +118,68 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
     mode_choose(domain);
 }
 
+/* ------------------------------------------------------------------------------------- at once */
+
+#define LOOK_AT_SLOTS 32
+
+/*
+ * Whether no section stands open: true only where words tell, which are this thread's own, and those of other threads
+ * if they fence. A reader that is not registered has no section. *entries: how often others have entered; they count
+ * while they fence. It gives up beyond a few slots, since the caller owns a CPU's caches.
+ */
+static bool nobody_is_inside(const struct prudence_domain *domain, uint64_t *entries)
+{
+    bool fenced = load_acquire(&domain->readers_fence_themselves);
+    const struct reader_slot *own = readers_slot_if_any(domain), *slot;
+    const struct reader_chunk *chunk = load_acquire(&domain->chunks);
+    unsigned used = chunk ? (unsigned)load_acquire(&chunk->used) : 0;
+
+    *entries = 0;
+    if (used > LOOK_AT_SLOTS || (chunk && chunk->next))
+        return false;
+    for (slot = chunk ? chunk->slots : NULL; used--; slot++) {
+        if (!load_acquire(&slot->thread))
+            continue;
+        if (load_acquire(&slot->reader.word) || (slot != own && !fenced))
+            return false;
+        *entries += slot != own ? load_relaxed(&slot->reader.entries) : 0;
+    }
+    return true;
+}
+
+/*
+ * A grace period that begins and ends at once. It makes the driver's steps: start, load the goal, then the mode, then
+ * the barrier, then scan, then complete; so the argument at the head of this file holds for it. What differs is the
+ * barrier, which is a full fence also where readers do not fence, if no other thread is registered:
+ *  - this thread's own sections are in its program's order with all that it does here;
+ *  - a thread that registers later fences after it has claimed its slot (readers.c) and before it loads the sequence.
+ *    If the scan misses the claim, this fence came before that one, and with it the start and every unlink whose cookie
+ *    the goal covers: so that reader enters with the goal or later, and cannot find what was unlinked.
+ * Nothing is noted in `barrier_goal`: for another driver, with other readers, it would not do.
+ *
+ * It looks before it starts as well, so that nothing is written in vain. And it leaves readers alone that have entered
+ * since it looked last: each of their entries would miss the line of the sequence.
+ */
+static bool at_once(struct prudence_domain *domain, gp_cookie cookie)
+{
+    uint64_t entries, goal;
+
+    if (!nobody_is_inside(domain, &entries))
+        return false;
+    if (entries != load_relaxed(&domain->entries_then)) {
+        store_relaxed(&domain->entries_then, entries);
+        return false;
+    }
+    gp_request(domain, cookie);
+    goal = load_acquire(&domain->shared.sequence);
+    os_full_fence();
+    if (!nobody_is_inside(domain, &entries))
+        return false;
+    count_add(&domain->at_once, 1);
+    gp_complete(domain, goal);
+    return gp_poll(domain, cookie);
+}
+
 static bool is_cheap(const struct prudence_domain *domain)
 {
     return load_relaxed(&domain->readers_fence_themselves);
@@ -128,5 +190,6 @@ const struct gp_scheme gp_memb = {
     .drive = drive,
     .is_cheap = is_cheap,
     .held_up_by = held_up_by,
+    .at_once = at_once,
     .is_busy = readers_any_inside,
 };

@@ -80,7 +80,8 @@ static uint64_t entries_since(struct prudence_domain *domain)
 /* By rates since the last choice, `elapsed` ns ago. */
 static bool fenced_is_better(struct prudence_domain *domain, bool fenced_now, uint64_t elapsed)
 {
-    uint64_t ended = load_relaxed(&domain->grace_periods);
+    /* Those that were over at once cost no membarrier. */
+    uint64_t ended = load_relaxed(&domain->grace_periods) - load_relaxed(&domain->at_once);
     uint64_t cost_free =
         (ended - domain->grace_periods_then) * load_relaxed(&domain->membarrier_cost);
     uint64_t cost_fenced = entries_since(domain) * FENCE_COST_PS / 1000;

@@ -47,7 +47,7 @@ void watch_fork_child(void);
 
 static inline size_t object_usable(const struct slab *slab, const void *object)
 {
-    return likely(!slab->cache->watched) ? slab_object_bytes(slab) : watch_usable(slab, object);
+    return likely(!slab->cache->watched) ? slab_usable_bytes(slab) : watch_usable(slab, object);
 }
 
 #endif /* HEAP_WATCH_H */

@@ -79,12 +79,13 @@ static bool take_here(struct prudence_cache *cache, struct miss *miss)
     miss->object = object_cache_pop(cpu);
     if (!miss->object && cpu->slots) {
         latent_close(cache, cpu);
-        if (cpu->ahead)
-            latent_open(cache, cpu); /* a whole batch again, for the fast path */
-        if (latent_merge(cache, cpu)) {
+        if (latent_merge(cache, cpu) ||
+            (latent_end_at_once(cache, cpu) && latent_merge(cache, cpu))) {
             miss->object = object_cache_pop(cpu);
             count_add(&cpu->counts.hits_after_merge, 1);
         }
+        if (cpu->ahead && !latent_is_open(cache, cpu))
+            latent_open(cache, cpu); /* a whole batch again, for the fast path */
     }
     if (!miss->object)
         weigh(cache, cpu, miss);

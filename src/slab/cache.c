@@ -3,7 +3,8 @@
  * A slab cache's beginning and end, and the list of all of them.
  *
  * Sizes follow proven heuristics: a slab is the smallest power of two of pages that holds 128
- * objects, up to 64 KiB, or at least 8 of the large ones; a node keeps 5 to 10 free slabs.
+ * objects, up to 64 KiB, or at least 8 of the large ones; a node keeps 5 to 10 free slabs. Strides that would
+ * crowd few sets of a first-level cache are avoided (ADR 38).
  */
 #include "slab/cache.h"
 
@@ -13,7 +14,10 @@
 #define SLAB_OBJECTS_MIN    8
 #define COLORS_MAX          64
 
-#define BATCH_MAX        128
+#define SKEW_GRAIN ((size_t)512)
+#define SKEW_MIN   ((size_t)1024)
+#define SKEW_END   ((size_t)8192)
+
 #define BUDGET_BYTES     ((size_t)1 << 20)
 #define BUDGET_OBJECTS   ((size_t)1024) /* of large objects, at least up to BUDGET_BYTES_MAX */
 #define BUDGET_BYTES_MAX ((size_t)4 << 20)
@@ -22,16 +26,38 @@ struct os_lock slab_caches_lock = OS_LOCK_INIT(OS_RANK_CACHES);
 struct list slab_caches = {&slab_caches, &slab_caches};
 bool slab_check;
 
+/* As round_up_to_power_of_two(): whether a lone object would need more pages where they are short. */
+static bool needs_more_pages(size_t stride, size_t before)
+{
+    return OS_SLAB_MAY_BE_LESS && round_up_to_power_of_two(max_size(stride, OS_PAGE_SIZE)) >
+                                      round_up_to_power_of_two(max_size(before, OS_PAGE_SIZE));
+}
+
+/*
+ * A stride with one cache line more, where it is a multiple of SKEW_GRAIN. The first lines of such objects share
+ * eight sets of a first-level cache, or fewer, which do not hold a batch of them; a line more, and they use all 64.
+ * Not for smaller objects, whose memory it would cost; not for larger ones, of which a slab holds few; and not for
+ * objects whose alignment does not allow it.
+ */
+static size_t skewed(const struct prudence_cache *cache, size_t stride)
+{
+    if (stride % SKEW_GRAIN || stride < SKEW_MIN || stride >= SKEW_END ||
+        cache->alignment > CACHE_LINE || needs_more_pages(stride + CACHE_LINE, stride))
+        return stride;
+    return stride + CACHE_LINE;
+}
+
 /* Leftover bytes of a slab let its first object lie in different places. Large objects of a power
- * of two leave none: then one object less is worth it (what is read of many such objects would
- * share a few cache sets; see docs/adr). */
+ * of two leave none: then one object less is worth it, unless their stride spreads them already (what is read of many
+ * such objects would share a few cache sets; see docs/adr). */
 static void choose_colors(struct prudence_cache *cache)
 {
     size_t step = max_size(cache->alignment, CACHE_LINE);
     size_t wanted = min_size(cache->stride, OS_PAGE_SIZE);
     size_t left = cache->slab_bytes - cache->capacity * cache->stride;
+    bool spread = cache->stride >= SKEW_MIN && cache->stride % SKEW_GRAIN;
 
-    if (left + step < wanted && cache->stride > 2 * CACHE_LINE &&
+    if (left + step < wanted && cache->stride > 2 * CACHE_LINE && !spread &&
         cache->capacity > SLAB_OBJECTS_MIN) {
         cache->capacity--;
         left += cache->stride;
@@ -59,7 +85,7 @@ static void choose_sizes(struct prudence_cache *cache, size_t budget)
 
     if (!fixed)
         budget = clamp_size(BUDGET_OBJECTS * cache->stride, BUDGET_BYTES, BUDGET_BYTES_MAX);
-    cache->batch = (unsigned)clamp_size(GP_BATCH_BYTES / cache->stride, 4, BATCH_MAX);
+    cache->batch = (unsigned)clamp_size(GP_BATCH_BYTES / cache->stride, 4, GP_BATCH_OBJECTS);
     cache->size_max = (unsigned)clamp_size(budget / cache->stride, 4, OS_CACHE_OBJECTS_MAX);
     cache->batch = (unsigned)min_size(cache->batch, cache->size_max / 2);
     cache->size_min = (unsigned)min_size((size_t)2 * cache->batch, cache->size_max);
@@ -88,7 +114,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
         return;
     }
     cache->stride = round_up(layout->object_size + slab_watch.redzone, cache->alignment);
-    cache->stride = max_size(cache->stride, 2); /* see grid_of */
+    cache->stride = max_size(skewed(cache, cache->stride), 2); /* see grid_of */
     choose_slab(cache);
     choose_sizes(cache, layout->object_cache_bytes);
 }

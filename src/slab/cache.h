@@ -65,12 +65,12 @@ struct slab {
     struct list waiting_link;
     void *pages;
     size_t bytes;
-    uint64_t *states; /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
-    void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
+    uint64_t *states;  /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
+    void *notes;       /* what slab_watch keeps about the slab's objects, or NULL */
     union term *terms; /* of each object once one has a date (terms.h); atomic */
-    int32_t expiring; /* objects with dates: a hint (expiring_of, node.c) */
-    uint32_t undone;  /* objects whose destructor has not returned; atomic */
-    uint64_t bits[];  /* free, waiting, next, and if there is a destructor undone of both epochs:
+    int32_t expiring;  /* objects with dates: a hint (expiring_of, node.c) */
+    uint32_t undone;   /* objects whose destructor has not returned; atomic */
+    uint64_t bits[];   /* free, waiting, next, and if there is a destructor undone of both epochs:
                          bits_words(capacity) words each */
 };
 
@@ -182,6 +182,7 @@ struct cpu_cache {
     unsigned slots; /* of stack and ring; a power of two, 0: none yet */
     unsigned batch_head, batch_tail; /* ever closed; index modulo batch_slots */
     unsigned ahead;                  /* objects: reserved - tail, at the owner's last visit */
+    unsigned not_at_once;            /* closed batches until latent_end_at_once() tries again */
     struct batch *batches;
     uint64_t closed;
     struct cpu_counts counts;
@@ -273,6 +274,15 @@ static inline struct node *node_of(const struct slab *slab)
 static inline size_t slab_object_bytes(const struct slab *slab)
 {
     return slab->cache->lines ? slab->cache->stride : slab->bytes;
+}
+
+/* What its user may use of it: without the line that spreads some strides (ADR 38). Not of watched caches, whose objects
+ * have their exact sizes. */
+static inline size_t slab_usable_bytes(const struct slab *slab)
+{
+    const struct prudence_cache *cache = slab->cache;
+
+    return cache->lines ? round_up(cache->object_size, cache->alignment) : slab->bytes;
 }
 
 /* All caches, and the lock of the list; it is never held across a wait for a grace period. */
@@ -425,6 +435,7 @@ static inline unsigned latent_count(const struct cpu_cache *cpu)
 /* What latent_open() found: none under the limit; room for one object or more; the same, but what
  * other rings of the CPU have reserved leaves no more than that. */
 enum latent_room { LATENT_NO_ROOM, LATENT_ROOM, LATENT_ROOM_CROWDED };
+bool latent_is_open(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu);
 void latent_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu);
 void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu);
@@ -438,6 +449,7 @@ unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
 unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                           gp_cookie *cookie);
+bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu);
 void latent_set_stop(struct cpu_cache *cpu, unsigned batch);
 /* Objects that share a cookie: less in a small ring. */

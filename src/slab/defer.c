@@ -69,8 +69,11 @@ static void overflow(struct prudence_cache *cache, struct cpu_cache *cpu, struct
 /* Room for one object in the account. False: the limit on latent bytes does not allow it. */
 static bool reserve(struct prudence_cache *cache, struct cpu_cache *cpu, struct deferral *deferral)
 {
-    if (latent_is_full(cache, cpu))
+    if (latent_is_full(cache, cpu)) {
         latent_close(cache, cpu);
+        if (latent_end_at_once(cache, cpu) && latent_merge(cache, cpu))
+            latent_merge(cache, cpu); /* so a long ring empties, by a batch each time */
+    }
     if (cpu->reserved != load_relaxed(&cpu->line.ring_tail))
         return true; /* room yet, but no fast path: as with check=1 */
     deferral->room = latent_open(cache, cpu);

@@ -68,6 +68,12 @@ enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu
     return !ahead ? LATENT_NO_ROOM : share ? LATENT_ROOM : LATENT_ROOM_CROWDED;
 }
 
+/* Whether a whole batch is reserved. */
+bool latent_is_open(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    return cpu->reserved - load_relaxed(&cpu->line.ring_tail) >= batch_of(cache, cpu);
+}
+
 /* Room for one object, whatever the limit says. */
 void latent_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
@@ -141,6 +147,32 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
         latent_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->stride);
     store_release(&cpu->closed, tail); /* pairs with take_oldest in preflush.c */
     latent_set_stop(cpu, batch_of(cache, cpu));
+}
+
+/*
+ * Ends the grace period of what is closed at once, if nobody is inside (gp_try): then few objects are in flight, and
+ * stay in the CPU's own memory caches. Only for a ring that has its full batches: a smaller one is still to grow. And for
+ * a full batch: fewer objects would soon be missed again. After a refusal it is not tried for a while, so that trying costs nothing where there are readers.
+ */
+#define TRY_AGAIN_AFTER 32 /* batches */
+
+bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    gp_cookie cookie;
+
+    if (!GP_CALLERS_DRIVE || cpu->size < 2 * cache->batch || latent_count(cpu) < cache->batch ||
+        !latent_newest_cookie(cache, cpu, &cookie))
+        return false;
+    if (cpu->not_at_once) {
+        cpu->not_at_once--;
+        return false;
+    }
+    if (!gp_try(cache->domain, cookie, cpu->line.cpu)) {
+        cpu->not_at_once = TRY_AGAIN_AFTER;
+        return false;
+    }
+    latent_due_clear(cpu->line.cpu);
+    return true;
 }
 
 /* Whether the open batch is complete, or nothing more fits behind it. */
@@ -233,8 +265,8 @@ unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
     return taken;
 }
 
-/* Takes up to `count` objects of the oldest batch, if it is safe. They are latent no more. */
-unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
+/* As latent_take_safe, but the account is not told yet. */
+static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                           unsigned count)
 {
     struct batch *batch = oldest_batch(cache, cpu);
@@ -250,11 +282,41 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
     }
     store_release(&cpu->line.ring_head, head + count);
     latent_set_stop(cpu, batch_of(cache, cpu));
-    latent_release(cpu->line.cpu, count * cache->stride);
     count_add(&cpu->counts.merges, 1);
     os_event(merge, cache, count);
     count_add(&cpu->counts.merged_objects, count);
     return count;
+}
+
+/* Takes up to `count` objects of the oldest batch, if it is safe. They are latent no more. */
+unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
+                          unsigned count)
+{
+    count = take_safe(cache, cpu, objects, count);
+    if (count)
+        latent_release(cpu->line.cpu, count * cache->stride);
+    return count;
+}
+
+/*
+ * So many objects were merged here. Their bytes become the ring's reservation for what comes next, as far as its share
+ * goes, and the rest is released: in steady state a miss leaves the account alone. Not above the limit, where nothing
+ * more could be reserved either; nor for a ring without a reservation, which has lost it to others or never needed one.
+ */
+static void pass_on(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned merged)
+{
+    unsigned ahead = (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail)), kept = 0;
+
+    if (cpu->ahead && latent_fits(0, false)) {
+        unsigned share =
+            latent_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, batch_of(cache, cpu));
+
+        kept = share > ahead ? (unsigned)min_size(merged, share - ahead) : 0;
+    }
+    if (kept)
+        set_ahead(cache, cpu, ahead + kept);
+    if (merged > kept)
+        latent_release(cpu->line.cpu, (merged - kept) * cache->stride);
 }
 
 /* Merges the oldest batch into the object cache, as far as it is safe and fits; one batch and not too much
@@ -267,8 +329,9 @@ unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
 
     if (!cpu->slots || !room || unlikely(cache->flags & CACHE_DESTRUCT_SOON))
         return 0; /* those go to their slabs, where their destructors run (heap/destruct.c) */
-    merged =
-        latent_take_safe(cache, cpu, cpu->line.stack + have, (unsigned)min_size(room, MERGE_MAX));
+    merged = take_safe(cache, cpu, cpu->line.stack + have, (unsigned)min_size(room, MERGE_MAX));
+    if (merged)
+        pass_on(cache, cpu, merged);
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) + merged);
     count_add(&cpu->counts.stacked, merged);
     return merged;

@@ -402,7 +402,7 @@ static void with_a_leaving_handler(void *ignored)
 
 static void on_fault_once(int number)
 {
-    static const char text[] = "once\n";
+    static const char text[] = "its one time\n"; /* no path to this program contains it */
 
     (void)number;
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
@@ -449,8 +449,8 @@ static void handlers_are_chained(void **state)
         reports++;
     assert_int_equal(reports, 5);
     expect_signal(SIGSEGV, with_a_handler_for_once, NULL, output, sizeof output);
-    expect_text(output, "once");
-    assert_null(strstr(strstr(output, "once") + 1, "once"));
+    expect_text(output, "its one time");
+    assert_null(strstr(strstr(output, "its one time") + 1, "its one time"));
     expect_signal(SIGSEGV, sent, NULL, output, sizeof output);
     assert_null(strstr(output, "prudence"));
 }

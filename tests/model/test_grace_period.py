@@ -270,6 +270,53 @@ def registrations():
         RMW, LOOK, GOAL, MODE, BARRIER), UAF
 
 
+# ------------------------------------------------------------------- at once
+def at_once():
+    """gp_try: begins and ends a grace period without a membarrier. It looks at the readers' slots (`used`: reader 0 is
+    registered), and where they fence at their words instead. The object is closed by the same thread, or by another."""
+    REGISTER = [add('used', 1), fence()]
+    CLAIMED = [load('u', 'used'), let('inside', 'u')]
+    WORDS = [load('w', 'word[0]'), let('inside', 'w')]
+    FREE_MODE = [load('md', 'mode'), let('inside', f'md % 4 != {FENCED}')]
+    FENCED_WORDS = [FREE_MODE, when('not inside', WORDS)]
+
+    def attempt(look, goal=(GOAL, fence()), end=cas_max('done', 'goal')):
+        return [START, goal, look, when('not inside', [end, mark('at once'), reclaim()])]
+
+    def late(goal=(GOAL, fence()), look=CLAIMED, register=REGISTER, mode=FREE):
+        return Machine([Thread('reader', register, read(0)), closer(), Thread('A', attempt(look, goal)),
+                        Thread('B', START)], memory(used=0, mode=mode))
+
+    def outside(look=FENCED_WORDS, *more, mode=FENCED, own=False, sections=1, **kw):
+        return Machine([reader(sections=sections), *([] if own else [closer()]),
+                        Thread('A', close() if own else [], attempt(look, **kw)), *more], memory(mode=mode))
+    yield 'at once: a reader that registers late', late(), None
+    yield 'at once: readers that fence', outside(sections=2, own=True), None
+    yield 'at once: readers that fence, another closes', outside(), None
+    yield 'at once: beside a driver', outside(FENCED_WORDS, driver('B'), own=True), None
+    yield 'at once: beside a switch to fence-free', outside(
+        FENCED_WORDS, flipper(FREE), Thread('B', START)), None
+    yield 'mutant: at once, registered without a fence', late(register=store('used', 1)), UAF
+    yield 'mutant: at once, slots before the goal', late(goal=(CLAIMED, GOAL, fence()), look=[]), UAF
+    yield 'mutant: at once, readers that do not fence', outside(WORDS, mode=FREE, own=True), UAF
+    yield 'mutant: at once, a registered reader is not seen', outside(let('inside', 0), own=True), UAF
+    yield 'mutant: at once, mode read before the goal', outside(
+        when('not inside', WORDS), flipper(FREE), Thread('B', START),
+        goal=(FREE_MODE, GOAL, fence())), UAF
+
+    def twice(begin):
+        """Two objects, one after the other: the second's cookie must not be over already."""
+        rounds = [[store(f'p[{i}]', 0), fence(), load('c', 'seq'), begin, let('goal', 'c + 1'), fence(), WORDS,
+                   when('not inside', cas_max('done', 'goal')), load('d', 'done'),
+                   when('goal <= d', ghost(f'freed[{i}]', 1))] for i in (0, 1)]
+        look = [enter(0), load('o', 'p[1]'), when('o', [check('not freed[1]', UAF)]),
+                store('word[0]', 0)]
+        return Machine([Thread('reader', look), Thread('writer', rounds)],
+                       memory(mode=FENCED, p=[1, 1], freed=[0, 0]))
+    yield 'at once: two after each other', twice(START), None
+    yield 'mutant: at once, completed and not begun', twice([]), UAF
+
+
 # ---------------------------------------------------------------- latent slab
 def latent_slabs():
     """Two objects of one slab, deferred one after the other; bit i is object i."""
@@ -399,7 +446,7 @@ def remote_closes():
 
 
 def main():
-    return suite(case for part in (basic, switches, rescans, registrations,
+    return suite(case for part in (basic, switches, rescans, registrations, at_once,
                                    latent_slabs, local_closes, remote_closes) for case in part())
 
 

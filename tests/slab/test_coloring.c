@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Coloring: the first objects of a cache's slabs lie in different places, whole cache lines (and
- * multiples of the alignment) apart; never so that an object leaves its slab.
+ * multiples of the alignment) apart; never so that an object leaves its slab. And the objects of one slab are spread by
+ * their stride.
  */
 #include "support/slab_test.h"
 
@@ -33,9 +34,10 @@ static void colors(size_t size, size_t alignment, unsigned at_least)
 static void slabs_have_different_colors(void **state)
 {
     (void)state;
-    colors(4096, 0, 16); /* powers of two give up an object for it */
-    colors(2048, 0, 16);
-    colors(1024, 0, 16);
+    colors(16384, 0, 1);
+    colors(4096, 128, 16); /* powers of two give up an object for it */
+    colors(2048, 128, 8);
+    colors(1024, 128, 8);
     colors(512, 0, 8);
     colors(700, 0, 2);
     colors(16, 0, 1); /* small ones do not */
@@ -43,6 +45,74 @@ static void slabs_have_different_colors(void **state)
     colors(4096, 4096, 1);
     colors(1024, 512, 2);
     colors(32768, 0, 1);
+}
+
+/* In how many of 64 sets of a first-level cache the first lines of a slab's objects lie, and how full the fullest is. */
+static void sets(size_t size, unsigned at_least, unsigned at_most)
+{
+    struct prudence_cache *cache = prudence_cache_create("spread", size, NULL);
+    struct slab *slab = slab_grow(cache, 0, OS_ALLOC_DEFAULT);
+    unsigned used[64] = {0}, different = 0, fullest = 0;
+
+    assert_true(cache->stride >= size && cache->stride <= size + CACHE_LINE);
+    for (unsigned i = 0; i < slab->capacity; i++) {
+        uintptr_t object = (uintptr_t)slab_object(slab, i, cache->stride);
+        unsigned set = object / CACHE_LINE % 64;
+
+        assert_true(object % 16 == 0);
+        different += !used[set]++;
+        fullest = used[set] > fullest ? used[set] : fullest;
+    }
+    assert_true(different >= at_least);
+    assert_true(fullest <= at_most);
+    node_add_slab(node_here(cache), slab);
+    destroy_empty(cache);
+}
+
+static void large_objects_are_spread(void **state)
+{
+    (void)state;
+    sets(1024, 60, 1);
+    sets(2048, 31, 1);
+    sets(4096, 15, 1);
+    sets(1536, 40, 1);
+    sets(3072, 20, 1);
+    sets(7680, 8, 1);
+}
+
+/* No slab holds fewer for it than colors left in it before, but for the smallest. */
+static void spreading_costs_little(void **state)
+{
+    static const struct {
+        size_t size;
+        unsigned capacity;
+    } before[] = {{1024, 60}, {1536, 40}, {2048, 31}, {2560, 24}, {3072, 20}, {3584, 17},
+                  {4096, 15}, {4608, 13}, {5120, 12}, {6144, 10}, {7168, 8},  {8192, 8}};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof before / sizeof before[0]; i++) {
+        struct prudence_cache *cache = prudence_cache_create("spread", before[i].size, NULL);
+
+        assert_true(cache->capacity >= before[i].capacity);
+        assert_int_equal(cache->slab_bytes, 65536);
+        destroy_empty(cache);
+    }
+}
+
+/* Who asks for an alignment gets it, in every object. */
+static void alignment_goes_before(void **state)
+{
+    (void)state;
+    for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
+        struct prudence_cache_attr attr = {.size = sizeof attr, .alignment = alignment};
+        struct prudence_cache *cache = prudence_cache_create("aligned", 4096, &attr);
+
+        allocate_all(cache, objects, 100);
+        for (unsigned i = 0; i < 100; i++)
+            assert_int_equal((uintptr_t)objects[i] % alignment, 0);
+        free_all(cache, objects, 100);
+        destroy_empty(cache);
+    }
 }
 
 static void the_last_object_is_usable(void **state)
@@ -63,7 +133,8 @@ static void the_last_object_is_usable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slabs_have_different_colors),
+        cmocka_unit_test(slabs_have_different_colors), cmocka_unit_test(large_objects_are_spread),
+        cmocka_unit_test(spreading_costs_little),      cmocka_unit_test(alignment_goes_before),
         cmocka_unit_test(the_last_object_is_usable),
     };
 

@@ -26,6 +26,17 @@ static uint64_t defer_ms(struct prudence_cache *cache, unsigned first, unsigned 
     return (os_clock_ns() - began) / 1000000;
 }
 
+/* So many objects of the cache, as the limit counts them. */
+static uint64_t limit_to(const struct prudence_cache *cache, unsigned count)
+{
+    uint64_t bytes = count * cache->stride;
+    char text[24];
+
+    snprintf(text, sizeof text, "%llu", (unsigned long long)bytes);
+    assert_int_equal(prudence_option_set("latent_limit", text), 0);
+    return bytes;
+}
+
 static void garbage_stays_under_the_limit(void **state)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
@@ -99,8 +110,7 @@ static void garbage_of_other_domains_makes_room(void **state)
     held_reader_start(&reader);
     defer_all(cache, objects, 1024);
     held_reader_end(&reader);
-    assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
-    assert_int_equal(totals().bytes_latent, 4 << 20);
+    assert_int_equal(totals().bytes_latent, limit_to(cache, 1024));
     defer_all(other, objects + 1024, 16);
     assert_int_equal(totals().throttle_expiries, before.throttle_expiries);
     assert_int_equal(totals().latent_overruns, before.latent_overruns);

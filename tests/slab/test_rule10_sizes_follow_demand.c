@@ -149,7 +149,7 @@ static void sizes_follow_known_heuristics(void **state)
         assert_true(cache->capacity >= 8);
         assert_true(cache->slab_bytes % OS_PAGE_SIZE == 0 && is_power_of_two(cache->slab_bytes));
         assert_true(wasted <= cache->slab_bytes / 6);
-        assert_true(cache->batch >= 2 && cache->batch <= 128);
+        assert_true(cache->batch >= 2 && cache->batch <= 256);
         assert_true(cache->size_min == min_size(2 * cache->batch, OS_CACHE_OBJECTS_MIN));
         assert_true(cache->size_min <= cache->size_max);
         assert_true(cache->size_max < 1 << STACK_COUNT_BITS);

@@ -14,11 +14,14 @@
 #ifndef GP_KERNEL_POLL_H
 #define GP_KERNEL_POLL_H
 
+#include "os/os.h"
+
 /* Nobody's miss ends a grace period sooner. */
 #define GP_CALLERS_DRIVE false
 
 /* A batch is not larger. Little beside what is deferred while a grace period lasts, milliseconds. */
-#define GP_BATCH_BYTES ((size_t)256 << 10)
+#define GP_BATCH_OBJECTS 128
+#define GP_BATCH_BYTES   ((size_t)256 << 10)
 
 extern struct rcu_gp_oldstate gp_near; /* each number by itself; atomic */
 
@@ -38,6 +41,12 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     state.rgos_norm = gp_complete_number(&gp_near.rgos_norm, cookie);
     state.rgos_exp = gp_complete_number(&gp_near.rgos_exp, cookie >> 32);
     return poll_state_synchronize_rcu_full(&state);
+}
+
+static inline bool gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
+{
+    (void)domain, (void)cookie, (void)cpu;
+    return false;
 }
 
 /* Nobody of ours pushes. */

@@ -11,8 +11,9 @@ struct gp_progress {
 /* Where a miss needs memory, it drives the grace period that its own batches wait for (gp_advance). */
 #define GP_CALLERS_DRIVE true
 
-/* A batch is not larger: so little, since a grace period may take only microseconds. */
-#define GP_BATCH_BYTES ((size_t)64 << 10) /* 16 objects of 4 KiB */
+/* A batch is not larger. It may end in a grace period each time, which should cost little for each of its objects. */
+#define GP_BATCH_OBJECTS 256
+#define GP_BATCH_BYTES   ((size_t)256 << 10) /* 64 objects of 4 KiB */
 
 /* One load and a compare. Acquire: pairs with the release with
  * which it was completed, so that what readers did is before what the caller does now. */
@@ -22,6 +23,14 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
 
     return (int64_t)(load_acquire(&progress->completed) - cookie) >= 0;
 }
+
+/*
+ * For who has closed a batch, on CPU `cpu`: begins and ends the grace period of `cookie` at once, if nobody is inside
+ * and a look at a few readers tells. False: it was not tried, or there is a reader; the grace period may have begun.
+ * Some 50 ns and no more: it never waits, takes no lock and makes no system call, so it may be called by the owner of
+ * a CPU's caches. Who gets false should not come again soon: see gp_try in drive.c.
+ */
+bool gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu);
 
 bool gp_is_held_up(const struct prudence_domain *domain);
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);

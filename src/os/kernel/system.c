@@ -53,6 +53,11 @@ void os_word_wake_some(uint32_t *word, unsigned count)
     (void)count;
 }
 
+void os_word_wake(uint32_t *word)
+{
+    (void)word;
+}
+
 void os_report(const char *format, ...)
 {
     struct va_format text = {.fmt = format};

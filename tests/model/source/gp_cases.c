@@ -169,6 +169,61 @@ static void two_drivers_fenced(void)
     explore_thread(starts_and_drives, NULL);
 }
 
+/* ------------------------------------------------------------------------------------- at once */
+
+/* Tries once with nothing to free, so that a grace period that is over at once must have begun; then frees, if the
+ * second one is over at once or has been said to be. */
+static void frees_at_once(void *unused)
+{
+    struct thing *thing;
+    gp_cookie cookie;
+
+    (void)unused;
+    gp_try(domain, gp_snapshot(domain), 0);
+    thing = unlink_thing();
+    cookie = gp_snapshot(domain);
+    if (gp_poll(domain, cookie) || gp_try(domain, cookie, 0))
+        end_thing(thing);
+}
+
+static void at_once(void)
+{
+    start();
+    domain->tried_on = 1;
+    explore_thread(reads_registered, NULL);
+    explore_thread(frees_at_once, NULL);
+}
+
+static void at_once_fenced(void)
+{
+    start_fenced();
+    domain->tried_on = 1;
+    explore_thread(reads_registered, NULL);
+    explore_thread(frees_at_once, NULL);
+}
+
+static void at_once_beside_a_driver(void)
+{
+    at_once();
+    explore_thread(starts_and_drives, NULL);
+}
+
+static void tries(void *unused)
+{
+    (void)unused;
+    gp_try(domain, gp_snapshot(domain), 0);
+}
+
+/* What ends at once is another thread's as well. */
+static void at_once_for_another(void)
+{
+    start();
+    domain->tried_on = 1;
+    explore_thread(reads, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(tries, NULL);
+}
+
 /* ----------------------------------------------------------------------------- modes of readers */
 
 static void switches_to_fenced(void *unused)
@@ -199,6 +254,12 @@ static void inline_reader_to_fenced(void)
     explore_thread(reads_registered, NULL);
     explore_thread(frees, NULL);
     explore_thread(switches_to_fenced, NULL);
+}
+
+static void at_once_to_free(void)
+{
+    at_once_fenced();
+    explore_thread(switches_to_free, NULL);
 }
 
 static void to_free(void)
@@ -521,6 +582,11 @@ const struct explore_case gp_cases[] = {
     {"two-drivers", two_drivers, NULL, 2, 3},
     {"two-drivers-fenced", two_drivers_fenced, NULL, 2, 3},
     {"two-drivers-one-goal", two_drivers_one_goal, NULL, 3, 4},
+    {"at-once", at_once, NULL, 3, 4},
+    {"at-once-fenced", at_once_fenced, NULL, 3, 4},
+    {"at-once-beside-a-driver", at_once_beside_a_driver, NULL, 2, 3},
+    {"at-once-for-another", at_once_for_another, NULL, 2, 3},
+    {"at-once-to-free", at_once_to_free, NULL, 2, 3},
     {"to-fenced", to_fenced, NULL, 2, 3},
     {"inline-reader-to-fenced", inline_reader_to_fenced, NULL, 2, 3},
     {"to-free", to_free, NULL, 2, 3},

@@ -46,6 +46,9 @@ pub struct Rules {
     pub complete: Ordering,
     pub poll: Ordering,
     pub poll_slack: usize,
+    pub register_fence: bool,
+    pub slots_before_goal: bool,
+    pub slots_ignored: bool,
 }
 
 pub const RULES: Rules = Rules {
@@ -68,6 +71,9 @@ pub const RULES: Rules = Rules {
     complete: SeqCst,
     poll: Acquire,
     poll_slack: 0,
+    register_fence: true,
+    slots_before_goal: false,
+    slots_ignored: false,
 };
 
 /// Who takes part.
@@ -79,6 +85,7 @@ pub struct Cast {
     pub drivers: usize,   // A, B: each makes at most one barrier
     pub flip: Flip,       // to fenced: by driver A, before it drives; to free: by another thread
     pub starter: bool,    // which, in the end, starts a grace period
+    pub at_once: bool,    // A drives by gp_try, beside a reader that registers first
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -98,6 +105,7 @@ struct World {
     completed: AtomicUsize,
     barrier_goal: AtomicUsize,
     word: AtomicUsize,
+    claimed: AtomicUsize, // the reader's slot
     fenced: AtomicUsize,
     fence_themselves: AtomicUsize,
     p: AtomicUsize,
@@ -215,6 +223,27 @@ impl World {
         self.reclaim(completed);
     }
 
+    fn register(&self) {
+        self.claimed.swap(1, SeqCst);
+        if self.rules.register_fence {
+            fence(SeqCst);
+        }
+    }
+
+    /// gp_try: without a membarrier, if nobody is registered.
+    fn drive_at_once(&self) {
+        let r = &self.rules;
+        self.start();
+        let look = || self.claimed.load(Acquire) != 0 && !r.slots_ignored;
+        let early = r.slots_before_goal && look();
+        let goal = self.sequence.load(Acquire);
+        fence(SeqCst);
+        if early || (!r.slots_before_goal && look()) {
+            return;
+        }
+        self.reclaim(goal);
+    }
+
     /// Polls; who finds it over frees the object, once.
     fn reclaim(&self, completed: usize) {
         let cookie = self.cookie.load(Acquire);
@@ -256,7 +285,7 @@ const POINTS: usize = 6;
 pub fn shape(rules: &Rules, cast: &Cast) -> (usize, usize) {
     let switches = (cast.flip == Flip::ToFenced && rules.switch_barrier) as usize;
     let always_fenced = cast.fenced && cast.flip == Flip::None;
-    let barriers = if rules.barrier && !always_fenced { cast.drivers } else { 0 };
+    let barriers = if rules.barrier && !always_fenced && !cast.at_once { cast.drivers } else { 0 };
     (switches + barriers, POINTS * cast.sections)
 }
 
@@ -273,6 +302,7 @@ pub fn run(rules: Rules, cast: Cast, plan: &[Place]) {
         completed: AtomicUsize::new(1),
         barrier_goal: AtomicUsize::new(1),
         word: AtomicUsize::new(0),
+        claimed: AtomicUsize::new(0),
         fenced: AtomicUsize::new(cast.fenced as usize),
         fence_themselves: AtomicUsize::new(cast.fenced as usize),
         p: AtomicUsize::new(1),
@@ -290,6 +320,9 @@ pub fn run(rules: Rules, cast: Cast, plan: &[Place]) {
 
     let reader = world.clone();
     threads.push(thread::spawn(move || {
+        if cast.at_once {
+            reader.register();
+        }
         for _ in 0..cast.sections {
             reader.section(&mut cpu);
         }
@@ -322,7 +355,11 @@ pub fn run(rules: Rules, cast: Cast, plan: &[Place]) {
     if cast.flip == Flip::ToFenced {
         world.flip(cast.flip, &mut switching);
     }
-    world.drive(&mut a);
+    if cast.at_once {
+        world.drive_at_once();
+    } else {
+        world.drive(&mut a);
+    }
     a.finish();
     switching.finish();
     for thread in threads {

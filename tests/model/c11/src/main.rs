@@ -59,10 +59,11 @@ fn cpu(name: &'static str, expect: Expect, fences: usize, body: fn(per_cpu::Rule
     Case { name, expect, long: false, fences, points: 5, run: Box::new(move |plan| body(rules, plan)) }
 }
 
-const ONE: Cast = Cast { sections: 1, fenced: false, closer: true, drivers: 1, flip: Flip::None, starter: false };
+const ONE: Cast = Cast { sections: 1, fenced: false, closer: true, drivers: 1, flip: Flip::None, starter: false, at_once: false };
 const FENCED: Cast = Cast { fenced: true, ..ONE };
 const TWO: Cast = Cast { closer: false, drivers: 2, ..ONE };
 const STARTED: Cast = Cast { starter: true, ..ONE };
+const AT_ONCE: Cast = Cast { at_once: true, ..STARTED };
 const TO_FENCED: Cast = Cast { flip: Flip::ToFenced, ..ONE };
 const TO_FREE: Cast = Cast { closer: false, fenced: true, flip: Flip::ToFree, ..ONE };
 
@@ -92,6 +93,11 @@ fn cases() -> Vec<Case> {
         gp("mutant: to fenced without the membarrier", Breaks(IN_USE), false, TO_FENCED, |r| r.switch_barrier = false),
         gp("mutant: mode read before the goal", Breaks(IN_USE), false, Cast { closer: true, starter: true, ..TO_FREE },
             |r| r.mode_before_goal = true),
+        gp("at once: a reader that registers late", Holds, false, AT_ONCE, |_| {}),
+        gp("at once: its own batch", Holds, false, Cast { closer: false, ..AT_ONCE }, |_| {}),
+        gp("mutant: at once, registered without a fence", Breaks(IN_USE), false, AT_ONCE, |r| r.register_fence = false),
+        gp("mutant: at once, slots looked at before the goal", Breaks(IN_USE), false, AT_ONCE, |r| r.slots_before_goal = true),
+        gp("mutant: at once, a registered reader is not seen", Breaks(IN_USE), false, AT_ONCE, |r| r.slots_ignored = true),
         gp("to fence-free, a closer and a starter", Holds, true, Cast { closer: true, starter: true, ..TO_FREE }, |_| {}),
         gp("mutant: a barrier noted before it is made", Breaks(IN_USE), true, TWO, |r| r.note_early = true),
         gp("mutant: poll off by one", Breaks(IN_USE), false, ONE, |r| r.poll_slack = 1),

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where nobody is inside, a writer's grace periods are over at once: two batches of objects at most go round, however
+ * many are deferred. A reader that is inside keeps what it may see, as ever.
+ */
+#include "support/slab_test.h"
+
+#include "gp/domain.h"
+#include "support/gp_reader.h"
+
+#define PAIRS 200000
+
+static struct prudence_domain *domain;
+static struct prudence_cache *cache;
+
+static int make(void **state)
+{
+    (void)state;
+    domain = prudence_domain_create("at once", PRUDENCE_DOMAIN_MEMB, NULL);
+    cache =
+        prudence_cache_create("at once", 64,
+                              &(struct prudence_cache_attr){
+                                  .size = sizeof(struct prudence_cache_attr), .domain = domain});
+    return domain && cache ? 0 : -1;
+}
+
+static int destroy(void **state)
+{
+    (void)state;
+    return prudence_cache_destroy(cache) || prudence_domain_destroy(domain);
+}
+
+static void pairs(unsigned count)
+{
+    while (count--)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+}
+
+static void few_are_in_flight(void **state)
+{
+    struct cpu_cache *cpu = cpu_here(cache);
+    struct prudence_cache_stats stats;
+
+    (void)state;
+    pairs(PAIRS);
+    assert_true(cpu->size <= 2 * cache->batch); /* it did not have to grow */
+    for (unsigned i = 0; i < 1000; i++) {
+        pairs(7);
+        assert_true(latent_count(cpu) <= cache->batch);
+    }
+    assert_true(domain->at_once >= PAIRS / cache->batch / 2);
+    assert_true(load_relaxed(&domain->membarriers) < 100); /* until it had grown */
+    stats = stats_of(cache);
+    assert_true(stats.slabs_peak * stats.slab_size < 64 << 10);
+    check_books(cache);
+}
+
+/* After readers have stayed, the ring is long; it empties again. */
+static void a_long_ring_empties(void **state)
+{
+    struct cpu_cache *cpu = cpu_here(cache);
+    struct held_reader reader = {.domain = domain};
+    unsigned while_it_stayed;
+
+    (void)state;
+    held_reader_start(&reader);
+    pairs(PAIRS / 20);
+    while_it_stayed = latent_count(cpu);
+    assert_true(while_it_stayed > 4 * cache->batch);
+    held_reader_end(&reader); /* it is registered no more, either */
+    pairs(PAIRS);
+    assert_true(latent_count(cpu) <= cache->batch);
+    check_books(cache);
+}
+
+static void a_reader_keeps_what_it_may_see(void **state)
+{
+    static void *objects[1000];
+    struct held_reader reader = {.domain = domain};
+
+    (void)state;
+    pairs(PAIRS / 10);
+    allocate_all(cache, objects, 1000);
+    held_reader_start(&reader);
+    defer_all(cache, objects, 1000);
+    for (unsigned i = 0; i < 2000; i++) {
+        void *object = prudence_cache_alloc(cache);
+
+        assert_false(contains(objects, 1000, object));
+        prudence_cache_free_deferred(cache, object);
+    }
+    held_reader_end(&reader);
+    pairs(PAIRS / 10);
+    check_books(cache);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(few_are_in_flight),
+        TEST(a_long_ring_empties),
+        TEST(a_reader_keeps_what_it_may_see),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a merge brings back becomes the ring's reservation for what is deferred next: so in steady state a miss leaves
+ * the account of latent bytes as it is. Above the limit, and where the reservation was taken back, it is released.
+ */
+#include "support/slab_test.h"
+
+#define ROOM 32
+
+static struct prudence_cache *cache;
+static struct cpu_cache *cpu;
+
+static void pairs(unsigned count)
+{
+    while (count--)
+        prudence_free_deferred(prudence_cache_alloc(cache));
+}
+
+static unsigned owned(unsigned (*act)(void))
+{
+    unsigned result = 0;
+
+    assert_ptr_equal(cpu_cache_take(cache, &result), cpu);
+    result = act();
+    cpu_cache_release(cpu);
+    return result;
+}
+
+static unsigned close_batch(void)
+{
+    latent_close(cache, cpu);
+    return 0;
+}
+
+static unsigned merge(void)
+{
+    return latent_merge(cache, cpu);
+}
+
+static unsigned open_batch(void)
+{
+    return latent_open(cache, cpu);
+}
+
+/* Nothing is latent, and a whole batch is reserved. */
+static int make(void **state)
+{
+    (void)state;
+    cache = fixed_cache(64, ROOM, manual_domain());
+    cpu = cpu_here(cache);
+    pairs(1);
+    owned(close_batch);
+    prudence_manual_advance(cache->domain);
+    owned(merge);
+    owned(open_batch);
+    assert_int_equal(latent_count(cpu), 0);
+    assert_true(latent_is_open(cache, cpu));
+    return 0;
+}
+
+static int destroy(void **state)
+{
+    (void)state;
+    prudence_manual_advance(cache->domain);
+    destroy_empty(cache);
+    assert_int_equal(latent_bytes(), 0);
+    return 0;
+}
+
+static uint64_t in_ring(void)
+{
+    return (cpu->reserved - cpu->line.ring_head) * cache->stride;
+}
+
+/* So many are deferred, and can be merged. */
+static void about_to_merge(unsigned count)
+{
+    pairs(count);
+    assert_int_equal(latent_count(cpu), count);
+    owned(close_batch);
+    prudence_manual_advance(cache->domain);
+    assert_int_equal(latent_bytes(), in_ring());
+}
+
+static void is_passed_on(void **state)
+{
+    uint64_t before = latent_bytes();
+
+    (void)state;
+    for (unsigned round = 0; round < 100; round++) {
+        unsigned count = 1 + round % batch_of(cache, cpu);
+
+        about_to_merge(count);
+        assert_int_equal(owned(merge), count);
+        assert_true(latent_is_open(cache, cpu));
+        assert_int_equal(latent_bytes(), in_ring());
+        assert_int_equal(latent_bytes(), before); /* it stands still */
+    }
+}
+
+/* So much was deferred elsewhere, past the limit. */
+static void is_released_above_the_limit(void **state)
+{
+    const size_t elsewhere = (size_t)33 << 20;
+    uint64_t before = latent_bytes();
+
+    (void)state;
+    about_to_merge(8);
+    latent_reserve_past_limit(cpu->line.cpu, elsewhere);
+    assert_int_equal(owned(merge), 8);
+    latent_release(cpu->line.cpu, elsewhere);
+    assert_int_equal(latent_bytes(), in_ring());
+    assert_int_equal(latent_bytes(), before - 8 * cache->stride);
+}
+
+static void is_released_where_the_reservation_was_taken_back(void **state)
+{
+    (void)state;
+    about_to_merge(8);
+    latent_take_back_here();
+    assert_int_equal(owned(merge), 8);
+    assert_int_equal(in_ring(), 0);
+    assert_int_equal(latent_bytes(), 0);
+}
+
+/* More than a batch is never reserved ahead. */
+static void what_a_batch_does_not_need_is_released(void **state)
+{
+    unsigned batch = batch_of(cache, cpu);
+
+    (void)state;
+    about_to_merge(batch);
+    owned(open_batch);
+    assert_true(latent_is_open(cache, cpu));
+    assert_int_equal(owned(merge), batch);
+    assert_int_equal(cpu->reserved - cpu->line.ring_tail, batch);
+    assert_int_equal(latent_bytes(), in_ring());
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(is_passed_on),
+        TEST(is_released_above_the_limit),
+        TEST(is_released_where_the_reservation_was_taken_back),
+        TEST(what_a_batch_does_not_need_is_released),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

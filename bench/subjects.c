@@ -21,6 +21,7 @@ static const struct subject self_contained[] = {
     {"prudence", &prudence_family, &glibc, NULL},
     {"prudence-fenced", &prudence_family, &glibc, "reader_mode=fenced"},
     {"prudence-free", &prudence_family, &glibc, "reader_mode=free"},
+    {"prudence-replace", &prudence_replace_family, &glibc, NULL},
     {"prudence-heap", &prudence_heap_family, &glibc, NULL},
     {"classic", &classic_family, &glibc, NULL},
     {"plain+prudence", &plain_prudence_family, &glibc, NULL},

@@ -21,6 +21,8 @@ static const struct subject self_contained[] = {
     {"prudence", &prudence_family, &glibc, NULL},
     {"prudence-fenced", &prudence_family, &glibc, "reader_mode=fenced"},
     {"prudence-free", &prudence_family, &glibc, "reader_mode=free"},
+    {"prudence-inline", &prudence_inline_family, &glibc, NULL},
+    {"prudence-replace-inline", &prudence_replace_inline_family, &glibc, NULL},
     {"prudence-replace", &prudence_replace_family, &glibc, NULL},
     {"prudence-heap", &prudence_heap_family, &glibc, NULL},
     {"classic", &classic_family, &glibc, NULL},

@@ -89,6 +89,8 @@ struct subject {
 extern const struct family prudence_replace_family, prudence_inline_family;
 extern const struct family prudence_replace_inline_family;
 extern const struct family prudence_family, prudence_heap_family, classic_family, urcu_memb_family,
+    urcu_memb_percpu_family, urcu_mb_family, ck_epoch_family, plain_family, plain_prudence_family,
+    plain_cache_family;
 
 /* All subjects; *count says how many. */
 const struct subject *subjects(unsigned *count);

@@ -184,7 +184,8 @@ TEMPLATE void loop_update(struct worker *worker, const struct operations *op)
     while (worker_goes_on(worker)) {
         for (unsigned i = 0; i < SLICE; i++) {
             struct node *old = *link;
-            struct node *node = filled_node(hand ? hand : allocate_touched(worker, op, pool), old->next);
+            struct node *node =
+                filled_node(hand ? hand : allocate_touched(worker, op, pool), old->next);
 
             if (!node)
                 return;

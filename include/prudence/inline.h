@@ -110,10 +110,10 @@ PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_of(const struct prudence_cache 
         const struct prudence_inline_slab *,
         __atomic_load_n(&leaf[number >> PRUDENCE_INLINE_PAGE_SHIFT & PRUDENCE_INLINE_LEAF_MASK],
                         __ATOMIC_RELAXED));
-    return __builtin_expect(
-        slab && slab->cache == cache &&
-            (number - PRUDENCE_CAST(uintptr_t, slab->base)) * slab->reciprocal < slab->end,
-        1);
+    return __builtin_expect(slab && slab->cache == cache &&
+                                (number - PRUDENCE_CAST(uintptr_t, slab->base)) * slab->reciprocal <
+                                    slab->end,
+                            1);
 }
 
 /* --------------------------------------------------------------------------------- the functions */
@@ -137,9 +137,8 @@ PRUDENCE_INLINE_FUNCTION void prudence_inline_cache_free(struct prudence_cache *
     void (*slow)(struct prudence_cache *, void *);
 
     if (prudence_inline_is_of(cache, object) &&
-        __builtin_expect(prudence_sequence_push(prudence_inline_lines(cache), object,
-                                                prudence_inline_rseq),
-                         1))
+        __builtin_expect(
+            prudence_sequence_push(prudence_inline_lines(cache), object, prudence_inline_rseq), 1))
         return;
     __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_free") : "=r"(slow));
     slow(cache, object);
@@ -151,9 +150,9 @@ PRUDENCE_INLINE_FUNCTION void prudence_inline_cache_free_deferred(struct prudenc
     void (*slow)(struct prudence_cache *, void *);
 
     if (prudence_inline_is_of(cache, object) &&
-        __builtin_expect(prudence_sequence_append(prudence_inline_lines(cache), object,
-                                                  prudence_inline_rseq),
-                         1))
+        __builtin_expect(
+            prudence_sequence_append(prudence_inline_lines(cache), object, prudence_inline_rseq),
+            1))
         return;
     __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_free_deferred") : "=r"(slow));
     slow(cache, object);
@@ -172,10 +171,11 @@ prudence_inline_cache_replace(struct prudence_cache *cache, void *old)
     return slow(cache, old);
 }
 
-#define prudence_cache_alloc(cache)                 prudence_inline_cache_alloc(cache)
-#define prudence_cache_free(cache, object)          prudence_inline_cache_free(cache, object)
-#define prudence_cache_free_deferred(cache, object) prudence_inline_cache_free_deferred(cache, object)
-#define prudence_cache_replace(cache, old)          prudence_inline_cache_replace(cache, old)
+#define prudence_cache_alloc(cache)        prudence_inline_cache_alloc(cache)
+#define prudence_cache_free(cache, object) prudence_inline_cache_free(cache, object)
+#define prudence_cache_free_deferred(cache, object)                                                \
+    prudence_inline_cache_free_deferred(cache, object)
+#define prudence_cache_replace(cache, old) prudence_inline_cache_replace(cache, old)
 
 /* ---------------------------------------------------------------- a shared object stays (private) */
 

@@ -116,7 +116,8 @@ static void misuse(const char *how)
 #ifdef __cplusplus
 extern "C"
 #endif
-int linking_run(void);
+    int
+    linking_run(void);
 
 int linking_run(void)
 {

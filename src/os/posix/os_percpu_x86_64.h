@@ -12,7 +12,7 @@
 
 #define OS_PERCPU_HAS_RSEQ 1
 
-#define LINE_HAS(member)                                                                         \
+#define LINE_HAS(member)                                                                           \
     _Static_assert(offsetof(struct os_percpu_line, member) ==                                      \
                        offsetof(struct prudence_inline_line, member),                              \
                    "one line, two names")

@@ -14,7 +14,7 @@
 
 struct module {
     uintptr_t address; /* in it */
-    const char *name; /* "" for the program itself */
+    const char *name;  /* "" for the program itself */
     bool stays;
 };
 

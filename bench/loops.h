@@ -147,11 +147,8 @@ TEMPLATE void loop_stay(struct worker *worker, const struct operations *op)
 
 /* ------------------------------------------------------------ lists, as in the paper's 3.5 */
 
-TEMPLATE struct node *make_node(struct worker *worker, const struct operations *op, union pool pool,
-                                struct node *next)
+TEMPLATE struct node *filled_node(struct node *node, struct node *next)
 {
-    struct node *node = allocate_touched(worker, op, pool);
-
     if (node) {
         node->next = next;
         node->value = NODE_VALUE;
@@ -164,7 +161,7 @@ TEMPLATE bool fill_list(struct worker *worker, const struct operations *op, stru
     struct node *first = NULL;
 
     for (unsigned i = 0; i < worker->run->config.length; i++) {
-        struct node *node = make_node(worker, op, worker->pool, first);
+        struct node *node = filled_node(allocate_touched(worker, op, worker->pool), first);
 
         if (!node)
             return false;
@@ -180,22 +177,29 @@ TEMPLATE void loop_update(struct worker *worker, const struct operations *op)
     struct list *list = &worker->run->lists[worker->index];
     struct node **link = &list->head;
     union pool pool = worker->pool;
+    void *hand = op->renew ? allocate_touched(worker, op, pool) : NULL;
 
     if (!fill_list(worker, op, list))
         return;
     while (worker_goes_on(worker)) {
         for (unsigned i = 0; i < SLICE; i++) {
             struct node *old = *link;
-            struct node *node = make_node(worker, op, pool, old->next);
+            struct node *node =
+                filled_node(hand ? hand : allocate_touched(worker, op, pool), old->next);
 
             if (!node)
                 return;
             __atomic_store_n(link, node, __ATOMIC_RELEASE);
-            op->retire(pool, old);
+            if (op->renew)
+                hand = op->renew(pool, old);
+            else
+                op->retire(pool, old);
             link = node->next ? &node->next : &list->head;
         }
         worker_did(worker, SLICE, SLICE);
     }
+    if (hand)
+        op->discard(pool, hand);
 }
 
 TEMPLATE void loop_traverse(struct worker *worker, const struct operations *op)

@@ -31,6 +31,7 @@ struct operations {
     void *(*allocate)(union pool pool);
     void (*retire)(union pool pool, void *object);
     void *(*replace)(union pool pool, void *old);   /* both in one call, one at a time; or NULL */
+    void *(*renew)(union pool pool, void *old);     /* the same, in LOOP_UPDATE; or NULL */
     void (*discard)(union pool pool, void *object); /* frees what no reader has seen */
     void (*retire_timed)(union pool pool, void *object); /* the callback records the latency */
     void (*poll)(void); /* calls callbacks that are due, where the thread must; or NULL */
@@ -85,6 +86,8 @@ struct subject {
     const char *options; /* PRUDENCE_OPTIONS that make it what it is; NULL: none */
 };
 
+extern const struct family prudence_replace_family, prudence_inline_family;
+extern const struct family prudence_replace_inline_family;
 extern const struct family prudence_family, prudence_heap_family, classic_family, urcu_memb_family,
     urcu_memb_percpu_family, urcu_mb_family, ck_epoch_family, plain_family, plain_prudence_family,
     plain_cache_family;

@@ -213,6 +213,32 @@ void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
 }
 EXPORT_SYMBOL_GPL(prudence_cache_free_deferred);
 
+/* Whatever keeps one of both from the fast paths: the old object first. */
+static noinline void *replace_slow(struct prudence_cache *cache, void *old, gfp_t gfp)
+{
+    prudence_cache_free_deferred(cache, old);
+    return alloc(cache, gfp);
+}
+
+/* Both with interrupts off once. */
+void *prudence_cache_replace(struct prudence_cache *cache, void *old, gfp_t gfp)
+{
+    struct slab *slab = slab_of_cache(cache, old);
+    void *object;
+
+    if (unlikely(!slab) || unlikely(irqs_disabled()))
+        return replace_slow(cache, old, gfp);
+    local_irq_disable();
+    if (unlikely(!os_percpu_append_here(&cache->fast_lines, old))) {
+        local_irq_enable();
+        return replace_slow(cache, old, gfp);
+    }
+    object = os_percpu_pop_here(&cache->fast_lines);
+    local_irq_enable();
+    return likely(object) ? ready(cache, object, gfp) : alloc_slow(cache, gfp);
+}
+EXPORT_SYMBOL_GPL(prudence_cache_replace);
+
 int prudence_node_of(const void *object)
 {
     const struct slab *slab = slab_of(object);

@@ -55,9 +55,11 @@ extern "C" {
 #if defined(__GNUC__)
 #define PRUDENCE_API    __attribute__((visibility("default")))
 #define PRUDENCE_MALLOC __attribute__((malloc, warn_unused_result))
+#define PRUDENCE_KEEP   __attribute__((warn_unused_result))
 #else
 #define PRUDENCE_API
 #define PRUDENCE_MALLOC
+#define PRUDENCE_KEEP
 #endif
 
 struct prudence_cache;
@@ -180,6 +182,34 @@ PRUDENCE_API PRUDENCE_NOPLT void prudence_cache_free_deferred(struct prudence_ca
                                                               void *object);
 
 /*
+ * For a writer that replaces objects all the time: defers `old`, which is unlinked already, and returns an
+ * object for the *next* update. The writer keeps that one in hand:
+ *
+ *     spare = prudence_cache_alloc(cache);               // before the first update
+ *     ...
+ *     if (!spare && !(spare = prudence_cache_replace(cache, NULL)))
+ *         return ENOMEM;                                 // nothing was changed
+ *     *spare = new_contents;                             // fill
+ *     old = entry->object;
+ *     prudence_assign_pointer(entry->object, spare);     // publish, which unlinks `old`
+ *     spare = prudence_cache_replace(cache, old);        // defer it, and have one for next time
+ *     ...
+ *     prudence_cache_free(cache, spare);                 // after the last update
+ *
+ * This is the only right order. The object that is returned is not yet published, so it cannot be the one that
+ * took the place of `old`: a call which allocates the new version and defers the old one in one go would stand
+ * before the publication, and would defer an object that new readers still find. Their sections begin after
+ * the grace period that the deferral waits for, which protects none of them.
+ *
+ * `old` is deferred in any case, also when NULL is returned: then there is no memory for another object
+ * (errno ENOMEM), and only that. `old` may be NULL: nothing is deferred. Errors, waiting and misuse are those of
+ * prudence_cache_free_deferred and prudence_cache_alloc, which this is in that order. Cost: less than that of
+ * both, because there is one call, and the cache is looked at once.
+ */
+PRUDENCE_API PRUDENCE_NOPLT PRUDENCE_KEEP void *prudence_cache_replace(struct prudence_cache *cache,
+                                                                       void *old);
+
+/*
  * Allocates up to `count` objects into `objects`. Returns how many there are: less than `count`
  * only when memory ran out (errno ENOMEM); those are the caller's all the same.
  */
@@ -191,6 +221,14 @@ PRUDENCE_API void prudence_cache_free_bulk(struct prudence_cache *cache, size_t 
                                            void **objects);
 PRUDENCE_API void prudence_cache_free_deferred_bulk(struct prudence_cache *cache, size_t count,
                                                     void **objects);
+
+/*
+ * As prudence_cache_replace for each of `count` objects, in place: all that are in `objects` are deferred (NULLs are
+ * ignored), then as many objects as can be had stand there, from the first on, and NULL behind them. Returns how
+ * many: less than `count` only when memory ran out (errno ENOMEM).
+ */
+PRUDENCE_API size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count,
+                                                void **objects);
 
 /*
  * Empties the object caches of all CPUs into their slabs, merges what is safe, and gives every

@@ -255,6 +255,43 @@ void double_deferral_is_reported_and_all_goes_on(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
+/* With interrupts on and off, of an object and of none, and where there is no memory: the old one is deferred, in
+ * any case, and not written before its grace period is over. */
+void replacing_defers_and_allocates(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    char *old = prudence_cache_replace(cache, NULL, GFP_KERNEL | __GFP_ZERO), *object;
+    unsigned int i, deferred = 0;
+
+    EXPECT(old && !memchr_inv(old, 0, SIZE));
+    reader_enters();
+    for (i = 0; i < 300; i++) {
+        memset(old, 0x5a, SIZE);
+        if (i % 3 == 0)
+            local_irq_disable();
+        object = prudence_cache_replace(cache, old, i % 3 ? GFP_KERNEL : GFP_ATOMIC);
+        if (i % 3 == 0)
+            local_irq_enable();
+        EXPECT(!memchr_inv(old, 0x5a, SIZE));
+        deferred++;
+        EXPECT(object && object != old);
+        if (!object)
+            break;
+        old = object;
+    }
+    EXPECT_EQ(STAT(cache, deferred_frees), deferred);
+    EXPECT_EQ(STAT(cache, objects_live), 1);
+    reader_leaves();
+    pr_info("provoked: begin\n");
+    object = prudence_cache_replace(cache, old + 8, GFP_KERNEL);
+    pr_info("provoked: end\n");
+    EXPECT_EQ(STAT(cache, deferred_frees), deferred);
+    EXPECT_EQ(STAT(cache, objects_live), 2);
+    prudence_cache_free(cache, object);
+    prudence_cache_free(cache, old);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
 void pointers_that_are_no_objects_are_refused(void)
 {
     struct prudence_cache *cache = cache_of(SIZE), *other = cache_of(2 * SIZE);

@@ -60,6 +60,7 @@
     TEST(destroy_waits_for_nobody_else)                                                            \
     TEST(invalid_caches_are_refused)                                                               \
     TEST(pointers_that_are_no_objects_are_refused)                                                 \
+    TEST(replacing_defers_and_allocates)                                                           \
     TEST(double_deferral_is_reported_and_all_goes_on)
 
 #define TEST_DECLARED(name) void name(void);

@@ -110,11 +110,15 @@ FAST_ENTRY void prudence_cache_free_deferred(struct prudence_cache *cache, void 
                          "prudence_cache_free_deferred");
 }
 
-size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
+void *prudence_cache_replace(struct prudence_cache *cache, void *old)
+{
+    return object_replace(cache, old, "prudence_cache_replace");
+}
+
+static size_t alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
 {
     size_t done = 0;
 
-    cache_require(cache, "prudence_cache_alloc_bulk");
     if (unlikely(cache->watched))
         while (done < count && (objects[done] = watch_alloc(cache, 0)))
             done++;
@@ -123,6 +127,19 @@ size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count, voi
     if (done < count)
         errno = ENOMEM;
     return done;
+}
+
+static void free_deferred_bulk(struct prudence_cache *cache, size_t count, void **objects,
+                               const char *what)
+{
+    for (size_t i = 0; i < count; i++)
+        object_free_deferred(slab_of_cache(cache, objects[i]), cache, true, objects[i], what);
+}
+
+size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
+{
+    cache_require(cache, "prudence_cache_alloc_bulk");
+    return alloc_bulk(cache, count, objects);
 }
 
 void prudence_cache_free_bulk(struct prudence_cache *cache, size_t count, void **objects)
@@ -134,9 +151,19 @@ void prudence_cache_free_bulk(struct prudence_cache *cache, size_t count, void *
 
 void prudence_cache_free_deferred_bulk(struct prudence_cache *cache, size_t count, void **objects)
 {
-    for (size_t i = 0; i < count; i++)
-        object_free_deferred(slab_of_cache(cache, objects[i]), cache, true, objects[i],
-                             "prudence_cache_free_deferred_bulk");
+    free_deferred_bulk(cache, count, objects, "prudence_cache_free_deferred_bulk");
+}
+
+size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count, void **objects)
+{
+    size_t done;
+
+    cache_require(cache, "prudence_cache_replace_bulk");
+    free_deferred_bulk(cache, count, objects, "prudence_cache_replace_bulk");
+    done = alloc_bulk(cache, count, objects);
+    for (size_t i = done; i < count; i++)
+        objects[i] = NULL;
+    return done;
 }
 
 size_t prudence_cache_shrink(struct prudence_cache *cache)

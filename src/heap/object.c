@@ -132,3 +132,11 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, const
         free_deferred_slow(slab_or_panic(cache, object, what), object, what);
     errno = saved_errno;
 }
+
+/* `old` is in the books before memory is asked for, so it is not lost when there is none; and it may be what a grace
+ * period then gives back. */
+void *object_replace_slow(struct prudence_cache *cache, void *old, const char *what)
+{
+    object_free_deferred_slow(cache, old, what);
+    return object_alloc(cache, 0, what);
+}

@@ -17,6 +17,8 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
 void object_free_slow(struct prudence_cache *cache, void *object, const char *what);
 void object_free_deferred_slow(struct prudence_cache *cache, void *object, const char *what);
 
+void *object_replace_slow(struct prudence_cache *cache, void *old, const char *what);
+
 /* The slab of an object; misuse, if it has none. */
 struct slab *object_slab(const void *object, const char *what);
 
@@ -54,6 +56,19 @@ static inline void object_free_deferred(struct slab *slab, struct prudence_cache
     if (unlikely(!slab) ||
         unlikely(!cache_free_deferred_fast(object_lines(slab, cache, named), object)))
         object_free_deferred_slow(cache, object, what);
+}
+
+/* A deferral and an allocation: the second sequence finds the cache's words and the CPU's line where the first left
+ * them. A cache whose slab was found is not NULL. */
+static inline void *object_replace(struct prudence_cache *cache, void *old, const char *what)
+{
+    struct slab *slab = slab_of_cache(cache, old);
+    void *object;
+
+    if (unlikely(!slab) || unlikely(!cache_free_deferred_fast(&cache->fast_lines, old)))
+        return object_replace_slow(cache, old, what);
+    object = cache_alloc_fast(cache);
+    return likely(object) ? object : object_alloc_slow(cache, 0, what);
 }
 
 #endif /* HEAP_OBJECT_H */

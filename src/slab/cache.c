@@ -107,6 +107,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->checked = slab_check || slab_watch.states;
     cache->watched = slab_check || slab_watch.wanted || layout->destructor;
     cache->fast_lines = os_percpu_owned_lines;
+    cache->page_map = os_page_map_root();
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
     if (layout->no_cpu_caches) {
         cache->capacity = 1;

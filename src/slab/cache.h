@@ -195,8 +195,9 @@ _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride
 
 struct prudence_cache {
     /* What fast paths look at; constant, but that `fast_lines` may be closed (terms.h). */
-    void *fast_lines; /* = lines, or os_percpu_owned_lines (watched, no rseq, large blocks) */
-    void *lines;      /* the first CPU's cpu_cache; NULL: large blocks, which have none */
+    void *fast_lines;     /* = lines, or os_percpu_owned_lines (watched, no rseq, large blocks) */
+    const void *page_map; /* os_page_map_root(), which programs that inline fast paths find here */
+    void *lines;          /* the first CPU's cpu_cache; NULL: large blocks, which have none */
     struct prudence_domain *domain;
 
     size_t object_size, stride, alignment;

@@ -220,6 +220,11 @@ BODY(cache_free_deferred,
      return 0;)
 BODY(cache_free_deferred_bulk, void *object = prudence_cache_alloc(synchronizes);
      prudence_cache_free_deferred_bulk(synchronizes, 1, &object); return 0;)
+BODY(cache_replace,
+     return result_of(prudence_cache_replace(synchronizes, prudence_cache_alloc(synchronizes)) !=
+                      NULL);)
+BODY(cache_replace_bulk, void *object = prudence_cache_alloc(synchronizes);
+     return result_of(prudence_cache_replace_bulk(synchronizes, 1, &object) == 1);)
 BODY(cache_shrink, prudence_cache_shrink(synchronizes); return 0;)
 BODY(cache_stats, struct prudence_cache_stats stats; return prudence_cache_stats(plain, &stats);)
 BODY(call, prudence_call(head_of_ours(), end_head); return 0;)
@@ -387,6 +392,8 @@ static const struct row {
     {"prudence_cache_free_bulk", do_cache_free_bulk, EVERYWHERE, ""},
     {"prudence_cache_free_deferred", do_cache_free_deferred, EVERYWHERE, ""},
     {"prudence_cache_free_deferred_bulk", do_cache_free_deferred_bulk, EVERYWHERE, ""},
+    {"prudence_cache_replace", do_cache_replace, EVERYWHERE, ""},
+    {"prudence_cache_replace_bulk", do_cache_replace_bulk, EVERYWHERE, ""},
     {"prudence_cache_shrink", do_cache_shrink, EVERYWHERE, ""},
     {"prudence_cache_stats_sized", do_cache_stats, EVERYWHERE, ""},
     {"prudence_call", do_call, EVERYWHERE, ""},
@@ -422,6 +429,12 @@ static const struct row {
     {"prudence_gp_poll_state", do_gp_poll_state, EVERYWHERE, ""},
     {"prudence_gp_start_poll", do_gp_start_poll, EVERYWHERE, ""},
     {"prudence_gp_start_poll_expedited", do_gp_start_poll_expedited, EVERYWHERE, ""},
+    /* The slow sides of inlined functions: parts of those of that name. */
+    {"prudence_inline1_cache_alloc", NULL, "", ""},
+    {"prudence_inline1_cache_free", NULL, "", ""},
+    {"prudence_inline1_cache_free_deferred", NULL, "", ""},
+    {"prudence_inline1_cache_replace", NULL, "", ""},
+    {"prudence_inline1_stay_loaded", NULL, "", ""}, /* by constructors */
     {"prudence_malloc", do_malloc, EVERYWHERE, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},

@@ -533,6 +533,27 @@ static void call_cache_free_deferred(void)
     prudence_cache_free_deferred(cache->cache, at);
 }
 
+/* Of an object that the cache has live, or of none. */
+static void call_cache_replace(void)
+{
+    struct cache *cache = pick_cache();
+    struct block *block = cache ? pick(number(cache)) : NULL;
+    void *at = block ? block->at : NULL;
+
+    if (!cache || !empty_slot() || live + cache->size > LIVE_MAX)
+        return;
+    if (!has_room_to_defer(1))
+        leave_sections();
+    if (block) {
+        check_out(block);
+        leave_deferred(block);
+    }
+    errno = 0;
+    at = prudence_cache_replace(cache->cache, at);
+    if (got(at, cache->size))
+        enter(at, cache->size, cache->alignment, number(cache));
+}
+
 static void call_alloc_bulk(void)
 {
     struct cache *cache = pick_cache();
@@ -729,6 +750,7 @@ static void (*const calls[])(void) = {
     call_cache_shrink,  call_cache_destroy, call_read_lock,
     call_read_unlock,   call_synchronize,   call_trim,
     call_limit,         call_option,        call_check,
+    call_cache_replace,
 };
 
 /* Everything goes, so that the next input starts from nothing, or nearly. */

@@ -2,6 +2,7 @@
 /* Every macro and inline function of the public headers that has code in it, used in a strict program of C or
  * C++ (test_headers.py compiles it, nobody runs it). */
 #include <prudence/call.h>
+#include <prudence/inline.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -20,6 +21,7 @@ int use_reading(struct element **place, struct element *fresh, struct prudence_d
 int use_lists(struct prudence_list *list, struct element *fresh);
 int use_hlists(struct prudence_hlist_head *list, struct element *fresh);
 void use_qsbr(struct prudence_domain *domain);
+void *use_inlined(struct prudence_cache *cache);
 
 int use_reading(struct element **place, struct element *fresh, struct prudence_domain *domain)
 {
@@ -33,6 +35,16 @@ int use_reading(struct element **place, struct element *fresh, struct prudence_d
     prudence_read_unlock();
     prudence_assign_pointer(*place, fresh);
     return prudence_gp_same_state(before, prudence_domain_get_state(domain)) ? number : -1;
+}
+
+void *use_inlined(struct prudence_cache *cache)
+{
+    void *object = prudence_cache_alloc(cache);
+
+    prudence_cache_free_deferred(cache, object);
+    object = (prudence_cache_alloc)(cache);
+    prudence_cache_free(cache, object);
+    return prudence_cache_replace(cache, prudence_cache_replace(cache, PRUDENCE_NULL));
 }
 
 void use_qsbr(struct prudence_domain *domain)

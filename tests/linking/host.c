@@ -3,7 +3,8 @@
  * Loads plugins (program.c with -DPLUGIN) one after the other, runs each in a thread, and closes it before
  * the thread ends: what libprudence keeps for the thread, and calls at its end, must still be there. A name
  * with a + in front is a library that is loaded for all (RTLD_GLOBAL) and not run. -DREADS: this program is
- * a reader itself, so the library is in it or linked to it.
+ * a reader itself, so the library is in it or linked to it. -DSTAYS: it says whether the plugin is still there
+ * once it is closed.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -65,6 +66,10 @@ int main(int count, char **names)
         pthread_create(&thread, NULL, run, library);
         pthread_barrier_wait(&has_run);
         dlclose(library);
+#ifdef STAYS
+        printf("%s\n", dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD) ? "stays" : "goes");
+        fflush(stdout);
+#endif
         pthread_barrier_wait(&is_closed);
         pthread_join(thread, NULL);
     }

@@ -51,6 +51,14 @@ void *prudence_cache_alloc(struct prudence_cache *cache, gfp_t gfp) __must_check
 void prudence_cache_free(struct prudence_cache *cache, void *object);
 void prudence_cache_free_deferred(struct prudence_cache *cache, void *object);
 
+/*
+ * For a writer that replaces objects all the time: defers `old` (NULL: none), which is unlinked already, and returns
+ * an object for the *next* update, which the writer keeps in hand: fill that one, publish it, then replace the one
+ * that it unlinked. `old` is deferred in any case, also when NULL is returned, since there is no memory. Not to be
+ * called before the publication: readers would still find what is deferred.
+ */
+void *prudence_cache_replace(struct prudence_cache *cache, void *old, gfp_t gfp) __must_check;
+
 /* Any size. NULL is ignored by the frees. */
 void *prudence_kmalloc(size_t size, gfp_t gfp) __must_check;
 void prudence_kfree(const void *object);

@@ -40,6 +40,12 @@ static inline void *os_page_owner(const void *address)
     return load_relaxed(&leaf[offset >> PAGE_SHIFT & (PAGE_MAP_SLOTS - 1)]);
 }
 
+/* Nothing outside of the module looks things up in it. */
+static inline const void *os_page_map_root(void)
+{
+    return NULL;
+}
+
 /* Enters `owner` (NULL: none) for every page of the range. False when a leaf cannot be had, with
  * nothing entered. */
 bool os_page_owner_set(void *pages, size_t bytes, void *owner);

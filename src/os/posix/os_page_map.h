@@ -41,6 +41,12 @@ static inline void *os_page_owner(const void *address)
     return load_relaxed(&leaf[number >> PAGE_MAP_PAGE_SHIFT & (PAGE_MAP_LEAF_PAGES - 1)]);
 }
 
+/* Where the map begins, for code outside of the library that looks things up in it (<prudence/inline.h>). */
+static inline const void *os_page_map_root(void)
+{
+    return os_page_map;
+}
+
 /* Makes what is needed for entering owners in the range: it cannot fail afterwards. */
 bool os_page_owner_prepare(const void *pages, size_t bytes);
 

@@ -78,7 +78,7 @@ extern HIDDEN void *os_percpu_owned_lines;
 /* Where this thread's struct rseq lies, from the thread pointer; a dummy on CPU 0 without rseq. */
 extern HIDDEN ptrdiff_t os_percpu_rseq_offset;
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__LP64__)
 #include "os_percpu_x86_64.h"
 #elif defined(__aarch64__) && defined(__AARCH64EL__)
 #include "os_percpu_aarch64.h"

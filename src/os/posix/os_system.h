@@ -49,6 +49,10 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
     return asked;
 }
 
+/* The module (program, shared object) that has `address` in it is never unloaded from now on. Calls the dynamic loader,
+ * so not from inside an allocation. */
+void os_stay_loaded(const void *address);
+
 /* Objects that move at a time between a CPU's caches and a node: on the mover's stack. */
 #define OS_TRANSFER_MAX 128
 

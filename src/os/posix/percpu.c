@@ -11,7 +11,8 @@ bool os_percpu_rseq;
 ptrdiff_t os_percpu_rseq_offset;
 void *os_percpu_owned_lines;
 
-/* Stands in for the kernel's struct rseq: each thread's says that it runs on CPU 0, forever. */
+/* Stands in for the kernel's struct rseq, where glibc has none or it is not to be used: each thread's says that it
+ * runs on CPU 0, forever. */
 static _Thread_local struct {
     uint32_t cpu_id_start, cpu_id;
     uint64_t rseq_cs;
@@ -21,14 +22,30 @@ static _Thread_local struct {
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
+/* What glibc writes into cpu_id where the kernel does not; and before it has tried. */
+#define REGISTRATION_FAILED UINT32_C(0xfffffffe)
+#define NOT_REGISTERED_YET  UINT32_C(0xffffffff)
+
+static bool glibc_knows_rseq(void)
+{
+    return &__rseq_size && &__rseq_offset;
+}
+
+static bool glibc_failed_to_register(void)
+{
+    return glibc_knows_rseq() && __rseq_size == 0;
+}
+
 static bool membarrier_rseq(unsigned cpu)
 {
     return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU,
                    cpu) == 0;
 }
 
-static ptrdiff_t dummy_rseq_offset(void)
+static ptrdiff_t offset_without_rseq(void)
 {
+    if (glibc_failed_to_register())
+        return __rseq_offset;
 #if OS_PERCPU_HAS_RSEQ
     return (char *)&dummy_rseq - (char *)__builtin_thread_pointer();
 #else
@@ -36,25 +53,44 @@ static ptrdiff_t dummy_rseq_offset(void)
 #endif
 }
 
-static void *owned_lines_make(void)
+static void *owned_lines_make(size_t count)
 {
-    char *lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
+    char *lines = os_meta_alloc(count * OS_PERCPU_STRIDE);
 
     if (!lines)
         os_panic("no memory to start");
-    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
-        ((struct os_percpu_line *)(lines + cpu * OS_PERCPU_STRIDE))->owner = (uintptr_t)lines;
+    for (size_t i = 0; i < count; i++)
+        ((struct os_percpu_line *)(lines + i * OS_PERCPU_STRIDE))->owner = (uintptr_t)lines;
     return lines;
+}
+
+/*
+ * For all numbers that a sequence may find in cpu_id. Sequences that were inlined into the program look at glibc's
+ * struct in any case (<prudence/inline.h>), and do not ask whether it is registered: where it is not, the two
+ * numbers that it then has are those whose lines there are. So the address is far below the lines'.
+ */
+static void owned_lines_start(void)
+{
+    uintptr_t lines;
+
+    if (os_percpu_owned_lines)
+        return;
+    if (!glibc_failed_to_register()) {
+        os_percpu_owned_lines = owned_lines_make(os_cpu_count());
+        return;
+    }
+    lines = (uintptr_t)owned_lines_make(NOT_REGISTERED_YET - REGISTRATION_FAILED + 1);
+    lines -= (uintptr_t)REGISTRATION_FAILED << OS_PERCPU_SHIFT;
+    os_percpu_owned_lines = (void *)lines; /* NOLINT(performance-no-int-to-ptr) */
 }
 
 void posix_percpu_start(bool wanted)
 {
-    if (!os_percpu_owned_lines)
-        os_percpu_owned_lines = owned_lines_make();
+    owned_lines_start();
     os_percpu_rseq = false;
-    os_percpu_rseq_offset = dummy_rseq_offset();
+    os_percpu_rseq_offset = offset_without_rseq();
 #if OS_PERCPU_HAS_RSEQ && !defined(__SANITIZE_THREAD__)
-    if (!wanted || !&__rseq_size || __rseq_size == 0)
+    if (!wanted || !glibc_knows_rseq() || glibc_failed_to_register())
         return;
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) != 0 ||
         !membarrier_rseq(0))

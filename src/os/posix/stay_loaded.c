@@ -2,16 +2,19 @@
 /*
  * Stays in the process: threads call us when they end, and the kernel looks at rseq descriptors of ours when
  * it interrupts one. libprudence.so is linked with nodelete for that. The static library may be part of a
- * plugin, which dlclose would unmap; so the plugin is marked in the same way once it is loaded.
+ * plugin, which dlclose would unmap; so the plugin is marked in the same way once it is loaded. The same for a
+ * plugin that has inlined sequences in it (<prudence/inline.h>).
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include <dlfcn.h>
 #include <link.h>
 
+#include "os/os.h"
 #include "posix.h"
 
 struct module {
-    const char *name; /* "" for the program itself */
+    uintptr_t address; /* in it */
+    const char *name;  /* "" for the program itself */
     bool stays;
 };
 
@@ -27,38 +30,45 @@ static bool is_at(const struct dl_phdr_info *module, const ElfW(Phdr) * part, ui
     return part->p_type == PT_LOAD && address - (module->dlpi_addr + part->p_vaddr) < part->p_memsz;
 }
 
-static int find_our_module(struct dl_phdr_info *module, size_t size, void *found)
+static int find_module(struct dl_phdr_info *module, size_t size, void *found)
 {
+    struct module *wanted = found;
     const ElfW(Dyn) *dynamic = NULL;
-    bool ours = false;
+    bool is_it = false;
 
     (void)size;
     for (unsigned i = 0; i < module->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &module->dlpi_phdr[i];
 
-        ours |= is_at(module, part, (uintptr_t)find_our_module);
+        is_it |= is_at(module, part, wanted->address);
         if (part->p_type == PT_DYNAMIC) /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
             dynamic = (const ElfW(Dyn) *)(module->dlpi_addr + part->p_vaddr);
     }
-    if (ours)
-        *(struct module *)found =
-            (struct module){.name = module->dlpi_name, .stays = dynamic && stays(dynamic)};
-    return ours;
+    if (is_it) {
+        wanted->name = module->dlpi_name;
+        wanted->stays = dynamic && stays(dynamic);
+    }
+    return is_it;
 }
 
-void posix_stay_loaded(void)
+void os_stay_loaded(const void *address)
 {
-    struct module ours = {.name = ""};
+    struct module module = {.address = (uintptr_t)address, .name = ""};
     union {
         void *address;
         __typeof(dlopen) *call;
     } loader;
 
-    dl_iterate_phdr(find_our_module, &ours);
-    if (!*ours.name || ours.stays)
+    dl_iterate_phdr(find_module, &module);
+    if (!*module.name || module.stays)
         return;
     /* By name: a reference would make the linker warn whoever links a static program. */
     loader.address = dlsym(RTLD_DEFAULT, "dlopen");
     if (loader.address)
-        loader.call(ours.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        loader.call(module.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+void posix_stay_loaded(void)
+{
+    os_stay_loaded((const void *)(uintptr_t)find_module);
 }

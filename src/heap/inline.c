@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library's side of <prudence/inline.h>: what inlined fast paths call where they cannot go on, under names with
+ * the number of the layout that they know. A library with another layout has other names, so a program that was
+ * compiled with this one is refused when it is loaded (docs/adr/0040). And that the layout is this library's.
+ */
+#include <prudence/prudence.h>
+#include <prudence/sequences.h>
+
+#include "heap/object.h"
+
+#ifdef PRUDENCE_HAS_SEQUENCES
+
+#define SAME_PLACE(ours, member, theirs, its)                                                      \
+    _Static_assert(offsetof(ours, member) == offsetof(theirs, its), "known to inlined fast paths")
+
+SAME_PLACE(struct prudence_cache, fast_lines, struct prudence_inline_cache, lines);
+SAME_PLACE(struct prudence_cache, page_map, struct prudence_inline_cache, leaves);
+SAME_PLACE(struct slab, cache, struct prudence_inline_slab, cache);
+SAME_PLACE(struct slab, base, struct prudence_inline_slab, base);
+SAME_PLACE(struct slab, grid.reciprocal, struct prudence_inline_slab, reciprocal);
+SAME_PLACE(struct slab, grid.end, struct prudence_inline_slab, end);
+_Static_assert(PAGE_MAP_LEAVES == PRUDENCE_INLINE_LEAVES, "known to inlined fast paths");
+_Static_assert(PAGE_MAP_LEAF_SHIFT == PRUDENCE_INLINE_LEAF_SHIFT, "known to inlined fast paths");
+_Static_assert(PAGE_MAP_PAGE_SHIFT == PRUDENCE_INLINE_PAGE_SHIFT, "known to inlined fast paths");
+
+#endif
+
+#define PASTE_(layout, name) prudence_inline##layout##_##name
+#define PASTE(layout, name)  PASTE_(layout, name)
+#define NAME(name)           PASTE(PRUDENCE_INLINE_LAYOUT, name)
+
+PRUDENCE_API void *NAME(cache_alloc)(struct prudence_cache *cache);
+PRUDENCE_API void NAME(cache_free)(struct prudence_cache *cache, void *object);
+PRUDENCE_API void NAME(cache_free_deferred)(struct prudence_cache *cache, void *object);
+PRUDENCE_API void *NAME(cache_replace)(struct prudence_cache *cache, void *old);
+PRUDENCE_API void NAME(stay_loaded)(const void *address);
+
+void *NAME(cache_alloc)(struct prudence_cache *cache)
+{
+    return object_alloc_slow(cache, 0, "prudence_cache_alloc");
+}
+
+void NAME(cache_free)(struct prudence_cache *cache, void *object)
+{
+    object_free_slow(cache, object, "prudence_cache_free");
+}
+
+void NAME(cache_free_deferred)(struct prudence_cache *cache, void *object)
+{
+    object_free_deferred_slow(cache, object, "prudence_cache_free_deferred");
+}
+
+void *NAME(cache_replace)(struct prudence_cache *cache, void *old)
+{
+    return object_replace_slow(cache, old, "prudence_cache_replace");
+}
+
+/* By a constructor of the module that has `address` in it. */
+void NAME(stay_loaded)(const void *address)
+{
+    os_stay_loaded(address);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prudence_cache_replace: the old object is deferred whatever becomes of the allocation, then there is another
+ * object; nothing is lost where memory runs out, in paths fast and slow, one by one and in bulk.
+ */
+#include "support/slab_test.h"
+
+#define COUNT 600
+
+static void *objects[COUNT], *held[COUNT];
+
+/* The old one stays as it was until its grace period is over, and is not what comes back before. */
+static void the_old_one_waits(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(64, 32, domain);
+    struct prudence_cache_stats stats;
+
+    (void)state;
+    objects[0] = prudence_cache_alloc(cache);
+    for (unsigned i = 1; i < COUNT; i++) {
+        fill_pattern(objects[i - 1], 64);
+        objects[i] = prudence_cache_replace(cache, objects[i - 1]);
+        assert_non_null(objects[i]);
+        assert_false(contains(objects, i, objects[i]));
+    }
+    for (unsigned i = 0; i < COUNT - 1; i++)
+        assert_true(has_pattern(objects[i], 64));
+    stats = stats_of(cache);
+    assert_int_equal(stats.objects_live, 1);
+    assert_int_equal(stats.objects_latent, COUNT - 1);
+    assert_int_equal(stats.deferred_frees, COUNT - 1);
+    assert_int_equal(stats.allocations, COUNT);
+    check_books(cache);
+    prudence_cache_free(cache, objects[COUNT - 1]);
+    destroy_empty(cache);
+}
+
+/* Where every grace period is over at once, few objects serve all updates. */
+static void memory_comes_back(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 32, NULL);
+    void *spare = prudence_cache_alloc(cache);
+
+    (void)state;
+    for (unsigned i = 0; i < 100000; i++)
+        spare = prudence_cache_replace(cache, spare);
+    assert_int_equal(stats_of(cache).objects_live, 1);
+    assert_true(stats_of(cache).slabs_peak <= 4);
+    assert_int_equal(stats_of(cache).deferred_frees, 100000);
+    prudence_cache_free(cache, spare);
+    destroy_empty(cache);
+}
+
+static void null_only_allocates(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
+
+    (void)state;
+    errno = 77;
+    objects[0] = prudence_cache_replace(cache, NULL);
+    assert_non_null(objects[0]);
+    assert_int_equal(errno, 77);
+    assert_int_equal(stats_of(cache).deferred_frees, 0);
+    assert_int_equal(stats_of(cache).objects_live, 1);
+    prudence_cache_free(cache, objects[0]);
+    destroy_empty(cache);
+}
+
+/* A full slab, memory that fails: each object is deferred although there is none to give for it. */
+static void without_memory_the_old_one_is_deferred(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
+    unsigned live, nulls = 0;
+
+    (void)state;
+    live = cache->capacity;
+    assert_true(live <= COUNT);
+    allocate_all(cache, objects, live);
+    memory_fail(0, UINT32_MAX);
+    for (unsigned i = 0; i < live; i++) {
+        errno = 0;
+        held[i] = prudence_cache_replace(cache, objects[i]);
+        nulls += !held[i];
+        assert_int_equal(errno, held[i] ? 0 : ENOMEM);
+    }
+    memory_succeed();
+    assert_int_equal(nulls, live); /* the manual domain ends no grace period */
+    assert_int_equal(stats_of(cache).deferred_frees, live);
+    assert_int_equal(stats_of(cache).objects_latent, live);
+    assert_int_equal(stats_of(cache).objects_live, 0);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* The same where grace periods end: what was just deferred is what comes back. */
+static void under_pressure_the_old_one_comes_back(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 32, NULL);
+    unsigned live;
+
+    (void)state;
+    live = cache->capacity;
+    allocate_all(cache, objects, live);
+    memory_fail(0, UINT32_MAX);
+    for (unsigned round = 0; round < 3; round++)
+        for (unsigned i = 0; i < live; i++) {
+            objects[i] = prudence_cache_replace(cache, objects[i]);
+            assert_non_null(objects[i]);
+        }
+    memory_succeed();
+    assert_int_equal(stats_of(cache).slabs_now, 1);
+    free_all(cache, objects, live);
+    destroy_empty(cache);
+}
+
+static void in_bulk(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
+
+    (void)state;
+    allocate_all(cache, objects, 300);
+    memcpy(held, objects, sizeof held);
+    held[7] = held[299] = NULL;
+    prudence_cache_free(cache, objects[7]);
+    prudence_cache_free(cache, objects[299]);
+    assert_int_equal(prudence_cache_replace_bulk(cache, 300, held), 300);
+    for (unsigned i = 0; i < 300; i++)
+        assert_true(held[i] && (!contains(objects, 300, held[i]) || held[i] == objects[7] ||
+                                held[i] == objects[299]));
+    assert_int_equal(stats_of(cache).deferred_frees, 298);
+    assert_int_equal(stats_of(cache).objects_live, 300);
+    assert_int_equal(prudence_cache_replace_bulk(cache, 0, NULL), 0);
+    free_all(cache, held, 300);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+static void in_bulk_without_memory(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
+    unsigned live, half;
+    size_t got;
+
+    (void)state;
+    live = cache->capacity;
+    half = live / 2;
+    allocate_all(cache, objects, half);
+    memcpy(held, objects, sizeof held);
+    memory_fail(0, UINT32_MAX);
+    errno = 0;
+    got = prudence_cache_replace_bulk(cache, half, held); /* the other half of the slab */
+    assert_int_equal(got, half);
+    assert_int_equal(errno, 0);
+    memcpy(objects, held, sizeof held);
+    got = prudence_cache_replace_bulk(cache, half, held);
+    assert_int_equal(got, live - 2 * half);
+    assert_int_equal(errno, ENOMEM);
+    for (size_t i = got; i < half; i++)
+        assert_null(held[i]);
+    memory_succeed();
+    assert_int_equal(stats_of(cache).deferred_frees, 2 * half);
+    assert_int_equal(stats_of(cache).objects_live, got);
+    free_all(cache, held, (unsigned)got);
+    destroy_empty(cache);
+}
+
+static unsigned destroyed;
+
+static void count_end(void *object, void *unused)
+{
+    (void)object, (void)unused;
+    destroyed++;
+}
+
+static void with_a_destructor(void **state)
+{
+    struct prudence_cache_attr attr = {
+        .size = sizeof attr, .domain = manual_domain(), .destructor = count_end};
+    struct prudence_cache *cache = prudence_cache_create("ended", 64, &attr);
+
+    (void)state;
+    objects[0] = prudence_cache_alloc(cache);
+    objects[1] = prudence_cache_replace(cache, objects[0]);
+    assert_non_null(objects[1]);
+    assert_int_equal(destroyed, 0);
+    prudence_cache_free(cache, objects[1]);
+    assert_int_equal(destroyed, 1);
+    prudence_manual_advance(attr.domain);
+    destroy_empty(cache);
+    assert_int_equal(destroyed, 2);
+}
+
+/* ------------------------------------------------------------------------------------ misuse */
+
+static struct prudence_cache *mine;
+
+static void replace(void *old)
+{
+    if (prudence_cache_replace(mine, old))
+        _Exit(0);
+}
+
+static void replace_bulk(void *old)
+{
+    prudence_cache_replace_bulk(mine, 1, &old);
+}
+
+static void replace_in_no_cache(void *old)
+{
+    if (prudence_cache_replace(NULL, old))
+        _Exit(0);
+}
+
+static void misuse_is_caught_at_the_call(void **state)
+{
+    struct prudence_cache *other = fixed_cache(64, 32, NULL);
+    char *object;
+
+    (void)state;
+    mine = fixed_cache(64, 32, NULL);
+    object = prudence_cache_alloc(mine);
+    expect_death(replace, object + 8, "prudence_cache_replace:", "8 bytes behind its start", NULL);
+    expect_death(replace, &object, "prudence_cache_replace:", "foreign pointer", NULL);
+    expect_death(replace, prudence_cache_alloc(other),
+                 "prudence_cache_replace:", "belongs to cache", NULL);
+    expect_death(replace_bulk, object + 8,
+                 "prudence_cache_replace_bulk:", "8 bytes behind its start", NULL);
+    expect_death(replace_in_no_cache, object, "prudence_cache_replace:", "the cache is NULL", NULL);
+    expect_death(replace_in_no_cache, NULL, "prudence_cache_replace:", "the cache is NULL", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_old_one_waits),
+        cmocka_unit_test(memory_comes_back),
+        cmocka_unit_test(null_only_allocates),
+        cmocka_unit_test(without_memory_the_old_one_is_deferred),
+        cmocka_unit_test(under_pressure_the_old_one_comes_back),
+        cmocka_unit_test(in_bulk),
+        cmocka_unit_test(in_bulk_without_memory),
+        cmocka_unit_test(with_a_destructor),
+        cmocka_unit_test(misuse_is_caught_at_the_call),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -65,12 +65,12 @@ struct slab {
     struct list waiting_link;
     void *pages;
     size_t bytes;
-    uint64_t *states; /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
-    void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
+    uint64_t *states;  /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
+    void *notes;       /* what slab_watch keeps about the slab's objects, or NULL */
     union term *terms; /* of each object once one has a date (terms.h); atomic */
-    int32_t expiring; /* objects with dates: a hint (expiring_of, node.c) */
-    uint32_t undone;  /* objects whose destructor has not returned; atomic */
-    uint64_t bits[];  /* free, waiting, next, and if there is a destructor undone of both epochs:
+    int32_t expiring;  /* objects with dates: a hint (expiring_of, node.c) */
+    uint32_t undone;   /* objects whose destructor has not returned; atomic */
+    uint64_t bits[];   /* free, waiting, next, and if there is a destructor undone of both epochs:
                          bits_words(capacity) words each */
 };
 

@@ -28,6 +28,9 @@ NOTES = [
     "99 %), so that a thread that loses its CPU inside of one does not decide.",
     "The thesis' machine had 24 cores at 2.1 GHz; here more threads than CPUs take turns. Where it says "
     "“nearly the same” or “constant”, a factor of 1.25 was allowed.",
+    "A verdict is “undecided” when draws from the runs (100, of each point as many as it has, with repetition) "
+    "disagree with it in one of twenty or more, and in factorial designs when more than half of the variation is "
+    "between equal runs: a loaded machine, or too few runs. A point of one run is taken as it is.",
     "Held memory is what the model has not given back: live objects, and those that are deferred or "
     "whose dates have not expired (short-term memory: as the allocator counts, with its rounding).",
     "Allocation of variation: how much of all variation between the runs of a 2^k r design each "
@@ -56,6 +59,11 @@ def subjects_of(rows, response=None):
                               if response is None or response in row["responses"]))
 
 
+def legend_below(axes):
+    """Where it covers no data."""
+    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
+
+
 def draw_curves(axes, rows, curves, experiment, scale=1.0):
     """`curves`: (subject, response, label, style)."""
     drawn = False
@@ -69,7 +77,7 @@ def draw_curves(axes, rows, curves, experiment, scale=1.0):
     if experiment["log"]:
         axes.set_xscale("log", base=2)
     if drawn:
-        axes.legend(frameon=False, fontsize=8)
+        legend_below(axes)
     else:
         axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color="#888888")
 
@@ -155,7 +163,7 @@ def draw_trace(document, experiment, rows):
     for axes, what in ((held, "held"), (resident, "resident")):
         axes.set(xlabel="time, ticks", ylabel=f"{what} memory, MB", title=f"{what} memory".capitalize())
         axes.set_ylim(bottom=0)
-        axes.legend(frameon=False, fontsize=8)
+        legend_below(axes)
     return figure
 
 
@@ -234,12 +242,13 @@ def cells(rows):
 
 
 def headline(document):
-    findings = [one for one in document["findings"] if one["holds"] is not None]
-    holds = sum(one["holds"] for one in findings)
+    findings = [one["verdict"] for one in document["findings"] if one["verdict"] != "not measured"]
+    count = findings.count
     if not findings:
         return "None of the thesis' findings was measured."
     return (f'Of the {len(document["findings"])} findings of chapter 6 that are checked, '
-            f'{len(findings)} were measured: {holds} hold here, {len(findings) - holds} do not.')
+            f'{len(findings)} were measured: {count("holds")} hold here, {count("does not hold")} do not, '
+            f'{count("undecided")} are undecided.')
 
 
 def progress(document):

@@ -35,8 +35,9 @@
  *
  * Any object of this allocator can become short-term memory, at any time, whoever allocated it: by
  * prudence_malloc(), from a cache, or by malloc() when libprudence-malloc serves the program. It costs
- * an object 4 bytes of metadata if any object of its slab ever had a date, else nothing; and 8 bytes
- * for each date that has not expired, in pages of 1 KiB.
+ * an object 8 bytes of metadata if any object of its slab ever had a date, else nothing; and 8 bytes for each descriptor,
+ * in pages of 1 KiB. An object has one descriptor of the local or global clock that refreshed it first, however often
+ * that clock refreshes it; and one for each date of other threads and clocks that has not expired.
  *
  * Conventions, beside those of <prudence/prudence.h>:
  *  - Functions that return int: 0, or an error number. What a caller that ignores them may rely on:
@@ -48,7 +49,8 @@
  *  - Threads: a call concerns the calling thread's clocks. An object may be refreshed by several
  *    threads at once, as long as it cannot expire meanwhile: because of a date that has not expired on
  *    the clock of the thread, or by global time.
- *  - Signals: not async-signal-safe. Cost: of a refresh or lazy tick about ten nanoseconds; freeing one
+ *  - Signals: not async-signal-safe. Cost: of a refresh or lazy tick about ten nanoseconds, of a refresh of an object that
+ *    is short-term by this clock already about four; freeing one
  *    expired object takes about five.
  *  - Thread exit: destructors of thread-specific data that come after the library has noticed the thread's
  *    end may refresh. The thread takes part for the time of each such call; scm_register_thread and

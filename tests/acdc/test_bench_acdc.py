@@ -112,6 +112,36 @@ class Findings(unittest.TestCase):
         found = self.result(rows, "Lazy and eager do not differ")
         self.assertEqual((found["holds"], found["measured"][-12:]), (True, "1.01 to 1.01"))
 
+    def test_too_wide_to_say(self):
+        thesis = "Lazy: refresh takes the same time"
+        rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 118})
+        for row in rows: # means 1.18 apart: constant by the means, but who knows
+            mean = row["responses"]["refresh"]["mean"]
+            row["repeats"] = [{"refresh": mean * factor} for factor in (0.5, 0.8, 1.0, 1.2, 1.5)]
+        found = self.result(rows, thesis)
+        self.assertEqual((found["holds"], found["verdict"]), (None, "undecided"))
+        self.assertIn("differ too much: it holds in ", found["measured"])
+        for row in rows:
+            mean = row["responses"]["refresh"]["mean"]
+            row["repeats"] = [{"refresh": mean * factor} for factor in (0.99, 1.0, 1.01)]
+        self.assertEqual(self.result(rows, thesis)["verdict"], "holds")
+
+    def test_pairs_are_drawn_together(self):
+        """Seeds differ by ten times, subjects by a tenth: their ratios say so."""
+        rows = curve("throughput-quantum", findings.LAZY, "bytes_per_second", {1: 370, 2: 370})
+        rows += curve("throughput-quantum", findings.EAGER, "bytes_per_second", {1: 407, 2: 407})
+        for row, factor in zip(rows, (1, 1, 1.1, 1.1)):
+            row["repeats"] = [{"bytes_per_second": value * factor} for value in (10, 100, 1000)]
+        rows[0]["repeats"].append({"bytes_per_second": 5})
+        self.assertEqual(self.result(rows, "Lazy and eager have the same throughput")["verdict"], "holds")
+
+    def test_chance_decides_no_factorial_design(self):
+        document = {"rows": [], "host": {"cpus": 2}, "variation": {"factorial": {findings.LAZY: {
+            "refresh": {"A": 0.01, "D": 0.3, "E": 0.04, "B": 0.05, "error": 0.6}}}}}
+        first = findings.check_all(document)[0]
+        self.assertEqual((first["holds"], first["verdict"]), (None, "undecided"))
+        self.assertIn("60% of the variation is between equal runs", first["measured"])
+
     def test_strongest(self):
         document = {"rows": [], "host": {"cpus": 2}, "variation": {"factorial": {findings.LAZY: {
             "refresh": {"A": 0.01, "D": 0.8, "E": 0.04, "B": 0.05, "error": 0.1}}}}}

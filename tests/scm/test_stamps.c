@@ -204,14 +204,8 @@ static void survivors_take_over_stamps(void **state)
     }
 }
 
-static struct refreshing one;
-
-static int act_refresh_twice(void *extension)
-{
-    return scm_refresh(one.object, 1) | scm_refresh(one.object, *(unsigned *)extension);
-}
-
-/* Lists of one date of many threads become one: a page with a stamp that is later stays, others are copied. */
+/* Orphans' lists are taken one a tick, so lists of which each has a unit less than the one before meet at one date. A page
+ * whose stamps are later than it stays, others are copied. */
 static void merged_lists_forget_no_stamp(void **state)
 {
     enum { THREADS = 60 };
@@ -221,50 +215,147 @@ static void merged_lists_forget_no_stamp(void **state)
     (void)state;
     ticks(30); /* past an epoch's end */
     for (unsigned i = 0; i < THREADS; i++) {
-        unsigned extension = i % 2 ? 1 : 90;
-
-        one.object = objects[i] = object_new();
+        objects[i] = object_new();
         actor_start(&actors[i]);
-        assert_int_equal(does(&actors[i], act_refresh_twice, &extension), 0);
+        assert_int_equal(refreshes(&actors[i], objects[i], 100 - i), 0);
+        if (i % 2)
+            assert_int_equal(refreshes(&actors[i], objects[i], 400 - i), 0);
     }
     for (unsigned i = 0; i < THREADS; i++)
         actor_end(&actors[i]);
-    ticks(THREADS + 3);
+    ticks(100);
+    assert_int_equal(end_count, 0);
+    ticks(3);
     for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(has_ended(objects[i]), i % 2);
-    for (unsigned i = 0; i < THREADS; i += 2) /* this thread has taken the stamps over */
-        assert_int_equal(scm_refresh(objects[i], 200), 0);
+        assert_int_equal(has_ended(objects[i]), !(i % 2));
+    for (unsigned i = 1; i < THREADS; i += 2) /* this thread has taken the stamps over */
+        assert_int_equal(scm_refresh(objects[i], 500), 0);
     assert_int_equal(dates(), THREADS / 2);
-    ticks(200);
+    ticks(500);
     assert_int_equal(end_count, THREADS / 2);
     ticks(1);
     assert_int_equal(end_count, THREADS);
     assert_int_equal(dates(), 0);
 }
 
-/* A stamp of the page that is copied ends: the thread that takes over the date refreshes as any other. */
+/* The object of a copied descriptor has no stamp, and may be stamped again. */
 static void a_copied_descriptor_leaves_its_stamp(void **state)
 {
     struct actor actors[2];
     void *objects[2] = {object_new(), object_new()};
 
     (void)state;
-    assert_int_equal(scm_register_thread(), 0);
+    ticks(30);
     for (unsigned i = 0; i < 2; i++) {
         actor_start(&actors[i]);
-        assert_int_equal(refreshes(&actors[i], objects[i], 50), 0);
+        assert_int_equal(refreshes(&actors[i], objects[i], 50 - i), 0);
     }
     for (unsigned i = 0; i < 2; i++)
         actor_end(&actors[i]);
     ticks(4);
+    assert_int_equal(dates(), 2);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(scm_refresh(objects[i], 60), 0);
         assert_int_equal(scm_refresh(objects[i], 70), 0);
     }
+    assert_int_equal(dates(), 2 + 2 + 1);
     ticks(70);
     assert_int_equal(end_count, 0);
     ticks(1);
     assert_int_equal(end_count, 2);
+    assert_int_equal(dates(), 0);
+}
+
+static int act_refresh_both(void *unused)
+{
+    (void)unused;
+    return scm_refresh(of_many[0], 1) | scm_refresh(of_many[1], 50);
+}
+
+/* One list of an orphan is this thread's, the other one its heir's: what the heir refreshes lasts by the heir's clock. */
+static void a_divided_orphan_owns_nothing(void **state)
+{
+    struct actor actor, heir;
+
+    (void)state;
+    of_many[0] = object_new();
+    of_many[1] = object_new();
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_refresh_both, NULL), 0);
+    assert_int_equal(scm_register_thread(), 0);
+    actor_end(&actor);
+    ticks(1);
+    actor_start(&heir);
+    assert_int_equal(does(&heir, act_register, NULL), 0);
+    assert_int_equal(refreshes(&heir, of_many[0], 30), 0);
+    ticks(100);
+    assert_false(has_ended(of_many[0]));
+    for (unsigned i = 0; i < 60; i++)
+        assert_int_equal(does(&heir, act_tick, NULL), 0);
+    assert_int_equal(end_count, 2);
+    actor_end(&heir);
+}
+
+/* There is one number, and pages of an ended thread have it: nobody else gets it. */
+static void an_owner_is_not_used_twice(void **state)
+{
+    struct actor first, second;
+    void *object = object_new();
+
+    (void)state;
+    scm_owners = 2;
+    assert_int_equal(scm_register_thread(), 0);
+    actor_start(&first);
+    assert_int_equal(refreshes(&first, object, 1), 0);
+    assert_int_equal(term_of(object)->stamp >> STAMP_DATE_BITS, 1);
+    actor_end(&first);
+    ticks(1);
+    actor_start(&second);
+    assert_int_equal(refreshes(&second, object_new(), 30), 0); /* would have a number now */
+    assert_int_equal(refreshes(&second, object, 30), 0);
+    ticks(100);
+    assert_false(has_ended(object));
+    for (unsigned i = 0; i < 31; i++)
+        assert_int_equal(does(&second, act_tick, NULL), 0);
+    assert_true(has_ended(object));
+    actor_end(&second);
+    scm_owners = STAMP_OWNERS;
+}
+
+static void *waiting;
+static uint64_t first_date;
+
+/* Nothing is taken meanwhile, so what `waiting` has in its page is as old as dates in stamps can tell, and more. */
+static int tick_for_long(void *unused)
+{
+    (void)unused;
+    do {
+        assert_int_equal(scm_refresh(waiting, 1), 0);
+        assert_int_equal(scm_tick(), 0);
+    } while (scm_self->local.now < first_date + STAMP_DATES);
+    return 0;
+}
+
+/* A stamp is as late as the page's again, modulo 2^18; the object lives. */
+static void taken_very_late(void **state)
+{
+    void *object = scm_malloc(16);
+    int finalizer = scm_register_finalizer(tick_for_long);
+
+    (void)state;
+    waiting = object_new();
+    collection("lazy");
+    ticks(30);
+    assert_int_equal(scm_set_finalizer(object, finalizer), 0);
+    first_date = scm_self->local.now;
+    assert_int_equal(scm_refresh(object, 0), 0);
+    assert_int_equal(scm_refresh(waiting, 0), 0);
+    ticks(1);
+    assert_int_equal(scm_collect(), 0);
+    assert_false(has_ended(waiting));
+    ticks(1);
+    assert_int_equal(scm_collect(), 0);
+    assert_true(has_ended(waiting));
     assert_int_equal(dates(), 0);
 }
 
@@ -359,6 +450,9 @@ int main(void)
         cmocka_unit_test_setup(survivors_take_over_stamps, fresh),
         cmocka_unit_test_setup(merged_lists_forget_no_stamp, fresh),
         cmocka_unit_test_setup(a_copied_descriptor_leaves_its_stamp, fresh),
+        cmocka_unit_test_setup(a_divided_orphan_owns_nothing, fresh),
+        cmocka_unit_test_setup(an_owner_is_not_used_twice, fresh),
+        cmocka_unit_test_setup(taken_very_late, fresh),
         cmocka_unit_test_setup(far_dates_are_descriptors, fresh),
         cmocka_unit_test_setup(owners_run_out_and_come_back, fresh),
         cmocka_unit_test_setup(no_memory_to_queue_again, fresh),

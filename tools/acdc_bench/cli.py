@@ -140,10 +140,9 @@ def show_list(all_experiments, known):
 
 
 def print_findings(document):
-    marks = {True: "holds", False: "does not hold", None: "not measured"}
     for finding in document["findings"]:
         if finding["experiment"] in {one["name"] for one in document["experiments"]}:
-            print(f'{finding["figure"]:>5}  {marks[finding["holds"]]:<14} {finding["thesis"]}\n'
+            print(f'{finding["figure"]:>5}  {finding["verdict"]:<14} {finding["thesis"]}\n'
                   f'{"":22}{finding["measured"]}')
 
 

@@ -3,7 +3,14 @@
 
 A finding is (figure, what the thesis says, a function of the document). The function returns whether it
 holds and what was measured; None for both when that was not measured.
+
+A finding is undecided when the runs are too few or differ too much to say. Whether that is so is found by drawing runs
+again: of each point as many of its runs as it has, with repetition (bootstrap). If one draw in twenty or more says
+otherwise than the runs themselves, it is undecided, and the page says so with the share. In factorial designs it is
+undecided where more of the variation is between equal runs than all factors explain.
 """
+
+import random
 
 from . import statistics
 
@@ -12,8 +19,17 @@ FLAT = 1.25   # "constant": largest by smallest
 EQUAL = 1.25  # "nearly the same"
 
 
+DRAWS = 100
+AGREEMENT = 0.95  # of the draws, for a verdict
+CHANCE = 0.5      # share of the variation between equal runs that leaves a factorial design undecided
+
+
 class NotMeasured(Exception):
     pass
+
+
+class Undecided(Exception):
+    """Of a factorial design: what was measured, and why it does not say."""
 
 
 def series(document, experiment, subject, response):
@@ -60,12 +76,18 @@ def numbers(values, digits=0):
     return " to ".join(f"{value:,.{digits}f}" for value in (values[0], values[-1]))
 
 
+def decided(shares, holds, said):
+    if shares["error"] > CHANCE:
+        raise Undecided(said, f"{shares['error']:.0%} of the variation is between equal runs")
+    return holds
+
+
 def strongest(response, effect):
     def check(document):
         shares = variation(document, "factorial", LAZY, response)
         order = sorted((name for name in shares if name != "error"), key=shares.get, reverse=True)
         said = ", ".join(f"{name} {shares[name]:.0%}" for name in order[:3])
-        return (order[0] == effect and shares[effect] >= 0.1,
+        return (decided(shares, order[0] == effect and shares[effect] >= 0.1, said),
                 f"{said}; error {shares['error']:.0%}")
     return check
 
@@ -76,7 +98,7 @@ def matters(response, effects, yes=True):
         shares = variation(document, "factorial", LAZY, response)
         large = [shares[effect] >= 0.1 for effect in effects]
         said = ", ".join(f"{effect} {shares[effect]:.0%}" for effect in effects)
-        return all(large) if yes else not any(large), said
+        return decided(shares, all(large) if yes else not any(large), said), said
     return check
 
 
@@ -263,15 +285,64 @@ FINDINGS = {
 }
 
 
+def drawn_rows(rows, draw):
+    """The rows, with runs drawn again. Runs of one point that several subjects have with the same seed are drawn together,
+    because ratios are of pairs."""
+    fewest, chosen, found = {}, {}, []
+    for row in rows:
+        fewest[row["point"]] = min(fewest.get(row["point"], len(row["repeats"])), len(row["repeats"]))
+    for row in rows:
+        runs, common = row["repeats"], fewest[row["point"]]
+        places = chosen.setdefault(row["point"], [])
+        while len(places) < len(runs):
+            places.append(draw.random())
+        repeats = [runs[int(place * (common if i < common else len(runs)))] for i, place in enumerate(places[:len(runs)])]
+        responses = {name: {**known, "mean": statistics_mean([repeat[name] for repeat in repeats])}
+                     for name, known in row["responses"].items()
+                     if repeats and all(repeat.get(name) is not None for repeat in repeats)}
+        found.append({**row, "repeats": repeats, "responses": {**row["responses"], **responses}})
+    return found
+
+
+def draws_of(document, experiment):
+    """Documents with the experiment's runs drawn again; none when there is one run of each point."""
+    rows = [row for row in document["rows"] if row["experiment"] == experiment]
+    if not any(len(row["repeats"]) > 1 for row in rows):
+        return []
+    draw = random.Random(experiment)
+    return [{**document, "rows": drawn_rows(rows, draw)} for _ in range(DRAWS)]
+
+
+def why_undecided(check, holds, draws):
+    """None: it is decided."""
+    same = sum(bool(check(one)[0]) == bool(holds) for one in draws)
+    if not draws or same >= AGREEMENT * len(draws):
+        return None
+    holding = same if holds else len(draws) - same
+    return f"the runs are too few or differ too much: it holds in {holding / len(draws):.0%} of draws from them"
+
+
+def judge(check, document, draws):
+    """Whether it holds (None: not measured, or undecided), what was measured, and why it is undecided, or None."""
+    try:
+        holds, measured = check(document)
+        why = why_undecided(check, holds, draws)
+    except NotMeasured:
+        return None, "not measured", None
+    except Undecided as undecided:
+        return None, *undecided.args
+    return (None if why else bool(holds)), measured, why
+
+
 def check_all(document):
-    """Of each finding: experiment, figure, what the thesis says, whether it holds, what was measured."""
+    """Of each finding: experiment, figure, what the thesis says, the verdict, what was measured. `holds` is None
+    unless the verdict is that it holds or does not."""
     results = []
     for experiment, findings in FINDINGS.items():
+        draws = draws_of(document, experiment)
         for figure, thesis, check in findings:
-            try:
-                holds, measured = check(document)
-            except NotMeasured:
-                holds, measured = None, "not measured"
-            results.append({"experiment": experiment, "figure": figure, "thesis": thesis,
-                            "holds": None if holds is None else bool(holds), "measured": measured})
+            holds, measured, why = judge(check, document, draws)
+            verdict = {True: "holds", False: "does not hold", None: "undecided" if why else "not measured"}[holds]
+            results.append({"experiment": experiment, "figure": figure, "thesis": thesis, "holds": holds,
+                            "verdict": verdict, "measured": f"{measured}; {why}" if why else measured})
     return results

@@ -185,6 +185,14 @@ def alignment(results, verdicts):
          for row in rows])
 
 
+def growth(results, _):
+    """What grows with what: a row for each curve, with its sentence."""
+    rows = results.parts.get("growth", {"rows": []})["rows"]
+    return rows and "## Growth\n\nThe curves are drawn in growth.html.\n\n" + table(
+        ["along", "fit", "in a sentence"],
+        [[row["axis_text"], row["curve"], row["sentence"]] for row in rows])
+
+
 def limit(results, verdicts):
     rows = results.rows("limit")
     within = [row["latent_peak_bytes"] <= row["latent_limit"] for row in rows]
@@ -458,7 +466,7 @@ def main():
         sys.exit(f"report_summary: no results in {sys.argv[1]}")
     sections = [section(results, verdicts) for section in (
         pairs, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers, stall, recycle, destroy, rcu,
-        flavours, malloc)]
+        flavours, growth, malloc)]
     document = next(iter(results.parts.values()))
     host = document["host"]
     print(f'# Measurements of {document["date"][:10]}\n')

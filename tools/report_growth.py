@@ -31,8 +31,9 @@ def draw_one(axes, row):
     axes.errorbar(xs, ys, yerr=[low, high], fmt="o", color=OURS, markersize=4, capsize=2, linewidth=1)
     fine = numpy.geomspace(xs[0], xs[-1], 200)
     parameters = [row["a"], row["b"]] if row["curve"] != "flat" else [row["a"]]
-    axes.plot(fine, fits.CURVES[row["curve"]](fine, *parameters) / scale, color="#999999",
-              linewidth=1.2, zorder=0)
+    if row["curve"] in fits.CURVES:
+        axes.plot(fine, fits.CURVES[row["curve"]](fine, *parameters) / scale, color="#999999",
+                  linewidth=1.2, zorder=0)
     axes.set(xscale="log", ylabel=unit, xlabel=row["axis_text"])
     axes.set_title(f'{row["what"]}: {row["curve"]}', fontsize=10)
     if ys.max() > 20 * ys.min():

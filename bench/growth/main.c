@@ -70,7 +70,7 @@ static void die(const char *what)
 static struct prudence_cache *any_cache(struct writer *writer)
 {
     writer->random = writer->random * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return caches[(unsigned)(writer->random >> 33) % cache_count];
+    return caches[(writer->random >> 33) * cache_count >> 31];
 }
 
 static void slice(struct writer *writer)

@@ -37,6 +37,9 @@ class Fits(unittest.TestCase):
     def test_one_bad_end_is_not_flat(self):
         self.assertNotEqual(self.curve(5.0, 5.0, 5.0, 5.0, 10.0), "flat")
 
+    def test_no_curve_is_claimed_for_what_follows_none(self):
+        self.assertEqual(self.curve(5.0, 100.0, 3.0, 90.0, 4.0), "irregular")
+
     def test_sentences(self):
         def say(*ys):
             return fits.sentence("A pair", "idle readers", "ns", READERS, ys, fits.fit(READERS, ys))
@@ -58,7 +61,7 @@ class Command(unittest.TestCase):
                            capture_output=True)
             self.assertIn("prudence_stats", file.with_suffix(".html").read_text())
         self.assertEqual(len(rows), 8)  # four figures along two axes
-        self.assertTrue(all(row["curve"] in fits.CURVES for row in rows))
+        self.assertTrue(all(row["curve"] in [*fits.CURVES, "irregular"] for row in rows))
         self.assertEqual(said.getvalue().count("\n"), 8)
 
     def test_refuses(self):

@@ -8,6 +8,7 @@ other. The simplest curve wins whose error is near that of the best one.
 import numpy
 import scipy.optimize
 
+IRREGULAR = 0.3  # mean relative error beyond which no curve is claimed
 FLAT_WITHIN = 1.15  # largest by smallest: that is flat, whatever the curve
 NEAR = 1.25  # a simpler curve may have an error so many times that of the best
 CLOSE_ENOUGH = 0.05  # mean relative error that no curve needs to be better than
@@ -42,6 +43,8 @@ def fit(xs, ys):
         name = next(name for name, (_, error) in found.items()
                     if error <= max(NEAR * best, CLOSE_ENOUGH))
     parameters, error = found[name]
+    if error > IRREGULAR:
+        name = "irregular"
     return {"curve": name, "a": parameters[0], "b": parameters[1] if len(parameters) > 1 else 0.0,
             "error": error}
 
@@ -57,10 +60,11 @@ def text_of(value, unit):
 def sentence(what, axis, unit, xs, ys, found):
     ends = (f"{text_of(ys[0], unit)} at {xs[0]:,} {axis}, {text_of(ys[-1], unit)} at "
             f"{xs[-1]:,}")
-    if found["curve"] == "flat":
+    if found["curve"] == "irregular":
+        return f"{what} follows none of these curves: {ends}."
+    if found["curve"] == "flat" or found["b"] < 0:
         return f"{what} does not grow: {ends}."
     more = text_of(found["b"], unit)
     if found["curve"] == "log":
-        grows = "grows" if found["b"] > 0 else "falls"
-        return f"{what} {grows} with the logarithm, {more} with each tenfold: {ends}."
+        return f"{what} grows with the logarithm, {more} with each tenfold: {ends}."
     return f"{what} grows linearly, {more} for each: {ends}."

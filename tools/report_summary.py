@@ -21,8 +21,10 @@ class Results:
     """The rows of all parts, found by what they must match."""
 
     def __init__(self, folder):
-        self.parts = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")
-                      if "rows" in json.loads(path.read_text())}
+        documents = {path.stem: json.loads(path.read_text())
+                     for path in sorted(folder.glob("*.json"))}
+        self.parts = {name: document for name, document in documents.items()
+                      if "rows" in document and "host" in document}
 
     def rows(self, part, **wanted):
         return [row for row in self.parts.get(part, {"rows": []})["rows"]
@@ -183,6 +185,14 @@ def alignment(results, verdicts):
         ["loop", "fastest", "slowest", "ratio"],
         [[row["loop"], f'{row["ns_min"]:.2f}', f'{row["ns_max"]:.2f}', f'{row["spread"]:.2f}']
          for row in rows])
+
+
+def growth(results, _):
+    """What grows with what: a row for each curve, with its sentence."""
+    rows = results.parts.get("growth", {"rows": []})["rows"]
+    return rows and "## Growth\n\nThe curves are drawn in growth.html.\n\n" + table(
+        ["along", "fit", "in a sentence"],
+        [[row["axis_text"], row["curve"], row["sentence"]] for row in rows])
 
 
 def limit(results, verdicts):
@@ -438,6 +448,40 @@ def malloc(results, verdicts):
           "yes" if line["on_pareto_front"] else ""] for line in summary["subjects"]])
 
 
+MOST_BY_PEER = 1.25  # our time by that of the fastest peer
+
+
+def public(results, verdicts):
+    """Programs of the kinds that a public set runs: ours by the best peer in each, time and memory."""
+    document = results.parts.get("public", {"rows": []})
+    lines, fast = [], []
+    for program in dict.fromkeys(row["program"] for row in document["rows"]):
+        rows = [row for row in document["rows"]
+                if row["program"] == program and "wall_seconds" in row]
+        ours = next((row for row in rows if row["subject"] == "prudence"), None)
+        peers = [row for row in rows if row["subject"] != "prudence"]
+        if not ours or not peers:
+            continue
+        cells = []
+        for key in ("wall_seconds", "cpu_seconds", "peak_rss_bytes"):
+            best = min(peers, key=lambda row: row[key])
+            cells.append(peer_cell(ours[key] / best[key], best["subject"]))
+        fast.append(ours["cpu_seconds"] <= MOST_BY_PEER * min(row["cpu_seconds"] for row in peers))
+        lines.append([program, *cells])
+    if not lines:
+        return ""
+    verdicts.add(f"a public set's programs: CPU time at most {MOST_BY_PEER} of the best peer's",
+                 sum(fast), len(fast))
+    return ("## Programs of the kinds of a public set, ours by the best peer\n\n"
+            f"**Bold**: more than {MOST_BY_PEER}.\n\n") + table(
+        ["program", "time", "CPU time", "peak RSS"], lines)
+
+
+def peer_cell(ratio, name):
+    text = f"{ratio:.2f} ({name})"
+    return f"**{text}**" if ratio > MOST_BY_PEER else text
+
+
 def versions(results):
     found = set()
     for part in results.parts:
@@ -457,8 +501,8 @@ def main():
     if not results.parts:
         sys.exit(f"report_summary: no results in {sys.argv[1]}")
     sections = [section(results, verdicts) for section in (
-        pairs, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers, stall, recycle, destroy, rcu,
-        flavours, malloc)]
+        pairs, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers,
+        stall, recycle, destroy, rcu, flavours, growth, malloc, public)]
     document = next(iter(results.parts.values()))
     host = document["host"]
     print(f'# Measurements of {document["date"][:10]}\n')

@@ -19,10 +19,30 @@
 #include "numbers.h"
 
 static const struct pattern *const patterns[] = {
-    &pattern_one_size, &pattern_mix,    &pattern_lifo,         &pattern_fifo,
-    &pattern_random,   &pattern_larson, &pattern_asymmetric,   &pattern_free_only,
-    &pattern_phases,   &pattern_sizes,  &pattern_realloc,      &pattern_large,
-    &pattern_threads,  &pattern_fork,   &pattern_cache_thrash, &pattern_cache_scratch,
+    &pattern_one_size,
+    &pattern_mix,
+    &pattern_lifo,
+    &pattern_fifo,
+    &pattern_random,
+    &pattern_larson,
+    &pattern_asymmetric,
+    &pattern_free_only,
+    &pattern_phases,
+    &pattern_sizes,
+    &pattern_realloc,
+    &pattern_large,
+    &pattern_threads,
+    &pattern_fork,
+    &pattern_cache_thrash,
+    &pattern_cache_scratch,
+    &pattern_like_cfrac,
+    &pattern_like_espresso,
+    &pattern_like_barnes,
+    &pattern_like_sh6,
+    &pattern_like_sh8,
+    &pattern_like_rptest,
+    &pattern_like_alloc_test,
+    &pattern_like_malloc_large,
 };
 
 #define PATTERNS (sizeof patterns / sizeof *patterns)

@@ -13,6 +13,7 @@ from pathlib import Path
 from . import allocators, programs, summary
 from .watch import Failed
 
+PUBLIC_SET = "like-"  # programs of the kinds that a public set runs: a table of their own
 PAUSED_ROUNDS = 3  # resident memory after a pause hardly varies, and pauses take time
 SETTINGS = ("PRUDENCE_OPTIONS", "GLIBC_TUNABLES", "MALLOC_CONF", "SCUDO_OPTIONS", "MALLOC_",
             "MIMALLOC_", "TCMALLOC_", "TBB_MALLOC_")
@@ -37,7 +38,8 @@ def parse_arguments(arguments):
                     "preloaded. NAME may contain * and ?.")
     parser.add_argument("--subject", metavar="NAME,...", default="*",
                         help="allocators (see --list); the first of them is the baseline")
-    parser.add_argument("--program", metavar="NAME,...", default="*", help="what runs (see --list)")
+    parser.add_argument("--program", metavar="NAME,...", default=None,
+                        help="what runs (see --list); all but those named like-* unless given")
     parser.add_argument("--repeat", metavar="N", default=10,
                         type=number(1, 1000, int, "a number from 1 to 1000"),
                         help="interleaved rounds; medians are shown (10)")
@@ -181,7 +183,8 @@ def main(arguments, build):
     if request.list:
         show_list(all_programs, build, tools.load)
         return 0
-    chosen = choose(parser, "program", request.program, all_programs)
+    chosen = (choose(parser, "program", request.program, all_programs) if request.program else
+              [one for one in all_programs if not one.name.startswith(PUBLIC_SET)])
     subjects = choose(parser, "subject", request.subject, allocators.ALLOCATORS)
     if request.json and not Path(request.json).resolve().parent.is_dir():
         parser.error(f"--json: '{request.json}' cannot be written: there is no such folder")

@@ -1,0 +1,77 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""tools/bench-growth: which curve it sees in points, a short run, its page, what it refuses."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+
+sys.path.insert(0, str(ROOT / "tools"))
+from growth_bench import cli, fits  # noqa: E402 (the path comes first)
+
+READERS = [1, 10, 100, 1000, 10000]
+
+
+class Fits(unittest.TestCase):
+    def curve(self, *ys):
+        return fits.fit(READERS, ys)["curve"]
+
+    def test_flat(self):
+        self.assertEqual(self.curve(5.0, 5.2, 5.1, 5.3, 5.2), "flat")
+
+    def test_log(self):
+        self.assertEqual(self.curve(5.0, 7.1, 8.9, 11.0, 13.1), "log")
+
+    def test_linear(self):
+        self.assertEqual(self.curve(100, 110, 205, 1090, 10100), "linear")
+
+    def test_one_bad_end_is_not_flat(self):
+        self.assertNotEqual(self.curve(5.0, 5.0, 5.0, 5.0, 10.0), "flat")
+
+    def test_no_curve_is_claimed_for_what_follows_none(self):
+        self.assertEqual(self.curve(5.0, 100.0, 3.0, 90.0, 4.0), "irregular")
+
+    def test_sentences(self):
+        def say(*ys):
+            return fits.sentence("A pair", "idle readers", "ns", READERS, ys, fits.fit(READERS, ys))
+
+        self.assertEqual(say(5, 5, 5, 5, 5), "A pair does not grow: 5 ns at 1 idle readers, "
+                                             "5 ns at 10,000.")
+        self.assertIn("grows linearly, 1 ns for each", say(101, 110, 200, 1100, 10100))
+
+
+class Command(unittest.TestCase):
+    def test_a_short_run_and_its_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "growth.json"
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                self.assertEqual(cli.main(["--quick", "--repeat", "1", "--axis",
+                                           "idle-readers,caches", "--json", str(file)], BUILD), 0)
+            rows = json.loads(file.read_text())["rows"]
+            subprocess.run([ROOT / "tools/report_growth.py", file], check=True, timeout=100,
+                           capture_output=True)
+            self.assertIn("prudence_stats", file.with_suffix(".html").read_text())
+        self.assertEqual(len(rows), 8)  # four figures along two axes
+        self.assertTrue(all(row["curve"] in [*fits.CURVES, "irregular"] for row in rows))
+        self.assertEqual(said.getvalue().count("\n"), 8)
+
+    def test_refuses(self):
+        for text, *arguments in (("'height' is none of idle-readers", "--axis", "height"),
+                                 ("'0' is not a number from 1", "--repeat", "0"),
+                                 ("no such folder", "--json", "/nowhere/growth.json")):
+            with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
+                cli.main(arguments, BUILD)
+            self.assertIn(text, said.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()

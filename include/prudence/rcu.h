@@ -45,7 +45,8 @@ struct prudence_reader {
     const struct prudence_domain *domain;
     /* The address of its thread's prudence_qsbr_self; NULL: it is nobody's. Atomic. */
     const void *owner;
-    int32_t attention; /* what its thread has to do after it has published its word; below. Atomic */
+    int32_t
+        attention; /* what its thread has to do after it has published its word; below. Atomic */
 };
 
 #define PRUDENCE_ATTENTION_FENCE  1         /* fence */
@@ -56,7 +57,7 @@ struct prudence_reader {
 
 struct prudence_domain_shared {
     uint64_t sequence; /* grace periods started, << 10 */
-    uint32_t fenced;   /* readers fence after publishing their word; each is told in its attention */
+    uint32_t fenced; /* readers fence after publishing their word; each is told in its attention */
 };
 
 #define PRUDENCE_NESTING_BITS 10
@@ -176,7 +177,8 @@ static inline void prudence_read_lock(void)
         __atomic_store_n(&self->word, word | 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         attention = __atomic_load_n(&self->attention, __ATOMIC_ACQUIRE);
-        if (__builtin_expect(attention != 0, 0)) { /* fenced: out of line costs next to the fence nothing */
+        if (__builtin_expect(attention != 0,
+                             0)) { /* fenced: out of line costs next to the fence nothing */
             if (__builtin_expect(attention < 0, 0))
                 prudence_reader_wake(self);
             else
@@ -214,8 +216,15 @@ static inline void prudence_read_unlock(void)
     }
 }
 
-/* Whether this thread is inside a section of the default domain. Async-signal-safe. */
+/* Whether this thread is inside a section of the default domain. Async-signal-safe. The second: inlined. */
 PRUDENCE_API bool prudence_read_lock_held(void);
+
+static inline bool prudence_is_reading(void)
+{
+    const struct prudence_reader *self = prudence_reader_self;
+
+    return self && __atomic_load_n(&self->word, __ATOMIC_RELAXED) != 0;
+}
 
 /*
  * Waits until a full grace period has passed. Inside a read-side critical section of any domain,
@@ -351,6 +360,18 @@ static inline void prudence_qsbr_quiescent(struct prudence_domain *domain)
             (__atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) | 1))
         return;
     prudence_qsbr_announce(domain);
+}
+
+/* As prudence_domain_read_lock_held of a qsbr domain, inlined: whether this thread is online there. */
+static inline bool prudence_qsbr_is_online(struct prudence_domain *domain)
+{
+    const struct prudence_reader *self = prudence_qsbr_self;
+
+    if (__builtin_expect(self && __atomic_load_n(&self->domain, __ATOMIC_RELAXED) == domain &&
+                             __atomic_load_n(&self->owner, __ATOMIC_RELAXED) == &prudence_qsbr_self,
+                         1))
+        return __atomic_load_n(&self->word, __ATOMIC_RELAXED) != 0;
+    return prudence_domain_read_lock_held(domain);
 }
 
 /*

@@ -134,6 +134,7 @@ struct prudence_domain {
     uint64_t park_after;     /* so many; a hint */
     uint32_t parking;        /* by compare-and-swap; the next are of who holds it */
     unsigned left_awake, parked, park_rarely;
+    uint64_t parked_ever; /* statistics */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
     uint32_t choosing;           /* by compare-and-swap */

@@ -160,7 +160,8 @@ static void learn(struct prudence_domain *domain, unsigned awake)
     unsigned came = awake > domain->left_awake ? awake - domain->left_awake : 0;
 
     if (came > domain->parked / 2)
-        domain->park_rarely = domain->park_rarely < RARELY_MAX ? 2 * domain->park_rarely + 1 : RARELY_MAX;
+        domain->park_rarely =
+            domain->park_rarely < RARELY_MAX ? 2 * domain->park_rarely + 1 : RARELY_MAX;
     else
         domain->park_rarely /= 2;
 }
@@ -181,6 +182,7 @@ static void round_of_parking(struct prudence_domain *domain, unsigned outside)
     if (marked) {
         learn(domain, parked + left);
         domain->parked = parked;
+        domain->parked_ever += parked;
         domain->left_awake = left;
     }
     store_relaxed(&domain->park_after,

@@ -281,6 +281,7 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     store_relaxed(&slot->reader.owner, (const void *)&reader_qsbr_self);
     store_relaxed(&slot->entries_seen, load_relaxed(&slot->reader.entries));
     reader_park_first(slot);
+    os_full_fence(); /* claimed before it loads the sequence: memb.c, at_once */
     return slot;
 }
 

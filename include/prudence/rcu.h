@@ -39,20 +39,25 @@ typedef struct {
  */
 struct prudence_reader {
     uint64_t word;    /* written by its thread; read by whoever drives a grace period */
-    uint64_t entries; /* fenced entries, for the choice of mode; written by its thread */
+    uint64_t entries; /* fenced entries, for the choice of mode; added to by its thread */
     /* The domain that this is a word of. Written by its thread before the first entry; atomic, because
      * a driver of the domain that had the word before may still look at it. */
     const struct prudence_domain *domain;
     /* The address of its thread's prudence_qsbr_self; NULL: it is nobody's. Atomic. */
     const void *owner;
+    int32_t
+        attention; /* what its thread has to do after it has published its word; below. Atomic */
 };
+
+#define PRUDENCE_ATTENTION_FENCE  1         /* fence */
+#define PRUDENCE_ATTENTION_PARKED INT32_MIN /* nobody looks at the word: prudence_reader_wake */
 
 /* Offset of the following structure in a domain of any kind. */
 #define PRUDENCE_DOMAIN_SHARED_OFFSET 64
 
 struct prudence_domain_shared {
     uint64_t sequence; /* grace periods started, << 10 */
-    uint32_t fenced;   /* readers fence after publishing their word */
+    uint32_t fenced; /* readers fence after publishing their word; each is told in its attention */
 };
 
 #define PRUDENCE_NESTING_BITS 10
@@ -63,6 +68,7 @@ struct prudence_domain_shared {
 #endif
 
 /* This thread's word in the default domain; NULL before its first entry. */
+#define prudence_reader_self prudence_reader2_self /* the 2: of this layout */
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reader_self
     __attribute__((tls_model("initial-exec")));
 
@@ -71,6 +77,8 @@ PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reade
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_qsbr_self
     __attribute__((tls_model("initial-exec")));
 PRUDENCE_API void prudence_read_lock_first(void); /* registers the thread, and enters */
+/* Makes grace periods wait for this thread again, and fences. Its word is published. */
+PRUDENCE_API void prudence_reader_wake(struct prudence_reader *self);
 PRUDENCE_API void prudence_read_lock_too_deep(void) __attribute__((noreturn, cold));
 PRUDENCE_API void prudence_read_unlock_unbalanced(void) __attribute__((noreturn, cold));
 
@@ -113,6 +121,17 @@ static inline void prudence_full_fence(void)
 #endif
 }
 
+/* As much, and counts the entry. */
+static inline void prudence_fence_and_count(struct prudence_reader *self)
+{
+#if defined(__x86_64__)
+    __asm__ __volatile__("lock; addq $1, %0" : "+m"(self->entries)::"memory", "cc");
+#else
+    __atomic_fetch_add(&self->entries, 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 static inline const struct prudence_domain_shared *
 prudence_domain_shared_of(const struct prudence_domain *domain)
 {
@@ -132,15 +151,17 @@ prudence_domain_shared_of(const struct prudence_domain *domain)
  *
  * Order: the word is published before anything inside the section is read. Fence-free, that is
  * made true by the membarrier of whoever drives a grace period; fenced, by the fence here. The
- * mode is tested after publishing (a reader that tested it before could be missed by a driver
- * that switches). Both are read with acquire, which costs nothing on x86: a reader that sees a new
- * sequence must see what was unlinked before that grace period started, and one that stops fencing
- * what was unlinked before drivers stopped counting on its fence.
+ * attention is tested after publishing (a reader that tested it before could be missed by a driver
+ * that switches the mode, or parks it), in nested sections as well: a signal handler may have come
+ * between the two. Sequence and attention are read with acquire, which costs nothing on x86: a
+ * reader that sees a new sequence must see what was unlinked before that grace period started, and one
+ * that stops fencing what was unlinked before drivers stopped counting on its fence.
  */
 static inline void prudence_read_lock(void)
 {
     struct prudence_reader *self = prudence_reader_self;
     uint64_t word;
+    int32_t attention;
 
     if (__builtin_expect(!self, 0)) {
         prudence_read_lock_first();
@@ -155,17 +176,23 @@ static inline void prudence_read_lock(void)
         word = __atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE);
         __atomic_store_n(&self->word, word | 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&shared->fenced, __ATOMIC_ACQUIRE)) {
-            prudence_full_fence();
-            __atomic_store_n(&self->entries, __atomic_load_n(&self->entries, __ATOMIC_RELAXED) + 1,
-                             __ATOMIC_RELAXED);
+        attention = __atomic_load_n(&self->attention, __ATOMIC_ACQUIRE);
+        if (__builtin_expect(attention != 0,
+                             0)) { /* fenced: out of line costs next to the fence nothing */
+            if (__builtin_expect(attention < 0, 0))
+                prudence_reader_wake(self);
+            else
+                prudence_fence_and_count(self);
         }
         return;
     }
-    if (__builtin_expect((word & PRUDENCE_NESTING_MASK) == PRUDENCE_NESTING_MASK, 0))
+    word++;
+    if (__builtin_expect(!(word & PRUDENCE_NESTING_MASK), 0))
         prudence_read_lock_too_deep();
-    __atomic_store_n(&self->word, word + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&self->word, word, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (__builtin_expect(__atomic_load_n(&self->attention, __ATOMIC_ACQUIRE) < 0, 0))
+        prudence_reader_wake(self);
 }
 
 /* Leaves a read-side critical section. Async-signal-safe. An unlock too many is misuse. */
@@ -189,8 +216,15 @@ static inline void prudence_read_unlock(void)
     }
 }
 
-/* Whether this thread is inside a section of the default domain. Async-signal-safe. */
+/* Whether this thread is inside a section of the default domain. Async-signal-safe. The second: inlined. */
 PRUDENCE_API bool prudence_read_lock_held(void);
+
+static inline bool prudence_is_reading(void)
+{
+    const struct prudence_reader *self = prudence_reader_self;
+
+    return self && __atomic_load_n(&self->word, __ATOMIC_RELAXED) != 0;
+}
 
 /*
  * Waits until a full grace period has passed. Inside a read-side critical section of any domain,
@@ -326,6 +360,18 @@ static inline void prudence_qsbr_quiescent(struct prudence_domain *domain)
             (__atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) | 1))
         return;
     prudence_qsbr_announce(domain);
+}
+
+/* As prudence_domain_read_lock_held of a qsbr domain, inlined: whether this thread is online there. */
+static inline bool prudence_qsbr_is_online(struct prudence_domain *domain)
+{
+    const struct prudence_reader *self = prudence_qsbr_self;
+
+    if (__builtin_expect(self && __atomic_load_n(&self->domain, __ATOMIC_RELAXED) == domain &&
+                             __atomic_load_n(&self->owner, __ATOMIC_RELAXED) == &prudence_qsbr_self,
+                         1))
+        return __atomic_load_n(&self->word, __ATOMIC_RELAXED) != 0;
+    return prudence_domain_read_lock_held(domain);
 }
 
 /*

@@ -41,6 +41,19 @@ struct rcu_head {
 /* The domain of the qsbr flavour, made at first. */
 PRUDENCE_API struct prudence_domain *prudence_urcu_qsbr(void);
 
+/* The same, asked for once by each source that includes this: it lives as long as the process. */
+static inline struct prudence_domain *prudence_urcu_qsbr_known(void)
+{
+    static struct prudence_domain *known;
+    struct prudence_domain *domain = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+
+    if (__builtin_expect(!domain, 0)) {
+        domain = prudence_urcu_qsbr();
+        __atomic_store_n(&known, domain, __ATOMIC_RELEASE);
+    }
+    return domain;
+}
+
 /* Inside a section of its own flavour (of any domain, for qsbr): reported, and the process aborts. A thread
  * that is online in qsbr may wait for the other flavours; it stays online. */
 PRUDENCE_API void prudence_urcu_synchronize(struct prudence_domain *domain);

@@ -12,7 +12,7 @@
 #include "gp/domain.h"
 
 /* So that the first threads to read need no memory. */
-static struct reader_chunk first_chunk;
+static struct reader_chunk first_chunk __attribute__((aligned(CACHE_LINE)));
 
 struct prudence_domain prudence_default = {
     .chunks = &first_chunk,

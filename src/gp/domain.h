@@ -69,6 +69,7 @@ enum reader_mode { READER_MODE_AUTO, READER_MODE_FENCED, READER_MODE_FREE };
 /* A thread's slot in one domain. Type-stable: slots are reused, never unmapped. */
 struct reader_slot {
     struct prudence_reader reader; /* first: what the inline read side points at */
+    struct reader_chunk *chunk;    /* that it stands in; constant */
     int32_t thread;                /* kernel thread id of its owner; 0: free; claimed by
                                       compare-and-swap */
     uint32_t watched;              /* the thread's end will be told; atomic, as the next */
@@ -80,7 +81,7 @@ struct reader_slot {
     uint64_t stall_since;          /* ns */
     uint64_t stall_reported;       /* the word that was reported last */
     int32_t index;                 /* srcu: the counter that the section stands in; its thread */
-    char pad[128 - 32 - 8 - 24 - 32 - 8];
+    char pad[128 - 40 - 8 - 8 - 24 - 32 - 4];
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
@@ -88,10 +89,18 @@ _Static_assert(sizeof(struct reader_slot) == 128,
 /* A chunk is larger than what metadata locks for, so that a signal handler may make one. */
 #define SLOTS_IN_CHUNK 127
 
+/* Which slots scans look at: two bits a slot (parking.c); atomic read-modify-writes. */
+#define SLOT_AWAKE    1u
+#define SLOT_TOUCHED  2u
+#define SLOTS_IN_WORD 32
+#define SLOTS_AWAKE   UINT64_C(0x5555555555555555)
+#define AWAKE_WORDS   ((SLOTS_IN_CHUNK + SLOTS_IN_WORD - 1) / SLOTS_IN_WORD)
+
 struct reader_chunk {
     struct reader_chunk *next; /* older chunk of the same domain, or next free one */
     uint64_t used;             /* slots from the first that were ever claimed; atomic, only grows */
-    struct reader_slot slots[SLOTS_IN_CHUNK];
+    uint64_t awake[AWAKE_WORDS];
+    struct reader_slot slots[SLOTS_IN_CHUNK] __attribute__((aligned(CACHE_LINE)));
 };
 
 /* Laid out by cache lines, not by size. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
@@ -119,6 +128,13 @@ struct prudence_domain {
     uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
     uint64_t at_once;      /* of grace_periods, by gp_try; a hint */
     uint64_t entries_then; /* other threads' entries when gp_try looked last; a hint */
+
+    /* Parking of readers (parking.c). */
+    uint64_t looked_in_vain; /* at slots that were outside, since the last round; a hint */
+    uint64_t park_after;     /* so many; a hint */
+    uint32_t parking;        /* by compare-and-swap; the next are of who holds it */
+    unsigned left_awake, parked, park_rarely;
+    uint64_t parked_ever; /* statistics */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
     uint32_t choosing;           /* by compare-and-swap */
@@ -240,6 +256,52 @@ extern struct list readers_domains;
         for ((slot) = (chunk)->slots; (slot) < (chunk)->slots + load_acquire(&(chunk)->used);      \
              (slot)++)                                                                             \
             if (load_acquire(&(slot)->thread))
+
+/* parking.c: readers that stay outside. A scan looks at the slots that are awake; all others are outside, or
+ * their threads wake them, and fence, before they read anything. */
+void readers_park(struct prudence_domain *domain, unsigned outside);
+void readers_follow_mode(struct prudence_domain *domain, bool fenced);
+void reader_park_first(struct reader_slot *slot);
+void reader_fork_child(struct reader_slot *slot);
+void reader_wake(struct prudence_domain *domain, struct reader_slot *slot);
+
+/* After the word was published, nested or not. */
+static inline void reader_mind_parking(struct prudence_domain *domain, struct reader_slot *slot)
+{
+    compiler_barrier();
+    if (unlikely(load_acquire(&slot->reader.attention) < 0))
+        reader_wake(domain, slot);
+}
+
+struct awake_walk {
+    struct reader_chunk *chunk;
+    unsigned next_word; /* of the chunk */
+    uint64_t bits;      /* left of the word before */
+};
+
+/* Acquire: who has cleared a bit saw the sections of that slot end; who has set one, its word. */
+static inline struct reader_slot *awake_next(struct awake_walk *walk)
+{
+    unsigned bit;
+
+    while (!walk->bits) {
+        if (walk->next_word == AWAKE_WORDS) {
+            walk->chunk = walk->chunk->next;
+            walk->next_word = 0;
+        }
+        if (!walk->chunk)
+            return NULL;
+        walk->bits = load_acquire(&walk->chunk->awake[walk->next_word++]) & SLOTS_AWAKE;
+    }
+    bit = (unsigned)__builtin_ctzll(walk->bits);
+    walk->bits &= walk->bits - 1;
+    return &walk->chunk->slots[(walk->next_word - 1) * SLOTS_IN_WORD + bit / 2];
+}
+
+/* Only for readers of memb and qsbr domains. */
+#define for_each_awake(walk, slot, domain)                                                         \
+    for (struct awake_walk walk = {.chunk = load_acquire(&(domain)->chunks)};                      \
+         ((slot) = awake_next(&(walk)));)
 
 /* srcu.c, set.c, external.c: what a new domain of the kind needs; false: no memory. */
 bool srcu_open(struct prudence_domain *domain);

@@ -80,18 +80,19 @@ static void note_behind(struct prudence_domain *domain, struct reader_slot *slot
         store_release(&domain->furthest_behind, slot);
 }
 
-/* The least of the goal and all active readers' sequences. */
-static uint64_t scan(struct prudence_domain *domain, uint64_t goal)
+/* The least of the goal and all active readers' sequences; and at how many readers it looked in vain. */
+static uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside)
 {
     struct reader_slot *slot, *behind = NULL;
-    struct reader_chunk *chunk;
     uint64_t least = goal;
 
-    for_each_slot(chunk, slot, domain)
+    *outside = 0;
+    for_each_awake(walk, slot, domain)
     {
         /* Acquire: pairs with the release at exit; what the section read was read before. */
         uint64_t word = load_acquire(&slot->reader.word);
 
+        *outside += word == 0;
         if (word == 0 || !sequence_before(word & ~PRUDENCE_NESTING_MASK, goal))
             continue;
         stall_note(domain, slot, word);
@@ -107,6 +108,7 @@ static uint64_t scan(struct prudence_domain *domain, uint64_t goal)
 static void drive(struct prudence_domain *domain, uint64_t goal)
 {
     struct reader_slot *slot = held_up_by(domain);
+    unsigned outside;
 
     if (slot) {
         stall_note(domain, slot, load_relaxed(&slot->reader.word));
@@ -114,7 +116,8 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
     }
     make_barrier(domain, goal);
     add_relaxed(&domain->scans, 1);
-    gp_complete(domain, scan(domain, goal));
+    gp_complete(domain, scan(domain, goal, &outside));
+    readers_park(domain, outside);
     mode_choose(domain);
 }
 

@@ -30,6 +30,7 @@ enum reader_mode gp_reader_mode = READER_MODE_AUTO;
 static void switch_to_fenced(struct prudence_domain *domain)
 {
     store_release(&domain->shared.fenced, 1u);
+    readers_follow_mode(domain, true);
     os_membarrier();
     store_release(&domain->readers_fence_themselves, 1u);
     add_relaxed(&domain->mode_switches, 1);
@@ -39,6 +40,7 @@ static void switch_to_free(struct prudence_domain *domain)
 {
     store_release(&domain->readers_fence_themselves, 0u);
     store_release(&domain->shared.fenced, 0u);
+    readers_follow_mode(domain, false);
     add_relaxed(&domain->mode_switches, 1);
 }
 
@@ -57,17 +59,18 @@ void mode_start(struct prudence_domain *domain)
 
     store_release(&domain->readers_fence_themselves, (uint32_t)fenced);
     store_release(&domain->shared.fenced, (uint32_t)fenced);
+    readers_follow_mode(domain, fenced);
     domain->membarrier_cost = MEMBARRIER_COST_NS;
 }
 
-/* Fenced sections entered since the last choice, all threads. */
+/* Fenced sections entered since the last choice, all threads. Those of a thread that was parked since count
+ * when it enters again. */
 static uint64_t entries_since(struct prudence_domain *domain)
 {
-    struct reader_chunk *chunk;
     struct reader_slot *slot;
     uint64_t sum = 0;
 
-    for_each_slot(chunk, slot, domain)
+    for_each_awake(walk, slot, domain)
     {
         uint64_t entries = load_relaxed(&slot->reader.entries);
 

@@ -46,15 +46,17 @@ struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain)
 static void enter(struct prudence_domain *domain, struct reader_slot *slot)
 {
     uint64_t sequence = load_acquire(&domain->shared.sequence);
+    int32_t attention;
 
     gp_tell_section_ends(domain);
     /* Release: a qsbr reader's word goes from one section to the next without a 0 between. */
     store_release(&slot->reader.word, sequence | 1);
     compiler_barrier();
-    if (load_acquire(&domain->shared.fenced)) {
-        os_full_fence();
-        count_add(&slot->reader.entries, 1);
-    }
+    attention = load_acquire(&slot->reader.attention);
+    if (attention < 0)
+        reader_wake(domain, slot);
+    else if (attention)
+        prudence_fence_and_count(&slot->reader);
 }
 
 void prudence_read_lock_first(void)
@@ -101,7 +103,7 @@ void prudence_domain_read_lock(struct prudence_domain *domain)
     if ((word & PRUDENCE_NESTING_MASK) == PRUDENCE_NESTING_MASK)
         prudence_read_lock_too_deep();
     store_relaxed(&slot->reader.word, word + 1);
-    compiler_barrier();
+    reader_mind_parking(domain, slot); /* a handler may have interrupted the outer entry */
 }
 
 void prudence_domain_read_unlock(struct prudence_domain *domain)

@@ -17,9 +17,10 @@
  * are alike.
  *
  * Registration may happen in a signal handler, so it takes no lock and blocks signals while a slot
- * is claimed but not yet entered in the thread's table. `thread` is claimed by a sequentially
- * consistent compare-and-swap, followed by the full fence below: a driver that misses the slot made
- * its barrier before, so this reader sees the driver's sequence and all that was unlinked.
+ * is claimed but not yet entered in the thread's table. `thread` is claimed by a compare-and-swap. No driver
+ * looks at the slot until its thread's first entry wakes it, by a read-modify-write and a full fence
+ * (parking.c): a driver that misses it made its barrier before, so this reader sees the driver's sequence and
+ * all that was unlinked.
  */
 #define _GNU_SOURCE /* gettid */
 #include <errno.h>
@@ -169,6 +170,7 @@ static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
 
         if (load_relaxed(&slot->thread) == 0 &&
             compare_exchange(&slot->thread, &nobody, gettid())) {
+            slot->chunk = chunk;
             note_used(chunk, (uint64_t)(slot - chunk->slots) + 1);
             return slot;
         }
@@ -278,7 +280,8 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     store_relaxed(&slot->reader.domain, (const struct prudence_domain *)domain);
     store_relaxed(&slot->reader.owner, (const void *)&reader_qsbr_self);
     store_relaxed(&slot->entries_seen, load_relaxed(&slot->reader.entries));
-    os_full_fence(); /* see the head of this file */
+    reader_park_first(slot);
+    os_full_fence(); /* claimed before it loads the sequence: memb.c, at_once */
     return slot;
 }
 
@@ -467,6 +470,7 @@ static void forget_other_threads(struct prudence_domain *domain)
         if (slot == mine) {
             slot->thread = gettid(); /* the child's */
             slot->claimed_at = os_clock_boot_ns();
+            reader_fork_child(slot);
             continue;
         }
         store_relaxed(&slot->reader.word, (uint64_t)0);
@@ -491,6 +495,7 @@ static void mend(struct prudence_domain *domain)
     domain->choosing = 0;
     domain->scan_began = 0;
     domain->furthest_behind = NULL;
+    domain->parking = 0;
 }
 
 /* Whole: nothing of this domain is in this thread's hands, nor half done. Caches that name it are counted

@@ -445,7 +445,8 @@ static const struct row {
     {"prudence_read_lock_held", do_read_lock_held, EVERYWHERE, ""},
     {"prudence_read_lock_too_deep", NULL, "", ""},     /* ends the process */
     {"prudence_read_unlock_unbalanced", NULL, "", ""}, /* the same */
-    {"prudence_reader_self", NULL, "", ""},
+    {"prudence_reader2_self", NULL, "", ""},
+    {"prudence_reader_wake", NULL, "", ""}, /* part of a first prudence_read_lock */
     {"prudence_realloc", do_realloc, EVERYWHERE, ""},
     {"prudence_srcu_down_read", do_srcu_down_read, EVERYWHERE, "prudence_srcu_up_read"},
     {"prudence_srcu_read_lock", do_srcu_read_lock, EVERYWHERE, "prudence_srcu_read_unlock"},

@@ -167,6 +167,13 @@ static void who_switches_waits_for_who_switches(void **state)
 static unsigned flip_at;
 static bool flipped, published_then;
 
+/* As a switch does it, but for what drivers look at. */
+static void tell_mode(uint32_t fenced)
+{
+    store_relaxed(&watched->shared.fenced, fenced);
+    readers_follow_mode(watched, fenced);
+}
+
 /* Switches to fenced before one of the instructions of an entry: what a switcher does, up to its
  * membarrier, which fences this CPU here. */
 static void flip(const greg_t *registers)
@@ -176,7 +183,7 @@ static void flip(const greg_t *registers)
         return;
     flipped = true;
     published_then = load_relaxed(&readers_slot_if_any(watched)->reader.word) != 0;
-    store_relaxed(&watched->shared.fenced, 1u);
+    tell_mode(1);
 }
 
 static void enter_default(void *unused)
@@ -204,7 +211,7 @@ static void expect_published_or_fenced(void (*enter)(void *unused))
 
         steps = 0;
         flipped = false;
-        store_relaxed(&watched->shared.fenced, 0u);
+        tell_mode(0);
         step_through(enter, NULL, flip);
         if (flipped && !published_then && load_relaxed(&reader->entries) == entries)
             fail_msg("missed: flipped before instruction %u, not published, not fenced", flip_at);
@@ -212,7 +219,7 @@ static void expect_published_or_fenced(void (*enter)(void *unused))
         after += flipped && published_then;
         prudence_domain_read_unlock(watched);
     }
-    store_relaxed(&watched->shared.fenced, 0u);
+    tell_mode(0);
     print_message("flipped before %u instructions, behind publishing before %u\n", before, after);
     assert_true(before > 3 && after > 3);
 }

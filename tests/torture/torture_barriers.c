@@ -6,7 +6,7 @@
  * unlinked after each grace period; a reader that meets poison inside its section was missed.
  *
  * Finds what the other programs have no time for: no membarrier, no fence in a fenced reader, a
- * switch of mode without its membarrier. (On a machine with one CPU it finds nothing.)
+ * switch of mode without its membarrier, a reader that is parked without one. (On a machine with one CPU it finds nothing.)
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
@@ -25,7 +25,7 @@ static struct shared_node nodes[NODES] __attribute__((aligned(128)));
 static struct shared_node *shared = &nodes[0];
 static uint64_t noise[NOISE * 8] __attribute__((aligned(128)));
 static uint64_t reads, grace_periods;
-static bool switching;
+static bool switching, parking;
 
 static void pin(unsigned cpu)
 {
@@ -42,6 +42,13 @@ static void make_noise(uint64_t value)
         __atomic_store_n(&noise[i * 8], value, __ATOMIC_RELAXED);
 }
 
+/* For about as long as it takes to park it. */
+static void stay_outside(uint64_t *random)
+{
+    for (unsigned i = torture_below(random, 20000); i > 0; i--)
+        compiler_barrier();
+}
+
 static void *reader(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
@@ -51,6 +58,8 @@ static void *reader(void *argument)
         struct shared_node *node;
         unsigned looks = torture_below(&random, 40);
 
+        if (parking)
+            stay_outside(&random);
         make_noise(done);
         prudence_read_lock();
         node = prudence_dereference(shared);
@@ -84,6 +93,15 @@ static void switch_to(enum reader_mode mode)
     store_relaxed(&prudence_default.chosen_at, (uint64_t)0);
 }
 
+/* Who is outside now, and comes in while this goes on, must be seen by the grace period that follows. */
+static void park(void)
+{
+    for (unsigned i = 0; i < 2; i++) { /* the first round spares who has just come back */
+        store_relaxed(&prudence_default.park_after, (uint64_t)0);
+        readers_park(&prudence_default, 1u << 20);
+    }
+}
+
 /* When switching: the mode changes at the end of the first grace period, and the second follows so
  * closely that a reader may still be between publishing and testing the mode. */
 static void *writer(void *unused)
@@ -95,6 +113,8 @@ static void *writer(void *unused)
         make_noise(done);
         if (switching)
             switch_to(done / 2 % 2 ? READER_MODE_FREE : READER_MODE_FENCED);
+        if (parking)
+            park();
         replace(next);
         replace(next + 1);
     }
@@ -106,7 +126,8 @@ static int torture(const char *variant, double seconds)
 {
     pthread_t threads[3];
 
-    switching = strcmp(variant, "switching") == 0 && !TORTURE_TSAN;
+    switching = strstr(variant, "switching") && !TORTURE_TSAN;
+    parking = strstr(variant, "parking");
     nodes[0].state = ALIVE;
     threads[0] = torture_thread(writer, NULL);
     threads[1] = torture_thread(reader, (void *)1);
@@ -115,18 +136,20 @@ static int torture(const char *variant, double seconds)
     torture_stop();
     for (unsigned i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
-    printf(": reads=%llu synchronized=%llu", (unsigned long long)reads,
-           (unsigned long long)grace_periods);
+    if (parking && os_membarrier_available() && !prudence_default.parked_ever)
+        torture_violation("nobody was ever parked");
+    printf(": reads=%llu synchronized=%llu parked=%llu", (unsigned long long)reads,
+           (unsigned long long)grace_periods, (unsigned long long)prudence_default.parked_ever);
     return torture_end(variant);
 }
 
 int main(int argc, char **argv)
 {
     static const struct torture_variant variants[] = {
-        {"fence-free", "reader_mode=free"},
-        {"fenced", "reader_mode=fenced"},
-        {"switching", "reader_mode=auto"},
-        {"no membarrier", "membarrier=0"},
+        {"fence-free", "reader_mode=free"},          {"fenced", "reader_mode=fenced"},
+        {"switching", "reader_mode=auto"},           {"no membarrier", "membarrier=0"},
+        {"parking, fence-free", "reader_mode=free"}, {"parking, fenced", "reader_mode=fenced"},
+        {"parking, switching", "reader_mode=auto"},
     };
 
     return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);

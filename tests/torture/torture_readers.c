@@ -130,6 +130,8 @@ static void *reader(void *argument)
         read_once(&random);
         if (torture_below(&random, 5000) == 0)
             torture_migrate(&random);
+        if (torture_below(&random, 20) == 0)
+            torture_sleep_us(200); /* outside: it may be parked */
         done++;
     }
     __atomic_fetch_add(&reads, done, __ATOMIC_RELAXED);
@@ -207,6 +209,17 @@ static void *switcher(void *unused)
     return unused;
 }
 
+/* Parks whoever is outside, as often as it can: drivers would not, with so few readers. */
+static void *parker(void *unused)
+{
+    while (!torture_stopped()) {
+        store_relaxed(&prudence_default.park_after, (uint64_t)0);
+        readers_park(&prudence_default, 1u << 20);
+        torture_sleep_us(50);
+    }
+    return unused;
+}
+
 static void check_end(void)
 {
     struct prudence_cache_stats stats;
@@ -230,7 +243,7 @@ static void check_end(void)
 static int torture(const char *variant, double seconds)
 {
     bool switching = strcmp(variant, "switching") == 0 && !TORTURE_TSAN;
-    pthread_t readers[READERS], writers[WRITERS], switches = 0;
+    pthread_t readers[READERS], writers[WRITERS], switches = 0, parks;
 
     base = load_acquire(&prudence_default.progress.completed);
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
@@ -242,17 +255,22 @@ static int torture(const char *variant, double seconds)
         writers[i] = torture_thread(writer, (void *)(i + 100));
     if (switching)
         switches = torture_thread(switcher, NULL);
+    parks = torture_thread(parker, NULL);
     torture_sleep_us((unsigned)(seconds * 1e6));
     torture_stop();
     if (switching)
         pthread_join(switches, NULL);
+    pthread_join(parks, NULL);
     for (unsigned i = 0; i < READERS; i++)
         pthread_join(readers[i], NULL);
     for (unsigned i = 0; i < WRITERS; i++)
         pthread_join(writers[i], NULL);
     check_end();
-    printf(": reads=%llu updates=%llu waits=%llu recognized=%llu ages", (unsigned long long)reads,
-           (unsigned long long)updates, (unsigned long long)waits, (unsigned long long)recognized);
+    if (os_membarrier_available() && !prudence_default.parked_ever)
+        torture_violation("nobody was ever parked");
+    printf(": reads=%llu updates=%llu waits=%llu recognized=%llu parked=%llu ages",
+           (unsigned long long)reads, (unsigned long long)updates, (unsigned long long)waits,
+           (unsigned long long)recognized, (unsigned long long)prudence_default.parked_ever);
     for (unsigned i = 0; i < AGES; i++)
         printf(" %u:%llu", i, (unsigned long long)ages[i]);
     return torture_end(variant);

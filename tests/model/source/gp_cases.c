@@ -270,6 +270,90 @@ static void to_free(void)
     explore_thread(switches_to_free, NULL);
 }
 
+static void inline_reader_to_free(void)
+{
+    start_fenced();
+    explore_thread(reads_registered, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(switches_to_free, NULL);
+}
+
+/* ------------------------------------------------------------------------------ readers that are parked */
+
+static void parks(void *unused)
+{
+    (void)unused;
+    store_relaxed(&prudence_default.park_after, (uint64_t)0);
+    readers_park(domain, 1u << 20);
+}
+
+/* Its first round spares who has just come. */
+static void reads_spared(void *unused)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+    parks(unused);
+    reads(unused);
+}
+
+static void parks_twice(void *unused)
+{
+    parks(unused);
+    parks(unused);
+}
+
+static void parks_and_frees(void *unused)
+{
+    parks(unused);
+    parks(unused);
+    frees(unused);
+}
+
+static void parked_while_it_reads(void)
+{
+    start();
+    explore_thread(reads_registered, NULL);
+    explore_thread(parks_and_frees, NULL);
+}
+
+static void parked_while_it_reads_fenced(void)
+{
+    start_fenced();
+    explore_thread(reads_spared, NULL);
+    explore_thread(parks, NULL);
+    explore_thread(frees, NULL);
+}
+
+static void parked_by_another(void)
+{
+    start();
+    explore_thread(reads_registered, NULL);
+    explore_thread(parks_twice, NULL);
+    explore_thread(frees, NULL);
+}
+
+static void parked_and_switched(void *unused)
+{
+    parks_twice(unused);
+    switches_to_fenced(unused);
+    frees(unused);
+}
+
+static void parked_to_fenced(void)
+{
+    start();
+    explore_thread(reads_registered, NULL);
+    explore_thread(parked_and_switched, NULL);
+}
+
+static void parked_to_fenced_by_another(void)
+{
+    start();
+    explore_thread(reads_registered, NULL);
+    explore_thread(parked_and_switched, NULL);
+    explore_thread(switches_to_free, NULL);
+}
+
 /* ------------------------------------------------------------------------- other kinds of domains */
 
 static void make_domain(enum prudence_domain_kind kind)
@@ -590,6 +674,12 @@ const struct explore_case gp_cases[] = {
     {"to-fenced", to_fenced, NULL, 2, 3},
     {"inline-reader-to-fenced", inline_reader_to_fenced, NULL, 2, 3},
     {"to-free", to_free, NULL, 2, 3},
+    {"inline-reader-to-free", inline_reader_to_free, NULL, 2, 3},
+    {"parks", parked_while_it_reads, NULL, 3, 4},
+    {"parks-fenced", parked_while_it_reads_fenced, NULL, 2, 3},
+    {"parks-by-another", parked_by_another, NULL, 2, 3},
+    {"parks-to-fenced", parked_to_fenced, NULL, 2, 3},
+    {"parks-two-switches", parked_to_fenced_by_another, NULL, 2, 3},
     {"own-domain", own_domain, NULL, 3, 4},
     {"srcu", srcu, NULL, 2, 3},
     {"qsbr", qsbr, NULL, 2, 3},

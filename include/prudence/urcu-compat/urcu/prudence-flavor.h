@@ -48,7 +48,7 @@ static inline void PRUDENCE_URCU(read_unlock)(void)
 
 static inline int PRUDENCE_URCU(read_ongoing)(void)
 {
-    return prudence_domain_read_lock_held(PRUDENCE_URCU_DOMAIN);
+    return prudence_qsbr_is_online(PRUDENCE_URCU_DOMAIN);
 }
 
 static inline void PRUDENCE_URCU(quiescent_state)(void)
@@ -95,7 +95,7 @@ static inline void PRUDENCE_URCU(read_unlock)(void)
 
 static inline int PRUDENCE_URCU(read_ongoing)(void)
 {
-    return prudence_read_lock_held();
+    return prudence_is_reading();
 }
 
 static inline void PRUDENCE_URCU(quiescent_state)(void)

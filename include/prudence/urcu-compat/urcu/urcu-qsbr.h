@@ -4,7 +4,7 @@
 #define PRUDENCE_URCU_COMPAT_QSBR_H
 
 #define PRUDENCE_URCU(name)  urcu_qsbr_##name
-#define PRUDENCE_URCU_DOMAIN prudence_urcu_qsbr()
+#define PRUDENCE_URCU_DOMAIN prudence_urcu_qsbr_known()
 #define PRUDENCE_URCU_QSBR   1
 #include <urcu/prudence-flavor.h>
 

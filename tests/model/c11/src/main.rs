@@ -7,6 +7,7 @@
 
 mod grace_period;
 mod machine;
+mod parking;
 mod per_cpu;
 
 use grace_period::{Cast, Flip, Reads};
@@ -59,6 +60,15 @@ fn cpu(name: &'static str, expect: Expect, fences: usize, body: fn(per_cpu::Rule
     Case { name, expect, long: false, fences, points: 5, run: Box::new(move |plan| body(rules, plan)) }
 }
 
+fn parks(name: &'static str, expect: Expect, change: fn(&mut parking::Rules)) -> Case {
+    let mut rules = parking::RULES;
+    change(&mut rules);
+    Case {
+        name, expect, long: false, fences: parking::fences(&rules), points: parking::POINTS,
+        run: Box::new(move |plan| parking::run(rules, plan)),
+    }
+}
+
 const ONE: Cast = Cast { sections: 1, fenced: false, closer: true, drivers: 1, flip: Flip::None, starter: false, at_once: false };
 const FENCED: Cast = Cast { fenced: true, ..ONE };
 const TWO: Cast = Cast { closer: false, drivers: 2, ..ONE };
@@ -108,6 +118,26 @@ fn cases() -> Vec<Case> {
         gp("mutant: words scanned relaxed", Breaks(IN_USE), false, ONE, |r| r.scan = Relaxed),
         gp("mutant: completed relaxed", Breaks(IN_USE), false, TWO, |r| r.complete = Relaxed),
         gp("mutant: polled relaxed", Breaks(IN_USE), true, TWO, |r| r.poll = Relaxed),
+        parks("parked while it enters", Holds, |_| {}),
+        parks("parked while it enters, fenced", Holds, |r| r.fenced = true),
+        parks("a parked reader enters", Holds, |r| r.parked_before = true),
+        parks("a parked reader enters, fenced", Holds, |r| {
+            r.parked_before = true;
+            r.fenced = true;
+        }),
+        parks("mutant: parked without membarrier", Breaks(IN_USE), |r| r.barrier = false),
+        parks("mutant: parked without membarrier, fenced", Breaks(IN_USE), |r| {
+            r.barrier = false;
+            r.fenced = true;
+        }),
+        parks("mutant: woken without a fence, fenced", Breaks(IN_USE), |r| {
+            r.parked_before = true;
+            r.fenced = true;
+            r.wake_fence = false;
+        }),
+        parks("mutant: parked though it was touched", Breaks(IN_USE), |r| r.touch = false),
+        parks("mutant: parked whatever the word says", Breaks(IN_USE), |r| r.look_at_word = false),
+        parks("mutant: attention tested before publishing", Breaks(IN_USE), |r| r.late_look = false),
         cpu("pop and a remote owner", Holds, 1, per_cpu::pop_and_remote, |_| {}),
         cpu("a pop after an owner that has moved", Holds, 0, per_cpu::moved_owner, |_| {}),
         cpu("pop and two remote owners", Holds, 2, per_cpu::two_remotes, |_| {}),

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Readers that stay outside are parked: no scan looks at them, until they enter again. Between any two
+ * instructions of an entry a thread may be parked, and a signal handler may read.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+
+#include "gp/domain.h"
+#include "support/step.h"
+
+#define READERS 40
+
+static struct prudence_domain *domain;
+
+/* In libc's place: what happens at a membarrier, between the parker's marks and its second look. */
+static void (*at_membarrier)(void);
+static unsigned membarriers;
+
+long syscall(long number, ...)
+{
+    static long (*next)(long number, ...);
+    long argument[6];
+    va_list list;
+
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        argument[i] = va_arg(list, long);
+    va_end(list);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "syscall");
+    if (number == SYS_membarrier && argument[0] == MEMBARRIER_CMD_PRIVATE_EXPEDITED) {
+        membarriers++;
+        if (at_membarrier)
+            at_membarrier();
+    }
+    return next(number, argument[0], argument[1], argument[2], argument[3], argument[4],
+                argument[5]);
+}
+
+/* ------------------------------------------------------------------------------------------ threads */
+
+/* A thread that does what it is told, one step after the other. */
+static struct helper {
+    pthread_t thread;
+    sem_t go, done;
+    void (*step)(void);
+    struct reader_slot *slot;
+} helpers[READERS];
+
+static void *helper_run(void *argument)
+{
+    struct helper *helper = argument;
+
+    for (;;) {
+        while (sem_wait(&helper->go))
+            ;
+        if (!helper->step)
+            return NULL;
+        helper->step();
+        helper->slot = readers_slot_if_any(domain);
+        sem_post(&helper->done);
+    }
+}
+
+static void tell(struct helper *helper, void (*step)(void))
+{
+    helper->step = step;
+    sem_post(&helper->go);
+    if (!step)
+        pthread_join(helper->thread, NULL);
+    else
+        while (sem_wait(&helper->done))
+            ;
+}
+
+static void enter(void)
+{
+    if (domain == &prudence_default)
+        prudence_read_lock();
+    else if (domain->kind == PRUDENCE_DOMAIN_QSBR)
+        prudence_qsbr_online(domain);
+    else
+        prudence_domain_read_lock(domain);
+}
+
+static void leave(void)
+{
+    if (domain == &prudence_default)
+        prudence_read_unlock();
+    else if (domain->kind == PRUDENCE_DOMAIN_QSBR)
+        prudence_qsbr_offline(domain);
+    else
+        prudence_domain_read_unlock(domain);
+}
+
+static void read_once(void)
+{
+    enter();
+    leave();
+}
+
+static void start_readers(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        sem_init(&helpers[i].go, 0, 0);
+        sem_init(&helpers[i].done, 0, 0);
+        pthread_create(&helpers[i].thread, NULL, helper_run, &helpers[i]);
+        tell(&helpers[i], read_once);
+    }
+}
+
+static void end_readers(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        tell(&helpers[i], NULL);
+}
+
+/* ------------------------------------------------------------------------------------------ parking */
+
+static unsigned awake(void)
+{
+    struct reader_slot *slot;
+    unsigned count = 0;
+
+    for_each_awake(walk, slot, domain) count++;
+    return count;
+}
+
+static bool is_awake(const struct reader_slot *wanted)
+{
+    struct reader_slot *slot;
+
+    for_each_awake(walk, slot, domain) if (slot == wanted) return true;
+    return false;
+}
+
+static void round_now(void)
+{
+    store_relaxed(&domain->park_after, (uint64_t)0);
+    readers_park(domain, 1u << 20);
+}
+
+/* The first spares who was awake just now. */
+static void park_all(void)
+{
+    round_now();
+    round_now();
+}
+
+static bool is_over_after(void (*then)(void))
+{
+    prudence_gp_t cookie = prudence_domain_start_poll(domain);
+
+    then();
+    return prudence_domain_poll_state(domain, cookie);
+}
+
+static void nothing(void)
+{
+}
+
+static void each_kind(void (*test)(void))
+{
+    domain = &prudence_default;
+    test();
+    domain = prudence_domain_create("own", PRUDENCE_DOMAIN_MEMB, NULL);
+    test();
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+    domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    test();
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void expect_parked_by_grace_periods(void)
+{
+    unsigned before;
+
+    start_readers(READERS);
+    before = awake();
+    assert_true(before >= READERS);
+    for (unsigned i = 0; i < 2000 && awake() > 0; i++)
+        prudence_domain_synchronize(domain);
+    assert_int_equal(awake(), 0);
+    end_readers(READERS);
+}
+
+static void grace_periods_park_who_stays_outside(void **state)
+{
+    (void)state;
+    each_kind(expect_parked_by_grace_periods);
+}
+
+static void expect_woken(void)
+{
+    start_readers(READERS);
+    for (unsigned i = 0; i < READERS; i += 7) {
+        park_all();
+        assert_int_equal(awake(), 0);
+        assert_true(is_over_after(nothing));
+        tell(&helpers[i], enter);
+        assert_true(is_awake(helpers[i].slot));
+        assert_int_equal(awake(), 1);
+        park_all(); /* it is inside */
+        assert_true(is_awake(helpers[i].slot));
+        assert_false(is_over_after(nothing));
+        tell(&helpers[i], leave);
+        assert_true(is_over_after(nothing));
+    }
+    end_readers(READERS);
+}
+
+static void a_parked_reader_holds_grace_periods_up_when_it_enters(void **state)
+{
+    (void)state;
+    each_kind(expect_woken);
+}
+
+static void few_readers_are_left_alone(void **state)
+{
+    domain = &prudence_default;
+    (void)state;
+    start_readers(8);
+    park_all();
+    for (unsigned i = 0; i < 8; i++)
+        tell(&helpers[i], read_once);
+    for (unsigned i = 0; i < 3000; i++)
+        prudence_synchronize();
+    assert_int_equal(awake(), 8);
+    end_readers(8);
+}
+
+static void who_was_just_woken_is_spared_once(void **state)
+{
+    domain = &prudence_default;
+    (void)state;
+    start_readers(1);
+    assert_true(is_awake(helpers[0].slot));
+    round_now();
+    assert_true(is_awake(helpers[0].slot));
+    round_now();
+    assert_false(is_awake(helpers[0].slot));
+    end_readers(1);
+}
+
+/* Between the marks and the second look. */
+static void second_enters(void)
+{
+    tell(&helpers[1], enter);
+}
+
+static void second_reads(void)
+{
+    tell(&helpers[1], read_once);
+}
+
+static void second_leaves(void)
+{
+    tell(&helpers[1], leave);
+}
+
+static void between(void (*what)(void))
+{
+    round_now();
+    at_membarrier = what;
+    round_now();
+    at_membarrier = NULL;
+}
+
+static void who_moves_while_others_are_parked_is_not(void **state)
+{
+    domain = &prudence_default;
+    (void)state;
+    start_readers(2);
+    park_all();
+    tell(&helpers[0], read_once);
+    tell(&helpers[1], read_once);
+    between(second_enters); /* its word says so */
+    assert_true(is_awake(helpers[1].slot));
+    assert_false(is_awake(helpers[0].slot));
+    tell(&helpers[0], read_once);
+    between(second_leaves); /* it was not marked, so it would not know */
+    assert_true(is_awake(helpers[1].slot));
+    assert_false(is_awake(helpers[0].slot));
+    tell(&helpers[0], read_once);
+    between(second_reads); /* it was marked, and has touched its bits */
+    assert_true(is_awake(helpers[1].slot));
+    assert_false(is_awake(helpers[0].slot));
+    end_readers(2);
+}
+
+static void a_woken_reader_has_its_domains_mode(void **state)
+{
+    static const char *const modes[] = {"fenced", "free", "fenced", "free"};
+
+    domain = &prudence_default;
+    (void)state;
+    start_readers(2);
+    tell(&helpers[1], enter); /* awake all the time */
+    for (unsigned i = 0; i < 4; i++) {
+        int32_t expected = i % 2 ? 0 : PRUDENCE_ATTENTION_FENCE;
+
+        park_all();
+        assert_false(is_awake(helpers[0].slot));
+        assert_int_equal(prudence_option_set("reader_mode", modes[i]), 0);
+        tell(&helpers[0], read_once);
+        assert_int_equal(load_relaxed(&helpers[0].slot->reader.attention), expected);
+        assert_int_equal(load_relaxed(&helpers[1].slot->reader.attention), expected);
+    }
+    tell(&helpers[1], leave);
+    end_readers(2);
+}
+
+static void parking_fenced_readers_makes_a_membarrier(void **state)
+{
+    domain = &prudence_default;
+    (void)state;
+    assert_int_equal(prudence_option_set("reader_mode", "fenced"), 0);
+    start_readers(1);
+    round_now();
+    membarriers = 0;
+    round_now();
+    assert_int_equal(membarriers, 1);
+    assert_false(is_awake(helpers[0].slot));
+    round_now(); /* nobody to park */
+    assert_int_equal(membarriers, 1);
+    end_readers(1);
+    assert_int_equal(prudence_option_set("reader_mode", "free"), 0);
+}
+
+/* The child's copies of slot and summary may be of different moments. */
+static void a_forked_child_is_seen(void **state)
+{
+    struct reader_slot *slot;
+    int status;
+    pid_t child;
+
+    domain = &prudence_default;
+    (void)state;
+    read_once();
+    slot = readers_slot_if_any(domain);
+    park_all();
+    assert_false(is_awake(slot));
+    store_relaxed(&slot->reader.attention, 0); /* from before it was parked */
+    child = fork();
+    if (!child) {
+        enter();
+        _exit(is_awake(slot) && !is_over_after(nothing) ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    store_relaxed(&slot->reader.attention, PRUDENCE_ATTENTION_PARKED);
+    read_once();
+}
+
+/* ------------------------------------------------------------------------ instruction by instruction */
+
+#if STEP_POSSIBLE
+
+static unsigned steps, at, broken;
+static bool reached, reads_too;
+
+static void meddle(const greg_t *registers)
+{
+    (void)registers;
+    if (steps++ != at)
+        return;
+    reached = true;
+    park_all();
+    if (!reads_too)
+        return;
+    enter();
+    broken += !is_awake(readers_slot_if_any(domain)) || is_over_after(nothing);
+    leave();
+}
+
+static void step_enter(void *unused)
+{
+    (void)unused;
+    enter();
+}
+
+/* Parked before it begins or not; then parked before each instruction, and perhaps a handler reads there. */
+static void expect_awake_after_entry(bool parked, bool handler)
+{
+    struct reader_slot *slot;
+
+    read_once();
+    slot = readers_slot_if_any(domain);
+    reads_too = handler;
+    for (at = 0, reached = true; reached; at++) {
+        steps = 0;
+        reached = false;
+        read_once();
+        if (parked)
+            park_all();
+        step_through(step_enter, NULL, meddle);
+        if (!is_awake(slot) || is_over_after(nothing))
+            fail_msg("parked before instruction %u, and not awake", at);
+        assert_int_equal(broken, 0);
+        leave();
+    }
+    assert_true(at > 10);
+}
+
+static void step_entries(void)
+{
+    for (int i = 0; i < 4; i++)
+        expect_awake_after_entry(i & 1, i & 2);
+}
+
+static void parked_before_any_instruction_of_an_entry(void **state)
+{
+    (void)state;
+    domain = &prudence_default;
+    step_entries();
+    domain = prudence_domain_create("stepped", PRUDENCE_DOMAIN_MEMB, NULL);
+    step_entries();
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(grace_periods_park_who_stays_outside),
+        cmocka_unit_test(a_parked_reader_holds_grace_periods_up_when_it_enters),
+        cmocka_unit_test(few_readers_are_left_alone),
+        cmocka_unit_test(who_was_just_woken_is_spared_once),
+        cmocka_unit_test(who_moves_while_others_are_parked_is_not),
+        cmocka_unit_test(a_woken_reader_has_its_domains_mode),
+        cmocka_unit_test(parking_fenced_readers_makes_a_membarrier),
+        cmocka_unit_test(a_forked_child_is_seen),
+#if STEP_POSSIBLE
+        cmocka_unit_test(parked_before_any_instruction_of_an_entry),
+#endif
+    };
+
+    if (!os_membarrier_available()) {
+        print_message("skipped: the system has no membarrier, so nobody is parked\n");
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -27,6 +27,7 @@ struct demand {
 static struct demand kinds[PAGE_KINDS];
 static struct demand all; /* of both together; `taken` is not counted there */
 static uint64_t used_peak;
+static uint64_t kept;    /* all.dirty, for those without the lock: atomic */
 static uint64_t asked;   /* of the system, without its answer yet: not used, but under the limit */
 static uint64_t in_hand; /* of the dirty spans: in threads' hands */
 static uint64_t window_end;
@@ -70,10 +71,10 @@ static void look_at_clock(void)
 {
     uint64_t decay = load_relaxed(&decay_ns), now = posix_clock_coarse_ns();
 
-    if (now < window_end)
+    if (now < window_end && window_end - now <= decay) /* else the option has become shorter */
         return;
     begin_windows();
-    if (now - window_end >= decay) /* nobody came by for a whole window */
+    if (now > window_end && now - window_end >= decay) /* nobody came by for a whole window */
         begin_windows();
     window_end = now + decay;
 }
@@ -96,6 +97,17 @@ static uint64_t holes(const struct demand *demand)
 
 /* ------------------------------------------------------------------------------------ accounting */
 
+/* After each change. */
+static void note_kept(void)
+{
+    store_relaxed(&kept, all.dirty);
+}
+
+uint64_t os_pages_kept(void)
+{
+    return load_relaxed(&kept);
+}
+
 static void use(struct demand *demand, size_t bytes, size_t dirty)
 {
     demand->used += bytes;
@@ -110,6 +122,7 @@ void demand_took(enum page_kind kind, size_t bytes, size_t dirty)
     use(&kinds[kind], bytes, dirty);
     use(&all, bytes, dirty);
     used_peak = larger(used_peak, all.used);
+    note_kept();
 }
 
 void demand_freed(enum page_kind kind, size_t bytes)
@@ -118,18 +131,21 @@ void demand_freed(enum page_kind kind, size_t bytes)
     kinds[kind].dirty += bytes;
     all.used -= bytes;
     all.dirty += bytes;
+    note_kept();
 }
 
 void demand_gave_back(enum page_kind kind, size_t bytes)
 {
     kinds[kind].dirty -= bytes;
     all.dirty -= bytes;
+    note_kept();
 }
 
 void demand_dirtied(enum page_kind kind, size_t bytes)
 {
     kinds[kind].dirty += bytes;
     all.dirty += bytes;
+    note_kept();
 }
 
 bool demand_fits(size_t bytes)
@@ -232,7 +248,14 @@ void os_pages_set_retain(uint64_t bytes)
     store_relaxed(&retain_bytes, bytes);
 }
 
+uint64_t os_pages_retain(void)
+{
+    return load_relaxed(&retain_bytes);
+}
+
 void os_pages_set_decay(uint64_t nanoseconds)
 {
     store_relaxed(&decay_ns, nanoseconds);
+    if (load_relaxed(&due))
+        store_relaxed(&due, 1);
 }

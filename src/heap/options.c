@@ -186,7 +186,7 @@ static bool set_background(const char *text)
         return false;
     if (idle)
         preflush_enabled = false;
-    background_set(idle || preflush_enabled);
+    background_set(idle);
     return true;
 }
 

@@ -557,6 +557,7 @@ bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, uns
 extern bool slab_tidies;
 void tidy_note_free(int64_t bytes);
 uint64_t tidy_kept(void);
+bool tidy_is_worth_it(void);
 uint64_t tidy_rounds(void);
 void tidy_forget(struct prudence_cache *cache);
 void tidy_fork_child(bool whole);

@@ -503,7 +503,10 @@ void pressure_relieve(void)
 /* Called from paths that run often, with nothing held: what is kept grows older though nobody takes or frees any. */
 void pages_decay(void)
 {
+    bool decaying;
+
     tidy_come_by();
-    if (os_pages_decay() && unlikely(preflush_enabled))
+    decaying = os_pages_decay();
+    if (unlikely(preflush_enabled) && (decaying || tidy_is_worth_it()))
         os_idle_kick();
 }

@@ -17,6 +17,8 @@
 #define VISIT_CACHES 4
 #define VISIT_MOVES  8
 
+#define WORTH_BYTES ((uint64_t)1 << 20)
+
 bool slab_tidies; /* constant after start */
 
 static uint32_t tidying;   /* a thread is at it; compare-and-swap */
@@ -49,6 +51,12 @@ uint64_t tidy_kept(void)
     int64_t slabs = load_relaxed(&free_bytes);
 
     return (slabs > 0 ? (uint64_t)slabs : 0) + load_relaxed(&cached) + latent_bytes_roughly();
+}
+
+/* Whether a thread that has nothing else to do should. */
+bool tidy_is_worth_it(void)
+{
+    return tidy_kept() > WORTH_BYTES;
 }
 
 uint64_t tidy_rounds(void)

@@ -180,6 +180,46 @@ static void holes_are_kept_for_a_while(void **state)
     }
 }
 
+/*
+ * Blocks of random sizes in holes that fit badly: more than half of what is used has to be kept, or each is faulted in
+ * anew. What was given back and taken again soon after says so. A pause forgets it.
+ */
+static void what_was_regretted_is_kept(void **state)
+{
+    static char *set[BLOCKS];
+    static size_t sizes[BLOCKS];
+    uint64_t random = 1, faulted = 0, taken = 0;
+
+    (void)state;
+    os_pages_set_retain(0);
+    for (unsigned i = 0; i < 4000; i++) {
+        uint64_t before;
+        unsigned at;
+
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        at = (unsigned)(random >> 33) % BLOCKS;
+        if (set[at])
+            os_pages_free(set[at], sizes[at]);
+        sizes[at] = OS_PAGE_SIZE << (random >> 50) % 9;
+        before = pages().used + pages().retained;
+        set[at] = os_pages_alloc(sizes[at], OS_PAGE_SIZE, 0, NULL);
+        if (i >= 1000) {
+            taken += sizes[at];
+            faulted += pages().used + pages().retained - before;
+        }
+        assert_true(pages().retained <= 3 * BLOCKS * MIB);
+        if (i % 100 == 0)
+            pass(DECAY / 10);
+    }
+    assert_true(faulted < taken / 20);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (set[i])
+            os_pages_free(set[i], sizes[i]);
+    for (unsigned i = 0; i < 4; i++)
+        pass(DECAY);
+    assert_int_equal(pages().retained, 0);
+}
+
 /* What is given back is gone, and comes as zeros; what is kept is not called zeroed. */
 static void zeroed_tells_the_truth(void **state)
 {
@@ -240,6 +280,7 @@ int main(void)
         cmocka_unit_test_setup(decay_of_none, begin),
         cmocka_unit_test_setup(the_peak_of_both_is_not_exceeded, begin),
         cmocka_unit_test_setup(holes_are_kept_for_a_while, begin),
+        cmocka_unit_test_setup(what_was_regretted_is_kept, begin),
         cmocka_unit_test_setup(zeroed_tells_the_truth, begin),
         cmocka_unit_test_setup(locked_memory_is_not_taken_for_zeroed, begin),
     };

@@ -9,6 +9,10 @@
  * between used ones of their kind, which did not fit what was asked for lately but may fit what is
  * next, up to half of what is used. Dirty pages beyond all this, and beyond `retain`, are in excess.
  *
+ * That may be too little: what was given back is then taken again soon after, and has to be faulted in. Each byte
+ * of that is a regret, and so much more is kept from then on, up to what the peak of the use was, and not beyond what
+ * was taken lately. Each window forgets an eighth of it (ADR 42).
+ *
  * Everything is guarded by pages_lock, save the options and `due`.
  */
 #include "page_source.h"
@@ -22,7 +26,11 @@ struct demand {
     uint64_t used, dirty;
     uint64_t taken, taken_before; /* bytes handed out in this window, and in the one before */
     uint64_t peak, peak_before;   /* of used */
+    uint64_t given, given_before; /* back to the system, in these windows, and not regretted */
+    uint64_t regret;              /* bytes */
 };
+
+#define REGRET_SHIFT 3
 
 static struct demand kinds[PAGE_KINDS];
 static struct demand all; /* of both together; `taken` is not counted there */
@@ -58,6 +66,9 @@ static void begin_window(struct demand *demand)
     demand->taken = 0;
     demand->peak_before = demand->peak;
     demand->peak = demand->used;
+    demand->given_before = demand->given;
+    demand->given = 0;
+    demand->regret -= demand->regret >> REGRET_SHIFT;
 }
 
 static void begin_windows(void)
@@ -92,7 +103,27 @@ static uint64_t wanted(const struct demand *demand)
 
 static uint64_t holes(const struct demand *demand)
 {
-    return smaller(smaller(demand->used / 2, demand->dirty), demand->taken + demand->taken_before);
+    return smaller(smaller(demand->used / 2 + demand->regret, demand->dirty),
+                   demand->taken + demand->taken_before);
+}
+
+/* Clean pages were taken: as many of them as were given back lately should have been kept. */
+static void regret(struct demand *demand, uint64_t clean)
+{
+    uint64_t again = smaller(clean, demand->given), before;
+
+    demand->given -= again;
+    before = smaller(clean - again, demand->given_before);
+    demand->given_before -= before;
+    demand->regret =
+        smaller(demand->regret + again + before, larger(demand->peak, demand->peak_before));
+}
+
+/* All has gone, since memory is wanted elsewhere. */
+void demand_trimmed(void)
+{
+    for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
+        kinds[kind].given = kinds[kind].given_before = kinds[kind].regret = 0;
 }
 
 /* ------------------------------------------------------------------------------------ accounting */
@@ -119,6 +150,7 @@ static void use(struct demand *demand, size_t bytes, size_t dirty)
 void demand_took(enum page_kind kind, size_t bytes, size_t dirty)
 {
     look_at_clock();
+    regret(&kinds[kind], bytes - dirty);
     use(&kinds[kind], bytes, dirty);
     use(&all, bytes, dirty);
     used_peak = larger(used_peak, all.used);
@@ -137,6 +169,7 @@ void demand_freed(enum page_kind kind, size_t bytes)
 void demand_gave_back(enum page_kind kind, size_t bytes)
 {
     kinds[kind].dirty -= bytes;
+    kinds[kind].given += bytes;
     all.dirty -= bytes;
     note_kept();
 }

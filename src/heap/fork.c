@@ -26,6 +26,7 @@
 
 #include "gp/callbacks.h"
 #include "gp/domain.h"
+#include "heap/background.h"
 #include "heap/call.h"
 #include "heap/destruct.h"
 #include "heap/fork.h"
@@ -106,6 +107,7 @@ static void system_child(bool whole)
     posix_idle_fork_child();
     posix_pressure_fork_child();
     posix_thread_trace_fork_child();
+    background_fork_child();
 }
 
 static void watching_child(bool whole)

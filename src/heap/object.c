@@ -2,6 +2,7 @@
 /* The slow side of every public function that takes or gives an object (see object.h). */
 #include <errno.h>
 
+#include "heap/background.h"
 #include "heap/cache_life.h"
 #include "heap/guard.h"
 #include "heap/object.h"
@@ -24,6 +25,7 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
 
     cache_require(cache, what);
     object = unlikely(cache->watched) ? watch_alloc(cache, size) : alloc_unwatched(cache);
+    background_come_by(NULL);
     errno = object ? saved_errno : ENOMEM;
     return object;
 }
@@ -119,8 +121,10 @@ void object_free_slow(struct prudence_cache *cache, void *object, const char *wh
 {
     int saved_errno = errno;
 
-    if (object)
+    if (object) {
         free_slow(slab_or_panic(cache, object, what), object, what);
+        background_come_by(__builtin_return_address(0));
+    }
     errno = saved_errno;
 }
 
@@ -128,8 +132,10 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, const
 {
     int saved_errno = errno;
 
-    if (object)
+    if (object) {
         free_deferred_slow(slab_or_panic(cache, object, what), object, what);
+        background_come_by(NULL);
+    }
     errno = saved_errno;
 }
 

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "gp/domain.h"
 #include "heap/annotate.h"
+#include "heap/background.h"
 #include "heap/call.h"
 #include "heap/depot.h"
 #include "heap/guard.h"
@@ -179,7 +180,14 @@ static bool set_reader_mode(const char *text)
 
 static bool set_background(const char *text)
 {
-    return parse_switch(text, &preflush_enabled);
+    bool idle = strcmp(text, "idle") == 0;
+
+    if (!idle && !parse_switch(text, &preflush_enabled))
+        return false;
+    if (idle)
+        preflush_enabled = false;
+    background_set(idle);
+    return true;
 }
 
 static bool set_check(const char *text)
@@ -318,7 +326,7 @@ static const struct option {
     {"stall_trace", "0 or 1", set_stall_trace, false, NULL},
     {"retain", "bytes (K, M, G)", set_retain, false, NULL},
     {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
-    {"background", "0 or 1", set_background, false, NULL},
+    {"background", "idle, 0 or 1", set_background, false, NULL},
     {"stats", "0 or 1", set_stats, false, NULL},
     {"drop_deepbind", "0 or 1", set_drop_deepbind, false, NULL},
     {"scm_max_extension", "a number of ticks, 0 to 1048576", set_scm_max_extension, false, NULL},

@@ -20,6 +20,7 @@
 
 #include "gp/callbacks.h"
 #include "gp/domain.h"
+#include "heap/background.h"
 #include "heap/call.h"
 #include "heap/destruct.h"
 #include "heap/fork.h"
@@ -78,6 +79,7 @@ static void start(void)
     if (!slab_start())
         os_panic("no memory to start");
     fork_start();
+    slab_tidies = true;
     store_release(&process_started, 1u);
     pthread_setcancelstate(cancelable, NULL);
     starting = false;
@@ -103,6 +105,7 @@ void process_act(void)
     watch_prime();
     gp_stall_trace_prime();
     preflush_start_helper();
+    background_start();
 }
 
 /* Early, so that programs' own constructors find it done. */
@@ -125,5 +128,6 @@ __attribute__((constructor)) static void when_loaded(void)
 
 __attribute__((destructor)) static void when_unloaded(void)
 {
+    background_end();
     posix_trace_end();
 }

@@ -41,6 +41,8 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner);
  * returns how many bytes. */
 bool os_pages_decay(void);
 bool os_pages_decaying(void);
+uint64_t os_pages_kept(void);   /* bytes, without a lock */
+uint64_t os_pages_retain(void); /* the option */
 size_t os_pages_trim(void);
 
 /* Whether the system has become short of memory since the last call: caches had better be emptied. */
@@ -109,8 +111,8 @@ void os_membarrier(void);
 
 /* --- time and waiting --- */
 uint64_t os_clock_ns(void); /* monotonic */
-uint64_t os_clock_coarse_ns(
-    void); /* the same, cheaper, and up to a timer interrupt behind; not in a kernel */
+uint64_t
+os_clock_coarse_ns(void); /* the same; in a process cheaper, and up to a timer interrupt behind */
 void os_sleep_ns(uint64_t nanoseconds);
 static inline void os_relax(void)
 {

@@ -154,8 +154,10 @@ static void cache_release_parts(struct prudence_cache *cache)
     store_relaxed(&cache->fast_lines, (void *)os_percpu_owned_lines);
     store_relaxed(&cache->nodes, (struct node *)NULL);
     cache->lines = NULL;
-    for (unsigned i = 0; nodes && i < os_node_count(); i++)
+    for (unsigned i = 0; nodes && i < os_node_count(); i++) {
+        tidy_note_free(-((int64_t)nodes[i].free_noted * (int64_t)cache->slab_bytes));
         os_lock_destroy(&nodes[i].lock);
+    }
     if (nodes)
         os_meta_free(nodes, os_node_count() * sizeof *nodes);
     if (lines)
@@ -258,6 +260,7 @@ static bool retire(struct prudence_cache *cache, size_t *live)
     bool settled;
 
     os_lock_take(&slab_caches_lock);
+    tidy_forget(cache);
     cpu_cache_claim_all(cache, &settled);
     os_percpu_fence_all();
     cpu_cache_confirm_all(cache, &settled);

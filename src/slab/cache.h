@@ -143,6 +143,7 @@ struct node {
     struct os_lock lock __attribute__((aligned(CACHE_LINE)));
     struct list lists[SLAB_LISTS];
     unsigned free_slabs; /* on SLAB_FREE */
+    unsigned free_noted; /* of them, as tidy.c knows */
     unsigned slabs;      /* on all lists */
     struct list waiting; /* slabs with waiting objects, oldest cookie first */
     unsigned latent;     /* objects in latent slabs */
@@ -188,6 +189,7 @@ struct cpu_cache {
     struct cpu_counts counts;
     uint64_t quiet_word, quiet_tail; /* what drain_quiet_cpus() saw last */
     gp_cookie closed_cookie;         /* of the newest closed batch; written before `closed` */
+    uint64_t tidy_word, tidy_tail;   /* what tidying saw last */
     uint64_t preflush_pops, preflush_deferred; /* what the idle helper saw last */
     uint64_t reserved; /* the tail up to which the account knows of objects; >= tail */
 };
@@ -222,6 +224,7 @@ struct prudence_cache {
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
     uint64_t grow_avoided_at;           /* ns; atomic */
     uint64_t quiet_checked_at;          /* ns; atomic */
+    uint32_t visitors; /* threads that hold it without the list's lock (tidy.c); atomic */
     /* Of heap/destruct.c; all atomic but the last. */
     uint64_t undone[2];       /* objects whose destructor has not returned, by epoch of deferral */
     uint32_t undone_epoch;    /* which of them deferrals count in: its lowest bit */
@@ -475,6 +478,10 @@ void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 bool node_shrink_some(struct node *node, unsigned keep, size_t wanted, size_t *bytes);
 size_t node_shrink(struct node *node, unsigned keep);
+/* Slabs whose waiting objects one visit merges, and free slabs it takes out, at most, so that the lock is
+ * not held for long. */
+#define NODE_SLABS_A_VISIT 64
+bool node_tidy(struct prudence_cache *cache, struct node *node);
 void node_try_shrink(struct node *node, unsigned keep);
 size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted);
 void *node_take_done(struct node *node);
@@ -516,6 +523,7 @@ bool latent_fits(size_t bytes, bool idle);
 bool latent_never_fits(size_t bytes);
 bool latent_holds_growth(void);
 uint64_t latent_bytes(void);
+uint64_t latent_bytes_roughly(void);
 uint64_t latent_bytes_peak(void);
 void latent_account_clear(void);
 void latent_account_add(unsigned cpu, size_t bytes, size_t ahead);
@@ -536,6 +544,26 @@ void cache_settle(struct prudence_cache *cache, bool free_ones);
 void cache_settle_here(struct prudence_cache *cache);
 void slab_retire_cpu(unsigned cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);
+/* How far drain_unwanted() has come. */
+struct drain_place {
+    unsigned cpu;
+    unsigned spare; /* objects of that CPU that are still to be taken */
+    bool looked;    /* at that CPU */
+    bool ring;      /* nothing was deferred there */
+    uint64_t left;  /* bytes that stay in object caches */
+};
+bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves);
+
+/* --- tidy.c: what nobody has wanted for long --- */
+extern bool slab_tidies;
+void tidy_note_free(int64_t bytes);
+uint64_t tidy_kept(void);
+bool tidy_is_worth_it(void);
+uint64_t tidy_rounds(void);
+void tidy_forget(struct prudence_cache *cache);
+void tidy_fork_child(bool whole);
+bool tidy_some(unsigned caches, unsigned moves);
+void tidy_come_by(void);
 
 /* --- pressure.c: garbage and memory under their limits --- */
 extern uint64_t slab_wait_max; /* ns */

@@ -202,4 +202,5 @@ void cache_free_deferred_slow(struct slab *slab, void *object)
         past_limit = !latent_make_room(cache, bytes, &throttle);
     if (unlikely(past_limit) && !latent_fits(0, false))
         gp_overrun("latent_limit", latent_bytes(), load_relaxed(&slab_latent_limit));
+    pages_decay();
 }

@@ -32,6 +32,8 @@ static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, co
 struct haul {
     struct prudence_cache *cache;
     bool free_ones; /* too */
+    bool ring;      /* what is safe */
+    unsigned spare; /* objects of the object cache, at most */
     void *arrays;   /* of a CPU that needs none; so many bytes */
     size_t bytes;
     gp_cookie cookie; /* of those that are latent */
@@ -81,6 +83,28 @@ static void take_some(struct os_percpu_line *line, void *data)
         haul->taken = object_cache_take(cpu, haul->objects, TRANSFER_MAX);
         count_add(&cpu->counts.unstacked, haul->taken);
     }
+}
+
+/* The same of what is not wanted. */
+static void take_unwanted(struct os_percpu_line *line, void *data)
+{
+    struct cpu_cache *cpu = (struct cpu_cache *)line;
+    struct haul *haul = data;
+
+    haul->taken = 0;
+    if (!cpu->slots)
+        return;
+    if (haul->ring) {
+        latent_close(haul->cache, cpu);
+        latent_take_back(haul->cache, cpu);
+        haul->taken = latent_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
+    }
+    if (haul->taken || !haul->spare)
+        return;
+    haul->taken =
+        object_cache_take(cpu, haul->objects, (unsigned)min_size(haul->spare, TRANSFER_MAX));
+    haul->spare -= haul->taken;
+    count_add(&cpu->counts.unstacked, haul->taken);
 }
 
 /* The same with what is not safe yet. */
@@ -280,4 +304,79 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
             add_relaxed(&cache->remote_drains, 1);
     }
     return moved > 0;
+}
+
+/* -------------------------------------------------------------------------------------- unwanted */
+
+/* Of a CPU that is at work, less is not worth the trouble. */
+#define SPARE_LEAST ((size_t)64 << 10)
+
+/*
+ * What a CPU has kept in vain since the last look. The pops since then reach so deep into the object cache as they are
+ * many, at most: what was below was not wanted. Where nothing at all has moved, that is everything.
+ */
+static void look_at_cpu(const struct prudence_cache *cache, struct cpu_cache *cpu,
+                        struct drain_place *place)
+{
+    uint64_t word = load_relaxed(&cpu->line.stack_word), before = cpu->tidy_word;
+    uint64_t tail = load_relaxed(&cpu->line.ring_tail);
+    uint64_t pops = (word >> STACK_COUNT_BITS) - (before >> STACK_COUNT_BITS);
+    size_t count = word & STACK_COUNT_MASK, had = before & STACK_COUNT_MASK;
+    size_t spare = pops < had ? min_size(count, had - pops) : 0;
+
+    place->looked = true;
+    place->ring = tail == cpu->tidy_tail;
+    if ((word != before || !place->ring) &&
+        (spare < count / 2 || spare * cache->stride < SPARE_LEAST))
+        spare = 0;
+    place->spare = (unsigned)spare;
+    place->left += (count - spare) * cache->stride;
+    cpu->tidy_tail = tail;
+}
+
+/* One move. Does not wait for the CPU's owner. False: nothing was there, or the owner was. */
+static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
+                          struct drain_place *place)
+{
+    struct haul haul UNINITIALIZED;
+
+    haul.cache = cache;
+    haul.ring = place->ring;
+    haul.spare = place->spare;
+    haul.taken = 0;
+    os_carry_begin();
+    if (!visit_here(cpu, &haul, take_unwanted) &&
+        !cpu_cache_visit_remote(cpu, &haul, take_unwanted, &haul))
+        haul.taken = 0;
+    if (haul.taken)
+        node_flush(cache, haul.objects, haul.taken);
+    os_carry_end();
+    place->spare = haul.spare;
+    return haul.taken > 0;
+}
+
+/*
+ * What the CPUs have kept in vain goes to the nodes, as long as there are moves left; at most a batch of objects each.
+ * False: they are used up; the next call goes on at *place. Called by one thread at a time.
+ */
+bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves)
+{
+    for (; place->cpu < os_cpu_count(); place->cpu++) {
+        struct cpu_cache *cpu = cpu_cache_of(cache, place->cpu);
+
+        if (!load_relaxed(&cpu->slots) || !os_may_disturb(place->cpu))
+            continue;
+        if (!place->looked)
+            look_at_cpu(cache, cpu, place);
+        while (place->spare || (place->ring && latent_count(cpu))) {
+            if (!*moves)
+                return false;
+            --*moves;
+            if (!move_unwanted(cache, cpu, place))
+                break;
+        }
+        cpu->tidy_word = load_relaxed(&cpu->line.stack_word);
+        place->looked = false;
+    }
+    return true;
 }

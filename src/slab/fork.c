@@ -92,6 +92,7 @@ void slab_fork_child(bool whole)
      * is in the copy, and nobody would take it away. */
     os_carry_forget_others();
     preflush_fork_child();
+    tidy_fork_child(whole);
     if (!whole) { /* another thread may have been forking, too */
         os_carry_go_on();
         preflush_fork_done();

@@ -236,6 +236,14 @@ uint64_t latent_bytes(void)
     return sum > 0 ? (uint64_t)sum : 0;
 }
 
+/* With what is reserved ahead, and with credits: one load. */
+uint64_t latent_bytes_roughly(void)
+{
+    int64_t sum = load_relaxed(&total);
+
+    return sum > 0 ? (uint64_t)sum : 0;
+}
+
 uint64_t latent_bytes_peak(void)
 {
     return (uint64_t)load_relaxed(&total_peak);

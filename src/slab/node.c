@@ -15,9 +15,7 @@
 /* A refill looks at so many partial slabs (paper, section 5.4). */
 #define SLABS_WEIGHED 10
 
-/* Slabs whose waiting objects one visit merges, and free slabs it takes out, at most, so that the lock is
- * not held for long. */
-#define SLABS_A_VISIT 64
+#define SLABS_A_VISIT NODE_SLABS_A_VISIT
 
 static enum slab_list list_for(const struct slab *slab)
 {
@@ -30,6 +28,22 @@ static enum slab_list list_for(const struct slab *slab)
     return SLAB_FULL;
 }
 
+/* Free slabs that are not noted, in bytes, at most. */
+#define FREE_UNNOTED ((size_t)64 << 10)
+
+/* What is free is known to all of the process (tidy.c) but for a little of each node: that needs no locked operation
+ * for each slab. */
+static void note_free(struct node *node, size_t slab_bytes, size_t unnoted)
+{
+    int64_t more = (int64_t)node->free_slabs - (int64_t)node->free_noted;
+    int64_t bytes = more * (int64_t)slab_bytes;
+
+    if (likely((size_t)(bytes < 0 ? -bytes : bytes) <= unnoted))
+        return;
+    tidy_note_free(bytes);
+    node->free_noted = node->free_slabs;
+}
+
 static void attach(struct node *node, struct slab *slab, enum slab_list list)
 {
     slab->list = (uint8_t)list;
@@ -37,15 +51,19 @@ static void attach(struct node *node, struct slab *slab, enum slab_list list)
         list_add_head(&node->lists[list], &slab->link);
     else
         list_add_tail(&node->lists[list], &slab->link);
-    if (list == SLAB_FREE)
+    if (list == SLAB_FREE) {
         node->free_slabs++;
+        note_free(node, slab->cache->slab_bytes, FREE_UNNOTED);
+    }
 }
 
 static void detach(struct node *node, struct slab *slab)
 {
     list_remove(&slab->link);
-    if (slab->list == SLAB_FREE)
+    if (slab->list == SLAB_FREE) {
         node->free_slabs--;
+        note_free(node, slab->cache->slab_bytes, FREE_UNNOTED);
+    }
 }
 
 /* Puts the slab where it belongs after a change; `had_free` is whether it had free objects before.
@@ -229,8 +247,8 @@ static unsigned keep_for_demand(struct node *node)
 
     if (!decay)
         return 0;
-    now = os_clock_ns();
-    if (now >= node->window_end) {
+    now = os_clock_coarse_ns();
+    if (now >= node->window_end || node->window_end - now > decay) {
         node->used_peak_before = node->used_peak;
         node->used_peak = used_slabs(node);
         node->window_end = now + decay;
@@ -707,6 +725,16 @@ size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted)
 size_t node_shrink(struct node *node, unsigned keep)
 {
     return node_shrink_until(node, keep, ALL_BYTES);
+}
+
+/* One visit that merges what is safe, and gives back the free slabs that demand does not want. True: there is more. */
+bool node_tidy(struct prudence_cache *cache, struct node *node)
+{
+    unsigned merged = enter(node), keep = keep_for_demand(node);
+    size_t bytes = 0;
+
+    note_free(node, cache->slab_bytes, 0);
+    return leave(node, keep, ALL_BYTES, &bytes) == SLABS_A_VISIT || merged == SLABS_A_VISIT;
 }
 
 /* The same as far as nobody else is at the node: who is merges, too. */

@@ -212,6 +212,18 @@ static bool serve(unsigned cpu, bool here)
  * next batch that is closed asks again. */
 #define FRUITLESS_MAX 20
 
+/* The helper tidies up as well; false: little is kept. */
+#define TIDY_CACHES 64
+#define TIDY_MOVES  512
+
+static bool tidy(void)
+{
+    if (!slab_tidies)
+        return false;
+    tidy_some(TIDY_CACHES, TIDY_MOVES);
+    return tidy_is_worth_it();
+}
+
 /* One round over the boxes, and a look at the pages that decay, by the helper. Returns whether to
  * come back soon. */
 bool preflush_work(void)
@@ -230,6 +242,7 @@ bool preflush_work(void)
         served = true;
     }
     fruitless = served || !more ? 0 : fruitless + 1;
+    more |= tidy();
     return os_pages_decay() || more;
 }
 

@@ -500,10 +500,13 @@ void pressure_relieve(void)
     os_pages_trim();
 }
 
-/* By who comes by often enough, with nothing held: free pages grow older though nobody takes or
- * frees any. */
+/* Called from paths that run often, with nothing held: what is kept grows older though nobody takes or frees any. */
 void pages_decay(void)
 {
-    if (os_pages_decay() && unlikely(preflush_enabled))
+    bool decaying;
+
+    tidy_come_by();
+    decaying = os_pages_decay();
+    if (unlikely(preflush_enabled) && (decaying || tidy_is_worth_it()))
         os_idle_kick();
 }

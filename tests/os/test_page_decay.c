@@ -180,6 +180,75 @@ static void holes_are_kept_for_a_while(void **state)
     }
 }
 
+/*
+ * Blocks of random sizes in holes that fit badly: more than half of what is used has to be kept, or each is faulted in
+ * anew. What was given back and taken again soon after says so. A pause forgets it.
+ */
+#define PLACES 512
+#define ALIVE  (32 * MIB)
+
+static struct {
+    char *at;
+    size_t bytes;
+} places[PLACES];
+static size_t alive;
+
+static void place_free(unsigned at)
+{
+    if (!places[at].at)
+        return;
+    os_pages_free(places[at].at, places[at].bytes);
+    alive -= places[at].bytes;
+    places[at].at = NULL;
+}
+
+static unsigned random_below(unsigned bound)
+{
+    static uint64_t random = 1;
+
+    random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)(random >> 33) % bound;
+}
+
+/* Returns how many of its bytes have to be faulted in. */
+static uint64_t replace_any(size_t bytes)
+{
+    unsigned at = random_below(PLACES);
+    uint64_t before;
+
+    place_free(at);
+    while (alive + bytes > ALIVE)
+        place_free(random_below(PLACES));
+    before = pages().used + pages().retained;
+    places[at].at = os_pages_alloc(bytes, OS_PAGE_SIZE, 0, NULL);
+    places[at].bytes = bytes;
+    alive += bytes;
+    return pages().used + pages().retained - before;
+}
+
+static void what_was_regretted_is_kept(void **state)
+{
+    uint64_t faulted = 0, taken = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 4000; i++) {
+        size_t bytes = (OS_PAGE_SIZE << random_below(12)) / 4 * (4 + random_below(4));
+        uint64_t clean = replace_any(round_up(bytes, OS_PAGE_SIZE));
+
+        taken += bytes;
+        faulted += i < 1000 ? 0 : clean;
+        if (i % 100 == 0)
+            pass(DECAY / 10);
+        assert_true(pages().retained <= 2 * ALIVE);
+    }
+    assert_true(faulted < taken / 20);
+    for (unsigned at = 0; at < PLACES; at++)
+        place_free(at);
+    for (unsigned i = 0; i < 4; i++)
+        pass(DECAY);
+    assert_true(pages().retained <= 2 * MIB);
+}
+
 /* What is given back is gone, and comes as zeros; what is kept is not called zeroed. */
 static void zeroed_tells_the_truth(void **state)
 {
@@ -240,6 +309,7 @@ int main(void)
         cmocka_unit_test_setup(decay_of_none, begin),
         cmocka_unit_test_setup(the_peak_of_both_is_not_exceeded, begin),
         cmocka_unit_test_setup(holes_are_kept_for_a_while, begin),
+        cmocka_unit_test_setup(what_was_regretted_is_kept, begin),
         cmocka_unit_test_setup(zeroed_tells_the_truth, begin),
         cmocka_unit_test_setup(locked_memory_is_not_taken_for_zeroed, begin),
     };

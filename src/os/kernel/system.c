@@ -31,6 +31,11 @@ uint64_t os_clock_ns(void)
     return ktime_get_mono_fast_ns();
 }
 
+uint64_t os_clock_coarse_ns(void)
+{
+    return ktime_get_mono_fast_ns();
+}
+
 #define WORD_WAIT_NS 1000000
 
 void os_sleep_ns(uint64_t nanoseconds)

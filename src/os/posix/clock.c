@@ -31,7 +31,7 @@ uint64_t posix_clock_coarse_ns(void)
 
 uint64_t os_clock_coarse_ns(void)
 {
-    return clock_read(CLOCK_MONOTONIC_COARSE);
+    return posix_clock_coarse_ns();
 }
 
 void os_sleep_ns(uint64_t nanoseconds)

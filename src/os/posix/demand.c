@@ -9,6 +9,10 @@
  * between used ones of their kind, which did not fit what was asked for lately but may fit what is
  * next, up to half of what is used. Dirty pages beyond all this, and beyond `retain`, are in excess.
  *
+ * That may be too little: what was given back is then taken again soon after, and has to be faulted in. Each byte
+ * of that is a regret, and so much more is kept from then on, up to what the peak of the use was, and not beyond what
+ * was taken lately. Each window forgets an eighth of it (ADR 42).
+ *
  * Everything is guarded by pages_lock, save the options and `due`.
  */
 #include "page_source.h"
@@ -22,11 +26,16 @@ struct demand {
     uint64_t used, dirty;
     uint64_t taken, taken_before; /* bytes handed out in this window, and in the one before */
     uint64_t peak, peak_before;   /* of used */
+    uint64_t given, given_before; /* back to the system, in these windows, and not regretted */
+    uint64_t regret;              /* bytes */
 };
+
+#define REGRET_SHIFT 3
 
 static struct demand kinds[PAGE_KINDS];
 static struct demand all; /* of both together; `taken` is not counted there */
 static uint64_t used_peak;
+static uint64_t kept;    /* all.dirty, for those without the lock: atomic */
 static uint64_t asked;   /* of the system, without its answer yet: not used, but under the limit */
 static uint64_t in_hand; /* of the dirty spans: in threads' hands */
 static uint64_t window_end;
@@ -57,6 +66,9 @@ static void begin_window(struct demand *demand)
     demand->taken = 0;
     demand->peak_before = demand->peak;
     demand->peak = demand->used;
+    demand->given_before = demand->given;
+    demand->given = 0;
+    demand->regret -= demand->regret >> REGRET_SHIFT;
 }
 
 static void begin_windows(void)
@@ -70,10 +82,10 @@ static void look_at_clock(void)
 {
     uint64_t decay = load_relaxed(&decay_ns), now = posix_clock_coarse_ns();
 
-    if (now < window_end)
+    if (now < window_end && window_end - now <= decay) /* else the option has become shorter */
         return;
     begin_windows();
-    if (now - window_end >= decay) /* nobody came by for a whole window */
+    if (now > window_end && now - window_end >= decay) /* nobody came by for a whole window */
         begin_windows();
     window_end = now + decay;
 }
@@ -91,10 +103,41 @@ static uint64_t wanted(const struct demand *demand)
 
 static uint64_t holes(const struct demand *demand)
 {
-    return smaller(smaller(demand->used / 2, demand->dirty), demand->taken + demand->taken_before);
+    return smaller(smaller(demand->used / 2 + demand->regret, demand->dirty),
+                   demand->taken + demand->taken_before);
+}
+
+/* Clean pages were taken: as many of them as were given back lately should have been kept. */
+static void regret(struct demand *demand, uint64_t clean)
+{
+    uint64_t again = smaller(clean, demand->given), before;
+
+    demand->given -= again;
+    before = smaller(clean - again, demand->given_before);
+    demand->given_before -= before;
+    demand->regret =
+        smaller(demand->regret + again + before, larger(demand->peak, demand->peak_before));
+}
+
+/* All has gone, since memory is wanted elsewhere. */
+void demand_trimmed(void)
+{
+    for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
+        kinds[kind].given = kinds[kind].given_before = kinds[kind].regret = 0;
 }
 
 /* ------------------------------------------------------------------------------------ accounting */
+
+/* After each change. */
+static void note_kept(void)
+{
+    store_relaxed(&kept, all.dirty);
+}
+
+uint64_t os_pages_kept(void)
+{
+    return load_relaxed(&kept);
+}
 
 static void use(struct demand *demand, size_t bytes, size_t dirty)
 {
@@ -107,9 +150,11 @@ static void use(struct demand *demand, size_t bytes, size_t dirty)
 void demand_took(enum page_kind kind, size_t bytes, size_t dirty)
 {
     look_at_clock();
+    regret(&kinds[kind], bytes - dirty);
     use(&kinds[kind], bytes, dirty);
     use(&all, bytes, dirty);
     used_peak = larger(used_peak, all.used);
+    note_kept();
 }
 
 void demand_freed(enum page_kind kind, size_t bytes)
@@ -118,18 +163,22 @@ void demand_freed(enum page_kind kind, size_t bytes)
     kinds[kind].dirty += bytes;
     all.used -= bytes;
     all.dirty += bytes;
+    note_kept();
 }
 
 void demand_gave_back(enum page_kind kind, size_t bytes)
 {
     kinds[kind].dirty -= bytes;
+    kinds[kind].given += bytes;
     all.dirty -= bytes;
+    note_kept();
 }
 
 void demand_dirtied(enum page_kind kind, size_t bytes)
 {
     kinds[kind].dirty += bytes;
     all.dirty += bytes;
+    note_kept();
 }
 
 bool demand_fits(size_t bytes)
@@ -232,7 +281,14 @@ void os_pages_set_retain(uint64_t bytes)
     store_relaxed(&retain_bytes, bytes);
 }
 
+uint64_t os_pages_retain(void)
+{
+    return load_relaxed(&retain_bytes);
+}
+
 void os_pages_set_decay(uint64_t nanoseconds)
 {
     store_relaxed(&decay_ns, nanoseconds);
+    if (load_relaxed(&due))
+        store_relaxed(&due, 1);
 }

@@ -145,6 +145,10 @@ uint64_t give_back_ever(void)
 size_t give_back_everything(void)
 {
     static const struct excess everything = {{SIZE_MAX, SIZE_MAX}};
+    size_t given = give_back(&everything, true);
 
-    return give_back(&everything, true);
+    os_lock_take(&pages_lock);
+    demand_trimmed();
+    os_lock_release(&pages_lock);
+    return given;
 }

@@ -156,6 +156,7 @@ enum page_kind { RUNS, SPANS, PAGE_KINDS };
 void demand_took(enum page_kind kind, size_t bytes, size_t dirty);
 void demand_freed(enum page_kind kind, size_t bytes);
 void demand_gave_back(enum page_kind kind, size_t bytes);
+void demand_trimmed(void);
 void demand_dirtied(enum page_kind kind, size_t bytes);
 bool demand_fits(size_t bytes); /* under the option limit, beside what is dirty or asked for */
 bool demand_ask(size_t bytes);  /* fits; the system will be asked for them without the lock */

@@ -155,6 +155,11 @@ uint64_t os_clock_ns(void)
     return explore_clock();
 }
 
+uint64_t os_clock_coarse_ns(void)
+{
+    return explore_clock();
+}
+
 uint64_t os_clock_boot_ns(void)
 {
     return explore_clock();

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process that falls idle: what it has kept goes back by a thread that exists only until that is done (ADR 42).
+ *
+ * As long as threads of the program come by on slow paths they tidy up themselves (slab/tidy.c). But after the last call
+ * nobody comes by. So when more than START_BYTES beyond the option retain are kept, the thread that finds it makes a
+ * thread, which looks each `decay` or half of that, and ends when no more is kept than retain, or when nothing more can
+ * go. A process that never keeps so much never has such a thread.
+ *
+ * Where it is made: at the end of a slow path, with no lock and no CPU's caches held, and not by a signal handler that
+ * interrupted the library, between the handlers of a fork, before the library's late constructor or after its
+ * destructor. pthread_create takes the lock on glibc's list of stacks, which glibc holds while it frees a thread's
+ * storage. So a call of `free` that may come from there (by its return address) makes none in a threaded process: the
+ * next slow path does.
+ *
+ * Locks: none. `state` is the thread's, from the compare-and-swap that announces it until its last store.
+ */
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+#if defined(__GLIBC__)
+#include <sys/single_threaded.h>
+#endif
+
+#include "gp/gp.h"
+#include "heap/background.h"
+#include "heap/heap.h"
+#include "race_detector.h"
+#include "slab/cache.h"
+
+#define STACK       ((size_t)256 << 10)
+#define START_BYTES ((uint64_t)1 << 20)   /* beyond retain, before a thread is made */
+#define DONE_BYTES  ((uint64_t)512 << 10) /* beyond retain, that are left alone */
+
+#define PAUSE_MIN_NS UINT64_C(10000000)
+#define PAUSE_MAX_NS UINT64_C(1000000000)
+#define RETRY_NS     UINT64_C(1000000000)  /* after the system has refused a thread */
+#define GIVEN_UP_NS  UINT64_C(60000000000) /* after one that could give nothing back */
+
+/* The thread gives up when it was alone and nothing went in so many looks, unless a reader is in the way. */
+#define FRUITLESS_MAX 20
+/* A look does so many caches and moves, at most. */
+#define LOOK_CACHES 1024
+#define LOOK_MOVES  4096
+
+enum { NOBODY, THERE };
+static uint32_t state;
+static uint32_t ready;     /* loaded, and not ending */
+static bool wanted = true; /* option */
+static bool forked; /* this process is a child, and a race detector's threads are not made there */
+static uint64_t retry_at; /* ns: none before; atomic */
+
+/* Of the thread that is there. */
+static uint64_t kept_before, rounds_before;
+static unsigned fruitless;
+
+static uint64_t kept(void)
+{
+    return os_pages_kept() + tidy_kept();
+}
+
+/* ------------------------------------------------------------------------------- what it does */
+
+/* Longer each time when it waits for a reader that does not come on. */
+static uint64_t pause_ns(void)
+{
+    uint64_t pause = load_relaxed(&slab_decay) / 2;
+
+    return clamp_size(pause << (fruitless / 4), PAUSE_MIN_NS, max_size(pause, PAUSE_MAX_NS));
+}
+
+uint64_t background_look(void)
+{
+    uint64_t now_kept, rounds = tidy_rounds(), retain = os_pages_retain();
+    bool alone = rounds == rounds_before;
+
+    if (!load_relaxed(&wanted) || !load_relaxed(&ready))
+        return 0;
+    tidy_some(LOOK_CACHES, LOOK_MOVES);
+    os_pages_decay();
+    rounds_before = tidy_rounds();
+    now_kept = kept();
+    if (now_kept <= retain + DONE_BYTES)
+        return 0;
+    fruitless = alone && now_kept >= kept_before ? fruitless + 1 : 0;
+    kept_before = now_kept;
+    if (fruitless > FRUITLESS_MAX && latent_bytes() < START_BYTES) {
+        store_relaxed(&retry_at, os_clock_coarse_ns() + GIVEN_UP_NS);
+        return 0;
+    }
+    return pause_ns();
+}
+
+static bool is_worth_it(void)
+{
+    return kept() > os_pages_retain() + START_BYTES;
+}
+
+static bool may_retry(void)
+{
+    uint64_t then = load_relaxed(&retry_at);
+
+    return likely(!then) || os_clock_coarse_ns() >= then;
+}
+
+static void begin(void)
+{
+    fruitless = 0;
+    kept_before = ~UINT64_C(0);
+    rounds_before = tidy_rounds();
+}
+
+/* It says that it ends, then looks once more: a thread that found it there has stored before what makes it worth it. */
+static void tidy_until_done(void *unused)
+{
+    uint32_t nobody;
+
+    (void)unused;
+    do {
+        uint64_t pause;
+
+        begin();
+        while ((pause = background_look()))
+            os_sleep_ns(pause);
+        store_release(&state, (uint32_t)NOBODY);
+        os_full_fence();
+        nobody = NOBODY;
+    } while (load_relaxed(&wanted) && load_relaxed(&ready) && is_worth_it() && may_retry() &&
+             compare_exchange(&state, &nobody, (uint32_t)THERE));
+}
+
+/* ------------------------------------------------------------------------------ where it is made */
+
+/* The C library's code, the dynamic loader's, and our own, which may stand between. */
+#define RANGES_MAX 8
+static struct {
+    uintptr_t start, end;
+} ranges[RANGES_MAX];
+static unsigned range_count;
+
+static bool is_theirs(const struct dl_phdr_info *module)
+{
+    const char *name = module->dlpi_name, *slash = name ? strrchr(name, '/') : NULL;
+
+    name = slash ? slash + 1 : name;
+    return name && (strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0 ||
+                    strncmp(name, "ld-", 3) == 0 || strncmp(name, "ld.", 3) == 0 ||
+                    strncmp(name, "libpthread", 10) == 0);
+}
+
+static int note_module(struct dl_phdr_info *module, size_t size, void *ours)
+{
+    bool theirs = is_theirs(module);
+
+    (void)size;
+    for (unsigned i = 0; i < module->dlpi_phnum && range_count < RANGES_MAX; i++) {
+        const ElfW(Phdr) *part = &module->dlpi_phdr[i];
+        uintptr_t start = module->dlpi_addr + part->p_vaddr, end = start + part->p_memsz;
+
+        if (part->p_type != PT_LOAD || !(part->p_flags & PF_X) ||
+            (!theirs && ((uintptr_t)ours < start || (uintptr_t)ours >= end)))
+            continue;
+        ranges[range_count].start = start;
+        ranges[range_count++].end = end;
+    }
+    return 0;
+}
+
+static bool is_single_threaded(void)
+{
+#if defined(__GLIBC__)
+    return __libc_single_threaded;
+#else
+    return false;
+#endif
+}
+
+/* Whether the C library may hold a lock that pthread_create takes. */
+static bool is_inside_libc(const void *caller)
+{
+    if (!caller || !process_is_malloc || is_single_threaded())
+        return false;
+    for (unsigned i = 0; i < range_count; i++)
+        if ((uintptr_t)caller >= ranges[i].start && (uintptr_t)caller < ranges[i].end)
+            return true;
+    return false;
+}
+
+static __attribute__((noinline)) void make(const void *caller)
+{
+    uint32_t nobody = NOBODY;
+
+    if (!load_relaxed(&ready) || os_busy || os_lock_forking || forked || is_inside_libc(caller) ||
+        !may_retry() || !compare_exchange(&state, &nobody, (uint32_t)THERE))
+        return;
+    if (os_thread_start("prudence-tidy", -1, STACK, tidy_until_done, NULL))
+        return;
+    store_relaxed(&retry_at, os_clock_coarse_ns() + RETRY_NS);
+    store_release(&state, (uint32_t)NOBODY);
+}
+
+void background_come_by(const void *caller)
+{
+    if (!load_relaxed(&wanted) || !is_worth_it())
+        return;
+    os_full_fence(); /* what is kept is known, then it is seen whether the thread is there (tidy_until_done) */
+    if (load_relaxed(&state) == NOBODY)
+        make(caller);
+}
+
+/* ---------------------------------------------------------------------------------- process life */
+
+void background_set(bool want)
+{
+    store_relaxed(&wanted, want);
+}
+
+void background_start(void)
+{
+    if (load_relaxed(&ready))
+        return;
+    if (process_is_malloc)
+        dl_iterate_phdr(note_module, (void *)(uintptr_t)background_start);
+    store_release(&ready, 1u);
+}
+
+void background_end(void)
+{
+    store_relaxed(&ready, 0u);
+}
+
+/* The thread is not there. A race detector's runtime ends a child of a threaded process that makes threads. */
+void background_fork_child(void)
+{
+    state = NOBODY;
+    forked = race_detector_on;
+}

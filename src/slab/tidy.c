@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Tidying: what has not been wanted for `decay` goes back, a little at a time (ADR 42).
+ *
+ * A round looks at all caches, one after the other. Of a CPU's object cache, what was not reached since the last
+ * round goes to the nodes; where nothing moved, all that is free or safe does. A node merges what is safe and gives
+ * back the free slabs that were not in use within the last one or two windows of decay. Rounds begin `decay` apart,
+ * and are made by threads that come by on a slow path, with nothing held: each visit does a bounded part of a round,
+ * one thread at a time, and the others go on.
+ *
+ * Locks: the place in the round is guarded by slab_caches_lock, which is not held while a cache is looked at. Such a
+ * cache is held by its count of visitors, and its destruction waits for them.
+ */
+#include "slab/cache.h"
+
+/* A visit of a thread that has other things to do: so many caches, or so many moves of a batch of objects or slabs. */
+#define VISIT_CACHES 4
+#define VISIT_MOVES  8
+
+#define WORTH_BYTES ((uint64_t)1 << 20)
+
+bool slab_tidies; /* constant after start */
+
+static uint32_t tidying;   /* a thread is at it; compare-and-swap */
+static uint64_t next_at;   /* ns: when the next round may begin. Atomic, as the next */
+static uint32_t under_way; /* a round is */
+static uint64_t rounds;    /* ever ended */
+static uint64_t cached;    /* bytes that the last round found in object caches */
+static int64_t free_bytes; /* of free slabs, roughly (node.c, note_free) */
+
+/* The cache whose turn it is; slab_caches_lock. */
+static struct list *turn;
+
+/* How far its turn has come. Of the thread that is tidying; where the cache is destroyed meanwhile, of that thread, which
+ * has waited for the other. */
+static struct place {
+    struct drain_place drain;
+    unsigned moves; /* that its turn has taken */
+    bool done;
+} place;
+static uint64_t cached_now; /* of the thread that is tidying */
+
+void tidy_note_free(int64_t bytes)
+{
+    add_relaxed(&free_bytes, bytes);
+}
+
+/* What slabs and object caches keep without its being live, and what is latent; roughly. */
+uint64_t tidy_kept(void)
+{
+    int64_t slabs = load_relaxed(&free_bytes);
+
+    return (slabs > 0 ? (uint64_t)slabs : 0) + load_relaxed(&cached) + latent_bytes_roughly();
+}
+
+/* Whether a thread that has nothing else to do should. */
+bool tidy_is_worth_it(void)
+{
+    return tidy_kept() > WORTH_BYTES;
+}
+
+uint64_t tidy_rounds(void)
+{
+    return load_relaxed(&rounds);
+}
+
+/* A cache is about to go off the list, whose lock is held. Waits until nobody looks at it: visitors come under the lock
+ * only, and wait for nothing but a node's lock, and the end of a fork. Acquire: what they did is done. */
+void tidy_forget(struct prudence_cache *cache)
+{
+    while (load_acquire(&cache->visitors)) {
+        os_lock_release(&slab_caches_lock);
+        os_sleep_ns(10000);
+        os_lock_take(&slab_caches_lock);
+    }
+    if (turn == &cache->link) {
+        turn = turn->next;
+        place = (struct place){.done = false};
+    }
+}
+
+/* In a forked child nobody is tidying. `whole`: nor does a visit of another thread go on. */
+void tidy_fork_child(bool whole)
+{
+    struct list *item;
+
+    tidying = 0;
+    if (!whole)
+        return;
+    list_for_each(item, &slab_caches)
+    {
+        list_entry(item, struct prudence_cache, link)->visitors = 0;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- a cache */
+
+/* False: there is more. */
+static bool tidy_nodes(struct prudence_cache *cache, unsigned *moves)
+{
+    unsigned most = (unsigned)(load_relaxed(&cache->slabs_now) / NODE_SLABS_A_VISIT) + 2;
+
+    for (unsigned i = 0; i < os_node_count(); i++) {
+        while (node_tidy(cache, &cache->nodes[i])) {
+            if (!*moves)
+                return place.moves > most; /* others bring more meanwhile: enough for this round */
+            --*moves;
+            place.moves++;
+        }
+    }
+    return true;
+}
+
+static bool tidy_cache(struct prudence_cache *cache, unsigned *moves)
+{
+    if (cache->lines && !drain_unwanted(cache, &place.drain, moves))
+        return false;
+    return tidy_nodes(cache, moves);
+}
+
+/* ---------------------------------------------------------------------------------------- a round */
+
+/* Where the option has become shorter, so has the time until then. */
+static bool is_due(void)
+{
+    uint64_t now, next;
+
+    if (load_relaxed(&under_way))
+        return true;
+    now = os_clock_coarse_ns();
+    next = load_relaxed(&next_at);
+    return now >= next || next - now > load_relaxed(&slab_decay);
+}
+
+static void round_begin(void)
+{
+    store_relaxed(&under_way, 1u);
+    store_relaxed(&next_at, os_clock_coarse_ns() + load_relaxed(&slab_decay));
+    turn = slab_caches.next;
+    place = (struct place){.done = false};
+    cached_now = 0;
+}
+
+static void round_end(void)
+{
+    store_relaxed(&under_way, 0u);
+    store_relaxed(&cached, cached_now);
+    add_relaxed(&rounds, 1);
+}
+
+/* The cache whose turn it is, held; NULL: the round is over, or the list is in use. */
+static struct prudence_cache *hold_next(void)
+{
+    struct prudence_cache *cache = NULL;
+
+    if (!os_lock_try(&slab_caches_lock))
+        return NULL;
+    if (!load_relaxed(&under_way))
+        round_begin();
+    if (place.done) {
+        cached_now += place.drain.left;
+        place = (struct place){.done = false};
+        turn = turn->next;
+    }
+    if (turn == &slab_caches) {
+        round_end();
+    } else {
+        cache = list_entry(turn, struct prudence_cache, link);
+        add_relaxed(&cache->visitors, 1);
+    }
+    os_lock_release(&slab_caches_lock);
+    return cache;
+}
+
+/* Release: what was done to the cache is done before its destruction goes on. */
+static void let_go(struct prudence_cache *cache)
+{
+    __atomic_fetch_sub(&cache->visitors, 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * A part of a round, if one is due: so many caches and moves at most. Returns whether it goes on. What is latent needs
+ * grace periods, which nobody else may ask for: they are pushed on once a round. Foreign functions may be called then, so
+ * nothing is held.
+ */
+bool tidy_some(unsigned caches, unsigned moves)
+{
+    struct prudence_cache *cache = NULL;
+    uint32_t nobody = 0;
+    uint64_t ended = load_relaxed(&rounds);
+
+    if (!is_due() || !compare_exchange(&tidying, &nobody, 1u))
+        return false;
+    os_hands_full();
+    for (; caches && moves && (cache = hold_next()); caches--) {
+        place.done = tidy_cache(cache, &moves);
+        let_go(cache);
+    }
+    os_hands_empty();
+    store_release(&tidying, 0u);
+    if (load_relaxed(&rounds) != ended && latent_bytes_roughly())
+        latent_drive_all();
+    return cache != NULL;
+}
+
+/* By threads that come by on a slow path, with nothing held. */
+void tidy_come_by(void)
+{
+    if (slab_tidies)
+        tidy_some(VISIT_CACHES, VISIT_MOVES);
+}

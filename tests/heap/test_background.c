@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process that falls idle is drained by a thread, which exists only until that is done; which a process with little to
+ * give back never has; and which nothing depends on. Each case is a child of its own, and waits for what it counts.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "heap/background.h"
+#include "posix.h"
+#include "support/slab_test.h"
+
+#define BLOCKS 20000
+#define BYTES  ((size_t)1000)
+#define FEW    ((uint64_t)3 << 20)
+
+static void *blocks[BLOCKS];
+
+static uint64_t kept(void)
+{
+    return os_pages_kept() + tidy_kept();
+}
+
+static unsigned stay; /* one of so many blocks is not freed; 0: all are */
+
+static void burst(void)
+{
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i] = prudence_malloc(BYTES);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, BYTES);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (!stay || i % stay)
+            prudence_free(blocks[i]);
+}
+
+/* Beside this one. */
+static unsigned other_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    unsigned found = 0;
+
+    for (struct dirent *task; (task = readdir(tasks));)
+        found += task->d_name[0] != '.';
+    closedir(tasks);
+    return found - 1;
+}
+
+static void wait_until_alone(void)
+{
+    for (unsigned i = 0; i < 6000 && other_threads(); i++)
+        os_sleep_ns(10000000);
+    assert_int_equal(other_threads(), 0);
+}
+
+static void use_the_thread(void)
+{
+    slab_tidies = true;
+    background_set(true);
+    background_start();
+}
+
+/* In a child, that is threaded afterwards. */
+static void in_a_child(void (*act)(void))
+{
+    pid_t child;
+    int status;
+
+    fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        use_the_thread();
+        act();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+#define CHECK(truth)                                                                               \
+    do {                                                                                           \
+        if (!(truth)) {                                                                            \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #truth);                            \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static void idle(void)
+{
+    burst();
+    wait_until_alone();
+    CHECK(kept() <= FEW);
+    burst(); /* it comes again */
+    wait_until_alone();
+    CHECK(kept() <= FEW);
+}
+
+static void it_drains_a_process_that_falls_idle(void **state)
+{
+    (void)state;
+    in_a_child(idle);
+}
+
+/* After a burst of deferrals the grace periods are its to ask for. */
+static void idle_after_deferrals(void)
+{
+    struct prudence_cache *cache = prudence_cache_create("deferred", BYTES, NULL);
+
+    for (unsigned i = 0; i < BLOCKS; i++)
+        blocks[i] = prudence_cache_alloc(cache);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        prudence_cache_free_deferred(cache, blocks[i]);
+    wait_until_alone();
+    CHECK(kept() <= FEW);
+}
+
+static void it_merges_what_was_deferred(void **state)
+{
+    (void)state;
+    in_a_child(idle_after_deferrals);
+}
+
+static void little(void)
+{
+    for (unsigned i = 0; i < 1000; i++)
+        prudence_free(prudence_malloc(BYTES));
+    CHECK(other_threads() == 0);
+}
+
+static void little_to_give_makes_no_thread(void **state)
+{
+    (void)state;
+    in_a_child(little);
+}
+
+static void not_wanted(void)
+{
+    CHECK(prudence_option_set("background", "0") == 0);
+    burst();
+    CHECK(other_threads() == 0);
+    CHECK(kept() > FEW);
+}
+
+static void none_by_option(void **state)
+{
+    (void)state;
+    in_a_child(not_wanted);
+}
+
+/* A handler that interrupted the library, and the time between the handlers of a fork. */
+static void not_now(void)
+{
+    os_busy++;
+    burst();
+    CHECK(other_threads() == 0);
+    os_busy--;
+    burst();
+    wait_until_alone();
+    CHECK(kept() <= FEW);
+}
+
+static void none_while_something_is_held(void **state)
+{
+    (void)state;
+    in_a_child(not_now);
+}
+
+/* A child of a process that has the thread has none, and gets its own. */
+static void forked(void)
+{
+    pid_t child;
+    int status;
+
+    CHECK(prudence_option_set("decay", "100s") == 0); /* so it stays */
+    burst();
+    CHECK(other_threads() == 1);
+    child = fork();
+    if (child == 0) {
+        CHECK(other_threads() == 0);
+        CHECK(prudence_option_set("decay", "10ms") == 0);
+        burst();
+        wait_until_alone();
+        CHECK(kept() <= FEW);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    exit(0); /* with the thread there */
+}
+
+static void it_crosses_forks_and_exit(void **state)
+{
+    (void)state;
+    in_a_child(forked);
+}
+
+/* The system makes no threads any more: those that come by do all of it. */
+static void sandboxed(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof filter / sizeof filter[0], .filter = filter};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
+        _exit(0);
+    burst();
+    CHECK(other_threads() == 0);
+    for (unsigned i = 0; i < 60000 && kept() > FEW; i++) {
+        os_sleep_ns(1000000);
+        for (unsigned k = 0; k < 300; k++)
+            blocks[k] = prudence_malloc(4000);
+        for (unsigned k = 0; k < 300; k++)
+            prudence_free(blocks[k]);
+    }
+    CHECK(kept() <= FEW);
+}
+
+static void nothing_depends_on_it(void **state)
+{
+    (void)state;
+    in_a_child(sandboxed);
+}
+
+static void *burst_in_thread(void *argument)
+{
+    burst();
+    return argument;
+}
+
+static void on_a_small_stack(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 16384);
+    CHECK(pthread_create(&thread, &attributes, burst_in_thread, NULL) == 0);
+    pthread_join(thread, NULL);
+    wait_until_alone();
+    CHECK(kept() <= FEW);
+}
+
+static void a_small_stack_is_enough(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    skip(); /* their own state is on it */
+#endif
+    in_a_child(on_a_small_stack);
+}
+
+static uint64_t stopped_at;
+
+static uint64_t stopped_clock(void)
+{
+    return stopped_at;
+}
+
+/* Memory that cannot go back: it gives up, and does not come again for the same. */
+static void locked(void)
+{
+    if (syscall(SYS_mlockall, 3)) /* current and future */
+        _exit(0);
+    stay = 1000; /* or whole regions would be unmapped */
+    burst();
+    wait_until_alone();
+    CHECK(kept() > FEW);
+    stopped_at = os_clock_ns();
+    posix_clock_injected = stopped_clock;
+    burst();
+    CHECK(other_threads() == 0);
+}
+
+static void it_gives_up_where_nothing_goes(void **state)
+{
+    (void)state;
+    in_a_child(locked);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_drains_a_process_that_falls_idle),
+        cmocka_unit_test(it_merges_what_was_deferred),
+        cmocka_unit_test(little_to_give_makes_no_thread),
+        cmocka_unit_test(none_by_option),
+        cmocka_unit_test(none_while_something_is_held),
+        cmocka_unit_test(it_crosses_forks_and_exit),
+        cmocka_unit_test(nothing_depends_on_it),
+        cmocka_unit_test(a_small_stack_is_enough),
+        cmocka_unit_test(it_gives_up_where_nothing_goes),
+    };
+
+    prudence_option_set("decay", "10ms"); /* short, so that waiting is; no case depends on it */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread that drains a process is not made by a free that glibc makes with the lock on its list of stacks held,
+ * which pthread_create takes: that would be a deadlock. It is made by the next call of the program's. Fast paths are
+ * closed, so that every call is one that might make it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+#include <prudence/stats.h>
+
+#define BLOCKS 20000
+#define STACK  ((size_t)64 << 20) /* beyond what glibc keeps of free stacks */
+
+static void *volatile blocks[BLOCKS];
+static pthread_barrier_t barrier;
+
+static unsigned threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    unsigned found = 0;
+
+    for (struct dirent *task; (task = readdir(tasks));)
+        found += task->d_name[0] != '.';
+    closedir(tasks);
+    return found;
+}
+
+static void *wait_twice(void *unused)
+{
+    (void)unused;
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+static void keep_much(void)
+{
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i] = malloc(1000);
+        memset(blocks[i], 1, 1000);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+}
+
+static void free_a_stack(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    assert_int_equal(prudence_option_set("background", "0"), 0);
+    assert_int_equal(prudence_option_set("decay", "100s"), 0);
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK);
+    assert_int_equal(pthread_create(&thread, &attributes, wait_twice, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    keep_much();
+    assert_int_equal(threads(), 2);
+    assert_int_equal(prudence_option_set("background", "idle"), 0);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL); /* frees its stack, and storage */
+    free(blocks[0] = malloc(1000));
+    assert_int_equal(threads(), 2);
+    assert_int_equal(prudence_option_set("decay", "10ms"), 0);
+    assert_int_equal(prudence_option_set("background", "0"), 0);
+}
+
+static pid_t child;
+
+/* Signals are blocked where a thread is made, so that is where a deadlock ends. */
+static void end_deadlock(int number)
+{
+    (void)number;
+    kill(child, SIGKILL);
+}
+
+static void a_stack_is_freed(void **state)
+{
+    int status;
+
+    (void)state;
+    child = fork();
+    if (child == 0) {
+        free_a_stack();
+        _exit(0);
+    }
+    signal(SIGALRM, end_deadlock);
+    alarm(60);
+    while (waitpid(child, &status, 0) != child)
+        ;
+    alarm(0);
+    assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_stack_is_freed)};
+
+    (void)argc;
+    if (!getenv("PRUDENCE_OPTIONS")) {
+        setenv("PRUDENCE_OPTIONS", "check=1,trace=0", 1);
+        execv("/proc/self/exe", argv);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What nobody has wanted for `decay` goes back by those who come by: objects that lie on CPUs in vain, what is safe, free
+ * slabs; a little each visit. The clock is the test's, and so are grace periods.
+ */
+#include "support/pages.h"
+
+#define DECAY   UINT64_C(100000000)
+#define OBJECTS 2000
+
+static void *objects[OBJECTS_MAX];
+
+static int begin(void **state)
+{
+    (void)state;
+    posix_clock_injected = our_clock;
+    slab_decay = DECAY;
+    os_pages_set_decay(DECAY);
+    os_pages_set_retain(0);
+    slab_tidies = true;
+    now += 10 * DECAY;
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    slab_tidies = false;
+    return 0;
+}
+
+/* Whole rounds, each when it is due. */
+static void rounds(unsigned count)
+{
+    for (uint64_t before; count; count--) {
+        now += DECAY;
+        before = tidy_rounds();
+        for (unsigned visit = 0; tidy_rounds() == before; visit++) {
+            assert_true(visit < 10000);
+            tidy_come_by();
+        }
+        os_pages_decay();
+    }
+}
+
+static unsigned slabs_of(struct prudence_cache *cache)
+{
+    unsigned slabs = 0;
+
+    for (unsigned i = 0; i < os_node_count(); i++)
+        slabs += cache->nodes[i].slabs;
+    return slabs;
+}
+
+static void what_lies_on_quiet_cpus_goes(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(512, 64, manual_domain());
+
+    (void)state;
+    for (unsigned cpu = 0; cpu < 4; cpu++) {
+        injected_cpu = 16 * cpu;
+        allocate_all(cache, objects, 60);
+        free_all(cache, objects, 60);
+    }
+    assert_true(slabs_of(cache) >= 4);
+    rounds(1); /* notes */
+    assert_true(slabs_of(cache) >= 4);
+    rounds(6); /* moves; then demand of two windows is over, and that for pages */
+    assert_int_equal(slabs_of(cache), 0);
+    assert_int_equal(pages().retained, 0);
+    assert_int_equal(tidy_kept(), latent_bytes_roughly());
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* A trickle reaches the top of the object cache only: what is below goes, and what is reached stays. */
+static void what_a_trickle_does_not_reach_goes(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(4096, 32, manual_domain());
+    uint64_t misses;
+
+    (void)state;
+    injected_cpu = 3;
+    allocate_all(cache, objects, 32);
+    free_all(cache, objects, 32);
+    assert_true(stack_count(&cpu_here(cache)->line) >= 20);
+    for (unsigned i = 0; i < 5; i++) {
+        rounds(1);
+        allocate_all(cache, objects, 4);
+        free_all(cache, objects, 4);
+    }
+    assert_in_range(stack_count(&cpu_here(cache)->line), 4, 16);
+    misses = stats_of(cache).refills;
+    for (unsigned i = 0; i < 5; i++) {
+        rounds(1);
+        allocate_all(cache, objects, 4);
+        free_all(cache, objects, 4);
+    }
+    assert_int_equal(stats_of(cache).refills, misses);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* A stall has filled latent slabs and rings. When it is over all of that goes, though nobody needs any. */
+static void what_a_stall_left_goes(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(512, 64, domain);
+
+    (void)state;
+    injected_cpu = 5;
+    allocate_all(cache, objects, OBJECTS);
+    defer_all(cache, objects, OBJECTS);
+    rounds(3);
+    assert_true(slabs_of(cache) * cache->capacity >= OBJECTS); /* not while readers may hold it */
+    for (unsigned i = 0; i < 6; i++) {
+        prudence_manual_advance(domain);
+        rounds(1);
+    }
+    assert_int_equal(slabs_of(cache), 0);
+    assert_int_equal(latent_bytes(), 0);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* What comes and goes within a window is not given back. */
+static void what_demand_wants_stays(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(512, 64, manual_domain());
+    uint64_t grows;
+
+    (void)state;
+    injected_cpu = 5;
+    for (unsigned i = 0; i < 10; i++) {
+        allocate_all(cache, objects, OBJECTS);
+        free_all(cache, objects, OBJECTS);
+        if (i == 0)
+            grows = stats_of(cache).grows;
+        rounds(1);
+    }
+    assert_int_equal(stats_of(cache).grows, grows);
+    rounds(5);
+    assert_int_equal(slabs_of(cache), 0);
+    destroy_empty(cache);
+}
+
+/* A visit does a part: some caches, some batches; the place is kept. */
+static void a_visit_is_bounded(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *caches[20], *large;
+    unsigned visits = 0, before;
+    uint64_t ended;
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++)
+        caches[i] = fixed_cache(64, 64, domain);
+    rounds(2);
+    ended = tidy_rounds();
+    now += DECAY;
+    for (; tidy_rounds() == ended; visits++)
+        tidy_come_by();
+    assert_true(visits >= 5);
+    for (unsigned i = 0; i < 20; i++)
+        destroy_empty(caches[i]);
+
+    large = fixed_cache(4096, 32, domain);
+    injected_cpu = 1;
+    allocate_all(large, objects, OBJECTS_MAX);
+    free_all(large, objects, OBJECTS_MAX);
+    rounds(1);
+    now += 2 * DECAY;
+    for (before = slabs_of(large); before; before = slabs_of(large)) {
+        tidy_come_by();
+        assert_true(before - slabs_of(large) <= 10 * NODE_SLABS_A_VISIT);
+        now += DECAY;
+    }
+    destroy_empty(large);
+}
+
+/* The cache whose turn it is is destroyed: the round goes on with the next. */
+static void a_cache_is_destroyed_in_its_turn(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *caches[20];
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++)
+        caches[i] = fixed_cache(64, 64, domain);
+    rounds(1);
+    now += DECAY;
+    for (unsigned i = 0; i < 20; i++) {
+        tidy_some(1, 1);
+        destroy_empty(caches[i]);
+    }
+    rounds(2);
+}
+
+/* Nobody tidies at the same time, or where the list of caches is in use. */
+static void who_cannot_goes_on(void **state)
+{
+    uint64_t ended = tidy_rounds();
+
+    (void)state;
+    now += DECAY;
+    os_lock_take(&slab_caches_lock);
+    assert_false(tidy_some(4, 4));
+    os_lock_release(&slab_caches_lock);
+    assert_int_equal(tidy_rounds(), ended);
+    rounds(1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_lies_on_quiet_cpus_goes, begin, end),
+        cmocka_unit_test_setup_teardown(what_a_trickle_does_not_reach_goes, begin, end),
+        cmocka_unit_test_setup_teardown(what_a_stall_left_goes, begin, end),
+        cmocka_unit_test_setup_teardown(what_demand_wants_stays, begin, end),
+        cmocka_unit_test_setup_teardown(a_visit_is_bounded, begin, end),
+        cmocka_unit_test_setup_teardown(a_cache_is_destroyed_in_its_turn, begin, end),
+        cmocka_unit_test_setup_teardown(who_cannot_goes_on, begin, end),
+    };
+
+    inject_topology();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -28,8 +28,8 @@
 #define WARM_UP           20 /* rounds that do not count, on top of the extension */
 
 enum timed { ALLOCATE, REFRESH, TICK, GLOBAL_REFRESH, GLOBAL_TICK, KEEP_ALIVE, REDUNDANT, TIMED };
-static const char *const timed_names[TIMED] = {"malloc", "refresh", "tick", "global refresh",
-                                               "global tick", "keep alive", "redundant"};
+static const char *const timed_names[TIMED] = {
+    "malloc", "refresh", "tick", "global refresh", "global tick", "keep alive", "redundant"};
 
 struct scm_request {
     struct numbers threads, objects;

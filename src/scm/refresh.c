@@ -141,8 +141,9 @@ static __attribute__((noinline, cold)) int refresh_slow(struct scm_thread *self,
 }
 
 /* Of units: `extension` as the caller gave it, `more` that are added to it. */
-static inline __attribute__((always_inline)) int refresh(struct scm_thread *self, struct scm_clock *clock, void *object,
-                          unsigned extension, unsigned more)
+static inline __attribute__((always_inline)) int refresh(struct scm_thread *self,
+                                                         struct scm_clock *clock, void *object,
+                                                         unsigned extension, unsigned more)
 {
     uint64_t units = (uint64_t)extension + more;
     struct slab *slab = slab_of(object);

@@ -16,7 +16,8 @@
 
 struct owner {
     uint32_t references; /* the clock's, and each page's; atomic */
-    bool global;         /* it stands for a global clock; with `life`, written before any page refers to it */
+    bool
+        global; /* it stands for a global clock; with `life`, written before any page refers to it */
     uint64_t life;
 };
 
@@ -117,7 +118,8 @@ static bool later_date(struct scm_thread *self, const struct page *page, uint32_
         *date = page->date + (uint64_t)lead;
         return (int64_t)(*date - (*clock)->now) >= 0;
     }
-    *date = (*clock)->now + (uint64_t)lead - 1; /* the page's date has passed, before now at the latest */
+    *date = (*clock)->now + (uint64_t)lead -
+            1; /* the page's date has passed, before now at the latest */
     return true;
 }
 
@@ -148,8 +150,8 @@ enum following stamp_follow(struct scm_thread *self, const struct page *page, ui
     if (owner == NO_OWNER)
         descriptor &= ~BEHIND_STAMP;
     page_put(self, clock, to, descriptor);
-    store_relaxed(stamp, owner == NO_OWNER ? 0
-                                           : stamp_of(owner, same_dates ? load_relaxed(stamp) : date));
+    store_relaxed(stamp,
+                  owner == NO_OWNER ? 0 : stamp_of(owner, same_dates ? load_relaxed(stamp) : date));
     return FOLLOWED;
 }
 

@@ -66,8 +66,8 @@ struct slab {
     gp_cookie free_cookie; /* type-safe memory: when the pages may go, once the slab is free */
     struct list link;      /* in a list of its node */
     struct list waiting_link;
-    uint64_t *states; /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
-    void *notes;      /* what slab_watch keeps about the slab's objects, or NULL */
+    uint64_t *states;  /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
+    void *notes;       /* what slab_watch keeps about the slab's objects, or NULL */
     union term *terms; /* of each object once one has a date (terms.h); atomic */
     int32_t expiring;  /* objects with dates: a hint (expiring_of, node.c) */
     uint32_t undone;   /* objects whose destructor has not returned; atomic */

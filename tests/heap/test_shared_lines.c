@@ -199,7 +199,7 @@ static const struct scenario {
     bool unnamed, empty;
     struct counts fast, slow; /* with 64 CPUs and 4 nodes */
 } scenarios[] = {
-    /* Pairs on the CPU's own objects; a slow turn closes a batch of 128, and one of them drives a grace period. */
+    /* Pairs on the CPU's own objects; a slow turn closes a batch of 256, and one of them drives a grace period. */
     {"own",
      replace_own,
      replace_is_slow,
@@ -210,8 +210,8 @@ static const struct scenario {
      READER_MODE_FENCED,
      false,
      false,
-     {63, 0, 0, 0, 0},
-     {96, 6, 121, 0, 0}},
+     {64, 0, 0, 0, 0},
+     {57, 2, 83, 0, 0}},
     {"free",
      replace_own,
      replace_is_slow,
@@ -222,8 +222,8 @@ static const struct scenario {
      READER_MODE_FREE,
      false,
      false,
-     {63, 0, 0, 0, 0},
-     {36, 3, 31, 0, 0}},
+     {64, 0, 0, 0, 0},
+     {19, 0, 0, 0, 0}},
     {"unnamed",
      replace_unnamed,
      replace_is_slow,
@@ -234,8 +234,8 @@ static const struct scenario {
      READER_MODE_FENCED,
      true,
      false,
-     {63, 0, 0, 0, 0},
-     {36, 2, 31, 0, 0}},
+     {64, 0, 0, 0, 0},
+     {19, 0, 0, 0, 0}},
     {"neighbours",
      replace_neighbours,
      replace_is_slow,
@@ -246,9 +246,9 @@ static const struct scenario {
      READER_MODE_FENCED,
      false,
      false,
-     {63, 0, 0, 0, 0},
-     {36, 2, 31, 0, 0}},
-    /* Batches of 16, larger than what a CPU's credit holds: the account of latent bytes is written. */
+     {64, 0, 0, 0, 0},
+     {19, 0, 0, 0, 0}},
+    /* Batches larger than what a CPU's credit holds: the account of latent bytes is written. */
     {"large",
      replace_own,
      replace_is_slow,
@@ -259,8 +259,8 @@ static const struct scenario {
      READER_MODE_FENCED,
      false,
      false,
-     {50, 0, 0, 0, 0},
-     {96, 56, 133, 0, 0}},
+     {59, 0, 0, 0, 0},
+     {81, 51, 102, 0, 0}},
     /* Two sections of each CPU, and two grace periods. */
     {"readers",
      read_section,
@@ -285,8 +285,8 @@ static const struct scenario {
      READER_MODE_FENCED,
      false,
      true,
-     {61, 0, 0, 0, 0},
-     {34, 1316, 909, 75, 86}},
+     {60, 0, 0, 0, 0},
+     {33, 1524, 1040, 69, 71}},
 };
 
 static void turn_traced(const struct scenario *scenario, unsigned cpu)

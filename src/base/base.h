@@ -31,6 +31,9 @@
  * sequence lies alike in every build, whatever the linker puts before it (docs/adr/0047). */
 #define FAST_ENTRY __attribute__((aligned(64)))
 
+/* What different CPUs write often is so far apart: many processors fetch lines in pairs. */
+#define CACHE_LINES_APART (2 * CACHE_LINE)
+
 static inline size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;

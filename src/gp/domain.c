@@ -12,7 +12,7 @@
 #include "gp/domain.h"
 
 /* So that the first threads to read need no memory. */
-static struct reader_chunk first_chunk __attribute__((aligned(CACHE_LINE)));
+static struct reader_chunk first_chunk __attribute__((aligned(CACHE_LINES_APART)));
 
 struct prudence_domain prudence_default = {
     .chunks = &first_chunk,
@@ -166,7 +166,7 @@ void gp_domain_leave(struct prudence_domain *domain)
 #ifdef PRUDENCE_DEBUG
 bool gp_check = true;
 #else
-bool gp_check;
+bool gp_check READ_MOSTLY = false;
 #endif
 
 /* The last ones that were destroyed while gp_check was on; guarded by readers_lock. */

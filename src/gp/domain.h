@@ -120,8 +120,9 @@ struct prudence_domain {
     uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
                                           every reader see shared.fenced */
     enum prudence_domain_kind kind;
-    bool phases;                 /* see phases.c: nobody waits for its grace periods */
-    struct reader_chunk *chunks; /* pushed by compare-and-swap; read by drivers */
+    bool phases;                      /* see phases.c: nobody waits for its grace periods */
+    struct reader_chunk *chunks;      /* pushed by compare-and-swap; read by drivers */
+    struct callback_queue *callbacks; /* constant (callbacks.h) */
 
     uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
     struct reader_slot *furthest_behind; /* of the readers in the last scan's way; atomic, a hint */
@@ -155,8 +156,6 @@ struct prudence_domain {
     uint64_t fares_section,
         fares_had;        /* its section, and the CPU time that it had had, at the first look */
     uint32_t fares_badly; /* by the last look it had none since, and wants it */
-
-    struct callback_queue *callbacks; /* constant (callbacks.h) */
 
     uint32_t users;      /* caches and sets that name this domain; atomic */
     uint32_t visitors;   /* threads that look at it for a while; destruction waits; atomic */

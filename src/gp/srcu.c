@@ -48,7 +48,7 @@
 /* A thread that is descheduled keeps its counter, not its CPU. */
 struct srcu_cpu {
     uint64_t inside[2]; /* sections, by role */
-    char pad[CACHE_LINE - 16];
+    char pad[CACHE_LINES_APART - 16];
 };
 
 struct srcu {

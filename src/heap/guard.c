@@ -23,7 +23,7 @@
 #define PATTERN   0xb5
 #define SETTLE_NS 10000000 /* full: how often the whole process is searched for what is safe */
 
-uint64_t guard_interval;
+uint64_t guard_interval READ_MOSTLY = 0;
 struct guard_slot guard_slots[GUARD_SLOTS];
 char *guard_pool;
 

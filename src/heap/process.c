@@ -29,7 +29,7 @@
 #include "heap/watch.h"
 #include "posix.h"
 
-uint32_t process_started;
+uint32_t process_started READ_MOSTLY = 0;
 const struct heap_above *heap_above;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -15,10 +15,10 @@
 
 struct cpu_budget {
     int64_t sizes; /* bytes of size x stride, of all slab caches */
-    char pad[CACHE_LINE - sizeof(int64_t)];
+    char pad[CACHE_LINES_APART - sizeof(int64_t)];
 };
 
-static struct cpu_budget *budgets;
+static struct cpu_budget *budgets READ_MOSTLY = NULL;
 
 bool budget_start(void)
 {

@@ -24,7 +24,7 @@
 
 struct os_lock slab_caches_lock = OS_LOCK_INIT(OS_RANK_CACHES);
 struct list slab_caches = {&slab_caches, &slab_caches};
-bool slab_check;
+bool slab_check READ_MOSTLY = false;
 
 /* As round_up_to_power_of_two(): whether a lone object would need more pages where they are short. */
 static bool needs_more_pages(size_t stride, size_t before)

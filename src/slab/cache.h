@@ -54,17 +54,18 @@ struct slab {
     void *fast_lines;  /* the cache's; closed from the slab's first expiration date on (terms.h) */
     uint32_t capacity; /* objects */
     uint16_t node;
-    uint8_t list;    /* enum slab_list; the node's lock */
-    bool guarded;    /* one object, alone between pages that nobody may touch (heap/guard.c) */
-    uint32_t free;   /* objects; the node's lock, as all below */
-    uint32_t latent; /* objects in waiting and next */
+    bool guarded; /* one object, alone between pages that nobody may touch (heap/guard.c) */
+    void *pages;
+    size_t bytes;
+    /* What moving objects between the node and CPUs' caches changes: a line of its own. */
+    uint32_t free __attribute__((aligned(CACHE_LINE))); /* objects; the node's lock, as all below */
+    uint32_t latent;                                    /* objects in waiting and next */
     uint32_t doomed; /* live objects whose callbacks wait, by who queues them; atomic, a hint */
+    uint8_t list;    /* enum slab_list */
     gp_cookie waiting_cookie;
     gp_cookie free_cookie; /* type-safe memory: when the pages may go, once the slab is free */
     struct list link;      /* in a list of its node */
     struct list waiting_link;
-    void *pages;
-    size_t bytes;
     uint64_t *states;  /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
     void *notes;       /* what slab_watch keeps about the slab's objects, or NULL */
     union term *terms; /* of each object once one has a date (terms.h); atomic */
@@ -218,8 +219,8 @@ struct prudence_cache {
     void *context;
     struct node *nodes;
 
-    uint32_t next_color;            /* atomic */
-    uint64_t slabs_now, slabs_peak; /* atomic, as the next */
+    uint32_t next_color __attribute__((aligned(CACHE_LINE))); /* atomic; what changes begins here */
+    uint64_t slabs_now, slabs_peak;                           /* atomic, as the next */
     uint64_t bypasses, preflushed, pressure_waits, remote_drains;
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
     uint64_t grow_avoided_at;           /* ns; atomic */

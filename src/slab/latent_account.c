@@ -26,15 +26,19 @@ struct account {
     int64_t ahead;  /* bytes that rings of this CPU reserved ahead at their last visits */
     int64_t quota;  /* bytes that one ring may reserve ahead */
     uint64_t due; /* bytes of batches closed here since a grace period was requested here; a hint */
-    char pad[CACHE_LINE - 4 * sizeof(int64_t)];
+    char pad[CACHE_LINES_APART - 4 * sizeof(int64_t)];
 };
 
-uint64_t slab_latent_limit = UINT64_C(32) << 20;
-uint64_t slab_growth_limit;
+uint64_t slab_latent_limit READ_MOSTLY = UINT64_C(32) << 20;
+uint64_t slab_growth_limit READ_MOSTLY = 0;
 
-static struct account *accounts;
-static int64_t total, total_peak;
-static int64_t credit_max, ahead_max; /* of a CPU; they follow the limit */
+static struct account *accounts READ_MOSTLY = NULL;
+static int64_t credit_max READ_MOSTLY = 0,
+                          ahead_max READ_MOSTLY = 0; /* of a CPU; they follow the limit */
+
+/* What all CPUs write. */
+static int64_t total __attribute__((aligned(CACHE_LINES_APART)));
+static int64_t total_peak;
 
 /* A CPU's share of half the limit may be reserved ahead. */
 static void set_shares(void)

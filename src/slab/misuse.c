@@ -5,7 +5,7 @@
  */
 #include "slab/cache.h"
 
-struct slab_watch slab_watch;
+struct slab_watch slab_watch READ_MOSTLY = {.wanted = false};
 
 /* Says what else is known, after the first line of a report, and ends the process. */
 static void explain_and_abort(const struct slab *slab, const void *object)

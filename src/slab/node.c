@@ -225,7 +225,7 @@ static unsigned merge_safe(struct node *node)
 
 /* ------------------------------------------------------------------------------------- demand */
 
-uint64_t slab_decay = 100000000;
+uint64_t slab_decay READ_MOSTLY = 100000000;
 
 static unsigned used_slabs(const struct node *node)
 {

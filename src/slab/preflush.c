@@ -156,8 +156,8 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
  */
 #define BEING_SERVED ((uintptr_t)1)
 
-bool preflush_enabled; /* the option background */
-static uintptr_t *boxes;
+bool preflush_enabled READ_MOSTLY = false; /* the option background */
+static uintptr_t *boxes READ_MOSTLY = NULL;
 static uint32_t paused; /* a fork is under way */
 
 bool preflush_start(void)

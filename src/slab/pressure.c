@@ -22,7 +22,7 @@
 #define RECLAIM_PAUSE_MIN_NS 50000
 #define RECLAIM_PAUSE_MAX_NS 10000000
 
-uint64_t slab_wait_max = UINT64_C(500000000);
+uint64_t slab_wait_max READ_MOSTLY = UINT64_C(500000000);
 struct throttle_counts throttle_counts;
 
 /* Of those who are held back. */

@@ -24,6 +24,9 @@ static inline bool os_may_block(os_alloc_flags flags)
  * virtual CPUs that is milliseconds, for each 64 objects. kernel/relief.c empties quiet CPUs. */
 #define OS_REMOTE_IS_QUICK false
 
+/* Of variables that every CPU reads often and hardly any writes. */
+#define READ_MOSTLY __read_mostly
+
 /* Whether another CPU may be interrupted for nothing but tidiness: not one that was set apart (isolcpus, nohz_full),
  * where each interrupt counts. What lies there is taken by who works there, by destruction, and before something is
  * killed for memory. */

@@ -2,37 +2,30 @@
 /*
  * Who carries objects, so that fork can wait for them (os_lock.h).
  *
- * Counters in stripes, by thread: two locked additions for a batch of objects, and no line that all
- * threads share. A carrier adds to its stripe, then looks whether a fork has stopped all; fork says so, then
+ * Counters in stripes, by CPU: two locked additions for a batch of objects, and no line that all CPUs
+ * share. A carrier that is moved to another CPU takes its addition from the stripe that it added to. A carrier adds to its stripe, then looks whether a fork has stopped all; fork says so, then
  * looks at the stripes. Both additions are seq-cst (the fork's is followed by a full fence), so one of the
  * two sees the other. A carrier that sees the fork takes its addition back: a child that was copied in between
  * has that addition, and not the thread, so it sets all stripes anew (os_carry_forget_others).
  */
 #include "os/os.h"
 
-#define STRIPES 64
+#define STRIPES 128 /* CPUs beyond share them */
 
 static struct {
     uint32_t carriers;
-    char pad[CACHE_LINE - sizeof(uint32_t)];
-} stripes[STRIPES] __attribute__((aligned(CACHE_LINE)));
+    char pad[CACHE_LINES_APART - sizeof(uint32_t)];
+} stripes[STRIPES] __attribute__((aligned(CACHE_LINES_APART)));
 
-static uint32_t stopped; /* by a fork */
+static uint32_t stopped READ_MOSTLY = 0; /* by a fork */
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
-
-/* Stacks, and the thread-local words in them, are some pages apart. */
-static uint32_t *stripe_here(void)
-{
-    uintptr_t place = (uintptr_t)&depth >> 12;
-
-    return &stripes[(place * UINT64_C(0x9e3779b97f4a7c15) >> 32) % STRIPES].carriers;
-}
+static __thread uint32_t *stripe __attribute__((tls_model("initial-exec"))); /* added to */
 
 bool os_carry_try(void)
 {
-    uint32_t *stripe = stripe_here();
-
     os_busy_enter();
+    if (!depth) /* before it is known to carry: a copy made here looks at it */
+        stripe = &stripes[os_cpu_current() % STRIPES].carriers;
     if (depth++ || os_lock_forking)
         return true;
     __atomic_fetch_add(stripe, 1, __ATOMIC_SEQ_CST);
@@ -54,7 +47,7 @@ void os_carry_begin(void)
 void os_carry_end(void)
 {
     if (--depth == 0 && !os_lock_forking)
-        __atomic_fetch_sub(stripe_here(), 1, __ATOMIC_RELEASE);
+        __atomic_fetch_sub(stripe, 1, __ATOMIC_RELEASE);
     os_busy_leave();
 }
 
@@ -76,5 +69,6 @@ void os_carry_forget_others(void)
 {
     for (unsigned i = 0; i < STRIPES; i++)
         store_relaxed(&stripes[i].carriers, 0u);
-    store_relaxed(stripe_here(), depth > 0);
+    if (depth)
+        store_relaxed(stripe, 1u);
 }

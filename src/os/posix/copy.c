@@ -16,8 +16,8 @@
 #include "os/os.h"
 #include "posix.h"
 
-uint32_t *os_copy_page;
-bool os_copy_made;
+uint32_t *os_copy_page READ_MOSTLY = NULL;
+bool os_copy_made READ_MOSTLY = false;
 static void (*mend)(void);
 
 void posix_copy_start(void (*when_copied)(void))

@@ -19,10 +19,10 @@
 
 #define CPUS_MAX 4096
 
-static unsigned cpu_count = 1;
-static unsigned node_count = 1;
-static uint8_t node_of_cpu[CPUS_MAX];
-static unsigned (*injected_current)(void);
+static unsigned cpu_count READ_MOSTLY = 1;
+static unsigned node_count READ_MOSTLY = 1;
+static uint8_t node_of_cpu[CPUS_MAX] READ_MOSTLY = {0};
+static unsigned (*injected_current)(void) READ_MOSTLY = NULL;
 
 /* Calls `visit` for each number of a list like "0-3,8,10-11"; returns the largest, -1 for none. */
 static long list_visit(const char *text, void (*visit)(unsigned number, unsigned argument),

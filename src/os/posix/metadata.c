@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metadata: blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped; freed
- * blocks wait in a list of their size. Larger ones are mapped on their own, and unmapped when they are freed; but
+ * Metadata: blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped; those of an even number of
+ * steps begin at pairs of lines, since they may have parts for each CPU. Freed blocks wait in a list of their size. Larger ones are mapped on their own, and unmapped when they are freed; but
  * arrays of CPUs stay mapped.
  */
 #include "page_source.h"
@@ -21,7 +21,9 @@ static void *meta_cut(size_t bytes)
 {
     void *block;
 
-    if ((size_t)(meta_end - meta_next) < bytes) {
+    if (bytes % CACHE_LINES_APART == 0 && meta_next)
+        meta_next += -(uintptr_t)meta_next % CACHE_LINES_APART;
+    if (meta_end - meta_next < (ptrdiff_t)bytes) {
         char *chunk = mapping_make(META_CHUNK, OS_PAGE_SIZE);
         if (!chunk)
             return NULL;

@@ -16,6 +16,10 @@ typedef unsigned os_alloc_flags;
 /* Looking into another CPU's caches costs a system call at most, so allocations do it before they grow. */
 #define OS_REMOTE_IS_QUICK true
 
+/* Of variables that every CPU reads often and hardly any writes: they stand together, away from those that are written.
+ * They need a value. */
+#define READ_MOSTLY __attribute__((section("prudence_read_mostly")))
+
 /* Whether it may sleep and disturb other CPUs. */
 static inline bool os_may_block(os_alloc_flags flags)
 {

@@ -9,7 +9,7 @@
 #include "page_source.h"
 
 struct os_lock pages_lock = OS_LOCK_INIT(OS_RANK_PAGES);
-bool (*os_memory_fails)(void);
+bool (*os_memory_fails)(void) READ_MOSTLY = NULL;
 
 /* A span's user may have so much (an eighth) more than it wants that is dirty; else that is cut. */
 #define SLACK_SHIFT 3

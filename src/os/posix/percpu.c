@@ -7,9 +7,10 @@
 #include "os/os.h"
 #include "posix.h"
 
-bool os_percpu_rseq;
-ptrdiff_t os_percpu_rseq_offset;
-void *os_percpu_owned_lines;
+/* Aligned, as the section is then. */
+bool os_percpu_rseq READ_MOSTLY __attribute__((aligned(CACHE_LINES_APART))) = false;
+ptrdiff_t os_percpu_rseq_offset READ_MOSTLY = 0;
+void *os_percpu_owned_lines READ_MOSTLY = NULL;
 
 /* Stands in for the kernel's struct rseq, where glibc has none or it is not to be used: each thread's says that it
  * runs on CPU 0, forever. */

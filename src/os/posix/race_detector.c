@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ThreadSanitizer's functions, which are in the process when something in it was built with it. */
-#include "race_detector.h"
+#include "os/os.h"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
@@ -8,7 +8,7 @@
 #endif
 #endif
 
-bool race_detector_on;
+bool race_detector_on READ_MOSTLY = false;
 const char race_detector_pages;
 
 #ifdef __SANITIZE_THREAD__

@@ -150,7 +150,7 @@ static void mem_info_counts_everything(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 100; i++) {
-        void *object = scm_malloc(1000); /* of the class of 1024 bytes */
+        void *object = scm_malloc(500); /* of the class of 512 bytes */
 
         if (i % 2)
             scm_free(object);
@@ -160,8 +160,8 @@ static void mem_info_counts_everything(void **state)
     after = mem_info();
     assert_int_equal(after.num_alloc - before.num_alloc, 100);
     assert_int_equal(after.num_freed - before.num_freed, 50);
-    assert_int_equal(after.allocated - before.allocated, 100 * 1024);
-    assert_int_equal(after.freed - before.freed, 50 * 1024);
+    assert_int_equal(after.allocated - before.allocated, 100 * 512);
+    assert_int_equal(after.freed - before.freed, 50 * 512);
     assert_int_equal(after.num_short_term, 50);
     assert_int_equal(after.num_dates, 50);
     ticks(1);
@@ -169,7 +169,7 @@ static void mem_info_counts_everything(void **state)
     ticks(2);
     after = mem_info();
     assert_int_equal(after.num_freed - before.num_freed, 100);
-    assert_int_equal(after.freed - before.freed, 100 * 1024);
+    assert_int_equal(after.freed - before.freed, 100 * 512);
     assert_int_equal(after.num_collected - before.num_collected, 50);
     before = after;
     assert_int_equal(scm_refresh(scm_malloc(100000), 0), 0);

@@ -50,6 +50,14 @@ static void slabs_wanted_just_now_are_kept_for_a_while(void **state)
     check_books(cache);
 }
 
+static void pause_until_later(void)
+{
+    uint64_t now = os_clock_coarse_ns();
+
+    while (os_clock_coarse_ns() == now)
+        usleep(1000);
+}
+
 static void slabs_wanted_long_ago_go_back(void **state)
 {
     struct prudence_cache *cache = full_slabs("1us");
@@ -59,7 +67,7 @@ static void slabs_wanted_long_ago_go_back(void **state)
     for (unsigned i = 0; i < 3; i++) {
         void *object;
 
-        usleep(100);
+        pause_until_later();
         node_take_all(cache, node_here(cache), &object, 1);
         node_put(cache, &object, 1);
     }

@@ -3,10 +3,12 @@
  * Who carries objects, so that fork can wait for them (os_lock.h).
  *
  * Counters in stripes, by CPU: two locked additions for a batch of objects, and no line that all CPUs
- * share. A carrier that is moved to another CPU takes its addition from the stripe that it added to. A carrier adds to its stripe, then looks whether a fork has stopped all; fork says so, then
- * looks at the stripes. Both additions are seq-cst (the fork's is followed by a full fence), so one of the
- * two sees the other. A carrier that sees the fork takes its addition back: a child that was copied in between
- * has that addition, and not the thread, so it sets all stripes anew (os_carry_forget_others).
+ * share. A carrier that is moved to another CPU takes its addition from the stripe that it added to.
+ *
+ * A carrier adds to its stripe, then looks whether a fork has stopped all; fork says so, then looks at the stripes.
+ * Both additions are seq-cst (the fork's is followed by a full fence), so one of the two sees the other. A carrier that
+ * sees the fork takes its addition back: a child that was copied in between has that addition, and not the thread, so
+ * it sets all stripes anew (os_carry_forget_others).
  */
 #include "os/os.h"
 

@@ -185,7 +185,6 @@ struct cpu_cache {
     unsigned batch_head, batch_tail; /* ever closed; index modulo batch_slots */
     unsigned ahead;                  /* objects: reserved - tail, at the owner's last visit */
     unsigned not_at_once;            /* closed batches until latent_end_at_once() tries again */
-    struct batch *batches;
     uint64_t closed;
     struct cpu_counts counts;
     uint64_t quiet_word, quiet_tail; /* what drain_quiet_cpus() saw last */
@@ -462,6 +461,11 @@ static inline unsigned batch_of(const struct prudence_cache *cache, const struct
 {
     return (unsigned)clamp_size(cpu->size / 2, 1, cache->batch);
 }
+static inline struct batch *batches_of(const struct cpu_cache *cpu)
+{
+    return (struct batch *)(cpu->line.ring + cpu->slots); /* behind the ring, in the same block */
+}
+
 static inline unsigned batch_slots(const struct prudence_cache *cache, unsigned slots)
 {
     return (unsigned)round_up_to_power_of_two(max_size(8, 2 * slots / cache->batch));

@@ -115,11 +115,10 @@ static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cac
     for (uint64_t i = cpu->line.ring_head; i != cpu->line.ring_tail; i++)
         ring[i & (slots - 1)] = cpu->line.ring[i & cpu->line.ring_mask];
     for (unsigned i = cpu->batch_head; i != cpu->batch_tail; i++)
-        batches[i & batch_mask] = cpu->batches[i & old_mask];
+        batches[i & batch_mask] = batches_of(cpu)[i & old_mask];
     cpu->line.stack = stack;
     cpu->line.ring = ring;
     cpu->line.ring_mask = slots - 1;
-    cpu->batches = batches;
     store_relaxed(&cpu->slots, slots); /* read by those who look whether there is anything */
     return old;
 }
@@ -162,7 +161,6 @@ void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cp
         return NULL;
     cpu->line.stack = cpu->line.ring = NULL;
     cpu->line.stack_limit = cpu->line.ring_mask = 0;
-    cpu->batches = NULL;
     cpu->batch_head = cpu->batch_tail;
     store_relaxed(&cpu->slots, 0u);
     budget_set_size(cache, cpu, 0);

@@ -99,7 +99,7 @@ static struct batch *oldest_batch(const struct prudence_cache *cache, struct cpu
     uint64_t head = load_relaxed(&cpu->line.ring_head);
 
     for (; cpu->batch_head != cpu->batch_tail; cpu->batch_head++) {
-        struct batch *batch = &cpu->batches[cpu->batch_head % batch_slots(cache, cpu->slots)];
+        struct batch *batch = &batches_of(cpu)[cpu->batch_head % batch_slots(cache, cpu->slots)];
 
         /* At the head: emptied. Before it: the idle helper has gone on into the next batch. */
         if ((int64_t)(batch->end - head) > 0)
@@ -114,13 +114,13 @@ static struct batch *place_for(const struct prudence_cache *cache, struct cpu_ca
                                gp_cookie cookie)
 {
     unsigned slots = batch_slots(cache, cpu->slots);
-    struct batch *newest = &cpu->batches[(cpu->batch_tail - 1) % slots];
+    struct batch *newest = &batches_of(cpu)[(cpu->batch_tail - 1) % slots];
 
     if (cpu->batch_tail != cpu->batch_head && newest->cookie == cookie)
         return newest;
     if (cpu->batch_tail - cpu->batch_head == slots)
         return NULL;
-    return &cpu->batches[cpu->batch_tail++ % slots];
+    return &batches_of(cpu)[cpu->batch_tail++ % slots];
 }
 
 /*
@@ -211,7 +211,7 @@ bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_c
 {
     if (cpu->batch_head == cpu->batch_tail)
         return false;
-    *cookie = cpu->batches[(cpu->batch_tail - 1) % batch_slots(cache, cpu->slots)].cookie;
+    *cookie = batches_of(cpu)[(cpu->batch_tail - 1) % batch_slots(cache, cpu->slots)].cookie;
     return true;
 }
 

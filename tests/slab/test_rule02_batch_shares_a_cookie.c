@@ -22,7 +22,7 @@ static void sixteen_in_a_row_are_one_batch(void **state)
     assert_int_equal(cpu->batch_tail, cpu->batch_head); /* all in the open batch */
     defer_all(cache, objects + 16, 1);
     assert_int_equal(cpu->batch_tail - cpu->batch_head, 1);
-    assert_int_equal(cpu->batches[0].end, 16);
+    assert_int_equal(batches_of(cpu)[0].end, 16);
     assert_int_equal(cpu->closed, 16);
     prudence_manual_advance(cache->domain);
     defer_all(cache, objects + 17, 15);

@@ -156,7 +156,7 @@ static void two_drivers(void)
 static void two_drivers_one_goal(void)
 {
     start();
-    explore_thread(reads, NULL);
+    explore_thread(reads_registered, NULL);
     explore_thread(frees, NULL);
     explore_thread(drives, NULL);
 }

@@ -78,6 +78,7 @@ uint64_t background_look(void)
     if (!load_relaxed(&wanted) || !load_relaxed(&ready))
         return 0;
     tidy_some(LOOK_CACHES, LOOK_MOVES);
+    tidy_drive();
     os_pages_decay();
     rounds_before = tidy_rounds();
     now_kept = kept();

@@ -569,6 +569,7 @@ void tidy_forget(struct prudence_cache *cache);
 void tidy_fork_child(bool whole);
 bool tidy_some(unsigned caches, unsigned moves);
 void tidy_come_by(void);
+void tidy_drive(void);
 
 /* --- pressure.c: garbage and memory under their limits --- */
 extern uint64_t slab_wait_max; /* ns */

@@ -203,4 +203,5 @@ void cache_free_deferred_slow(struct slab *slab, void *object)
     if (unlikely(past_limit) && !latent_fits(0, false))
         gp_overrun("latent_limit", latent_bytes(), load_relaxed(&slab_latent_limit));
     pages_decay();
+    tidy_drive();
 }

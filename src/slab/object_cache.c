@@ -158,5 +158,6 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
     os_carry_end();
     pressure_relieve();
     pages_decay();
+    tidy_drive();
     return objects[0];
 }

@@ -25,6 +25,7 @@ static uint32_t tidying;   /* a thread is at it; compare-and-swap */
 static uint64_t next_at;   /* ns: when the next round may begin. Atomic, as the next */
 static uint32_t under_way; /* a round is */
 static uint64_t rounds;    /* ever ended */
+static uint32_t drive_due; /* since one ended while something was latent */
 static uint64_t cached;    /* bytes that the last round found in object caches */
 static int64_t free_bytes; /* of free slabs, roughly (node.c, note_free) */
 
@@ -178,11 +179,7 @@ static void let_go(struct prudence_cache *cache)
     __atomic_fetch_sub(&cache->visitors, 1, __ATOMIC_RELEASE);
 }
 
-/*
- * A part of a round, if one is due: so many caches and moves at most. Returns whether it goes on. What is latent needs
- * grace periods, which nobody else may ask for: they are pushed on once a round. Foreign functions may be called then, so
- * nothing is held.
- */
+/* A part of a round, if one is due: so many caches and moves at most. Returns whether it goes on. */
 bool tidy_some(unsigned caches, unsigned moves)
 {
     struct prudence_cache *cache = NULL;
@@ -199,11 +196,21 @@ bool tidy_some(unsigned caches, unsigned moves)
     os_hands_empty();
     store_release(&tidying, 0u);
     if (load_relaxed(&rounds) != ended && latent_bytes_roughly())
-        latent_drive_all();
+        store_relaxed(&drive_due, 1u);
     return cache != NULL;
 }
 
-/* By threads that come by on a slow path, with nothing held. */
+/*
+ * What is latent needs grace periods, which nobody else may ask for: they are pushed on once a round. Foreign functions
+ * may be called, so nothing is held; and not by a plain free, whose caller may hold a lock that those functions want.
+ */
+void tidy_drive(void)
+{
+    if (unlikely(load_relaxed(&drive_due)) && exchange_relaxed(&drive_due, 0u))
+        latent_drive_all();
+}
+
+/* By threads that come by on a slow path. No foreign function is called. */
 void tidy_come_by(void)
 {
     if (slab_tidies)

@@ -20,6 +20,7 @@
 #define BLOCKS 20000
 #define BYTES  ((size_t)1000)
 #define FEW    ((uint64_t)3 << 20)
+#define MANY   1500 /* more than an object cache holds: some are allocated and freed by slow paths */
 
 static void *blocks[BLOCKS];
 
@@ -220,9 +221,9 @@ static void sandboxed(void)
     CHECK(other_threads() == 0);
     for (unsigned i = 0; i < 60000 && kept() > FEW; i++) {
         os_sleep_ns(1000000);
-        for (unsigned k = 0; k < 300; k++)
-            blocks[k] = prudence_malloc(4000);
-        for (unsigned k = 0; k < 300; k++)
+        for (unsigned k = 0; k < MANY; k++)
+            blocks[k] = prudence_malloc(1200);
+        for (unsigned k = 0; k < MANY; k++)
             prudence_free(blocks[k]);
     }
     CHECK(kept() <= FEW);

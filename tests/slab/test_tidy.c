@@ -39,6 +39,7 @@ static void rounds(unsigned count)
             assert_true(visit < 10000);
             tidy_come_by();
         }
+        tidy_drive();
         os_pages_decay();
     }
 }

@@ -391,7 +391,8 @@ static int torture(const char *variant, double seconds)
     uint64_t first = 4711;
     pthread_t workers[WORKERS], forkers[FORKERS];
 
-    if (TORTURE_TSAN) /* which does not bear threads in a child of a threaded process */
+    if (TORTURE_TSAN ||
+        TORTURE_ASAN) /* which do not bear threads in a child of a threaded process */
         prudence_option_set("background", "0");
     torture_pretend_idle();
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);

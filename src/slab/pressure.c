@@ -500,7 +500,8 @@ void pressure_relieve(void)
     os_pages_trim();
 }
 
-/* Called from paths that run often, with nothing held: what is kept grows older though nobody takes or frees any. */
+/* Called from paths that run often, with no lock of this layer held: what is kept grows older though nobody takes or
+ * frees any. */
 void pages_decay(void)
 {
     bool decaying;

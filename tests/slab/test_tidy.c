@@ -211,6 +211,56 @@ static void who_cannot_goes_on(void **state)
     rounds(1);
 }
 
+static unsigned foreign_calls;
+
+static uint64_t start_poll(void *context)
+{
+    (void)context;
+    return ++foreign_calls;
+}
+
+static bool poll_state(void *context, uint64_t cookie)
+{
+    (void)context, (void)cookie;
+    foreign_calls++;
+    return true;
+}
+
+static void synchronize(void *context)
+{
+    (void)context;
+}
+
+/* The caller of a plain free may hold a lock that the program's functions want. */
+static void a_plain_free_calls_no_foreign_function(void **state)
+{
+    struct prudence_domain_ops ops = {.size = sizeof ops,
+                                      .start_poll = start_poll,
+                                      .poll_state = poll_state,
+                                      .synchronize = synchronize};
+    struct prudence_domain *domain = prudence_domain_create_external("external", &ops, NULL);
+    struct prudence_cache *cache = fixed_cache(512, 16, domain);
+    struct prudence_cache *other = fixed_cache(512, 16, manual_domain());
+    unsigned calls;
+
+    (void)state;
+    injected_cpu = 0;
+    allocate_all(cache, objects, 4);
+    defer_all(cache, objects, 4);
+    allocate_all(other, objects, 400);
+    calls = foreign_calls;
+    for (unsigned i = 0; i < 400; i++) { /* many by the slow path */
+        now += DECAY;
+        prudence_cache_free(other, objects[i]);
+    }
+    assert_int_equal(foreign_calls, calls);
+    tidy_drive(); /* as allocations and deferrals do */
+    assert_true(foreign_calls > calls);
+    destroy_empty(other);
+    destroy_empty(cache);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +271,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_visit_is_bounded, begin, end),
         cmocka_unit_test_setup_teardown(a_cache_is_destroyed_in_its_turn, begin, end),
         cmocka_unit_test_setup_teardown(who_cannot_goes_on, begin, end),
+        cmocka_unit_test_setup_teardown(a_plain_free_calls_no_foreign_function, begin, end),
     };
 
     inject_topology();

@@ -7,26 +7,7 @@
 #ifndef BENCH_PRUDENCE_FAMILY_H
 #define BENCH_PRUDENCE_FAMILY_H
 
-#include <prudence/prudence.h>
-#include <prudence/rcu.h>
-
-#include "loops.h"
-#include "prudence_counters.h"
-
-static union pool pool_create(size_t object_size)
-{
-    return (union pool){.cache = prudence_counted_cache(object_size)};
-}
-
-static void pool_destroy(union pool pool)
-{
-    prudence_cache_destroy(pool.cache);
-}
-
-static inline void *allocate(union pool pool)
-{
-    return prudence_cache_alloc(pool.cache);
-}
+#include "prudence_pool.h"
 
 static inline void retire(union pool pool, void *object)
 {
@@ -36,11 +17,6 @@ static inline void retire(union pool pool, void *object)
 static inline void *replace(union pool pool, void *old)
 {
     return prudence_cache_replace(pool.cache, old);
-}
-
-static inline void discard(union pool pool, void *object)
-{
-    prudence_cache_free(pool.cache, object);
 }
 
 static const struct operations operations = {

@@ -3,27 +3,13 @@
  * Prudence's slabs without what the paper adds to them: the same caches, allocated from and freed
  * to directly, and deferral by a queue of callbacks, as in a kernel with a classic slab allocator.
  */
-#include <prudence/prudence.h>
-#include <prudence/rcu.h>
-
 #include "classic.h"
-#include "loops.h"
-#include "prudence_counters.h"
+#include "prudence_pool.h"
 
-static union pool pool_create(size_t object_size)
-{
-    return (union pool){.cache = prudence_counted_cache(object_size)};
-}
-
-static void pool_destroy(union pool pool)
+static void pool_drain_and_destroy(union pool pool)
 {
     classic_barrier();
-    prudence_cache_destroy(pool.cache);
-}
-
-static inline void *allocate(union pool pool)
-{
-    return prudence_cache_alloc(pool.cache);
+    pool_destroy(pool);
 }
 
 static void free_object(struct classic_head *head)
@@ -59,14 +45,9 @@ static void report(struct run *run, json_t *result)
     json_object_set_new(result, "latent_peak_bytes", latent);
 }
 
-static inline void discard(union pool pool, void *object)
-{
-    prudence_cache_free(pool.cache, object);
-}
-
 static const struct operations operations = {
     .pool_create = pool_create,
-    .pool_destroy = pool_destroy,
+    .pool_destroy = pool_drain_and_destroy,
     .allocate = allocate,
     .retire = retire,
     .discard = discard,

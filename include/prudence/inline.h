@@ -6,13 +6,14 @@
  *     prudence_cache_replace     prudence_cache_free_deferred
  *
  * are macros for the inline functions below, which do what the functions of the same names do, with the same
- * checks, errors and reports, and call the library only where a fast path cannot. A name in parentheses, or without
- * any behind it, is still the library's function: (prudence_cache_alloc)(cache), &prudence_cache_alloc. C11 and C++11, gcc and clang.
+ * checks, errors and reports, and call the library only where a fast path cannot. A name in parentheses, or with none
+ * behind it, is still the library's function: (prudence_cache_alloc)(cache), &prudence_cache_alloc. C11 and C++11,
+ * gcc and clang.
  *
  *  - Inlined is on x86-64 Linux with glibc 2.35 or newer, and not under AddressSanitizer, ThreadSanitizer and
  *    the like. Everywhere else the macros are not defined, so that calls are calls (PRUDENCE_INLINED says which).
- *    Per cache and at run time the library closes the inlined paths where it closes its own: check=1 and all other options that
- *    look for bugs, destructors, a system without restartable sequences, a destroyed cache.
+ *    Per cache and at run time the library closes the inlined paths where it closes its own: check=1 and all
+ *    other options that look for bugs, destructors, a system without restartable sequences, a destroyed cache.
  *  - The program is bound to the layout of the library's structures. Its number is part of the names
  *    that it needs (prudence_inline1_...), and all are bound when the program is loaded: a library
  *    with another layout, older or newer, is refused by the dynamic loader ("undefined symbol"). A program

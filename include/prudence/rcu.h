@@ -45,8 +45,8 @@ struct prudence_reader {
     const struct prudence_domain *domain;
     /* The address of its thread's prudence_qsbr_self; NULL: it is nobody's. Atomic. */
     const void *owner;
-    int32_t
-        attention; /* what its thread has to do after it has published its word; below. Atomic */
+    /* What its thread has to do after it has published its word; below. Atomic. */
+    int32_t attention;
 };
 
 #define PRUDENCE_ATTENTION_FENCE  1         /* fence */
@@ -146,8 +146,7 @@ prudence_domain_shared_of(const struct prudence_domain *domain)
  * Enters a read-side critical section of the default domain. Sections nest, up to 1,023 deep. Any
  * thread may enter; its first entry registers it. Never blocks, never waits. Async-signal-safe, the
  * first entry as well.
- * Cost, with the unlock: about
- * 1 ns; 1.9 ns while the domain's readers are fenced.
+ * Cost, with the unlock: about 1 ns; 1.9 ns while the domain's readers are fenced.
  *
  * Order: the word is published before anything inside the section is read. Fence-free, that is
  * made true by the membarrier of whoever drives a grace period; fenced, by the fence here. The
@@ -177,8 +176,7 @@ static inline void prudence_read_lock(void)
         __atomic_store_n(&self->word, word | 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         attention = __atomic_load_n(&self->attention, __ATOMIC_ACQUIRE);
-        if (__builtin_expect(attention != 0,
-                             0)) { /* fenced: out of line costs next to the fence nothing */
+        if (__builtin_expect(attention != 0, 0)) { /* out of line: beside a fence that is nothing */
             if (__builtin_expect(attention < 0, 0))
                 prudence_reader_wake(self);
             else

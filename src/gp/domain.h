@@ -153,9 +153,9 @@ struct prudence_domain {
     /* How the thread of the reader that stays fares (outstay.c). */
     uint64_t fares_looked_at; /* ns; by compare-and-swap: of those who wait, one looks */
     const struct reader_slot *fares_reader;
-    uint64_t fares_section,
-        fares_had;        /* its section, and the CPU time that it had had, at the first look */
-    uint32_t fares_badly; /* by the last look it had none since, and wants it */
+    uint64_t fares_section; /* its section at the first look */
+    uint64_t fares_had;     /* and the CPU time that it had had */
+    uint32_t fares_badly;   /* by the last look it had none since, and wants it */
 
     uint32_t users;      /* caches and sets that name this domain; atomic */
     uint32_t visitors;   /* threads that look at it for a while; destruction waits; atomic */

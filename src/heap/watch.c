@@ -262,13 +262,8 @@ void watch_free_deferred(struct slab *slab, void *object)
 size_t watch_usable(const struct slab *slab, const void *object)
 {
     size_t noted = slab->guarded ? guard_size(slab) : annotate_size(slab, object);
-    const struct prudence_cache *cache = slab->cache;
 
-    if (noted)
-        return noted;
-    return cache->lines ? round_up(cache->object_size + slab_watch.redzone, cache->alignment) -
-                              slab_watch.redzone
-                        : slab_object_bytes(slab);
+    return noted ? noted : slab_usable_bytes(slab);
 }
 
 void watch_check_live(const struct slab *slab, const void *object, const char *what)

@@ -45,6 +45,18 @@ void watch_fork_prepare(void);
 void watch_fork_done(void);
 void watch_fork_child(void);
 
+/* What the user of an object may use of it: without the line that spreads some strides (ADR 38), and without the red
+ * zone. */
+static inline size_t slab_usable_bytes(const struct slab *slab)
+{
+    const struct prudence_cache *cache = slab->cache;
+
+    if (!cache->lines)
+        return slab->bytes;
+    return round_up(cache->object_size + slab_watch.redzone, cache->alignment) - slab_watch.redzone;
+}
+
+/* The same, or less where the size that was asked for is noted. */
 static inline size_t object_usable(const struct slab *slab, const void *object)
 {
     return likely(!slab->cache->watched) ? slab_usable_bytes(slab) : watch_usable(slab, object);

@@ -280,15 +280,6 @@ static inline size_t slab_object_bytes(const struct slab *slab)
     return slab->cache->lines ? slab->cache->stride : slab->bytes;
 }
 
-/* What its user may use of it: without the line that spreads some strides (ADR 38). Not of watched caches, whose objects
- * have their exact sizes. */
-static inline size_t slab_usable_bytes(const struct slab *slab)
-{
-    const struct prudence_cache *cache = slab->cache;
-
-    return cache->lines ? round_up(cache->object_size, cache->alignment) : slab->bytes;
-}
-
 /* All caches, and the lock of the list; it is never held across a wait for a grace period. */
 extern struct os_lock slab_caches_lock;
 extern struct list slab_caches;

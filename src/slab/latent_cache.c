@@ -149,13 +149,14 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     latent_set_stop(cpu, batch_of(cache, cpu));
 }
 
-/*
- * Ends the grace period of what is closed at once, if nobody is inside (gp_try): then few objects are in flight, and
- * stay in the CPU's own memory caches. Only for a ring that has its full batches: a smaller one is still to grow. And for
- * a full batch: fewer objects would soon be missed again. After a refusal it is not tried for a while, so that trying costs nothing where there are readers.
- */
 #define TRY_AGAIN_AFTER 32 /* batches */
 
+/*
+ * Ends the grace period of what is closed at once, if nobody is inside (gp_try): then few objects are in flight, and
+ * stay in the CPU's own memory caches. Only in a ring that has its full batches, since a smaller one is still to grow;
+ * and only for a full batch, since fewer objects would soon be missed again. After a refusal it is not tried for a
+ * while: so trying costs nothing where there are readers.
+ */
 bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     gp_cookie cookie;

@@ -15,8 +15,6 @@
 /* A refill looks at so many partial slabs (paper, section 5.4). */
 #define SLABS_WEIGHED 10
 
-#define SLABS_A_VISIT NODE_SLABS_A_VISIT
-
 static enum slab_list list_for(const struct slab *slab)
 {
     if (slab->free == slab->capacity)
@@ -205,7 +203,7 @@ static unsigned merge_safe(struct node *node)
 
     list_init(&again);
     while ((slab = list_first(&node->waiting, struct slab, waiting_link)) &&
-           merged < SLABS_A_VISIT && gp_poll(slab->cache->domain, slab->waiting_cookie)) {
+           merged < NODE_SLABS_A_VISIT && gp_poll(slab->cache->domain, slab->waiting_cookie)) {
         merged++;
         list_remove(&slab->waiting_link);
         merge_waiting(node, slab);
@@ -485,13 +483,13 @@ static unsigned detach_excess(struct node *node, unsigned keep, size_t wanted, s
     struct slab *slab;
 
     while (unlikely((slab = list_first(&node->lists[SLAB_RETIRED], struct slab, link)) != NULL) &&
-           detached < SLABS_A_VISIT) {
+           detached < NODE_SLABS_A_VISIT) {
         take_out(node, slab, excess);
         detached++;
     }
     if (keep && node->free_slabs > keep)
         keep = (unsigned)max_size(keep, keep_for_demand(node));
-    while (node->free_slabs > keep && detached < SLABS_A_VISIT && wanted) {
+    while (node->free_slabs > keep && detached < NODE_SLABS_A_VISIT && wanted) {
         slab = last_free(node);
         if (!slab)
             break;
@@ -704,7 +702,7 @@ bool node_shrink_some(struct node *node, unsigned keep, size_t wanted, size_t *b
 {
     unsigned merged = enter(node);
 
-    return leave(node, keep, wanted, bytes) == SLABS_A_VISIT || merged == SLABS_A_VISIT;
+    return leave(node, keep, wanted, bytes) == NODE_SLABS_A_VISIT || merged == NODE_SLABS_A_VISIT;
 }
 
 /* Merges what is safe and gives back free slabs beyond `keep`, until it is `wanted` bytes; returns how many. In as many
@@ -715,7 +713,7 @@ size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted)
     unsigned visits;
 
     os_lock_take(&node->lock);
-    visits = 2 * (node->slabs / SLABS_A_VISIT + 1);
+    visits = 2 * (node->slabs / NODE_SLABS_A_VISIT + 1);
     os_lock_release(&node->lock);
     while (visits-- && node_shrink_some(node, keep, wanted - bytes, &bytes) && bytes < wanted)
         ;
@@ -734,16 +732,17 @@ bool node_tidy(struct prudence_cache *cache, struct node *node)
     size_t bytes = 0;
 
     note_free(node, cache->slab_bytes, 0);
-    return leave(node, keep, ALL_BYTES, &bytes) == SLABS_A_VISIT || merged == SLABS_A_VISIT;
+    return leave(node, keep, ALL_BYTES, &bytes) == NODE_SLABS_A_VISIT ||
+           merged == NODE_SLABS_A_VISIT;
 }
 
 /* The same as far as nobody else is at the node: who is merges, too. */
 void node_try_shrink(struct node *node, unsigned keep)
 {
-    unsigned merged = SLABS_A_VISIT;
+    unsigned merged = NODE_SLABS_A_VISIT;
     size_t bytes = 0;
 
-    while (merged == SLABS_A_VISIT && os_lock_try(&node->lock)) {
+    while (merged == NODE_SLABS_A_VISIT && os_lock_try(&node->lock)) {
         receive(node);
         merged = merge_safe(node);
         leave(node, keep, ALL_BYTES, &bytes);
@@ -816,7 +815,7 @@ void *node_take_done(struct node *node)
         list_for_each(item, &node->lists[lists[i]])
         {
             slab = list_entry(item, struct slab, link);
-            if (!slab->free || looked_at++ == SLABS_A_VISIT || (object = take_done(slab)))
+            if (!slab->free || looked_at++ == NODE_SLABS_A_VISIT || (object = take_done(slab)))
                 break;
         }
     }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Refreshes and ticks of short-term memory cannot grow unseen: the committed table says how many instructions each
 has, with its share of descriptor pages. Counted by callgrind, since these paths have calls and branches; what a
-thread's first calls cost is left out, by counting two numbers of them."""
+thread's first calls cost is left out, by counting two numbers of them; and what clocks bring about, by options."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def instructions(program, function, count, dates):
     out = program.with_suffix(".out")
     done = subprocess.run(["valgrind", "--tool=callgrind", f"--toggle-collect={function}",
                            f"--callgrind-out-file={out}", program, str(count), str(dates)],
-                          env={**os.environ, "PRUDENCE_OPTIONS": "annotate=0"}, capture_output=True, text=True,
+                          env={**os.environ, "PRUDENCE_OPTIONS": "annotate=0,background=0,decay=3600s"}, capture_output=True, text=True,
                           check=True)
     return int(re.search(r"Collected : (\d+)", done.stderr)[1])
 

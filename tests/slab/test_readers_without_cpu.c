@@ -32,6 +32,13 @@ static bool tell(int thread, bool *wants_cpu, uint64_t *had)
     return told;
 }
 
+static void say(bool anything, bool wants_cpu, uint64_t had_more)
+{
+    told = anything;
+    wants = wants_cpu;
+    had_more_each_time = had_more;
+}
+
 static uint64_t expiries(void)
 {
     return load_relaxed(&throttle_counts.expiries);
@@ -77,8 +84,7 @@ static void one_that_has_none_is_waited_for(void **state)
     pthread_t leaver;
 
     (void)state;
-    told = wants = true;
-    had_more_each_time = 0;
+    say(true, true, 0);
     fill();
     is_deferred = false;
     assert_int_equal(pthread_create(&leaver, NULL, leave_after_looks, NULL), 0);
@@ -105,26 +111,21 @@ static void expires_while_it_stays(unsigned looks_least, unsigned looks_most)
 static void one_that_has_one_is_not(void **state)
 {
     (void)state;
-    told = wants = true;
-    had_more_each_time = STEP_NS;
+    say(true, true, STEP_NS);
     expires_while_it_stays(3, 3);
 }
 
 static void one_that_is_blocked_is_not(void **state)
 {
     (void)state;
-    told = true;
-    wants = false;
-    had_more_each_time = 0;
+    say(true, false, 0);
     expires_while_it_stays(1, 1);
 }
 
 static void one_that_nobody_knows_of_is_not(void **state)
 {
     (void)state;
-    told = false;
-    wants = true;
-    had_more_each_time = 0;
+    say(false, true, 0);
     expires_while_it_stays(1, 1);
 }
 
@@ -132,8 +133,7 @@ static void one_that_nobody_knows_of_is_not(void **state)
 static void none_is_waited_for_for_ever(void **state)
 {
     (void)state;
-    told = wants = true;
-    had_more_each_time = 0;
+    say(true, true, 0);
     expires_while_it_stays(LOOKS, 1000);
 }
 
@@ -144,8 +144,7 @@ static void an_allocation_waits_too(void **state)
     pthread_t leaver;
 
     (void)state;
-    told = wants = true;
-    had_more_each_time = 0;
+    say(true, true, 0);
     fill();
     is_deferred = false;
     assert_int_equal(pthread_create(&leaver, NULL, leave_after_looks, NULL), 0);
@@ -192,8 +191,7 @@ static void none_is_blamed_for_what_others_were_faster_at(void **state)
     size_t taken = 0;
 
     (void)state;
-    told = wants = true;
-    had_more_each_time = 0;
+    say(true, true, 0);
     cache = fixed_cache(4096, 0, NULL);
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
     while (latent_reserve(os_cpu_current(), 4096)) /* others have all room */

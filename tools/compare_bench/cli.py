@@ -8,19 +8,9 @@ import json
 import sys
 from pathlib import Path
 
+from malloc_bench.cli import number
+
 from . import parts, trees, verdicts
-
-
-def number(least, most, kind, wanted):
-    def parse(text):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = None
-        if value is None or not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"'{text}' is not {wanted}")
-        return value
-    return parse
 
 
 def parse_arguments(arguments):

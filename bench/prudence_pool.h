@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Families over a slab cache of Prudence's: it is their pool. */
+#ifndef BENCH_PRUDENCE_POOL_H
+#define BENCH_PRUDENCE_POOL_H
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include "loops.h"
+#include "prudence_counters.h"
+
+static union pool pool_create(size_t object_size)
+{
+    return (union pool){.cache = prudence_counted_cache(object_size)};
+}
+
+static inline void pool_destroy(union pool pool)
+{
+    prudence_cache_destroy(pool.cache);
+}
+
+static inline void *allocate(union pool pool)
+{
+    return prudence_cache_alloc(pool.cache);
+}
+
+static inline void discard(union pool pool, void *object)
+{
+    prudence_cache_free(pool.cache, object);
+}
+
+#endif /* BENCH_PRUDENCE_POOL_H */

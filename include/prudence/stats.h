@@ -43,7 +43,7 @@ struct prudence_cache_stats {
     uint64_t merges; /* batches latent cache -> object cache, and latent slabs -> slab */
     uint64_t merged_objects;
     uint64_t preflushed_objects; /* latent cache -> latent slab in idle time */
-    uint64_t overflowed_objects; /* deferred straight into their latent slab: latent cache full */
+    uint64_t overflowed_objects; /* latent cache -> latent slab: the latent cache was full */
     uint64_t premoved_slabs;     /* list changes for what will be free */
     uint64_t busy_bypasses;      /* operations that found their CPU's caches owned by another */
     uint64_t remote_drains;      /* quiet CPUs' caches emptied by another CPU */

@@ -19,8 +19,8 @@
 
 /*
  * What a workload does to one of its caches: batches of live objects that grow and shrink, of which a
- * share is deferred when it goes (the paper's Figure 12) and the rest is freed. All subjects get the
- * same requests in the same order on each CPU.
+ * share is deferred when it goes and the rest is freed (the paper's Figure 12: 4.4 % of frees are deferred under
+ * PostgreSQL, 24.4 % under Postmark). All subjects get the same requests in the same order on each CPU.
  */
 static const struct mix {
     const char *name;

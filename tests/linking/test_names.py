@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""A program may have any name that is not public: the static libraries keep theirs to themselves (docs/adr/0057).
+
+The program defines every name that files of the library share, is linked with each static library, and runs. And the
+static libraries define the public names, all of them and no other."""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+INTERNAL = BUILD / "tests/libprudence_internal.a"
+STATIC, STATIC_MALLOC = BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
+# The shared library's alone: what finds the program's own functions of these names behind it, and C++'s operators.
+SHARED_ONLY = {"_ZdlPv", "_ZdlPvSt11align_val_t", "_Znwm", "__register_atfork", "dlmopen", "dlopen"}
+
+
+def defined(library):
+    names = subprocess.run(["nm", "-g", "--defined-only", library], check=True, text=True, capture_output=True).stdout
+    return set(re.findall(r"^[0-9a-f]+ \w (\S+)$", names, re.M))
+
+
+def listed(*names):
+    return {line for name in names for line in (ROOT / "cmake" / name).read_text().split()}
+
+
+class Names(unittest.TestCase):
+    def test_public_names(self):
+        public = listed("exported-symbols.txt")
+        self.assertEqual(defined(STATIC), public)
+        self.assertEqual(defined(STATIC_MALLOC), public | listed("exported-symbols-malloc.txt") - SHARED_ONLY)
+
+    def test_a_program_with_all_our_names(self):
+        shared = defined(INTERNAL) - defined(STATIC)
+        self.assertGreater(len(shared), 300)
+        with tempfile.TemporaryDirectory() as folder:
+            names = Path(folder, "names.c")
+            names.write_text("".join(f"char {name}[64];\n" for name in sorted(shared)))
+            for library in STATIC, STATIC_MALLOC:
+                for way in [], ["-static"]:
+                    program = Path(folder, "program")
+                    subprocess.run(["cc", "-O2", "-rdynamic", f"-I{ROOT}/include", *way, HERE / "program.c", names,
+                                    library, "-o", program, "-pthread"], check=True)
+                    done = subprocess.run([program], check=True, text=True, capture_output=True, timeout=100,
+                                          env={**os.environ, "PRUDENCE_OPTIONS": "latent_limit=1M,wait_max=50s"})
+                    self.assertIn("grace periods", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

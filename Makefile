@@ -2,7 +2,7 @@
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench check \
-	format install uninstall clean
+	format library install uninstall clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -79,11 +79,16 @@ check: setup build ## format, static analysis, layers, licence lines
 format: ## rewrite the C and C++ sources in the house style
 	@tools/check-format --fix
 
-install: build ## install below PREFIX (/usr/local); DESTDIR is respected
-	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(abspath $(PREFIX))"
-	@mv build/install_manifest.txt build/installed.txt
+library: ## compile the libraries alone into build/library: a C compiler and CMake will do
+	@cmake -S . -B build/library -DCMAKE_BUILD_TYPE=Release >/dev/null
+	@MAKEFLAGS=--no-print-directory cmake --build build/library --parallel
+
+install: library ## install the libraries below PREFIX (/usr/local); DESTDIR is respected (docs/install.md)
+	@DESTDIR="$(DESTDIR)" cmake --install build/library --prefix "$(abspath $(PREFIX))"
+	@mv build/library/install_manifest.txt build/installed.txt
 
 uninstall: ## remove what the last install put in place
+	@test -e build/installed.txt || { echo "uninstall: build/installed.txt is not there, so nothing is known to be installed" >&2; exit 1; }
 	@sed "s|^|$(DESTDIR)|" build/installed.txt | xargs -d '\n' rm -fv
 
 clean: ## remove everything that was built

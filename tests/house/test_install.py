@@ -3,18 +3,30 @@
 """The installed library is found and linked by CMake and by pkg-config, shared and static."""
 
 import os
+import re
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
-MAN = Path(__file__).resolve().parents[2] / "docs/man"
+ROOT = Path(__file__).resolve().parents[2]
+MAN = ROOT / "docs/man"
 USER = """
 #include <prudence/prudence.h>
 int main(void)
 {
     prudence_free(prudence_malloc(1));
+    return 0;
+}
+"""
+URCU_USER = """
+#include <urcu.h>
+int main(void)
+{
+    rcu_read_lock();
+    rcu_read_unlock();
+    synchronize_rcu();
     return 0;
 }
 """
@@ -86,11 +98,37 @@ class Install(unittest.TestCase):
             run("cc", "-o", program, self.root / "user.c", *static, *flags)
             self.assertIn("statistics of process", run(program, env=environment))
 
+    def test_pkg_config_urcu(self):
+        libraries = self.library_folder()
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(libraries / "pkgconfig"),
+                       "LD_LIBRARY_PATH": str(libraries)}
+        (self.root / "urcu-user.c").write_text(URCU_USER)
+        flags = run("pkg-config", "--cflags", "--libs", "prudence-urcu", env=environment).split()
+        program = self.root / "urcu-user"
+        run("cc", "-o", program, self.root / "urcu-user.c", *flags)
+        run(program, env=environment)
+        self.assertNotIn("liburcu", run("ldd", program, env=environment))
+
+    def test_documents(self):
+        """Man pages name documents, which are installed."""
+        folder = self.prefix / "share/doc/prudence"
+        for page in MAN.iterdir():
+            for name in re.findall(r"\b([a-z-]+\.md)\b", page.read_text().replace("\\-", "-")):
+                self.assertTrue((folder / name).is_file(), f"{page.name}: {name}")
+
     def test_man_pages(self):
         installed = {page.name for page in self.prefix.rglob("man/man*/*.*")}
         self.assertEqual(installed, {page.name for page in MAN.iterdir()})
         for page in self.prefix.rglob("man/man*/*.*"):
             self.assertEqual(page.parent.name, "man" + page.suffix[1:])
+
+    def test_the_libraries_alone(self):
+        """Without a preset nothing is looked for but the compiler, and all is built that make install installs."""
+        out = self.root / "alone"
+        run("cmake", "-S", ROOT, "-B", out, "-G", "Ninja", "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON")
+        self.assertNotIn("-Werror", (out / "build.ninja").read_text())
+        targets = run("ninja", "-C", out, "-t", "inputs", "all")
+        self.assertNotRegex(targets, r"/(tests|bench|tools)/")
 
     def test_soname(self):
         self.assertIn("libprudence.so.0]", run("readelf", "-d", self.library_folder() / "libprudence.so"))

@@ -20,7 +20,7 @@
  *    without this header runs with both.
  *  - A shared object with this header in it stays in the process, as if linked with -z nodelete: a
  *    constructor in it sees to that. The kernel may look at its restartable sequences after dlclose.
- *  - Who counts or wraps calls of the functions (LD_PRELOAD, uprobes, gdb) does not see inlined ones.
+ *  - A tool that counts or wraps calls of the functions (LD_PRELOAD, uprobes, gdb) does not see inlined ones.
  *
  * Threads, signals, fork, waiting, misuse: as <prudence/prudence.h> says. Cost: docs/inline.md.
  */
@@ -101,7 +101,7 @@ PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_of(const struct prudence_cache 
     if (__builtin_expect(!cache, 0) ||
         __builtin_expect(number >> PRUDENCE_INLINE_LEAF_SHIFT >= PRUDENCE_INLINE_LEAVES, 0))
         return false;
-    /* Relaxed: who owns the pages wrote them before the address could reach another thread. */
+    /* Relaxed: the owner of the pages wrote them before the address could reach another thread. */
     leaf = __atomic_load_n(
         &prudence_inline_cache_of(cache)->leaves[number >> PRUDENCE_INLINE_LEAF_SHIFT],
         __ATOMIC_RELAXED);

@@ -252,7 +252,8 @@ static inline bool prudence_gp_same_state(prudence_gp_t a, prudence_gp_t b)
 }
 
 /*
- * Publishes `v` in the pointer `p`: everything written to *v before is seen by who finds it there.
+ * Publishes `v` in the pointer `p`: a reader that finds it there sees everything
+ * that was written to *v before.
  * prudence_dereference reads a pointer that a writer may publish at the same time; inside a
  * section, what it finds stays valid until the section ends.
  */
@@ -270,7 +271,7 @@ static inline bool prudence_gp_same_state(prudence_gp_t a, prudence_gp_t b)
 
 /*
  * Reports a reader that nothing protects: an object that is deferred goes when the readers of its cache's
- * domain have left, so who looks at `object` outside of their sections, or inside those of another
+ * domain have left, so a thread that looks at `object` outside of their sections, or inside those of another
  * domain, uses it after its end sooner or later. Looks only under the option check=1, at objects of
  * this allocator, and reports each calling place once; else it does nothing. Compiled with
  * PRUDENCE_CHECK_READERS defined, prudence_dereference calls it. (A writer that holds the lock of its
@@ -374,8 +375,8 @@ static inline bool prudence_qsbr_is_online(struct prudence_domain *domain)
 
 /*
  * Around a call that may block: begin takes the thread offline in the qsbr domain, and says whether it
- * was online; end, given that, brings it back. So they may stand in functions that do not know who
- * calls them, and nest. Between them the thread is outside of any section of the domain: pointers
+ * was online; end, given that, brings it back. So they may stand in functions that do not know their
+ * callers, and nest. Between them the thread is outside of any section of the domain: pointers
  * from before must not be used after. errno is kept.
  *
  * PRUDENCE_QSBR_BLOCKING(domain) does the same for the rest of the block that it stands in, however that
@@ -458,7 +459,7 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
  *    waits, one at a time, also inside sections; they must not wait, may allocate.
  *  - synchronize, if there is no polling: waits for a grace period. Called by a thread of the library,
  *    which is made with the domain (and in a forked child before fork returns); where a child could not
- *    have one, by who waits without a deadline. Never by a thread that allocates or defers.
+ *    have one, by a thread that waits without a deadline. Never by a thread that allocates or defers.
  *  - thread_starts and thread_ends, or NULL: called by that thread, first and last.
  *  - read_lock_held, or NULL: whether the calling thread is inside a section. Then nothing waits
  *    implicitly there, and what waits for this domain is refused. Called with no lock of ours held.

@@ -54,7 +54,7 @@ static inline bool prudence_hlist_unhashed(const struct prudence_hlist_node *nod
     return !node->pprev;
 }
 
-/* Release: who finds the node sees what its element holds. */
+/* Release: a reader that finds the node sees what its element holds. */
 static inline void prudence_hlist_insert_rcu_(struct prudence_hlist_node *node,
                                               struct prudence_hlist_node **at)
 {

@@ -53,7 +53,7 @@ static inline void prudence_list_init_rcu(struct prudence_list *head)
     __atomic_store_n(&head->prev, head, __ATOMIC_RELAXED);
 }
 
-/* Release: who finds the element by `next` sees what it holds. */
+/* Release: a reader that finds the element by `next` sees what it holds. */
 static inline void prudence_list_insert_rcu_(struct prudence_list *link, struct prudence_list *prev,
                                              struct prudence_list *next)
 {

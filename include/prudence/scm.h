@@ -5,7 +5,7 @@
  * An object lives until it is freed, until it gets an expiration date: scm_refresh(object, e) says
  * that it is needed for e more ticks of the calling thread's clock. From then on it is short-term
  * memory: it need not and may not be freed; when all its dates have expired, it frees itself.
- * Who needs it for longer refreshes it before. The largest of its dates counts. The model is that of
+ * A thread that needs it for longer refreshes it before. The largest of its dates counts. The model is that of
  * M. Aigner's "Short-term Memory for C" (2012; "thesis" below), where an implementation of it is
  * called self-collecting mutators: all work is done by the calls below, there is no other thread.
  *
@@ -190,7 +190,7 @@ PRUDENCE_API int scm_resume_thread(void);
 PRUDENCE_API int scm_register_finalizer(int (*finalizer)(void *object));
 
 /*
- * Binds it to `object` (-1: none), by who alone has the object or knows that it does not expire
+ * Binds it to `object` (-1: none), by a thread that alone has the object or knows that it does not expire
  * meanwhile. It is called by the thread that is about to free the object after its last date, in any of
  * that thread's calls above that may free: so it may not want a lock that its thread has then. It may
  * call anything but scm_free for the object and return 0; it may end the thread, but not leave by longjmp. Unless it returns 0 the object stays: it has

@@ -11,7 +11,7 @@
  *
  * liburcu before 0.14 cannot be polled: a thread of the library calls its synchronize_rcu when grace
  * periods are asked for (prudence_domain_create_external). From 0.14 on it is polled, which asks of
- * threads that allocate and defer under the domain, and of who makes it, what call_rcu asks of its
+ * threads that allocate and defer under the domain, and of the one that makes it, what call_rcu asks of its
  * callers: that they are registered with liburcu, and in qsbr online. Where they are not, define
  * PRUDENCE_URCU_SYNCHRONIZE before the include to have the thread all the same.
  *

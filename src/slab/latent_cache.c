@@ -24,14 +24,15 @@ void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
 {
     uint64_t limit = load_relaxed(&cpu->line.ring_head) + cpu->size;
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
-    uint64_t turn = tail & ~cpu->line.ring_mask;
-    uint64_t stop = earlier(earlier(cpu->closed + batch, limit), turn + cpu->line.ring_mask + 1);
+    uint64_t mask = cpu->line.ring_mask;
+    uint64_t turn = tail & ~mask;
+    uint64_t stop = earlier(earlier(cpu->closed + batch, limit), turn + mask + 1);
 
     stop = earlier(stop, cpu->reserved);
     if ((int64_t)(stop - tail) < 0)
         stop = tail;
     cpu->line.ring_turn = (uintptr_t)cpu->line.ring - turn * sizeof cpu->line.ring[0];
-    store_relaxed(&cpu->line.ring_stop, stop);
+    os_percpu_stop_ring(&cpu->line, stop);
 }
 
 /* ------------------------------------------------------------------------------- reserving ahead */

@@ -115,7 +115,7 @@ static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cac
     void **ring = stack + slots;
     struct batch *batches = (struct batch *)(ring + slots);
     unsigned batch_mask = batch_slots(cache, slots) - 1;
-    unsigned old_mask = batch_slots(cache, cpu->slots) - 1;
+    unsigned old_mask = cpu->batch_mask;
 
     for (unsigned i = 0; i < stack_count(&cpu->line); i++)
         stack[i] = cpu->line.stack[i];
@@ -127,6 +127,7 @@ static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cac
     cpu->line.stack = stack;
     cpu->line.ring = ring;
     cpu->line.ring_mask = slots - 1;
+    cpu->batch_mask = batch_mask;
     store_relaxed(&cpu->slots, slots); /* read by those who look whether there is anything */
     return old;
 }

@@ -14,7 +14,7 @@
  * registered with (glibc's: 0x53053053), and from there it starts again at 5. Stores before the
  * commit go to slots that nobody reads until the commit.
  *
- * Whoever owns a line (os/posix/os_percpu.h of the library) has closed it: there are no objects where pop takes them
+ * The owner of a line (os/posix/os_percpu.h of the library) has closed it: there are no objects where pop takes them
  * from, no room to push, and the ring's stop is reached. So a fast path does not ask who owns the line. It loads the one
  * of these words that it depends on *before* the count or tail: a release writes that word last.
  *

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Owned caches are closed by what fast paths compare anyway (x86-64; docs/adr/0051).
 
-As test_busy_flag.py, but fast paths do not look at `owner`. Whoever takes CPU 0's caches closes them first:
+As test_busy_flag.py, but fast paths do not look at `owner`. A taker of CPU 0's caches closes them first:
 `from` (where pop takes objects from; 0: nothing is there) and `room` (whether push may put any; the ring's stop is
 one more of its kind). A release opens both, then says that nobody is the owner. A line may be closed and nobody's:
 then the next take and release open it.
@@ -129,7 +129,7 @@ def takes():
     yield 'mutant: a local take does not close', sharing({'closes': 'never'}, remote=False), broken
     yield 'local take that may migrate, and fast paths of the CPU', migrant(), None
     yield 'mutant: a local take closes once it owns', migrant(closes='after'), broken
-    yield 'mutant: who lost opens', sharing(loser_opens=True), broken
+    yield 'mutant: a remote take that lost opens', sharing(loser_opens=True), broken
     # A local take and its release fit between the two stores of a release that are in the wrong order.
     yield 'mutant: released before it is opened', Machine(
         [Thread('a', take_local(5), cpu=0), Thread('b', pop(0), pop(1), cpu=0),

@@ -20,7 +20,7 @@
  *    the taker's stack), or one taker could mistake another's token for its own.
  *  - Release: opens, then stores 0, all with release order. Fast paths load the word that may be closed before all
  *    that depends on it, in order, so they see all that the owner did, on whatever CPU it ran by then.
- *  - Closing does no harm, whoever does it and when: fast paths then go the slow way, where a take and its release open
+ *  - Closing does no harm at any time: fast paths then go the slow way, where a take and its release open
  *    the line again. So a take that was interrupted, or lost, leaves it closed. Only an owner opens.
  * Nobody waits for a line: who finds it owned goes to the node instead. Under ownership there is no
  * system call, no lock and no wait, so an owner that loses its CPU delays nobody. (Fork and the
@@ -97,6 +97,17 @@ extern HIDDEN ptrdiff_t os_percpu_rseq_offset;
 #include "os_percpu_aarch64.h"
 #else
 #include "os_percpu_generic.h"
+#endif
+
+/* os_percpu_append(), and if that was possible *object = os_percpu_pop(). */
+#ifndef OS_PERCPU_HAS_APPEND_AND_POP
+static inline bool os_percpu_append_and_pop(void *const *lines, void *old, void **object)
+{
+    if (!os_percpu_append(lines, old))
+        return false;
+    *object = os_percpu_pop(lines);
+    return true;
+}
 #endif
 
 /*

@@ -41,6 +41,19 @@ LINE_HAS(ring_stop);
 LINE_HAS(ring_turn);
 LINE_HAS(stack);
 
+/* As in os_percpu.h; loads this thread's offset once. */
+#define OS_PERCPU_HAS_APPEND_AND_POP 1
+static inline __attribute__((always_inline)) bool
+os_percpu_append_and_pop(void *const *lines, void *old, void **object)
+{
+    ptrdiff_t rseq = os_percpu_rseq_offset;
+
+    if (unlikely(!prudence_sequence_append(lines, old, rseq)))
+        return false;
+    *object = prudence_sequence_pop(lines, rseq);
+    return true;
+}
+
 /* With rcx = the line: out when it is owned. */
 #define RSEQ_UNOWNED(out)                                                                          \
     "cmpq $0, (%%rcx)\n\t"                                                                         \
@@ -62,7 +75,7 @@ static inline bool os_percpu_append(void *const *lines, void *object)
 }
 
 /* Local take: closes the line, and commits the token; NULL when it is owned. Interrupted in between it leaves a line closed
- * that is nobody's: the next take, by whom it sends to the slow path, opens it when it lets go. */
+ * that is nobody's: the next owner opens it when it lets go, and each fast path that finds it closed becomes one. */
 static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
 {
     ptrdiff_t rseq = os_percpu_rseq_offset;

@@ -65,8 +65,7 @@ static inline void *object_replace(struct prudence_cache *cache, void *old, cons
     struct slab *slab = slab_of_cache(cache, old);
     void *object;
 
-    if (unlikely(!slab) ||
-        unlikely(!os_percpu_append_and_pop(&cache->fast_lines, old, &object)))
+    if (unlikely(!slab) || unlikely(!os_percpu_append_and_pop(&cache->fast_lines, old, &object)))
         return object_replace_slow(cache, old, what);
     return likely(object) ? object : object_alloc_slow(cache, 0, what);
 }

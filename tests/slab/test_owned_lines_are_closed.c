@@ -25,7 +25,8 @@ static void prepare(void)
     cpu = cpu_here(cache);
     free_all(cache, warm, ROOM / 2);
     allocate_all(cache, objects, 3);
-    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache)); /* by the slow path: the next ones are fast */
+    prudence_cache_free_deferred(
+        cache, prudence_cache_alloc(cache)); /* by the slow path: the next ones are fast */
     assert_true(stack_count(&cpu->line) > 1 && stack_count(&cpu->line) < ROOM - 1);
 }
 

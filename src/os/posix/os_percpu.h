@@ -64,7 +64,7 @@ struct os_percpu_line {
     uint32_t ring_mask;   /* 80: slots of the ring - 1 */
     uint32_t cpu;         /* whose line this is; constant */
     uint32_t limit;       /* stack_limit where it is open */
-    uint32_t stop;        /* the lower half of ring_stop where it is open: less than 2^32 above the tail */
+    uint32_t stop; /* the lower half of ring_stop where it is open: less than 2^32 above the tail */
 };
 
 static inline unsigned stack_count(const struct os_percpu_line *line)

@@ -17,7 +17,8 @@
 #define OS_POSIX_PERCPU_AARCH64_H
 
 #define OS_PERCPU_HAS_RSEQ 1
-#define OS_PERCPU_CLOSES   0 /* the owner test is the one acquire that all loads need: docs/adr/0051 */
+#define OS_PERCPU_CLOSES                                                                           \
+    0 /* the owner test is the one acquire that all loads need: docs/adr/0051 */
 
 _Static_assert(offsetof(struct os_percpu_line, owner) == 0, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, stack_word) == 8, "known to the assembly");

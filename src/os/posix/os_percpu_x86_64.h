@@ -43,8 +43,8 @@ LINE_HAS(stack);
 
 /* As in os_percpu.h; loads this thread's offset once. */
 #define OS_PERCPU_HAS_APPEND_AND_POP 1
-static inline __attribute__((always_inline)) bool
-os_percpu_append_and_pop(void *const *lines, void *old, void **object)
+static inline __attribute__((always_inline)) bool os_percpu_append_and_pop(void *const *lines,
+                                                                           void *old, void **object)
 {
     ptrdiff_t rseq = os_percpu_rseq_offset;
 

@@ -12,7 +12,8 @@ bool os_percpu_rseq READ_MOSTLY __attribute__((aligned(CACHE_LINES_APART))) = fa
 ptrdiff_t os_percpu_rseq_offset READ_MOSTLY = 0;
 void *os_percpu_owned_lines READ_MOSTLY = NULL;
 void *os_percpu_nothing[OS_PERCPU_STACK_MAX + 1];
-_Static_assert(OS_CACHE_OBJECTS_MAX <= OS_PERCPU_STACK_MAX, "a closed stack is read as deep as an open one");
+_Static_assert(OS_CACHE_OBJECTS_MAX <= OS_PERCPU_STACK_MAX,
+               "a closed stack is read as deep as an open one");
 
 /* Stands in for the kernel's struct rseq, where glibc has none or it is not to be used: each thread's says that it
  * runs on CPU 0, forever. */
@@ -123,7 +124,8 @@ bool os_percpu_claim(struct os_percpu_line *line, const void *token)
     uintptr_t nobody = 0;
 
     /* Acquire: sees all that the last owner did before its release. */
-    if (load_relaxed(&line->owner) != 0 || !compare_exchange(&line->owner, &nobody, (uintptr_t)token))
+    if (load_relaxed(&line->owner) != 0 ||
+        !compare_exchange(&line->owner, &nobody, (uintptr_t)token))
         return false;
     if (os_percpu_rseq && OS_PERCPU_CLOSES)
         close_line(line);

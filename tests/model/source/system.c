@@ -465,8 +465,8 @@ void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
             look(&line->ring_head) != expected_head)
             return NULL;
         object = (void *)look(
-            &((void **)look(&line->ring))[expected_head &
-                                          explore_load(&line->ring_mask, 4, EXPLORE_RELAXED, HERE)]);
+            &((void **)look(&line->ring))[expected_head & explore_load(&line->ring_mask, 4,
+                                                                       EXPLORE_RELAXED, HERE)]);
         if (explore_commit(&line->ring_head, 8, expected_head + 1, HERE))
             return object;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prudence as it is meant to be used: one slab cache, deferred frees. A template: a file that includes this has
- * defined FAMILY, the name of its struct family, and REPLACE, which is replace or NULL; and has included <prudence/inline.h> if
- * its calls are to be inlined. Updates of lists keep one object in hand (prudence_cache_replace) in any case.
+ * defined FAMILY, the name of its struct family, and REPLACE, which is replace or NULL; PROGRAM, if another one runs it; and
+ * has included <prudence/inline.h> if its calls are to be inlined. Updates of lists keep one object in hand (prudence_cache_replace) in any case.
  */
 #ifndef BENCH_PRUDENCE_FAMILY_H
 #define BENCH_PRUDENCE_FAMILY_H
@@ -36,6 +36,9 @@ SUBJECT_LOOPS
 
 const struct family FAMILY = {
     .library = "prudence",
+#ifdef PROGRAM
+    .program = PROGRAM,
+#endif
     .library_version = prudence_version,
     .deferring = true,
     .latent_limited = true,

@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "runner.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,21 +38,43 @@ static void set_environment(const char *name, const char *value)
         unsetenv(name);
 }
 
-/* In the child: becomes `prudence-bench command argument`. Does not return. */
-static void become(const char *command, const char *argument, const struct allocator *allocator,
-                   const char *options, int output)
+/* Of this program, or of the one that is named in its folder. */
+static const char *program_file(const char *name)
 {
+    static char file[PATH_MAX];
+    ssize_t length;
+
+    if (!name)
+        return "/proc/self/exe";
+    length = readlink("/proc/self/exe", file, sizeof file - 1);
+    if (length < 0) {
+        perror("prudence-bench: /proc/self/exe");
+        _exit(127);
+    }
+    file[length] = 0;
+    *(strrchr(file, '/') + 1) = 0;
+    strncat(file, name, sizeof file - 1 - strlen(file));
+    return file;
+}
+
+/* In the child: becomes `program command argument`. Does not return. */
+static void become(const char *program, const char *command, const char *argument,
+                   const struct allocator *allocator, const char *options, int output)
+{
+    const char *file = program_file(program);
+
     set_environment("LD_PRELOAD", allocator->preload);
     set_environment("PRUDENCE_OPTIONS", options);
     dup2(output, STDOUT_FILENO);
     volunteer_for_oom();
-    execl("/proc/self/exe", "prudence-bench", command, argument, NULL);
-    perror("prudence-bench: exec");
+    execl(file, "prudence-bench", command, argument, NULL);
+    fprintf(stderr, "prudence-bench: %s: %s\n", file, strerror(errno));
     _exit(127);
 }
 
-static void child_start(struct child *child, const char *command, const char *argument,
-                        const struct allocator *allocator, const char *options, bool quiet)
+static void child_start(struct child *child, const char *program, const char *command,
+                        const char *argument, const struct allocator *allocator,
+                        const char *options, bool quiet)
 {
     int ends[2];
 
@@ -61,7 +85,7 @@ static void child_start(struct child *child, const char *command, const char *ar
     if (child->pid == 0) {
         if (quiet && !freopen("/dev/null", "w", stderr))
             _exit(127);
-        become(command, argument, allocator, options, ends[1]);
+        become(program, command, argument, allocator, options, ends[1]);
     }
     close(ends[1]);
     child->output = fdopen(ends[0], "r");
@@ -90,7 +114,7 @@ bool runner_has(const struct allocator *allocator)
             return had[i];
     }
     asked[i] = allocator;
-    child_start(&child, "probe", NULL, allocator, NULL, true);
+    child_start(&child, NULL, "probe", NULL, allocator, NULL, true);
     said = child_finish(&child);
     had[i] = said && strstr(json_string_value(json_object_get(said, "file")), allocator->file);
     json_decref(said);
@@ -121,7 +145,8 @@ static bool run_once(struct row *row)
     struct child child;
     json_t *said;
 
-    child_start(&child, "run", argument, row->subject->allocator, row->config.options, false);
+    child_start(&child, row->subject->family->program, "run", argument, row->subject->allocator,
+                row->config.options, false);
     said = child_finish(&child);
     if (row->config.progress && isatty(STDERR_FILENO))
         fputc('\n', stderr);

@@ -59,6 +59,7 @@ typedef void loop_function(struct worker *worker);
 
 struct family {
     const char *library; /* name of what reclaims */
+    const char *program; /* what runs it, in the folder of this program; NULL: this one */
     const char *version; /* of it; NULL: ask library_version */
     const char *(*library_version)(void);
     bool deferring;
@@ -87,7 +88,7 @@ struct subject {
 };
 
 extern const struct family prudence_replace_family, prudence_inline_family;
-extern const struct family prudence_replace_inline_family;
+extern const struct family prudence_replace_inline_family, prudence_static_family;
 extern const struct family prudence_family, prudence_heap_family, classic_family, urcu_memb_family,
     urcu_memb_percpu_family, urcu_mb_family, ck_epoch_family, plain_family, plain_prudence_family,
     plain_cache_family;

@@ -21,6 +21,7 @@ static const struct subject self_contained[] = {
     {"prudence", &prudence_family, &glibc, NULL},
     {"prudence-fenced", &prudence_family, &glibc, "reader_mode=fenced"},
     {"prudence-free", &prudence_family, &glibc, "reader_mode=free"},
+    {"prudence-static", &prudence_static_family, &glibc, NULL},
     {"prudence-inline", &prudence_inline_family, &glibc, NULL},
     {"prudence-replace-inline", &prudence_replace_inline_family, &glibc, NULL},
     {"prudence-replace", &prudence_replace_family, &glibc, NULL},

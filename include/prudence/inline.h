@@ -15,7 +15,7 @@
  *    Per cache and at run time the library closes the inlined paths where it closes its own: check=1 and all
  *    other options that look for bugs, destructors, a system without restartable sequences, a destroyed cache.
  *  - The program is bound to the layout of the library's structures. Its number is part of the names
- *    that it needs (prudence_inline1_...), and all are bound when the program is loaded: a library
+ *    that it needs (prudence_inline2_...), and all are bound when the program is loaded: a library
  *    with another layout, older or newer, is refused by the dynamic loader ("undefined symbol"). A program
  *    without this header runs with both.
  *  - A shared object with this header in it stays in the process, as if linked with -z nodelete: a
@@ -63,7 +63,7 @@ extern "C" {
 #define PRUDENCE_INLINE_TEXT_(x) #x
 #define PRUDENCE_INLINE_TEXT(x)  PRUDENCE_INLINE_TEXT_(x)
 
-/* "prudence_inline1_name", from the global offset table: so it is bound when the program is loaded, never later,
+/* "prudence_inline2_name", from the global offset table: so it is bound when the program is loaded, never later,
  * and there is no copy of it. */
 #define PRUDENCE_INLINE_ADDRESS(name)                                                              \
     "movq prudence_inline" PRUDENCE_INLINE_TEXT(PRUDENCE_INLINE_LAYOUT) "_" name                   \

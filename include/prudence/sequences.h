@@ -14,6 +14,10 @@
  * registered with (glibc's: 0x53053053), and from there it starts again at 5. Stores before the
  * commit go to slots that nobody reads until the commit.
  *
+ * The owner of a line (os/posix/os_percpu.h of the library) has closed it: there are no objects where pop takes them
+ * from, no room to push, and the ring's stop is reached. So a fast path does not ask who owns the line. It loads the one
+ * of these words that it depends on *before* the count or tail: a release writes that word last.
+ *
  * Descriptor and way back are put into the group of the section that the code is in ("?"), so that the linker
  * discards them with it: an inline function or template of C++ may be compiled several times, and kept once.
  *
@@ -28,7 +32,7 @@
 #include <stdint.h>
 
 /* Of the lines of CPUs, and of what <prudence/inline.h> says of caches, slabs and the page map. */
-#define PRUDENCE_INLINE_LAYOUT 1
+#define PRUDENCE_INLINE_LAYOUT 2
 
 #if defined(__x86_64__) && defined(__LP64__) && defined(__linux__) && defined(__GNUC__)
 
@@ -44,11 +48,12 @@ struct prudence_cache;
 struct prudence_inline_line {
     uintptr_t owner;      /*  0: 0, or the owner's token */
     uint64_t stack_word;  /*  8: pops << 16 | objects on the stack */
-    void **stack;         /* 16 */
-    uint64_t stack_limit; /* 24: objects that may be on the stack */
+    void **pop_from;      /* 16: the stack, and NULL below it; closed: only NULL */
+    uint64_t stack_limit; /* 24: objects that may be on the stack; closed: 0 */
     uint64_t ring_tail;   /* 32: objects ever appended */
-    uint64_t ring_stop;   /* 40: the tail at which appending needs the slow path */
+    uint64_t ring_stop;   /* 40: the tail from which on appending needs the slow path; closed: 0 */
     uintptr_t ring_turn;  /* 48: slot 0, less the tail at which this turn of the ring began */
+    void **stack;         /* 56 */
 };
 
 /* The first words of a cache. Reading them as what they are here, and the library as another structure, is no error. */
@@ -70,7 +75,7 @@ struct __attribute__((may_alias)) prudence_inline_slab {
 #define PRUDENCE_INLINE_LEAF_SHIFT 30
 #define PRUDENCE_INLINE_PAGE_SHIFT 12
 
-/* From one CPU's line to the next: 1 << 8 bytes, which RSEQ_LINE_UNOWNED knows. */
+/* From one CPU's line to the next: 1 << 8 bytes, which PRUDENCE_RSEQ_LINE knows. */
 #define PRUDENCE_LINE_STRIDE 256
 
 /* Of the stack's word: one pop more, one object less. */
@@ -96,30 +101,27 @@ struct __attribute__((may_alias)) prudence_inline_slab {
     "1:\n\t"                                                                                       \
     "movl %%fs:4(%[rseq]), %%ecx\n\t"
 
-/* rcx = lines + cpu x stride; out when it is owned. */
-#define PRUDENCE_RSEQ_LINE_UNOWNED(out)                                                            \
+/* rcx = lines + cpu x stride. */
+#define PRUDENCE_RSEQ_LINE                                                                         \
     "shlq $8, %%rcx\n\t"                                                                           \
-    "addq %[lines], %%rcx\n\t"                                                                     \
-    "cmpq $0, (%%rcx)\n\t"                                                                         \
-    "jne " out "\n\t"
+    "addq %[lines], %%rcx\n\t"
 
 /* `rseq`: where this thread's struct rseq lies, from the thread pointer. */
 #define PRUDENCE_RSEQ_INPUTS [lines] "m"(*lines), [rseq] "r"(rseq)
 
-/* Takes an object from this CPU's stack; NULL when it is empty or owned. */
+/* Takes an object from this CPU's stack; NULL when it is empty or closed: then that is what lies there. */
 static inline __attribute__((always_inline)) void *prudence_sequence_pop(void *const *lines,
                                                                          ptrdiff_t rseq)
 {
     void *object;
 
-    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN
-                         "xorl %k[object], %k[object]\n\t" PRUDENCE_RSEQ_LINE_UNOWNED("2f")
+    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE
+                         "movq 16(%%rcx), %[object]\n\t"
                          "movq 8(%%rcx), %%rdx\n\t"
                          "movzwl %%dx, %%esi\n\t"
-                         "testl %%esi, %%esi\n\t"
-                         "jz 2f\n\t"
-                         "movq 16(%%rcx), %[object]\n\t"
                          "movq -8(%[object],%%rsi,8), %[object]\n\t"
+                         "testq %[object], %[object]\n\t"
+                         "jz 2f\n\t"
                          "addq %[pop], %%rdx\n\t"
                          "movq %%rdx, 8(%%rcx)\n"
                          "2:"
@@ -129,16 +131,17 @@ static inline __attribute__((always_inline)) void *prudence_sequence_pop(void *c
     return object;
 }
 
-/* Puts an object on this CPU's stack; false when it is full or owned. */
+/* Puts an object on this CPU's stack; false when it is full or closed. */
 static inline __attribute__((always_inline)) bool
 prudence_sequence_push(void *const *lines, void *object, ptrdiff_t rseq)
 {
-    __asm__ __volatile__ goto(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE_UNOWNED("%l[out]")
+    __asm__ __volatile__ goto(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE
+                              "movq 24(%%rcx), %%r9\n\t"
                               "movq 8(%%rcx), %%rdx\n\t"
                               "movzwl %%dx, %%r8d\n\t"
-                              "cmpq 24(%%rcx), %%r8\n\t"
+                              "cmpq %%r9, %%r8\n\t"
                               "jae %l[out]\n\t"
-                              "movq 16(%%rcx), %%r9\n\t"
+                              "movq 56(%%rcx), %%r9\n\t"
                               "movq %[object], (%%r9,%%r8,8)\n\t"
                               "incq %%rdx\n\t"
                               "movq %%rdx, 8(%%rcx)\n"
@@ -153,17 +156,18 @@ out:
 }
 
 /*
- * Appends an object to this CPU's ring; false when its batch is full or the line owned. The slot is
+ * Appends an object to this CPU's ring; false when its batch is full or the line closed. The slot is
  * ring[tail & mask]; but a batch ends where a turn of the ring does, so within one the slow path has
  * done that arithmetic: ring_turn + 8 x tail.
  */
 static inline __attribute__((always_inline)) bool
 prudence_sequence_append(void *const *lines, void *object, ptrdiff_t rseq)
 {
-    __asm__ __volatile__ goto(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE_UNOWNED("%l[out]")
+    __asm__ __volatile__ goto(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE
+                              "movq 40(%%rcx), %%r8\n\t"
                               "movq 32(%%rcx), %%rdx\n\t"
-                              "cmpq 40(%%rcx), %%rdx\n\t"
-                              "je %l[out]\n\t"
+                              "cmpq %%r8, %%rdx\n\t"
+                              "jae %l[out]\n\t"
                               "movq 48(%%rcx), %%r8\n\t"
                               "movq %[object], (%%r8,%%rdx,8)\n\t"
                               "incq %%rdx\n\t"

@@ -65,9 +65,8 @@ static inline void *object_replace(struct prudence_cache *cache, void *old, cons
     struct slab *slab = slab_of_cache(cache, old);
     void *object;
 
-    if (unlikely(!slab) || unlikely(!cache_free_deferred_fast(&cache->fast_lines, old)))
+    if (unlikely(!slab) || unlikely(!os_percpu_append_and_pop(&cache->fast_lines, old, &object)))
         return object_replace_slow(cache, old, what);
-    object = cache_alloc_fast(cache);
     return likely(object) ? object : object_alloc_slow(cache, 0, what);
 }
 

@@ -61,7 +61,7 @@ static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct mi
     miss->cpu = cpu->line.cpu;
     /* o - d, at least one: the latent ones will want the room (rule 3). */
     miss->refill = cpu->slots ? (cpu->size > latent ? cpu->size - latent : 1) : cache->size_min;
-    miss->waits = latent_newest_cookie(cache, cpu, &miss->cookie);
+    miss->waits = latent_newest_cookie(cpu, &miss->cookie);
     enough = GP_CALLERS_DRIVE && miss->waits && is_worth_it(cache, miss);
     miss->due = miss->waits && (full || enough);
     if (cpu->size < cache->size_max && wants_more(cache, cpu, full && !enough))

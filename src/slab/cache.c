@@ -138,7 +138,7 @@ static bool lines_make(struct prudence_cache *cache)
 {
     cache->lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
-        cpu_cache_of(cache, i)->line.cpu = i;
+        os_percpu_line_init(&cpu_cache_of(cache, i)->line, i);
     if (os_percpu_rseq && !cache->watched)
         cache->fast_lines = cache->lines;
     return cache->lines != NULL;

@@ -182,9 +182,10 @@ struct cpu_cache {
     bool churned;   /* flushed since its last growth: a refill then makes a churn */
     unsigned size;  /* of the object cache, and the limit of the latent cache; follows demand */
     unsigned slots; /* of stack and ring; a power of two, 0: none yet */
-    unsigned batch_head, batch_tail; /* ever closed; index modulo batch_slots */
+    unsigned batch_head, batch_tail; /* ever closed; index & batch_mask */
     unsigned ahead;                  /* objects: reserved - tail, at the owner's last visit */
     unsigned not_at_once;            /* closed batches until latent_end_at_once() tries again */
+    unsigned batch_mask;             /* batch_slots() - 1, a power of two less 1 */
     uint64_t closed;
     struct cpu_counts counts;
     uint64_t quiet_word, quiet_tail; /* what drain_quiet_cpus() saw last */
@@ -442,8 +443,7 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
 unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                             unsigned count, gp_cookie *cookie);
 unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu);
-bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_cache *cpu,
-                          gp_cookie *cookie);
+bool latent_newest_cookie(const struct cpu_cache *cpu, gp_cookie *cookie);
 bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu);
 void latent_set_stop(struct cpu_cache *cpu, unsigned batch);

@@ -83,10 +83,17 @@ void cpu_cache_release_all(struct prudence_cache *cache, const void *token)
             os_percpu_release(&cpu_cache_of(cache, i)->line);
 }
 
-/* Of a block for so many slots. */
+/* Of a block for so many slots: a slot below the stack that is always NULL, so that pop finds NULL when it is empty;
+ * the stack, the ring and the batches. */
 size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots)
 {
-    return (size_t)2 * slots * sizeof(void *) + batch_slots(cache, slots) * sizeof(struct batch);
+    return ((size_t)2 * slots + 1) * sizeof(void *) +
+           batch_slots(cache, slots) * sizeof(struct batch);
+}
+
+static void *block_of(const struct cpu_cache *cpu)
+{
+    return cpu->slots ? cpu->line.stack - 1 : NULL;
 }
 
 struct arrays {
@@ -103,12 +110,12 @@ static struct arrays arrays_of(const struct prudence_cache *cache, void *block, 
 static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cache *cpu,
                                     void *block, unsigned slots)
 {
-    struct arrays old = arrays_of(cache, cpu->line.stack, cpu->slots);
-    void **stack = block;
+    struct arrays old = arrays_of(cache, block_of(cpu), cpu->slots);
+    void **stack = (void **)block + 1;
     void **ring = stack + slots;
     struct batch *batches = (struct batch *)(ring + slots);
     unsigned batch_mask = batch_slots(cache, slots) - 1;
-    unsigned old_mask = batch_slots(cache, cpu->slots) - 1;
+    unsigned old_mask = cpu->batch_mask;
 
     for (unsigned i = 0; i < stack_count(&cpu->line); i++)
         stack[i] = cpu->line.stack[i];
@@ -116,9 +123,11 @@ static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cac
         ring[i & (slots - 1)] = cpu->line.ring[i & cpu->line.ring_mask];
     for (unsigned i = cpu->batch_head; i != cpu->batch_tail; i++)
         batches[i & batch_mask] = batches_of(cpu)[i & old_mask];
+    stack[-1] = NULL;
     cpu->line.stack = stack;
     cpu->line.ring = ring;
     cpu->line.ring_mask = slots - 1;
+    cpu->batch_mask = batch_mask;
     store_relaxed(&cpu->slots, slots); /* read by those who look whether there is anything */
     return old;
 }
@@ -140,7 +149,7 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
     if (cpu && cpu->size < size) {
         spare = arrays_replace(cache, cpu, spare.block, slots);
         budget_set_size(cache, cpu, size);
-        cpu->line.stack_limit = size;
+        os_percpu_limit_stack(&cpu->line, size);
         cpu->churned = false;
         latent_set_stop(cpu, batch_of(cache, cpu));
     }
@@ -155,12 +164,13 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
  * The caller frees them (os_arrays_free), with nothing owned. NULL: there is something in them, or there are none. */
 void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes)
 {
-    struct arrays arrays = arrays_of(cache, cpu->line.stack, cpu->slots);
+    struct arrays arrays = arrays_of(cache, block_of(cpu), cpu->slots);
 
     if (!cpu->slots || stack_count(&cpu->line) || latent_count(cpu) || cpu->ahead)
         return NULL;
     cpu->line.stack = cpu->line.ring = NULL;
-    cpu->line.stack_limit = cpu->line.ring_mask = 0;
+    cpu->line.ring_mask = 0;
+    os_percpu_limit_stack(&cpu->line, 0);
     cpu->batch_head = cpu->batch_tail;
     store_relaxed(&cpu->slots, 0u);
     budget_set_size(cache, cpu, 0);
@@ -171,7 +181,7 @@ void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cp
 
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    struct arrays arrays = arrays_of(cache, cpu->line.stack, cpu->slots);
+    struct arrays arrays = arrays_of(cache, block_of(cpu), cpu->slots);
 
     if (cpu->slots)
         os_arrays_free(arrays.block, arrays.bytes);

@@ -96,7 +96,7 @@ static void append(struct prudence_cache *cache, struct cpu_cache *cpu, void *ob
         overflow(cache, cpu, deferral);
         deferral->appended = latent_append(cache, cpu, object);
     }
-    deferral->may_drive = latent_newest_cookie(cache, cpu, &deferral->cookie);
+    deferral->may_drive = latent_newest_cookie(cpu, &deferral->cookie);
     if (stack_count(&cpu->line) + latent_count(cpu) > cpu->size)
         preflush_schedule(cache, cpu);
 }

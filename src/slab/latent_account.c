@@ -167,6 +167,8 @@ unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigne
         store_relaxed(&account->quota, quota + (int64_t)stride);
     if (room / AHEAD_PART < quota)
         quota = room / AHEAD_PART;
+    if ((size_t)quota >= batch * stride)
+        return batch; /* without a division, which each miss would make */
     return (unsigned)clamp_size((size_t)quota / stride, 1, batch);
 }
 

@@ -24,14 +24,15 @@ void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
 {
     uint64_t limit = load_relaxed(&cpu->line.ring_head) + cpu->size;
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
-    uint64_t turn = tail & ~cpu->line.ring_mask;
-    uint64_t stop = earlier(earlier(cpu->closed + batch, limit), turn + cpu->line.ring_mask + 1);
+    uint64_t mask = cpu->line.ring_mask;
+    uint64_t turn = tail & ~mask;
+    uint64_t stop = earlier(earlier(cpu->closed + batch, limit), turn + mask + 1);
 
     stop = earlier(stop, cpu->reserved);
     if ((int64_t)(stop - tail) < 0)
         stop = tail;
     cpu->line.ring_turn = (uintptr_t)cpu->line.ring - turn * sizeof cpu->line.ring[0];
-    store_relaxed(&cpu->line.ring_stop, stop);
+    os_percpu_stop_ring(&cpu->line, stop);
 }
 
 /* ------------------------------------------------------------------------------- reserving ahead */
@@ -94,12 +95,12 @@ void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu)
 /* ----------------------------------------------------------------------------------------- batches */
 
 /* The oldest closed batch that still has objects; NULL: none. */
-static struct batch *oldest_batch(const struct prudence_cache *cache, struct cpu_cache *cpu)
+static struct batch *oldest_batch(struct cpu_cache *cpu)
 {
     uint64_t head = load_relaxed(&cpu->line.ring_head);
 
     for (; cpu->batch_head != cpu->batch_tail; cpu->batch_head++) {
-        struct batch *batch = &batches_of(cpu)[cpu->batch_head % batch_slots(cache, cpu->slots)];
+        struct batch *batch = &batches_of(cpu)[cpu->batch_head & cpu->batch_mask];
 
         /* At the head: emptied. Before it: the idle helper has gone on into the next batch. */
         if ((int64_t)(batch->end - head) > 0)
@@ -110,17 +111,16 @@ static struct batch *oldest_batch(const struct prudence_cache *cache, struct cpu
 
 /* Where the cookie of a batch that ends at the tail is remembered: with the newest batch, if it has
  * the same one, else in a new place; NULL when there is none. */
-static struct batch *place_for(const struct prudence_cache *cache, struct cpu_cache *cpu,
-                               gp_cookie cookie)
+static struct batch *place_for(struct cpu_cache *cpu, gp_cookie cookie)
 {
-    unsigned slots = batch_slots(cache, cpu->slots);
-    struct batch *newest = &batches_of(cpu)[(cpu->batch_tail - 1) % slots];
+    unsigned mask = cpu->batch_mask;
+    struct batch *newest = &batches_of(cpu)[(cpu->batch_tail - 1) & mask];
 
     if (cpu->batch_tail != cpu->batch_head && newest->cookie == cookie)
         return newest;
-    if (cpu->batch_tail - cpu->batch_head == slots)
+    if (cpu->batch_tail - cpu->batch_head > mask)
         return NULL;
-    return &batches_of(cpu)[cpu->batch_tail++ % slots];
+    return &batches_of(cpu)[cpu->batch_tail++ & mask];
 }
 
 /*
@@ -137,7 +137,7 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     if (tail == cpu->closed)
         return;
     cookie = gp_snapshot(cache->domain);
-    batch = place_for(cache, cpu, cookie);
+    batch = place_for(cpu, cookie);
     if (!batch)
         return;
     *batch = (struct batch){.end = tail, .cookie = cookie};
@@ -162,7 +162,7 @@ bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
     gp_cookie cookie;
 
     if (!GP_CALLERS_DRIVE || cpu->size < 2 * cache->batch || latent_count(cpu) < cache->batch ||
-        !latent_newest_cookie(cache, cpu, &cookie))
+        !latent_newest_cookie(cpu, &cookie))
         return false;
     if (cpu->not_at_once) {
         cpu->not_at_once--;
@@ -201,18 +201,17 @@ bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *ob
 
 bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    const struct batch *batch = oldest_batch(cache, cpu);
+    const struct batch *batch = oldest_batch(cpu);
 
     return batch && gp_poll(cache->domain, batch->cookie);
 }
 
 /* The cookie after which all closed batches are safe. */
-bool latent_newest_cookie(const struct prudence_cache *cache, const struct cpu_cache *cpu,
-                          gp_cookie *cookie)
+bool latent_newest_cookie(const struct cpu_cache *cpu, gp_cookie *cookie)
 {
     if (cpu->batch_head == cpu->batch_tail)
         return false;
-    *cookie = batches_of(cpu)[(cpu->batch_tail - 1) % batch_slots(cache, cpu->slots)].cookie;
+    *cookie = batches_of(cpu)[(cpu->batch_tail - 1) & cpu->batch_mask].cookie;
     return true;
 }
 
@@ -251,7 +250,7 @@ unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
     unsigned taken = 0;
     const struct batch *batch;
 
-    while (taken < count && (batch = oldest_batch(cache, cpu))) {
+    while (taken < count && (batch = oldest_batch(cpu))) {
         uint64_t head = load_relaxed(&cpu->line.ring_head);
         unsigned run = (unsigned)min_size(count - taken, batch->end - head);
 
@@ -270,7 +269,7 @@ unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
 static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                           unsigned count)
 {
-    struct batch *batch = oldest_batch(cache, cpu);
+    struct batch *batch = oldest_batch(cpu);
     uint64_t head = load_relaxed(&cpu->line.ring_head);
 
     if (!batch || !gp_poll(cache->domain, batch->cookie))

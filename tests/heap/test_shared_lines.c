@@ -396,7 +396,7 @@ static void places_of_cache(const struct prudence_cache *cache)
     place_add("a CPU's caches", cache->lines, own.cpus * OS_PERCPU_STRIDE, OS_PERCPU_STRIDE);
     for (unsigned cpu = 0; cpu < own.cpus; cpu++)
         if (cpu_cache_of(cache, cpu)->slots)
-            place_add("a CPU's arrays", cpu_cache_of(cache, cpu)->line.stack,
+            place_add("a CPU's arrays", cpu_cache_of(cache, cpu)->line.stack - 1,
                       cpu_cache_array_bytes(cache, cpu_cache_of(cache, cpu)->slots), 1);
 }
 

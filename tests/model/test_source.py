@@ -46,9 +46,9 @@ def compiler():
     return gcc and ([ccache, gcc] if ccache else [gcc])
 
 
-def compile_one(source, target, flags, first_include=None, directory=ROOT):
-    includes = [first_include] if first_include else []
-    includes += [ROOT / name for name in INCLUDES]
+def compile_one(source, target, flags, first=None, directory=ROOT):
+    """first: a folder whose headers are used before the source's own."""
+    includes = [root / name for root in (first, ROOT) if root for name in INCLUDES]
     target.parent.mkdir(parents=True, exist_ok=True)
     # The library's own warnings are its own build's.
     warnings = ['-Wall', '-Wextra', '-Werror'] if 'tests' in source.parts else ['-w']
@@ -89,7 +89,7 @@ def build_mutant(mutant):
     for source in EXPLORER + EXPLORED:
         if source in replaced:
             objects.append(compile_one(replaced[source], object_of(source, directory),
-                                       INSTRUMENTED, directory / 'include'))
+                                       INSTRUMENTED, directory))
         else:
             objects.append(object_of(source))
     return link(objects, directory / 'explore', subprocess.DEVNULL)

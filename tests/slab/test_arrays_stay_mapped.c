@@ -18,7 +18,7 @@ static void *arrays_for(struct prudence_cache *cache, unsigned deferrals, size_t
     }
     *bytes = cpu_cache_array_bytes(cache, cpu_here(cache)->slots);
     assert_true(*bytes > OS_META_LOCK_FREE);
-    return cpu_here(cache)->line.stack;
+    return cpu_here(cache)->line.stack - 1; /* the slot that is always NULL */
 }
 
 static void assert_mapped(void *arrays, size_t bytes)

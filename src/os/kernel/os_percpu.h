@@ -142,6 +142,22 @@ bool os_percpu_claim(struct os_percpu_line *line, const void *token);
 void os_percpu_fence_all(void);
 bool os_percpu_confirm(const struct os_percpu_line *line, const void *token);
 
+static inline void os_percpu_line_init(struct os_percpu_line *line, unsigned cpu)
+{
+    line->cpu = cpu;
+}
+
+/* By the owner. */
+static inline void os_percpu_limit_stack(struct os_percpu_line *line, unsigned limit)
+{
+    line->stack_limit = limit;
+}
+
+static inline void os_percpu_stop_ring(struct os_percpu_line *line, uint64_t stop)
+{
+    store_relaxed(&line->ring_stop, stop);
+}
+
 static inline void os_percpu_release(struct os_percpu_line *line)
 {
     bool irq_off = line->irq_off;

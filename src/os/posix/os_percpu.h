@@ -4,23 +4,28 @@
  *
  * Each CPU has a line: a stack of pointers (the object cache), a ring of pointers (the latent
  * cache) and an owner word. Fast paths are rseq sections: they find the line of the CPU they run
- * on, test that nobody owns it, read, and commit with one store; the kernel restarts a section that
+ * on, see that it is not closed, read, and commit with one store; the kernel restarts a section that
  * was preempted, migrated or interrupted by a signal before its commit.
  *
  * Ownership (the slow paths). Who owns a line, and nobody else, changes it in any way:
- *  - Local take: an rseq section that tests owner == 0 and commits the taker's token. It is the
- *    only section on its CPU, so no fast path of this CPU is half done; later ones see the token.
- *  - Remote take: compare-and-swap 0 -> token, then membarrier RSEQ on that CPU, then recheck. The
- *    membarrier restarts a section that had already tested owner == 0, and is a full fence there:
+ *  - An owned line is *closed* (x86-64): pop finds no object (pop_from), push no room (stack_limit), append the ring's
+ *    stop reached. Fast paths compare these anyway, so they need not look at the owner (docs/adr/0051). On aarch64
+ *    (OS_PERCPU_CLOSES 0) they test owner == 0 instead, and nothing is closed.
+ *  - Local take: an rseq section that tests owner == 0, closes and commits the taker's token. It is the
+ *    only section on its CPU, so no fast path of this CPU is half done; later ones find the line closed.
+ *  - Remote take: compare-and-swap 0 -> token, close, then membarrier RSEQ on that CPU, then recheck. The
+ *    membarrier restarts a section that had found the line open, and is a full fence there:
  *    all that was pushed on that CPU is visible. The recheck finds a local take that committed
  *    over the token between the two. Tokens are unique among attempts in flight (an address on
  *    the taker's stack), or one taker could mistake another's token for its own.
- *  - Release: store of 0 with release order. Fast paths test the owner with acquire order, so they
- *    see all that the owner did, on whatever CPU it ran by then.
+ *  - Release: opens, then stores 0, all with release order. Fast paths load the word that may be closed before all
+ *    that depends on it, in order, so they see all that the owner did, on whatever CPU it ran by then.
+ *  - Closing does no harm at any time: fast paths then go the slow way, where a take and its release open
+ *    the line again. So a take that was interrupted, or lost, leaves it closed. Only an owner opens.
  * Nobody waits for a line: who finds it owned goes to the node instead. Under ownership there is no
  * system call, no lock and no wait, so an owner that loses its CPU delays nobody. (Fork and the
  * destruction of a cache do wait, briefly, for an owner to finish.) Modelled in
- * tests/model/test_busy_flag.py.
+ * tests/model/test_busy_flag.py and test_closed_limits.py.
  *
  * The stack's word packs the operation count of pops above the number of objects, because an rseq
  * section commits one word and statistics are to be exact: pops << 16 | count.
@@ -42,20 +47,24 @@
 #define STACK_COUNT_MASK ((UINT64_C(1) << STACK_COUNT_BITS) - 1)
 #define STACK_POP        ((UINT64_C(1) << STACK_COUNT_BITS) - 1) /* one pop more, one object less */
 
-/* The offsets are known to the assembly (os_percpu_x86_64.h, os_percpu_aarch64.h). */
+/* The offsets are known to the assembly (os_percpu_x86_64.h, os_percpu_aarch64.h). Owners do not touch the three words
+ * that are closed: they say what a release is to open (os_percpu_limit_stack, os_percpu_stop_ring). */
 struct os_percpu_line {
     uintptr_t owner;      /*  0: 0, or the owner's token */
     uint64_t stack_word;  /*  8: pops << 16 | objects on the stack */
-    void **stack;         /* 16 */
-    uint64_t stack_limit; /* 24: objects that may be on the stack */
+    void **pop_from;      /* 16: `stack`; closed, or without one: os_percpu_nothing */
+    uint64_t stack_limit; /* 24: objects that may be on the stack; closed: 0 */
     uint64_t ring_tail;   /* 32: objects ever appended */
-    uint64_t ring_stop;   /* 40: the tail at which appending needs the slow path */
+    uint64_t ring_stop;   /* 40: the tail from which on appending needs the slow path; closed: 0 */
     uintptr_t ring_turn;  /* 48: slot 0, less the tail at which this turn of the ring began; see
                                  os_percpu_append */
-    uint64_t ring_mask;   /* 56: slots of the ring - 1 */
+    void **stack;         /* 56: the slot below it is there, and NULL */
     uint64_t ring_head;   /* 64: objects ever removed */
     void **ring;          /* 72 */
-    unsigned cpu;         /* 80: whose line this is; constant */
+    uint32_t ring_mask;   /* 80: slots of the ring - 1 */
+    uint32_t cpu;         /* whose line this is; constant */
+    uint32_t limit;       /* stack_limit where it is open */
+    uint32_t stop; /* the lower half of ring_stop where it is open: less than 2^32 above the tail */
 };
 
 static inline unsigned stack_count(const struct os_percpu_line *line)
@@ -71,9 +80,13 @@ static inline uint64_t stack_pops(const struct os_percpu_line *line)
 /* Whether fast paths may be used; constant after start. */
 extern HIDDEN bool os_percpu_rseq;
 
-/* Lines that are owned for good. Who may not use fast paths gives them these, and saves the others
- * a test: they find the line owned and go the slow way. */
+/* Lines that are owned and closed for good. Who may not use fast paths gives them these, and saves the others
+ * a test: they find the line closed and go the slow way. */
 extern HIDDEN void *os_percpu_owned_lines;
+
+/* As many NULLs as objects may lie on a stack, and one below. Never written. */
+#define OS_PERCPU_STACK_MAX 16384
+extern HIDDEN void *os_percpu_nothing[OS_PERCPU_STACK_MAX + 1];
 
 /* Where this thread's struct rseq lies, from the thread pointer; a dummy on CPU 0 without rseq. */
 extern HIDDEN ptrdiff_t os_percpu_rseq_offset;
@@ -84,6 +97,17 @@ extern HIDDEN ptrdiff_t os_percpu_rseq_offset;
 #include "os_percpu_aarch64.h"
 #else
 #include "os_percpu_generic.h"
+#endif
+
+/* os_percpu_append(), and if that was possible *object = os_percpu_pop(). */
+#ifndef OS_PERCPU_HAS_APPEND_AND_POP
+static inline bool os_percpu_append_and_pop(void *const *lines, void *old, void **object)
+{
+    if (!os_percpu_append(lines, old))
+        return false;
+    *object = os_percpu_pop(lines);
+    return true;
+}
 #endif
 
 /*
@@ -102,9 +126,40 @@ bool os_percpu_claim(struct os_percpu_line *line, const void *token);
 void os_percpu_fence_all(void);
 bool os_percpu_confirm(const struct os_percpu_line *line, const void *token);
 
+/* Of a new line, all 0: closed. */
+static inline void os_percpu_line_init(struct os_percpu_line *line, unsigned cpu)
+{
+    line->pop_from = os_percpu_nothing + 1;
+    line->cpu = cpu;
+}
+
+/* Objects that may be on the stack, from the owner's release on. */
+static inline void os_percpu_limit_stack(struct os_percpu_line *line, unsigned limit)
+{
+    line->limit = limit;
+}
+
+/* The same of the tail at which appending needs the slow path: the tail now, or above it by no more than the ring has slots. */
+static inline void os_percpu_stop_ring(struct os_percpu_line *line, uint64_t stop)
+{
+    line->stop = (uint32_t)stop;
+}
+
+/* Release: a section that loads one of these words open loads what the owner wrote, whatever CPU that runs on by now. */
+static inline void os_percpu_open(struct os_percpu_line *line)
+{
+    uint64_t tail = load_relaxed(&line->ring_tail);
+
+    store_release(&line->pop_from, line->stack ? line->stack : os_percpu_nothing + 1);
+    store_release(&line->stack_limit, (uint64_t)line->limit);
+    store_release(&line->ring_stop, tail + (uint32_t)(line->stop - (uint32_t)tail));
+}
+
 static inline void os_percpu_release(struct os_percpu_line *line)
 {
-    /* Release: pairs with the acquire of the owner test in fast paths and takes. */
+    if (likely(os_percpu_rseq))
+        os_percpu_open(line);
+    /* Release: pairs with the acquire of the owner test in takes. And after the opening: that is the owner's. */
     store_release(&line->owner, (uintptr_t)0);
 }
 

@@ -17,17 +17,19 @@
 #define OS_POSIX_PERCPU_AARCH64_H
 
 #define OS_PERCPU_HAS_RSEQ 1
+#define OS_PERCPU_CLOSES                                                                           \
+    0 /* the owner test is the one acquire that all loads need: docs/adr/0051 */
 
 _Static_assert(offsetof(struct os_percpu_line, owner) == 0, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, stack_word) == 8, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, stack) == 16, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, stack_limit) == 24, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_tail) == 32, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_stop) == 40, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_turn) == 48, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_mask) == 56, "known to the assembly");
+_Static_assert(offsetof(struct os_percpu_line, stack) == 56, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_head) == 64, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring) == 72, "known to the assembly");
+_Static_assert(offsetof(struct os_percpu_line, ring_mask) == 80, "known to the assembly");
 _Static_assert(OS_PERCPU_SHIFT == 8, "known to the assembly");
 
 /* The descriptor, the way back after an abort, and the start of the section: w9 = the CPU's number. */
@@ -70,7 +72,7 @@ static inline void *os_percpu_pop(void *const *lines)
                          "ldr x10, [x9, #8]\n\t"
                          "ands x11, x10, #0xffff\n\t"
                          "b.eq 2f\n\t"
-                         "ldr %[object], [x9, #16]\n\t"
+                         "ldr %[object], [x9, #56]\n\t"
                          "sub x11, x11, #1\n\t"
                          "ldr %[object], [%[object], x11, lsl #3]\n\t"
                          "add x10, x10, %[pop]\n\t"
@@ -91,7 +93,7 @@ static inline bool os_percpu_push(void *const *lines, void *object)
                               "ldr x12, [x9, #24]\n\t"
                               "cmp x11, x12\n\t"
                               "b.hs %l[out]\n\t"
-                              "ldr x12, [x9, #16]\n\t"
+                              "ldr x12, [x9, #56]\n\t"
                               "str %[object], [x12, x11, lsl #3]\n\t"
                               "add x10, x10, #1\n\t"
                               "str x10, [x9, #8]\n"
@@ -156,7 +158,7 @@ static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t 
                          "ldr x10, [x9, #64]\n\t"
                          "cmp x10, %[head]\n\t"
                          "b.ne 2f\n\t"
-                         "ldr x11, [x9, #56]\n\t"
+                         "ldr w11, [x9, #80]\n\t"
                          "and x11, x11, x10\n\t"
                          "ldr x12, [x9, #72]\n\t"
                          "ldr %[object], [x12, x11, lsl #3]\n\t"

@@ -7,6 +7,7 @@
 #define OS_POSIX_PERCPU_GENERIC_H
 
 #define OS_PERCPU_HAS_RSEQ 0
+#define OS_PERCPU_CLOSES   0
 
 static inline void *os_percpu_pop(void *const *lines)
 {

@@ -11,6 +11,7 @@
 #include <prudence/sequences.h>
 
 #define OS_PERCPU_HAS_RSEQ 1
+#define OS_PERCPU_CLOSES   1
 
 #define LINE_HAS(member)                                                                           \
     _Static_assert(offsetof(struct os_percpu_line, member) ==                                      \
@@ -19,24 +20,44 @@
 
 _Static_assert(offsetof(struct os_percpu_line, owner) == 0, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, stack_word) == 8, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, stack) == 16, "known to the assembly");
+_Static_assert(offsetof(struct os_percpu_line, pop_from) == 16, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, stack_limit) == 24, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_tail) == 32, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_stop) == 40, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_turn) == 48, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_mask) == 56, "known to the assembly");
+_Static_assert(offsetof(struct os_percpu_line, stack) == 56, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring_head) == 64, "known to the assembly");
 _Static_assert(offsetof(struct os_percpu_line, ring) == 72, "known to the assembly");
+_Static_assert(offsetof(struct os_percpu_line, ring_mask) == 80, "known to the assembly");
 _Static_assert(OS_PERCPU_SHIFT == 8, "known to the assembly");
 _Static_assert(OS_PERCPU_STRIDE == PRUDENCE_LINE_STRIDE, "one line, two names");
 _Static_assert(STACK_POP == PRUDENCE_STACK_POP, "one line, two names");
 LINE_HAS(owner);
 LINE_HAS(stack_word);
-LINE_HAS(stack);
+LINE_HAS(pop_from);
 LINE_HAS(stack_limit);
 LINE_HAS(ring_tail);
 LINE_HAS(ring_stop);
 LINE_HAS(ring_turn);
+LINE_HAS(stack);
+
+/* As in os_percpu.h; loads this thread's offset once. */
+#define OS_PERCPU_HAS_APPEND_AND_POP 1
+static inline __attribute__((always_inline)) bool os_percpu_append_and_pop(void *const *lines,
+                                                                           void *old, void **object)
+{
+    ptrdiff_t rseq = os_percpu_rseq_offset;
+
+    if (unlikely(!prudence_sequence_append(lines, old, rseq)))
+        return false;
+    *object = prudence_sequence_pop(lines, rseq);
+    return true;
+}
+
+/* With rcx = the line: out when it is owned. */
+#define RSEQ_UNOWNED(out)                                                                          \
+    "cmpq $0, (%%rcx)\n\t"                                                                         \
+    "jne " out "\n\t"
 
 static inline void *os_percpu_pop(void *const *lines)
 {
@@ -53,18 +74,22 @@ static inline bool os_percpu_append(void *const *lines, void *object)
     return prudence_sequence_append(lines, object, os_percpu_rseq_offset);
 }
 
-/* Local take: commits the token; NULL when the line is owned. */
+/* Local take: closes the line, and commits the token; NULL when it is owned. Interrupted in between it leaves a line closed
+ * that is nobody's: the next owner opens it when it lets go, and each fast path that finds it closed becomes one. */
 static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
 {
     ptrdiff_t rseq = os_percpu_rseq_offset;
     struct os_percpu_line *taken;
 
-    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN "xorl %k[taken], %k[taken]\n\t" PRUDENCE_RSEQ_LINE_UNOWNED("2f")
+    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN "xorl %k[taken], %k[taken]\n\t" PRUDENCE_RSEQ_LINE RSEQ_UNOWNED("2f")
+                         "movq %[nothing], 16(%%rcx)\n\t"
+                         "movq $0, 24(%%rcx)\n\t"
+                         "movq $0, 40(%%rcx)\n\t"
                          "movq %%rcx, %[taken]\n\t"
                          "movq %[token], (%%rcx)\n"
                          "2:"
                          : [taken] "=&r"(taken)
-                         : PRUDENCE_RSEQ_INPUTS, [token] "r"(token)
+                         : PRUDENCE_RSEQ_INPUTS, [token] "r"(token), [nothing] "r"(os_percpu_nothing + 1)
                          : "memory", "cc", "rcx");
     return taken;
 }
@@ -81,12 +106,12 @@ static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t 
 
     __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN "xorl %k[object], %k[object]\n\t"
                          "cmpl %[cpu], %%ecx\n\t"
-                         "jne 2f\n\t" PRUDENCE_RSEQ_LINE_UNOWNED("2f")
+                         "jne 2f\n\t" PRUDENCE_RSEQ_LINE RSEQ_UNOWNED("2f")
                          "movq 64(%%rcx), %%rdx\n\t"
                          "cmpq %[head], %%rdx\n\t"
                          "jne 2f\n\t"
-                         "movq %%rdx, %%rsi\n\t"
-                         "andq 56(%%rcx), %%rsi\n\t"
+                         "movl %%edx, %%esi\n\t"
+                         "andl 80(%%rcx), %%esi\n\t"
                          "movq 72(%%rcx), %[object]\n\t"
                          "movq (%[object],%%rsi,8), %[object]\n\t"
                          "incq %%rdx\n\t"

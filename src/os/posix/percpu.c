@@ -11,6 +11,9 @@
 bool os_percpu_rseq READ_MOSTLY __attribute__((aligned(CACHE_LINES_APART))) = false;
 ptrdiff_t os_percpu_rseq_offset READ_MOSTLY = 0;
 void *os_percpu_owned_lines READ_MOSTLY = NULL;
+void *os_percpu_nothing[OS_PERCPU_STACK_MAX + 1];
+_Static_assert(OS_CACHE_OBJECTS_MAX <= OS_PERCPU_STACK_MAX,
+               "a closed stack is read as deep as an open one");
 
 /* Stands in for the kernel's struct rseq, where glibc has none or it is not to be used: each thread's says that it
  * runs on CPU 0, forever. */
@@ -60,8 +63,12 @@ static void *owned_lines_make(size_t count)
 
     if (!lines)
         os_panic("no memory to start");
-    for (size_t i = 0; i < count; i++)
-        ((struct os_percpu_line *)(lines + i * OS_PERCPU_STRIDE))->owner = (uintptr_t)lines;
+    for (size_t i = 0; i < count; i++) {
+        struct os_percpu_line *line = (struct os_percpu_line *)(lines + i * OS_PERCPU_STRIDE);
+
+        os_percpu_line_init(line, (unsigned)i);
+        line->owner = (uintptr_t)lines;
+    }
     return lines;
 }
 
@@ -103,13 +110,26 @@ void posix_percpu_start(bool wanted)
 #endif
 }
 
+/* Relaxed: the fence that follows puts it before whatever a section begins with then. A local take may have
+ * committed over the claim meanwhile, and may even have released: then the line stays closed until the next release. */
+static void close_line(struct os_percpu_line *line)
+{
+    store_relaxed(&line->pop_from, os_percpu_nothing + 1);
+    store_relaxed(&line->stack_limit, (uint64_t)0);
+    store_relaxed(&line->ring_stop, (uint64_t)0);
+}
+
 bool os_percpu_claim(struct os_percpu_line *line, const void *token)
 {
     uintptr_t nobody = 0;
 
     /* Acquire: sees all that the last owner did before its release. */
-    return load_relaxed(&line->owner) == 0 &&
-           compare_exchange(&line->owner, &nobody, (uintptr_t)token);
+    if (load_relaxed(&line->owner) != 0 ||
+        !compare_exchange(&line->owner, &nobody, (uintptr_t)token))
+        return false;
+    if (os_percpu_rseq && OS_PERCPU_CLOSES)
+        close_line(line);
+    return true;
 }
 
 bool os_percpu_confirm(const struct os_percpu_line *line, const void *token)

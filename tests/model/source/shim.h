@@ -51,6 +51,7 @@ void explore_pause(void);
 #define OS_POSIX_PERCPU_AARCH64_H
 #define OS_POSIX_PERCPU_GENERIC_H
 #define OS_PERCPU_HAS_RSEQ 1
+#define OS_PERCPU_CLOSES   1
 
 struct os_percpu_line;
 void *os_percpu_pop(void *const *lines);

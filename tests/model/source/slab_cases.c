@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of the per-CPU caches: the helper that pre-flushes beside a thread that closes a batch, and fork
- * beside a thread on its fast path.
+ * Cases of the per-CPU caches: the helper that pre-flushes beside a thread that closes a batch, an owner from another CPU
+ * beside a local one and its fast path, and fork beside a thread on its fast path.
  */
 #include "explorer.h"
 #include "gp/domain.h"
@@ -106,6 +106,59 @@ static void nothing_moved_is_safe(void)
     }
 }
 
+/* ------------------------------------------------------------------------------------------- owners */
+
+static void *popped, *taken[2];
+static unsigned taken_count;
+
+static void owns_and_pops(void *unused)
+{
+    struct cpu_cache *cpu;
+    char token;
+
+    (void)unused;
+    cpu = cpu_cache_take(cache, &token);
+    if (cpu)
+        cpu_cache_release(cpu);
+    popped = cache_alloc_fast(cache);
+}
+
+/* As object_cache_take(), but leaves the slots: a section that the fence has restarted is noticed at its commit only, and
+ * looks at them meanwhile. */
+static void takes_two(void *unused)
+{
+    struct os_percpu_line *line = &cpu_0()->line;
+    uint64_t word;
+    char token;
+
+    (void)unused;
+    if (!cpu_cache_take_remote(cpu_0(), &token))
+        return;
+    word = load_relaxed(&line->stack_word);
+    for (taken_count = 0; taken_count < 2; taken_count++)
+        taken[taken_count] =
+            load_relaxed(&line->stack[(word & STACK_COUNT_MASK) - 1 - taken_count]);
+    store_relaxed(&line->stack_word, word - taken_count);
+    cpu_cache_release(cpu_0());
+    explore_note();
+}
+
+static void release_beside_a_take(void)
+{
+    make_cache(true);
+    popped = NULL;
+    taken_count = 0;
+    explore_thread_on(0, owns_and_pops, NULL);
+    explore_thread_on(1, takes_two, NULL);
+}
+
+static void nobody_has_the_same(void)
+{
+    for (unsigned i = 0; i < taken_count; i++)
+        explore_assert(taken[i] != popped);
+    explore_assert(stack_count(&cpu_0()->line) + taken_count + (popped != NULL) == cpu_0()->size);
+}
+
 /* -------------------------------------------------------------------------------------------- fork
  * The child has the words that the parent had, each at the moment at which its page was copied: here the
  * pages of the arrays first, then that of the line. */
@@ -179,6 +232,7 @@ static void fork_beside_a_free(void)
 const struct explore_case slab_cases[] = {
     {"pre-flush", pre_flush, nothing_moved_is_safe, 3, 4},
     {"pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3},
+    {"release-beside-a-take", release_beside_a_take, nobody_has_the_same, 3, 4},
     {"fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3},
     {"fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3},
     {NULL, NULL, NULL, 0, 0},

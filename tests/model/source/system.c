@@ -380,10 +380,8 @@ bool os_idle_move_to(unsigned cpu)
 
 static struct os_percpu_line *begin_section(void *const *lines)
 {
-    struct os_percpu_line *line = (void *)((char *)*lines + os_cpu_current() * OS_PERCPU_STRIDE);
-
     explore_interrupted();
-    return explore_load(&line->owner, 8, EXPLORE_ACQUIRE, HERE) ? NULL : line;
+    return (void *)((char *)*lines + os_cpu_current() * OS_PERCPU_STRIDE);
 }
 
 static uint64_t look(const void *word)
@@ -391,17 +389,21 @@ static uint64_t look(const void *word)
     return explore_load(word, 8, EXPLORE_RELAXED, HERE);
 }
 
+/* What an x86-64 loads later it does not load before. */
+static uint64_t look_first(const void *word)
+{
+    return explore_load(word, 8, EXPLORE_ACQUIRE, HERE);
+}
+
 void *os_percpu_pop(void *const *lines)
 {
     for (;;) {
         struct os_percpu_line *line = begin_section(lines);
-        uint64_t word = line ? look(&line->stack_word) : 0;
-        void *object;
+        void **from = (void **)look_first(&line->pop_from);
+        uint64_t word = look(&line->stack_word);
+        void *object = (void *)look(&from[(int64_t)(word & STACK_COUNT_MASK) - 1]);
 
-        if (!(word & STACK_COUNT_MASK))
-            return NULL;
-        object = (void *)look(&((void **)look(&line->stack))[(word & STACK_COUNT_MASK) - 1]);
-        if (explore_commit(&line->stack_word, 8, word + STACK_POP, HERE))
+        if (!object || explore_commit(&line->stack_word, 8, word + STACK_POP, HERE))
             return object;
     }
 }
@@ -410,10 +412,10 @@ bool os_percpu_push(void *const *lines, void *object)
 {
     for (;;) {
         struct os_percpu_line *line = begin_section(lines);
-        uint64_t word;
+        uint64_t limit = look_first(&line->stack_limit);
+        uint64_t word = look(&line->stack_word);
 
-        if (!line ||
-            ((word = look(&line->stack_word)) & STACK_COUNT_MASK) >= look(&line->stack_limit))
+        if ((word & STACK_COUNT_MASK) >= limit)
             return false;
         if (explore_commit(&((void **)look(&line->stack))[word & STACK_COUNT_MASK], 8,
                            (uintptr_t)object, HERE) &&
@@ -426,9 +428,10 @@ bool os_percpu_append(void *const *lines, void *object)
 {
     for (;;) {
         struct os_percpu_line *line = begin_section(lines);
-        uint64_t tail;
+        uint64_t stop = look_first(&line->ring_stop);
+        uint64_t tail = look(&line->ring_tail);
 
-        if (!line || (tail = look(&line->ring_tail)) == look(&line->ring_stop))
+        if (tail >= stop)
             return false;
         if (explore_commit((void *)(look(&line->ring_turn) + 8 * tail), 8, (uintptr_t)object,
                            HERE) &&
@@ -442,7 +445,12 @@ struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
     for (;;) {
         struct os_percpu_line *line = begin_section(lines);
 
-        if (!line || explore_commit(&line->owner, 8, token, HERE))
+        if (look_first(&line->owner))
+            return NULL;
+        if (explore_commit(&line->pop_from, 8, (uintptr_t)(os_percpu_nothing + 1), HERE) &&
+            explore_commit(&line->stack_limit, 8, 0, HERE) &&
+            explore_commit(&line->ring_stop, 8, 0, HERE) &&
+            explore_commit(&line->owner, 8, token, HERE))
             return line;
     }
 }
@@ -453,10 +461,12 @@ void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
         struct os_percpu_line *line = begin_section(lines);
         void *object;
 
-        if (!line || cpu != os_cpu_current() || look(&line->ring_head) != expected_head)
+        if (cpu != os_cpu_current() || look_first(&line->owner) ||
+            look(&line->ring_head) != expected_head)
             return NULL;
-        object =
-            (void *)look(&((void **)look(&line->ring))[expected_head & look(&line->ring_mask)]);
+        object = (void *)look(
+            &((void **)look(&line->ring))[expected_head & explore_load(&line->ring_mask, 4,
+                                                                       EXPLORE_RELAXED, HERE)]);
         if (explore_commit(&line->ring_head, 8, expected_head + 1, HERE))
             return object;
     }

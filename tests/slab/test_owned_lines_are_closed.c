@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The owner of a CPU's caches has closed them: restartable sequences, which do not look at the owner, find no object, no room
+ * and the ring's stop reached (docs/adr/0051). A release opens what the owner left. A line may be closed and nobody's:
+ * then the next slow path opens it.
+ */
+#include "slab/terms.h"
+#include "support/slab_test.h"
+
+#define ROOM 24
+
+static struct prudence_cache *cache;
+static struct cpu_cache *cpu;
+static void *objects[3];
+
+/* Some objects on the stack, a slot free there and in the ring. */
+static void prepare(void)
+{
+    void *warm[ROOM];
+
+    if (!OS_PERCPU_CLOSES || !os_percpu_rseq)
+        skip();
+    cache = fixed_cache(64, ROOM, manual_domain());
+    allocate_all(cache, warm, ROOM / 2);
+    cpu = cpu_here(cache);
+    free_all(cache, warm, ROOM / 2);
+    allocate_all(cache, objects, 3);
+    prudence_cache_free_deferred(
+        cache, prudence_cache_alloc(cache)); /* by the slow path: the next ones are fast */
+    assert_true(stack_count(&cpu->line) > 1 && stack_count(&cpu->line) < ROOM - 1);
+}
+
+static void finish(void)
+{
+    check_books(cache);
+    free_all(cache, objects, 3);
+    destroy_empty(cache);
+}
+
+static void assert_closed(void)
+{
+    uint64_t word = cpu->line.stack_word, tail = cpu->line.ring_tail;
+
+    assert_null(os_percpu_pop(&cache->lines));
+    assert_false(os_percpu_push(&cache->lines, objects[0]));
+    assert_false(os_percpu_append(&cache->lines, objects[0]));
+    assert_int_equal(cpu->line.stack_word, word);
+    assert_int_equal(cpu->line.ring_tail, tail);
+}
+
+/* Each fast path once. */
+static void assert_open(void)
+{
+    void *object = os_percpu_pop(&cache->lines);
+
+    assert_non_null(object);
+    assert_true(os_percpu_push(&cache->lines, object));
+    object = os_percpu_pop(&cache->lines);
+    assert_true(os_percpu_append(&cache->lines, object));
+}
+
+static void taken_here(void **state)
+{
+    int token;
+
+    (void)state;
+    prepare();
+    assert_open();
+    assert_ptr_equal(cpu_cache_take(cache, &token), cpu);
+    assert_closed();
+    assert_null(cpu_cache_take(cache, &token));
+    cpu_cache_release(cpu);
+    assert_open();
+    finish();
+}
+
+static void taken_from_elsewhere(void **state)
+{
+    int token;
+
+    (void)state;
+    prepare();
+    assert_true(cpu_cache_take_remote(cpu, &token));
+    assert_closed();
+    cpu_cache_release(cpu);
+    assert_open();
+    cpu_cache_claim_all(cache, &token);
+    os_percpu_fence_all();
+    cpu_cache_confirm_all(cache, &token);
+    assert_closed();
+    cpu_cache_release_all(cache, &token);
+    assert_open();
+    finish();
+}
+
+/* What the owner took, and what it left, is what fast paths find; and where they must stop has not moved. */
+static void a_release_opens_what_is_there(void **state)
+{
+    uint64_t stop;
+    void *taken[2];
+    unsigned appended = 0;
+    int token;
+
+    (void)state;
+    prepare();
+    stop = cpu->line.ring_stop;
+    assert_true(os_percpu_append(&cache->lines, os_percpu_pop(&cache->lines)));
+    assert_ptr_equal(cpu_cache_take(cache, &token), cpu);
+    assert_int_equal(object_cache_take(cpu, taken, 2), 2);
+    cpu_cache_release(cpu);
+    assert_int_equal(cpu->line.ring_stop, stop);
+    assert_true(os_percpu_push(&cache->lines, taken[1]));
+    assert_true(os_percpu_push(&cache->lines, taken[0]));
+    assert_ptr_equal(os_percpu_pop(&cache->lines), taken[0]);
+    assert_true(os_percpu_push(&cache->lines, taken[0]));
+    while (stack_count(&cpu->line) &&
+           os_percpu_append(&cache->lines, cpu->line.stack[stack_count(&cpu->line) - 1])) {
+        assert_non_null(os_percpu_pop(&cache->lines));
+        appended++;
+    }
+    assert_int_equal(cpu->line.ring_tail, stop);
+    assert_true(appended > 0);
+    finish();
+}
+
+static void an_empty_stack_has_nothing_below(void **state)
+{
+    void *more[ROOM];
+    unsigned count = 0;
+    uint64_t word;
+
+    (void)state;
+    prepare();
+    while (stack_count(&cpu->line))
+        more[count++] = os_percpu_pop(&cache->lines);
+    word = cpu->line.stack_word;
+    assert_null(os_percpu_pop(&cache->lines));
+    assert_int_equal(cpu->line.stack_word, word);
+    while (count)
+        assert_true(os_percpu_push(&cache->lines, more[--count]));
+    finish();
+}
+
+/* As a take leaves it that was interrupted before it had committed its token, or a claim over which one has. */
+static void closed_and_nobodys(void **state)
+{
+    void *more;
+
+    (void)state;
+    prepare();
+    for (unsigned i = 0; i < 3; i++) {
+        cpu->line.pop_from = i == 0 ? os_percpu_nothing + 1 : cpu->line.pop_from;
+        cpu->line.stack_limit = i == 1 ? 0 : cpu->line.stack_limit;
+        cpu->line.ring_stop = i == 2 ? 0 : cpu->line.ring_stop;
+        check_books(cache);
+        more = prudence_cache_alloc(cache); /* none of these three is lost */
+        prudence_cache_free(cache, more);
+        more = prudence_cache_alloc(cache);
+        prudence_cache_free_deferred(cache, more);
+        assert_open();
+        check_books(cache);
+    }
+    finish();
+}
+
+static void lines_without_arrays_and_owned_for_good(void **state)
+{
+    struct prudence_cache *fresh;
+
+    (void)state;
+    prepare();
+    assert_null(os_percpu_pop(&os_percpu_owned_lines));
+    assert_false(os_percpu_push(&os_percpu_owned_lines, objects[0]));
+    assert_false(os_percpu_append(&os_percpu_owned_lines, objects[0]));
+    fresh = fixed_cache(64, ROOM, manual_domain());
+    for (unsigned rounds = 0; rounds < 2; rounds++) { /* new, and after a trim */
+        assert_int_equal(cpu_here(fresh)->slots, 0);
+        assert_null(os_percpu_pop(&fresh->lines));
+        assert_false(os_percpu_push(&fresh->lines, objects[0]));
+        assert_false(os_percpu_append(&fresh->lines, objects[0]));
+        prudence_cache_free(fresh, prudence_cache_alloc(fresh));
+        for (unsigned i = 0; i < 3; i++) /* empties the caches, and finds them empty */
+            cache_shrink(fresh);
+    }
+    destroy_empty(fresh);
+    finish();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(taken_here),
+        cmocka_unit_test(taken_from_elsewhere),
+        cmocka_unit_test(a_release_opens_what_is_there),
+        cmocka_unit_test(an_empty_stack_has_nothing_below),
+        cmocka_unit_test(closed_and_nobodys),
+        cmocka_unit_test(lines_without_arrays_and_owned_for_good),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -199,6 +199,10 @@ struct prudence_cache {
     /* What fast paths look at; constant, but that `fast_lines` may be closed (terms.h). */
     void *fast_lines;     /* = lines, or os_percpu_owned_lines (watched, no rseq, large blocks) */
     const void *page_map; /* os_page_map_root(), which programs that inline fast paths find here */
+    /* Of objects in its window: base and extent, and where in a place they begin; they look here, too. */
+    struct os_window_words window_words;
+    uint64_t window_mask; /* of an address: where it is in its place */
+    struct grid window_grid;
     void *lines;          /* the first CPU's cpu_cache; NULL: large blocks, which have none */
     struct prudence_domain *domain;
 
@@ -213,10 +217,13 @@ struct prudence_cache {
     bool checked; /* its slabs have states */
     bool watched; /* slab_watch wants to see its objects */
     bool named;   /* its users name it when they free: see terms.h */
+    bool may_have_window; /* atomic, as the next: none was refused yet */
+    bool wants_window;    /* inlined code has asked for an object */
     void (*constructor)(void *object, void *context);
     void (*destructor)(void *object, void *context); /* heap/destruct.c; then it is watched */
     void *context;
     struct node *nodes;
+    struct os_window *window; /* atomic; once made it stays */
 
     uint32_t next_color __attribute__((aligned(CACHE_LINE))); /* atomic; what changes begins here */
     uint64_t slabs_now, slabs_peak;                           /* atomic, as the next */
@@ -239,6 +246,13 @@ struct prudence_cache {
 
 #define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
 #define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON */
+
+/* By inlined code: its next slabs go to a window, if it may have one. */
+static inline void cache_want_window(struct prudence_cache *cache)
+{
+    if (load_relaxed(&cache->may_have_window) && !load_relaxed(&cache->wants_window))
+        store_relaxed(&cache->wants_window, true);
+}
 
 /* Of a destroyed cache only this structure is left, until cache_forget(). */
 static inline bool cache_is_destroyed(const struct prudence_cache *cache)

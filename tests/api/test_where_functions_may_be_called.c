@@ -430,11 +430,11 @@ static const struct row {
     {"prudence_gp_start_poll", do_gp_start_poll, EVERYWHERE, ""},
     {"prudence_gp_start_poll_expedited", do_gp_start_poll_expedited, EVERYWHERE, ""},
     /* The slow sides of inlined functions: parts of those of that name. */
-    {"prudence_inline1_cache_alloc", NULL, "", ""},
-    {"prudence_inline1_cache_free", NULL, "", ""},
-    {"prudence_inline1_cache_free_deferred", NULL, "", ""},
-    {"prudence_inline1_cache_replace", NULL, "", ""},
-    {"prudence_inline1_stay_loaded", NULL, "", ""}, /* by constructors */
+    {"prudence_inline2_cache_alloc", NULL, "", ""},
+    {"prudence_inline2_cache_free", NULL, "", ""},
+    {"prudence_inline2_cache_free_deferred", NULL, "", ""},
+    {"prudence_inline2_cache_replace", NULL, "", ""},
+    {"prudence_inline2_stay_loaded", NULL, "", ""}, /* by constructors */
     {"prudence_malloc", do_malloc, EVERYWHERE, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},

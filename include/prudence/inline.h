@@ -128,8 +128,8 @@ PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_mapped(const struct prudence_ca
 
 /*
  * Whether `object` is the start of an object of `cache`; the pointer is trusted in nothing. In the window's extent all
- * slabs are the cache's, and live. Relaxed: who made the slab wrote the words before the address could reach
- * another thread, and older ones cover less.
+ * slabs are the cache's, and live. Relaxed: whoever finds words from before the object's slab was shown asks the
+ * page map, where the slab was entered before its address could reach another thread.
  */
 PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_of(const struct prudence_cache *cache,
                                                     const void *object)

@@ -203,7 +203,7 @@ struct prudence_cache {
     struct os_window_words window_words;
     uint64_t window_mask; /* of an address: where it is in its place */
     struct grid window_grid;
-    void *lines;          /* the first CPU's cpu_cache; NULL: large blocks, which have none */
+    void *lines; /* the first CPU's cpu_cache; NULL: large blocks, which have none */
     struct prudence_domain *domain;
 
     size_t object_size, stride, alignment;
@@ -214,9 +214,9 @@ struct prudence_cache {
     unsigned size_min, size_max; /* of an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
     unsigned flags;
-    bool checked; /* its slabs have states */
-    bool watched; /* slab_watch wants to see its objects */
-    bool named;   /* its users name it when they free: see terms.h */
+    bool checked;         /* its slabs have states */
+    bool watched;         /* slab_watch wants to see its objects */
+    bool named;           /* its users name it when they free: see terms.h */
     bool may_have_window; /* atomic, as the next: none was refused yet */
     bool wants_window;    /* inlined code has asked for an object */
     void (*constructor)(void *object, void *context);

@@ -55,8 +55,8 @@ static inline bool injected_failure(void)
 void *mapping_make(size_t bytes, size_t alignment);
 void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node);
 bool mapping_unmake(void *pages, size_t bytes);
-void *mapping_reserve(size_t bytes, size_t alignment); /* nobody may touch it yet */
-bool mapping_open(void *pages, size_t bytes);          /* of what is reserved */
+void *mapping_reserve(size_t bytes, size_t alignment);       /* nobody may touch it yet */
+bool mapping_open(void *pages, size_t bytes);                /* of what is reserved */
 bool mapping_give_back(void *pages, size_t bytes);           /* they read as zero afterwards */
 bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
 bool mapping_is_locked(void); /* what is mapped now would be resident at once (mlockall) */
@@ -80,7 +80,7 @@ struct region {
     char *base;
     unsigned pages;      /* those beyond count as used */
     unsigned node, slot; /* its place in its node's arena */
-    bool window;         /* its runs are one cache's, and so are its addresses while they are free */
+    bool window; /* its runs are one cache's, and so are its addresses while they are free */
     unsigned free_pages; /* not used: clean or dirty */
     unsigned dirty_pages;
     unsigned longest;           /* no free run is longer; an upper bound */

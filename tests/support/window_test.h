@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of windows have in common: the check that inlined code makes. */
+#ifndef TESTS_SUPPORT_WINDOW_TEST_H
+#define TESTS_SUPPORT_WINDOW_TEST_H
+
+#include <prudence/inline.h>
+
+#include "support/slab_test.h"
+
+/* By the address alone. */
+static inline bool is_shown(const struct prudence_cache *cache, const void *object)
+{
+    return (uintptr_t)object - load_relaxed(&cache->window_words.base) <
+           load_relaxed(&cache->window_words.extent);
+}
+
+/* As inlined code does it; under a sanitizer, which inlines nothing, the same in words of the library. */
+static inline bool is_of(const struct prudence_cache *cache, const void *object)
+{
+#if PRUDENCE_INLINED
+    return prudence_inline_is_of(cache, object);
+#else
+    uintptr_t number = (uintptr_t)object;
+
+    if (is_shown(cache, object))
+        return grid_has(cache->window_grid, number & cache->window_mask);
+    return slab_of_cache(cache, object) != NULL;
+#endif
+}
+
+/* As inlined code asks for one; also where nothing is inlined, since there is no rseq. */
+static inline void want_window(struct prudence_cache *cache)
+{
+    if (!os_percpu_rseq)
+        cache->may_have_window = cache->stride % 1024 || cache->colors == 1;
+    cache_want_window(cache);
+}
+
+#endif /* TESTS_SUPPORT_WINDOW_TEST_H */

@@ -44,7 +44,7 @@ static void *work(void *argument)
             slabs[i] = slab_grow(cache, 0, OS_ALLOC_DEFAULT);
             if (!slabs[i])
                 abort();
-            memset(slabs[i]->pages, 1, slabs[i]->bytes);
+            touch_pages(slabs[i]);
             look_at(slabs[i]);
         }
         if (round % 64 == 0)

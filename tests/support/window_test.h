@@ -22,10 +22,24 @@ static inline bool is_of(const struct prudence_cache *cache, const void *object)
 #else
     uintptr_t number = (uintptr_t)object;
 
+    if (!cache)
+        return false;
     if (is_shown(cache, object))
         return grid_has(cache->window_grid, number & cache->window_mask);
     return slab_of_cache(cache, object) != NULL;
 #endif
+}
+
+/* Of a slab that no sanitizer knows to be in use. */
+__attribute__((no_sanitize("address"))) static inline void touch_pages(const struct slab *slab)
+{
+    for (size_t at = 0; at < slab->bytes; at += OS_PAGE_SIZE)
+        *((volatile char *)slab->pages + at) = 1;
+}
+
+__attribute__((no_sanitize("address"))) static inline bool is_zero(const struct slab *slab)
+{
+    return *(volatile char *)slab->pages == 0;
 }
 
 /* As inlined code asks for one; also where nothing is inlined, since there is no rseq. */

@@ -42,11 +42,10 @@ __attribute__((no_sanitize("address"))) static inline bool is_zero(const struct 
     return *(volatile char *)slab->pages == 0;
 }
 
-/* As inlined code asks for one; also where nothing is inlined, since there is no rseq. */
+/* As inlined code asks for one; also where nothing is inlined: without rseq, and in watched caches. */
 static inline void want_window(struct prudence_cache *cache)
 {
-    if (!os_percpu_rseq)
-        cache->may_have_window = cache->stride % 1024 || cache->colors == 1;
+    cache->may_have_window = cache->stride % 1024 || cache->colors == 1;
     cache_want_window(cache);
 }
 

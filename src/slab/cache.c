@@ -90,8 +90,9 @@ static void choose_window(struct prudence_cache *cache)
     cache->window_words.base = OS_WINDOW_NOWHERE;
     cache->window_mask = cache->slab_bytes - 1;
     cache->window_grid = grid_of(cache->stride, cache->capacity);
-    cache->may_have_window = OS_HAS_WINDOWS && cache->named && !cache->watched && os_percpu_rseq &&
-                             (cache->stride % WINDOW_CROWDED || cache->colors == 1);
+    if (OS_HAS_WINDOWS && cache->named && !cache->watched && os_percpu_rseq &&
+        (cache->stride % WINDOW_CROWDED || cache->colors == 1))
+        cache->window_wish = WINDOW_IF_WANTED;
 }
 
 static void choose_sizes(struct prudence_cache *cache, size_t budget)

@@ -34,11 +34,10 @@ static struct os_window *window_of(struct prudence_cache *cache)
 {
     struct os_window *window = load_acquire(&cache->window), *made;
 
-    if (!OS_HAS_WINDOWS || window || !load_relaxed(&cache->wants_window))
+    if (!OS_HAS_WINDOWS || window || load_relaxed(&cache->window_wish) != WINDOW_WANTED)
         return window;
     made = os_window_make(cache->slab_bytes, &cache->window_words);
-    store_relaxed(&cache->may_have_window, false);
-    store_relaxed(&cache->wants_window, false);
+    store_relaxed(&cache->window_wish, (uint8_t)WINDOW_NEVER);
     if (made && compare_exchange(&cache->window, &window, made))
         return made;
     if (made)

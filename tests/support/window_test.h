@@ -45,8 +45,8 @@ __attribute__((no_sanitize("address"))) static inline bool is_zero(const struct 
 /* As inlined code asks for one; also where nothing is inlined: without rseq, and in watched caches. */
 static inline void want_window(struct prudence_cache *cache)
 {
-    cache->may_have_window = cache->stride % 1024 || cache->colors == 1;
-    cache_want_window(cache);
+    if (cache->stride % 1024 || cache->colors == 1)
+        cache->window_wish = WINDOW_WANTED;
 }
 
 #endif /* TESTS_SUPPORT_WINDOW_TEST_H */

@@ -90,31 +90,61 @@ PRUDENCE_INLINE_FUNCTION void *const *prudence_inline_lines(const struct prudenc
     return &prudence_inline_cache_of(cache)->lines;
 }
 
-/* Whether `object` is the start of an object of `cache`; the pointer is trusted in nothing. */
-PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_of(const struct prudence_cache *cache,
-                                                    const void *object)
+/*
+ * The cache, by an address that waits for `object`: x & 0 is 0, but not to a processor before it has x. Loads from
+ * the cache that wait for nothing run ahead of the stores before them, which costs some processors more than the
+ * whole check (docs/adr/0050).
+ */
+PRUDENCE_INLINE_FUNCTION const struct prudence_inline_cache *
+prudence_inline_cache_after(const struct prudence_cache *cache, uintptr_t object)
 {
-    uintptr_t number = PRUDENCE_CAST(uintptr_t, object);
+    __asm__("andl $0, %k0" : "+r"(object) : : "cc");
+    return PRUDENCE_CAST(const struct prudence_inline_cache *,
+                         PRUDENCE_CAST(uintptr_t, cache) + object);
+}
+
+/* Whether an object of `cache` starts there, by the page map: for slabs that are not in the cache's window. */
+PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_mapped(const struct prudence_cache *cache,
+                                                        uintptr_t number)
+{
     const struct prudence_inline_slab *slab;
     void **leaf;
 
-    if (__builtin_expect(!cache, 0) ||
-        __builtin_expect(number >> PRUDENCE_INLINE_LEAF_SHIFT >= PRUDENCE_INLINE_LEAVES, 0))
+    if (number >> PRUDENCE_INLINE_LEAF_SHIFT >= PRUDENCE_INLINE_LEAVES)
         return false;
     /* Relaxed: the owner of the pages wrote them before the address could reach another thread. */
     leaf = __atomic_load_n(
         &prudence_inline_cache_of(cache)->leaves[number >> PRUDENCE_INLINE_LEAF_SHIFT],
         __ATOMIC_RELAXED);
-    if (__builtin_expect(!leaf, 0))
+    if (!leaf)
         return false;
     slab = PRUDENCE_CAST(
         const struct prudence_inline_slab *,
         __atomic_load_n(&leaf[number >> PRUDENCE_INLINE_PAGE_SHIFT & PRUDENCE_INLINE_LEAF_MASK],
                         __ATOMIC_RELAXED));
-    return __builtin_expect(slab && slab->cache == cache &&
-                                (number - PRUDENCE_CAST(uintptr_t, slab->base)) * slab->reciprocal <
-                                    slab->end,
-                            1);
+    return slab && slab->cache == cache &&
+           (number - PRUDENCE_CAST(uintptr_t, slab->base)) * slab->reciprocal < slab->end;
+}
+
+/*
+ * Whether `object` is the start of an object of `cache`; the pointer is trusted in nothing. In the window's extent all
+ * slabs are the cache's, and live. Relaxed: whoever finds words from before the object's slab was shown asks the
+ * page map, where the slab was entered before its address could reach another thread.
+ */
+PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_of(const struct prudence_cache *cache,
+                                                    const void *object)
+{
+    uintptr_t number = PRUDENCE_CAST(uintptr_t, object);
+    const struct prudence_inline_cache *after;
+
+    if (__builtin_expect(!cache, 0))
+        return false;
+    after = prudence_inline_cache_after(cache, number);
+    if (__builtin_expect(number - __atomic_load_n(&after->window, __ATOMIC_RELAXED) <
+                             __atomic_load_n(&after->extent, __ATOMIC_RELAXED),
+                         1))
+        return __builtin_expect((number & after->mask) * after->reciprocal < after->end, 1);
+    return prudence_inline_is_mapped(cache, number);
 }
 
 /* --------------------------------------------------------------------------------- the functions */

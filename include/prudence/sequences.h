@@ -60,6 +60,11 @@ struct prudence_inline_line {
 struct __attribute__((may_alias)) prudence_inline_cache {
     void *lines;          /* the first CPU's; owned ones where fast paths are closed */
     void **const *leaves; /* of the page map */
+    uintptr_t window;     /* where its window begins */
+    uint64_t extent;      /* bytes of it, all of which are live slabs of one size */
+    uint64_t mask;        /* of an address: where it is in such a slab */
+    uint64_t reciprocal;  /* of the distance of two objects, scaled */
+    uint64_t end;         /* of what that place x reciprocal may be for the start of an object */
 };
 
 /* The first words of a slab. */

@@ -16,6 +16,11 @@
 
 SAME_PLACE(struct prudence_cache, fast_lines, struct prudence_inline_cache, lines);
 SAME_PLACE(struct prudence_cache, page_map, struct prudence_inline_cache, leaves);
+SAME_PLACE(struct prudence_cache, window_words.base, struct prudence_inline_cache, window);
+SAME_PLACE(struct prudence_cache, window_words.extent, struct prudence_inline_cache, extent);
+SAME_PLACE(struct prudence_cache, window_mask, struct prudence_inline_cache, mask);
+SAME_PLACE(struct prudence_cache, window_grid.reciprocal, struct prudence_inline_cache, reciprocal);
+SAME_PLACE(struct prudence_cache, window_grid.end, struct prudence_inline_cache, end);
 SAME_PLACE(struct slab, cache, struct prudence_inline_slab, cache);
 SAME_PLACE(struct slab, base, struct prudence_inline_slab, base);
 SAME_PLACE(struct slab, grid.reciprocal, struct prudence_inline_slab, reciprocal);
@@ -38,6 +43,8 @@ PRUDENCE_API void NAME(stay_loaded)(const void *address);
 
 void *NAME(cache_alloc)(struct prudence_cache *cache)
 {
+    if (cache)
+        cache_want_window(cache);
     return object_alloc_slow(cache, 0, "prudence_cache_alloc");
 }
 

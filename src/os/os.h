@@ -45,6 +45,26 @@ uint64_t os_pages_kept(void);   /* bytes, without a lock */
 uint64_t os_pages_retain(void); /* the option */
 size_t os_pages_trim(void);
 
+/*
+ * A window (ADR 50): places of `bytes` each (a power of two, at most 2 MiB) side by side, for the slabs of one cache;
+ * NULL: there is none for it, now and later. os_window_take gives the lowest free place as os_pages_alloc gives pages,
+ * to be freed by os_pages_free; NULL: none is to be had. Who has made a slab there notes that it is live
+ * as soon as it is in the page map, and that it is not before it leaves that. *words, which live as long as the window, then
+ * tell where live places lie without a gap: from `base` on, `extent` bytes. All places are free when it is unmade.
+ */
+struct os_window;
+struct os_window_words {
+    uintptr_t base; /* OS_WINDOW_NOWHERE at first, set by its user; atomic, as the next */
+    uint64_t extent;
+};
+#define OS_WINDOW_NOWHERE ((uintptr_t)1 << (BITS_OF_POINTER - 1)) /* far from every place */
+#define BITS_OF_POINTER   (8 * sizeof(uintptr_t))
+struct os_window *os_window_make(size_t bytes, struct os_window_words *words);
+void os_window_unmake(struct os_window *window);
+void *os_window_take(struct os_window *window, bool *zeroed);
+void os_window_note(struct os_window *window, const void *pages, bool live);
+bool os_window_has(const struct os_window *window, const void *pages);
+
 /* Whether the system has become short of memory since the last call: caches had better be emptied. */
 bool os_memory_is_short(void);
 

@@ -14,6 +14,8 @@
 #define SLAB_OBJECTS_MIN    8
 #define COLORS_MAX          64
 
+#define WINDOW_CROWDED ((size_t)1024)
+
 #define SKEW_GRAIN ((size_t)512)
 #define SKEW_MIN   ((size_t)1024)
 #define SKEW_END   ((size_t)8192)
@@ -79,6 +81,20 @@ static void choose_slab(struct prudence_cache *cache)
     choose_colors(cache);
 }
 
+/*
+ * Whether slabs go to a window, where all have their first objects in the same place. Objects of which one would lie on
+ * a few cache sets with those of all slabs keep their colors instead.
+ */
+static void choose_window(struct prudence_cache *cache)
+{
+    cache->window_words.base = OS_WINDOW_NOWHERE;
+    cache->window_mask = cache->slab_bytes - 1;
+    cache->window_grid = grid_of(cache->stride, cache->capacity);
+    if (OS_HAS_WINDOWS && cache->named && !cache->watched && os_percpu_rseq &&
+        (cache->stride % WINDOW_CROWDED || cache->colors == 1))
+        cache->window_wish = WINDOW_IF_WANTED;
+}
+
 static void choose_sizes(struct prudence_cache *cache, size_t budget)
 {
     bool fixed = budget > 0;
@@ -117,6 +133,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->stride = round_up(layout->object_size + slab_watch.redzone, cache->alignment);
     cache->stride = max_size(skewed(cache, cache->stride), 2); /* see grid_of */
     choose_slab(cache);
+    choose_window(cache);
     choose_sizes(cache, layout->object_cache_bytes);
 }
 
@@ -158,6 +175,8 @@ static void cache_release_parts(struct prudence_cache *cache)
         tidy_note_free(-((int64_t)nodes[i].free_noted * (int64_t)cache->slab_bytes));
         os_lock_destroy(&nodes[i].lock);
     }
+    if (cache->window)
+        os_window_unmake(cache->window);
     if (nodes)
         os_meta_free(nodes, os_node_count() * sizeof *nodes);
     if (lines)

@@ -196,11 +196,18 @@ struct cpu_cache {
 };
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");
 
+/* Whether a cache's next slab is to be in a window: never (any more), if inlined code asks for an object, or since it has. */
+enum window_wish { WINDOW_NEVER, WINDOW_IF_WANTED, WINDOW_WANTED };
+
 struct prudence_cache {
     /* What fast paths look at; constant, but that `fast_lines` may be closed (terms.h). */
     void *fast_lines;     /* = lines, or os_percpu_owned_lines (watched, no rseq, large blocks) */
     const void *page_map; /* os_page_map_root(), which programs that inline fast paths find here */
-    void *lines;          /* the first CPU's cpu_cache; NULL: large blocks, which have none */
+    /* Of objects in its window: base and extent, and where in a place they begin; they look here, too. */
+    struct os_window_words window_words;
+    uint64_t window_mask; /* of an address: where it is in its place */
+    struct grid window_grid;
+    void *lines; /* the first CPU's cpu_cache; NULL: large blocks, which have none */
     struct prudence_domain *domain;
 
     size_t object_size, stride, alignment;
@@ -211,13 +218,16 @@ struct prudence_cache {
     unsigned size_min, size_max; /* of an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
     unsigned flags;
-    bool checked; /* its slabs have states */
-    bool watched; /* slab_watch wants to see its objects */
-    bool named;   /* its users name it when they free: see terms.h */
+    bool checked;        /* its slabs have states */
+    bool watched;        /* slab_watch wants to see its objects */
+    bool named;          /* its users name it when they free: see terms.h */
+    uint8_t window_wish; /* enum window_wish; atomic */
     void (*constructor)(void *object, void *context);
     void (*destructor)(void *object, void *context); /* heap/destruct.c; then it is watched */
     void *context;
     struct node *nodes;
+    struct os_window *window; /* atomic; once made it stays */
+    struct list link;         /* in slab_caches; its lock */
 
     uint32_t next_color __attribute__((aligned(CACHE_LINE))); /* atomic; what changes begins here */
     uint64_t slabs_now, slabs_peak;                           /* atomic, as the next */
@@ -234,12 +244,18 @@ struct prudence_cache {
     uintptr_t barrier_runner; /* the thread whose barrier changes epochs; 0: none */
     uint64_t barriers_begun, barriers_ended;
     uint64_t destruct_turn; /* when the worker was here last */
-    struct list link;       /* in slab_caches; its lock */
     char name[CACHE_NAME_SIZE];
 };
 
 #define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
 #define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON */
+
+/* By inlined code: its next slabs go to a window, if it may have one. */
+static inline void cache_want_window(struct prudence_cache *cache)
+{
+    if (load_relaxed(&cache->window_wish) == WINDOW_IF_WANTED)
+        store_relaxed(&cache->window_wish, (uint8_t)WINDOW_WANTED);
+}
 
 /* Of a destroyed cache only this structure is left, until cache_forget(). */
 static inline bool cache_is_destroyed(const struct prudence_cache *cache)

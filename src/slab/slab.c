@@ -27,6 +27,55 @@ static size_t next_color_offset(struct prudence_cache *cache)
     return cache->colors > 1 ? add_relaxed(&cache->next_color, 1) % cache->colors * step : 0;
 }
 
+/* ----------------------------------------------------------------------------------------- windows */
+
+/* The cache's window, made with its first slab that inlined code was the cause of; NULL: it has none. */
+static struct os_window *window_of(struct prudence_cache *cache)
+{
+    struct os_window *window = load_acquire(&cache->window), *made;
+
+    if (!OS_HAS_WINDOWS || window || load_relaxed(&cache->window_wish) != WINDOW_WANTED)
+        return window;
+    made = os_window_make(cache->slab_bytes, &cache->window_words);
+    store_relaxed(&cache->window_wish, (uint8_t)WINDOW_NEVER);
+    if (made && compare_exchange(&cache->window, &window, made))
+        return made;
+    if (made)
+        os_window_unmake(made); /* another thread was first */
+    return load_acquire(&cache->window);
+}
+
+static bool is_in_window(const struct slab *slab)
+{
+    const struct os_window *window =
+        OS_HAS_WINDOWS ? load_acquire(&slab->cache->window) : (struct os_window *)NULL;
+
+    return window && os_window_has(window, slab->pages);
+}
+
+/* False: no memory. */
+static bool take_pages(struct slab *slab, struct prudence_cache *cache, unsigned node, size_t bytes,
+                       size_t alignment, bool *zeroed, os_alloc_flags flags)
+{
+    struct os_window *window = bytes == cache->slab_bytes && alignment == OS_PAGE_SIZE
+                                   ? window_of(cache)
+                                   : (struct os_window *)NULL;
+
+    slab->pages = window ? os_window_take(window, zeroed) : NULL;
+    if (!slab->pages)
+        slab->pages = os_pages_alloc_as(bytes, alignment, node, zeroed, flags);
+    return slab->pages != NULL;
+}
+
+/* Found by its addresses, or no more. */
+static void note_live(struct slab *slab, bool live)
+{
+    if (is_in_window(slab))
+        os_window_note(slab->cache->window, slab->pages, live);
+}
+
+/* ------------------------------------------------------------------------------------------ making */
+
 static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned node,
                       unsigned capacity, size_t bytes)
 {
@@ -61,8 +110,10 @@ static bool slab_complete(struct slab *slab, bool states)
     }
     if (cache->watched && slab_watch.made && !slab_watch.made(slab))
         goto no_notes;
-    if (os_page_owner_set(slab->pages, slab->bytes, slab))
+    if (os_page_owner_set(slab->pages, slab->bytes, slab)) {
+        note_live(slab, true);
         return true;
+    }
     watch_going(slab);
 no_notes:
     if (slab->states)
@@ -87,11 +138,11 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
 
     if (!slab)
         return NULL;
-    slab->pages = os_pages_alloc_as(bytes, alignment, node, zeroed, flags);
-    if (!slab->pages)
+    slab->cache = cache;
+    if (!take_pages(slab, cache, node, bytes, alignment, zeroed, flags))
         goto no_pages;
     slab->base = slab->pages;
-    if (capacity == cache->capacity)
+    if (capacity == cache->capacity && !is_in_window(slab))
         slab->base += next_color_offset(cache);
     slab_init(slab, cache, os_pages_node(slab->pages, node), capacity, bytes);
     if (slab_complete(slab, cache->checked))
@@ -106,6 +157,7 @@ void slab_unmake(struct slab *slab)
 {
     struct prudence_cache *cache = slab->cache;
 
+    note_live(slab, false);
     os_page_owner_set(slab->pages, slab->bytes, NULL);
     watch_going(slab);
     if (!slab->guarded)

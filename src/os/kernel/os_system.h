@@ -81,6 +81,9 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #define OS_SLAB_BYTES_MAX   ((size_t)PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER)
 #define OS_SLAB_MAY_BE_LESS true
 
+/* Nothing inlines fast paths here, and the linear mapping has no addresses to spare. */
+#define OS_HAS_WINDOWS false
+
 /* Tracepoints (kernel/trace.h), of the same names. */
 #define os_event(word, cache, count) os_event_##word((cache)->name, count)
 

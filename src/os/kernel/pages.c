@@ -75,6 +75,29 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
     return NULL;
 }
 
+struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
+{
+    return NULL;
+}
+
+void os_window_unmake(struct os_window *window)
+{
+}
+
+void *os_window_take(struct os_window *window, bool *zeroed)
+{
+    return NULL;
+}
+
+void os_window_note(struct os_window *window, const void *pages, bool live)
+{
+}
+
+bool os_window_has(const struct os_window *window, const void *pages)
+{
+    return false;
+}
+
 bool os_pages_decay(void)
 {
     return false;

@@ -24,7 +24,7 @@ struct group {
 
 struct arena {
     unsigned slots; /* all that are in use are below */
-    size_t bytes;   /* of all regions; read without the lock (atomic) */
+    size_t bytes;   /* of all regions but windows; read without the lock (atomic) */
     uint16_t longest_of_4096[GROUPS];
     struct group *groups[GROUPS]; /* atomic; those that are there come first */
 };
@@ -198,7 +198,8 @@ bool arena_add(struct region *region)
     group->regions[slot % GROUP_SLOTS] = region;
     bits_set(group->used, slot % GROUP_SLOTS);
     region->slot = slot;
-    store_relaxed(&arena->bytes, arena->bytes + region->pages * OS_PAGE_SIZE);
+    if (!region->window)
+        store_relaxed(&arena->bytes, arena->bytes + region->pages * OS_PAGE_SIZE);
     return true;
 }
 
@@ -211,5 +212,6 @@ void arena_remove(struct region *region)
     bits_clear(group->dirty, region->slot % GROUP_SLOTS);
     bits_clear(group->used, region->slot % GROUP_SLOTS);
     arena->slots = behind_last(arena, arena->slots, false);
-    store_relaxed(&arena->bytes, arena->bytes - region->pages * OS_PAGE_SIZE);
+    if (!region->window)
+        store_relaxed(&arena->bytes, arena->bytes - region->pages * OS_PAGE_SIZE);
 }

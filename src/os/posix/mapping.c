@@ -92,6 +92,35 @@ void *mapping_make(size_t bytes, size_t alignment)
     return pages;
 }
 
+/* Address space alone: it counts as no memory, and locking all that is mapped leaves it alone. */
+void *mapping_reserve(size_t bytes, size_t alignment)
+{
+    int saved_errno = errno;
+    char *pages = mmap(NULL, bytes + alignment, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *aligned = (char *)round_up((uintptr_t)pages, alignment);
+
+    if (pages == MAP_FAILED) {
+        errno = saved_errno;
+        return NULL;
+    }
+    tell_release(&race_detector_pages);
+    if (aligned != pages)
+        munmap(pages, (size_t)(aligned - pages));
+    munmap(aligned + bytes, alignment - (size_t)(aligned - pages));
+    errno = saved_errno;
+    return aligned;
+}
+
+bool mapping_open(void *pages, size_t bytes)
+{
+    int saved_errno = errno;
+    bool done = mprotect(pages, bytes, PROT_READ | PROT_WRITE) == 0;
+
+    errno = saved_errno;
+    return done;
+}
+
 /* Memory near the node is a wish only (MPOL_PREFERRED), so a refusal is no failure. */
 void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node)
 {

@@ -74,6 +74,13 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #define OS_SLAB_BYTES_MAX   ((size_t)64 << 10)
 #define OS_SLAB_MAY_BE_LESS false
 
+/* Whether caches have windows: where programs inline fast paths. */
+#if defined(__x86_64__)
+#define OS_HAS_WINDOWS true
+#else
+#define OS_HAS_WINDOWS false
+#endif
+
 /* What a tracer of the system would see; `word` is one of docs/design.md. */
 #define os_event(word, cache, count) ((void)0)
 

@@ -61,7 +61,9 @@ static uintptr_t *entry_of(const void *pages)
 
 void index_set_region(const struct region *region, bool there)
 {
-    for (size_t at = 0; at < region->pages * OS_PAGE_SIZE; at += SPAN_ALIGNMENT)
+    size_t bytes = region->window ? REGION_SIZE : region->pages * OS_PAGE_SIZE;
+
+    for (size_t at = 0; at < bytes; at += SPAN_ALIGNMENT)
         *entry_of(region->base + at) = there ? (uintptr_t)region : 0;
 }
 

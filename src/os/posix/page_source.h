@@ -6,6 +6,7 @@
  *   page_index.c    address -> region or span, in constant time
  *   region.c        runs: up to 32 MiB, cut from regions of 64 MiB at most
  *   arena.c         the regions of a node; which of them has a free run
+ *   window.c        regions of which one cache has all
  *   span.c          own mappings, for what is larger; the freed ones
  *   demand.c        accounting; how much of what is free will be wanted again
  *   give_back.c     the rest goes back to the system
@@ -54,6 +55,8 @@ static inline bool injected_failure(void)
 void *mapping_make(size_t bytes, size_t alignment);
 void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node);
 bool mapping_unmake(void *pages, size_t bytes);
+void *mapping_reserve(size_t bytes, size_t alignment);       /* nobody may touch it yet */
+bool mapping_open(void *pages, size_t bytes);                /* of what is reserved */
 bool mapping_give_back(void *pages, size_t bytes);           /* they read as zero afterwards */
 bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
 bool mapping_is_locked(void); /* what is mapped now would be resident at once (mlockall) */
@@ -77,6 +80,7 @@ struct region {
     char *base;
     unsigned pages;      /* those beyond count as used */
     unsigned node, slot; /* its place in its node's arena */
+    bool window; /* its runs are one cache's, and so are its addresses while they are free */
     unsigned free_pages; /* not used: clean or dirty */
     unsigned dirty_pages;
     unsigned longest;           /* no free run is longer; an upper bound */
@@ -90,6 +94,12 @@ void *run_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty);
 void run_free(struct region *region, unsigned start, unsigned pages);
 /* The run's next `pages` pages, if they are free. */
 bool run_extend(struct region *region, unsigned start, unsigned pages, unsigned *dirty);
+
+/* The same in one region, of a window; and all of its runs, none of which is used: how many pages were dirty. */
+void *run_take_in(struct region *region, unsigned pages, unsigned step, unsigned *dirty);
+unsigned run_take_all(struct region *region);
+/* So many more pages of a window are there. */
+void region_opened(struct region *region, unsigned pages);
 
 /* Without the lock. A region that has room for an aligned run of `bytes`, as large as is sensible and the system
  * allows; all pages free, not yet added. */
@@ -110,6 +120,14 @@ unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count);
 void run_return(const struct leaving_run *run, bool clean);
 /* Frees a run whose memory is gone already. */
 void run_free_clean(struct region *region, unsigned start, unsigned pages);
+
+/* --- pages.c --- */
+bool region_append_made(struct region *region); /* without the lock; false: its arena has no room */
+void run_count(unsigned pages, unsigned dirty); /* taken; under the lock, as the next */
+size_t unchecked_take(void);                    /* bytes to check for, without the lock */
+
+/* --- window.c --- */
+extern unsigned windows_max;
 
 /* --- arena.c; under pages_lock but arena_prepare and arena_bytes --- */
 #define ARENA_FULL UINT32_MAX

@@ -39,40 +39,49 @@ static void give_back_excess(bool all_of_it)
 
 /* ------------------------------------------------------------------------------------------- runs */
 
+void run_count(unsigned pages, unsigned dirty)
+{
+    demand_took(RUNS, pages * OS_PAGE_SIZE, dirty * OS_PAGE_SIZE);
+    unchecked += (pages - dirty) * OS_PAGE_SIZE;
+}
+
 static void *run_take_and_count(unsigned node, unsigned pages, unsigned step, bool *clean)
 {
     unsigned dirty = 0;
     void *run = run_take(node, pages, step, &dirty);
 
     if (run)
-        demand_took(RUNS, pages * OS_PAGE_SIZE, dirty * OS_PAGE_SIZE);
-    if (run)
-        unchecked += (pages - dirty) * OS_PAGE_SIZE;
+        run_count(pages, dirty);
     *clean = dirty == 0;
     return run;
+}
+
+bool region_append_made(struct region *region)
+{
+    bool added;
+
+    do {
+        os_lock_take(&pages_lock);
+        added = region_add(region);
+        os_lock_release(&pages_lock);
+    } while (!added && arena_prepare(region->node));
+    return added;
 }
 
 /* For a run of `bytes`. */
 static bool region_append(unsigned node, size_t bytes, size_t alignment)
 {
     struct region *region = region_make(node, bytes, alignment);
-    bool added;
+    bool added = region && region_append_made(region);
 
-    if (!region)
-        return false;
-    do {
-        os_lock_take(&pages_lock);
-        added = region_add(region);
-        os_lock_release(&pages_lock);
-    } while (!added && arena_prepare(node));
-    if (!added)
+    if (region && !added)
         region_unmake(region);
     return added;
 }
 
 /* Before much of what was handed out clean is touched. Under the lock: what to check for; 0: yet
  * nothing. */
-static size_t unchecked_take(void)
+size_t unchecked_take(void)
 {
     size_t bytes = unchecked;
 

@@ -20,8 +20,8 @@ size_t region_small = REGION_SMALL;
 
 static void set_longest(struct region *region, unsigned longest)
 {
-    if (region->longest == longest)
-        return;
+    if (region->longest == longest || region->window)
+        return; /* a window's runs are for nobody who looks for one */
     region->longest = longest;
     arena_note_longest(region);
 }
@@ -114,6 +114,21 @@ void *run_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty)
         return region->base + start * OS_PAGE_SIZE;
     }
     return NULL;
+}
+
+void *run_take_in(struct region *region, unsigned pages, unsigned step, unsigned *dirty)
+{
+    unsigned start = run_find(region, pages, step);
+
+    if (start == REGION_PAGES)
+        return NULL;
+    *dirty = pages_take(region, start, start + pages);
+    return region->base + start * OS_PAGE_SIZE;
+}
+
+unsigned run_take_all(struct region *region)
+{
+    return pages_take(region, 0, region->pages);
 }
 
 void run_free(struct region *region, unsigned start, unsigned pages)
@@ -218,6 +233,14 @@ void region_remove(struct region *region)
     index_set_region(region, false);
 }
 
+void region_opened(struct region *region, unsigned pages)
+{
+    unsigned before = region->pages;
+
+    store_relaxed(&region->pages, before + pages);
+    pages_put(region, before, before + pages, false);
+}
+
 /* ----------------------------------------------------------------------------------- giving back */
 
 /* The region's last dirty run below page `end`, with the clean free pages in it: one system call
@@ -250,7 +273,7 @@ static unsigned region_runs_leave(struct region *region, unsigned *pages, struct
 {
     unsigned taken = 0, end = REGION_PAGES;
 
-    if (region->free_pages == region->pages && *pages >= region->dirty_pages) {
+    if (region->free_pages == region->pages && *pages >= region->dirty_pages && !region->window) {
         region_leaves(region, &runs[taken++]);
         *pages -= (unsigned)min_size(*pages, runs[0].dirty);
         return taken;

@@ -333,6 +333,35 @@ void os_pages_free(void *pages, size_t bytes)
     explore_free(pages, bytes);
 }
 
+/* The explorer's processes have no windows: what they are for, inlined code, is not here. */
+struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
+{
+    (void)bytes, (void)words;
+    return NULL;
+}
+
+void os_window_unmake(struct os_window *window)
+{
+    (void)window;
+}
+
+void *os_window_take(struct os_window *window, bool *zeroed)
+{
+    (void)window, (void)zeroed;
+    return NULL;
+}
+
+void os_window_note(struct os_window *window, const void *pages, bool live)
+{
+    (void)window, (void)pages, (void)live;
+}
+
+bool os_window_has(const struct os_window *window, const void *pages)
+{
+    (void)window, (void)pages;
+    return false;
+}
+
 bool os_pages_decay(void)
 {
     return false;

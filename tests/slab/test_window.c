@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Windows (ADR 50): what inlined code takes for an object of a cache by its address alone is one, and nothing else is:
+ * whatever slabs come and go, wherever the pointer leads. And where there is no window, all goes on by the page map.
+ */
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/window_test.h"
+
+#define SLABS_MAX 1100
+
+extern unsigned windows_max; /* of os/posix/window.c */
+
+static struct slab *slabs[SLABS_MAX];
+static const size_t sizes[] = {8, 16, 24, 48, 64, 112, 512, 700, 1000, 1024, 4096, 5000, 16000};
+
+static struct prudence_cache *windowed(size_t size)
+{
+    struct prudence_cache *cache = prudence_cache_create("windowed", size, NULL);
+
+    assert_non_null(cache);
+    want_window(cache);
+    return cache;
+}
+
+static void grow(struct prudence_cache *cache, unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++) {
+        slabs[i] = slab_grow(cache, 0, OS_ALLOC_DEFAULT);
+        assert_non_null(slabs[i]);
+    }
+}
+
+static void shrink(unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++) {
+        slab_count(slabs[i]->cache); /* which its node would have done */
+        slab_unmake(slabs[i]);
+    }
+}
+
+static void *of(unsigned slab, unsigned index)
+{
+    return slab_object(slabs[slab], index, slabs[slab]->cache->stride);
+}
+
+static void end(struct prudence_cache *cache)
+{
+    size_t live;
+
+    assert_true(cache_destroy(cache, &live));
+    cache_forget(cache);
+}
+
+/* Of each address of a slab and around it both ways say the same. */
+static void expect_agreement(const struct prudence_cache *cache, unsigned slab)
+{
+    const char *pages = slabs[slab]->pages;
+    unsigned starts = 0;
+
+    for (size_t at = 0; at < slabs[slab]->bytes; at++) {
+        bool is = is_of(cache, pages + at);
+
+        if (is != (slab_of_cache(cache, pages + at) != NULL))
+            fail_msg("%zu bytes: offset %zu", cache->object_size, at);
+        starts += is;
+    }
+    assert_int_equal(starts, slabs[slab]->capacity);
+}
+
+static void each_address(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct prudence_cache *cache = windowed(sizes[i]);
+
+        grow(cache, 0, 3);
+        assert_true(is_shown(cache, of(0, 0)) || !cache->window);
+        for (unsigned slab = 0; slab < 3; slab++)
+            expect_agreement(cache, slab);
+        shrink(0, 3);
+        end(cache);
+    }
+}
+
+static void tags_and_far_away(void **state)
+{
+    struct prudence_cache *cache = windowed(64), *other = windowed(64);
+    char *object, *others;
+
+    (void)state;
+    grow(other, 10, 1);
+    grow(cache, 0, 4);
+    object = of(1, 3);
+    others = of(10, 0);
+    assert_true(is_of(cache, object) && is_of(other, others));
+    for (unsigned bit = 0; bit < 64; bit++) {
+        const void *tagged = (void *)((uintptr_t)object ^ (uintptr_t)1 << bit);
+
+        assert_true(is_of(cache, tagged) == (slab_of_cache(cache, tagged) != NULL));
+        assert_false(bit >= 26 && is_of(cache, tagged));
+    }
+    assert_false(is_of(cache, others) || is_of(other, object));
+    assert_false(is_of(cache, NULL) || is_of(NULL, object));
+    assert_false(is_of(cache, (char *)slabs[0]->pages - 64));
+    assert_false(
+        is_of(cache, (char *)slabs[3]->pages + slabs[3]->bytes)); /* where no slab is yet */
+    assert_false(is_of(cache, (char *)slabs[0]->pages + ((size_t)64 << 20)));
+    shrink(0, 4);
+    shrink(10, 1);
+    assert_false(is_of(cache, object));
+    end(cache);
+    assert_false(is_shown(other, others));
+    end(other);
+}
+
+/* What is shown has no gap, and what is beyond the first gap is found by the page map. */
+static void gaps(void **state)
+{
+    struct prudence_cache *cache = windowed(64);
+    size_t bytes = cache->slab_bytes;
+    void *gone;
+
+    (void)state;
+    grow(cache, 0, 16);
+    assert_int_equal(cache->window_words.extent, 16 * bytes);
+    gone = of(14, 0);
+    shrink(14, 1);
+    assert_int_equal(cache->window_words.extent, 14 * bytes);
+    assert_false(is_of(cache, gone));
+    assert_true(is_of(cache, of(15, 1)) && !is_shown(cache, of(15, 1)));
+    gone = of(3, 0);
+    shrink(3, 1);
+    assert_int_equal(cache->window_words.extent, 0); /* most would lie beyond */
+    assert_false(is_of(cache, gone));
+    for (unsigned i = 0; i < 16; i++)
+        assert_true(i == 3 || i == 14 || is_of(cache, of(i, i)));
+    grow(cache, 3, 1); /* the lowest gap is filled first */
+    assert_ptr_equal(of(3, 0), gone);
+    assert_true(is_of(cache, gone));
+    assert_int_equal(cache->window_words.extent, 14 * bytes);
+    grow(cache, 14, 1);
+    assert_int_equal(cache->window_words.extent, 16 * bytes);
+    shrink(0, 16);
+    assert_int_equal(cache->window_words.extent, 0);
+    end(cache);
+}
+
+/* A slab that cannot be entered in the page map was never live. */
+static void slabs_that_fail(void **state)
+{
+    (void)state;
+    for (unsigned first = 0, calls = 1; first < calls; first++) {
+        struct prudence_cache *cache = windowed(64);
+        unsigned made = 0;
+
+        memory_fail(first, 2);
+        for (unsigned i = 0; i < 40; i++) {
+            struct slab *slab = slab_grow(cache, 0, OS_ALLOC_DEFAULT);
+
+            if (slab)
+                slabs[made++] = slab;
+        }
+        calls = memory_calls;
+        memory_succeed();
+        for (unsigned i = 0; i < made; i++) {
+            assert_true(is_of(cache, of(i, 1)));
+            assert_false(is_of(cache, (char *)of(i, 1) + 8));
+        }
+        shrink(0, made);
+        end(cache);
+    }
+}
+
+static void full(void **state)
+{
+    struct prudence_cache *cache = windowed(512);
+
+    (void)state;
+    grow(cache, 0, SLABS_MAX); /* of 64 KiB: 1,024 fit */
+    assert_int_equal(cache->window_words.extent, (size_t)64 << 20);
+    for (unsigned i = 0; i < SLABS_MAX; i++) {
+        assert_true(is_of(cache, of(i, 1)) && !is_of(cache, (char *)of(i, 1) + 16));
+        assert_int_equal(is_shown(cache, of(i, 1)), i < 1024);
+    }
+    shrink(0, SLABS_MAX);
+    end(cache);
+}
+
+static void expect_no_window(void)
+{
+    struct prudence_cache *cache = windowed(64);
+
+    grow(cache, 0, 2);
+    assert_null(cache->window);
+    assert_true(is_of(cache, of(1, 5)) && !is_of(cache, (char *)of(1, 5) + 1));
+    shrink(0, 2);
+    end(cache);
+}
+
+static void no_more_windows(void **state)
+{
+    unsigned before = windows_max;
+    struct prudence_cache *cache;
+
+    (void)state;
+    windows_max = 1;
+    cache = windowed(64);
+    grow(cache, 10, 1);
+    assert_non_null(cache->window);
+    expect_no_window();
+    shrink(10, 1);
+    end(cache);
+    windows_max = before;
+}
+
+static void limited_addresses(void **state)
+{
+    struct rlimit before, limit;
+
+    (void)state;
+    getrlimit(RLIMIT_AS, &before);
+    limit = before;
+    limit.rlim_cur = (rlim_t)1 << 46;
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+    expect_no_window();
+    setrlimit(RLIMIT_AS, &before);
+}
+
+/* Addresses come back: more windows than there may be at a time, one after the other. */
+static void destroyed_and_made_again(void **state)
+{
+    unsigned before = windows_max;
+
+    (void)state;
+    windows_max = 4;
+    for (unsigned i = 0; i < 50; i++) {
+        struct prudence_cache *cache = windowed(sizes[i % 3]);
+
+        grow(cache, 0, 20);
+        assert_non_null(cache->window);
+        shrink(0, 20);
+        end(cache);
+    }
+    windows_max = before;
+}
+
+/* What is free in it, and dirty, is for its cache alone. */
+static void expect_nobody_else_there(const struct prudence_cache *cache)
+{
+    void *pages = os_pages_alloc(cache->slab_bytes, OS_PAGE_SIZE, 0, NULL);
+
+    assert_false(os_window_has(cache->window, pages));
+    os_pages_free(pages, cache->slab_bytes);
+}
+
+/* Its pages are under the books of all others: used, kept, given back. */
+static void pages_of_a_window(void **state)
+{
+    struct prudence_cache *cache = windowed(512);
+    struct os_pages_stats before, stats;
+
+    (void)state;
+    os_pages_trim();
+    os_pages_stats(&before);
+    grow(cache, 0, 40);
+    for (unsigned i = 0; i < 40; i++)
+        touch_pages(slabs[i]);
+    os_pages_stats(&stats);
+    assert_int_equal(stats.used, before.used + 40 * cache->slab_bytes);
+    shrink(10, 30);
+    os_pages_trim();
+    os_pages_stats(&stats);
+    assert_int_equal(stats.used, before.used + 10 * cache->slab_bytes);
+    assert_int_equal(stats.retained, before.retained);
+    grow(cache, 10, 30);
+    assert_true(is_zero(slabs[20])); /* it went to the system */
+    touch_pages(slabs[20]);
+    shrink(0, 40);
+    expect_nobody_else_there(cache);
+    os_pages_trim(); /* all of it; the addresses stay */
+    grow(cache, 0, 40);
+    assert_true(is_shown(cache, of(39, 0)));
+    touch_pages(slabs[39]);
+    shrink(0, 40);
+    end(cache); /* what is left of its dirty pages goes with its addresses */
+    os_pages_stats(&stats);
+    assert_int_equal(stats.used, before.used);
+    assert_int_equal(stats.retained, before.retained);
+}
+
+static void limit(void **state)
+{
+    struct prudence_cache *cache = windowed(512);
+    struct os_pages_stats stats;
+    unsigned made = 0;
+
+    (void)state;
+    os_pages_trim();
+    os_pages_stats(&stats);
+    os_pages_set_limit(stats.used + 8 * cache->slab_bytes);
+    while (made < 20 && (slabs[made] = slab_grow(cache, 0, OS_ALLOC_DEFAULT)))
+        made++;
+    assert_int_equal(made, 8);
+    os_pages_set_limit(0);
+    shrink(0, made);
+    end(cache);
+}
+
+#if PRUDENCE_INLINED
+
+/* Inlined code asks for a window; code that calls does not. */
+static void who_asks(void **state)
+{
+    struct prudence_cache *called = prudence_cache_create("called", 64, NULL);
+    struct prudence_cache *inlined = prudence_cache_create("inlined", 64, NULL);
+    void *a = (prudence_cache_alloc)(called), *b = prudence_cache_alloc(inlined);
+
+    (void)state;
+    assert_true(a && b);
+    assert_null(called->window);
+    assert_int_equal(inlined->window != NULL, os_percpu_rseq);
+    assert_int_equal(is_shown(inlined, b), os_percpu_rseq);
+    assert_true(is_of(called, a) && is_of(inlined, b));
+    prudence_cache_free(called, a);
+    (prudence_cache_free_deferred)(inlined, b);
+    prudence_cache_destroy(called);
+    prudence_cache_destroy(inlined);
+}
+
+static struct prudence_cache *mine;
+
+static void by_free(void *p)
+{
+    prudence_cache_free(mine, p);
+}
+
+static void by_defer(void *p)
+{
+    prudence_cache_free_deferred(mine, p);
+}
+
+static void by_replace(void *p)
+{
+    if (prudence_cache_replace(mine, p))
+        _Exit(0);
+}
+
+static void expect_deaths(void *p, const char *text)
+{
+    expect_death(by_free, p, "prudence_cache_free:", text, NULL);
+    expect_death(by_defer, p, "prudence_cache_free_deferred:", text, NULL);
+    expect_death(by_replace, p, "prudence_cache_replace:", text, NULL);
+}
+
+static void misuse_is_caught_at_the_call(void **state)
+{
+    struct slab *slab;
+    char *object;
+
+    (void)state;
+    mine = prudence_cache_create("mine", 48, NULL);
+    object = prudence_cache_alloc(mine);
+    slab = slab_of(object);
+    assert_true(is_shown(mine, object) || !os_percpu_rseq);
+    expect_deaths(object + 16, "16 bytes behind its start");
+    expect_deaths(slab->base + slab->capacity * mine->stride, "none of its objects"); /* the tail */
+    expect_deaths((char *)slab->pages + ((size_t)32 << 20), "foreign pointer");
+    expect_deaths((char *)((uintptr_t)object | (uintptr_t)1 << 63), "foreign pointer");
+    expect_deaths((char *)((uintptr_t)object | (uintptr_t)1 << 56), "foreign pointer");
+    expect_deaths(&object, "foreign pointer");
+    prudence_cache_free(mine, object);
+    prudence_cache_shrink(mine); /* its slab goes */
+    assert_null(slab_of(object));
+    expect_deaths(object, "foreign pointer");
+    prudence_cache_destroy(mine);
+}
+
+static void across_fork(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("forked", 64, NULL);
+    void *object = prudence_cache_alloc(cache);
+    int status = -1;
+    pid_t child = fork();
+
+    (void)state;
+    if (!child) {
+        struct prudence_cache *own = prudence_cache_create("of the child", 64, NULL);
+        void *mine_now = prudence_cache_alloc(own);
+        bool right = is_of(cache, object) && is_of(own, mine_now) && !is_of(cache, mine_now);
+
+        prudence_cache_free(own, mine_now);
+        prudence_cache_free(cache, object);
+        prudence_cache_destroy(own);
+        prudence_cache_destroy(cache);
+        _exit(right ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    prudence_cache_free(cache, object);
+    prudence_cache_destroy(cache);
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_address),
+        cmocka_unit_test(tags_and_far_away),
+        cmocka_unit_test(gaps),
+        cmocka_unit_test(slabs_that_fail),
+        cmocka_unit_test(full),
+        cmocka_unit_test(no_more_windows),
+        cmocka_unit_test(limited_addresses),
+        cmocka_unit_test(destroyed_and_made_again),
+        cmocka_unit_test(pages_of_a_window),
+        cmocka_unit_test(limit),
+#if PRUDENCE_INLINED
+        cmocka_unit_test(who_asks),
+        cmocka_unit_test(misuse_is_caught_at_the_call),
+        cmocka_unit_test(across_fork),
+#endif
+    };
+
+    if (!OS_HAS_WINDOWS)
+        return 77;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Where there are several NUMA nodes a cache has no window, and inlined code finds its objects by the page map. */
+#include "support/window_test.h"
+
+static void no_window(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("of all nodes", 64, NULL);
+    void *object;
+
+    (void)state;
+    want_window(cache);
+    object = prudence_cache_alloc(cache);
+    assert_non_null(object);
+    assert_null(cache->window);
+    assert_true(is_of(cache, object) && !is_of(cache, (char *)object + 8));
+    prudence_cache_free(cache, object);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_window),
+    };
+
+    inject_topology();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads make slabs in one window, look at each address of theirs, and give them back: what is theirs is found all the time, by
+ * address or page map, and a place between objects never. In the end nothing is left.
+ */
+#include <pthread.h>
+
+#include "support/window_test.h"
+
+#define THREADS 4
+#define ROUNDS  2000
+#define HELD    6
+
+static struct prudence_cache *cache;
+
+static void look_at(const struct slab *slab)
+{
+    for (unsigned i = 0; i < slab->capacity; i++) {
+        const char *object = slab_object(slab, i, cache->stride);
+
+        if (!is_of(cache, object) || is_of(cache, object + 8))
+            abort();
+    }
+    if (is_of(cache, slab->base + slab->capacity * cache->stride) &&
+        cache->slab_bytes % cache->stride)
+        abort();
+}
+
+static void *work(void *argument)
+{
+    struct slab *slabs[HELD] = {NULL};
+    unsigned random = (unsigned)(uintptr_t)argument + 1;
+
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned i = (random = random * 1103515245 + 12345) >> 16;
+
+        i %= HELD;
+        if (slabs[i]) {
+            look_at(slabs[i]);
+            slab_count(cache); /* which its node would have done */
+            slab_unmake(slabs[i]);
+            slabs[i] = NULL;
+        } else {
+            slabs[i] = slab_grow(cache, 0, OS_ALLOC_DEFAULT);
+            if (!slabs[i])
+                abort();
+            touch_pages(slabs[i]);
+            look_at(slabs[i]);
+        }
+        if (round % 64 == 0)
+            os_pages_trim();
+    }
+    for (unsigned i = 0; i < HELD; i++) {
+        if (!slabs[i])
+            continue;
+        slab_count(cache);
+        slab_unmake(slabs[i]);
+    }
+    return NULL;
+}
+
+static void threads_make_slabs(void **state)
+{
+    pthread_t threads[THREADS];
+    size_t live;
+
+    (void)state;
+    cache = prudence_cache_create("shared", 48, NULL);
+    want_window(cache);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(cache->window_words.extent, 0);
+    assert_true(cache_destroy(cache, &live));
+    cache_forget(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_make_slabs),
+    };
+
+    if (!OS_HAS_WINDOWS)
+        return 77;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

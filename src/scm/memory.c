@@ -62,6 +62,8 @@ static void add_counts(struct scm_mem_info *info, const struct scm_counts *count
     info->num_dates += load_relaxed(&counts->dates) - taken;
     info->num_collected += ended - load_relaxed(&counts->kept);
     info->overhead += (uint64_t)load_relaxed(&counts->pages) * PAGE_BYTES;
+    info->num_regions += (uint64_t)load_relaxed(&counts->regions);
+    info->region_bytes += (uint64_t)load_relaxed(&counts->region_bytes);
 }
 
 static void add_thread(struct scm_mem_info *info, const struct scm_thread *thread)

@@ -271,7 +271,8 @@ struct scm_mem_info {
     unsigned long num_collected;  /* objects ever freed by their last date */
     unsigned long threads;        /* threads that take part now, blocked ones included */
     unsigned long num_regions;    /* that have not ended; with dates each is one object above */
-    unsigned long region_bytes;   /* of pages of regions now, those of ended ones that wait included */
+    unsigned long
+        region_bytes; /* of pages of regions now, those of ended ones that wait included */
 };
 
 PRUDENCE_API void scm_get_mem_info(struct scm_mem_info *info);

@@ -36,8 +36,8 @@ void left_note(void)
 bool thread_has_left(const struct scm_thread *thread)
 {
     return thread->expired.last || !list_is_empty(&thread->ended) ||
-           !list_is_empty(&thread->ended_regions) || !list_is_empty(&thread->left) || !clock_is_empty(&thread->local) ||
-           !clock_is_empty(&thread->global);
+           !list_is_empty(&thread->ended_regions) || !list_is_empty(&thread->left) ||
+           !clock_is_empty(&thread->local) || !clock_is_empty(&thread->global);
 }
 
 /* --------------------------------------------------------------------------------------- ended */

@@ -24,10 +24,10 @@
 #define REGION_ALIGNMENT  ((size_t)16)
 #define REGION_SMALL      ((size_t)4096)
 #define REGION_BIG        OBJECT_SIZE_MAX
-#define REGION_SMALLS     8           /* so many pages of a region are small, then they are big */
-#define REGION_AHEAD_MAX  (1u << 20)  /* ticks: the largest scm_max_extension */
-#define REGION_FOR_EVER   (1u << 30)  /* ticks: no local date is known */
-#define REGION_PAGES_CALL 4           /* pages that a call frees, unless ticks do */
+#define REGION_SMALLS     8          /* so many pages of a region are small, then they are big */
+#define REGION_AHEAD_MAX  (1u << 20) /* ticks: the largest scm_max_extension */
+#define REGION_FOR_EVER   (1u << 30) /* ticks: no local date is known */
+#define REGION_PAGES_CALL 4          /* pages that a call frees, unless ticks do */
 
 struct region_page {
     struct region_page *next;
@@ -44,11 +44,12 @@ struct region {
     };
     char *end;
     struct region_page *first; /* atomic */
-    uint32_t good_until;       /* the owner's local time, its lowest bits: alive until then for certain */
-    uint32_t pages;            /* ever taken */
-    struct list link;          /* ended, or unused places: of a thread or of all */
+    uint32_t good_until; /* the owner's local time, its lowest bits: alive until then for certain */
+    uint32_t pages;      /* ever taken */
+    struct list link;    /* ended, or unused places: of a thread or of all */
 };
-_Static_assert(sizeof(struct region) == CACHE_LINE, "a place is found by a shift, and is nobody else's line");
+_Static_assert(sizeof(struct region) == CACHE_LINE,
+               "a place is found by a shift, and is nobody else's line");
 
 extern struct places region_places;
 

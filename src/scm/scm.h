@@ -97,8 +97,9 @@ struct scm_counts {
     uint64_t ended;   /* objects whose last date was processed */
     uint64_t kept;    /* of these, not freed: their finalizer said so, or has not returned */
     int64_t pages;    /* descriptor pages now */
-    uint64_t steps;   /* lists moved, or looked at, and pages of regions freed, by work that is done bit by bit */
-    int64_t regions;      /* that have not ended; this and the next count for all threads together */
+    uint64_t
+        steps; /* lists moved, or looked at, and pages of regions freed, by work that is done bit by bit */
+    int64_t regions; /* that have not ended; this and the next count for all threads together */
     int64_t region_bytes; /* of their pages, and of those of ended regions that wait */
 };
 
@@ -111,12 +112,13 @@ struct scm_thread {
     bool collecting;          /* a finalizer is running: what it calls does not collect */
     bool blocked;
     int32_t id, process; /* the thread's, to see whether it is gone */
-    uint32_t more;       /* ticks have more to do: it has real-time clocks, ended regions, or `left` */
-    uint64_t number;     /* no other thread has had it: owner of regions. A new one whenever a thread begins to take part */
-    uint64_t phase;      /* of global time in which the thread has ticked last (gp_phases_tick) */
-    struct list clocks;  /* that it made; not those of real time */
-    struct list real;    /* its real-time clocks, in the order in which they are looked at */
-    struct list ended;   /* clocks that were destroyed: all their dates have expired */
+    uint32_t more; /* ticks have more to do: it has real-time clocks, ended regions, or `left` */
+    uint64_t
+        number; /* no other thread has had it: owner of regions. A new one whenever a thread begins to take part */
+    uint64_t phase;     /* of global time in which the thread has ticked last (gp_phases_tick) */
+    struct list clocks; /* that it made; not those of real time */
+    struct list real;   /* its real-time clocks, in the order in which they are looked at */
+    struct list ended;  /* clocks that were destroyed: all their dates have expired */
     struct list ended_regions; /* with pages that are to be freed (regions.c) */
     struct list region_places; /* unused ones */
     uint32_t region_place_count;

@@ -45,8 +45,8 @@ struct scm_counts scm_gone;
 struct prudence_domain *scm_phases;
 uint64_t scm_meta_bytes;
 
-static unsigned active;       /* threads that have joined global time; scm_lock */
-static uint64_t last_number;  /* of threads, ever given; scm_lock */
+static unsigned active;      /* threads that have joined global time; scm_lock */
+static uint64_t last_number; /* of threads, ever given; scm_lock */
 
 /* Threads of the processes before this one, fork did not copy them; changed by fork only */
 static struct list abandoned = {&abandoned, &abandoned};
@@ -288,7 +288,8 @@ static void self_register(void)
 static int refuse_ending(const char *what)
 {
     os_report(
-        "%s: called by a thread that is ending (in a destructor of thread-specific data), which takes part only "
+        "%s: called by a thread that is ending (in a destructor of thread-specific data), which "
+        "takes part only "
         "for the time of each refresh",
         what);
     return EPERM;

@@ -586,6 +586,38 @@ static void the_end_of_a_large_region_is_done_bit_by_bit(void **state)
     expect_no_memory_kept();
 }
 
+static int act_end_large(void *unused)
+{
+    struct scm_region *dated = region_new(), *other = region_new();
+
+    (void)unused;
+    for (unsigned i = 0; i < 1000; i++) {
+        cut(dated, 1000);
+        cut(other, 1000);
+    }
+    return scm_region_refresh(dated, 0) || scm_tick() || scm_region_unregister(other);
+}
+
+/* By ticks of another thread, and by the next thread that takes part. */
+static void what_an_ended_thread_has_not_freed_is_freed(void **state)
+{
+    (void)state;
+    for (unsigned heir = 0; heir < 2; heir++) {
+        struct actor actor;
+
+        collection("lazy");
+        scm_unregister_thread();
+        if (!heir)
+            ticks(0);
+        actor_start(&actor);
+        assert_int_equal(does(&actor, act_end_large, NULL), 0);
+        actor_end(&actor);
+        assert_true(mem_info().region_bytes > 1500000);
+        ticks(200);
+        expect_no_memory_kept();
+    }
+}
+
 /* A thread that makes a region at each tick needs no more than a few. */
 static void memory_is_used_again(void **state)
 {
@@ -810,6 +842,7 @@ int main(void)
         cmocka_unit_test_setup(unregistering_the_thread_ends_allocation, fresh),
         cmocka_unit_test_setup(a_blocked_thread_is_refused, fresh),
         cmocka_unit_test_setup(the_end_of_a_large_region_is_done_bit_by_bit, fresh),
+        cmocka_unit_test_setup(what_an_ended_thread_has_not_freed_is_freed, fresh),
         cmocka_unit_test_setup(memory_is_used_again, fresh),
         cmocka_unit_test_setup(places_are_used_again, fresh),
         cmocka_unit_test_setup(it_is_refused_for_ever, fresh),

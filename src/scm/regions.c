@@ -507,12 +507,19 @@ static const struct region_page *page_holding(const void *address)
     return page;
 }
 
+/* Not so that a tool reports it: the page may be of a region that has ended, and be free. */
+__attribute__((no_sanitize("address"))) static const struct scm_region *
+handle_of_page(const struct region_page *page)
+{
+    return (const void *)(uintptr_t)((const volatile struct region_page *)page)->handle;
+}
+
 /* The region of an object that is no object of the allocator; NULL: it is no region's either. One of a region that has
  * ended is misuse. */
 struct region *region_holding(const void *object, const char *what)
 {
     const struct region_page *page = page_holding(object);
-    const struct scm_region *handle = page ? (void *)(uintptr_t)page->handle : NULL;
+    const struct scm_region *handle = page ? handle_of_page(page) : NULL;
     struct region *region = page ? region_at(handle) : NULL;
 
     if (!page)
@@ -529,5 +536,5 @@ const void *region_or_object(const void *object)
 {
     const struct region_page *page = page_holding(object);
 
-    return page ? (const void *)(uintptr_t)page->handle : object;
+    return page ? handle_of_page(page) : object;
 }

@@ -270,12 +270,17 @@ struct scm_mem_info {
     unsigned long num_expired;    /* of these, seen to have expired, and not processed yet */
     unsigned long num_collected;  /* objects ever freed by their last date */
     unsigned long threads;        /* threads that take part now, blocked ones included */
-    unsigned long num_regions;    /* that have not ended; with dates each is one object above */
-    unsigned long
-        region_bytes; /* of pages of regions now, those of ended ones that wait included */
 };
 
 PRUDENCE_API void scm_get_mem_info(struct scm_mem_info *info);
+
+/* Likewise, of regions. One with dates is one short-term object above. */
+struct scm_region_info {
+    unsigned long regions; /* that have not ended */
+    unsigned long bytes;   /* of their pages, and of those of ended ones that wait to be freed */
+};
+
+PRUDENCE_API void scm_get_region_info(struct scm_region_info *info);
 
 #ifdef __cplusplus
 }

@@ -100,8 +100,8 @@ static void all_ends(struct scm_clock *clock)
             abort();
     scm_collect();
     scm_get_mem_info(&info);
-    if (info.num_dates || info.num_short_term || info.num_expired || info.num_regions ||
-        info.region_bytes)
+    if (info.num_dates || info.num_short_term || info.num_expired || region_info().regions ||
+        region_info().bytes)
         abort();
 }
 

@@ -176,7 +176,8 @@ static int regions_in_child(void *unused)
     if (scm_region_refresh(my_region, 1) != EPERM ||
         scm_region_refresh(orphaned_region, 1) != EPERM)
         return 3;
-    if (info.num_regions || info.region_bytes || info.num_dates) /* as far as this process knows */
+    if (region_info().regions || region_info().bytes ||
+        info.num_dates) /* as far as this process knows */
         return 4;
     my_region = scm_region_create();
     for (unsigned i = 0; i < 100; i++)
@@ -207,7 +208,7 @@ static void regions_go_on_in_the_child(void **state)
     actor_end(&actor);
     assert_int_equal(scm_region_unregister(my_region), 0);
     ticks(5);
-    assert_int_equal(mem_info().num_regions, 0);
+    assert_int_equal(region_info().regions, 0);
 }
 
 /* A child that no handler has prepared finds threads that are not there: they are left alone, and itself. */

@@ -43,8 +43,8 @@ static bool is_alive(struct scm_region *region)
 static void expect_no_memory_kept(void)
 {
     scm_collect();
-    assert_int_equal(mem_info().num_regions, 0);
-    assert_int_equal(mem_info().region_bytes, 0);
+    assert_int_equal(region_info().regions, 0);
+    assert_int_equal(region_info().bytes, 0);
     assert_int_equal(mem_info().num_dates, 0);
 }
 
@@ -127,21 +127,21 @@ static void one_follows_the_other(void **state)
 static void pages_are_used_to_their_ends(void **state)
 {
     struct scm_region *region = region_new();
-    uint64_t bytes = mem_info().region_bytes;
+    uint64_t bytes = region_info().bytes;
 
     (void)state;
     cut(region, REGION_SMALL / 4);
     cut(region, REGION_SMALL * 3 / 4 - HEAD);
-    assert_int_equal(mem_info().region_bytes, bytes);
+    assert_int_equal(region_info().bytes, bytes);
     cut(region, 1);
-    assert_int_equal(mem_info().region_bytes, 2 * bytes);
+    assert_int_equal(region_info().bytes, 2 * bytes);
     cut(region, REGION_BIG - HEAD);
-    assert_in_range(mem_info().region_bytes, 2 * bytes + REGION_BIG, 3 * bytes + REGION_BIG);
-    bytes = mem_info().region_bytes;
+    assert_in_range(region_info().bytes, 2 * bytes + REGION_BIG, 3 * bytes + REGION_BIG);
+    bytes = region_info().bytes;
     cut(region, REGION_BIG - HEAD + 1); /* a block of its own */
-    assert_int_equal(mem_info().region_bytes, bytes + REGION_BIG + 4096);
+    assert_int_equal(region_info().bytes, bytes + REGION_BIG + 4096);
     cut(region, 100); /* in the page as before */
-    assert_int_equal(mem_info().region_bytes, bytes + REGION_BIG + 4096);
+    assert_int_equal(region_info().bytes, bytes + REGION_BIG + 4096);
     assert_int_equal(scm_region_unregister(region), 0);
     expect_no_memory_kept();
 }
@@ -156,7 +156,7 @@ static void little_is_lost_at_the_ends_of_pages(void **state)
 
         for (; used < 2000000; used += size)
             cut(region, size);
-        assert_in_range(mem_info().region_bytes, used, 2 * used);
+        assert_in_range(region_info().bytes, used, 2 * used);
         assert_int_equal(scm_region_unregister(region), 0);
         expect_no_memory_kept();
     }
@@ -236,7 +236,7 @@ static void without_dates_it_stays_until_it_is_unregistered(void **state)
     ticks(10);
     global_ticks(10);
     assert_int_equal(object[99], 0x5a);
-    assert_int_equal(mem_info().num_regions, 1);
+    assert_int_equal(region_info().regions, 1);
     assert_int_equal(scm_region_unregister(region), 0);
     expect_ended(region);
     expect_no_memory_kept();
@@ -581,7 +581,7 @@ static void the_end_of_a_large_region_is_done_bit_by_bit(void **state)
         cut(region, 1000);
     assert_int_equal(scm_region_refresh(region, 0), 0);
     assert_int_equal(scm_tick(), 0);
-    for (unsigned calls = 0; (bytes = mem_info().region_bytes); calls++) {
+    for (unsigned calls = 0; (bytes = region_info().bytes); calls++) {
         uint64_t before = scm_self->counts.steps;
 
         scm_free(scm_malloc(8));
@@ -589,7 +589,7 @@ static void the_end_of_a_large_region_is_done_bit_by_bit(void **state)
         steps += scm_self->counts.steps - before;
         assert_true(calls <= BYTES / REGION_SMALL);
         if (calls > 1)
-            assert_true(mem_info().region_bytes < bytes);
+            assert_true(region_info().bytes < bytes);
     }
     assert_true(steps > BYTES / REGION_BIG);
     expect_no_memory_kept();
@@ -621,7 +621,7 @@ static void what_an_ended_thread_has_not_freed_is_freed(void **state)
         actor_start(&actor);
         assert_int_equal(does(&actor, act_end_large, NULL), 0);
         actor_end(&actor);
-        assert_true(mem_info().region_bytes > 1500000);
+        assert_true(region_info().bytes > 1500000);
         ticks(200);
         expect_no_memory_kept();
     }
@@ -641,7 +641,7 @@ static void memory_is_used_again(void **state)
                 cut(region, 2000);
             assert_int_equal(scm_tick(), 0);
             assert_int_equal(scm_region_unregister(region), 0);
-            assert_true(mem_info().region_bytes < 4 * 50 * 2000);
+            assert_true(region_info().bytes < 4 * 50 * 2000);
         }
         expect_no_memory_kept();
     }
@@ -698,7 +698,7 @@ static void it_is_refused_for_ever(void **state)
         for (unsigned j = 0; j < REGIONS; j++)
             assert_ptr_not_equal(old[i], now[j]);
     }
-    assert_int_equal(mem_info().num_regions, REGIONS);
+    assert_int_equal(region_info().regions, REGIONS);
     for (unsigned i = 0; i < REGIONS; i++)
         assert_int_equal(scm_region_unregister(now[i]), 0);
     expect_no_memory_kept();

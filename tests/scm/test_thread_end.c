@@ -99,7 +99,7 @@ static void expect_all_ends(void)
     }
     assert_int_equal(mem_info().num_dates, 0);
     assert_int_equal(mem_info().num_short_term, 0);
-    assert_int_equal(mem_info().num_regions, 0);
+    assert_int_equal(region_info().regions, 0);
 }
 
 /* This thread alone takes part: each of its global ticks advances global time. */

@@ -249,6 +249,7 @@ static void *work(void *argument)
 /* Every thread's dates, one heir after the other; those by real time as it passes. */
 static void end_all(void)
 {
+    struct scm_region_info regions;
     struct scm_mem_info info;
 
     for (unsigned i = 0; i <= THREADS; i++) {
@@ -267,10 +268,11 @@ static void end_all(void)
     } while (info.num_dates);
     check(scm_collect());
     scm_get_mem_info(&info);
-    if (info.num_dates || info.num_short_term || info.num_regions || info.region_bytes ||
+    scm_get_region_info(&regions);
+    if (info.num_dates || info.num_short_term || regions.regions || regions.bytes ||
         made != ended) {
         fprintf(stderr, "%lu dates are left, %lu regions, %llu objects of %llu\n", info.num_dates,
-                info.num_regions, (unsigned long long)(made - ended), (unsigned long long)made);
+                regions.regions, (unsigned long long)(made - ended), (unsigned long long)made);
         abort();
     }
 }

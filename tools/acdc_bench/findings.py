@@ -15,6 +15,7 @@ import random
 from . import statistics
 
 LAZY, EAGER, MALLOC = "short-term-lazy", "short-term-eager", "persistent+glibc"
+SPEED = "bytes_per_cpu_second"  # by the CPU time of all threads: as throughput, but what else runs takes no part of it
 FLAT = 1.25   # "constant": largest by smallest
 EQUAL = 1.25  # "nearly the same"
 
@@ -163,7 +164,7 @@ def same_throughput(experiment, one, others):
     def check(document):
         said, good = [], True
         for other in others:
-            _, ratios = paired(document, experiment, other, one, "bytes_per_second")
+            _, ratios = paired(document, experiment, other, one, SPEED)
             good &= max(span([ratio, 1]) for ratio in ratios) <= EQUAL
             said.append(f"{other} {numbers(sorted(ratios), 2)}")
         return good, f"relative to {one}: " + "; ".join(said)
@@ -180,7 +181,7 @@ def time_grows_with_threads(document):
 
 
 def few_threads(document):
-    points, ratios = paired(document, "throughput-threads", MALLOC, LAZY, "bytes_per_second")
+    points, ratios = paired(document, "throughput-threads", MALLOC, LAZY, SPEED)
     few = [ratio for point, ratio in zip(points, ratios) if point < 4]
     return all(ratio > 1 for ratio in few), f"malloc has {numbers(sorted(few), 2)} times lazy's"
 
@@ -210,8 +211,8 @@ def allocators_matter(document):
     means = {}
     for row in document["rows"]:
         if row["experiment"] == "throughput-quantum" and row["kind"] == "persistent" \
-                and "bytes_per_second" in row["responses"]:
-            means.setdefault(row["subject"], []).append(row["responses"]["bytes_per_second"]["mean"])
+                and SPEED in row["responses"]:
+            means.setdefault(row["subject"], []).append(row["responses"][SPEED]["mean"])
     if len(means) < 2:
         raise NotMeasured
     order = sorted(means, key=lambda name: statistics_mean(means[name]))

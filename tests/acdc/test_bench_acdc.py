@@ -112,6 +112,15 @@ class Findings(unittest.TestCase):
         found = self.result(rows, "Lazy and eager do not differ")
         self.assertEqual((found["holds"], found["measured"][-12:]), (True, "1.01 to 1.01"))
 
+    def test_what_does_not_hold_has_a_reason(self):
+        said = {thesis for of_one in findings.FINDINGS.values() for _, thesis, _ in of_one}
+        self.assertLessEqual(set(findings.REASONS), said)
+        thesis = "Lazy: refresh takes the same time"
+        rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 160, 4: 105})
+        self.assertIn("24 cores", self.result(rows, thesis)["reason"])
+        rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 110, 4: 105})
+        self.assertIsNone(self.result(rows, thesis)["reason"])
+
     def test_too_wide_to_say(self):
         thesis = "Lazy: refresh takes the same time"
         rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 118})

@@ -275,10 +275,11 @@ static int check_allocation(struct scm_thread *self, struct scm_region *handle,
 {
     static const char what[] = "scm_region_alloc";
     int error = check_owner(handle, what, found, region_check(handle, what, found));
-    struct region *region = *found;
+    struct region *region;
 
     if (error)
         return error;
+    region = *found;
     if (!region->cursor)
         return refuse(what, handle, "was unregistered: nothing more is allocated there", EPERM);
     if ((int32_t)(region->good_until - (uint32_t)self->local.now) >= 0)

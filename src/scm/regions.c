@@ -305,25 +305,26 @@ static void *allocate(struct scm_thread *self, struct region *region, size_t siz
     return object;
 }
 
+static void *allocate_checked(struct scm_thread *self, struct scm_region *handle, size_t size)
+{
+    struct region *region;
+    int error = check_allocation(self, handle, &region);
+    void *object = error ? NULL : allocate(self, region, size);
+
+    if (!object)
+        errno = error ? error : ENOMEM;
+    return object;
+}
+
 /* First frees a few pages of regions that have ended: it is them that are wanted now. */
 static __attribute__((noinline)) void *allocate_slow(struct scm_region *handle, size_t size)
 {
-    struct scm_thread *self = scm_self;
-    struct region *region;
-    void *object = NULL;
-    int error;
-
-    if (self)
-        collect_some(self);
-    self = scm_self; /* a finalizer may have changed it */
-    error = self ? check_allocation(self, handle, &region) : scm_refuse_absent("scm_region_alloc");
-    if (!error) {
-        object = allocate(self, region, size);
-        error = object ? 0 : ENOMEM;
-    }
-    if (error)
-        errno = error;
-    return object;
+    if (scm_self)
+        collect_some(scm_self);
+    if (scm_self) /* still: a finalizer may have changed it */
+        return allocate_checked(scm_self, handle, size);
+    errno = scm_refuse_absent("scm_region_alloc");
+    return NULL;
 }
 
 /* A size of 0 wraps, and goes the slow way. */

@@ -16,7 +16,7 @@
  * it last advanced. A global refresh adds two units to its extension, so that all threads have had the
  * chance to refresh the object themselves.
  *
- * Taking part. A thread takes part from its first refresh, or the first clock that it makes, on, or since it
+ * Taking part. A thread takes part from its first refresh, or the first clock or region that it makes, on, or since it
  * said so (scm_register_thread), until it ends. So global time waits for each such thread: one that is
  * going to block for long says so (scm_block_thread). One that takes no part has nothing to tick: its
  * ticks are refused, and reported the first time. (The thesis lets a first tick register the thread. Then

@@ -9,6 +9,8 @@
  * tick's share), and all of them again ("redundant"). Allocating and refreshing is timed by the round, ticks one by one, with the time-stamp
  * counter, less what reading it takes. Medians over all rounds and threads: where there are more threads
  * than CPUs, a round in which a thread lost its CPU does not count more than another.
+ *
+ * Then come bursts of objects that end together, each with a date of its own, and in regions (scm_bursts.c).
  */
 #include <argp.h>
 #include <pthread.h>
@@ -47,18 +49,6 @@ struct crew_member {
     double *samples[TIMED]; /* of each round */
 };
 
-static inline uint64_t cycles(void)
-{
-#if defined(__x86_64__)
-    unsigned low, high;
-
-    __asm__ __volatile__("lfence; rdtsc; lfence" : "=a"(low), "=d"(high)::"memory");
-    return (uint64_t)high << 32 | low;
-#else
-    return now_ns();
-#endif
-}
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -66,7 +56,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double *samples, size_t count)
+double scm_median(double *samples, size_t count)
 {
     qsort(samples, count, sizeof *samples, compare);
     return samples[count / 2];
@@ -82,7 +72,7 @@ static double reading_cost(void)
 
         samples[i] = (double)(cycles() - began);
     }
-    return median(samples, 1001);
+    return scm_median(samples, 1001);
 }
 
 static void die(const char *what)
@@ -225,7 +215,7 @@ static void run(const struct scm_request *request, unsigned threads, uint64_t ob
     for (unsigned i = 0; i < threads; i++)
         pthread_join(crew[i].thread, NULL);
     for (unsigned timed = 0; timed < TIMED; timed++) {
-        results[timed] = median(samples[timed], count);
+        results[timed] = scm_median(samples[timed], count);
         free(samples[timed]);
     }
     pthread_barrier_destroy(&begin);
@@ -295,6 +285,23 @@ static void run_all(const struct scm_request *request, json_t *rows)
             report(rows, strategies[i], threads, objects, results);
         }
     }
+}
+
+/* Of one thread. The strategy that is asked for, else lazily. */
+static void run_bursts(const struct scm_request *request, json_t *document)
+{
+    double results[BURST_WAYS];
+    json_t *bursts = json_object();
+
+    prudence_option_set("scm_collection", request->collection ? request->collection : "lazy");
+    if (!scm_bursts(request->rounds, results))
+        die("out of memory");
+    printf("\nbursts of %d objects, cycles an object:", BURST_OBJECTS);
+    for (unsigned way = 0; way < BURST_WAYS; way++) {
+        printf(" %s %.1f%s", scm_burst_ways[way], results[way], way + 1 < BURST_WAYS ? "," : "\n");
+        json_object_set_new(bursts, scm_burst_ways[way], json_real(results[way]));
+    }
+    json_object_set_new(document, "bursts", bursts);
 }
 
 /* ------------------------------------------------------------------------------ the command line */
@@ -378,6 +385,7 @@ int scm_bench(int argc, char **argv)
         json_pack("{s:s, s:f, s:f, s:[]}", "version", prudence_version(), "overhead_persistent",
                   persistent, "overhead_short_term", short_term, "rows");
     run_all(&request, json_object_get(document, "rows"));
+    run_bursts(&request, document);
     printf("\nbytes beside an object of %llu: persistent %.2f, with one date %.2f\n",
            (unsigned long long)request.size, persistent, short_term);
     if (request.json && json_dump_file(document, request.json, JSON_INDENT(1))) {

@@ -16,7 +16,7 @@
  * it last advanced. A global refresh adds two units to its extension, so that all threads have had the
  * chance to refresh the object themselves.
  *
- * Taking part. A thread takes part from its first refresh, or the first clock that it makes, on, or since it
+ * Taking part. A thread takes part from its first refresh, or the first clock or region that it makes, on, or since it
  * said so (scm_register_thread), until it ends. So global time waits for each such thread: one that is
  * going to block for long says so (scm_block_thread). One that takes no part has nothing to tick: its
  * ticks are refused, and reported the first time. (The thesis lets a first tick register the thread. Then
@@ -199,12 +199,65 @@ PRUDENCE_API int scm_register_finalizer(int (*finalizer)(void *object));
  */
 PRUDENCE_API int scm_set_finalizer(void *object, int number);
 
+/* ------------------------------------------------------------------------------------ regions */
+
+/*
+ * A region is memory for many objects that end together: allocating is the addition of a few bytes to a pointer, and
+ * one refresh dates all of it. It lives until it is unregistered, until it gets a date; from then on until all its
+ * dates have expired, as an object does. Then it ends, with all that was allocated in it, and its handle is refused
+ * for ever. So a program makes a region for each request, fills it, and refreshes it:
+ *
+ *     struct scm_region *request = scm_region_create();
+ *     scm_region_refresh(request, 0);       // all of it is needed until the next tick
+ *     char *name = scm_region_alloc(request, 40);
+ *
+ * The thread that made it allocates in it, for as long as it takes part. Any thread that takes part may refresh it, as an
+ * object: while it cannot expire. When its thread has ended, a region stays as it is: its dates are inherited as those of
+ * objects are; one without dates stays until some thread refreshes it and that date expires.
+ *
+ * Refreshing an object that was allocated in a region, by any of the functions above, refreshes the region. It has no
+ * finalizer; freeing it, reallocating it or asking for its usable size is misuse and aborts the process.
+ *
+ * A region takes pages of 4 KiB, and of 32 KiB when it has eight; an object of more than 32 KiB less 16 bytes has pages of
+ * its own. With the option scm_expired=deferred they are deferred when the region ends. In the child of fork, regions of other
+ * threads are refused.
+ */
+struct scm_region;
+
+/* A new region, without dates. The thread takes part from now on. NULL with errno ENOMEM; EPERM: the thread is blocked
+ * or ending. Cost: about two allocations and frees of 4 KiB, its end included. */
+PRUDENCE_API struct scm_region *scm_region_create(void);
+
+/*
+ * `size` bytes (0 counts as 1) in the region, aligned to 16 bytes, not initialised. NULL with errno ENOMEM; EPERM: the
+ * region has ended or was unregistered, it has expired (as far as this thread's local clock tells), it is another
+ * thread's, or the thread is blocked; EINVAL: NULL, never a region, or the thread takes no part. Cost: about two
+ * nanoseconds; where a new page is needed, that of an allocation, and a few expired objects are freed before.
+ */
+PRUDENCE_API void *scm_region_alloc(struct scm_region *region, size_t size);
+
+/*
+ * As scm_refresh, scm_global_refresh and scm_clock_refresh, of all that was and will be allocated in the region. EPERM: the
+ * region has ended; EINVAL: NULL, or never a region; and what those return.
+ */
+PRUDENCE_API int scm_region_refresh(struct scm_region *region, unsigned extension);
+PRUDENCE_API int scm_region_global_refresh(struct scm_region *region, unsigned extension);
+PRUDENCE_API int scm_region_clock_refresh(struct scm_clock *clock, struct scm_region *region,
+                                          unsigned extension);
+
+/*
+ * Nothing more is allocated in the region. If it has no dates it ends now, else with the last of them: it may still be
+ * refreshed. Of a region that has ended this does nothing, and succeeds. EPERM: it is another thread's; EINVAL: NULL,
+ * never a region, or the thread takes no part.
+ */
+PRUDENCE_API int scm_region_unregister(struct scm_region *region);
+
 /* ---------------------------------------------------------------------------------- statistics */
 
 /*
  * Of the whole process, from counters that are kept anyway; exact whenever no call is in progress.
  * Objects are counted as the allocator does: whatever function allocated or freed them, with the bytes
- * that each takes. Caches that were destroyed do not count.
+ * that each takes; of regions the pages count, not what is in them. Caches that were destroyed do not count.
  */
 struct scm_mem_info {
     unsigned long allocated;      /* bytes ever allocated */
@@ -220,6 +273,14 @@ struct scm_mem_info {
 };
 
 PRUDENCE_API void scm_get_mem_info(struct scm_mem_info *info);
+
+/* Likewise, of regions. One with dates is one short-term object above. */
+struct scm_region_info {
+    unsigned long regions; /* that have not ended */
+    unsigned long bytes;   /* of their pages, and of those of ended ones that wait to be freed */
+};
+
+PRUDENCE_API void scm_get_region_info(struct scm_region_info *info);
 
 #ifdef __cplusplus
 }

@@ -138,29 +138,13 @@ void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
 
 /* -------------------------------------------------------------------------- the public functions */
 
-static int refuse_ending(const char *what)
-{
-    os_report(
-        "%s: called by a thread that is ending (in a destructor of thread-specific data); it "
-        "can have no clock",
-        what);
-    return EPERM;
-}
-
 static struct scm_clock *create(enum clock_kind kind, uint64_t period, const char *what)
 {
-    struct scm_thread *self = scm_self;
+    struct scm_thread *self = scm_enter_to_stay(what);
     struct scm_clock *clock;
-    int error = 0;
 
-    if (unlikely(!self) && scm_is_ending())
-        error = refuse_ending(what);
-    else if (unlikely(!self))
-        self = scm_enter(what, &error);
-    if (!self) {
-        errno = error;
+    if (!self)
         return NULL;
-    }
     left_steps(self);
     clock = clock_make(self, kind);
     if (!clock) {

@@ -2,14 +2,15 @@
 /*
  * What has expired: descriptors are taken in the order in which they were made. One whose object has a later
  * date by its stamp is queued again (stamps.h); each other one is one less in its object's count, and an object that has
- * none left is freed, unless its finalizer keeps it.
+ * none left is freed, unless its finalizer keeps it. If it is the first page of a region, the region ends (regions.c), and its
+ * pages are freed after what has expired.
  *
  * The thread that takes the count to 0 is the only one that has the object then: nobody else has a
  * date for it, and who would give it one late has broken the rule that it may not have expired.
  */
 #include "heap/annotate.h"
 #include "race_detector.h"
-#include "scm/scm.h"
+#include "scm/regions.h"
 
 _Static_assert(TERM_FINALIZERS == SCM_FINALIZERS, "what is promised");
 static int (*finalizers[TERM_FINALIZERS])(void *object); /* filled from the first; scm_lock */
@@ -37,7 +38,7 @@ static __attribute__((noinline)) bool finalize(struct scm_thread *self, uint32_t
     return ends;
 }
 
-static inline void free_expired(struct slab *slab, void *object)
+static inline __attribute__((always_inline)) void free_expired(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
     bool deferred = load_relaxed(&option_scm_deferred);
@@ -46,6 +47,12 @@ static inline void free_expired(struct slab *slab, void *object)
         return;
     annotate_taken(slab, object);
     object_free_expired(slab, object, deferred);
+}
+
+/* Its word is 0. */
+void object_expired(struct slab *slab, void *object)
+{
+    free_expired(slab, object);
 }
 
 static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab *slab,
@@ -98,6 +105,10 @@ static inline void date_end(struct scm_thread *self, struct slab *slab, union te
     count_add(&slab->expiring, -1);
     count_add(&self->counts.ended, 1);
     if (unlikely(term_finalizer(word))) {
+        if (term_finalizer(word) == TERM_REGION) {
+            region_date_over(self, slab, object);
+            return;
+        }
         if (!finalize(self, &term->word, object))
             return;
         store_relaxed(&term->word, 0u);
@@ -212,14 +223,16 @@ static inline uint64_t take(struct scm_thread *self, uint64_t most)
 
 void expired_take(struct scm_thread *self, uint64_t count)
 {
-    uint64_t taken = 1;
+    uint64_t taken = 1, left;
 
     if (unlikely(self->collecting))
         return;
     if (unlikely(self->nothing != NULL))
         real_time_glance(self);
-    for (; count && taken && self->expired.last; count -= taken)
-        taken = take(self, count);
+    for (left = count; left && taken && self->expired.last; left -= taken)
+        taken = take(self, left);
+    if (unlikely(self->nothing != NULL))
+        regions_free_pages(self, count);
 }
 
 int scm_register_finalizer(int (*finalizer)(void *object))

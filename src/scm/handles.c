@@ -1,65 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks that programs make, and what programs call them.
+ * Clocks that programs make, and what programs call them: handles (places.h).
  *
- * A program does not get a clock's address but a handle: the number of the clock's place in a table, and
- * in the upper half how often that place was used. So each handle is given out once, and one that was
- * kept beyond its clock's end is refused, whatever became of the place meanwhile. A place that was used
- * 2^32 times is not used again.
- *
- * The table grows by blocks, each twice as large as the one before, that are never freed. So other
- * threads may look at any place at any time; they see that the clock is not theirs, since its `thread`
- * and `handle` are written by its thread alone: nobody else ever reads there that it is his.
+ * A clock's `thread` and `handle` are written by its thread alone, so another thread that looks at them never
+ * reads there that the clock is its own.
  *
  * Places that are free are in a list under scm_lock. The thread's lists of clocks are its own.
  */
 #include "scm/scm.h"
 
-#define FIRST_BLOCK 16
-#define BLOCKS      29
-
 _Static_assert(sizeof(struct scm_clock *) == sizeof(uint64_t), "a handle looks like a pointer");
 
-static struct scm_clock *blocks[BLOCKS];        /* made under scm_lock, read by anybody */
-static uint32_t used;                           /* places ever given out; scm_lock */
+static struct places clock_places = {.size = sizeof(struct scm_clock)};
 static struct list unused = {&unused, &unused}; /* of them; scm_lock */
-
-static unsigned block_of(uint32_t place)
-{
-    return 31 - (unsigned)__builtin_clz(place / FIRST_BLOCK + 1);
-}
-
-static uint64_t block_size(unsigned block)
-{
-    return (uint64_t)FIRST_BLOCK << block;
-}
-
-/* The place in that block. */
-static uint64_t within(uint32_t place, unsigned block)
-{
-    return place - FIRST_BLOCK * ((UINT64_C(1) << block) - 1);
-}
-
-static uint64_t handle_of(uint64_t turn, uint32_t place)
-{
-    return turn << 32 | place;
-}
 
 /* Under scm_lock. */
 static struct scm_clock *place_new(void)
 {
-    unsigned block = block_of(used);
-    struct scm_clock *clocks = blocks[block], *clock;
+    uint32_t number;
+    struct scm_clock *clock = places_new(&clock_places, &number);
 
-    if (!clocks)
-        clocks = scm_meta_alloc(block_size(block) * sizeof *clocks);
-    if (!clocks || used == UINT32_MAX)
+    if (!clock)
         return NULL;
-    store_release(&blocks[block], clocks); /* so that its zeros are seen before it is */
-    clock = &clocks[within(used, block)];
-    store_relaxed(&clock->turn_and_place, handle_of(0, used));
+    store_relaxed(&clock->turn_and_place, handle_of(0, number));
     list_init(&clock->link);
-    used++;
     return clock;
 }
 
@@ -77,7 +41,7 @@ static struct scm_clock *place_take(void)
 /* Under scm_lock. */
 static void place_give_back(struct scm_clock *clock)
 {
-    if (clock->turn_and_place >> 32 < UINT32_MAX)
+    if (handle_turn(clock->turn_and_place) < UINT32_MAX)
         list_add_tail(&unused, &clock->link);
 }
 
@@ -131,15 +95,13 @@ void clock_unmake(struct scm_clock *clock)
 struct scm_clock *clock_of_handle(struct scm_clock *handle, bool *was)
 {
     uint64_t value = (uint64_t)(uintptr_t)handle;
-    uint32_t place = (uint32_t)value;
-    unsigned block = block_of(place);
-    struct scm_clock *clocks = load_acquire(&blocks[block]), *clock;
+    struct scm_clock *clock = places_at(&clock_places, (uint32_t)value, sizeof *clock);
 
-    if (!clocks)
+    if (!clock)
         return NULL;
-    clock = &clocks[within(place, block)];
     if (likely(load_relaxed(&clock->handle) == value))
         return clock;
-    *was = value >> 32 && value >> 32 <= load_relaxed(&clock->turn_and_place) >> 32;
+    *was = handle_turn(value) &&
+           handle_turn(value) <= handle_turn(load_relaxed(&clock->turn_and_place));
     return NULL;
 }

@@ -36,8 +36,8 @@ void left_note(void)
 bool thread_has_left(const struct scm_thread *thread)
 {
     return thread->expired.last || !list_is_empty(&thread->ended) ||
-           !list_is_empty(&thread->left) || !clock_is_empty(&thread->local) ||
-           !clock_is_empty(&thread->global);
+           !list_is_empty(&thread->ended_regions) || !list_is_empty(&thread->left) ||
+           !clock_is_empty(&thread->local) || !clock_is_empty(&thread->global);
 }
 
 /* --------------------------------------------------------------------------------------- ended */
@@ -62,7 +62,7 @@ void ended_feed(struct scm_thread *self)
 void clock_end(struct scm_thread *self, struct scm_clock *clock)
 {
     clock_retire(clock);
-    real_time_watch(self);
+    thread_watch(self);
     if (clock_is_empty(clock)) {
         clock_unmake(clock);
         return;
@@ -89,7 +89,7 @@ void clocks_leave(struct scm_thread *thread)
         else
             list_add_tail(&thread->left, &clock->link);
     }
-    real_time_watch(thread);
+    thread_watch(thread);
 }
 
 /*
@@ -148,7 +148,7 @@ bool left_step(struct scm_thread *self)
     if (empty)
         clock_unmake(last_left(self));
     if (list_is_empty(&self->left))
-        real_time_watch(self);
+        thread_watch(self);
     return moved;
 }
 
@@ -190,6 +190,10 @@ static void take_expired(struct scm_thread *self, struct scm_thread *orphan)
         list_expires(self, &orphan->expired);
     }
     list_join(&self->ended, &orphan->ended); /* ended_feed comes when the lock is released */
+    if (!list_is_empty(&orphan->ended_regions)) {
+        list_join(&self->ended_regions, &orphan->ended_regions);
+        thread_watch(self);
+    }
 }
 
 /* A list of the orphan's clocks: of its global one, or of the others. */

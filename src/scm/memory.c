@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocating, by the names of the thesis; and what scm_get_mem_info says. */
+/* Allocating, by the names of the thesis; and what scm_get_mem_info and scm_get_region_info say. */
 #include "scm/scm.h"
 #include "slab/stats.h"
 
@@ -98,4 +98,29 @@ void scm_get_mem_info(struct scm_mem_info *info)
             add_cache(info, cache);
     }
     os_lock_release(&slab_caches_lock);
+}
+
+static void add_regions(struct scm_region_info *info, const struct scm_counts *counts)
+{
+    info->regions += (uint64_t)load_relaxed(&counts->regions);
+    info->bytes += (uint64_t)load_relaxed(&counts->region_bytes);
+}
+
+void scm_get_region_info(struct scm_region_info *info)
+{
+    struct list *item;
+
+    process_start();
+    *info = (struct scm_region_info){.regions = 0};
+    os_lock_take(&scm_lock);
+    add_regions(info, &scm_gone);
+    list_for_each(item, &scm_threads)
+    {
+        add_regions(info, &list_entry(item, struct scm_thread, link)->counts);
+    }
+    list_for_each(item, &scm_orphans)
+    {
+        add_regions(info, &list_entry(item, struct scm_thread, link)->counts);
+    }
+    os_lock_release(&scm_lock);
 }

@@ -12,7 +12,7 @@
  * Who looks: a tick and scm_collect, with the precise time; every other call that collects, with the coarse
  * time, which the system updates at its timer interrupts (every 1 to 10 ms). So that the fast paths of
  * threads without such clocks have no test for it, the expired list of a thread that has some is never
- * NULL: when it is empty, `first` is REAL_TIME_WAITS. Of a thread's clocks each call looks at a few, in
+ * NULL: when it is empty, `first` is SOMETHING_WAITS. Of a thread's clocks each call looks at a few, in
  * turn.
  *
  * Clocks of threads that have ended. Their dates go, list by list, to a clock of a class: one for each power
@@ -24,7 +24,6 @@
 #include "scm/scm.h"
 
 uint64_t (*scm_real_time)(void) = os_clock_ns;
-struct page scm_real_time_waits;
 
 #define CLOCKS_PER_LOOK 2
 #define MS              UINT64_C(1000000)
@@ -43,16 +42,7 @@ void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t 
 {
     clock->period = period;
     follow_from(clock, scm_real_time());
-    real_time_watch(self);
-}
-
-/* After real-time clocks, or `left`, came or went: fast paths look at them, or do not. */
-void real_time_watch(struct scm_thread *self)
-{
-    self->nothing = list_is_empty(&self->real) ? NULL : REAL_TIME_WAITS;
-    self->more = self->nothing || !list_is_empty(&self->left);
-    if (!self->expired.last)
-        self->expired.first = self->nothing;
+    thread_watch(self);
 }
 
 /* ------------------------------------------------------------------------------------- sweeping */
@@ -140,12 +130,14 @@ static uint64_t coarse_time(void)
 
 void real_time_look(struct scm_thread *self, bool at_all)
 {
-    look(self, scm_real_time(), at_all);
+    if (!list_is_empty(&self->real))
+        look(self, scm_real_time(), at_all);
 }
 
 void real_time_glance(struct scm_thread *self)
 {
-    look(self, coarse_time(), false);
+    if (!list_is_empty(&self->real))
+        look(self, coarse_time(), false);
 }
 
 /* ------------------------------------------------------------- clocks of threads that have ended */

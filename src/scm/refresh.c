@@ -9,8 +9,10 @@
  * The order: room for the descriptor and for the count is made first, so that what fails has changed
  * nothing. Expired descriptors are processed last: an object that is refreshed a little too late, when
  * its expired dates have not been processed, lives on.
+ *
+ * A refresh of an object in a region, which is no object of the allocator, is one of the region: of its first page.
  */
-#include "scm/scm.h"
+#include "scm/regions.h"
 
 static const char *name_of(const struct scm_clock *clock)
 {
@@ -28,8 +30,8 @@ static inline void becomes_short_term(struct scm_thread *self, struct slab *slab
 static __attribute__((noinline, cold)) int too_many(const struct scm_clock *clock,
                                                     const void *object)
 {
-    os_report("%s: %p has %u expiration dates; no more are possible", name_of(clock), object,
-              (unsigned)TERM_DATES_MAX);
+    os_report("%s: %p has %u expiration dates; no more are possible", name_of(clock),
+              region_or_object(object), (unsigned)TERM_DATES_MAX);
     return EOVERFLOW;
 }
 
@@ -116,9 +118,13 @@ static inline int date_give(struct scm_thread *self, struct scm_clock *clock, ui
 static int beyond_reach(const struct scm_clock *clock, unsigned extension, const void *object)
 {
     os_report("%s: extension %u of %p is beyond the option scm_max_extension (%u)", name_of(clock),
-              extension, object, (unsigned)load_relaxed(&option_scm_max_extension));
+              extension, region_or_object(object),
+              (unsigned)load_relaxed(&option_scm_max_extension));
     return ERANGE;
 }
+
+static int refresh_region(struct scm_thread *self, struct scm_clock *clock, struct region *region,
+                          unsigned extension, unsigned more);
 
 /* What is not as it is at most refreshes: the extension, the ring, the object, its slab. */
 static __attribute__((noinline, cold)) int refresh_slow(struct scm_thread *self,
@@ -131,6 +137,12 @@ static __attribute__((noinline, cold)) int refresh_slow(struct scm_thread *self,
 
     if (extension > load_relaxed(&option_scm_max_extension))
         return beyond_reach(clock, extension, object);
+    if (!slab_of(object)) {
+        struct region *region = region_holding(object, name_of(clock));
+
+        if (region)
+            return refresh_region(self, clock, region, extension, more);
+    }
     slab = object_slab(object, name_of(clock));
     terms = slab_terms_make(slab);
     if (!terms || (units > clock->mask && !clock_reach(clock, units))) {
@@ -153,6 +165,16 @@ static inline __attribute__((always_inline)) int refresh(struct scm_thread *self
         unlikely(extension > load_relaxed(&option_scm_max_extension)))
         return refresh_slow(self, clock, object, extension, more);
     return date_give(self, clock, clock->now + units, slab, terms, object);
+}
+
+static int refresh_region(struct scm_thread *self, struct scm_clock *clock, struct region *region,
+                          unsigned extension, unsigned more)
+{
+    int error = refresh(self, clock, load_acquire(&region->first), extension, more);
+
+    if (!error && clock == &self->local && load_relaxed(&region->owner) == self->number)
+        region_note_date(region, self, extension);
+    return error;
 }
 
 /* Of a thread that takes no part yet, or is blocked. */
@@ -206,7 +228,8 @@ static int refresh_by_real_time(struct scm_thread *self, struct scm_clock *clock
         os_report(
             "scm_clock_refresh: %u ms are %u periods of the clock; that is beyond the option "
             "scm_max_extension (%u; object %p)",
-            milliseconds, extension, (unsigned)load_relaxed(&option_scm_max_extension), object);
+            milliseconds, extension, (unsigned)load_relaxed(&option_scm_max_extension),
+            region_or_object(object));
         return ERANGE;
     }
     real_time_merge(self);
@@ -216,16 +239,71 @@ static int refresh_by_real_time(struct scm_thread *self, struct scm_clock *clock
     return refresh(self, clock, object, extension, 0);
 }
 
+static int refresh_by_clock(struct scm_thread *self, struct scm_clock *clock, void *object,
+                            unsigned extension)
+{
+    left_step_if_any(self);
+    if (clock->kind == REAL_TIME_CLOCK)
+        return refresh_by_real_time(self, clock, object, extension);
+    return refresh(self, clock, object, extension, 0);
+}
+
 int scm_clock_refresh(struct scm_clock *handle, void *object, unsigned extension)
 {
     struct scm_thread *self;
     struct scm_clock *clock;
     int error = clock_check(handle, "scm_clock_refresh", &self, &clock);
 
-    if (error || !object)
-        return error;
-    left_step_if_any(self);
-    if (clock->kind == REAL_TIME_CLOCK)
-        return refresh_by_real_time(self, clock, object, extension);
-    return refresh(self, clock, object, extension, 0);
+    return error || !object ? error : refresh_by_clock(self, clock, object, extension);
+}
+
+/* ------------------------------------------------------------------------------------- regions */
+
+static int region_refresh(void *handle, unsigned extension)
+{
+    struct scm_thread *self = scm_self;
+    struct region *region;
+    int error;
+
+    if (unlikely(!self))
+        return refresh_entering(region_refresh, handle, extension, "scm_region_refresh");
+    error = region_check(handle, "scm_region_refresh", &region);
+    return error ? error : refresh_region(self, &self->local, region, extension, 0);
+}
+
+int scm_region_refresh(struct scm_region *handle, unsigned extension)
+{
+    return region_refresh(handle, extension);
+}
+
+static int region_global_refresh(void *handle, unsigned extension)
+{
+    struct scm_thread *self = scm_self;
+    struct region *region;
+    int error;
+
+    if (unlikely(!self))
+        return refresh_entering(region_global_refresh, handle, extension,
+                                "scm_region_global_refresh");
+    error = region_check(handle, "scm_region_global_refresh", &region);
+    return error ? error : refresh_region(self, &self->global, region, extension, 2);
+}
+
+int scm_region_global_refresh(struct scm_region *handle, unsigned extension)
+{
+    return region_global_refresh(handle, extension);
+}
+
+int scm_region_clock_refresh(struct scm_clock *clock_handle, struct scm_region *handle,
+                             unsigned extension)
+{
+    static const char what[] = "scm_region_clock_refresh";
+    struct scm_thread *self;
+    struct scm_clock *clock;
+    struct region *region;
+    int error = clock_check(clock_handle, what, &self, &clock);
+
+    if (!error)
+        error = region_check(handle, what, &region);
+    return error ? error : refresh_by_clock(self, clock, load_acquire(&region->first), extension);
 }

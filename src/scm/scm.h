@@ -35,6 +35,7 @@
 #include "heap/object.h"
 #include "heap/options.h"
 #include "scm/marks.h"
+#include "scm/places.h"
 #include "scm/stamps.h"
 #include "slab/terms.h"
 
@@ -96,23 +97,31 @@ struct scm_counts {
     uint64_t ended;   /* objects whose last date was processed */
     uint64_t kept;    /* of these, not freed: their finalizer said so, or has not returned */
     int64_t pages;    /* descriptor pages now */
-    uint64_t steps;   /* lists moved, or looked at, by work that is done bit by bit */
+    uint64_t
+        steps; /* lists moved, or looked at, and pages of regions freed, by work that is done bit by bit */
+    int64_t regions; /* that have not ended; this and the next count for all threads together */
+    int64_t region_bytes; /* of their pages, and of those of ended regions that wait */
 };
 
 struct scm_thread {
     struct scm_clock local, global;
     struct page_list expired; /* empty when `last` is NULL; `first` is `nothing` then */
-    struct page *nothing;     /* NULL, or REAL_TIME_WAITS: so fast paths test one word */
+    struct page *nothing;     /* NULL, or SOMETHING_WAITS: so fast paths test one word */
     uint64_t begin;           /* descriptors of the first expired page that are taken; atomic */
     struct page *spare;       /* an empty one, or NULL */
     bool collecting;          /* a finalizer is running: what it calls does not collect */
     bool blocked;
     int32_t id, process; /* the thread's, to see whether it is gone */
-    uint32_t more;       /* ticks have more to do: it has real-time clocks, or `left` */
-    uint64_t phase;      /* of global time in which the thread has ticked last (gp_phases_tick) */
-    struct list clocks;  /* that it made; not those of real time */
-    struct list real;    /* its real-time clocks, in the order in which they are looked at */
-    struct list ended;   /* clocks that were destroyed: all their dates have expired */
+    uint32_t more; /* ticks have more to do: it has real-time clocks, ended regions, or `left` */
+    uint64_t
+        number; /* no other thread has had it: owner of regions. A new one whenever a thread begins to take part */
+    uint64_t phase;     /* of global time in which the thread has ticked last (gp_phases_tick) */
+    struct list clocks; /* that it made; not those of real time */
+    struct list real;   /* its real-time clocks, in the order in which they are looked at */
+    struct list ended;  /* clocks that were destroyed: all their dates have expired */
+    struct list ended_regions; /* with pages that are to be freed (regions.c) */
+    struct list region_places; /* unused ones */
+    uint32_t region_place_count;
     struct list left; /* clocks with dates of a thread that has ended, and whose heir this one is */
     struct scm_counts counts;
     struct list link; /* in scm_threads or scm_orphans; scm_lock */
@@ -127,9 +136,13 @@ extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("ini
  * the error. --- */
 struct scm_thread *scm_enter(const char *what, int *error);
 void scm_leave(void);
-bool scm_is_ending(void);
 int scm_refuse_absent(const char *what);
 void scm_reap(void);
+struct scm_thread *scm_enter_to_stay(const char *what);
+bool scm_is_abandoned(uint64_t number);
+extern struct page scm_something_waits; /* never read */
+#define SOMETHING_WAITS (&scm_something_waits)
+void thread_watch(struct scm_thread *self);
 extern struct os_lock scm_lock;
 extern struct list scm_threads, scm_orphans; /* in use; without a thread */
 extern struct scm_counts scm_gone;           /* of threads that left nothing; scm_lock */
@@ -177,10 +190,7 @@ struct scm_clock *clock_of_handle(struct scm_clock *handle, bool *was);
 
 /* --- real_time.c --- */
 extern uint64_t (*scm_real_time)(void); /* ns; tests have their own */
-extern struct page scm_real_time_waits; /* never read */
-#define REAL_TIME_WAITS (&scm_real_time_waits)
 void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t period);
-void real_time_watch(struct scm_thread *self);
 void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t ns,
                       uint64_t lists);
 void real_time_look(struct scm_thread *self, bool at_all);
@@ -211,6 +221,7 @@ void left_take_expired(struct scm_thread *self);
 /* --- expire.c --- */
 #define TAKEN_PER_CALL 4 /* descriptors that a call processes, unless ticks do */
 void expired_take(struct scm_thread *thread, uint64_t count);
+void object_expired(struct slab *slab, void *object);
 int (*finalizer_of(unsigned number))(void *object); /* 1 to TERM_FINALIZERS */
 
 /* Where the next descriptor of a date goes, which the clock's ring reaches: the end of its list. NULL: there is no

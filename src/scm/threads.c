@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "scm/regions.h"
 #include "scm/scm.h"
 
 __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
@@ -44,7 +45,14 @@ struct scm_counts scm_gone;
 struct prudence_domain *scm_phases;
 uint64_t scm_meta_bytes;
 
-static unsigned active; /* threads that have joined global time; scm_lock */
+static unsigned active;      /* threads that have joined global time; scm_lock */
+static uint64_t last_number; /* of threads, ever given; scm_lock */
+
+/* Threads of the processes before this one, fork did not copy them; changed by fork only */
+static struct list abandoned = {&abandoned, &abandoned};
+
+struct page scm_something_waits;
+
 static pthread_key_t exit_key;
 
 void *scm_meta_alloc(size_t bytes)
@@ -93,6 +101,17 @@ static void leave_myself(void)
 
 /* ----------------------------------------------------------------------------- coming and going */
 
+/* After real-time clocks, ended regions, or `left`, came or went: fast paths look at them, or do not. */
+void thread_watch(struct scm_thread *self)
+{
+    bool waits = !list_is_empty(&self->real) || !list_is_empty(&self->ended_regions);
+
+    self->nothing = waits ? SOMETHING_WAITS : NULL;
+    self->more = waits || !list_is_empty(&self->left);
+    if (!self->expired.last)
+        self->expired.first = self->nothing;
+}
+
 /* Also out of a finalizer. */
 static void thread_exits(void *unused)
 {
@@ -119,6 +138,8 @@ static struct scm_thread *thread_make(void)
     list_init(&thread->real);
     list_init(&thread->ended);
     list_init(&thread->left);
+    list_init(&thread->ended_regions);
+    list_init(&thread->region_places);
     list_init(&thread->link);
     thread->local.kind = LOCAL_CLOCK;
     thread->global.kind = GLOBAL_CLOCK;
@@ -139,6 +160,8 @@ void scm_counts_join(struct scm_counts *to, const struct scm_counts *from)
     to->kept += from->kept;
     to->pages += from->pages;
     to->steps += from->steps;
+    to->regions += from->regions;
+    to->region_bytes += from->region_bytes;
 }
 
 /* One without a thread, that has nothing left. Under scm_lock. */
@@ -171,6 +194,7 @@ static void thread_ends(struct scm_thread *thread)
     thread->blocked = thread->collecting = false;
     clocks_leave(thread);
     page_spare_free(thread);
+    region_places_leave(thread);
     list_remove(&thread->link);
     if (thread_has_left(thread))
         list_add_tail(&scm_orphans, &thread->link);
@@ -197,7 +221,8 @@ static struct scm_thread *enter(void)
         return NULL;
     }
     note_id(thread);
-    real_time_watch(thread);
+    thread->number = ++last_number;
+    thread_watch(thread);
     list_add_tail(&scm_threads, &thread->link);
     return thread;
 }
@@ -260,18 +285,24 @@ static void self_register(void)
         scm_unregister_thread(); /* its end would not be seen */
 }
 
+static int refuse_ending(const char *what)
+{
+    os_report(
+        "%s: called by a thread that is ending (in a destructor of thread-specific data), which "
+        "takes part only "
+        "for the time of each refresh",
+        what);
+    return EPERM;
+}
+
 int scm_register_thread(void)
 {
     int saved_errno = errno;
 
     if (mine)
         return 0;
-    if (ending) {
-        os_report(
-            "scm_register_thread: called by a thread that is ending (in a destructor of "
-            "thread-specific data): it takes part only for the time of each refresh");
-        return EPERM;
-    }
+    if (ending)
+        return refuse_ending("scm_register_thread");
     self_register();
     errno = saved_errno;
     return mine ? 0 : ENOMEM;
@@ -297,9 +328,20 @@ struct scm_thread *scm_enter(const char *what, int *error)
     return scm_self;
 }
 
-bool scm_is_ending(void)
+/* For what the thread has from then on. NULL with errno (and reported): it is blocked or ending, or there is no
+ * memory. */
+struct scm_thread *scm_enter_to_stay(const char *what)
 {
-    return ending;
+    int error = 0;
+
+    if (likely(scm_self))
+        return scm_self;
+    if (ending)
+        error = refuse_ending(what);
+    else if (scm_enter(what, &error))
+        return scm_self;
+    errno = error;
+    return NULL;
 }
 
 /* After the call for which the thread entered. */
@@ -407,12 +449,27 @@ static void fork_done(void)
  */
 static void fork_child(void)
 {
-    list_init(&scm_threads);
+    if (mine)
+        list_remove(&mine->link);
+    list_join(&abandoned, &scm_threads);
     if (mine) {
         list_add_tail(&scm_threads, &mine->link);
         note_id(mine);
     }
     active = scm_self != NULL;
+}
+
+/* The number is of a thread that this process has not, because a fork did not copy it. The list changes in fork only. */
+bool scm_is_abandoned(uint64_t number)
+{
+    struct list *item;
+
+    list_for_each(item, &abandoned)
+    {
+        if (list_entry(item, struct scm_thread, link)->number == number)
+            return true;
+    }
+    return false;
 }
 
 static const struct heap_above above = {

@@ -24,6 +24,8 @@
 #define TERM_DATES_BITS 26
 #define TERM_DATES_MASK ((UINT32_C(1) << TERM_DATES_BITS) - 1)
 #define TERM_FINALIZERS 32 /* numbers 1 to 32, above the dates; 0: none */
+#define TERM_REGION                                                                                \
+    33 /* in place of a finalizer: the object is a page of a region (scm/regions.h) */
 
 /* What one thread may add before another sees that it is too many. */
 #define TERM_DATES_MAX (TERM_DATES_MASK - (UINT32_C(1) << 20))

@@ -101,16 +101,25 @@ class Findings(unittest.TestCase):
         self.assertIs(self.result(rows, thesis)["holds"], False)
 
     def test_same_throughput(self):
-        rows = curve("throughput-quantum", findings.LAZY, "bytes_per_second", {1: 100, 2: 100})
-        rows += curve("throughput-quantum", findings.EAGER, "bytes_per_second", {1: 110, 2: 70})
+        rows = curve("throughput-quantum", findings.LAZY, findings.SPEED, {1: 100, 2: 100})
+        rows += curve("throughput-quantum", findings.EAGER, findings.SPEED, {1: 110, 2: 70})
         self.assertIs(self.result(rows, "Lazy and eager have the same throughput")["holds"], False)
 
     def test_ratios_are_of_the_seeds_that_both_ran(self):
-        rows = curve("throughput-threads", findings.LAZY, "bytes_per_second", {1: 100})
-        rows += curve("throughput-threads", findings.EAGER, "bytes_per_second", {1: 200})
-        rows[1]["repeats"] = [{"bytes_per_second": value} for value in (101, 200, 300)]
+        rows = curve("throughput-threads", findings.LAZY, findings.SPEED, {1: 100})
+        rows += curve("throughput-threads", findings.EAGER, findings.SPEED, {1: 200})
+        rows[1]["repeats"] = [{findings.SPEED: value} for value in (101, 200, 300)]
         found = self.result(rows, "Lazy and eager do not differ")
         self.assertEqual((found["holds"], found["measured"][-12:]), (True, "1.01 to 1.01"))
+
+    def test_what_does_not_hold_has_a_reason(self):
+        said = {thesis for of_one in findings.FINDINGS.values() for _, thesis, _ in of_one}
+        self.assertLessEqual(set(findings.REASONS), said)
+        thesis = "Lazy: refresh takes the same time"
+        rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 160, 4: 105})
+        self.assertIn("24 cores", self.result(rows, thesis)["reason"])
+        rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 110, 4: 105})
+        self.assertIsNone(self.result(rows, thesis)["reason"])
 
     def test_too_wide_to_say(self):
         thesis = "Lazy: refresh takes the same time"
@@ -128,11 +137,11 @@ class Findings(unittest.TestCase):
 
     def test_pairs_are_drawn_together(self):
         """Seeds differ by ten times, subjects by a tenth: their ratios say so."""
-        rows = curve("throughput-quantum", findings.LAZY, "bytes_per_second", {1: 370, 2: 370})
-        rows += curve("throughput-quantum", findings.EAGER, "bytes_per_second", {1: 407, 2: 407})
+        rows = curve("throughput-quantum", findings.LAZY, findings.SPEED, {1: 370, 2: 370})
+        rows += curve("throughput-quantum", findings.EAGER, findings.SPEED, {1: 407, 2: 407})
         for row, factor in zip(rows, (1, 1, 1.1, 1.1)):
-            row["repeats"] = [{"bytes_per_second": value * factor} for value in (10, 100, 1000)]
-        rows[0]["repeats"].append({"bytes_per_second": 5})
+            row["repeats"] = [{findings.SPEED: value * factor} for value in (10, 100, 1000)]
+        rows[0]["repeats"].append({findings.SPEED: 5})
         self.assertEqual(self.result(rows, "Lazy and eager have the same throughput")["verdict"], "holds")
 
     def test_chance_decides_no_factorial_design(self):

@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Refreshes and ticks, so many of them, to be counted by test_short_term.py. Nothing expires. */
+/* Refreshes and ticks, so many of them, to be counted by test_short_term.py. Nothing expires. With 0 dates: allocations in
+ * a region. */
 #include <stdlib.h>
 
 #include <prudence/prudence.h>
 #include <prudence/scm.h>
+
+static int fill_region(int count)
+{
+    struct scm_region *region = scm_region_create();
+
+    for (int i = 0; i < count; i++)
+        if (!scm_region_alloc(region, 64))
+            return 1;
+    return 0;
+}
 
 int main(int argc, char **argv)
 {
     int count = argc > 1 ? atoi(argv[1]) : 0, dates = argc > 2 ? atoi(argv[2]) : 1;
     void **objects = calloc((size_t)count, sizeof *objects);
 
+    if (!dates)
+        return fill_region(count);
     for (int i = 0; i < count; i++)
         objects[i] = prudence_malloc(64);
     for (int date = 0; date < dates; date++)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Refreshes and ticks of short-term memory cannot grow unseen: the committed table says how many instructions each
+"""Refreshes, ticks and allocations in regions of short-term memory cannot grow unseen: the committed table says how many instructions each
 has, with its share of descriptor pages. Counted by callgrind, since these paths have calls and branches; what a
 thread's first calls cost is left out, by counting two numbers of them; and what clocks bring about, by options."""
 
@@ -18,7 +18,7 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 TABLE = HERE / "short_term.txt"
 FEWER, MORE = 1000, 2000
 PATHS = {"scm_refresh": ("scm_refresh", 1), "scm_refresh, a further date": ("scm_refresh", 2),
-         "scm_tick": ("scm_tick", 1)}
+         "scm_tick": ("scm_tick", 1), "scm_region_alloc": ("scm_region_alloc", 0)}
 
 
 def instructions(program, function, count, dates):
@@ -53,6 +53,7 @@ def main():
     if os.uname().machine != "x86_64" or not shutil.which("valgrind"):
         print("valgrind on x86-64 is needed")
         return 77
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}) # on another CPU, caches would be filled again
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "program")
         cc("-O2", f"-I{ROOT}/include", HERE / "program_short_term.c", "-o", program, BUILD / "libprudence.so",

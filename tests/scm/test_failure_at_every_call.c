@@ -61,6 +61,32 @@ static void keep(void **kept, unsigned *until, unsigned now, unsigned i)
         *until = now + i % 3;
 }
 
+/* Objects of all sizes in a region, as far as there is memory. One that was refused a date is unregistered. */
+static void use_region(unsigned i)
+{
+    struct scm_region *region = scm_region_create();
+    bool dated;
+
+    if (!region) {
+        if (errno != ENOMEM)
+            abort();
+        return;
+    }
+    for (unsigned j = 0; j < 10; j++) {
+        size_t size = j == 5 ? 60000 : 16 + (i + j) % 5 * 900;
+        void *object = scm_region_alloc(region, size);
+
+        if (object)
+            memset(object, 1, size);
+        else if (errno != ENOMEM)
+            abort();
+    }
+    dated = accepted(scm_region_refresh(region, i % 4));
+    dated |= accepted(scm_region_global_refresh(region, i % 100));
+    if (!dated && scm_region_unregister(region))
+        abort();
+}
+
 static void all_ends(struct scm_clock *clock)
 {
     struct scm_mem_info info;
@@ -74,7 +100,8 @@ static void all_ends(struct scm_clock *clock)
             abort();
     scm_collect();
     scm_get_mem_info(&info);
-    if (info.num_dates || info.num_short_term || info.num_expired)
+    if (info.num_dates || info.num_short_term || info.num_expired || region_info().regions ||
+        region_info().bytes)
         abort();
 }
 
@@ -97,6 +124,8 @@ static void scenario(void *argument)
         if (refresh(objects[i], i, clock))
             objects[i] = NULL;
         keep(&kept, &until, now, i);
+        if (i % 30 == 7)
+            use_region(i);
         if (i % 20 == 0 && !scm_tick())
             now++;
     }

@@ -135,6 +135,82 @@ static void clocks_go_on_in_the_child(void **state)
     scm_real_time = os_clock_ns;
 }
 
+static struct scm_region *my_region, *others_region, *shared_region, *orphaned_region;
+
+static char *shared_object;
+
+static int act_regions(void *unused)
+{
+    (void)unused;
+    others_region = scm_region_create();
+    shared_region = scm_region_create();
+    shared_object = scm_region_alloc(shared_region, 5000);
+    return !scm_region_alloc(others_region, 100) || !shared_object ||
+           !memset(shared_object, 1, 5000) || scm_region_refresh(others_region, 1);
+}
+
+static int act_orphaned_region(void *unused)
+{
+    (void)unused;
+    orphaned_region = scm_region_create();
+    return !scm_region_alloc(orphaned_region, 100000) || scm_region_refresh(orphaned_region, 1);
+}
+
+/* Those of threads that ended before the fork end here, too. Those of another thread are left alone, also one that has a
+ * date of this thread only. */
+static int regions_in_child(void *unused)
+{
+    struct scm_mem_info info;
+
+    (void)unused;
+    if (!scm_region_alloc(my_region, 10000) || scm_region_refresh(my_region, 1))
+        return 1;
+    if (scm_region_alloc(others_region, 8) || errno != EPERM ||
+        scm_region_refresh(others_region, 1) != EPERM ||
+        scm_region_global_refresh(shared_region, 1) != EPERM ||
+        scm_region_unregister(others_region) != EPERM)
+        return 2;
+    for (unsigned i = 0; i < 50; i++)
+        scm_tick();
+    info = mem_info();
+    if (scm_region_refresh(my_region, 1) != EPERM ||
+        scm_region_refresh(orphaned_region, 1) != EPERM)
+        return 3;
+    if (region_info().regions || region_info().bytes ||
+        info.num_dates) /* as far as this process knows */
+        return 4;
+    my_region = scm_region_create();
+    for (unsigned i = 0; i < 100; i++)
+        memset(scm_region_alloc(my_region, 3000), 0, 3000);
+    return shared_object[4999] != 1 || scm_region_unregister(my_region);
+}
+
+static void regions_go_on_in_the_child(void **state)
+{
+    struct actor actor, ended;
+    struct child_result result;
+
+    (void)state;
+    my_region = scm_region_create();
+    actor_start(&actor);
+    actor_start(&ended);
+    assert_int_equal(does(&actor, act_regions, NULL), 0);
+    assert_int_equal(does(&ended, act_orphaned_region, NULL), 0);
+    actor_end(&ended);
+    assert_int_equal(scm_region_refresh(shared_region, 1), 0);
+    child_run(regions_in_child, NULL, &result);
+    if (!child_exited_with(&result, 0))
+        fail_msg("status %x: %s", (unsigned)result.status, result.output);
+    ticks(2);
+    assert_int_equal(scm_region_refresh(shared_region, 1), EPERM);
+    does(&actor, act_tick, NULL);
+    does(&actor, act_tick, NULL);
+    actor_end(&actor);
+    assert_int_equal(scm_region_unregister(my_region), 0);
+    ticks(5);
+    assert_int_equal(region_info().regions, 0);
+}
+
 /* A child that no handler has prepared finds threads that are not there: they are left alone, and itself. */
 static int bare_child(void *unused)
 {
@@ -245,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_child_goes_on, fresh),
         cmocka_unit_test_setup(clocks_go_on_in_the_child, fresh),
+        cmocka_unit_test_setup(regions_go_on_in_the_child, fresh),
         cmocka_unit_test_setup(a_bare_child_does_not_reap_itself, fresh),
         cmocka_unit_test_setup(orphans_are_inherited_in_the_child, fresh),
         cmocka_unit_test_setup(fork_takes_all_locks, fresh),

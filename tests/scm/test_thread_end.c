@@ -65,15 +65,22 @@ static int acts_global_refresh(void)
     return scm_global_refresh(object_new(), 0);
 }
 
+static struct scm_region *fathers_region; /* of the thread that runs the tests */
+
 /* As early as the thread's end was noticed; before, all is as ever. */
 static int acts_anything(void)
 {
     struct scm_clock *clock;
+    struct scm_region *region;
     int registered = scm_register_thread(), error = registered && registered != EPERM;
 
     clock = scm_clock_create();
     error |= registered ? clock != NULL : scm_clock_refresh(clock, object_new(), 2);
+    region = scm_region_create();
+    error |= registered ? region || errno != EPERM : !scm_region_alloc(region, 5000);
+    error |= registered ? 0 : scm_region_refresh(region, 1);
     error |= scm_refresh(object_new(), 1) | scm_global_refresh(object_new(), 1);
+    error |= scm_region_refresh(fathers_region, 1) | scm_region_global_refresh(fathers_region, 1);
     error |= scm_tick() != (registered ? EINVAL : 0);
     error |= scm_global_tick() != (registered ? EINVAL : 0);
     scm_free(scm_malloc(48));
@@ -92,6 +99,7 @@ static void expect_all_ends(void)
     }
     assert_int_equal(mem_info().num_dates, 0);
     assert_int_equal(mem_info().num_short_term, 0);
+    assert_int_equal(region_info().regions, 0);
 }
 
 /* This thread alone takes part: each of its global ticks advances global time. */
@@ -113,6 +121,8 @@ static void no_thread_takes_part_beyond_its_end(void **state)
                 from_round = from;
                 takes_part_before = i % 2 || from % 2;
                 scm_register_thread();
+                fathers_region = scm_region_create();
+                assert_int_equal(scm_region_refresh(fathers_region, 1), 0);
                 run_thread(late ? &late_key : &early_key);
                 assert_int_equal(mem_info().threads, 1);
                 expect_time_goes_on();

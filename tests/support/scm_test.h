@@ -73,6 +73,14 @@ static inline struct scm_mem_info mem_info(void)
     return info;
 }
 
+static inline struct scm_region_info region_info(void)
+{
+    struct scm_region_info info;
+
+    scm_get_region_info(&info);
+    return info;
+}
+
 /* This thread takes part, whatever the test did before. */
 static inline void ticks(unsigned count)
 {

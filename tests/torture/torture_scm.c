@@ -3,7 +3,7 @@
  * Short-term memory with more threads than CPUs, for PRUDENCE_TORTURE_SECONDS. Each thread allocates,
  * refreshes its own objects by its local clock and by other ones, some of which it leaves behind, and those
  * of a shared table by global time; ticks; blocks, resumes and ends; strategies change meanwhile. Every object carries a seal that its
- * finalizer breaks: who finds it broken in an object that it has a date for has lost the object.
+ * finalizer breaks: who finds it broken in an object that it has a date for has lost the object. Regions likewise.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -23,7 +23,15 @@ struct object {
     unsigned char rest[];
 };
 
+/* Of a region. */
+struct in_region {
+    uint64_t seal;
+    size_t size;
+    unsigned char rest[];
+};
+
 static struct object *shared[SHARED];
+static struct in_region *shared_regions[SHARED];
 static int seal_breaker;
 static uint64_t made, ended, rounds;
 static int stop;
@@ -92,8 +100,10 @@ static void use_shared(unsigned *seed)
 /* Before the date of an object in the table comes near: all leave the table. */
 static void empty_table(void)
 {
-    for (unsigned i = 0; i < SHARED; i++)
+    for (unsigned i = 0; i < SHARED; i++) {
         __atomic_store_n(&shared[i], NULL, __ATOMIC_RELEASE);
+        __atomic_store_n(&shared_regions[i], NULL, __ATOMIC_RELEASE);
+    }
 }
 
 static void use_own(unsigned *seed)
@@ -115,6 +125,83 @@ static void use_own(unsigned *seed)
     }
     check(scm_tick());
     check(scm_clock_destroy(clock));
+}
+
+/*
+ * A region: of the thread alone, or given dates by global time and left in the table for others. Its objects have seals
+ * of their own, which nobody breaks: what is handed out again is overwritten.
+ */
+#define REGION_OBJECTS 40
+
+static struct in_region *cut(struct scm_region *region, unsigned *seed)
+{
+    size_t size = (size_t)rand_r(seed) % (rand_r(seed) % 16 ? 500 : 60000);
+    struct in_region *object = scm_region_alloc(region, sizeof *object + size);
+
+    if (!object)
+        abort();
+    object->seal = SEAL ^ (uintptr_t)object;
+    object->size = size;
+    memset(object->rest, (int)(size & 255), size);
+    return object;
+}
+
+static void expect_whole(const struct in_region *object)
+{
+    size_t size = object->size;
+
+    if (object->seal != (SEAL ^ (uintptr_t)object) ||
+        (size && (object->rest[0] != (size & 255) || object->rest[size - 1] != (size & 255)))) {
+        fprintf(stderr, "an object of a region ended before its date\n");
+        abort();
+    }
+}
+
+static void use_region(unsigned *seed)
+{
+    struct scm_region *region = scm_region_create();
+    struct in_region *objects[REGION_OBJECTS];
+
+    if (!region)
+        abort();
+    check(scm_region_refresh(region, 2));
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < REGION_OBJECTS; i++)
+            if (round && rand_r(seed) % 4)
+                expect_whole(objects[i]);
+            else
+                objects[i] = cut(region, seed);
+        check(round < 2 ? scm_tick() : 0);
+    }
+    if (rand_r(seed) % 2)
+        check(scm_region_unregister(region));
+    if (rand_r(seed) % 4 == 0)
+        check(scm_refresh(objects[0], 1 << (rand_r(seed) % 8)));
+}
+
+/* As use_shared, of a region with one object: by the object, which others find. */
+static void use_shared_region(unsigned *seed)
+{
+    unsigned place = (unsigned)rand_r(seed) % SHARED;
+    struct in_region *object = __atomic_load_n(&shared_regions[place], __ATOMIC_ACQUIRE);
+    struct scm_region *region;
+
+    if (object) {
+        expect_whole(object);
+        check(scm_global_refresh(object, (unsigned)rand_r(seed) % 3));
+        expect_whole(object);
+        if (rand_r(seed) % 4 == 0)
+            __atomic_compare_exchange_n(&shared_regions[place], &object, NULL, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+        return;
+    }
+    region = scm_region_create();
+    if (!region)
+        abort();
+    object = cut(region, seed);
+    check(scm_region_global_refresh(region, 1 << 10));
+    check(scm_region_unregister(region));
+    __atomic_store_n(&shared_regions[place], object, __ATOMIC_RELEASE);
 }
 
 /* Clocks that are left to the thread's end, with dates; others that are destroyed with many. */
@@ -139,8 +226,11 @@ static void *work(void *argument)
 
     for (unsigned round = 1; round < 50 && !__atomic_load_n(&stop, __ATOMIC_RELAXED); round++) {
         use_own(&seed);
-        for (unsigned i = 0; i < 100; i++)
+        use_region(&seed);
+        for (unsigned i = 0; i < 100; i++) {
             use_shared(&seed);
+            use_shared_region(&seed);
+        }
         if (rand_r(&seed) % 16 == 0)
             leave_clocks(&seed);
         check(scm_global_tick());
@@ -159,6 +249,7 @@ static void *work(void *argument)
 /* Every thread's dates, one heir after the other; those by real time as it passes. */
 static void end_all(void)
 {
+    struct scm_region_info regions;
     struct scm_mem_info info;
 
     for (unsigned i = 0; i <= THREADS; i++) {
@@ -175,9 +266,13 @@ static void end_all(void)
         check(scm_tick());
         scm_get_mem_info(&info);
     } while (info.num_dates);
-    if (info.num_dates || info.num_short_term || made != ended) {
-        fprintf(stderr, "%lu dates are left, %llu objects of %llu\n", info.num_dates,
-                (unsigned long long)(made - ended), (unsigned long long)made);
+    check(scm_collect());
+    scm_get_mem_info(&info);
+    scm_get_region_info(&regions);
+    if (info.num_dates || info.num_short_term || regions.regions || regions.bytes ||
+        made != ended) {
+        fprintf(stderr, "%lu dates are left, %lu regions, %llu objects of %llu\n", info.num_dates,
+                regions.regions, (unsigned long long)(made - ended), (unsigned long long)made);
         abort();
     }
 }

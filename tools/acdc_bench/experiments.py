@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 REFRESH = ("refresh", "global_refresh", "tick", "global_tick")
 MALLOC = ("allocate", "free", "defer")
 OPERATIONS = (*REFRESH, *MALLOC, "held_bytes")  # calls are timed, which takes time: throughput says nothing
-THROUGHPUT = ("seconds", "bytes_per_second")
+THROUGHPUT = ("seconds", "bytes_per_cpu_second")
 TICKS = ("tick", "global_tick")  # few: one interrupted call in a hundred is left out, not in a thousand
 
 DEFAULTS = {"--threads": 1, "--duration": 100, "--time-quantum": 1 << 18}  # acdc's own
@@ -54,6 +54,7 @@ def responses(run):
     found = {name: operation(run, name) for name in REFRESH + MALLOC}
     memory = run["memory"]
     found |= {"seconds": run["seconds"], "bytes_per_second": run["bytes_per_second"],
+              "bytes_per_cpu_second": run["bytes_per_second"] * run["seconds"] / run["cpu_seconds"],
               "held_bytes": memory["steady_held_bytes"], "live_bytes": memory["steady_live_bytes"],
               "resident_bytes": memory["steady_resident_bytes"],
               "live_objects": memory["steady_live_objects"]}

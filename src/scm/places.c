@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables behind handles: how they grow (places.h). */
+#include "scm/places.h"
+
+#include "scm/scm.h"
+
+void *places_new(struct places *places, uint32_t *number)
+{
+    uint64_t within;
+    unsigned block = places_block_of(places->used, &within);
+    size_t bytes = places_block_size(block) * places->size;
+    void *first = places->blocks[block];
+
+    if (!first)
+        first = scm_meta_alloc(bytes);
+    if (!first || places->used == UINT32_MAX)
+        return NULL;
+    store_release(&places->blocks[block], first); /* so that its zeros are seen before it is */
+    *number = places->used++;
+    return places_at(places, *number, places->size);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Private to scm/: tables behind handles. A handle is the number of a place in a table, and in its upper half how often
+ * that place was used. So each handle is given out once, and one that was kept for too long is refused, whatever
+ * became of the place meanwhile. A place that was used 2^32 times is not used again.
+ *
+ * A table grows by blocks, each twice as large as the one before, that are never freed. So other threads may look at
+ * any place at any time. It is grown under scm_lock.
+ */
+#ifndef SCM_PLACES_H
+#define SCM_PLACES_H
+
+#include "base/atomic.h"
+#include "base/base.h"
+
+#define PLACES_FIRST_BITS 4 /* the first block has 16 places */
+#define PLACES_BLOCKS     29
+
+struct places {
+    void *blocks[PLACES_BLOCKS]; /* made under scm_lock, read by anybody */
+    uint32_t used;               /* places ever given out; scm_lock */
+    uint32_t size;               /* bytes of a place */
+};
+
+static inline uint64_t handle_of(uint64_t turn, uint32_t place)
+{
+    return turn << 32 | place;
+}
+
+static inline uint64_t handle_turn(uint64_t handle)
+{
+    return handle >> 32;
+}
+
+static inline uint64_t places_block_size(unsigned block)
+{
+    return UINT64_C(1) << (block + PLACES_FIRST_BITS);
+}
+
+/* With the size of the first block added to a place, its highest bit says which block it is in, and the bits below it
+ * where in the block. */
+static inline unsigned places_block_of(uint32_t place, uint64_t *within)
+{
+    uint64_t from_first = place + places_block_size(0);
+    unsigned highest = 63 - (unsigned)__builtin_clzll(from_first);
+
+    *within = from_first ^ UINT64_C(1) << highest;
+    return highest - PLACES_FIRST_BITS;
+}
+
+/* NULL: there is no such place yet. `size`: that of the table, a constant where this is inlined. */
+static inline void *places_at(const struct places *places, uint32_t place, size_t size)
+{
+    uint64_t within;
+    char *first = load_acquire(&places->blocks[places_block_of(place, &within)]);
+
+    return likely(first) ? first + within * size : NULL;
+}
+
+/* A new place, zero, and its number. NULL: there is no memory. Under scm_lock. */
+void *places_new(struct places *places, uint32_t *number);
+
+#endif /* SCM_PLACES_H */

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Regions (regions.h): making them, allocating in them, and their end. Refreshing them is in refresh.c.
+ *
+ * Allocating is a comparison and an addition, and the check that the thread may: the handle is good, the region is the
+ * thread's, and its latest local date has not passed. Everything else is on the slow way.
+ */
+#include "scm/regions.h"
+
+#include "heap/annotate.h"
+
+#define PLACES_AT_ONCE 8 /* that a thread takes from all, or gives back */
+
+struct places region_places = {.size = sizeof(struct region)};
+static struct list unused = {&unused, &unused}; /* places; scm_lock */
+static struct prudence_cache *small, *big;      /* of pages */
+
+/* --------------------------------------------------------------------------------------- places */
+
+/* Under scm_lock. */
+static struct region *place_new(void)
+{
+    uint32_t number;
+    struct region *region = places_new(&region_places, &number);
+
+    if (region)
+        store_relaxed(&region->handle, handle_of(0, number));
+    return region;
+}
+
+static void place_keep(struct scm_thread *self, struct region *region)
+{
+    list_add_head(&self->region_places, &region->link);
+    self->region_place_count++;
+}
+
+static struct region *place_kept(struct scm_thread *self)
+{
+    struct region *region = list_first(&self->region_places, struct region, link);
+
+    if (!region)
+        return NULL;
+    list_remove(&region->link);
+    self->region_place_count--;
+    return region;
+}
+
+static void places_take_some(struct scm_thread *self)
+{
+    os_lock_take(&scm_lock);
+    for (unsigned i = 0; i < PLACES_AT_ONCE; i++) {
+        struct region *region = list_first(&unused, struct region, link);
+
+        if (region)
+            list_remove(&region->link);
+        else if (!i)
+            region = place_new();
+        if (!region)
+            break;
+        place_keep(self, region);
+    }
+    os_lock_release(&scm_lock);
+}
+
+/* Under scm_lock. */
+static void places_leave(struct scm_thread *thread, unsigned count)
+{
+    while (count--)
+        list_add_tail(&unused, &place_kept(thread)->link);
+}
+
+/* Under scm_lock: the thread has ended. */
+void region_places_leave(struct scm_thread *thread)
+{
+    places_leave(thread, thread->region_place_count);
+}
+
+static struct region *place_take(struct scm_thread *self)
+{
+    if (list_is_empty(&self->region_places))
+        places_take_some(self);
+    return place_kept(self);
+}
+
+static void place_give_back(struct scm_thread *self, struct region *region)
+{
+    if (handle_turn(region->handle) == UINT32_MAX)
+        return;
+    place_keep(self, region);
+    if (self->region_place_count < 3 * PLACES_AT_ONCE)
+        return;
+    os_lock_take(&scm_lock);
+    places_leave(self, PLACES_AT_ONCE);
+    os_lock_release(&scm_lock);
+}
+
+/* ---------------------------------------------------------------------------------------- pages */
+
+/* Under the lock of caches. */
+static bool cache_start(struct prudence_cache **cache, const char *name, size_t bytes)
+{
+    const struct cache_layout layout = {.object_size = bytes, .alignment = CACHE_LINE};
+
+    if (!*cache)
+        store_release(cache, cache_create(name, &layout));
+    return *cache != NULL;
+}
+
+static __attribute__((noinline, cold)) bool caches_start(void)
+{
+    bool started;
+
+    os_lock_take(&heap_lock);
+    started = cache_start(&small, "scm-regions", REGION_SMALL) &&
+              cache_start(&big, "scm-regions-32k", REGION_BIG);
+    os_lock_release(&heap_lock);
+    return started;
+}
+
+static bool is_of_cache(const struct slab *slab)
+{
+    return slab->cache == load_acquire(&small) || slab->cache == load_acquire(&big);
+}
+
+static void count_page(struct scm_thread *self, const struct slab *slab, bool taken)
+{
+    int64_t bytes = (int64_t)slab_object_bytes(slab);
+
+    count_add(&self->counts.region_bytes, taken ? bytes : -bytes);
+}
+
+/* The region has it from now on; the first page stays the first. */
+static void page_join(struct scm_thread *self, struct region *region, struct region_page *page)
+{
+    struct region_page *first = region->first;
+
+    page->handle = region->handle;
+    page->next = first ? first->next : NULL;
+    if (first)
+        first->next = page;
+    region->pages++;
+    count_page(self, slab_known(page), true);
+}
+
+static char *page_begin(struct region_page *page)
+{
+    return (char *)(page + 1);
+}
+
+/* An object that no page can hold has a block of its own. Its term says that it is a region's, for region_holding. */
+static void *allocate_alone(struct scm_thread *self, struct region *region, size_t size)
+{
+    struct region_page *block;
+    union term *terms;
+
+    if (size > (size_t)PTRDIFF_MAX)
+        return NULL;
+    block = prudence_malloc(size + sizeof *block);
+    if (!block)
+        return NULL;
+    terms = slab_terms_make(slab_known(block));
+    if (!terms) {
+        prudence_free(block);
+        return NULL;
+    }
+    store_relaxed(&terms->word, (uint32_t)TERM_REGION << TERM_DATES_BITS);
+    page_join(self, region, block);
+    return page_begin(block);
+}
+
+/* From a new page. Of it and the one in use the one with more room is used on. Allocating may run destructors of other
+ * caches' objects, which may allocate here. */
+static void *allocate_in_new_page(struct scm_thread *self, struct region *region, size_t bytes)
+{
+    bool is_big = bytes > REGION_SMALL / 4 || region->pages >= REGION_SMALLS;
+    size_t page_bytes = is_big ? REGION_BIG : REGION_SMALL;
+    struct region_page *page = object_alloc(is_big ? big : small, page_bytes, "scm_region_alloc");
+    char *object, *cursor, *end;
+
+    if (!page)
+        return NULL;
+    page_join(self, region, page);
+    object = page_begin(page);
+    cursor = object + bytes;
+    end = (char *)page + page_bytes;
+    if (end - cursor > region->end - region->cursor) {
+        region->cursor = cursor;
+        region->end = end;
+    }
+    return object;
+}
+
+static void region_page_free(struct scm_thread *self, struct region_page *page)
+{
+    struct slab *slab = slab_known(page);
+
+    count_page(self, slab, false);
+    if (slab_terms(slab))
+        store_relaxed(&term_of(page)->both, (uint64_t)0);
+    object_expired(slab, page);
+}
+
+/* ------------------------------------------------------------------------------- what is refused */
+
+static int refuse(const char *what, const struct scm_region *handle, const char *why, int error)
+{
+    os_report("%s: region %p %s", what, (const void *)handle, why);
+    return error;
+}
+
+/* Its memory, as the child has it, may be of two minds. */
+static bool is_abandoned(const struct scm_thread *self, const struct region *region)
+{
+    uint64_t owner = load_relaxed(&region->owner);
+
+    return self->number != owner && scm_is_abandoned(owner);
+}
+
+/* Whether the handle is good: 0, or an error number. ESTALE, not reported: the region has ended. */
+static int find(struct scm_region *handle, const char *what, struct region **found)
+{
+    struct region *region = region_at(handle);
+    uint64_t turn = handle_turn((uint64_t)(uintptr_t)handle);
+
+    if (!handle) {
+        os_report("%s: the region is NULL", what);
+        return EINVAL;
+    }
+    if (!region || !turn || turn > handle_turn(load_relaxed(&region->handle)))
+        return refuse(what, handle, "is not one that scm_region_create returned", EINVAL);
+    if (!handle_is(region, handle) || !load_acquire(&region->first))
+        return ESTALE;
+    if (unlikely(is_abandoned(scm_self, region)))
+        return refuse(what, handle, "is of a thread that fork has not copied", EPERM);
+    *found = region;
+    return 0;
+}
+
+static int refuse_ended(const char *what, const struct scm_region *handle)
+{
+    return refuse(what, handle,
+                  "has ended: all its dates have expired, or it was unregistered without dates",
+                  EPERM);
+}
+
+int region_check(struct scm_region *handle, const char *what, struct region **region)
+{
+    int error = find(handle, what, region);
+
+    return error == ESTALE ? refuse_ended(what, handle) : error;
+}
+
+static int check_owner(struct scm_region *handle, const char *what, struct region **region,
+                       int error)
+{
+    if (!error && load_relaxed(&(*region)->owner) != scm_self->number)
+        return refuse(what, handle, "is another thread's, or was this one's before it unregistered",
+                      EPERM);
+    return error;
+}
+
+/* The only date is the owner's by its local clock, and has expired; it has not been processed yet. */
+static bool has_expired(const struct scm_thread *self, const struct region *region)
+{
+    const union term *term = term_of(region->first);
+    uint32_t now = stamp_of(self->local.owner, self->local.now), stamp = load_relaxed(&term->stamp);
+
+    return term_dates(load_relaxed(&term->word)) == 1 && stamps_share_owner(stamp, now) &&
+           stamp_lead(now, stamp) > 0;
+}
+
+/* Whether the thread may allocate there now: 0, or an error number. */
+static int check_allocation(struct scm_thread *self, struct scm_region *handle,
+                            struct region **found)
+{
+    static const char what[] = "scm_region_alloc";
+    int error = check_owner(handle, what, found, region_check(handle, what, found));
+    struct region *region;
+
+    if (error)
+        return error;
+    region = *found;
+    if (!region->cursor)
+        return refuse(what, handle, "was unregistered: nothing more is allocated there", EPERM);
+    if ((int32_t)(region->good_until - (uint32_t)self->local.now) >= 0)
+        return 0;
+    if (has_expired(self, region))
+        return refuse(what, handle, "has expired", EPERM);
+    region->good_until = (uint32_t)self->local.now + REGION_FOR_EVER;
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------------- allocating */
+
+static void *allocate(struct scm_thread *self, struct region *region, size_t size)
+{
+    size_t bytes = round_up(max_size(size, 1), REGION_ALIGNMENT);
+    char *object = region->cursor;
+
+    if (size > REGION_BIG - sizeof(struct region_page))
+        return allocate_alone(self, region, size);
+    if (bytes > (size_t)(region->end - object))
+        return allocate_in_new_page(self, region, bytes);
+    region->cursor += bytes;
+    return object;
+}
+
+static void *allocate_checked(struct scm_thread *self, struct scm_region *handle, size_t size)
+{
+    struct region *region;
+    int error = check_allocation(self, handle, &region);
+    void *object = error ? NULL : allocate(self, region, size);
+
+    if (!object)
+        errno = error ? error : ENOMEM;
+    return object;
+}
+
+/* First frees a few pages of regions that have ended: it is them that are wanted now. */
+static __attribute__((noinline)) void *allocate_slow(struct scm_region *handle, size_t size)
+{
+    if (scm_self)
+        collect_some(scm_self);
+    if (scm_self) /* still: a finalizer may have changed it */
+        return allocate_checked(scm_self, handle, size);
+    errno = scm_refuse_absent("scm_region_alloc");
+    return NULL;
+}
+
+/* A size of 0 wraps, and goes the slow way. */
+void *scm_region_alloc(struct scm_region *handle, size_t size)
+{
+    const struct scm_thread *self = scm_self;
+    struct region *region = region_at(handle);
+    char *object;
+
+    if (unlikely(!self) || unlikely(!region) || unlikely(!handle_is(region, handle)) ||
+        unlikely(load_relaxed(&region->owner) != self->number))
+        return allocate_slow(handle, size);
+    object = region->cursor;
+    if (unlikely(size - 1 >= (size_t)(region->end - object)) ||
+        unlikely((int32_t)(region->good_until - (uint32_t)self->local.now) < 0))
+        return allocate_slow(handle, size);
+    region->cursor = object + round_up(size, REGION_ALIGNMENT);
+    return object;
+}
+
+/* --------------------------------------------------------------------------------------- making */
+
+/* The first page, with a word that ends the region. NULL: there is no memory. */
+static struct region_page *first_page(void)
+{
+    struct region_page *page;
+    struct slab *slab;
+
+    if (unlikely(!load_acquire(&big)) && !caches_start())
+        return NULL;
+    page = object_alloc(small, REGION_SMALL, "scm_region_create");
+    if (!page)
+        return NULL;
+    slab = slab_known(page);
+    if (!slab_terms_make(slab)) {
+        prudence_cache_free(small, page);
+        return NULL;
+    }
+    store_relaxed(&term_of(page)->word, (uint32_t)TERM_REGION << TERM_DATES_BITS);
+    return page;
+}
+
+static void region_begin(struct scm_thread *self, struct region *region, struct region_page *page)
+{
+    region->pages = 0;
+    region->good_until = (uint32_t)self->local.now + REGION_FOR_EVER;
+    region->cursor = page_begin(page);
+    region->end = (char *)page + REGION_SMALL;
+    store_relaxed(&region->owner, self->number);
+    store_relaxed(&region->handle, region->handle + handle_of(1, 0));
+    page_join(self, region, page);
+    store_release(&region->first, page); /* before it nobody finds the region */
+    count_add(&self->counts.regions, 1);
+}
+
+struct scm_region *scm_region_create(void)
+{
+    struct scm_thread *self = scm_enter_to_stay("scm_region_create");
+    struct region *region;
+    struct region_page *page;
+
+    if (!self)
+        return NULL;
+    collect_some(self);
+    self = scm_enter_to_stay("scm_region_create"); /* a finalizer may have changed it */
+    region = self ? place_take(self) : NULL;
+    page = region ? first_page() : NULL;
+    if (!page) {
+        if (region)
+            place_give_back(self, region);
+        errno = self ? ENOMEM : errno;
+        return NULL;
+    }
+    region_begin(self, region, page);
+    return (struct scm_region *)(uintptr_t)region->handle;
+}
+
+/* ----------------------------------------------------------------------------------------- ends */
+
+/* Its handle is refused from now on. The pages are freed by this thread's calls. */
+static void region_end(struct scm_thread *self, struct region *region)
+{
+    region->going = region->first;
+    store_relaxed(&region->owner, (uint64_t)0);
+    store_relaxed(&region->first, (struct region_page *)NULL);
+    count_add(&self->counts.regions, -1);
+    list_add_tail(&self->ended_regions, &region->link);
+    thread_watch(self);
+}
+
+static __attribute__((noinline, cold, noreturn)) void head_is_damaged(const void *page)
+{
+    os_report(
+        "the head of page %p of a region is overwritten: something was written behind the end of "
+        "an object at a "
+        "lower address",
+        page);
+    os_abort();
+}
+
+/* The region's last date is over. */
+void region_date_over(struct scm_thread *self, struct slab *slab, void *page)
+{
+    const struct scm_region *handle = (void *)(uintptr_t)((struct region_page *)page)->handle;
+    struct region *region = region_at(handle);
+
+    if (unlikely(!region) || unlikely(!handle_is(region, handle)) ||
+        unlikely(region->first != page))
+        head_is_damaged(page);
+    if (unlikely(is_abandoned(self, region))) {
+        count_add(&self->counts.kept, 1);
+        return;
+    }
+    annotate_taken(slab, page);
+    region_end(self, region);
+}
+
+/* A few pages of the thread's ended regions. */
+void regions_free_pages(struct scm_thread *self, uint64_t count)
+{
+    while (count && !list_is_empty(&self->ended_regions)) {
+        struct region *region = list_first(&self->ended_regions, struct region, link);
+        struct region_page *page = region->going;
+
+        region->going = page->next;
+        region_page_free(self, page);
+        count_add(&self->counts.steps, 1);
+        count--;
+        if (region->going)
+            continue;
+        list_remove(&region->link);
+        place_give_back(self, region);
+    }
+    thread_watch(self);
+}
+
+int scm_region_unregister(struct scm_region *handle)
+{
+    static const char what[] = "scm_region_unregister";
+    struct scm_thread *self = scm_self;
+    struct region *region;
+    bool waiting;
+    int error;
+
+    if (!self)
+        return scm_refuse_absent(what);
+    error = find(handle, what, &region);
+    if (error == ESTALE)
+        return 0;
+    error = check_owner(handle, what, &region, error);
+    if (error)
+        return error;
+    waiting = something_waits(self);
+    if (term_dates(load_relaxed(&term_of(region->first)->word)))
+        region->cursor = region->end = NULL;
+    else
+        region_end(self, region);
+    collect_after_tick(self, waiting);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------- from objects to regions */
+
+/* The page that an address lies in; NULL: it is not in a region's. */
+static const struct region_page *page_holding(const void *address)
+{
+    struct slab *slab = os_page_owner(address);
+    const struct region_page *page;
+
+    if (!slab || (const char *)address < slab->base)
+        return NULL;
+    if (is_large(slab)) {
+        const union term *terms = slab_terms(slab);
+
+        return terms && term_finalizer(load_relaxed(&terms->word)) == TERM_REGION
+                   ? (const void *)slab->base
+                   : NULL;
+    }
+    if (!is_of_cache(slab) || slab_offset(slab, address) >= slab->capacity * slab->cache->stride)
+        return NULL;
+    page = slab_object(slab, slab_index(slab, address), slab->cache->stride);
+    return page;
+}
+
+/* Not so that a tool reports it: the page may be of a region that has ended, and be free. */
+__attribute__((no_sanitize("address"))) static const struct scm_region *
+handle_of_page(const struct region_page *page)
+{
+    return (const void *)(uintptr_t)((const volatile struct region_page *)page)->handle;
+}
+
+/* The region of an object that is no object of the allocator; NULL: it is no region's either. One of a region that has
+ * ended is misuse. */
+struct region *region_holding(const void *object, const char *what)
+{
+    const struct region_page *page = page_holding(object);
+    const struct scm_region *handle = page ? handle_of_page(page) : NULL;
+    struct region *region = page ? region_at(handle) : NULL;
+
+    if (!page)
+        return NULL;
+    if (region && handle_is(region, handle) && load_acquire(&region->first))
+        return region;
+    os_report("%s: %p is an object of a region that has ended (%p)", what, object,
+              (const void *)handle);
+    os_abort();
+}
+
+/* What the program calls what has the dates: the handle of the region, if it is the first page of one. */
+const void *region_or_object(const void *object)
+{
+    const struct region_page *page = page_holding(object);
+
+    return page ? handle_of_page(page) : object;
+}

@@ -1,0 +1,867 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Regions: what is allocated in one is apart from all else and stays until the region's last date, whoever gave it and
+ * by whichever clock; then it is gone, and the handle is refused for ever. What is large is given back bit by bit.
+ */
+#include "support/scm_test.h"
+#include "support/slab_test.h"
+
+#define HEAD sizeof(struct region_page)
+
+#include "scm/regions.h"
+
+static uint64_t real_ns = UINT64_C(1000000000000);
+
+static uint64_t injected_time(void)
+{
+    return real_ns;
+}
+
+static struct scm_region *region_new(void)
+{
+    struct scm_region *region = scm_region_create();
+
+    assert_non_null(region);
+    return region;
+}
+
+static void *cut(struct scm_region *region, size_t size)
+{
+    void *object = scm_region_alloc(region, size);
+
+    assert_non_null(object);
+    memset(object, 0x5a, size);
+    return object;
+}
+
+static bool is_alive(struct scm_region *region)
+{
+    return load_relaxed(&region_at(region)->handle) == (uintptr_t)region &&
+           region_at(region)->first;
+}
+
+static void expect_no_memory_kept(void)
+{
+    scm_collect();
+    assert_int_equal(region_info().regions, 0);
+    assert_int_equal(region_info().bytes, 0);
+    assert_int_equal(mem_info().num_dates, 0);
+}
+
+static void expect_ended(struct scm_region *region)
+{
+    errno = 0;
+    assert_null(scm_region_alloc(region, 8));
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(scm_region_refresh(region, 1), EPERM);
+    assert_int_equal(scm_region_global_refresh(region, 1), EPERM);
+    assert_int_equal(scm_region_unregister(region), 0);
+    assert_false(is_alive(region));
+}
+
+/* ----------------------------------------------------------------------------------- allocating */
+
+struct cut {
+    unsigned char *object;
+    size_t size;
+};
+
+static void fill(struct cut *cuts, unsigned count, struct scm_region *region, size_t largest)
+{
+    unsigned seed = 7;
+
+    for (unsigned i = 0; i < count; i++) {
+        cuts[i].size = (size_t)rand_r(&seed) % largest;
+        cuts[i].object = scm_region_alloc(region, cuts[i].size);
+        assert_non_null(cuts[i].object);
+        assert_int_equal((uintptr_t)cuts[i].object % 16, 0);
+        memset(cuts[i].object, (int)(i & 255), cuts[i].size);
+    }
+}
+
+static void expect_filled(const struct cut *cuts, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        for (size_t j = 0; j < cuts[i].size; j++)
+            if (cuts[i].object[j] != (i & 255))
+                fail_msg("byte %zu of object %u of %zu bytes was overwritten", j, i, cuts[i].size);
+}
+
+/* Small ones; those for which a page is too small; those that no page can hold. */
+static void objects_are_apart_and_stay(void **state)
+{
+    static const size_t largest[] = {100, 3000, 40000, 100000};
+    static struct cut cuts[2][400];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof largest / sizeof *largest; i++) {
+        struct scm_region *region = region_new(), *other = region_new();
+
+        assert_int_equal(scm_region_refresh(region, 1), 0);
+        fill(cuts[0], 400, region, largest[i]);
+        fill(cuts[1], 400, other, largest[i]);
+        ticks(1);
+        expect_filled(cuts[0], 400);
+        ticks(1);
+        expect_filled(cuts[1], 400);
+        expect_ended(region);
+        assert_int_equal(scm_region_unregister(other), 0);
+        expect_no_memory_kept();
+    }
+}
+
+static void one_follows_the_other(void **state)
+{
+    struct scm_region *region = region_new();
+    char *first = cut(region, 1), *second = cut(region, 16), *third = cut(region, 0);
+
+    (void)state;
+    assert_ptr_equal(second, first + 16);
+    assert_ptr_equal(third, second + 16);
+    assert_ptr_equal(cut(region, 17), third + 16);
+    assert_ptr_equal(cut(region, 0), third + 48);
+    assert_int_equal(scm_region_unregister(region), 0);
+}
+
+/* To the last byte of a page, and to the last size that a page can hold. */
+static void pages_are_used_to_their_ends(void **state)
+{
+    struct scm_region *region = region_new();
+    uint64_t bytes = region_info().bytes;
+
+    (void)state;
+    cut(region, REGION_SMALL / 4);
+    cut(region, REGION_SMALL * 3 / 4 - HEAD);
+    assert_int_equal(region_info().bytes, bytes);
+    cut(region, 1);
+    assert_int_equal(region_info().bytes, 2 * bytes);
+    cut(region, REGION_BIG - HEAD);
+    assert_in_range(region_info().bytes, 2 * bytes + REGION_BIG, 3 * bytes + REGION_BIG);
+    bytes = region_info().bytes;
+    cut(region, REGION_BIG - HEAD + 1); /* a block of its own */
+    assert_int_equal(region_info().bytes, bytes + REGION_BIG + 4096);
+    cut(region, 100); /* in the page as before */
+    assert_int_equal(region_info().bytes, bytes + REGION_BIG + 4096);
+    assert_int_equal(scm_region_unregister(region), 0);
+    expect_no_memory_kept();
+}
+
+/* What is lost at the ends of pages is less than what is used, whatever is asked for. */
+static void little_is_lost_at_the_ends_of_pages(void **state)
+{
+    (void)state;
+    for (size_t size = 24; size <= 100000; size = size * 3 / 2) {
+        struct scm_region *region = region_new();
+        size_t used = 0;
+
+        for (; used < 2000000; used += size)
+            cut(region, size);
+        assert_in_range(region_info().bytes, used, 2 * used);
+        assert_int_equal(scm_region_unregister(region), 0);
+        expect_no_memory_kept();
+    }
+}
+
+/* Of a page in use and a new one that with more room is used on. */
+static void a_large_object_does_not_end_a_page(void **state)
+{
+    struct scm_region *region = region_new();
+    char *before = cut(region, 2000), *large = cut(region, 32000), *after = cut(region, 2000);
+
+    (void)state;
+    (void)large;
+    assert_ptr_equal(after, before + 2000);
+    assert_int_equal(scm_region_unregister(region), 0);
+}
+
+static void hopeless_sizes_are_refused(void **state)
+{
+    struct scm_region *region = region_new();
+
+    (void)state;
+    for (unsigned bits = 48; bits <= 64; bits++) {
+        errno = 0;
+        assert_null(scm_region_alloc(region, bits == 64 ? SIZE_MAX : (size_t)1 << bits));
+        assert_int_equal(errno, ENOMEM);
+    }
+    cut(region, 100);
+    assert_int_equal(scm_region_unregister(region), 0);
+    expect_no_memory_kept();
+}
+
+/* ----------------------------------------------------------------------------------------- dates */
+
+static void it_ends_after_e_plus_1_ticks(void **state)
+{
+    (void)state;
+    for (unsigned extension = 0; extension < 20; extension++) {
+        struct scm_region *region = region_new();
+
+        assert_int_equal(scm_region_refresh(region, extension), 0);
+        for (unsigned i = 0; i < extension; i++) {
+            ticks(1);
+            cut(region, 500);
+        }
+        assert_true(is_alive(region));
+        ticks(1);
+        expect_ended(region);
+        expect_no_memory_kept();
+    }
+}
+
+static void all_of_it_has_one_descriptor(void **state)
+{
+    struct scm_region *region = region_new();
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++)
+        cut(region, 100);
+    for (unsigned i = 0; i < 100; i++) {
+        assert_int_equal(scm_region_refresh(region, 2), 0);
+        assert_int_equal(mem_info().num_dates, 1);
+        assert_int_equal(mem_info().num_short_term, 1);
+        ticks(1);
+    }
+    ticks(2);
+    expect_ended(region);
+    expect_no_memory_kept();
+}
+
+static void without_dates_it_stays_until_it_is_unregistered(void **state)
+{
+    struct scm_region *region = region_new();
+    char *object = cut(region, 100);
+
+    (void)state;
+    ticks(10);
+    global_ticks(10);
+    assert_int_equal(object[99], 0x5a);
+    assert_int_equal(region_info().regions, 1);
+    assert_int_equal(scm_region_unregister(region), 0);
+    expect_ended(region);
+    expect_no_memory_kept();
+}
+
+/* Nothing more is allocated, but it may be refreshed, until its last date. */
+static void unregistered_with_dates_it_ends_with_them(void **state)
+{
+    struct scm_region *region = region_new();
+    char *object = cut(region, 100);
+
+    (void)state;
+    assert_int_equal(scm_region_refresh(region, 1), 0);
+    for (unsigned twice = 0; twice < 2; twice++) {
+        assert_int_equal(scm_region_unregister(region), 0);
+        assert_null(scm_region_alloc(region, 1));
+        assert_int_equal(errno, EPERM);
+    }
+    ticks(1);
+    assert_int_equal(scm_region_refresh(region, 3), 0);
+    ticks(3);
+    assert_int_equal(object[99], 0x5a);
+    assert_true(is_alive(region));
+    ticks(1);
+    expect_ended(region);
+    expect_no_memory_kept();
+}
+
+static void refreshing_an_object_refreshes_its_region(void **state)
+{
+    static const size_t sizes[] = {100, 3000, 20000, 50000, 300000};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct scm_region *region = region_new();
+        struct scm_clock *clock = scm_clock_create();
+        char *object = NULL;
+
+        for (unsigned j = 0; j < 100; j++)
+            object = cut(region, sizes[i]);
+        assert_int_equal(scm_refresh(object, 1), 0);
+        assert_int_equal(mem_info().num_dates, 1);
+        ticks(1);
+        assert_int_equal(scm_global_refresh(object + sizes[i] - 1, 0), 0);
+        assert_int_equal(scm_clock_refresh(clock, object + 16, 0), 0);
+        assert_int_equal(mem_info().num_dates, 3);
+        ticks(1);
+        global_ticks(3);
+        cut(region, 10);
+        assert_int_equal(scm_clock_tick(clock), 0);
+        expect_ended(region);
+        assert_int_equal(scm_clock_destroy(clock), 0);
+        expect_no_memory_kept();
+    }
+}
+
+static void the_last_of_all_clocks_ends_it(void **state)
+{
+    struct scm_region *region = region_new();
+    struct scm_clock *user = scm_clock_create(), *real;
+
+    (void)state;
+    scm_real_time = injected_time;
+    real = scm_clock_create_realtime(1);
+    assert_int_equal(scm_region_refresh(region, 0), 0);
+    assert_int_equal(scm_region_global_refresh(region, 0), 0);
+    assert_int_equal(scm_region_clock_refresh(user, region, 0), 0);
+    assert_int_equal(scm_region_clock_refresh(real, region, 50), 0);
+    assert_int_equal(mem_info().num_dates, 4);
+    assert_int_equal(scm_clock_tick(user), 0);
+    ticks(1);
+    cut(region, 100);
+    global_ticks(4);
+    cut(region, 100);
+    real_ns += 50000000;
+    ticks(1);
+    cut(region, 100);
+    real_ns += 2000000;
+    ticks(1);
+    expect_ended(region);
+    assert_int_equal(scm_region_clock_refresh(user, region, 1), EPERM);
+    assert_int_equal(scm_region_clock_refresh(NULL, region, 1), EINVAL);
+    assert_int_equal(scm_clock_destroy(user), 0);
+    assert_int_equal(scm_region_clock_refresh(user, region, 1), EPERM);
+    assert_int_equal(scm_clock_destroy(real), 0);
+    scm_real_time = os_clock_ns;
+    expect_no_memory_kept();
+}
+
+/* So many that a few calls do not process what comes behind them on the list of that date. */
+static void refresh_others(unsigned extension)
+{
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(scm_refresh(prudence_malloc(8), extension), 0);
+}
+
+/* Lazily, the date is not processed at the tick. */
+static void after_its_date_nothing_is_allocated(void **state)
+{
+    (void)state;
+    collection("lazy");
+    for (unsigned extension = 0; extension < 4; extension++) {
+        struct scm_region *region = region_new();
+
+        refresh_others(3);
+        assert_int_equal(scm_region_refresh(region, 3), 0);
+        assert_int_equal(scm_region_refresh(region, extension), 0); /* not earlier for that */
+        ticks(3);
+        cut(region, 8);
+        ticks(1);
+        assert_null(scm_region_alloc(region, 8));
+        assert_int_equal(errno, EPERM);
+        assert_true(is_alive(region)); /* still */
+        expect_no_memory_kept();
+        expect_ended(region);
+    }
+}
+
+/* By another clock, or another thread, it may live longer than the owner's local clock tells. */
+static void what_others_keep_is_allocated_in(void **state)
+{
+    struct scm_region *region = region_new();
+    struct actor actor;
+
+    (void)state;
+    collection("lazy");
+    actor_start(&actor);
+    refresh_others(0);
+    assert_int_equal(scm_region_refresh(region, 0), 0);
+    assert_int_equal(scm_region_global_refresh(region, 1), 0);
+    assert_int_equal(refreshes(&actor, cut(region, 32), 1), 0);
+    ticks(1);
+    cut(region, 100);
+    ticks(5);
+    cut(region, 5000);
+    assert_int_equal(does(&actor, act_block, NULL), 0);
+    global_ticks(4);
+    scm_collect();
+    cut(region, 100); /* the actor still has it */
+    assert_int_equal(scm_region_refresh(region, 0), 0);
+    ticks(1);
+    cut(region, 100);
+    assert_int_equal(does(&actor, act_resume, NULL), 0);
+    does(&actor, act_tick, NULL);
+    does(&actor, act_tick, NULL);
+    actor_end(&actor);
+    ticks(3);
+    expect_no_memory_kept();
+    expect_ended(region);
+}
+
+static void a_late_refresh_may_still_save_it(void **state)
+{
+    struct scm_region *region = region_new();
+    char *object = cut(region, 10);
+
+    (void)state;
+    collection("lazy");
+    assert_int_equal(scm_region_refresh(region, 0), 0);
+    ticks(1);
+    assert_int_equal(scm_region_refresh(region, 1), 0);
+    scm_collect();
+    cut(region, 10);
+    assert_int_equal(object[9], 0x5a);
+    ticks(2);
+    expect_no_memory_kept();
+}
+
+/* -------------------------------------------------------------------------------------- threads */
+
+static int act_alloc(void *region)
+{
+    return scm_region_alloc(region, 8) ? 0 : errno;
+}
+
+static int act_region_unregister(void *region)
+{
+    return scm_region_unregister(region);
+}
+
+static int act_create(void *place)
+{
+    struct scm_region **region = place;
+
+    *region = scm_region_create();
+    return *region && scm_region_alloc(*region, 5000) ? 0 : errno;
+}
+
+static int act_region_refresh(void *region)
+{
+    return scm_region_refresh(region, 1);
+}
+
+static int act_region_global_refresh(void *region)
+{
+    return scm_region_global_refresh(region, 0);
+}
+
+static void another_thread_may_refresh_only(void **state)
+{
+    struct scm_region *region = region_new();
+    char *object = cut(region, 10);
+    struct actor actor;
+
+    (void)state;
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_alloc, region), EINVAL); /* it takes no part */
+    assert_int_equal(does(&actor, act_region_refresh, region), 0);
+    assert_int_equal(does(&actor, act_alloc, region), EPERM);
+    assert_int_equal(does(&actor, act_region_unregister, region), EPERM);
+    assert_int_equal(scm_region_refresh(region, 0), 0);
+    ticks(5);
+    assert_int_equal(object[9], 0x5a);
+    cut(region, 10);
+    assert_int_equal(does(&actor, act_tick, NULL), 0);
+    assert_true(is_alive(region));
+    assert_int_equal(does(&actor, act_tick, NULL), 0);
+    expect_ended(region);
+    actor_end(&actor);
+    expect_no_memory_kept();
+}
+
+static void by_global_time_all_threads_may_keep_it(void **state)
+{
+    struct scm_region *region = region_new();
+    struct actor actor;
+
+    (void)state;
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_register, NULL), 0);
+    assert_int_equal(scm_region_global_refresh(region, 0), 0);
+    global_ticks(20); /* the actor has not ticked */
+    cut(region, 10);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(does(&actor, act_region_global_refresh, region), 0);
+        assert_int_equal(does(&actor, act_global_tick, NULL), 0);
+        global_ticks(1);
+        assert_true(is_alive(region));
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(does(&actor, act_global_tick, NULL), 0);
+        global_ticks(1);
+    }
+    actor_end(&actor);
+    expect_ended(region);
+    expect_no_memory_kept();
+}
+
+/* Its dates are inherited; its handle is good for refreshes. */
+static void a_dead_threads_region_stays_until_its_dates_end(void **state)
+{
+    struct scm_region *region;
+    struct actor actor;
+
+    (void)state;
+    for (unsigned heir = 0; heir < 2; heir++) {
+        scm_unregister_thread();
+        if (!heir)
+            ticks(0);
+        actor_start(&actor);
+        assert_int_equal(does(&actor, act_create, &region), 0);
+        assert_int_equal(does(&actor, act_region_refresh, region), 0);
+        actor_end(&actor);
+        ticks(1);
+        assert_null(scm_region_alloc(region, 8)); /* nor by the thread that inherits its dates */
+        assert_int_equal(errno, EPERM);
+        assert_int_equal(scm_region_unregister(region), EPERM);
+        assert_int_equal(scm_region_refresh(region, 3), 0);
+        ticks(3);
+        assert_true(is_alive(region));
+        ticks(4);
+        expect_ended(region);
+        expect_no_memory_kept();
+    }
+}
+
+static void without_dates_it_outlives_its_thread(void **state)
+{
+    struct scm_region *region;
+    struct actor actor;
+
+    (void)state;
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_create, &region), 0);
+    actor_end(&actor);
+    ticks(50);
+    global_ticks(50);
+    assert_true(is_alive(region));
+    assert_int_equal(scm_region_refresh(region, 0), 0);
+    ticks(1);
+    expect_ended(region);
+    expect_no_memory_kept();
+}
+
+static void unregistering_the_thread_ends_allocation(void **state)
+{
+    struct scm_region *region = region_new();
+
+    (void)state;
+    assert_int_equal(scm_unregister_thread(), 0);
+    assert_null(scm_region_alloc(region, 8));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(scm_region_unregister(region), EINVAL);
+    assert_int_equal(scm_region_refresh(region, 0), 0); /* takes part again, as another one */
+    assert_null(scm_region_alloc(region, 8));
+    assert_int_equal(errno, EPERM);
+    ticks(1);
+    expect_ended(region);
+    expect_no_memory_kept();
+}
+
+static void a_blocked_thread_is_refused(void **state)
+{
+    struct scm_region *region = region_new();
+
+    (void)state;
+    assert_int_equal(scm_block_thread(), 0);
+    assert_null(scm_region_create());
+    assert_int_equal(errno, EPERM);
+    assert_null(scm_region_alloc(region, 8));
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(scm_region_refresh(region, 1), EPERM);
+    assert_int_equal(scm_region_global_refresh(region, 1), EPERM);
+    assert_int_equal(scm_region_unregister(region), EPERM);
+    assert_int_equal(scm_resume_thread(), 0);
+    cut(region, 8);
+    assert_int_equal(scm_region_unregister(region), 0);
+    expect_no_memory_kept();
+}
+
+/* ------------------------------------------------------------------------------------ bit by bit */
+
+static void the_end_of_a_large_region_is_done_bit_by_bit(void **state)
+{
+    enum { BYTES = 10000000 };
+    struct scm_region *region = region_new();
+    uint64_t bytes, steps = 0;
+
+    (void)state;
+    collection("lazy");
+    for (unsigned i = 0; i < BYTES / 1000; i++)
+        cut(region, 1000);
+    assert_int_equal(scm_region_refresh(region, 0), 0);
+    assert_int_equal(scm_tick(), 0);
+    for (unsigned calls = 0; (bytes = region_info().bytes); calls++) {
+        uint64_t before = scm_self->counts.steps;
+
+        scm_free(scm_malloc(8));
+        assert_true(scm_self->counts.steps - before <= REGION_PAGES_CALL);
+        steps += scm_self->counts.steps - before;
+        assert_true(calls <= BYTES / REGION_SMALL);
+        if (calls > 1)
+            assert_true(region_info().bytes < bytes);
+    }
+    assert_true(steps > BYTES / REGION_BIG);
+    expect_no_memory_kept();
+}
+
+static int act_end_large(void *unused)
+{
+    struct scm_region *dated = region_new(), *other = region_new();
+
+    (void)unused;
+    for (unsigned i = 0; i < 1000; i++) {
+        cut(dated, 1000);
+        cut(other, 1000);
+    }
+    return scm_region_refresh(dated, 0) || scm_tick() || scm_region_unregister(other);
+}
+
+/* By ticks of another thread, and by the next thread that takes part. */
+static void what_an_ended_thread_has_not_freed_is_freed(void **state)
+{
+    (void)state;
+    for (unsigned heir = 0; heir < 2; heir++) {
+        struct actor actor;
+
+        collection("lazy");
+        scm_unregister_thread();
+        if (!heir)
+            ticks(0);
+        actor_start(&actor);
+        assert_int_equal(does(&actor, act_end_large, NULL), 0);
+        actor_end(&actor);
+        assert_true(region_info().bytes > 1500000);
+        ticks(200);
+        expect_no_memory_kept();
+    }
+}
+
+/* A thread that makes a region at each tick needs no more than a few. */
+static void memory_is_used_again(void **state)
+{
+    (void)state;
+    for (unsigned eager = 0; eager < 2; eager++) {
+        collection(eager ? "eager" : "lazy");
+        for (unsigned i = 0; i < 3000; i++) {
+            struct scm_region *region = region_new();
+
+            assert_int_equal(scm_region_refresh(region, 0), 0);
+            for (unsigned j = 0; j < 50; j++)
+                cut(region, 2000);
+            assert_int_equal(scm_tick(), 0);
+            assert_int_equal(scm_region_unregister(region), 0);
+            assert_true(region_info().bytes < 4 * 50 * 2000);
+        }
+        expect_no_memory_kept();
+    }
+}
+
+/* Places are few, also if one thread makes regions and another one ends them. */
+static void places_are_used_again(void **state)
+{
+    struct actor actor;
+    uint32_t used;
+
+    (void)state;
+    actor_start(&actor);
+    does(&actor, act_register, NULL);
+    used = region_places.used;
+    for (unsigned i = 0; i < 1000; i++) {
+        struct scm_region *region;
+
+        assert_int_equal(does(&actor, act_create, &region), 0);
+        assert_int_equal(scm_region_refresh(region, 0), 0);
+        ticks(1);
+    }
+    assert_in_range(region_places.used, used, used + 64);
+    actor_end(&actor);
+    for (unsigned i = 0; i < 200; i++) {
+        struct scm_region *region;
+
+        actor_start(&actor);
+        assert_int_equal(does(&actor, act_create, &region), 0);
+        assert_int_equal(does(&actor, act_region_unregister, region), 0);
+        actor_end(&actor);
+    }
+    ticks(500);
+    assert_in_range(region_places.used, used, used + 64);
+    expect_no_memory_kept();
+}
+
+/* -------------------------------------------------------------------------------- what is refused */
+
+static void it_is_refused_for_ever(void **state)
+{
+    enum { REGIONS = 100 };
+    struct scm_region *old[REGIONS], *now[REGIONS];
+
+    (void)state;
+    for (unsigned i = 0; i < REGIONS; i++)
+        old[i] = region_new();
+    for (unsigned i = 0; i < REGIONS; i++)
+        assert_int_equal(scm_region_unregister(old[i]), 0);
+    for (unsigned i = 0; i < REGIONS; i++)
+        now[i] = region_new();
+    for (unsigned i = 0; i < REGIONS; i++) {
+        expect_ended(old[i]);
+        for (unsigned j = 0; j < REGIONS; j++)
+            assert_ptr_not_equal(old[i], now[j]);
+    }
+    assert_int_equal(region_info().regions, REGIONS);
+    for (unsigned i = 0; i < REGIONS; i++)
+        assert_int_equal(scm_region_unregister(now[i]), 0);
+    expect_no_memory_kept();
+}
+
+static void expect_none(void *region)
+{
+    errno = 0;
+    assert_null(scm_region_alloc(region, 8));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(scm_region_refresh(region, 1), EINVAL);
+    assert_int_equal(scm_region_global_refresh(region, 1), EINVAL);
+    assert_int_equal(scm_region_unregister(region), EINVAL);
+}
+
+static void what_never_was_a_region_is_refused(void **state)
+{
+    struct scm_region *region = region_new();
+    uint64_t value = (uint64_t)(uintptr_t)region;
+
+    (void)state;
+    expect_none(NULL);
+    expect_none((void *)(uintptr_t)(value + (UINT64_C(1) << 32)));
+    expect_none((void *)(uintptr_t)(value & UINT32_MAX));
+    expect_none((void *)(uintptr_t)UINT32_MAX);
+    expect_none((void *)(uintptr_t)UINT64_MAX);
+    expect_none(&value);
+    expect_none(cut(region, 8));
+    assert_int_equal(scm_region_unregister(region), 0);
+}
+
+static void an_extension_beyond_the_option_is_refused(void **state)
+{
+    struct scm_region *region = region_new();
+
+    (void)state;
+    assert_int_equal(scm_region_refresh(region, 4096), ERANGE);
+    assert_int_equal(scm_refresh(cut(region, 8), 4096), ERANGE);
+    assert_int_equal(mem_info().num_dates, 0);
+    assert_int_equal(scm_region_refresh(region, 4095), 0);
+    assert_int_equal(scm_region_refresh(region, 4095), 0);
+    assert_int_equal(mem_info().num_dates, 1);
+    ticks(4096);
+    expect_ended(region);
+    expect_no_memory_kept();
+}
+
+static void by_free(void *object)
+{
+    prudence_free(object);
+}
+
+static void by_realloc(void *object)
+{
+    (void)!prudence_realloc(object, 100);
+}
+
+static void by_set_finalizer(void *object)
+{
+    scm_set_finalizer(object, witness());
+}
+
+static void by_refresh(void *object)
+{
+    scm_refresh(object, 1);
+}
+
+static void after_damage(void *region)
+{
+    struct region_page *first = region_at(region)->first;
+
+    first->handle = 77;
+    scm_region_refresh(region, 0);
+    scm_tick();
+}
+
+static void misuse_of_its_objects_dies(void **state)
+{
+    struct scm_region *region = region_new();
+    char *objects[] = {cut(region, 100), cut(region, 5000), cut(region, 50000)};
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        expect_death(by_free, objects[i], "prudence_free:", "points into an object of cache", "");
+        expect_death(by_realloc, objects[i], "prudence_realloc:", "points into an object of cache",
+                     "");
+        expect_death(by_set_finalizer, objects[i], "scm_set_finalizer:", "points into", "");
+    }
+    expect_death(after_damage, region, "the head of page", "overwritten", "lower address");
+    assert_int_equal(scm_region_unregister(region), 0);
+    expect_death(by_refresh, objects[0], "scm_refresh:", "object of a region that has ended", "");
+    expect_no_memory_kept();
+}
+
+/* ------------------------------------------------------------------------------------- deferral */
+
+static void its_pages_may_go_the_latent_way(void **state)
+{
+    struct scm_region *region = region_new();
+    char *objects[] = {cut(region, 100), cut(region, 5000), cut(region, 100000)};
+    uint64_t before;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("scm_expired", "deferred"), 0);
+    assert_int_equal(scm_region_refresh(region, 0), 0);
+    before = latent_bytes();
+    prudence_read_lock();
+    ticks(1);
+    expect_ended(region);
+    assert_in_range(latent_bytes() - before, 4096 + REGION_BIG + 100000,
+                    1 << 20); /* some is reserved ahead */
+    for (unsigned i = 0; i < 100; i++) {
+        struct scm_region *other = region_new();
+        char *object = cut(other, 100), *larger = cut(other, 5000);
+
+        assert_ptr_not_equal(object, objects[0]);
+        assert_ptr_not_equal(larger, objects[1]);
+        for (unsigned j = 0; j < 3; j++)
+            assert_int_equal(objects[j][99], 0x5a);
+        assert_int_equal(scm_region_unregister(other), 0);
+    }
+    prudence_read_unlock();
+    assert_int_equal(prudence_option_set("scm_expired", "free"), 0);
+    prudence_synchronize();
+    expect_no_memory_kept();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(objects_are_apart_and_stay, fresh),
+        cmocka_unit_test_setup(one_follows_the_other, fresh),
+        cmocka_unit_test_setup(pages_are_used_to_their_ends, fresh),
+        cmocka_unit_test_setup(little_is_lost_at_the_ends_of_pages, fresh),
+        cmocka_unit_test_setup(a_large_object_does_not_end_a_page, fresh),
+        cmocka_unit_test_setup(hopeless_sizes_are_refused, fresh),
+        cmocka_unit_test_setup(it_ends_after_e_plus_1_ticks, fresh),
+        cmocka_unit_test_setup(all_of_it_has_one_descriptor, fresh),
+        cmocka_unit_test_setup(without_dates_it_stays_until_it_is_unregistered, fresh),
+        cmocka_unit_test_setup(unregistered_with_dates_it_ends_with_them, fresh),
+        cmocka_unit_test_setup(refreshing_an_object_refreshes_its_region, fresh),
+        cmocka_unit_test_setup(the_last_of_all_clocks_ends_it, fresh),
+        cmocka_unit_test_setup(after_its_date_nothing_is_allocated, fresh),
+        cmocka_unit_test_setup(what_others_keep_is_allocated_in, fresh),
+        cmocka_unit_test_setup(a_late_refresh_may_still_save_it, fresh),
+        cmocka_unit_test_setup(another_thread_may_refresh_only, fresh),
+        cmocka_unit_test_setup(by_global_time_all_threads_may_keep_it, fresh),
+        cmocka_unit_test_setup(a_dead_threads_region_stays_until_its_dates_end, fresh),
+        cmocka_unit_test_setup(without_dates_it_outlives_its_thread, fresh),
+        cmocka_unit_test_setup(unregistering_the_thread_ends_allocation, fresh),
+        cmocka_unit_test_setup(a_blocked_thread_is_refused, fresh),
+        cmocka_unit_test_setup(the_end_of_a_large_region_is_done_bit_by_bit, fresh),
+        cmocka_unit_test_setup(what_an_ended_thread_has_not_freed_is_freed, fresh),
+        cmocka_unit_test_setup(memory_is_used_again, fresh),
+        cmocka_unit_test_setup(places_are_used_again, fresh),
+        cmocka_unit_test_setup(it_is_refused_for_ever, fresh),
+        cmocka_unit_test_setup(what_never_was_a_region_is_refused, fresh),
+        cmocka_unit_test_setup(an_extension_beyond_the_option_is_refused, fresh),
+        cmocka_unit_test_setup(misuse_of_its_objects_dies, fresh),
+        cmocka_unit_test_setup(its_pages_may_go_the_latent_way, fresh),
+    };
+
+    scm_test_uses();
+    (void)act_global_refresh;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -49,8 +49,9 @@ struct gp_scheme {
     bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
     /* The slot of the reader that holds up what is under way. NULL: nobody can tell */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
-    /* gp_try, by the CPU that tries again and again. NULL: it takes more than a look */
+    /* Both for gp_try. at_once: by the CPU that tries again and again; NULL: it takes more than a look. ask: by any */
     bool (*at_once)(struct prudence_domain *domain, gp_cookie cookie);
+    enum gp_tried (*ask)(struct prudence_domain *domain, gp_cookie cookie);
     bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
     /* The thread of `slot` is gone, and was inside a section. Any thread. */
     void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
@@ -136,6 +137,13 @@ struct prudence_domain {
     uint32_t parking;        /* by compare-and-swap; the next are of who holds it */
     unsigned left_awake, parked, park_rarely;
     uint64_t parked_ever; /* statistics */
+
+    /* Asking readers to fence (at_once.c), by who holds `parking`; asked_goal is read by others, too. */
+    uint64_t asked_goal;          /* atomic; no more than completed: nothing is asked for */
+    uint64_t asked_at;            /* ns */
+    struct reader_slot *asked_by; /* of the thread that asked, or NULL */
+    bool asked;                   /* for asked_goal readers were marked */
+    unsigned unanswered;          /* 1: readers have not answered; more by each membarrier since */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
     uint32_t choosing;           /* by compare-and-swap */
@@ -259,6 +267,10 @@ extern struct list readers_domains;
 /* parking.c: readers that stay outside. A scan looks at the slots that are awake; all others are outside, or
  * their threads wake them, and fence, before they read anything. */
 void readers_park(struct prudence_domain *domain, unsigned outside);
+void readers_membarrier(struct prudence_domain *domain);
+unsigned readers_awake(const struct prudence_domain *domain);
+void readers_ask(struct prudence_domain *domain, const struct reader_slot *but);
+bool readers_have_answered(const struct prudence_domain *domain, const struct reader_slot *but);
 void readers_follow_mode(struct prudence_domain *domain, bool fenced);
 void reader_park_first(struct reader_slot *slot);
 void reader_fork_child(struct reader_slot *slot);
@@ -333,6 +345,13 @@ unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_
                        bool named);
 void domain_publish(struct prudence_domain *domain);
 void domain_visits_fork_child(void); /* visits of the forking thread go on */
+
+/* memb.c: one scan, without more than it takes. Behind the goal's barrier */
+void memb_look(struct prudence_domain *domain, uint64_t goal);
+
+/* at_once.c */
+bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie);
+enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie);
 
 /* mode.c */
 void mode_start(struct prudence_domain *domain);

@@ -496,6 +496,7 @@ static void mend(struct prudence_domain *domain)
     domain->scan_began = 0;
     domain->furthest_behind = NULL;
     domain->parking = 0;
+    domain->asked_goal = domain->progress.completed;
 }
 
 /* Whole: nothing of this domain is in this thread's hands, nor half done. Caches that name it are counted

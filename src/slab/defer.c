@@ -71,7 +71,8 @@ static bool reserve(struct prudence_cache *cache, struct cpu_cache *cpu, struct 
 {
     if (latent_is_full(cache, cpu)) {
         latent_close(cache, cpu);
-        if (latent_end_at_once(cache, cpu) && latent_merge(cache, cpu))
+        latent_end_at_once(cache, cpu);
+        if (GP_CALLERS_DRIVE && latent_merge(cache, cpu))
             latent_merge(cache, cpu); /* so a long ring empties, by a batch each time */
     }
     if (cpu->reserved != load_relaxed(&cpu->line.ring_tail))

@@ -85,19 +85,19 @@ static bool is_asked_for(const struct prudence_domain *domain)
                            load_relaxed(&domain->asked_goal));
 }
 
-/* The goal is loaded after the request, and before anything that its barrier is made of. */
-static bool begin(struct prudence_domain *domain, gp_cookie cookie)
+static bool is_too_soon(const struct prudence_domain *domain)
 {
-    uint64_t now = os_clock_ns();
+    return sequence_before(os_clock_ns(), load_relaxed(&domain->asked_at) + ASK_AGAIN_NS +
+                                              ASK_AGAIN_NS_EACH * readers_awake(domain));
+}
 
-    if (sequence_before(now, domain->asked_at + ASK_AGAIN_NS +
-                                 ASK_AGAIN_NS_EACH * readers_awake(domain)))
-        return false;
-    domain->asked_at = now;
+/* The goal is loaded after the request, and before anything that its barrier is made of. */
+static void begin(struct prudence_domain *domain, gp_cookie cookie)
+{
+    store_relaxed(&domain->asked_at, os_clock_ns());
     gp_request(domain, cookie);
     store_relaxed(&domain->asked_goal, load_acquire(&domain->shared.sequence));
     domain->asked = false;
-    return true;
 }
 
 /* The barrier between loading the goal and looking at words. The mode is loaded after the goal. */
@@ -138,21 +138,26 @@ static void look(struct prudence_domain *domain)
 
 static enum gp_tried ask(struct prudence_domain *domain, gp_cookie cookie)
 {
-    if (!is_asked_for(domain) && !begin(domain, cookie))
-        return GP_ASKED;
-    if (!barrier_is_made(domain))
-        return GP_ASKED;
-    look(domain);
-    return gp_poll(domain, cookie) ? GP_OVER : GP_ASKED;
+    if (!is_asked_for(domain))
+        begin(domain, cookie);
+    if (barrier_is_made(domain))
+        look(domain);
+    if (gp_poll(domain, cookie))
+        return GP_OVER;
+    return sequence_before(load_relaxed(&domain->asked_goal), cookie) ? GP_LATER : GP_ASKED;
 }
 
+/* Nothing is written while there is nothing to do: all CPUs' writers come by. */
 enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie)
 {
     uint32_t nobody = 0;
     enum gp_tried tried;
 
-    if (gp_is_held_up(domain) || readers_awake(domain) > LOOK_AT_MOST ||
-        !compare_exchange(&domain->parking, &nobody, 1u))
+    if (gp_is_held_up(domain) || readers_awake(domain) > LOOK_AT_MOST)
+        return GP_REFUSED;
+    if (!is_asked_for(domain) && is_too_soon(domain))
+        return GP_LATER;
+    if (load_relaxed(&domain->parking) || !compare_exchange(&domain->parking, &nobody, 1u))
         return GP_REFUSED;
     tried = ask(domain, cookie);
     store_release(&domain->parking, 0u);

@@ -131,11 +131,12 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 /*
  * Each success at once writes the lines of `sequence` and of `completed`. That costs nothing where one CPU's writers are
  * alone with them, and two cache misses a batch where another's read them for their batches: those had rather share a
- * grace period now and then. So only the CPU that was the last to try may, and others make it the last. What is asked for
- * is shared by all.
+ * grace period now and then. So only the CPU that was the last to end one that it had asked for may, since it is asked
+ * more rarely.
  */
 enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
 {
+    enum gp_tried tried;
     uint32_t last;
 
     if (gp_poll(domain, cookie))
@@ -143,11 +144,12 @@ enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned 
     if (!domain->scheme->at_once || domain->phases)
         return GP_REFUSED;
     last = load_relaxed(&domain->tried_on);
-    if (last != cpu + 1)
+    tried = (!last || last == cpu + 1) && domain->scheme->at_once(domain, cookie)
+                ? GP_OVER
+                : domain->scheme->ask(domain, cookie);
+    if (tried == GP_OVER && last != cpu + 1)
         store_relaxed(&domain->tried_on, cpu + 1);
-    if ((!last || last == cpu + 1) && domain->scheme->at_once(domain, cookie))
-        return GP_OVER;
-    return domain->scheme->ask(domain, cookie);
+    return tried;
 }
 
 #define SPIN_ROUNDS 48 /* some 10 us */

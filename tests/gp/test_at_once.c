@@ -224,9 +224,13 @@ static void only_the_last_cpu_to_try(void **state)
     domain->tried_on = 0; /* nobody has tried */
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_REFUSED);
-    assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_OVER);
-    assert_int_equal(gp_try(domain, gp_snapshot(domain), 0), GP_REFUSED);
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
+    domain->parking = 0;
+    assert_int_equal(gp_try(domain, gp_snapshot(domain), 3),
+                     GP_OVER); /* of those that are asked for */
+    domain->parking = 1;
+    assert_int_not_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
+    assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_OVER);
 }
 
 static void qsbr_threads_offline(void **state)

@@ -43,7 +43,7 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     return poll_state_synchronize_rcu_full(&state);
 }
 
-enum gp_tried { GP_REFUSED, GP_ASKED, GP_OVER };
+enum gp_tried { GP_REFUSED, GP_LATER, GP_ASKED, GP_OVER };
 
 static inline enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
 {

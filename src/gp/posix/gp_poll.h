@@ -31,8 +31,9 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
  */
 enum gp_tried {
     GP_REFUSED, /* not tried: it should not be again for a while */
-    GP_ASKED, /* something is under way, or was a moment ago: worth another look after some hundred objects */
-    GP_OVER, /* the grace period of `cookie` is over */
+    GP_LATER, /* an earlier one is under way, or was a moment ago: look again after some objects */
+    GP_ASKED, /* the grace period of `cookie` is under way: as GP_LATER */
+    GP_OVER,  /* it is over */
 };
 enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu);
 

@@ -87,10 +87,11 @@ struct prudence_stats {
     uint64_t membarriers;
     uint64_t mode_switches; /* fenced to fence-free or back */
     uint64_t stalls;        /* readers reported for staying longer than stall_timeout */
-    uint64_t readers;       /* threads that have a reader slot in the default domain */
-    char percpu[16];        /* "rseq" or "lock": how per-CPU caches are protected */
-    char readers_mode[16];  /* "fence-free" or "fenced" now */
-    char membarrier[16];    /* "available", or "missing": fenced readers for good */
+    uint64_t readers; /* threads that have a reader slot in the default domain; of many, some that
+                               ended without a sign are found by a later call */
+    char percpu[16];  /* "rseq" or "lock": how per-CPU caches are protected */
+    char readers_mode[16]; /* "fence-free" or "fenced" now */
+    char membarrier[16];   /* "available", or "missing": fenced readers for good */
 };
 
 struct prudence_domain_stats {

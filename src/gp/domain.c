@@ -18,6 +18,7 @@ struct prudence_domain prudence_default = {
     .chunks = &first_chunk,
     .progress.completed = GP_FIRST,
     .barrier_goal = GP_FIRST,
+    .asked_goal = GP_FIRST,
     .shared = {.sequence = GP_FIRST, .fenced = 1}, /* fenced until gp_start knows better */
     .readers_fence_themselves = 1,
     .kind = PRUDENCE_DOMAIN_MEMB,
@@ -276,7 +277,8 @@ struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind 
     domain->kind = kind;
     domain->scheme = scheme;
     domain->life = DOMAIN_LIVE;
-    domain->shared.sequence = domain->progress.completed = domain->barrier_goal = GP_FIRST;
+    domain->shared.sequence = domain->progress.completed = domain->barrier_goal =
+        domain->asked_goal = GP_FIRST;
     return domain;
 }
 
@@ -404,8 +406,8 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     DOMAIN_CHECK(domain);
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
         return busy(domain, READERS, caller);
-    readers_reap(domain, true); /* a dead thread's section keeps nobody */
-    os_busy_enter();            /* off the list it still holds its members (a set) */
+    readers_reap(domain, true, READERS_ALL); /* a dead thread's section keeps nobody */
+    os_busy_enter();                         /* off the list it still holds its members (a set) */
     os_lock_take(&readers_lock);
     what = in_the_way(domain);
     if (what == NOTHING)

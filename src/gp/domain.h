@@ -49,8 +49,9 @@ struct gp_scheme {
     bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
     /* The slot of the reader that holds up what is under way. NULL: nobody can tell */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
-    /* gp_try, by the CPU that tries again and again. NULL: it takes more than a look */
+    /* Both for gp_try. at_once: by the CPU that tries again and again; NULL: it takes more than a look. ask: by any */
     bool (*at_once)(struct prudence_domain *domain, gp_cookie cookie);
+    enum gp_tried (*ask)(struct prudence_domain *domain, gp_cookie cookie);
     bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
     /* The thread of `slot` is gone, and was inside a section. Any thread. */
     void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
@@ -107,7 +108,7 @@ struct reader_chunk {
 struct prudence_domain {
     struct gp_progress progress __attribute__((aligned(CACHE_LINE)));
     uint64_t barrier_goal; /* grows by compare-and-swap, release, after the goal's barrier */
-    uint32_t tried_on;     /* the CPU whose owner called gp_try last, plus one; atomic, a hint */
+    uint32_t tried_on; /* the CPU that may end them at once (gp_try), plus one; atomic, a hint */
 
     /* What inline readers look at; they find it here (prudence_domain_shared_of). */
     struct prudence_domain_shared shared __attribute__((aligned(CACHE_LINE)));
@@ -125,16 +126,27 @@ struct prudence_domain {
     struct callback_queue *callbacks; /* constant (callbacks.h) */
 
     uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
-    struct reader_slot *furthest_behind; /* of the readers in the last scan's way; atomic, a hint */
     uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
     uint64_t at_once;      /* of grace_periods, by gp_try; a hint */
     uint64_t entries_then; /* other threads' entries when gp_try looked last; a hint */
 
+    uint64_t
+        looked_in_vain;  /* at slots that were outside, since the last round of parking; a hint */
+    uint64_t park_after; /* so many; a hint */
+
+    struct reader_slot *furthest_behind /* of the readers in the last scan's way; atomic, a hint */
+        __attribute__((aligned(CACHE_LINES_APART)));
+
     /* Parking of readers (parking.c). */
-    uint64_t looked_in_vain; /* at slots that were outside, since the last round; a hint */
-    uint64_t park_after;     /* so many; a hint */
-    uint32_t parking;        /* by compare-and-swap; the next are of who holds it */
+    uint32_t parking; /* by compare-and-swap; the next are of who holds it */
     unsigned left_awake, parked, park_rarely;
+
+    /* Asking readers to fence (at_once.c), by who holds `parking`; others read the first two. */
+    uint64_t asked_goal;          /* atomic; no more than completed: nothing is asked for */
+    uint64_t asked_at;            /* ns; atomic */
+    struct reader_slot *asked_by; /* of the thread that asked, or NULL */
+    bool asked;                   /* for asked_goal readers were marked */
+    unsigned unanswered;  /* 1: readers have not answered; more by each membarrier since; atomic */
     uint64_t parked_ever; /* statistics */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
@@ -157,6 +169,8 @@ struct prudence_domain {
     uint64_t fares_had;     /* and the CPU time that it had had */
     uint32_t fares_badly;   /* by the last look it had none since, and wants it */
 
+    unsigned reap_from,
+        reap_all_at;     /* readers_reap: which slot is looked at next; at how many all. Hints */
     uint32_t users;      /* caches and sets that name this domain; atomic */
     uint32_t visitors;   /* threads that look at it for a while; destruction waits; atomic */
     unsigned index;      /* in every thread's table of slots; guarded by the readers' lock */
@@ -242,8 +256,9 @@ struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 bool readers_any_inside(const struct prudence_domain *domain);
 struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
 bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot);
-unsigned readers_reap(struct prudence_domain *domain,
-                      bool thoroughly); /* how many slots are in use */
+#define READERS_A_FEW 64
+#define READERS_ALL   UINT32_MAX
+unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);
 void readers_release_chunks(struct prudence_domain *domain);
 extern struct os_lock readers_lock;
 extern struct list readers_domains;
@@ -259,6 +274,10 @@ extern struct list readers_domains;
 /* parking.c: readers that stay outside. A scan looks at the slots that are awake; all others are outside, or
  * their threads wake them, and fence, before they read anything. */
 void readers_park(struct prudence_domain *domain, unsigned outside);
+void readers_membarrier(struct prudence_domain *domain);
+unsigned readers_awake(const struct prudence_domain *domain);
+void readers_ask(struct prudence_domain *domain, const struct reader_slot *but);
+bool readers_have_answered(const struct prudence_domain *domain, const struct reader_slot *but);
 void readers_follow_mode(struct prudence_domain *domain, bool fenced);
 void reader_park_first(struct reader_slot *slot);
 void reader_fork_child(struct reader_slot *slot);
@@ -333,6 +352,13 @@ unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_
                        bool named);
 void domain_publish(struct prudence_domain *domain);
 void domain_visits_fork_child(void); /* visits of the forking thread go on */
+
+/* memb.c: one scan, without more than it takes. Behind the goal's barrier */
+void memb_look(struct prudence_domain *domain, uint64_t goal);
+
+/* at_once.c */
+bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie);
+enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie);
 
 /* mode.c */
 void mode_start(struct prudence_domain *domain);

@@ -17,7 +17,7 @@ int prudence_domain_stats_sized(struct prudence_domain *domain, struct prudence_
     gp_domain_check(domain, "prudence_domain_stats", __builtin_return_address(0));
     all = (struct prudence_domain_stats){
         .users = load_relaxed(&domain->users),
-        .readers = readers_reap(domain, true),
+        .readers = readers_reap(domain, true, READERS_A_FEW),
         .grace_periods = load_relaxed(&domain->grace_periods),
         .scans = load_relaxed(&domain->scans),
         .membarriers = load_relaxed(&domain->membarriers),

@@ -110,9 +110,11 @@ bool gp_is_held_up(const struct prudence_domain *domain)
     return gp_held_up_by(domain) != NULL;
 }
 
+/* What readers were only asked for (gp_try) nobody else has to push. */
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
 {
-    return !sequence_before(load_relaxed(&domain->shared.sequence), cookie);
+    return !sequence_before(load_relaxed(&domain->shared.sequence), cookie) &&
+           sequence_before(load_relaxed(&domain->asked_goal), cookie);
 }
 
 /* Held up, it drives all the same: that looks how long the reader has stayed, and no further. */
@@ -127,26 +129,27 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 }
 
 /*
- * Each success writes the lines of `sequence` and of `completed`. That costs nothing where one CPU's writers are alone
- * with them, and two cache misses a batch where another's read them for their batches: those had rather share a grace
- * period now and then. So only the CPU that was the last to try may, and others make it the last; each leaves off for
- * a while after a refusal (latent_end_at_once), so two that take turns write `tried_on` as rarely.
+ * Each success at once writes the lines of `sequence` and of `completed`. That costs nothing where one CPU's writers are
+ * alone with them, and two cache misses a batch where another's read them for their batches: those had rather share a
+ * grace period now and then. So only the CPU that was the last to end one that it had asked for may, since it is asked
+ * more rarely.
  */
-bool gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
+enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
 {
+    enum gp_tried tried;
     uint32_t last;
 
     if (gp_poll(domain, cookie))
-        return true;
+        return GP_OVER;
     if (!domain->scheme->at_once || domain->phases)
-        return false;
+        return GP_REFUSED;
     last = load_relaxed(&domain->tried_on);
-    if (last != cpu + 1) {
+    tried = (!last || last == cpu + 1) && domain->scheme->at_once(domain, cookie)
+                ? GP_OVER
+                : domain->scheme->ask(domain, cookie);
+    if (tried == GP_OVER && last != cpu + 1)
         store_relaxed(&domain->tried_on, cpu + 1);
-        if (last)
-            return false;
-    }
-    return domain->scheme->at_once(domain, cookie);
+    return tried;
 }
 
 #define SPIN_ROUNDS 48 /* some 10 us */

@@ -46,7 +46,7 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
         return; /* not noted: it would not do for readers that stop fencing later */
     }
     began = os_clock_ns();
-    os_membarrier();
+    readers_membarrier(domain);
     note_cost(domain, os_clock_ns() - began);
     add_relaxed(&domain->membarriers, 1);
     gp_raise(&domain->barrier_goal, goal);
@@ -80,8 +80,10 @@ static void note_behind(struct prudence_domain *domain, struct reader_slot *slot
         store_release(&domain->furthest_behind, slot);
 }
 
-/* The least of the goal and all active readers' sequences; and at how many readers it looked in vain. */
-static uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside)
+/* The least of the goal and all active readers' sequences; and at how many readers it looked in vain. note: is told of
+ * the readers that are in the way. */
+static uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside,
+                     void (*note)(struct prudence_domain *, struct reader_slot *, uint64_t))
 {
     struct reader_slot *slot, *behind = NULL;
     uint64_t least = goal;
@@ -95,7 +97,8 @@ static uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsigned *ou
         *outside += word == 0;
         if (word == 0 || !sequence_before(word & ~PRUDENCE_NESTING_MASK, goal))
             continue;
-        stall_note(domain, slot, word);
+        if (note)
+            note(domain, slot, word);
         if (!behind || sequence_before(word & ~PRUDENCE_NESTING_MASK, least)) {
             least = word & ~PRUDENCE_NESTING_MASK;
             behind = slot;
@@ -103,6 +106,14 @@ static uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsigned *ou
     }
     note_behind(domain, behind);
     return least;
+}
+
+void memb_look(struct prudence_domain *domain, uint64_t goal)
+{
+    unsigned outside;
+
+    add_relaxed(&domain->scans, 1);
+    gp_complete(domain, scan(domain, goal, &outside, NULL));
 }
 
 static void drive(struct prudence_domain *domain, uint64_t goal)
@@ -116,71 +127,9 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
     }
     make_barrier(domain, goal);
     add_relaxed(&domain->scans, 1);
-    gp_complete(domain, scan(domain, goal, &outside));
+    gp_complete(domain, scan(domain, goal, &outside, stall_note));
     readers_park(domain, outside);
     mode_choose(domain);
-}
-
-/* ------------------------------------------------------------------------------------- at once */
-
-#define LOOK_AT_SLOTS 32
-
-/*
- * Whether no section stands open: true only where words tell, which are this thread's own, and those of other threads
- * if they fence. A reader that is not registered has no section. *entries: how often others have entered; they count
- * while they fence. It gives up beyond a few slots, since the caller owns a CPU's caches.
- */
-static bool nobody_is_inside(const struct prudence_domain *domain, uint64_t *entries)
-{
-    bool fenced = load_acquire(&domain->readers_fence_themselves);
-    const struct reader_slot *own = readers_slot_if_any(domain), *slot;
-    const struct reader_chunk *chunk = load_acquire(&domain->chunks);
-    unsigned used = chunk ? (unsigned)load_acquire(&chunk->used) : 0;
-
-    *entries = 0;
-    if (used > LOOK_AT_SLOTS || (chunk && chunk->next))
-        return false;
-    for (slot = chunk ? chunk->slots : NULL; used--; slot++) {
-        if (!load_acquire(&slot->thread))
-            continue;
-        if (load_acquire(&slot->reader.word) || (slot != own && !fenced))
-            return false;
-        *entries += slot != own ? load_relaxed(&slot->reader.entries) : 0;
-    }
-    return true;
-}
-
-/*
- * A grace period that begins and ends at once. It makes the driver's steps: start, load the goal, then the mode, then
- * the barrier, then scan, then complete; so the argument at the head of this file holds for it. What differs is the
- * barrier, which is a full fence also where readers do not fence, if no other thread is registered:
- *  - this thread's own sections are in its program's order with all that it does here;
- *  - a thread that registers later fences after it has claimed its slot (readers.c) and before it loads the sequence.
- *    If the scan misses the claim, this fence came before that one, and with it the start and every unlink whose cookie
- *    the goal covers: so that reader enters with the goal or later, and cannot find what was unlinked.
- * Nothing is noted in `barrier_goal`: for another driver, with other readers, it would not do.
- *
- * It looks before it starts as well, so that nothing is written in vain. And it leaves readers alone that have entered
- * since it looked last: each of their entries would miss the line of the sequence.
- */
-static bool at_once(struct prudence_domain *domain, gp_cookie cookie)
-{
-    uint64_t entries, goal;
-
-    if (!nobody_is_inside(domain, &entries))
-        return false;
-    if (entries != load_relaxed(&domain->entries_then)) {
-        store_relaxed(&domain->entries_then, entries);
-        return false;
-    }
-    gp_request(domain, cookie);
-    goal = load_acquire(&domain->shared.sequence);
-    os_full_fence();
-    if (!nobody_is_inside(domain, &entries))
-        return false;
-    count_add(&domain->at_once, 1);
-    gp_complete(domain, goal);
-    return gp_poll(domain, cookie);
 }
 
 static bool is_cheap(const struct prudence_domain *domain)
@@ -193,6 +142,7 @@ const struct gp_scheme gp_memb = {
     .drive = drive,
     .is_cheap = is_cheap,
     .held_up_by = held_up_by,
-    .at_once = at_once,
+    .at_once = memb_at_once,
+    .ask = memb_ask,
     .is_busy = readers_any_inside,
 };

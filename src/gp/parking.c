@@ -166,7 +166,8 @@ static void learn(struct prudence_domain *domain, unsigned awake)
         domain->park_rarely /= 2;
 }
 
-static void round_of_parking(struct prudence_domain *domain, unsigned outside)
+/* barrier: for the caller's sake there is to be a membarrier in any case. */
+static void round_of_parking(struct prudence_domain *domain, unsigned outside, bool barrier)
 {
     struct reader_chunk *chunk, *chunks = load_acquire(&domain->chunks);
     unsigned marked = 0, parked = 0, left = 0;
@@ -174,12 +175,12 @@ static void round_of_parking(struct prudence_domain *domain, unsigned outside)
     for (chunk = chunks; chunk; chunk = chunk->next)
         for (unsigned index = 0; index < AWAKE_WORDS; index++)
             marked += mark(chunk, index);
-    if (marked)
+    if (marked || barrier)
         os_membarrier();
-    for (chunk = marked ? chunks : NULL; chunk; chunk = chunk->next)
+    for (chunk = marked || barrier ? chunks : NULL; chunk; chunk = chunk->next)
         for (unsigned index = 0; index < AWAKE_WORDS; index++)
             parked += park(chunk, index, &left);
-    if (marked) {
+    if (marked || barrier) {
         learn(domain, parked + left);
         domain->parked = parked;
         domain->parked_ever += parked;
@@ -201,6 +202,90 @@ void readers_park(struct prudence_domain *domain, unsigned outside)
         !compare_exchange(&domain->parking, &nobody, 1u))
         return;
     store_relaxed(&domain->looked_in_vain, (uint64_t)0);
-    round_of_parking(domain, outside);
+    round_of_parking(domain, outside, false);
+    store_release(&domain->parking, 0u);
+}
+
+/* ------------------------------------------------------------------------------------------ asking */
+
+#define LOOK_AT_CHUNKS_MAX 16 /* of 127 slots each */
+
+/* How many slots are awake; UINT32_MAX: to count them takes too long for who owns a CPU's caches. */
+unsigned readers_awake(const struct prudence_domain *domain)
+{
+    unsigned chunks = 0, awake = 0;
+
+    for (const struct reader_chunk *chunk = load_acquire(&domain->chunks); chunk;
+         chunk = chunk->next) {
+        if (++chunks > LOOK_AT_CHUNKS_MAX)
+            return UINT32_MAX;
+        for (unsigned index = 0; index < AWAKE_WORDS; index++)
+            awake +=
+                (unsigned)__builtin_popcountll(load_relaxed(&chunk->awake[index]) & SLOTS_AWAKE);
+    }
+    return awake;
+}
+
+/* Acquire: the sections of a thread that has given the slot back are over. */
+static bool is_anybodys(const struct reader_slot *slot)
+{
+    return load_acquire(&slot->thread) != 0;
+}
+
+/*
+ * Asks every reader that is awake, `but` for the caller's own, to fence: it is marked as if it were to be parked, so its
+ * next entry does (reader_wake). An older mark will do, because its thread takes it away by an exchange behind this
+ * one's, and fences once more. Who holds `parking`, after it has loaded its goal.
+ *
+ * The fence is for readers that are not asked. One that is parked, or registers later, sets its bit or claims its slot,
+ * and fences, before it reads. If that is missed here, it came behind this fence, so that reader finds nothing that was
+ * unlinked before the goal. And it is the fence of the caller's own sections.
+ */
+void readers_ask(struct prudence_domain *domain, const struct reader_slot *but)
+{
+    struct reader_slot *slot;
+
+    os_full_fence();
+    for_each_awake(walk, slot, domain)
+    {
+        if (slot != but && is_anybodys(slot))
+            __atomic_fetch_or(&slot->reader.attention, PRUDENCE_ATTENTION_PARKED, __ATOMIC_SEQ_CST);
+    }
+}
+
+/*
+ * Whether each has fenced since it was asked: a mark is gone when its thread has. Acquire: a word that was published
+ * before that is seen behind this. Who holds `parking`.
+ */
+bool readers_have_answered(const struct prudence_domain *domain, const struct reader_slot *but)
+{
+    const struct reader_slot *slot;
+
+    for_each_awake(walk, slot, domain)
+    {
+        if (slot != but && is_anybodys(slot) && load_acquire(&slot->reader.attention) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* A membarrier; and readers that did not answer when they were asked are parked by the same, if they are outside: so that
+ * nobody has to ask them. */
+void readers_membarrier(struct prudence_domain *domain)
+{
+    uint32_t nobody = 0;
+
+    if (likely(!load_relaxed(&domain->unanswered)) ||
+        !compare_exchange(&domain->parking, &nobody, 1u)) {
+        os_membarrier();
+        return;
+    }
+    if (load_relaxed(&domain->unanswered) > domain->park_rarely) {
+        store_relaxed(&domain->unanswered, 0u);
+        round_of_parking(domain, 0, true);
+    } else {
+        count_add(&domain->unanswered, 1);
+        os_membarrier();
+    }
     store_release(&domain->parking, 0u);
 }

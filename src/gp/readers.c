@@ -218,18 +218,47 @@ bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot)
     return slot_reap(domain, slot, true);
 }
 
-/* All such slots; returns how many are in use. */
-unsigned readers_reap(struct prudence_domain *domain, bool thoroughly)
+/*
+ * Such slots among up to `at_most`, where the call before left off, since each look is a system call; returns how many
+ * are in use, of all.
+ */
+unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most)
 {
+    unsigned place = 0, looks = 0, next = 0, in_use = 0;
+    unsigned from = at_most == READERS_ALL ? 0 : load_relaxed(&domain->reap_from);
     struct reader_chunk *chunk;
     struct reader_slot *slot;
-    unsigned in_use = 0;
 
     for_each_slot(chunk, slot, domain)
     {
-        in_use += !slot_reap(domain, slot, thoroughly && !load_relaxed(&slot->watched));
+        in_use++;
+        if (place++ < from || looks == at_most)
+            continue;
+        in_use -= slot_reap(domain, slot, thoroughly && !load_relaxed(&slot->watched));
+        if (++looks == at_most)
+            next = place;
     }
+    store_relaxed(&domain->reap_from, next);
     return in_use;
+}
+
+/*
+ * Before there is one chunk more. To look at all for each chunk would be a system call for each pair of readers; so all
+ * are looked at when half as many have come as were there the last time, and else a few.
+ */
+static void reap_for_room(struct prudence_domain *domain)
+{
+    unsigned slots = 0;
+
+    for (struct reader_chunk *chunk = load_acquire(&domain->chunks); chunk; chunk = chunk->next)
+        slots += SLOTS_IN_CHUNK;
+    if (slots < load_relaxed(&domain->reap_all_at)) {
+        readers_reap(domain, false, READERS_A_FEW);
+    } else {
+        unsigned in_use = readers_reap(domain, false, READERS_ALL);
+
+        store_relaxed(&domain->reap_all_at, in_use + in_use / 2);
+    }
 }
 
 static struct reader_slot *slot_claim_existing(struct prudence_domain *domain)
@@ -248,7 +277,7 @@ static struct reader_slot *slot_claim(struct prudence_domain *domain)
     struct reader_chunk *chunk, *first;
 
     if (!slot) {
-        readers_reap(domain, false);
+        reap_for_room(domain);
         slot = slot_claim_existing(domain);
     }
     if (slot)
@@ -496,6 +525,7 @@ static void mend(struct prudence_domain *domain)
     domain->scan_began = 0;
     domain->furthest_behind = NULL;
     domain->parking = 0;
+    domain->asked_goal = domain->progress.completed;
 }
 
 /* Whole: nothing of this domain is in this thread's hands, nor half done. Caches that name it are counted

@@ -140,7 +140,7 @@ static void add_grace_periods(struct prudence_stats *total)
     total->membarriers = load_relaxed(&domain->membarriers);
     total->mode_switches = load_relaxed(&domain->mode_switches);
     total->stalls = load_relaxed(&domain->stalls);
-    total->readers = readers_reap(domain, true);
+    total->readers = readers_reap(domain, true, READERS_A_FEW);
     set_text(total->percpu, os_percpu_rseq ? "rseq" : "lock");
     set_text(total->readers_mode, load_relaxed(&domain->shared.fenced) ? "fenced" : "fence-free");
     set_text(total->membarrier, os_membarrier_available() ? "available" : "missing");

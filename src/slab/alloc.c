@@ -80,7 +80,7 @@ static bool take_here(struct prudence_cache *cache, struct miss *miss)
     if (!miss->object && cpu->slots) {
         latent_close(cache, cpu);
         if (latent_merge(cache, cpu) ||
-            (latent_end_at_once(cache, cpu) && latent_merge(cache, cpu))) {
+            (latent_end_at_once(cache, cpu), latent_merge(cache, cpu))) {
             miss->object = object_cache_pop(cpu);
             count_add(&cpu->counts.hits_after_merge, 1);
         }

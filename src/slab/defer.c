@@ -9,6 +9,8 @@
  */
 #include "slab/cache.h"
 
+#define LONG_RING 2048 /* objects: longer than what waits for readers that answer */
+
 /* What a deferral did and found out while it owned the caches. */
 struct deferral {
     bool past_limit; /* in: latent_limit does not count any more */
@@ -70,8 +72,12 @@ static void overflow(struct prudence_cache *cache, struct cpu_cache *cpu, struct
 static bool reserve(struct prudence_cache *cache, struct cpu_cache *cpu, struct deferral *deferral)
 {
     if (latent_is_full(cache, cpu)) {
+        bool all_is_safe;
+
         latent_close(cache, cpu);
-        if (latent_end_at_once(cache, cpu) && latent_merge(cache, cpu))
+        all_is_safe = latent_end_at_once(cache, cpu);
+        if (GP_CALLERS_DRIVE && latent_merge(cache, cpu) &&
+            (all_is_safe || latent_count(cpu) > LONG_RING))
             latent_merge(cache, cpu); /* so a long ring empties, by a batch each time */
     }
     if (cpu->reserved != load_relaxed(&cpu->line.ring_tail))

@@ -149,17 +149,20 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     latent_set_stop(cpu, batch_of(cache, cpu));
 }
 
-#define TRY_AGAIN_AFTER 32 /* batches */
+#define TRY_AGAIN_AFTER  32  /* batches */
+#define LOOK_AGAIN_AFTER 512 /* objects, where readers were asked */
 
 /*
- * Ends the grace period of what is closed at once, if nobody is inside (gp_try): then few objects are in flight, and
- * stay in the CPU's own memory caches. Only in a ring that has its full batches, since a smaller one is still to grow;
+ * Ends the grace period of what is closed without a system call, if that can be (gp_try): then few objects are in flight,
+ * and stay in the CPU's own memory caches. Only in a ring that has its full batches, since a smaller one is still to grow;
  * and only for a full batch, since fewer objects would soon be missed again. After a refusal it is not tried for a
- * while: so trying costs nothing where there are readers.
+ * while: so trying costs nothing where there is no hope. Returns whether all that is closed is safe; some may be in any
+ * case.
  */
 bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     gp_cookie cookie;
+    enum gp_tried tried;
 
     if (!GP_CALLERS_DRIVE || cpu->size < 2 * cache->batch || latent_count(cpu) < cache->batch ||
         !latent_newest_cookie(cpu, &cookie))
@@ -168,12 +171,14 @@ bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
         cpu->not_at_once--;
         return false;
     }
-    if (!gp_try(cache->domain, cookie, cpu->line.cpu)) {
+    tried = gp_try(cache->domain, cookie, cpu->line.cpu);
+    if (tried == GP_REFUSED)
         cpu->not_at_once = TRY_AGAIN_AFTER;
-        return false;
-    }
-    latent_due_clear(cpu->line.cpu);
-    return true;
+    else if (tried != GP_OVER)
+        cpu->not_at_once = (LOOK_AGAIN_AFTER - 1) / cache->batch;
+    if (tried >= GP_ASKED)
+        latent_due_clear(cpu->line.cpu);
+    return tried == GP_OVER;
 }
 
 /* Whether the open batch is complete, or nothing more fits behind it. */

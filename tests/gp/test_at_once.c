@@ -2,7 +2,8 @@
 /*
  * A grace period begins and ends at once where words tell that nobody is inside: of this thread, of other threads that
  * fence, and of those that are not registered. It costs no membarrier and no scan. It is refused where a reader is
- * inside, may be, or enters often, and to a CPU that was not the last to try.
+ * inside, may be, or enters often, and to a CPU that was not the last to try. (What readers are asked for instead:
+ * test_asking.c.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +23,7 @@ static struct prudence_domain *make(enum prudence_domain_kind kind)
     assert_non_null(made);
     made->tried_on = 1;               /* by CPU 0, as all attempts here */
     made->chosen_at = UINT64_MAX / 2; /* its mode stays as it is */
+    made->parking = 1;                /* nobody is asked to fence (test_asking.c) */
     return made;
 }
 
@@ -40,7 +42,7 @@ static int destroy_domain(void **state)
 
 static bool attempt(void)
 {
-    return gp_try(domain, gp_snapshot(domain), 0);
+    return gp_try(domain, gp_snapshot(domain), 0) == GP_OVER;
 }
 
 static uint64_t looks(void)
@@ -60,7 +62,7 @@ static void begins_and_ends(void **state)
         gp_cookie cookie = gp_snapshot(domain);
 
         assert_false(gp_poll(domain, cookie));
-        assert_true(gp_try(domain, cookie, 0));
+        assert_int_equal(gp_try(domain, cookie, 0), GP_OVER);
         assert_true(gp_poll(domain, cookie));
         assert_true(domain->shared.sequence == domain->progress.completed);
         assert_true(domain->shared.sequence == cookie);
@@ -77,8 +79,8 @@ static void a_cookie_that_is_over_writes_nothing(void **state)
     gp_cookie cookie = gp_snapshot(domain);
 
     (void)state;
-    assert_true(gp_try(domain, cookie, 0));
-    assert_true(gp_try(domain, cookie, 7));
+    assert_int_equal(gp_try(domain, cookie, 0), GP_OVER);
+    assert_int_equal(gp_try(domain, cookie, 7), GP_OVER);
     assert_int_equal(domain->tried_on, 1);
     assert_int_equal(domain->at_once, 1);
 }
@@ -89,7 +91,7 @@ static void ends_what_others_began(void **state)
 
     (void)state;
     gp_request(domain, cookie);
-    assert_true(gp_try(domain, cookie, 0));
+    assert_int_equal(gp_try(domain, cookie, 0), GP_OVER);
     assert_true(domain->shared.sequence == cookie);
 }
 
@@ -220,11 +222,15 @@ static void only_the_last_cpu_to_try(void **state)
 {
     (void)state;
     domain->tried_on = 0; /* nobody has tried */
-    assert_true(gp_try(domain, gp_snapshot(domain), 0));
-    assert_false(gp_try(domain, gp_snapshot(domain), 3));
-    assert_true(gp_try(domain, gp_snapshot(domain), 3));
-    assert_false(gp_try(domain, gp_snapshot(domain), 0));
-    assert_true(gp_try(domain, gp_snapshot(domain), 0));
+    assert_int_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
+    assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_REFUSED);
+    assert_int_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
+    domain->parking = 0;
+    assert_int_equal(gp_try(domain, gp_snapshot(domain), 3),
+                     GP_OVER); /* of those that are asked for */
+    domain->parking = 1;
+    assert_int_not_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
+    assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_OVER);
 }
 
 static void qsbr_threads_offline(void **state)
@@ -232,11 +238,11 @@ static void qsbr_threads_offline(void **state)
     struct prudence_domain *qsbr = make(PRUDENCE_DOMAIN_QSBR);
 
     (void)state;
-    assert_true(gp_try(qsbr, gp_snapshot(qsbr), 0));
+    assert_int_equal(gp_try(qsbr, gp_snapshot(qsbr), 0), GP_OVER);
     prudence_qsbr_online(qsbr);
-    assert_false(gp_try(qsbr, gp_snapshot(qsbr), 0));
+    assert_int_equal(gp_try(qsbr, gp_snapshot(qsbr), 0), GP_REFUSED);
     prudence_qsbr_offline(qsbr);
-    assert_true(gp_try(qsbr, gp_snapshot(qsbr), 0));
+    assert_int_equal(gp_try(qsbr, gp_snapshot(qsbr), 0), GP_OVER);
     assert_int_equal(prudence_domain_destroy(qsbr), 0);
 }
 
@@ -270,7 +276,7 @@ static void no_other_kind(void **state)
         uint64_t before = others[i]->shared.sequence;
 
         others[i]->tried_on = 1;
-        assert_false(gp_try(others[i], gp_snapshot(others[i]), 0));
+        assert_int_equal(gp_try(others[i], gp_snapshot(others[i]), 0), GP_REFUSED);
         assert_true(others[i]->shared.sequence == before);
     }
     for (unsigned i = sizeof others / sizeof others[0]; i--;)

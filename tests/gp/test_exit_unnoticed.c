@@ -184,7 +184,7 @@ static int take_the_id(void *unused)
     if (!slot || readers_reap_slot(domain, slot))
         return 1;
     slot->asked_at = slot->looked_at = 0;
-    if (readers_reap_slot(domain, slot) || readers_reap(domain, true) != 1)
+    if (readers_reap_slot(domain, slot) || readers_reap(domain, true, READERS_ALL) != 1)
         return 2;         /* it is alive */
     slot->claimed_at = 1; /* when the machine was started */
     slot->asked_at = slot->looked_at = 0;

@@ -89,6 +89,28 @@ def driver(before=(), behind=LOOK, rounds=1):
                              for _ in range(rounds)])
 
 
+# -------------------------------------------------------------------- asker
+def asker(first=(), word=True, look_first=False, bits=True, bits_first=False, rounds=1):
+    """Who asks the reader to fence, instead of a membarrier (at_once.c): the mark is the question, and gone when
+    it is answered. A reader that is not looked at is not asked; it fences when it wakes, behind this fence."""
+    words = [load('w', 'word[0]'), when('w and w < goal', let('low', 'w'))] if word else []
+    end = [cas_max('done', 'low'), mark('told'), reclaim()]
+    wait = [let('low', 'goal'), words if look_first else [], load('b', 'att'),
+            when('not b', [[] if look_first else words, end])]
+    ask = [[] if first else exchange('att', 1, 'm'), wait]
+    outside = [let('low', 'goal'), end]
+    begin = [LOOK if bits_first else [], GOAL, fence(), LOOK if bits and not bits_first else []]
+    rest = [when(f'st & {LOOKED_AT}', ask), when(f'not (st & {LOOKED_AT})', outside)] if bits else ask
+    return Thread('asker', [[START, first, begin, rest] for _ in range(rounds)])
+
+
+def answers_inside():
+    """A handler that reads in the middle of a section answers, while that section has found the object."""
+    return Thread('reader0', [[load('s', 'seq'), store('word[0]', 's'), load('a', 'att'), when('a', wake())],
+                              load('q', 'p'), handler(), when('q', [check('not freed', UAF)]),
+                              store('word[0]', 0)])
+
+
 def machine(*others, mode=FREE, reads=None, drives=None, att=0, state=LOOKED_AT, sections=1):
     return Machine([reads or reader(mode == FENCED, sections), closer(), *others, drives or driver()],
                    memory(mode=mode, att=att, state=state))
@@ -111,6 +133,18 @@ def cases():
         else:
             yield f'a handler reads at place {place} of an entry', machine(parker(), reads=reads), None
 
+    asks = asker(bits=False)
+    yield 'asked to fence', machine(drives=asks, sections=2), None
+    yield 'asked to fence, twice', machine(drives=asker(bits=False, rounds=2), sections=2), None
+    yield 'asked to fence, marked before', machine(drives=asks, att=1, sections=2), None
+    yield 'asked to fence, beside a parker', machine(parker(), drives=asker()), None
+    yield 'asked to fence, or parked', machine(drives=asker(), att=1, state=0), None
+    yield 'asked to fence, beside a driver', machine(driver(), drives=asks), None
+    yield 'asked to fence, answered inside', machine(drives=asks, reads=answers_inside()), None
+    for place in 0, 1:
+        yield f'asked to fence, a handler reads at place {place} of an entry', machine(
+            drives=asks, reads=reader(False, interrupted=place)), None
+
     def broken(text, *others, **how):
         return 'mutant: ' + text, machine(*others, **how), UAF
     yield broken('parked without a membarrier', parker(barrier=False))
@@ -129,6 +163,14 @@ def cases():
                  reads=reader(False, interrupted=0, blind=True))
     yield broken('attention gone before the reader is seen', reads=reader(False, interrupted=2, early=True),
                  att=1, state=0)
+    yield broken('asked before the goal is loaded', Thread('starter', START), sections=2, drives=asker(
+        bits=False, first=[exchange('att', 1, 'm')]))
+    yield broken('an answer, and nobody looks at the word', drives=asker(bits=False, word=False),
+                 reads=answers_inside())
+    yield broken('the word looked at before the answer', drives=asker(bits=False, look_first=True),
+                 reads=answers_inside())
+    yield broken('whom to ask is read before the goal', Thread('starter', START), att=1, state=0,
+                 drives=asker(bits_first=True))
 
 
 if __name__ == '__main__':

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where nobody is inside, a writer's grace periods are over at once: two batches of objects at most go round, however
- * many are deferred. A reader that is inside keeps what it may see, as ever.
+ * many are deferred. A reader that is inside keeps what it may see, as ever. Beside one that enters all the time, and
+ * does not fence, it takes some batches more, and no membarrier.
  */
 #include "support/slab_test.h"
 
@@ -94,6 +95,67 @@ static void a_reader_keeps_what_it_may_see(void **state)
     check_books(cache);
 }
 
+static sem_t go, done;
+static bool reader_ends;
+
+static void *reads_when_told(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        while (sem_wait(&go))
+            ;
+        if (reader_ends)
+            return NULL;
+        prudence_domain_read_lock(domain);
+        prudence_domain_read_unlock(domain);
+        sem_post(&done);
+    }
+}
+
+static void reader_reads(void)
+{
+    sem_post(&go);
+    while (sem_wait(&done))
+        ;
+}
+
+/* However fast the clock goes. */
+static void pairs_beside_it(unsigned steps)
+{
+    while (steps--) {
+        pairs(cache->batch / 2);
+        domain->asked_at = 0;
+        reader_reads();
+    }
+}
+
+static void few_are_in_flight_beside_a_reader(void **state)
+{
+    struct cpu_cache *cpu = cpu_here(cache);
+    uint64_t membarriers;
+    pthread_t thread;
+
+    (void)state;
+    sem_init(&go, 0, 0);
+    sem_init(&done, 0, 0);
+    reader_ends = false;
+    assert_int_equal(pthread_create(&thread, NULL, reads_when_told, NULL), 0);
+    reader_reads();
+    domain->chosen_at = UINT64_MAX / 2; /* fence-free, and it stays so */
+    pairs(PAIRS / 10);                  /* it does not answer: the ring gets long */
+    pairs_beside_it(400);
+    membarriers = load_relaxed(&domain->membarriers);
+    for (unsigned i = 0; i < 200; i++) {
+        pairs_beside_it(1);
+        assert_true(latent_count(cpu) <= 6 * cache->batch);
+    }
+    assert_true(load_relaxed(&domain->membarriers) == membarriers);
+    reader_ends = true;
+    sem_post(&go);
+    pthread_join(thread, NULL);
+    check_books(cache);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 
 int main(void)
@@ -102,6 +164,7 @@ int main(void)
         TEST(few_are_in_flight),
         TEST(a_long_ring_empties),
         TEST(a_reader_keeps_what_it_may_see),
+        TEST(few_are_in_flight_beside_a_reader),
     };
 
     pin_thread();

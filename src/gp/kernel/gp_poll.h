@@ -43,10 +43,12 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     return poll_state_synchronize_rcu_full(&state);
 }
 
-static inline bool gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
+enum gp_tried { GP_REFUSED, GP_LATER, GP_ASKED, GP_OVER };
+
+static inline enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
 {
     (void)domain, (void)cookie, (void)cpu;
-    return false;
+    return GP_REFUSED;
 }
 
 /* Nobody of ours pushes. */

@@ -25,12 +25,17 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
 }
 
 /*
- * For who has closed a batch, on CPU `cpu`: begins and ends the grace period of `cookie` at once, if nobody is inside
- * and a look at a few readers tells. False: it was not tried, or there is a reader; the grace period may have begun.
- * Some 50 ns and no more: it never waits, takes no lock and makes no system call, so it may be called by the owner of
- * a CPU's caches. Who gets false should not come again soon: see gp_try in drive.c.
+ * For who has closed a batch, on CPU `cpu`: pushes grace periods on as far as that takes no system call, up to that of
+ * `cookie`. Some 50 ns, and some 100 for each of a few readers; it never waits and takes no lock, so it may be called by
+ * the owner of a CPU's caches.
  */
-bool gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu);
+enum gp_tried {
+    GP_REFUSED, /* not tried: it should not be again for a while */
+    GP_LATER, /* an earlier one is under way, or was a moment ago: look again after some objects */
+    GP_ASKED, /* the grace period of `cookie` is under way: as GP_LATER */
+    GP_OVER,  /* it is over */
+};
+enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu);
 
 bool gp_is_held_up(const struct prudence_domain *domain);
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);

@@ -182,7 +182,7 @@ static void frees_at_once(void *unused)
     gp_try(domain, gp_snapshot(domain), 0);
     thing = unlink_thing();
     cookie = gp_snapshot(domain);
-    if (gp_poll(domain, cookie) || gp_try(domain, cookie, 0))
+    if (gp_poll(domain, cookie) || gp_try(domain, cookie, 0) == GP_OVER)
         end_thing(thing);
 }
 
@@ -351,6 +351,102 @@ static void parked_to_fenced_by_another(void)
     start();
     explore_thread(reads_registered, NULL);
     explore_thread(parked_and_switched, NULL);
+    explore_thread(switches_to_free, NULL);
+}
+
+/* ------------------------------------------------------------------------------ readers that are asked to fence */
+
+/* Frees what is over by the second time that it asks; between the two a reader may answer. */
+static void frees_when_answered(void *unused)
+{
+    struct thing *thing = unlink_thing();
+    gp_cookie cookie = gp_snapshot(domain);
+
+    (void)unused;
+    gp_try(domain, cookie, 0);
+    if (gp_poll(domain, cookie) || gp_try(domain, cookie, 0) == GP_OVER)
+        end_thing(thing);
+}
+
+/* A section that answers inside, while it has found the object. */
+static void reads_and_answers(void *unused)
+{
+    struct thing *thing;
+
+    (void)unused;
+    prudence_read_lock();
+    prudence_read_unlock();
+    prudence_read_lock();
+    thing = load_acquire(&shared_thing);
+    prudence_read_lock();
+    prudence_read_unlock();
+    if (thing)
+        explore_assert(thing->alive);
+    prudence_read_unlock();
+}
+
+static void reads_and_comes_again(void *unused)
+{
+    reads_registered(unused);
+    prudence_read_lock();
+    prudence_read_unlock();
+}
+
+/* Not at once, but without delay. */
+static void may_be_asked(void)
+{
+    domain->tried_on = 2;
+    domain->asked_at = explore_clock() - 1000000000;
+}
+
+static void asked(void)
+{
+    start();
+    may_be_asked();
+    explore_thread(reads_and_comes_again, NULL);
+    explore_thread(frees_when_answered, NULL);
+}
+
+static void asked_inside(void)
+{
+    start();
+    may_be_asked();
+    explore_thread(reads_and_answers, NULL);
+    explore_thread(frees_when_answered, NULL);
+}
+
+static void asked_and_parked(void)
+{
+    asked();
+    explore_thread(parks, NULL);
+}
+
+static void asks_and_frees(void *unused)
+{
+    gp_try(domain, gp_snapshot(domain), 0);
+    frees(unused);
+}
+
+static void asked_and_driven(void)
+{
+    start();
+    may_be_asked();
+    explore_thread(reads_and_comes_again, NULL);
+    explore_thread(asks_and_frees, NULL);
+}
+
+static void asked_to_fenced(void)
+{
+    asked();
+    explore_thread(switches_to_fenced, NULL);
+}
+
+static void asked_to_free(void)
+{
+    start_fenced();
+    may_be_asked();
+    explore_thread(reads_and_comes_again, NULL);
+    explore_thread(frees_when_answered, NULL);
     explore_thread(switches_to_free, NULL);
 }
 
@@ -680,6 +776,12 @@ const struct explore_case gp_cases[] = {
     {"parks-by-another", parked_by_another, NULL, 2, 3},
     {"parks-to-fenced", parked_to_fenced, NULL, 2, 3},
     {"parks-two-switches", parked_to_fenced_by_another, NULL, 2, 3},
+    {"asked", asked, NULL, 3, 4},
+    {"asked-inside", asked_inside, NULL, 3, 4},
+    {"asked-and-parked", asked_and_parked, NULL, 2, 3},
+    {"asked-and-driven", asked_and_driven, NULL, 3, 4},
+    {"asked-to-fenced", asked_to_fenced, NULL, 2, 3},
+    {"asked-to-free", asked_to_free, NULL, 2, 3},
     {"own-domain", own_domain, NULL, 3, 4},
     {"srcu", srcu, NULL, 2, 3},
     {"qsbr", qsbr, NULL, 2, 3},

@@ -64,7 +64,7 @@ fn parks(name: &'static str, expect: Expect, change: fn(&mut parking::Rules)) ->
     let mut rules = parking::RULES;
     change(&mut rules);
     Case {
-        name, expect, long: false, fences: parking::fences(&rules), points: parking::POINTS,
+        name, expect, long: false, fences: parking::fences(&rules), points: parking::points(&rules),
         run: Box::new(move |plan| parking::run(rules, plan)),
     }
 }
@@ -124,6 +124,19 @@ fn cases() -> Vec<Case> {
         parks("a parked reader enters, fenced", Holds, |r| {
             r.parked_before = true;
             r.fenced = true;
+        }),
+        parks("a reader is asked to fence", Holds, |r| r.asks = true),
+        parks("mutant: asked before the unlink", Breaks(IN_USE), |r| {
+            r.asks = true;
+            r.mark_behind_goal = false;
+        }),
+        parks("mutant: an answer that is not acquired", Breaks(IN_USE), |r| {
+            r.asks = true;
+            r.answer_acquired = false;
+        }),
+        parks("mutant: who is asked does not fence", Breaks(IN_USE), |r| {
+            r.asks = true;
+            r.wake_fence = false;
         }),
         parks("mutant: parked without membarrier", Breaks(IN_USE), |r| r.barrier = false),
         parks("mutant: parked without membarrier, fenced", Breaks(IN_USE), |r| {

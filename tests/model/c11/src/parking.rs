@@ -18,6 +18,9 @@ pub struct Rules {
     pub touch: bool,
     pub late_look: bool, // at the attention, after the word is published
     pub look_at_word: bool,
+    pub asks: bool, // instead of parking and of the driver's barrier (at_once.c); two sections
+    pub mark_behind_goal: bool,
+    pub answer_acquired: bool,
 }
 
 pub const RULES: Rules = Rules {
@@ -28,6 +31,9 @@ pub const RULES: Rules = Rules {
     touch: true,
     late_look: true,
     look_at_word: true,
+    asks: false,
+    mark_behind_goal: true,
+    answer_acquired: true,
 };
 
 const AWAKE: usize = 1;
@@ -98,6 +104,36 @@ impl World {
         }
     }
 
+    fn free_unless(&self, word: usize, goal: usize) {
+        if word == 0 || word >= goal {
+            crate::noted();
+            self.object.with_mut(|freed| unsafe { *freed = true });
+        }
+    }
+
+    fn mark(&self) {
+        self.attention.fetch_or(1, SeqCst);
+    }
+
+    /// As drive, but the reader is asked to fence. (In the mutant another thread's unlink is what the mark misses.)
+    fn ask(&self) {
+        let r = &self.rules;
+        if !r.mark_behind_goal {
+            self.mark();
+        }
+        self.p.store(0, Relaxed);
+        fence(SeqCst);
+        let goal = self.sequence.fetch_add(1, SeqCst) + 1;
+        fence(SeqCst);
+        if r.mark_behind_goal {
+            self.mark();
+        }
+        thread::yield_now(); // it looks later
+        if self.attention.load(if r.answer_acquired { Acquire } else { Relaxed }) == 0 {
+            self.free_unless(if r.look_at_word { self.word.load(Acquire) } else { 0 }, goal);
+        }
+    }
+
     /// The object is unlinked; the grace period is the next one.
     fn drive(&self, membarrier: &mut Caller) {
         fence(SeqCst);
@@ -108,16 +144,20 @@ impl World {
             membarrier.fence();
         }
         let word = if self.bits.load(Acquire) & AWAKE != 0 { self.word.load(Acquire) } else { 0 };
-        if word == 0 || word >= goal {
-            crate::noted();
-            self.object.with_mut(|freed| unsafe { *freed = true });
-        }
+        self.free_unless(word, goal);
     }
 }
 
 pub const POINTS: usize = 6;
 
+pub fn points(rules: &Rules) -> usize {
+    POINTS * (1 + rules.asks as usize)
+}
+
 pub fn fences(rules: &Rules) -> usize {
+    if rules.asks {
+        return 0;
+    }
     (rules.barrier && !rules.parked_before) as usize + !rules.fenced as usize
 }
 
@@ -134,13 +174,21 @@ pub fn run(rules: Rules, plan: &[Place]) {
         p: AtomicUsize::new(1),
         object: UnsafeCell::new(false),
     });
-    let (mut cpu, callers) = Cpu::new(plan, POINTS);
+    let (mut cpu, callers) = Cpu::new(plan, points(&rules));
     let mut callers = callers.into_iter();
     let reader = world.clone();
     let thread = thread::spawn(move || {
         reader.section(&mut cpu);
+        if reader.rules.asks {
+            reader.section(&mut cpu);
+        }
         cpu.end();
     });
+    if rules.asks {
+        world.ask();
+        thread.join().unwrap();
+        return;
+    }
     let mut parks = if rules.parked_before || !rules.barrier {
         Caller::none()
     } else {

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Readers that do not fence are asked to, by gp_try: once each has entered again, a grace period has its barrier without
+ * a system call. One that does not enter does not answer, and is parked by the membarrier that is made in its place. A
+ * section that was open when the question was asked is waited for, whoever answers inside of it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gp/domain.h"
+
+#define READERS 33
+
+static struct prudence_domain *domain;
+
+/* A thread that does what it is told, one step after the other. */
+static struct helper {
+    pthread_t thread;
+    sem_t go, done;
+    void (*step)(void);
+} helpers[READERS];
+
+static void *helper_run(void *argument)
+{
+    struct helper *helper = argument;
+
+    for (;;) {
+        while (sem_wait(&helper->go))
+            ;
+        if (!helper->step)
+            return NULL;
+        helper->step();
+        sem_post(&helper->done);
+    }
+}
+
+static void tell(unsigned index, void (*step)(void))
+{
+    struct helper *helper = &helpers[index];
+
+    helper->step = step;
+    sem_post(&helper->go);
+    if (!step)
+        pthread_join(helper->thread, NULL);
+    else
+        while (sem_wait(&helper->done))
+            ;
+}
+
+static void enter(void)
+{
+    prudence_domain_read_lock(domain);
+}
+
+static void leave(void)
+{
+    prudence_domain_read_unlock(domain);
+}
+
+static void read_once(void)
+{
+    enter();
+    leave();
+}
+
+static void start_readers(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        sem_init(&helpers[i].go, 0, 0);
+        sem_init(&helpers[i].done, 0, 0);
+        assert_int_equal(pthread_create(&helpers[i].thread, NULL, helper_run, &helpers[i]), 0);
+        tell(i, read_once);
+    }
+}
+
+static void end_readers(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        tell(i, NULL);
+}
+
+static void readers_fence(bool fence)
+{
+    domain->shared.fenced = domain->readers_fence_themselves = fence;
+    readers_follow_mode(domain, fence);
+}
+
+static int make_domain(void **state)
+{
+    (void)state;
+    domain = prudence_domain_create("asking", PRUDENCE_DOMAIN_MEMB, NULL);
+    domain->chosen_at = UINT64_MAX / 2; /* its mode stays as it is */
+    readers_fence(false);
+    return 0;
+}
+
+static int destroy_domain(void **state)
+{
+    (void)state;
+    return prudence_domain_destroy(domain);
+}
+
+/* However short a time ago the last question was asked. */
+static enum gp_tried attempt(gp_cookie cookie)
+{
+    domain->asked_at = 0;
+    return gp_try(domain, cookie, 0);
+}
+
+static void one_that_enters_answers(void **state)
+{
+    (void)state;
+    start_readers(2);
+    for (int i = 0; i < 10; i++) {
+        gp_cookie cookie = gp_snapshot(domain);
+
+        assert_int_equal(attempt(cookie), GP_ASKED);
+        assert_int_equal(attempt(cookie), GP_ASKED);
+        tell(0, read_once);
+        assert_int_equal(attempt(cookie), GP_ASKED); /* one is not all */
+        tell(1, read_once);
+        assert_false(gp_poll(domain, cookie));
+        assert_int_equal(attempt(cookie), GP_OVER);
+        assert_true(domain->barrier_goal == cookie); /* for other drivers as well */
+    }
+    assert_int_equal(domain->membarriers, 0);
+    assert_int_equal(domain->at_once, 10); /* the choice of mode leaves them out */
+    end_readers(2);
+}
+
+/* What is pushed is the grace period that was begun; a later cookie waits for the next one. */
+static void a_later_cookie_is_not_over(void **state)
+{
+    gp_cookie first = gp_snapshot(domain), second;
+
+    (void)state;
+    start_readers(1);
+    assert_int_equal(attempt(first), GP_ASKED);
+    second = gp_snapshot(domain);
+    assert_true(second != first);
+    tell(0, read_once);
+    assert_int_equal(attempt(second), GP_LATER);
+    assert_true(gp_poll(domain, first));
+    assert_int_equal(attempt(second), GP_ASKED);
+    assert_false(gp_poll(domain, second)); /* the answer was to the question before */
+    tell(0, read_once);
+    assert_int_equal(attempt(second), GP_OVER);
+    end_readers(1);
+}
+
+static void an_open_section_is_waited_for(void **state)
+{
+    gp_cookie cookie;
+
+    (void)state;
+    start_readers(1);
+    tell(0, enter);
+    cookie = gp_snapshot(domain);
+    assert_int_equal(attempt(cookie), GP_ASKED);
+    tell(0, read_once); /* nested: it answers */
+    for (int i = 0; i < 3; i++)
+        assert_int_not_equal(attempt(cookie), GP_OVER);
+    assert_true(domain->barrier_goal == cookie);
+    tell(0, leave);
+    assert_int_equal(attempt(cookie), GP_OVER);
+    end_readers(1);
+}
+
+/* It goes by an exchange, and only after the question. */
+static void an_older_mark_is_a_question_too(void **state)
+{
+    gp_cookie cookie = gp_snapshot(domain);
+
+    (void)state;
+    start_readers(1);
+    domain->park_rarely = 8; /* it is not parked */
+    assert_int_equal(attempt(cookie), GP_ASKED);
+    gp_drive(domain); /* by a membarrier */
+    assert_true(gp_poll(domain, cookie));
+    cookie = gp_snapshot(domain);
+    assert_int_equal(attempt(cookie), GP_ASKED);
+    tell(0, read_once);
+    assert_int_equal(attempt(cookie), GP_OVER);
+    end_readers(1);
+}
+
+static void one_that_stays_away_is_parked(void **state)
+{
+    gp_cookie cookie = gp_snapshot(domain);
+
+    (void)state;
+    start_readers(1);
+    assert_int_equal(attempt(cookie), GP_ASKED);
+    gp_drive(domain); /* its membarrier parks */
+    assert_true(gp_poll(domain, cookie));
+    assert_true(domain->parked_ever > 0);
+    for (int i = 0; i < 3; i++) {
+        uint64_t membarriers = domain->membarriers;
+
+        assert_int_equal(attempt(gp_snapshot(domain)), GP_OVER); /* at once */
+        assert_int_equal(domain->membarriers, membarriers);
+    }
+    tell(0, enter);
+    cookie = gp_snapshot(domain);
+    assert_int_not_equal(attempt(cookie), GP_OVER);
+    tell(0, leave);
+    end_readers(1);
+}
+
+static void those_that_fence_are_not_asked(void **state)
+{
+    (void)state;
+    start_readers(1);
+    readers_fence(true);
+    for (int i = 0; i < 10; i++) {
+        tell(0, read_once); /* it enters often: not at once */
+        assert_int_equal(attempt(gp_snapshot(domain)), GP_OVER);
+    }
+    assert_int_equal(domain->asked, 0);
+    assert_int_equal(domain->membarriers, 0);
+    end_readers(1);
+}
+
+static void not_again_at_once(void **state)
+{
+    gp_cookie cookie = gp_snapshot(domain);
+
+    (void)state;
+    start_readers(1);
+    assert_int_equal(attempt(cookie), GP_ASKED);
+    tell(0, read_once);
+    assert_int_equal(attempt(cookie), GP_OVER);
+    domain->asked_at = UINT64_MAX / 2; /* by the clock it is not over yet, for long */
+    cookie = gp_snapshot(domain);
+    assert_int_equal(gp_try(domain, cookie, 0), GP_LATER);
+    assert_false(sequence_before(domain->progress.completed, domain->shared.sequence));
+    end_readers(1);
+}
+
+/* Who pays for grace periods that somebody wants leaves this one to the readers. */
+static void nobody_else_has_to_push_it(void **state)
+{
+    gp_cookie cookie = gp_snapshot(domain);
+
+    (void)state;
+    start_readers(1);
+    assert_int_equal(attempt(cookie), GP_ASKED);
+    assert_false(gp_is_requested(domain, cookie));
+    cookie = gp_snapshot(domain);
+    gp_request(domain, cookie);
+    assert_true(gp_is_requested(domain, cookie));
+    end_readers(1);
+}
+
+static void not_while_another_asks_or_parks(void **state)
+{
+    (void)state;
+    start_readers(1);
+    domain->parking = 1;
+    assert_int_equal(attempt(gp_snapshot(domain)), GP_REFUSED);
+    domain->parking = 0;
+    end_readers(1);
+}
+
+/* The caller owns a CPU's caches. */
+static void not_more_than_a_few(void **state)
+{
+    (void)state;
+    start_readers(READERS);
+    assert_int_equal(attempt(gp_snapshot(domain)), GP_REFUSED);
+    end_readers(READERS);
+}
+
+/* In a child that thread is gone, which did not answer. */
+static void forked_while_asked(void **state)
+{
+    int status;
+    pid_t child;
+
+    (void)state;
+    start_readers(1);
+    assert_int_equal(attempt(gp_snapshot(domain)), GP_ASKED);
+    domain->parking = 1; /* by another thread, just then */
+    child = fork();
+    if (!child)
+        _exit(attempt(gp_snapshot(domain)) == GP_OVER ? 0 : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    domain->parking = 0;
+    end_readers(1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_domain, destroy_domain)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(one_that_enters_answers),
+        TEST(a_later_cookie_is_not_over),
+        TEST(an_open_section_is_waited_for),
+        TEST(an_older_mark_is_a_question_too),
+        TEST(one_that_stays_away_is_parked),
+        TEST(those_that_fence_are_not_asked),
+        TEST(not_again_at_once),
+        TEST(nobody_else_has_to_push_it),
+        TEST(not_while_another_asks_or_parks),
+        TEST(forked_while_asked),
+        TEST(not_more_than_a_few),
+    };
+
+    if (!os_membarrier_available())
+        return 0; /* readers fence, always */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dead threads' slots are looked for a few at a time: to ask for figures takes no system call for each thread that
+ * reads, and neither does it to register, however many do. But a slot that is left behind is found.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/domain.h"
+#include "support/gp_reader.h"
+
+#define READERS 700
+
+static struct prudence_domain *domain;
+
+/* In libc's place: by what the library asks whether a thread is there. */
+static unsigned asked;
+
+long syscall(long number, ...)
+{
+    static long (*next)(long number, ...);
+    long argument[6];
+    va_list list;
+
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        argument[i] = va_arg(list, long);
+    va_end(list);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "syscall");
+    if (number == SYS_tgkill)
+        __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
+    return next(number, argument[0], argument[1], argument[2], argument[3], argument[4],
+                argument[5]);
+}
+
+static unsigned readers_now(void)
+{
+    struct prudence_domain_stats stats;
+
+    assert_int_equal(prudence_domain_stats(domain, &stats), 0);
+    return (unsigned)stats.readers;
+}
+
+static sem_t registered, end;
+
+static void *read_and_stay(void *unused)
+{
+    (void)unused;
+    prudence_domain_read_lock(domain);
+    prudence_domain_read_unlock(domain);
+    sem_post(&registered);
+    while (sem_wait(&end))
+        ;
+    return NULL;
+}
+
+static int32_t dead;
+
+static void *read_and_go(void *unused)
+{
+    (void)unused;
+    dead = gettid();
+    prudence_domain_read_lock(domain);
+    prudence_domain_read_unlock(domain);
+    return NULL;
+}
+
+static pthread_t threads[READERS];
+
+static void start_readers(void)
+{
+    pthread_attr_t small;
+
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    for (unsigned i = 0; i < READERS; i++) {
+        assert_int_equal(pthread_create(&threads[i], &small, read_and_stay, NULL), 0);
+        while (sem_wait(&registered))
+            ;
+    }
+    pthread_attr_destroy(&small);
+}
+
+static void to_register_takes_few_looks(void **state)
+{
+    (void)state;
+    start_readers();
+    assert_true(asked <
+                4 * READERS); /* all of them for each chunk of 127 would be more with each */
+    assert_int_equal(readers_now(), READERS);
+}
+
+static void figures_take_few_looks(void **state)
+{
+    unsigned before = asked;
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(readers_now(), READERS);
+    assert_true(asked - before <= 10 * 64);
+}
+
+/* Nobody tells of its end, and it is the last or any. */
+static void one_that_is_gone_is_found(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned calls = 0;
+
+        reader_keys_without_memory = 0; /* its exit hook cannot be armed */
+        assert_int_equal(pthread_create(&thread, NULL, read_and_go, NULL), 0);
+        pthread_join(thread, NULL);
+        reader_keys_without_memory = 32;
+        while (os_thread_exists(dead)) /* it ends a little after that */
+            pause_ms(1);
+        while (readers_now() != READERS)
+            assert_true(++calls <= READERS / 64 + 2);
+    }
+}
+
+static void destruction_looks_at_all(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < READERS; i++)
+        sem_post(&end);
+    for (unsigned i = 0; i < READERS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(to_register_takes_few_looks),
+        cmocka_unit_test(figures_take_few_looks),
+        cmocka_unit_test(one_that_is_gone_is_found),
+        cmocka_unit_test(destruction_looks_at_all),
+    };
+
+    sem_init(&registered, 0, 0);
+    sem_init(&end, 0, 0);
+    domain = prudence_domain_create("few", PRUDENCE_DOMAIN_MEMB, NULL);
+    return domain ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}

@@ -368,7 +368,25 @@ static void use_the_rest(void *object)
     scm_free(scm_realloc(scm_calloc(2, 10), 100));
 }
 
+static void use_regions(void *object)
+{
+    struct scm_region *dated = scm_region_create(), *other = scm_region_create();
+    struct scm_clock *clock = scm_clock_create();
+    struct scm_region_info info;
+
+    (void)object;
+    for (unsigned i = 0; i < 20; i++)
+        memset(scm_region_alloc(i % 2 ? dated : other, i * 3000), 1, i * 3000);
+    scm_region_refresh(dated, 1);
+    scm_region_global_refresh(dated, 0);
+    scm_region_clock_refresh(clock, dated, 0);
+    scm_region_unregister(other);
+    scm_clock_destroy(clock);
+    scm_get_region_info(&info);
+}
+
 BODY(scm_clocks, return as_scm_thread(use_clocks);)
+BODY(scm_regions, return as_scm_thread(use_regions);)
 BODY(scm, return as_scm_thread(use_the_rest);)
 
 /* ---------------------------------------------------------------------------------- the table */
@@ -487,6 +505,9 @@ static const struct row {
     {"rcu_xchg_pointer_sym", do_rcu_xchg, EVERYWHERE, ""},
     {"scm_clock_create", do_scm_clocks, EVERYWHERE,
      "scm_clock_create_realtime scm_clock_refresh scm_clock_tick scm_clock_destroy"},
+    {"scm_region_create", do_scm_regions, EVERYWHERE,
+     "scm_region_alloc scm_region_refresh scm_region_global_refresh scm_region_clock_refresh "
+     "scm_region_unregister scm_get_region_info"},
     {"scm_malloc", do_scm, EVERYWHERE,
      "scm_register_thread scm_unregister_thread scm_refresh scm_tick scm_collect "
      "scm_global_refresh "

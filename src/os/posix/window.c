@@ -188,7 +188,7 @@ static void show(struct os_window *window)
     unsigned beyond = window->live - window->prefix;
     uint64_t extent = beyond > window->live >> BEYOND_SHIFT
                           ? 0
-                          : window->prefix * window->place_pages * OS_PAGE_SIZE;
+                          : OS_PAGE_SIZE * window->place_pages * window->prefix;
 
     if (words->extent == extent)
         return;

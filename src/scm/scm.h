@@ -161,6 +161,7 @@ void page_free(struct scm_thread *self, struct page *page);
 void page_spare_free(struct scm_thread *thread);
 
 /* --- stamps.c --- */
+bool stamps_start(void);
 extern uint32_t scm_owners;
 void clock_take_owner(struct scm_clock *clock);
 void clock_drop_owner(struct scm_clock *clock);

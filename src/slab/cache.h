@@ -432,6 +432,7 @@ void cpu_cache_release_all(struct prudence_cache *cache, const void *token);
 void *object_cache_pop(struct cpu_cache *cpu);
 unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count);
 unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count);
+unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsigned count);
 void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
                           os_alloc_flags flags);
 unsigned object_cache_flush_count(const struct cpu_cache *cpu);

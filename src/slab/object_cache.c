@@ -128,6 +128,7 @@ static unsigned take_new(struct prudence_cache *cache, struct node *node, void *
 
     if (taken)
         return taken;
+    spare_give((unsigned)(node - cache->nodes), cache->slab_bytes);
     slab = slab_grow(cache, (unsigned)(node - cache->nodes), flags);
     if (!slab)
         return 0;

@@ -20,7 +20,7 @@
 
 #define WORTH_BYTES ((uint64_t)1 << 20)
 
-bool slab_tidies; /* constant after start */
+bool slab_tidies READ_MOSTLY; /* constant after start */
 
 static uint32_t tidying;   /* a thread is at it; compare-and-swap */
 static uint64_t next_at;   /* ns: when the next round may begin. Atomic, as the next */

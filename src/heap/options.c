@@ -165,6 +165,16 @@ static bool set_decay(const char *text)
     return true;
 }
 
+static bool set_huge_pages(const char *text)
+{
+    bool wanted;
+
+    if (!parse_switch(text, &wanted))
+        return false;
+    os_pages_set_huge(wanted);
+    return true;
+}
+
 static bool set_reader_mode(const char *text)
 {
     static const char *const names[] = {"auto", "fenced", "free", NULL};
@@ -326,6 +336,7 @@ static const struct option {
     {"stall_trace", "0 or 1", set_stall_trace, false, NULL},
     {"retain", "bytes (K, M, G)", set_retain, false, NULL},
     {"decay", "a time (us, ms, s); 0: at once", set_decay, false, NULL},
+    {"huge_pages", "0 or 1", set_huge_pages, false, NULL},
     {"background", "idle, 0 or 1", set_background, false, NULL},
     {"stats", "0 or 1", set_stats, false, NULL},
     {"drop_deepbind", "0 or 1", set_drop_deepbind, false, NULL},

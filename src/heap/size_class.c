@@ -4,8 +4,6 @@
  * 12.5 % of an object above 128 bytes is not asked for. Alignments above 64 bytes have classes of
  * their own, powers of two. Each class is a slab cache, made when it is first needed.
  */
-#include <stdio.h>
-
 #include "heap/size_class.h"
 
 #define ALIGNED_CLASSES 16 /* by the logarithm of the size */
@@ -27,6 +25,23 @@ static size_t class_size(unsigned class)
     return ((size_t)LINEAR_MAX << doubling) + ((size_t)step << (doubling + 4));
 }
 
+/* Not by snprintf, whose tables would be resident (200 KB) in a program that prints nothing. */
+static void name_class(char *name, const char *kind, size_t size)
+{
+    char digits[20];
+    unsigned length = 0;
+
+    while (*kind)
+        *name++ = *kind++;
+    *name++ = '-';
+    do
+        digits[length++] = (char)('0' + size % 10);
+    while (size /= 10);
+    while (length)
+        *name++ = digits[--length];
+    *name = '\0';
+}
+
 static struct prudence_cache *make(struct prudence_cache **place, const char *kind, size_t size,
                                    size_t alignment)
 {
@@ -34,7 +49,7 @@ static struct prudence_cache *make(struct prudence_cache **place, const char *ki
     char name[CACHE_NAME_SIZE];
 
     process_start();
-    snprintf(name, sizeof name, "%s-%zu", kind, size);
+    name_class(name, kind, size);
     os_lock_take(&heap_lock);
     if (!*place)
         store_release(place, cache_create(name, &layout));

@@ -76,6 +76,7 @@ void os_pages_set_limit(uint64_t bytes); /* 0: none */
 uint64_t os_pages_limit(void);
 void os_pages_set_retain(uint64_t bytes);
 void os_pages_set_decay(uint64_t nanoseconds); /* 0: at once */
+void os_pages_set_huge(bool wanted); /* asks for pages of 2 MiB, for what is mapped from now on */
 
 /* Reserved pages may not be touched, but for those that are opened (zeroed then; false: the system
  * has no memory for it) and not closed again. */

@@ -432,6 +432,7 @@ void cpu_cache_release_all(struct prudence_cache *cache, const void *token);
 void *object_cache_pop(struct cpu_cache *cpu);
 unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count);
 unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count);
+unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsigned count);
 void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
                           os_alloc_flags flags);
 unsigned object_cache_flush_count(const struct cpu_cache *cpu);
@@ -569,6 +570,7 @@ bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, uns
 /* --- tidy.c: what nobody has wanted for long --- */
 extern bool slab_tidies;
 void tidy_note_free(int64_t bytes);
+uint64_t tidy_free_slabs(void);
 uint64_t tidy_kept(void);
 bool tidy_is_worth_it(void);
 uint64_t tidy_rounds(void);
@@ -577,6 +579,10 @@ void tidy_fork_child(bool whole);
 bool tidy_some(unsigned caches, unsigned moves);
 void tidy_come_by(void);
 void tidy_drive(void);
+
+/* --- spare.c: free slabs are for all caches --- */
+void spare_give(unsigned node, size_t bytes);
+void spare_forget(const struct prudence_cache *cache);
 
 /* --- pressure.c: garbage and memory under their limits --- */
 extern uint64_t slab_wait_max; /* ns */

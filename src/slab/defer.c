@@ -36,9 +36,9 @@ static void flush_and_merge(struct prudence_cache *cache, struct cpu_cache *cpu,
                             struct deferral *deferral)
 {
     if (stack_count(&cpu->line) + batch_of(cache, cpu) > cpu->size) {
-        deferral->flushed =
-            object_cache_take(cpu, deferral->objects,
-                              (unsigned)min_size(object_cache_flush_count(cpu), TRANSFER_MAX));
+        deferral->flushed = object_cache_take_coldest(
+            cpu, deferral->objects,
+            (unsigned)min_size(object_cache_flush_count(cpu), TRANSFER_MAX));
         count_add(&cpu->counts.unstacked, deferral->flushed);
         cpu->churned = true;
     }

@@ -14,8 +14,8 @@ struct flush {
 
 static void take_for_flush(struct cpu_cache *cpu, struct flush *flush)
 {
-    flush->taken =
-        object_cache_take(cpu, flush->objects, (unsigned)min_size(flush->wanted, TRANSFER_MAX));
+    flush->taken = object_cache_take_coldest(cpu, flush->objects,
+                                             (unsigned)min_size(flush->wanted, TRANSFER_MAX));
     flush->wanted -= flush->taken;
     count_add(&cpu->counts.unstacked, flush->taken);
     cpu->churned = true;

@@ -39,7 +39,7 @@ static void note_free(struct node *node, size_t slab_bytes, size_t unnoted)
     if (likely((size_t)(bytes < 0 ? -bytes : bytes) <= unnoted))
         return;
     tidy_note_free(bytes);
-    node->free_noted = node->free_slabs;
+    store_relaxed(&node->free_noted, node->free_slabs); /* read by spare.c, without the lock */
 }
 
 static void attach(struct node *node, struct slab *slab, enum slab_list list)

@@ -7,6 +7,9 @@
  */
 #include "slab/cache.h"
 
+/* Pointers that are moved down at most, to take some from below them: a few hundred nanoseconds. */
+#define COLD_STACK_MAX 1024
+
 void *object_cache_pop(struct cpu_cache *cpu)
 {
     uint64_t word = load_relaxed(&cpu->line.stack_word);
@@ -44,6 +47,29 @@ unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count
         objects[i] = cpu->line.stack[have - 1 - i];
         cpu->line.stack[have - 1 - i] = NULL; /* as in pop */
     }
+    store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) - count);
+    return count;
+}
+
+/*
+ * The same from the bottom: the ones that were put there longest ago, and perhaps never handed out, so that no page
+ * of theirs has been touched. What stays moves down, so that is for stacks of which little stays; of larger ones it
+ * takes the top.
+ */
+unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsigned count)
+{
+    unsigned have = stack_count(&cpu->line);
+    void **stack = cpu->line.stack;
+
+    if (have > COLD_STACK_MAX)
+        return object_cache_take(cpu, objects, count);
+    count = count < have ? count : have;
+    for (unsigned i = 0; i < count; i++)
+        objects[i] = stack[i];
+    for (unsigned i = count; i < have; i++)
+        stack[i - count] = stack[i];
+    for (unsigned i = have - count; i < have; i++)
+        stack[i] = NULL; /* as in pop */
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) - count);
     return count;
 }
@@ -102,6 +128,7 @@ static unsigned take_new(struct prudence_cache *cache, struct node *node, void *
 
     if (taken)
         return taken;
+    spare_give((unsigned)(node - cache->nodes), cache->slab_bytes);
     slab = slab_grow(cache, (unsigned)(node - cache->nodes), flags);
     if (!slab)
         return 0;

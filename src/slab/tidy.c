@@ -20,7 +20,7 @@
 
 #define WORTH_BYTES ((uint64_t)1 << 20)
 
-bool slab_tidies; /* constant after start */
+bool slab_tidies READ_MOSTLY; /* constant after start */
 
 static uint32_t tidying;   /* a thread is at it; compare-and-swap */
 static uint64_t next_at;   /* ns: when the next round may begin. Atomic, as the next */
@@ -47,12 +47,18 @@ void tidy_note_free(int64_t bytes)
     add_relaxed(&free_bytes, bytes);
 }
 
-/* What slabs and object caches keep without its being live, and what is latent; roughly. */
-uint64_t tidy_kept(void)
+/* Bytes of free slabs; roughly. */
+uint64_t tidy_free_slabs(void)
 {
     int64_t slabs = load_relaxed(&free_bytes);
 
-    return (slabs > 0 ? (uint64_t)slabs : 0) + load_relaxed(&cached) + latent_bytes_roughly();
+    return slabs > 0 ? (uint64_t)slabs : 0;
+}
+
+/* What slabs and object caches keep without its being live, and what is latent; roughly. */
+uint64_t tidy_kept(void)
+{
+    return tidy_free_slabs() + load_relaxed(&cached) + latent_bytes_roughly();
 }
 
 /* Whether a thread that has nothing else to do should. */
@@ -79,6 +85,7 @@ void tidy_forget(struct prudence_cache *cache)
         turn = turn->next;
         place = (struct place){.done = false};
     }
+    spare_forget(cache);
 }
 
 /* In a forked child nobody is tidying. `whole`: nor does a visit of another thread go on. */

@@ -37,6 +37,7 @@ static const struct known {
     {"stall_timeout", TIME, "10s"},
     {"retain", BYTES, "2M"},
     {"decay", TIME, "100ms"},
+    {"huge_pages", SWITCH, "0"},
     {"background", SWITCH, "0"},
     {"stats", SWITCH, "0"},
     {"reader_mode", MODE, "auto"},

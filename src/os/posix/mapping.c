@@ -135,6 +135,23 @@ void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node)
     return pages;
 }
 
+static bool huge_wanted; /* option huge_pages; atomic */
+
+void os_pages_set_huge(bool wanted)
+{
+    store_relaxed(&huge_wanted, wanted);
+}
+
+/* Of what is mapped from now on. Where the system has none it stays as it is. */
+void mapping_wish_huge(void *pages, size_t bytes)
+{
+    int saved_errno = errno;
+
+    if (load_relaxed(&huge_wanted))
+        madvise(pages, bytes, MADV_HUGEPAGE);
+    errno = saved_errno;
+}
+
 /* False where that would split a mapping while there are as many as there may be. */
 bool mapping_unmake(void *pages, size_t bytes)
 {

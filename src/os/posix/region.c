@@ -197,6 +197,8 @@ struct region *region_make(unsigned node, size_t bytes, size_t alignment)
         goto no_pages;
     if (!index_prepare(region->base, region_bytes(region)))
         goto no_index;
+    if (region_bytes(region) == REGION_SIZE) /* small ones are for small heaps */
+        mapping_wish_huge(region->base, REGION_SIZE);
     region->free_pages = region->pages;
     bits_set_range(region->used, region->pages, REGION_PAGES);
     return region;

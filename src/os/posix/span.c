@@ -179,6 +179,7 @@ struct span *span_make(size_t bytes, size_t alignment, unsigned node)
         span->mapped = bytes;
     if (!index_prepare(span->base, rounded))
         goto no_index;
+    mapping_wish_huge(span->base, span->mapped);
     return span;
 
 no_index:

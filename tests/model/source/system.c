@@ -362,6 +362,11 @@ bool os_window_has(const struct os_window *window, const void *pages)
     return false;
 }
 
+uint64_t os_pages_kept(void)
+{
+    return 0;
+}
+
 bool os_pages_decay(void)
 {
     return false;

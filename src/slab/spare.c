@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Spare slabs: what a slab cache keeps free is for all of them (ADR 54).
+ *
+ * A node keeps the free slabs that were in use within the last one or two windows of decay, since it will want them
+ * again. Where another slab cache grows meanwhile, and only by pages that the process does not have yet, it gets the
+ * pages of such slabs instead. Else a program that builds up one kind of objects, ends them, and builds up another kind has
+ * both in memory. SPARE_BYTES stay untouched, so that caches that take turns in small do not remake their slabs.
+ *
+ * Locks: the place in the list is guarded by slab_caches_lock, which is not held while a cache gives. Such a cache is held by
+ * its count of visitors, as by tidy.c. Nobody waits here but for a node's lock.
+ */
+#include "slab/cache.h"
+
+#define SPARE_BYTES ((uint64_t)4 << 20) /* of the process: nobody else's business */
+#define GIVEN_BYTES ((size_t)1 << 20)   /* at a time, so that it is worth the visit */
+#define WORTH_BYTES ((size_t)256 << 10) /* a cache that has less is passed by */
+#define LOOKS       64                  /* at caches */
+
+static struct list *at; /* the cache to look at next; slab_caches_lock. NULL: the first */
+
+/* A cache is about to go off the list, whose lock is held. */
+void spare_forget(const struct prudence_cache *cache)
+{
+    if (at == &cache->link)
+        at = NULL;
+}
+
+/* As far as is known without the node's lock. The slabs of a window stay in it: their pages serve no other. */
+static bool has_spare(const struct prudence_cache *cache, unsigned node)
+{
+    return !load_relaxed(&cache->window) &&
+           load_relaxed(&cache->nodes[node].free_noted) * cache->slab_bytes >= WORTH_BYTES;
+}
+
+/* A cache that has free slabs on the node, held; NULL: none was found, or the list is in use. */
+static struct prudence_cache *hold_one(unsigned node)
+{
+    struct prudence_cache *found = NULL;
+
+    if (!os_lock_try(&slab_caches_lock))
+        return NULL;
+    for (unsigned looks = 0; !found && looks < LOOKS; looks++) {
+        struct list *item = at && at != &slab_caches ? at : slab_caches.next;
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (item == &slab_caches)
+            break; /* the list is empty */
+        if (has_spare(cache, node))
+            found = cache;
+        else
+            at = item->next;
+    }
+    if (found)
+        add_relaxed(&found->visitors, 1);
+    os_lock_release(&slab_caches_lock);
+    return found;
+}
+
+/* Before a slab of so many bytes is made on the node: other caches' free slabs go to the page source, if it has nothing
+ * that is resident. */
+void spare_give(unsigned node, size_t bytes)
+{
+    struct prudence_cache *cache;
+
+    if (!slab_tidies || likely(tidy_free_slabs() <= SPARE_BYTES) || os_pages_kept() >= bytes)
+        return;
+    os_hands_full();
+    cache = hold_one(node);
+    if (cache) {
+        node_shrink_until(&cache->nodes[node], 0, max_size(bytes, GIVEN_BYTES));
+        /* Release: what was done to the cache is done before its destruction goes on. */
+        __atomic_fetch_sub(&cache->visitors, 1, __ATOMIC_RELEASE);
+    }
+    os_hands_empty();
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A flush takes the objects that were put on the stack longest ago: the ones that stay are in the processor's caches,
+ * and their pages are touched already, which those of objects that were never handed out are not. A large stack, whose
+ * other objects would have to move far, loses its top instead.
+ */
+#include "support/slab_test.h"
+
+static void *objects[OBJECTS_MAX];
+
+/* Fills the object cache, and frees one object more. Returns how many were flushed. */
+static unsigned overflow(struct prudence_cache *cache, unsigned room)
+{
+    struct cpu_cache *cpu;
+    unsigned next = 0;
+
+    allocate_all(cache, objects, 2 * room);
+    cpu = cpu_here(cache);
+    while (stack_count(&cpu->line)) /* what a refill has left there */
+        objects[2 * room + next++] = prudence_cache_alloc(cache);
+    free_all(cache, objects, room + 1);
+    check_books(cache);
+    return (unsigned)stats_of(cache).flushed_objects;
+}
+
+/* Empties the object cache; returns the object that lay lowest. */
+static void *lowest(struct prudence_cache *cache)
+{
+    void *object = NULL;
+
+    while (stack_count(&cpu_here(cache)->line))
+        object = prudence_cache_alloc(cache);
+    return object;
+}
+
+static void of_a_small_stack(void **state)
+{
+    const unsigned room = 64;
+    struct prudence_cache *cache = fixed_cache(64, room, manual_domain());
+    unsigned flushed = overflow(cache, room);
+
+    (void)state;
+    assert_int_equal(flushed, room / 2);
+    for (unsigned i = room; i > flushed; i--)
+        assert_ptr_equal(prudence_cache_alloc(cache), objects[i]);
+    assert_ptr_equal(lowest(cache), objects[flushed]);
+}
+
+#define LARGE 2048
+
+static void of_a_large_stack(void **state)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = manual_domain()};
+    struct prudence_cache *cache;
+
+    (void)state;
+    attr.object_cache_bytes = (size_t)64 * LARGE;
+    cache = prudence_cache_create("test", 64, &attr);
+    assert_non_null(cache);
+    objects[0] = prudence_cache_alloc(cache);
+    assert_true(cpu_cache_grow(cache, LARGE));
+    free_all(cache, objects, 1);
+    assert_true(overflow(cache, LARGE) > 0);
+    assert_ptr_equal(lowest(cache), objects[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_a_small_stack),
+        cmocka_unit_test(of_a_large_stack),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Free slabs that one slab cache keeps for its own demand are there for the others: where one grows, and would take pages that
+ * the process does not have yet, it gets theirs. Not the last 4 MiB of the process, and not while the page source has
+ * something. The clock is the test's, and stands still.
+ */
+#include "support/pages.h"
+
+#define SPARE (4 * MIB) /* stays with those who have it */
+
+static void *objects[OBJECTS_MAX];
+
+static int begin(void **state)
+{
+    (void)state;
+    posix_clock_injected = our_clock;
+    os_pages_set_retain(0);
+    os_pages_trim();
+    slab_tidies = true;
+    now += UINT64_C(1000000000);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    slab_tidies = false;
+    return 0;
+}
+
+static uint64_t slab_bytes_of(struct prudence_cache *cache)
+{
+    uint64_t slabs = 0;
+
+    for (unsigned i = 0; i < os_node_count(); i++)
+        slabs += cache->nodes[i].slabs;
+    return slabs * cache->slab_bytes;
+}
+
+/* A cache that has had so much in use, and keeps it. */
+static struct prudence_cache *cache_with_free(size_t size, size_t bytes)
+{
+    struct prudence_cache *cache = fixed_cache(size, 16, manual_domain());
+    unsigned count = (unsigned)(bytes / size);
+
+    allocate_all(cache, objects, count);
+    free_all(cache, objects, count);
+    assert_true(slab_bytes_of(cache) >= bytes / 16 * 15);
+    return cache;
+}
+
+static void what_one_keeps_another_gets(void **state)
+{
+    struct prudence_cache *first = cache_with_free(4096, 16 * MIB), *second;
+    uint64_t before = slab_bytes_of(first);
+
+    (void)state;
+    second = cache_with_free(2048, 12 * MIB);
+    assert_true(slab_bytes_of(first) <= SPARE + MIB);
+    assert_true(pages().used + pages().retained <= before + 2 * MIB);
+    destroy_empty(first);
+    destroy_empty(cache_with_free(1024, 8 * MIB)); /* the place in the list was there */
+    destroy_empty(second);
+}
+
+static void a_little_stays(void **state)
+{
+    struct prudence_cache *first = cache_with_free(4096, 3 * MIB), *second;
+    uint64_t before = slab_bytes_of(first);
+
+    (void)state;
+    second = fixed_cache(2048, 16, manual_domain());
+    allocate_all(second, objects, 4000);
+    assert_int_equal(slab_bytes_of(first), before);
+    free_all(second, objects, 4000);
+    destroy_empty(first);
+    destroy_empty(second);
+}
+
+static void pages_that_are_there_come_first(void **state)
+{
+    struct prudence_cache *first = cache_with_free(4096, 16 * MIB), *second;
+    uint64_t before = slab_bytes_of(first);
+    char *block = os_pages_alloc(8 * MIB, OS_PAGE_SIZE, 0, NULL);
+
+    (void)state;
+    assert_non_null(block);
+    os_pages_free(block, 8 * MIB);
+    assert_int_equal(pages().retained, 8 * MIB);
+    second = fixed_cache(2048, 16, manual_domain());
+    allocate_all(second, objects, 3500);
+    assert_int_equal(slab_bytes_of(first), before);
+    free_all(second, objects, 3500);
+    destroy_empty(first);
+    destroy_empty(second);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_one_keeps_another_gets, begin, end),
+        cmocka_unit_test_setup_teardown(a_little_stays, begin, end),
+        cmocka_unit_test_setup_teardown(pages_that_are_there_come_first, begin, end),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -30,6 +30,8 @@
 #define MAX_SIZE    32768
 #define MAX_LIVE    65536 /* a place is a number of 16 bits */
 
+#define MIXED_SIZES 16 /* a power of two */
+
 #define LONGEST_SLICE 256 /* pairs between two looks at the phase, one at a time */
 
 /* Which object a pair retires: the one that it allocated, or one of the live ones. */
@@ -53,6 +55,7 @@ struct config {
     enum order order;      /* pairs: what is retired */
     unsigned live;         /* of each writer; 0 with ORDER_TIGHT */
     bool demand;           /* latency: retire a batch and want it back */
+    bool mixed;            /* recycle: of many sizes, instead of `size` */
     bool progress;         /* a line on standard error while it runs */
     char options[160];     /* PRUDENCE_OPTIONS of the run */
 };
@@ -94,7 +97,8 @@ struct run {
     const struct subject *subject;
     const struct scenario *scenario;
     union pool pool;
-    int phase; /* enum phase; atomic */
+    union pool mixed_pools[MIXED_SIZES]; /* one for each size, with `mixed`; else all are `pool` */
+    int phase;                           /* enum phase; atomic */
     bool out_of_memory;
     pthread_barrier_t start;
     struct histogram *latencies;

@@ -39,14 +39,14 @@ json_t *config_to_json(const struct config *config)
 {
     return json_pack(
         "{s:s, s:s, s:I, s:i, s:i, s:i, s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:s, "
-        "s:i, s:b, s:b, s:s}",
+        "s:i, s:b, s:b, s:b, s:s}",
         "scenario", config->scenario, "subject", config->subject, "size", (json_int_t)config->size,
         "threads", config->threads, "readers", config->readers, "batch", config->batch, "seconds",
         config->seconds, "pairs", (json_int_t)config->pairs, "limit", (json_int_t)config->limit,
         "latent_limit", (json_int_t)config->latent_limit, "stay_ms", config->stay_ms, "cycles",
         config->cycles, "objects", config->objects, "length", config->length, "order",
-        order_name(config->order), "live", config->live, "demand", config->demand, "progress",
-        config->progress, "options", config->options);
+        order_name(config->order), "live", config->live, "demand", config->demand, "mixed",
+        config->mixed, "progress", config->progress, "options", config->options);
 }
 
 static uint64_t number(json_t *json, const char *key)
@@ -83,6 +83,7 @@ int config_from_json(struct config *config, json_t *json)
         .length = (unsigned)number(json, "length"),
         .live = (unsigned)number(json, "live"),
         .demand = json_is_true(json_object_get(json, "demand")),
+        .mixed = json_is_true(json_object_get(json, "mixed")),
         .progress = json_is_true(json_object_get(json, "progress")),
     };
     if (text(order, sizeof order, json, "order") || !order_find(order, &config->order))

@@ -330,14 +330,20 @@ TEMPLATE bool ring_wait(struct worker *worker, uint64_t *other, uint64_t blocked
     return true;
 }
 
+/* From which pool the object of that number comes; its consumer knows it, too. Sizes follow each other in no order. */
+TEMPLATE union pool pool_of(const struct worker *worker, uint64_t number)
+{
+    return worker->run
+        ->mixed_pools[number * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (MIXED_SIZES - 1)];
+}
+
 TEMPLATE void loop_produce(struct worker *worker, const struct operations *op)
 {
     struct ring *ring = &worker->run->rings[worker->index / 2];
-    union pool pool = worker->pool;
 
     while (worker_goes_on(worker)) {
         uint64_t head = ring->head;
-        void *object = allocate_touched(worker, op, pool);
+        void *object = allocate_touched(worker, op, pool_of(worker, head));
 
         if (!object || !ring_wait(worker, &ring->tail, head - RING_SLOTS))
             return;
@@ -349,14 +355,13 @@ TEMPLATE void loop_produce(struct worker *worker, const struct operations *op)
 TEMPLATE void loop_consume(struct worker *worker, const struct operations *op)
 {
     struct ring *ring = &worker->run->rings[worker->index / 2];
-    union pool pool = worker->pool;
 
     while (worker_goes_on(worker)) {
         uint64_t tail = ring->tail;
 
         if (!ring_wait(worker, &ring->head, tail))
             return;
-        op->retire(pool, ring->slot[tail % RING_SLOTS]);
+        op->retire(pool_of(worker, tail), ring->slot[tail % RING_SLOTS]);
         __atomic_store_n(&ring->tail, tail + 1, __ATOMIC_RELEASE);
         worker_did(worker, 1, 1);
     }

@@ -31,6 +31,7 @@ struct request {
 
 static const struct argp_option all_options[] = {
     {"size", 's', "BYTES,...", 0, "Sizes of the objects", 0},
+    {"sizes", 'x', "mixed", 0, "Objects of 16 sizes, 32 to 6,144 bytes, instead of --size", 0},
     {"threads", 't', "N,...", 0, "Threads that allocate and retire", 0},
     {"readers", 'r', "N,...", 0, "Threads that only read", 0},
     {"subject", 'S', "NAME,...", 0,
@@ -192,6 +193,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         break;
     case 'd':
         config->demand = true;
+        break;
+    case 'x':
+        want(!strcmp(text, "mixed"), state, "sizes", text, "'mixed'");
+        config->mixed = true;
         break;
     case 'i':
         request->list = true;

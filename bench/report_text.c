@@ -37,6 +37,8 @@ static void print_notes(const struct row *row)
     print_latencies(json_object_get(row->merged, "latency_ns"));
     if (row->config.order != ORDER_TIGHT)
         printf("%s, %u live ", order_name(row->config.order), row->config.live);
+    if (row->config.mixed)
+        printf("mixed sizes ");
     if (row->config.latent_limit)
         printf("limit %.0f MB ", (double)row->config.latent_limit / 1e6);
     if (!strcmp(row->config.scenario, "stall"))

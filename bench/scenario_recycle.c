@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One CPU allocates, another retires: writers come in couples, joined by a bounded queue. What is
- * retired on the one CPU must find its way back to the other, or memory grows.
+ * retired on the one CPU must find its way back to the other, or memory grows. With objects of many
+ * sizes, what is kept for each of them adds up.
  */
 #include "scenario.h"
 
@@ -21,6 +22,18 @@ static const char *refuse(const struct config *config)
     return config->threads % 2 ? "recycle needs couples of threads (--threads 2, 4, ...)" : NULL;
 }
 
+/* As size classes are. */
+static const size_t mixed_sizes[MIXED_SIZES] = {32,  48,  64,   96,   128,  192,  256,  384,
+                                                512, 768, 1024, 1536, 2048, 3072, 4096, 6144};
+
+static void prepare_pools(struct run *run)
+{
+    const struct operations *op = run->subject->family->operations;
+
+    for (unsigned i = 0; i < MIXED_SIZES; i++)
+        run->mixed_pools[i] = run->config.mixed ? op->pool_create(mixed_sizes[i]) : run->pool;
+}
+
 static void prepare(struct run *run)
 {
     size_t bytes = run->config.threads / 2 * sizeof *run->rings;
@@ -29,13 +42,14 @@ static void prepare(struct run *run)
     if (!run->rings)
         abort();
     memset(run->rings, 0, bytes);
+    prepare_pools(run);
 }
 
 const struct scenario scenario_recycle = {
     .name = "recycle",
     .summary = "allocate on one CPU, retire on another",
     .subjects = "prudence,prudence-heap,classic,urcu+*,ck-epoch+*,plain+*",
-    .options = "",
+    .options = "x",
     .pair = "an object allocated, handed over and retired",
     .samples = true,
     .defaults = {.size = 512, .threads = 2, .seconds = 2},

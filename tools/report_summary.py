@@ -363,11 +363,12 @@ def stall(results, verdicts):
 
 
 def recycle(results, _):
-    rows = results.rows("recycle")
+    rows = results.rows("recycle") + results.rows("mixed")
     return rows and "## Retire on one CPU, allocate on another\n\n" + table(
-        ["subject", "ns", "peak, MB", "growth in the second half, MB"],
-        [[row["subject"], ns(row), f'{row["peak_rss_bytes"] / MEGA:.1f}',
-          f'{row["rss_growth_bytes"] / MEGA:.1f}'] for row in rows])
+        ["subject", "sizes", "ns", "peak, MB", "growth in the second half, MB"],
+        [[row["subject"], "16, mixed" if row.get("mixed") else row["size"], ns(row),
+          f'{row["peak_rss_bytes"] / MEGA:.1f}', f'{row["rss_growth_bytes"] / MEGA:.1f}']
+         for row in rows])
 
 
 def destroy(results, _):

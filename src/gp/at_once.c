@@ -18,8 +18,8 @@
 #define LOOK_AT_MOST 32 /* readers */
 
 /* A reader pays some 300 ns for each question: misses on its own line, and a fence. */
-#define ASK_AGAIN_NS      6000
-#define ASK_AGAIN_NS_EACH 4000 /* more for each reader */
+#define ASK_AGAIN_NS      UINT64_C(6000)
+#define ASK_AGAIN_NS_EACH UINT64_C(4000) /* more for each reader */
 
 /*
  * Whether no section stands open: true only where words tell, which are this thread's own, and those of other threads

@@ -23,8 +23,8 @@ struct owner {
 
 /* STAMP_OWNERS of them; the first is not used: 0 is no owner. Made before any thread has entered, then constant. */
 static struct owner *owners;
-static uint32_t used = 1, next = 1;       /* numbers ever given out, and where to look; scm_lock */
-uint32_t scm_owners = STAMP_OWNERS;       /* numbers below this are given out; tests have fewer */
+static uint32_t used = 1, next = 1; /* numbers ever given out, and where to look; scm_lock */
+uint32_t scm_owners = STAMP_OWNERS; /* numbers below this are given out; tests have fewer */
 
 /* Under scm_lock, before the first thread enters. False: no memory. */
 bool stamps_start(void)

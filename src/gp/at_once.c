@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grace periods of memb and qsbr domains without a system call, for who closes a batch (gp_try; ADR 37, ADR 52): at
+ * Grace periods of memb and qsbr domains without a system call, for a thread that closes a batch (gp_try; ADR 37, ADR 52): at
  * once, where nobody is inside; else soon, where readers fence, or fence when they are asked.
  *
  * Both make the driver's steps: start, load the goal, then the mode, then the barrier, then look at the readers' words,
@@ -11,7 +11,7 @@
  * does not enter again does not answer. Then a driver's membarrier comes, when memory is wanted as much as ever, and parks
  * that reader.
  *
- * Locks: none. One asks at a time, who holds `parking`; the others go on.
+ * Locks: none. The thread that holds `parking` asks; the others go on.
  */
 #include "gp/domain.h"
 
@@ -85,10 +85,10 @@ static bool is_asked_for(const struct prudence_domain *domain)
                            load_relaxed(&domain->asked_goal));
 }
 
-static bool is_too_soon(const struct prudence_domain *domain)
+static bool is_too_soon(const struct prudence_domain *domain, unsigned awake)
 {
     return sequence_before(os_clock_ns(), load_relaxed(&domain->asked_at) + ASK_AGAIN_NS +
-                                              ASK_AGAIN_NS_EACH * readers_awake(domain));
+                                              ASK_AGAIN_NS_EACH * awake);
 }
 
 /* The goal is loaded after the request, and before anything that its barrier is made of. */
@@ -150,12 +150,13 @@ static enum gp_tried ask(struct prudence_domain *domain, gp_cookie cookie)
 /* Nothing is written while there is nothing to do: all CPUs' writers come by. */
 enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie)
 {
+    unsigned awake;
     uint32_t nobody = 0;
     enum gp_tried tried;
 
-    if (gp_is_held_up(domain) || readers_awake(domain) > LOOK_AT_MOST)
+    if (gp_is_held_up(domain) || (awake = readers_awake(domain)) > LOOK_AT_MOST)
         return GP_REFUSED;
-    if (!is_asked_for(domain) && is_too_soon(domain))
+    if (!is_asked_for(domain) && is_too_soon(domain, awake))
         return GP_LATER;
     if (load_relaxed(&domain->parking) || !compare_exchange(&domain->parking, &nobody, 1u))
         return GP_REFUSED;

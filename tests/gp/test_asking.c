@@ -10,82 +10,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <pthread.h>
-#include <semaphore.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gp/domain.h"
-
 #define READERS 33
-
-static struct prudence_domain *domain;
-
-/* A thread that does what it is told, one step after the other. */
-static struct helper {
-    pthread_t thread;
-    sem_t go, done;
-    void (*step)(void);
-} helpers[READERS];
-
-static void *helper_run(void *argument)
-{
-    struct helper *helper = argument;
-
-    for (;;) {
-        while (sem_wait(&helper->go))
-            ;
-        if (!helper->step)
-            return NULL;
-        helper->step();
-        sem_post(&helper->done);
-    }
-}
-
-static void tell(unsigned index, void (*step)(void))
-{
-    struct helper *helper = &helpers[index];
-
-    helper->step = step;
-    sem_post(&helper->go);
-    if (!step)
-        pthread_join(helper->thread, NULL);
-    else
-        while (sem_wait(&helper->done))
-            ;
-}
-
-static void enter(void)
-{
-    prudence_domain_read_lock(domain);
-}
-
-static void leave(void)
-{
-    prudence_domain_read_unlock(domain);
-}
-
-static void read_once(void)
-{
-    enter();
-    leave();
-}
-
-static void start_readers(unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        sem_init(&helpers[i].go, 0, 0);
-        sem_init(&helpers[i].done, 0, 0);
-        assert_int_equal(pthread_create(&helpers[i].thread, NULL, helper_run, &helpers[i]), 0);
-        tell(i, read_once);
-    }
-}
-
-static void end_readers(unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        tell(i, NULL);
-}
+#include "support/told_readers.h"
 
 static void readers_fence(bool fence)
 {

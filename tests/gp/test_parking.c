@@ -10,11 +10,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -23,114 +20,22 @@
 
 #include <prudence/prudence.h>
 
-#include "gp/domain.h"
-#include "support/step.h"
-
 #define READERS 40
+#include "support/seen_calls.h"
+#include "support/step.h"
+#include "support/told_readers.h"
 
-static struct prudence_domain *domain;
-
-/* In libc's place: what happens at a membarrier, between the parker's marks and its second look. */
+/* What happens at a membarrier, between the parker's marks and its second look. */
 static void (*at_membarrier)(void);
 static unsigned membarriers;
 
-long syscall(long number, ...)
+static void sees_call(long number, const long *arguments)
 {
-    static long (*next)(long number, ...);
-    long argument[6];
-    va_list list;
-
-    va_start(list, number);
-    for (int i = 0; i < 6; i++)
-        argument[i] = va_arg(list, long);
-    va_end(list);
-    if (!next)
-        *(void **)&next = dlsym(RTLD_NEXT, "syscall");
-    if (number == SYS_membarrier && argument[0] == MEMBARRIER_CMD_PRIVATE_EXPEDITED) {
-        membarriers++;
-        if (at_membarrier)
-            at_membarrier();
-    }
-    return next(number, argument[0], argument[1], argument[2], argument[3], argument[4],
-                argument[5]);
-}
-
-/* ------------------------------------------------------------------------------------------ threads */
-
-/* A thread that does what it is told, one step after the other. */
-static struct helper {
-    pthread_t thread;
-    sem_t go, done;
-    void (*step)(void);
-    struct reader_slot *slot;
-} helpers[READERS];
-
-static void *helper_run(void *argument)
-{
-    struct helper *helper = argument;
-
-    for (;;) {
-        while (sem_wait(&helper->go))
-            ;
-        if (!helper->step)
-            return NULL;
-        helper->step();
-        helper->slot = readers_slot_if_any(domain);
-        sem_post(&helper->done);
-    }
-}
-
-static void tell(struct helper *helper, void (*step)(void))
-{
-    helper->step = step;
-    sem_post(&helper->go);
-    if (!step)
-        pthread_join(helper->thread, NULL);
-    else
-        while (sem_wait(&helper->done))
-            ;
-}
-
-static void enter(void)
-{
-    if (domain == &prudence_default)
-        prudence_read_lock();
-    else if (domain->kind == PRUDENCE_DOMAIN_QSBR)
-        prudence_qsbr_online(domain);
-    else
-        prudence_domain_read_lock(domain);
-}
-
-static void leave(void)
-{
-    if (domain == &prudence_default)
-        prudence_read_unlock();
-    else if (domain->kind == PRUDENCE_DOMAIN_QSBR)
-        prudence_qsbr_offline(domain);
-    else
-        prudence_domain_read_unlock(domain);
-}
-
-static void read_once(void)
-{
-    enter();
-    leave();
-}
-
-static void start_readers(unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        sem_init(&helpers[i].go, 0, 0);
-        sem_init(&helpers[i].done, 0, 0);
-        pthread_create(&helpers[i].thread, NULL, helper_run, &helpers[i]);
-        tell(&helpers[i], read_once);
-    }
-}
-
-static void end_readers(unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        tell(&helpers[i], NULL);
+    if (number != SYS_membarrier || arguments[0] != MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+        return;
+    membarriers++;
+    if (at_membarrier)
+        at_membarrier();
 }
 
 /* ------------------------------------------------------------------------------------------ parking */
@@ -215,13 +120,13 @@ static void expect_woken(void)
         park_all();
         assert_int_equal(awake(), 0);
         assert_true(is_over_after(nothing));
-        tell(&helpers[i], enter);
-        assert_true(is_awake(helpers[i].slot));
+        tell(i, enter);
+        assert_true(is_awake(readers[i].slot));
         assert_int_equal(awake(), 1);
         park_all(); /* it is inside */
-        assert_true(is_awake(helpers[i].slot));
+        assert_true(is_awake(readers[i].slot));
         assert_false(is_over_after(nothing));
-        tell(&helpers[i], leave);
+        tell(i, leave);
         assert_true(is_over_after(nothing));
     }
     end_readers(READERS);
@@ -240,7 +145,7 @@ static void few_readers_are_left_alone(void **state)
     start_readers(8);
     park_all();
     for (unsigned i = 0; i < 8; i++)
-        tell(&helpers[i], read_once);
+        tell(i, read_once);
     for (unsigned i = 0; i < 3000; i++)
         prudence_synchronize();
     assert_int_equal(awake(), 8);
@@ -252,28 +157,28 @@ static void who_was_just_woken_is_spared_once(void **state)
     domain = &prudence_default;
     (void)state;
     start_readers(1);
-    assert_true(is_awake(helpers[0].slot));
+    assert_true(is_awake(readers[0].slot));
     round_now();
-    assert_true(is_awake(helpers[0].slot));
+    assert_true(is_awake(readers[0].slot));
     round_now();
-    assert_false(is_awake(helpers[0].slot));
+    assert_false(is_awake(readers[0].slot));
     end_readers(1);
 }
 
 /* Between the marks and the second look. */
 static void second_enters(void)
 {
-    tell(&helpers[1], enter);
+    tell(1, enter);
 }
 
 static void second_reads(void)
 {
-    tell(&helpers[1], read_once);
+    tell(1, read_once);
 }
 
 static void second_leaves(void)
 {
-    tell(&helpers[1], leave);
+    tell(1, leave);
 }
 
 static void between(void (*what)(void))
@@ -290,19 +195,19 @@ static void who_moves_while_others_are_parked_is_not(void **state)
     (void)state;
     start_readers(2);
     park_all();
-    tell(&helpers[0], read_once);
-    tell(&helpers[1], read_once);
+    tell(0, read_once);
+    tell(1, read_once);
     between(second_enters); /* its word says so */
-    assert_true(is_awake(helpers[1].slot));
-    assert_false(is_awake(helpers[0].slot));
-    tell(&helpers[0], read_once);
+    assert_true(is_awake(readers[1].slot));
+    assert_false(is_awake(readers[0].slot));
+    tell(0, read_once);
     between(second_leaves); /* it was not marked, so it would not know */
-    assert_true(is_awake(helpers[1].slot));
-    assert_false(is_awake(helpers[0].slot));
-    tell(&helpers[0], read_once);
+    assert_true(is_awake(readers[1].slot));
+    assert_false(is_awake(readers[0].slot));
+    tell(0, read_once);
     between(second_reads); /* it was marked, and has touched its bits */
-    assert_true(is_awake(helpers[1].slot));
-    assert_false(is_awake(helpers[0].slot));
+    assert_true(is_awake(readers[1].slot));
+    assert_false(is_awake(readers[0].slot));
     end_readers(2);
 }
 
@@ -313,18 +218,18 @@ static void a_woken_reader_has_its_domains_mode(void **state)
     domain = &prudence_default;
     (void)state;
     start_readers(2);
-    tell(&helpers[1], enter); /* awake all the time */
+    tell(1, enter); /* awake all the time */
     for (unsigned i = 0; i < 4; i++) {
         int32_t expected = i % 2 ? 0 : PRUDENCE_ATTENTION_FENCE;
 
         park_all();
-        assert_false(is_awake(helpers[0].slot));
+        assert_false(is_awake(readers[0].slot));
         assert_int_equal(prudence_option_set("reader_mode", modes[i]), 0);
-        tell(&helpers[0], read_once);
-        assert_int_equal(load_relaxed(&helpers[0].slot->reader.attention), expected);
-        assert_int_equal(load_relaxed(&helpers[1].slot->reader.attention), expected);
+        tell(0, read_once);
+        assert_int_equal(load_relaxed(&readers[0].slot->reader.attention), expected);
+        assert_int_equal(load_relaxed(&readers[1].slot->reader.attention), expected);
     }
-    tell(&helpers[1], leave);
+    tell(1, leave);
     end_readers(2);
 }
 
@@ -338,7 +243,7 @@ static void parking_fenced_readers_makes_a_membarrier(void **state)
     membarriers = 0;
     round_now();
     assert_int_equal(membarriers, 1);
-    assert_false(is_awake(helpers[0].slot));
+    assert_false(is_awake(readers[0].slot));
     round_now(); /* nobody to park */
     assert_int_equal(membarriers, 1);
     end_readers(1);

@@ -63,36 +63,36 @@ static void what_one_keeps_another_gets(void **state)
     destroy_empty(second);
 }
 
-static void a_little_stays(void **state)
+static void keeps_all_while_another_grows(struct prudence_cache *first, unsigned objects_of_another)
 {
-    struct prudence_cache *first = cache_with_free(4096, 3 * MIB), *second;
+    struct prudence_cache *second = fixed_cache(2048, 16, manual_domain());
     uint64_t before = slab_bytes_of(first);
 
-    (void)state;
-    second = fixed_cache(2048, 16, manual_domain());
-    allocate_all(second, objects, 4000);
+    allocate_all(second, objects, objects_of_another);
     assert_int_equal(slab_bytes_of(first), before);
-    free_all(second, objects, 4000);
+    free_all(second, objects, objects_of_another);
     destroy_empty(first);
     destroy_empty(second);
 }
 
+static void a_little_stays(void **state)
+{
+    struct prudence_cache *first = cache_with_free(4096, 3 * MIB);
+
+    (void)state;
+    keeps_all_while_another_grows(first, 4000);
+}
+
 static void pages_that_are_there_come_first(void **state)
 {
-    struct prudence_cache *first = cache_with_free(4096, 16 * MIB), *second;
-    uint64_t before = slab_bytes_of(first);
+    struct prudence_cache *first = cache_with_free(4096, 16 * MIB);
     char *block = os_pages_alloc(8 * MIB, OS_PAGE_SIZE, 0, NULL);
 
     (void)state;
     assert_non_null(block);
     os_pages_free(block, 8 * MIB);
     assert_int_equal(pages().retained, 8 * MIB);
-    second = fixed_cache(2048, 16, manual_domain());
-    allocate_all(second, objects, 3500);
-    assert_int_equal(slab_bytes_of(first), before);
-    free_all(second, objects, 3500);
-    destroy_empty(first);
-    destroy_empty(second);
+    keeps_all_while_another_grows(first, 3500);
 }
 
 int main(void)

@@ -22,6 +22,7 @@
 #include <prudence/scm.h>
 
 #include "scm/scm.h"
+#include "support/actor.h"
 
 #define ENDS_MAX 4096
 
@@ -130,57 +131,7 @@ static inline int fresh(void **state)
     return 0;
 }
 
-/* --- actors --- */
-
-struct actor {
-    pthread_t thread;
-    sem_t go, done;
-    int (*act)(void *argument);
-    void *argument;
-    int result;
-};
-
-static void *actor_main(void *argument)
-{
-    struct actor *actor = argument;
-
-    for (;;) {
-        while (sem_wait(&actor->go))
-            ;
-        if (!actor->act)
-            return NULL;
-        actor->result = actor->act(actor->argument);
-        sem_post(&actor->done);
-    }
-}
-
-static inline void actor_start(struct actor *actor)
-{
-    sem_init(&actor->go, 0, 0);
-    sem_init(&actor->done, 0, 0);
-    assert_int_equal(pthread_create(&actor->thread, NULL, actor_main, actor), 0);
-}
-
-/* The actor makes this call; its result is returned when it is done. */
-static inline int does(struct actor *actor, int (*act)(void *), void *argument)
-{
-    actor->act = act;
-    actor->argument = argument;
-    sem_post(&actor->go);
-    while (sem_wait(&actor->done))
-        ;
-    return actor->result;
-}
-
-/* The actor's thread ends. */
-static inline void actor_end(struct actor *actor)
-{
-    actor->act = NULL;
-    sem_post(&actor->go);
-    pthread_join(actor->thread, NULL);
-    sem_destroy(&actor->go);
-    sem_destroy(&actor->done);
-}
+/* --- what actors are told to do --- */
 
 struct refreshing {
     void *object;

@@ -19,12 +19,17 @@
 
 #define WISHES 16 /* aligned addresses that are tried one by one */
 
-static void *map_at(void *wish, size_t bytes)
+static void *map(void *wish, size_t bytes, int protection, int flags)
 {
-    void *pages = mmap(wish, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *pages = mmap(wish, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 
     tell_release(&race_detector_pages);
     return pages == MAP_FAILED ? NULL : pages;
+}
+
+static void *map_at(void *wish, size_t bytes)
+{
+    return map(wish, bytes, PROT_READ | PROT_WRITE, 0);
 }
 
 static bool is_aligned(const void *pages, size_t alignment)
@@ -33,10 +38,10 @@ static bool is_aligned(const void *pages, size_t alignment)
 }
 
 /* More than is wanted, and what is too much of it unmapped. */
-static void *map_and_cut(size_t bytes, size_t alignment)
+static void *map_and_cut(size_t bytes, size_t alignment, int protection, int flags)
 {
     size_t room;
-    char *pages = checked_add(bytes, alignment, &room) ? map_at(NULL, room) : NULL;
+    char *pages = checked_add(bytes, alignment, &room) ? map(NULL, room, protection, flags) : NULL;
     char *aligned = (char *)round_up((uintptr_t)pages, alignment);
 
     if (!pages)
@@ -80,7 +85,7 @@ static void *map_aligned(size_t bytes, size_t alignment)
             return pages;
         wish = wish > alignment ? wish - alignment : 0;
     }
-    return map_and_cut(bytes, alignment);
+    return map_and_cut(bytes, alignment, PROT_READ | PROT_WRITE, 0);
 }
 
 void *mapping_make(size_t bytes, size_t alignment)
@@ -96,20 +101,10 @@ void *mapping_make(size_t bytes, size_t alignment)
 void *mapping_reserve(size_t bytes, size_t alignment)
 {
     int saved_errno = errno;
-    char *pages = mmap(NULL, bytes + alignment, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    char *aligned = (char *)round_up((uintptr_t)pages, alignment);
+    void *pages = map_and_cut(bytes, alignment, PROT_NONE, MAP_NORESERVE);
 
-    if (pages == MAP_FAILED) {
-        errno = saved_errno;
-        return NULL;
-    }
-    tell_release(&race_detector_pages);
-    if (aligned != pages)
-        munmap(pages, (size_t)(aligned - pages));
-    munmap(aligned + bytes, alignment - (size_t)(aligned - pages));
     errno = saved_errno;
-    return aligned;
+    return pages;
 }
 
 bool mapping_open(void *pages, size_t bytes)

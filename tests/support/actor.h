@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads that do what they are told, one step after the other. */
+#ifndef TESTS_SUPPORT_ACTOR_H
+#define TESTS_SUPPORT_ACTOR_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+
+struct actor {
+    pthread_t thread;
+    sem_t go, done;
+    int (*act)(void *argument);
+    void *argument;
+    int result;
+};
+
+static inline void *actor_main(void *argument)
+{
+    struct actor *actor = argument;
+
+    for (;;) {
+        while (sem_wait(&actor->go))
+            ;
+        if (!actor->act)
+            return NULL;
+        actor->result = actor->act(actor->argument);
+        sem_post(&actor->done);
+    }
+}
+
+static inline void actor_start(struct actor *actor)
+{
+    sem_init(&actor->go, 0, 0);
+    sem_init(&actor->done, 0, 0);
+    assert_int_equal(pthread_create(&actor->thread, NULL, actor_main, actor), 0);
+}
+
+/* The actor makes this call; its result is returned when it is done. */
+static inline int does(struct actor *actor, int (*act)(void *), void *argument)
+{
+    actor->act = act;
+    actor->argument = argument;
+    sem_post(&actor->go);
+    while (sem_wait(&actor->done))
+        ;
+    return actor->result;
+}
+
+/* The actor's thread ends. */
+static inline void actor_end(struct actor *actor)
+{
+    actor->act = NULL;
+    sem_post(&actor->go);
+    pthread_join(actor->thread, NULL);
+    sem_destroy(&actor->go);
+    sem_destroy(&actor->done);
+}
+
+#endif /* TESTS_SUPPORT_ACTOR_H */

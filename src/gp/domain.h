@@ -130,9 +130,8 @@ struct prudence_domain {
     uint64_t at_once;      /* of grace_periods, by gp_try; a hint */
     uint64_t entries_then; /* other threads' entries when gp_try looked last; a hint */
 
-    uint64_t
-        looked_in_vain;  /* at slots that were outside, since the last round of parking; a hint */
-    uint64_t park_after; /* so many; a hint */
+    uint64_t looked_in_vain; /* at slots that were outside, since readers were parked; a hint */
+    uint64_t park_after;     /* so many; a hint */
 
     struct reader_slot *furthest_behind /* of the readers in the last scan's way; atomic, a hint */
         __attribute__((aligned(CACHE_LINES_APART)));
@@ -169,14 +168,14 @@ struct prudence_domain {
     uint64_t fares_had;     /* and the CPU time that it had had */
     uint32_t fares_badly;   /* by the last look it had none since, and wants it */
 
-    unsigned reap_from,
-        reap_all_at;     /* readers_reap: which slot is looked at next; at how many all. Hints */
-    uint32_t users;      /* caches and sets that name this domain; atomic */
-    uint32_t visitors;   /* threads that look at it for a while; destruction waits; atomic */
-    unsigned index;      /* in every thread's table of slots; guarded by the readers' lock */
-    uint64_t generation; /* unique among all domains ever made; grows along the list */
-    uint32_t life;       /* DOMAIN_LIVE, or what it was */
-    struct list link;    /* in the list of domains; guarded by the readers' lock */
+    unsigned reap_from;   /* readers_reap: the slot that is looked at next; a hint */
+    unsigned reap_all_at; /* and at how many slots it looks at all; a hint */
+    uint32_t users;       /* caches and sets that name this domain; atomic */
+    uint32_t visitors;    /* threads that look at it for a while; destruction waits; atomic */
+    unsigned index;       /* in every thread's table of slots; guarded by the readers' lock */
+    uint64_t generation;  /* unique among all domains ever made; grows along the list */
+    uint32_t life;        /* DOMAIN_LIVE, or what it was */
+    struct list link;     /* in the list of domains; guarded by the readers' lock */
     char name[GP_NAME_SIZE];
 };
 

@@ -48,7 +48,7 @@ size_t os_pages_trim(void);
 /*
  * A window (ADR 50): places of `bytes` each (a power of two, at most 2 MiB) side by side, for the slabs of one cache;
  * NULL: there is none for it, now and later. os_window_take gives the lowest free place as os_pages_alloc gives pages,
- * to be freed by os_pages_free; NULL: none is to be had. Who has made a slab there notes that it is live
+ * to be freed by os_pages_free; NULL: none is to be had. The thread that has made a slab there notes that it is live
  * as soon as it is in the page map, and that it is not before it leaves that. *words, which live as long as the window, then
  * tell where live places lie without a gap: from `base` on, `extent` bytes. All places are free when it is unmade.
  */

@@ -201,8 +201,9 @@ static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, 
     return true;
 }
 
-#define ASK_NS  1000000   /* between questions, which are system calls */
-#define LOOK_NS 100000000 /* between looks, which open a file; and a section that ended by then needs none */
+#define ASK_NS 1000000 /* between questions, which are system calls */
+#define LOOK_NS                                                                                    \
+    100000000 /* between looks, which open a file; and a section that ended by then needs none */
 
 static bool is_time(uint64_t *last, uint64_t now, uint64_t pause)
 {

@@ -136,7 +136,7 @@ static void a_driver_that_is_held_up_opens_no_file(void **state)
         stall_note(domain, slots[i], word);
     }
     assert_in_range(asked, 1, READERS); /* one, if that took less than a millisecond */
-    if (os_clock_ns() - now < 50 * MS) /* this thread has had its CPU */
+    if (os_clock_ns() - now < 50 * MS)  /* this thread has had its CPU */
         assert_int_equal(opened, 0);
 }
 

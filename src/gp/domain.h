@@ -75,14 +75,12 @@ struct reader_slot {
                                       compare-and-swap */
     uint32_t watched;              /* the thread's end will be told; atomic, as the next */
     uint64_t claimed_at;           /* boot time, ns: which thread of that id */
-    uint64_t asked_at;             /* ns: when a driver asked last whether it is there */
-    uint64_t looked_at;            /* ns: when a driver looked last whether it is that one */
     uint64_t entries_seen;         /* of reader.entries, by the mode's choice */
     uint64_t stall_word;           /* the word that was in the way at stall_since; drivers */
     uint64_t stall_since;          /* ns */
     uint64_t stall_reported;       /* the word that was reported last */
     int32_t index;                 /* srcu: the counter that the section stands in; its thread */
-    char pad[128 - 40 - 8 - 8 - 24 - 32 - 4];
+    char pad[128 - 40 - 8 - 8 - 8 - 32 - 4];
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
@@ -167,6 +165,10 @@ struct prudence_domain {
     uint64_t fares_section; /* its section at the first look */
     uint64_t fares_had;     /* and the CPU time that it had had */
     uint32_t fares_badly;   /* by the last look it had none since, and wants it */
+
+    /* Readers in the way: when a driver asked last whether the thread of one is there, and when it looked last, in a
+     * file, whether it is that thread (readers_reap_slot). ns; by compare-and-swap: of all drivers, one does. */
+    uint64_t gone_asked_at, gone_looked_at;
 
     unsigned reap_from;   /* readers_reap: the slot that is looked at next; a hint */
     unsigned reap_all_at; /* and at how many slots it looks at all; a hint */
@@ -254,7 +256,8 @@ readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory 
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 bool readers_any_inside(const struct prudence_domain *domain);
 struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
-bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot);
+bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
+                       uint64_t stayed);
 #define READERS_A_FEW 64
 #define READERS_ALL   UINT32_MAX
 unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);

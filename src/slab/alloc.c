@@ -141,10 +141,8 @@ static void *alloc_past_stack(struct prudence_cache *cache, os_alloc_flags flags
 {
     struct miss miss = {.refill = 1};
 
-    if (!take_here(cache, &miss)) {
-        node_count_bypass(cache);
-        return object_cache_refill(cache, 1, true, flags);
-    }
+    if (!take_here(cache, &miss))
+        return object_cache_bypass(cache, flags);
     if (!miss.object && miss.grow)
         cpu_cache_grow(cache, miss.grow);
     if (!miss.object && miss.due)

@@ -435,6 +435,7 @@ unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count
 unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsigned count);
 void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
                           os_alloc_flags flags);
+void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags);
 unsigned object_cache_flush_count(const struct cpu_cache *cpu);
 
 /* --- latent_cache.c: the ring, owned --- */
@@ -501,7 +502,8 @@ void *node_take_done(struct node *node);
 unsigned node_take_undone(struct node *node, bool any_slab, unsigned epochs, void **objects,
                           unsigned count);
 void node_put_done(struct prudence_cache *cache, void **objects, unsigned count);
-void node_count_bypass(struct prudence_cache *cache);
+#define BYPASSES_A_VISIT 16
+bool node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
 unsigned node_latent_objects(struct node *node, uint64_t *bytes);
 
@@ -607,6 +609,7 @@ struct reclaim {
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim);
 void pressure_relieve(void);
 void pages_decay(void);
+void come_by(void);
 struct throttle_counts {
     uint64_t waits, expiries, pressure_waits, overruns;
 };

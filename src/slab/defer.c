@@ -18,6 +18,7 @@ struct deferral {
     bool appended;
     bool no_arrays;
     bool may_drive; /* batches wait for `cookie` */
+    bool comes_by;
     gp_cookie cookie;
     /* The hand: objects taken out of the caches, on their way to the nodes. Free and safe ones
      * (`flushed`), or latent ones (`overflowed`), never both: it is filled once in a deferral, and a step
@@ -157,13 +158,12 @@ static bool append_or_overflow(struct prudence_cache *cache, void *object,
         gp_advance(cache->domain, deferral->cookie);
         owned = append_and_put_away(cache, object, true, deferral);
     }
-    if (!owned)
-        node_count_bypass(cache);
+    deferral->comes_by = owned || node_count_bypass(cache);
     return deferral->appended;
 }
 
-/* False when latent_limit does not allow it, and `past_limit` does not override it. */
-static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
+/* False when latent_limit does not allow it, and `past_limit` does not override it. *comes_by: see node_count_bypass. */
+static bool defer_past_ring(struct slab *slab, void *object, bool past_limit, bool *comes_by)
 {
     struct prudence_cache *cache = slab->cache;
     struct deferral deferral UNINITIALIZED;
@@ -174,6 +174,7 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
     deferral.appended = deferral.may_drive = false;
     deferral.flushed = deferral.overflowed = 0;
     done = append_or_overflow(cache, object, &deferral);
+    *comes_by = deferral.comes_by;
     if (!done && deferral.room)
         done = node_put_latent(slab, object, past_limit);
     if (deferral.room == LATENT_ROOM_CROWDED)
@@ -183,17 +184,18 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
     return done;
 }
 
-static bool defer(struct slab *slab, void *object, bool past_limit)
+static bool defer(struct slab *slab, void *object, bool past_limit, bool *comes_by)
 {
-    return slab->cache->lines && likely(!slab->guarded) ? defer_past_ring(slab, object, past_limit)
-                                                        : node_put_latent(slab, object, past_limit);
+    return slab->cache->lines && likely(!slab->guarded)
+               ? defer_past_ring(slab, object, past_limit, comes_by)
+               : node_put_latent(slab, object, past_limit);
 }
 
 void cache_free_deferred_slow(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
     size_t bytes = slab_object_bytes(slab);
-    bool past_limit = latent_never_fits(bytes);
+    bool past_limit = latent_never_fits(bytes), comes_by = true;
     struct throttle throttle = {.began = 0};
 
     if (unlikely(slab->states != NULL))
@@ -204,10 +206,10 @@ void cache_free_deferred_slow(struct slab *slab, void *object)
         cache_free_unchecked(slab, object);
         return;
     }
-    while (unlikely(!defer(slab, object, past_limit)))
+    while (unlikely(!defer(slab, object, past_limit, &comes_by)))
         past_limit = !latent_make_room(cache, bytes, &throttle);
     if (unlikely(past_limit) && !latent_fits(0, false))
         gp_overrun("latent_limit", latent_bytes(), load_relaxed(&slab_latent_limit));
-    pages_decay();
-    tidy_drive();
+    if (comes_by)
+        come_by();
 }

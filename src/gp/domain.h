@@ -247,7 +247,13 @@ void readers_thread_exits(void);
  * use, may stand for those of another copy of the library (readers_are_superseded, ADR 26). */
 extern __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
 extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_reader *reader_lasting_self
+    __attribute__((tls_model("initial-exec")));
 bool readers_are_superseded(void);
+/* A domain that lives as long as the process, as the default one does: at most one, before any thread knows it. Its
+ * readers find their words by a pointer of their own, reader_lasting_self. */
+void gp_make_lasting(const struct prudence_domain *domain);
+bool gp_is_lasting(const struct prudence_domain *domain); /* the default one, too */
 void readers_register_default(void);
 struct reader_slot *
 readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */

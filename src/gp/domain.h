@@ -168,6 +168,13 @@ struct prudence_domain {
     uint64_t fares_had;     /* and the CPU time that it had had */
     uint32_t fares_badly;   /* by the last look it had none since, and wants it */
 
+    /* The reader that was in the way at the last look (gp_reader_lacks_cpu); hints, atomic. */
+    uint64_t lacks_looked_at; /* ns; by compare-and-swap: one looks */
+    const struct reader_slot *lacks_reader;
+    uint64_t lacks_section;
+    uint64_t lacks_had; /* the CPU time that it had had */
+    uint32_t lacks_cpu; /* it wanted one, and has had none since the look before */
+
     unsigned reap_from;   /* readers_reap: the slot that is looked at next; a hint */
     unsigned reap_all_at; /* and at how many slots it looks at all; a hint */
     uint32_t users;       /* caches and sets that name this domain; atomic */
@@ -203,6 +210,9 @@ bool gp_is_first_from(
     const void *place); /* a calling place: whether nothing was reported of it yet */
 void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller);
 void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */
+
+/* outstay.c: whether a reader is in the way that wants a CPU, and has had none for a while. At times some system calls. */
+bool gp_reader_lacks_cpu(struct prudence_domain *domain);
 
 /* drive.c */
 void gp_tell_section_ends(const struct prudence_domain *domain); /* as prudence_tell_section_ends */

@@ -63,6 +63,7 @@ static int set_up(void **state)
     (void)state;
     callback_queue_of(&prudence_default);
     callbacks_other_work = NULL;
+    callbacks_weigh = NULL; /* heads stand for what the test says */
     store_relaxed(&callback_main_worker.started, 1u);
     store_relaxed(&callback_main_worker.awake, 1u);
     domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
@@ -89,14 +90,19 @@ static void queue_much(bool is_told, bool wants_cpu, uint64_t had_more)
     assert_true(gp_is_held_up(domain));
 }
 
+static void run_all(void)
+{
+    while (callback_serve(queue) != CALLBACK_TURN_EMPTY)
+        ;
+    queue->bytes_left += MUCH;
+    assert_int_equal(callback_bytes(queue), 0);
+}
+
 static void finish(void)
 {
     sem_post(&leave);
     pthread_join(thread, NULL);
-    while (callback_serve(queue) != CALLBACK_TURN_EMPTY)
-        ;
-    queue->bytes_left += MUCH; /* nobody weighs heads here */
-    assert_int_equal(callback_bytes(queue), 0);
+    run_all();
 }
 
 /* Until the system was asked so often; whether it was held back meanwhile. */
@@ -171,13 +177,42 @@ static void nobody_waits_for_itself(void **state)
     assert_false(callback_keep_pace(queue));
     assert_int_equal(looks, 0);
     prudence_qsbr_offline(domain);
+    run_all();
+}
+
+#define MANY 20000
+
+_Static_assert(sizeof(struct prudence_head) == 2 * sizeof(void *), "all that a callback takes");
+_Static_assert(sizeof(struct callback_queue) + sizeof(struct callback_lane) <= 384,
+               "all that a queue takes, and a CPU of it");
+
+static bool no_memory(void)
+{
+    return true;
+}
+
+/* What waits is the program's memory, and no byte more. */
+static void callbacks_take_no_memory(void **state)
+{
+    static struct prudence_head heads[MANY];
+    uint64_t invoked = queue->invoked;
+
+    (void)state;
+    os_memory_fails = no_memory;
+    for (unsigned i = 0; i < MANY; i++) {
+        heads[i].func = ignore;
+        callback_push(queue, &heads[i], 0);
+    }
     while (callback_serve(queue) != CALLBACK_TURN_EMPTY)
         ;
+    os_memory_fails = NULL;
+    assert_int_equal(queue->invoked - invoked, MANY);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(callbacks_take_no_memory),
         cmocka_unit_test(a_reader_without_cpu_is_given_one),
         cmocka_unit_test(by_a_thread_that_is_online),
         cmocka_unit_test(one_that_has_a_cpu_is_not_waited_for),

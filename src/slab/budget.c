@@ -1,51 +1,157 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the object caches of a CPU may hold together, all slab caches counted.
+ * One budget for what a CPU caches: what object caches and rings of all slab caches may hold there.
  *
- * A cache begins with a few objects and doubles at each miss, up to what serves a batch well: so one that is used much
- * has that after some misses. That is for those who come first: where the CPU's caches may hold START_BYTES already, as
- * with thousands of slab caches, a further one grows by demand alone (alloc.c, weigh). Else they would hold more than
- * the CPU's own memory caches do, and each would be cold.
+ * Charged is what they may hold, not what they do: twice size x stride of each slab cache, since `size` is the limit of
+ * its object cache and of its ring. So fast paths count nothing, and the bound holds at any time. A size changes only
+ * here, by the owner of those caches. It grows (alloc.c, weigh) while
+ *   - all sizes of the CPU stay within cache_per_cpu; a slab cache that is nearly alone there may have four times as
+ *     much, so that one of large objects has a thousand of them; and
+ *   - all CPUs stay within cache_total. Half of that is kept for all alike, so that one CPU's caches cannot use up
+ *     another's; the rest is for those that want more first.
+ * Where the CPU's budget is used up, others give (give.c). Beyond it are only
+ *   - floors: a slab cache may have so much on a CPU that uses it: a 512th of what a CPU may have in any case, at most
+ *     what it begins with, and one object at least;
+ *   - caches whose creator named a size (object_cache_bytes). They count, too.
  *
- * Any thread; the sum changes where a size does, by the owner of those caches.
+ * Any thread; sums change where a size does. A sum is raised before the size, and lowered after it.
  */
 #include "slab/cache.h"
 
-#define START_BYTES ((int64_t)1 << 20)
+#define NEARLY_ALONE 8 /* the others have such a part of the budget, at most */
+#define ALONE_MORE   4 /* times the budget */
+#define FLOOR_PART   256
 
-struct cpu_budget {
-    int64_t sizes; /* bytes of size x stride, of all slab caches */
-    char pad[CACHE_LINES_APART - sizeof(int64_t)];
-};
+uint64_t slab_cache_per_cpu READ_MOSTLY = OS_CACHE_PER_CPU;
+uint64_t slab_cache_total READ_MOSTLY = OS_CACHE_TOTAL;
+struct cpu_budget *slab_budgets READ_MOSTLY = NULL;
 
-static struct cpu_budget *budgets READ_MOSTLY = NULL;
+/* What all CPUs use. Written where a size changes. */
+static int64_t used_by_all __attribute__((aligned(CACHE_LINES_APART)));
 
 bool budget_start(void)
 {
-    budgets = os_meta_alloc(os_cpu_count() * sizeof *budgets);
-    return budgets != NULL;
+    slab_budgets = os_meta_alloc(os_cpu_count() * sizeof *slab_budgets);
+    if (slab_budgets && OS_CACHES_GIVE)
+        give_start();
+    return slab_budgets != NULL;
 }
 
 /* No cache is left. */
 void budget_stop(void)
 {
-    if (budgets)
-        os_meta_free(budgets, os_cpu_count() * sizeof *budgets);
-    budgets = NULL;
+    if (slab_budgets)
+        os_meta_free(slab_budgets, os_cpu_count() * sizeof *slab_budgets);
+    slab_budgets = NULL;
+    used_by_all = 0;
 }
 
-/* The object cache of a CPU, owned, may hold so many objects from now on. */
-void budget_set_size(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
+int64_t budget_charge(const struct prudence_cache *cache, unsigned size)
 {
-    int64_t change = ((int64_t)size - cpu->size) * (int64_t)cache->stride;
-
-    add_relaxed(&budgets[cpu->line.cpu].sizes, change);
-    store_relaxed(&cpu->size, size); /* read by the idle helper and statistics */
+    return (int64_t)(2 * (size_t)size * cache->stride);
 }
 
-/* Whether an object cache may grow before demand says so. */
+/* What each CPU may use, whatever the others do. */
+static int64_t kept(void)
+{
+    return (int64_t)(load_relaxed(&slab_cache_total) / 2 / os_cpu_count());
+}
+
+static int64_t per_cpu(void)
+{
+    return (int64_t)load_relaxed(&slab_cache_per_cpu);
+}
+
+static bool fits(int64_t others, int64_t bytes)
+{
+    return others + bytes <= per_cpu() ||
+           (others <= per_cpu() / NEARLY_ALONE && bytes / ALONE_MORE <= per_cpu());
+}
+
+/* A CPU's use becomes `after`, by `change` more. False: the total does not allow it. */
+static bool raise_total(int64_t after, int64_t change)
+{
+    int64_t shared = (int64_t)(load_relaxed(&slab_cache_total) / 2);
+    int64_t now = load_relaxed(&used_by_all);
+
+    do {
+        if (after > kept() && change > shared - now)
+            return false;
+    } while (!compare_exchange(&used_by_all, &now, now + change));
+    return true;
+}
+
+static bool raise_cpu(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size)
+{
+    int64_t *used = &slab_budgets[cpu->line.cpu].used, now = load_relaxed(used);
+    int64_t mine = budget_charge(cache, cpu->size), bytes = budget_charge(cache, size);
+
+    do {
+        if (!fits(now - mine, bytes))
+            return false;
+    } while (!compare_exchange(used, &now, now - mine + bytes));
+    if (raise_total(now - mine + bytes, bytes - mine))
+        return true;
+    sub_relaxed(used, bytes - mine);
+    return false;
+}
+
+static void change_anyway(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
+{
+    int64_t change = budget_charge(cache, size) - budget_charge(cache, cpu->size);
+
+    add_relaxed(&slab_budgets[cpu->line.cpu].used, change);
+    add_relaxed(&used_by_all, change);
+}
+
+/* How many objects a cache may hold on each CPU, whatever the budget. */
+unsigned budget_least(const struct prudence_cache *cache)
+{
+    int64_t bytes = (int64_t)min_size((size_t)kept(), (size_t)per_cpu()) / FLOOR_PART / 2;
+
+    return (unsigned)clamp_size((size_t)bytes / cache->stride, 1, cache->size_min);
+}
+
+/* Whether the caches of a CPU may have that size now; a hint, nothing is owned. */
+bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size)
+{
+    int64_t now = load_relaxed(&slab_budgets[cpu->line.cpu].used);
+    int64_t mine = budget_charge(cache, load_relaxed(&cpu->size));
+    int64_t bytes = budget_charge(cache, size), after = now - mine + bytes;
+
+    return cache->sized || size <= budget_least(cache) ||
+           (fits(now - mine, bytes) &&
+            (after <= kept() || load_relaxed(&used_by_all) + bytes - mine <=
+                                    (int64_t)(load_relaxed(&slab_cache_total) / 2)));
+}
+
+/* Whether they may grow before demand says so. */
 bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     return cpu->size < 2 * cache->batch &&
-           load_relaxed(&budgets[cpu->line.cpu].sizes) < START_BYTES;
+           load_relaxed(&slab_budgets[cpu->line.cpu].used) < per_cpu();
+}
+
+/* The caches of a CPU, owned, get that size, more than now; or their floor; or keep what they have: false. */
+bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
+{
+    if (cache->sized) {
+        change_anyway(cache, cpu, size);
+    } else if (!raise_cpu(cache, cpu, size)) {
+        size = budget_least(cache);
+        if (cpu->size >= size)
+            return false;
+        change_anyway(cache, cpu, size);
+    }
+    if (OS_CACHES_GIVE && !cpu->size)
+        give_begin(cpu);
+    store_relaxed(&cpu->size, size); /* read by the idle helper and statistics */
+    return true;
+}
+
+/* ... a smaller one. */
+void budget_shrink(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
+{
+    change_anyway(cache, cpu, size);
+    store_relaxed(&cpu->size, size);
 }

@@ -7,10 +7,10 @@
  * here, by the owner of those caches. It grows (alloc.c, weigh) while
  *   - all sizes of the CPU stay within cache_per_cpu; a slab cache that is nearly alone there may have four times as
  *     much, so that one of large objects has a thousand of them; and
- *   - all CPUs stay within cache_total. Half of that is kept for all alike, so that one CPU's caches cannot use up
- *     another's; the rest is for those that want more first.
+ *   - all CPUs stay within cache_total. A quarter of that is kept for all alike, so that one CPU's caches cannot use up
+ *     another's: beyond it a CPU goes only while all together use less than the rest.
  * Where the CPU's budget is used up, others give (give.c). Beyond it are only
- *   - floors: a slab cache may have so much on a CPU that uses it: a 512th of what a CPU may have in any case, at most
+ *   - floors: a slab cache may have so much on a CPU that uses it: a 256th of what a CPU may have in any case, at most
  *     what it begins with, and one object at least;
  *   - caches whose creator named a size (object_cache_bytes). They count, too.
  *
@@ -21,6 +21,7 @@
 #define NEARLY_ALONE 8 /* the others have such a part of the budget, at most */
 #define ALONE_MORE   4 /* times the budget */
 #define FLOOR_PART   256
+#define KEPT_PART    4 /* of the total */
 
 uint64_t slab_cache_per_cpu READ_MOSTLY = OS_CACHE_PER_CPU;
 uint64_t slab_cache_total READ_MOSTLY = OS_CACHE_TOTAL;
@@ -54,7 +55,7 @@ int64_t budget_charge(const struct prudence_cache *cache, unsigned size)
 /* What each CPU may use, whatever the others do. */
 static int64_t kept(void)
 {
-    return (int64_t)(load_relaxed(&slab_cache_total) / 2 / os_cpu_count());
+    return (int64_t)(load_relaxed(&slab_cache_total) / KEPT_PART / os_cpu_count());
 }
 
 static int64_t per_cpu(void)
@@ -68,14 +69,21 @@ static bool fits(int64_t others, int64_t bytes)
            (others <= per_cpu() / NEARLY_ALONE && bytes / ALONE_MORE <= per_cpu());
 }
 
+/* What all may use together, where one has more than that. */
+static int64_t shared(void)
+{
+    uint64_t total = load_relaxed(&slab_cache_total);
+
+    return (int64_t)(total - total / KEPT_PART);
+}
+
 /* A CPU's use becomes `after`, by `change` more. False: the total does not allow it. */
 static bool raise_total(int64_t after, int64_t change)
 {
-    int64_t shared = (int64_t)(load_relaxed(&slab_cache_total) / 2);
     int64_t now = load_relaxed(&used_by_all);
 
     do {
-        if (after > kept() && change > shared - now)
+        if (after > kept() && change > shared() - now)
             return false;
     } while (!compare_exchange(&used_by_all, &now, now + change));
     return true;
@@ -121,8 +129,7 @@ bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *c
 
     return cache->sized || size <= budget_least(cache) ||
            (fits(now - mine, bytes) &&
-            (after <= kept() || load_relaxed(&used_by_all) + bytes - mine <=
-                                    (int64_t)(load_relaxed(&slab_cache_total) / 2)));
+            (after <= kept() || load_relaxed(&used_by_all) + bytes - mine <= shared()));
 }
 
 /* Whether they may grow before demand says so. */

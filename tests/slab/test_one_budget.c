@@ -10,7 +10,7 @@
 #define KIB    ((size_t)1 << 10)
 #define MIB    ((size_t)1 << 20)
 #define OWN    ((int64_t)(2 * MIB))  /* the option cache_per_cpu */
-#define TOTAL  ((int64_t)(64 * MIB)) /* cache_total */
+#define TOTAL  ((int64_t)(256 * MIB)) /* cache_total */
 #define CPUS   256
 #define CACHES 200
 
@@ -221,7 +221,7 @@ static void options_change_the_budget(void **state)
     churn(other, 2000, 20);
     assert_true(used_here() <= (int64_t)((4 + 1) * 64 * KIB)); /* the first was alone */
     assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
-    assert_int_equal(prudence_option_set("cache_total", "64M"), 0);
+    assert_int_equal(prudence_option_set("cache_total", "256M"), 0);
     churn(other, 8000, 20);
     assert_true(charge_here(other) >= (int64_t)(512 * KIB));
     destroy_empty(cache);
@@ -257,7 +257,7 @@ static void all_cpus_stay_under_the_total(void **state)
     }
     assert_true(all <= TOTAL + CPUS * CACHES * floor);
     assert_true(most <= OWN + CACHES * floor);
-    assert_true(least >= TOTAL / 2 / CPUS - 2 * 64 * 2048); /* nobody is starved */
+    assert_true(least >= TOTAL / 4 / CPUS - 2 * 64 * 2048); /* nobody is starved */
     injected_cpu = 0;
     for (unsigned i = 0; i < CACHES; i++)
         assert_int_equal(prudence_cache_destroy(caches[i]), 0);
@@ -273,7 +273,7 @@ static void the_bound_holds_for_any_number_of_cpus(void **state)
 
     (void)state;
     for (unsigned i = 0; i < sizeof cpus / sizeof *cpus; i++) {
-        int64_t kept = TOTAL / 2 / cpus[i], floors;
+        int64_t kept = TOTAL / 4 / cpus[i], floors;
         struct prudence_cache *cache;
 
         posix_topology_inject(cpus[i], 1, current_cpu);

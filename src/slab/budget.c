@@ -2,9 +2,9 @@
 /*
  * One budget for what a CPU caches: what object caches and rings of all slab caches may hold there.
  *
- * Charged is what they may hold, not what they do: twice size x stride of each slab cache, since `size` is the limit of
- * its object cache and of its ring. So fast paths count nothing, and the bound holds at any time. A size changes only
- * here, by the owner of those caches. It grows (alloc.c, weigh) while
+ * Charged is what they may hold, not what they do: size x stride of each slab cache, and from its first deferral on that
+ * CPU on twice as much, since `size` is the limit of its object cache and of its ring. So fast paths count nothing, and
+ * the bound holds at any time. A size changes only here, by the owner of those caches. It grows (alloc.c, weigh) while
  *   - all sizes of the CPU stay within cache_per_cpu; a slab cache that is nearly alone there may have four times as
  *     much, so that one of large objects has a thousand of them; and
  *   - all CPUs stay within cache_total. A quarter of that is kept for all alike, so that one CPU's caches cannot use up
@@ -47,9 +47,12 @@ void budget_stop(void)
     used_by_all = 0;
 }
 
-int64_t budget_charge(const struct prudence_cache *cache, unsigned size)
+/* What caches of a CPU with that size are charged. */
+int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size)
 {
-    return (int64_t)(2 * (size_t)size * cache->stride);
+    size_t bytes = (size_t)size * cache->stride;
+
+    return (int64_t)(load_relaxed(&cpu->line.ring_tail) ? 2 * bytes : bytes);
 }
 
 /* What each CPU may use, whatever the others do. */
@@ -92,7 +95,7 @@ static bool raise_total(int64_t after, int64_t change)
 static bool raise_cpu(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size)
 {
     int64_t *used = &slab_budgets[cpu->line.cpu].used, now = load_relaxed(used);
-    int64_t mine = budget_charge(cache, cpu->size), bytes = budget_charge(cache, size);
+    int64_t mine = budget_charge(cache, cpu, cpu->size), bytes = budget_charge(cache, cpu, size);
 
     do {
         if (!fits(now - mine, bytes))
@@ -106,10 +109,20 @@ static bool raise_cpu(const struct prudence_cache *cache, const struct cpu_cache
 
 static void change_anyway(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
 {
-    int64_t change = budget_charge(cache, size) - budget_charge(cache, cpu->size);
+    int64_t change = budget_charge(cache, cpu, size) - budget_charge(cache, cpu, cpu->size);
 
     add_relaxed(&slab_budgets[cpu->line.cpu].used, change);
     add_relaxed(&used_by_all, change);
+}
+
+/* Before the first deferral of a cache on a CPU, by the owner. Where that is more than the budget, the cache gives half of its
+ * size (defer.c). */
+void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    int64_t bytes = budget_charge(cache, cpu, cpu->size);
+
+    add_relaxed(&slab_budgets[cpu->line.cpu].used, bytes);
+    add_relaxed(&used_by_all, bytes);
 }
 
 /* How many objects a cache may hold on each CPU, whatever the budget. */
@@ -124,8 +137,8 @@ unsigned budget_least(const struct prudence_cache *cache)
 bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size)
 {
     int64_t now = load_relaxed(&slab_budgets[cpu->line.cpu].used);
-    int64_t mine = budget_charge(cache, load_relaxed(&cpu->size));
-    int64_t bytes = budget_charge(cache, size), after = now - mine + bytes;
+    int64_t mine = budget_charge(cache, cpu, load_relaxed(&cpu->size));
+    int64_t bytes = budget_charge(cache, cpu, size), after = now - mine + bytes;
 
     return cache->sized || size <= budget_least(cache) ||
            (fits(now - mine, bytes) &&

@@ -566,7 +566,7 @@ void latent_account_add(unsigned cpu, size_t bytes, size_t ahead);
 
 /* --- budget.c: what the caches of a CPU may hold together, and of all CPUs --- */
 struct cpu_budget {
-    int64_t used; /* bytes of size x stride, of object caches and rings of all slab caches; atomic */
+    int64_t used; /* bytes that object caches and rings of all slab caches may hold; atomic */
     /* Of give.c. */
     struct list *hand;       /* the cache that is asked next; slab_caches_lock */
     uint32_t in_vain, pause; /* hints, as the next */
@@ -578,7 +578,9 @@ extern uint64_t slab_cache_per_cpu, slab_cache_total; /* bytes; options */
 bool budget_start(void);
 void budget_stop(void);
 unsigned budget_least(const struct prudence_cache *cache);
-int64_t budget_charge(const struct prudence_cache *cache, unsigned size);
+int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                      unsigned size);
+void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size);
 bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
@@ -588,6 +590,7 @@ void budget_shrink(const struct prudence_cache *cache, struct cpu_cache *cpu, un
 void give_start(void);
 void give_begin(struct cpu_cache *cpu);
 void give_to(struct prudence_cache *cache, unsigned size);
+void give_half(struct prudence_cache *cache);
 void give_forget(const struct prudence_cache *cache);
 
 /* --- drain.c: what CPUs have goes to the nodes --- */

@@ -50,7 +50,7 @@ static uint64_t worth(const struct prudence_cache *cache, const struct cpu_cache
 {
     uint64_t hits = (uint32_t)stack_pops(&cpu->line) - load_relaxed(&cpu->worth_pops);
     uint64_t time = (uint64_t)(now_on(cpu->line.cpu) - load_relaxed(&cpu->worth_since)) + 1;
-    uint64_t bytes = (uint64_t)budget_charge(cache, load_relaxed(&cpu->size));
+    uint64_t bytes = (uint64_t)budget_charge(cache, cpu, load_relaxed(&cpu->size));
 
     return (hits << 30) / (max_size(bytes >> 10, 1) * time);
 }
@@ -110,11 +110,17 @@ static struct prudence_cache *ask(const struct prudence_cache *asker, unsigned c
     return giver;
 }
 
+static bool halve(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    unsigned half = load_relaxed(&cpu->size) / 2;
+
+    return drain_to_size(cache, cpu, (unsigned)max_size(half, budget_least(cache)));
+}
+
 static bool try_to_give(struct prudence_cache *asker, unsigned cpu)
 {
     struct cpu_cache *caches = cpu_cache_of(asker, cpu);
     struct prudence_cache *giver;
-    unsigned half;
     bool given;
 
     if (!os_lock_try(&slab_caches_lock))
@@ -123,9 +129,7 @@ static bool try_to_give(struct prudence_cache *asker, unsigned cpu)
     os_lock_release(&slab_caches_lock);
     if (!giver)
         return false;
-    caches = cpu_cache_of(giver, cpu);
-    half = (unsigned)max_size(load_relaxed(&caches->size) / 2, budget_least(giver));
-    given = drain_to_size(giver, caches, half);
+    given = halve(giver, cpu_cache_of(giver, cpu));
     cache_let_go(giver);
     return given;
 }
@@ -154,4 +158,14 @@ void give_to(struct prudence_cache *cache, unsigned size)
         }
         store_relaxed(&budget->in_vain, 0u);
     }
+}
+
+/* The caller has begun to defer objects of a cache on this CPU, whose ring now counts: if that is more than the budget
+ * allows, object cache and ring get half of the size each. Nothing is owned. */
+void give_half(struct prudence_cache *cache)
+{
+    struct cpu_cache *cpu = cpu_cache_of(cache, os_cpu_current());
+
+    if (can_give(cache, cpu) && !budget_allows(cache, cpu, load_relaxed(&cpu->size)))
+        halve(cache, cpu);
 }

@@ -33,7 +33,18 @@ static unsigned size_here(struct prudence_cache *cache)
 
 static int64_t charge_here(struct prudence_cache *cache)
 {
-    return budget_charge(cache, size_here(cache));
+    return budget_charge(cache, cpu_here(cache), size_here(cache));
+}
+
+/* Its ring counts from now on. */
+static struct prudence_cache *deferring_cache(size_t size, struct prudence_domain *domain)
+{
+    struct prudence_cache *cache = fixed_cache(size, 0, domain);
+    void *object = prudence_cache_alloc(cache);
+
+    assert_non_null(object);
+    prudence_cache_free_deferred(cache, object);
+    return cache;
 }
 
 /* Bursts that want an object cache of `count` objects. */
@@ -52,8 +63,8 @@ static void sizes_stay_within_the_budget(void **state)
 
     (void)state;
     for (unsigned i = 0; i < MANY; i++) {
-        caches[i] = fixed_cache(32 * (i + 1), 0, NULL);
-        floors += budget_charge(caches[i], budget_least(caches[i]));
+        caches[i] = deferring_cache(32 * (i + 1), NULL);
+        floors += budget_charge(caches[i], cpu_here(caches[i]), budget_least(caches[i]));
         churn(caches[i], 2000, 10);
         assert_true(used_here() <= OWN + OWN / 8 + floors); /* the first was alone */
     }
@@ -68,7 +79,7 @@ static void sizes_stay_within_the_budget(void **state)
 
 static void one_alone_may_have_what_it_wants(void **state)
 {
-    struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
+    struct prudence_cache *cache = deferring_cache(4096, NULL);
 
     (void)state;
     churn(cache, 1024, 30);
@@ -97,8 +108,8 @@ static void a_size_that_was_asked_for_is_given(void **state)
 static void those_that_are_used_least_give(void **state)
 {
     struct prudence_domain *domain = manual_domain();
-    struct prudence_cache *idle = fixed_cache(256, 0, domain);
-    struct prudence_cache *busy = fixed_cache(256, 0, domain);
+    struct prudence_cache *idle = deferring_cache(256, domain);
+    struct prudence_cache *busy = deferring_cache(256, domain);
     unsigned before, after, slots;
 
     (void)state;
@@ -126,8 +137,8 @@ static void those_that_are_used_least_give(void **state)
 
 static void those_that_are_used_more_keep_what_they_have(void **state)
 {
-    struct prudence_cache *busy = fixed_cache(256, 0, NULL);
-    struct prudence_cache *other = fixed_cache(256, 0, NULL);
+    struct prudence_cache *busy = deferring_cache(256, NULL);
+    struct prudence_cache *other = deferring_cache(256, NULL);
     unsigned before;
 
     (void)state;
@@ -145,8 +156,8 @@ static void those_that_are_used_more_keep_what_they_have(void **state)
 /* Nobody gives for long: so nobody is asked each time. */
 static void asking_in_vain_is_rare(void **state)
 {
-    struct prudence_cache *busy = fixed_cache(256, 0, NULL);
-    struct prudence_cache *other = fixed_cache(256, 0, NULL);
+    struct prudence_cache *busy = deferring_cache(256, NULL);
+    struct prudence_cache *other = deferring_cache(256, NULL);
     struct cpu_budget *budget;
     void *object;
 
@@ -166,10 +177,36 @@ static void asking_in_vain_is_rare(void **state)
     destroy_empty(other);
 }
 
+/* Object caches that have all of the budget, and begin to defer. */
+static void a_ring_counts_from_its_first_object_on(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(1024, 0, domain);
+    struct prudence_cache *other = fixed_cache(1024, 0, domain);
+    unsigned before;
+    void *object;
+
+    (void)state;
+    churn(other, 1000, 20);
+    churn(cache, 1000, 20);
+    before = size_here(cache);
+    assert_int_equal(charge_here(cache), (int64_t)before * 1088);
+    object = prudence_cache_alloc(cache);
+    prudence_cache_free_deferred(cache, object);
+    assert_int_equal(size_here(cache), before / 2);
+    assert_int_equal(charge_here(cache), (int64_t)before * 1088);
+    assert_int_equal(used_here(), charge_here(cache) + charge_here(other));
+    check_books(cache);
+    destroy_empty(cache);
+    destroy_empty(other);
+    assert_int_equal(used_here(), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
 /* A cache that the hand points to is destroyed. */
 static void the_hand_passes_over_destroyed_caches(void **state)
 {
-    struct prudence_cache *cache = fixed_cache(256, 0, NULL), *other = fixed_cache(256, 0, NULL);
+    struct prudence_cache *cache = fixed_cache(256, 0, NULL), *other = deferring_cache(256, NULL);
     struct cpu_budget *budget = &slab_budgets[os_cpu_current()];
     void *object;
 
@@ -207,8 +244,8 @@ static void what_is_safe_counts_as_cached(void **state)
 
 static void options_change_the_budget(void **state)
 {
-    struct prudence_cache *cache = fixed_cache(64, 0, NULL);
-    struct prudence_cache *other = fixed_cache(64, 0, NULL);
+    struct prudence_cache *cache = deferring_cache(64, NULL);
+    struct prudence_cache *other = deferring_cache(64, NULL);
     struct prudence_stats stats;
 
     (void)state;
@@ -233,10 +270,10 @@ static unsigned current_cpu(void)
     return injected_cpu;
 }
 
-/* Each of 200 caches wants 128 KiB on each of 256 CPUs, twice: 13 GB. */
+/* Each of 200 caches wants 128 KiB on each of 256 CPUs: 6.5 GB. */
 static void all_cpus_stay_under_the_total(void **state)
 {
-    const int64_t floor = (int64_t)2 * 2048; /* an object and a place in the ring */
+    const int64_t floor = 2048; /* an object */
     struct prudence_cache *caches[CACHES];
     int64_t all = 0, most = 0, least = INT64_MAX;
 
@@ -279,7 +316,7 @@ static void the_bound_holds_for_any_number_of_cpus(void **state)
         posix_topology_inject(cpus[i], 1, current_cpu);
         assert_true(slab_start());
         cache = fixed_cache(64, 0, NULL);
-        floors = CACHES * budget_charge(cache, budget_least(cache));
+        floors = CACHES * 2 * budget_charge(cache, cpu_here(cache), budget_least(cache));
         assert_true(floors <= (kept < OWN ? kept : OWN));
         assert_true(budget_allows(cache, cpu_here(cache), (unsigned)min_size((size_t)kept / 128, 8192)));
         destroy_empty(cache);
@@ -295,6 +332,7 @@ int main(void)
         cmocka_unit_test(those_that_are_used_least_give),
         cmocka_unit_test(those_that_are_used_more_keep_what_they_have),
         cmocka_unit_test(asking_in_vain_is_rare),
+        cmocka_unit_test(a_ring_counts_from_its_first_object_on),
         cmocka_unit_test(the_hand_passes_over_destroyed_caches),
         cmocka_unit_test(what_is_safe_counts_as_cached),
         cmocka_unit_test(options_change_the_budget),

@@ -11,7 +11,7 @@
  *     another's: beyond it a CPU goes only while all together use less than the rest.
  * Where the CPU's budget is used up, others give (give.c). Beyond it are only
  *   - floors: a slab cache may have so much on a CPU that uses it: a 256th of what a CPU may have in any case, at most
- *     what it begins with, and one object at least;
+ *     what it begins with, and one object at least. Half of that where rings are many;
  *   - caches whose creator named a size (object_cache_bytes). They count, too.
  *
  * Any thread; sums change where a size does. A sum is raised before the size, and lowered after it.
@@ -125,12 +125,23 @@ void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cac
     add_relaxed(&used_by_all, bytes);
 }
 
-/* How many objects a cache may hold on each CPU, whatever the budget. */
+/* Where the rings of all CPUs may hold more than half of latent_limit, as with thousands of caches. */
+static bool rings_are_many(void)
+{
+    uint64_t limit = load_relaxed(&slab_latent_limit);
+
+    return limit && (uint64_t)load_relaxed(&used_by_all) > limit;
+}
+
+/* How many objects a cache may hold on each CPU, whatever the budget: fewer where rings are many, so that what is safe in
+ * them does not fill latent_limit. */
 unsigned budget_least(const struct prudence_cache *cache)
 {
     int64_t bytes = (int64_t)min_size((size_t)kept(), (size_t)per_cpu()) / FLOOR_PART / 2;
 
-    return (unsigned)clamp_size((size_t)bytes / cache->stride, 1, cache->size_min);
+    unsigned least = (unsigned)clamp_size((size_t)bytes / cache->stride, 1, cache->size_min);
+
+    return rings_are_many() ? (least + 1) / 2 : least;
 }
 
 /* Whether the caches of a CPU may have that size now; a hint, nothing is owned. */

@@ -220,6 +220,24 @@ static void the_hand_passes_over_destroyed_caches(void **state)
     destroy_empty(cache);
 }
 
+/* Thousands of rings: small ones hold less, so that what is safe in them leaves room under latent_limit. */
+static void floors_are_lower_where_rings_are_many(void **state)
+{
+    struct prudence_cache *cache = deferring_cache(64, NULL);
+    struct prudence_cache *small = fixed_cache(64, 0, NULL);
+
+    (void)state;
+    churn(cache, 8000, 12);
+    assert_int_equal(budget_least(small), 16);
+    assert_int_equal(prudence_option_set("latent_limit", "512K"), 0);
+    assert_true(used_here() > (int64_t)(512 * KIB));
+    assert_int_equal(budget_least(small), 8);
+    assert_int_equal(prudence_option_set("latent_limit", "32M"), 0);
+    assert_int_equal(budget_least(small), 16);
+    destroy_empty(cache);
+    destroy_empty(small);
+}
+
 static void what_is_safe_counts_as_cached(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -334,6 +352,7 @@ int main(void)
         cmocka_unit_test(asking_in_vain_is_rare),
         cmocka_unit_test(a_ring_counts_from_its_first_object_on),
         cmocka_unit_test(the_hand_passes_over_destroyed_caches),
+        cmocka_unit_test(floors_are_lower_where_rings_are_many),
         cmocka_unit_test(what_is_safe_counts_as_cached),
         cmocka_unit_test(options_change_the_budget),
         cmocka_unit_test(the_bound_holds_for_any_number_of_cpus),

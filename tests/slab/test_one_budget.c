@@ -3,6 +3,7 @@
  * One budget a CPU: object caches and rings grow within it, those that are used least give to those that want more, and what
  * is safe in rings counts as cached. All CPUs together stay under a total.
  */
+#include "gp/domain.h"
 #include "os/posix/posix.h"
 #include "support/slab_test.h"
 
@@ -238,6 +239,31 @@ static void floors_are_lower_where_rings_are_many(void **state)
     destroy_empty(small);
 }
 
+/* A ring that is full and may not grow: what it holds is not worth a grace period. */
+static void a_small_ring_waits_for_what_others_defer(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("few", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct prudence_cache *cache;
+    uint64_t sequence;
+    void *object;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("cache_per_cpu", "1"), 0);
+    cache = deferring_cache(64, domain);
+    assert_int_equal(size_here(cache), 1);
+    while (stack_count(&cpu_here(cache)->line))
+        object_cache_pop(cpu_here(cache));
+    sequence = load_relaxed(&domain->shared.sequence);
+    latent_due_clear(os_cpu_current());
+    allocate_all(cache, &object, 1);
+    assert_int_equal(latent_count(cpu_here(cache)), 1);
+    assert_true(load_relaxed(&domain->shared.sequence) == sequence);
+    free_all(cache, &object, 1);
+    assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
+    destroy_empty(cache);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
 static void what_is_safe_counts_as_cached(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -353,6 +379,7 @@ int main(void)
         cmocka_unit_test(a_ring_counts_from_its_first_object_on),
         cmocka_unit_test(the_hand_passes_over_destroyed_caches),
         cmocka_unit_test(floors_are_lower_where_rings_are_many),
+        cmocka_unit_test(a_small_ring_waits_for_what_others_defer),
         cmocka_unit_test(what_is_safe_counts_as_cached),
         cmocka_unit_test(options_change_the_budget),
         cmocka_unit_test(the_bound_holds_for_any_number_of_cpus),

@@ -61,15 +61,15 @@ static int64_t kept(void)
     return (int64_t)(load_relaxed(&slab_cache_total) / KEPT_PART / os_cpu_count());
 }
 
-static int64_t per_cpu(void)
+static int64_t most_of_a_cpu(void)
 {
     return (int64_t)load_relaxed(&slab_cache_per_cpu);
 }
 
 static bool fits(int64_t others, int64_t bytes)
 {
-    return others + bytes <= per_cpu() ||
-           (others <= per_cpu() / NEARLY_ALONE && bytes / ALONE_MORE <= per_cpu());
+    return others + bytes <= most_of_a_cpu() ||
+           (others <= most_of_a_cpu() / NEARLY_ALONE && bytes / ALONE_MORE <= most_of_a_cpu());
 }
 
 /* What all may use together, where one has more than that. */
@@ -137,7 +137,7 @@ static bool rings_are_many(void)
  * them does not fill latent_limit. */
 unsigned budget_least(const struct prudence_cache *cache)
 {
-    int64_t bytes = (int64_t)min_size((size_t)kept(), (size_t)per_cpu()) / FLOOR_PART / 2;
+    int64_t bytes = (int64_t)min_size((size_t)kept(), (size_t)most_of_a_cpu()) / FLOOR_PART / 2;
 
     unsigned least = (unsigned)clamp_size((size_t)bytes / cache->stride, 1, cache->size_min);
 
@@ -154,13 +154,6 @@ bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *c
     return cache->sized || size <= budget_least(cache) ||
            (fits(now - mine, bytes) &&
             (after <= kept() || load_relaxed(&used_by_all) + bytes - mine <= shared()));
-}
-
-/* Whether they may grow before demand says so. */
-bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu)
-{
-    return cpu->size < 2 * cache->batch &&
-           load_relaxed(&slab_budgets[cpu->line.cpu].used) < per_cpu();
 }
 
 /* The caches of a CPU, owned, get that size, more than now; or their floor; or keep what they have: false. */

@@ -15,7 +15,7 @@
 #define CPUS   256
 #define CACHES 200
 
-static void *objects[OBJECTS_MAX];
+static void *objects[OBJECTS_MAX], *latent[3000];
 
 static int64_t used(unsigned cpu)
 {
@@ -116,7 +116,8 @@ static void those_that_are_used_least_give(void **state)
     (void)state;
     churn(idle, 4000, 12);
     allocate_all(idle, objects, 6000);
-    defer_all(idle, objects, 3000); /* not safe until the end */
+    memcpy(latent, objects, sizeof latent);
+    defer_all(idle, latent, 3000); /* not safe until the end */
     free_all(idle, objects + 3000, 3000);
     before = size_here(idle);
     slots = cpu_here(idle)->slots;
@@ -131,6 +132,10 @@ static void those_that_are_used_least_give(void **state)
     assert_true(used_here() <= OWN + OWN / 8);
     check_books(idle);
     check_books(busy);
+    allocate_all(idle, objects, 4000);
+    for (unsigned i = 0; i < 4000; i++)
+        assert_false(contains(latent, 3000, objects[i]));
+    free_all(idle, objects, 4000);
     destroy_empty(idle);
     destroy_empty(busy);
     assert_int_equal(prudence_domain_destroy(domain), 0);
@@ -317,7 +322,7 @@ static unsigned current_cpu(void)
 /* Each of 200 caches wants 128 KiB on each of 256 CPUs: 6.5 GB. */
 static void all_cpus_stay_under_the_total(void **state)
 {
-    const int64_t floor = 2048; /* an object */
+    const int64_t floor = (int64_t)2 * 256; /* objects */
     struct prudence_cache *caches[CACHES];
     int64_t all = 0, most = 0, least = INT64_MAX;
 
@@ -325,12 +330,12 @@ static void all_cpus_stay_under_the_total(void **state)
     posix_topology_inject(CPUS, 8, current_cpu);
     assert_true(slab_start());
     for (unsigned i = 0; i < CACHES; i++) {
-        caches[i] = fixed_cache(2048, 0, NULL);
-        assert_int_equal(budget_least(caches[i]), 1);
+        caches[i] = fixed_cache(256, 0, NULL);
+        assert_int_equal(budget_least(caches[i]), 2);
     }
     for (injected_cpu = 0; injected_cpu < CPUS; injected_cpu++) {
         for (unsigned i = 0; i < CACHES; i++)
-            for (unsigned size = caches[i]->size_min; size <= 64; size *= 2)
+            for (unsigned size = caches[i]->size_min; size <= 512; size *= 2)
                 cpu_cache_grow(caches[i], size);
         all += used(injected_cpu);
         most = used(injected_cpu) > most ? used(injected_cpu) : most;
@@ -338,7 +343,7 @@ static void all_cpus_stay_under_the_total(void **state)
     }
     assert_true(all <= TOTAL + CPUS * CACHES * floor);
     assert_true(most <= OWN + CACHES * floor);
-    assert_true(least >= TOTAL / 4 / CPUS - 2 * 64 * 2048); /* nobody is starved */
+    assert_true(least >= TOTAL / 4 / CPUS - 512 * 256 / 2); /* nobody is starved */
     injected_cpu = 0;
     for (unsigned i = 0; i < CACHES; i++)
         assert_int_equal(prudence_cache_destroy(caches[i]), 0);

@@ -54,7 +54,7 @@ struct prudence_cache_stats {
     uint64_t objects_live;   /* allocated, neither freed nor deferred */
     uint64_t objects_latent; /* deferred; their grace period is not over, as far as is known */
     uint64_t
-        objects_cached;    /* in object caches, or safe in latent caches: ready to be used again */
+        objects_cached;    /* ready to be used again: in object caches, or safe in latent caches */
     uint64_t bytes_latent; /* of these: objects_latent x object_stride; large blocks whole */
     double total_fragmentation; /* f_t: slabs x slab size / (live objects x object size); 0: none */
     uint64_t bytes_cached;      /* objects_cached x object_stride */

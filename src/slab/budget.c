@@ -48,7 +48,8 @@ void budget_stop(void)
 }
 
 /* What caches of a CPU with that size are charged. */
-int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size)
+int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                      unsigned size)
 {
     size_t bytes = (size_t)size * cache->stride;
 

@@ -180,7 +180,7 @@ struct cpu_counts {
 struct cpu_cache {
     struct os_percpu_line line;
     bool churned;   /* flushed since its last growth: a refill then makes a churn */
-    unsigned size;  /* of the object cache, and the limit of the latent cache; follows demand (budget.c) */
+    unsigned size;  /* of the object cache, and the limit of the latent cache; follows demand */
     unsigned slots; /* of stack and ring; a power of two, 0: none yet */
     unsigned batch_head, batch_tail; /* ever closed; index & batch_mask */
     unsigned ahead;                  /* objects: reserved - tail, at the owner's last visit */
@@ -192,7 +192,7 @@ struct cpu_cache {
     gp_cookie closed_cookie;         /* of the newest closed batch; written before `closed` */
     uint64_t tidy_word, tidy_tail;   /* what tidying saw last */
     uint32_t preflush_pops, preflush_deferred; /* what the idle helper saw last */
-    uint32_t worth_pops, worth_since; /* since when hits are weighed (give.c); hints */
+    uint32_t worth_pops, worth_since;          /* since when hits are weighed (give.c); hints */
     uint64_t reserved; /* the tail up to which the account knows of objects; >= tail */
 };
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");

@@ -17,7 +17,7 @@ struct deferral {
     enum latent_room room;
     bool appended;
     bool no_arrays;
-    bool begins; /* it was the first in that ring */
+    bool begins;    /* it was the first in that ring */
     bool may_drive; /* batches wait for `cookie` */
     gp_cookie cookie;
     /* The hand: objects taken out of the caches, on their way to the nodes. Free and safe ones

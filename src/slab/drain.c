@@ -31,13 +31,13 @@ static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, co
 /* What is taken out of a CPU's caches at a time. */
 struct haul {
     struct prudence_cache *cache;
-    bool free_ones; /* too */
-    bool ring;      /* what is safe */
-    unsigned spare; /* objects of the object cache, at most */
-    unsigned size;  /* what is beyond it */
-    bool latent;    /* what was taken is */
+    bool free_ones;        /* too */
+    bool ring;             /* what is safe */
+    unsigned spare;        /* objects of the object cache, at most */
+    unsigned size;         /* what is beyond it */
+    bool latent;           /* what was taken is */
     struct arrays smaller; /* for that size; then the old ones */
-    void *arrays;   /* of a CPU that needs none; so many bytes */
+    void *arrays;          /* of a CPU that needs none; so many bytes */
     size_t bytes;
     gp_cookie cookie; /* of those that are latent */
     unsigned taken;
@@ -162,8 +162,8 @@ static void take_beyond(struct os_percpu_line *line, void *data)
         haul->taken = latent_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
         haul->latent = !haul->taken;
         if (haul->latent)
-            haul->taken = latent_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX,
-                                             &haul->cookie);
+            haul->taken =
+                latent_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX, &haul->cookie);
     }
 }
 

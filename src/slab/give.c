@@ -13,11 +13,11 @@
  */
 #include "slab/cache.h"
 
-#define ASKED     8   /* used on that CPU; the one with the fewest hits for its bytes is taken */
-#define LOOKS     64  /* at caches of the list */
-#define WORTH     2   /* times the giver's hits for a byte */
-#define REMEMBERED 16 /* wishes, at least */
-#define PAUSE_MAX 255 /* growths that are given up in a row, without asking */
+#define ASKED      8   /* used on that CPU; the one with the fewest hits for its bytes is taken */
+#define LOOKS      64  /* at caches of the list */
+#define WORTH      2   /* times the giver's hits for a byte */
+#define REMEMBERED 16  /* wishes, at least */
+#define PAUSE_MAX  255 /* growths that are given up in a row, without asking */
 
 void give_start(void)
 {

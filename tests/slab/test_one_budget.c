@@ -10,7 +10,7 @@
 #define MANY   32
 #define KIB    ((size_t)1 << 10)
 #define MIB    ((size_t)1 << 20)
-#define OWN    ((int64_t)(2 * MIB))  /* the option cache_per_cpu */
+#define OWN    ((int64_t)(2 * MIB))   /* the option cache_per_cpu */
 #define TOTAL  ((int64_t)(256 * MIB)) /* cache_total */
 #define CPUS   256
 #define CACHES 200
@@ -367,7 +367,8 @@ static void the_bound_holds_for_any_number_of_cpus(void **state)
         cache = fixed_cache(64, 0, NULL);
         floors = CACHES * 2 * budget_charge(cache, cpu_here(cache), budget_least(cache));
         assert_true(floors <= (kept < OWN ? kept : OWN));
-        assert_true(budget_allows(cache, cpu_here(cache), (unsigned)min_size((size_t)kept / 128, 8192)));
+        assert_true(
+            budget_allows(cache, cpu_here(cache), (unsigned)min_size((size_t)kept / 128, 8192)));
         destroy_empty(cache);
     }
 }

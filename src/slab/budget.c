@@ -93,7 +93,8 @@ static bool raise_total(int64_t after, int64_t change)
     return true;
 }
 
-static bool raise_cpu(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size)
+static bool raise_cpu(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                      unsigned size)
 {
     int64_t *used = &slab_budgets[cpu->line.cpu].used, now = load_relaxed(used);
     int64_t mine = budget_charge(cache, cpu, cpu->size), bytes = budget_charge(cache, cpu, size);

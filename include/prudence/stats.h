@@ -92,8 +92,8 @@ struct prudence_stats {
     uint64_t readers; /* threads that have a reader slot in the default domain; of many, some that
                                ended without a sign are found by a later call */
     char percpu[16];  /* "rseq" or "lock": how per-CPU caches are protected */
-    char readers_mode[16]; /* "fence-free" or "fenced" now */
-    char membarrier[16];   /* "available", or "missing": fenced readers for good */
+    char readers_mode[16];  /* "fence-free" or "fenced" now */
+    char membarrier[16];    /* "available", or "missing": fenced readers for good */
     uint64_t bytes_cached;  /* all caches, added up */
     uint64_t cache_per_cpu; /* the options of these names, bytes */
     uint64_t cache_total;

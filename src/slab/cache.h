@@ -223,7 +223,7 @@ struct prudence_cache {
     bool watched;        /* slab_watch wants to see its objects */
     bool named;          /* its users name it when they free: see terms.h */
     uint8_t window_wish; /* enum window_wish; atomic */
-    bool sized;          /* its creator said what its object caches may hold: they do, whatever the budget */
+    bool sized; /* its creator said what its object caches may hold: they do, whatever the budget */
     void (*constructor)(void *object, void *context);
     void (*destructor)(void *object, void *context); /* heap/destruct.c; then it is watched */
     void *context;

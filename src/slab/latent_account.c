@@ -40,14 +40,13 @@ static int64_t credit_max READ_MOSTLY = 0,
 static int64_t total __attribute__((aligned(CACHE_LINES_APART)));
 static int64_t total_peak;
 
-/* A CPU's share of three quarters of the limit may be reserved ahead: thousands of small rings need that (ADR 44), and it is
- * taken back before anybody is held back. */
+/* A CPU's share of half the limit may be reserved ahead. */
 static void set_shares(void)
 {
     uint64_t limit = load_relaxed(&slab_latent_limit), share = limit / os_cpu_count();
 
     store_relaxed(&credit_max, (int64_t)(limit ? min_size(CREDIT_MAX, share / 16) : CREDIT_MAX));
-    store_relaxed(&ahead_max, limit ? (int64_t)(share / 4 * 3) : INT64_MAX);
+    store_relaxed(&ahead_max, limit ? (int64_t)(share / 2) : INT64_MAX);
     for (unsigned cpu = 0; accounts && cpu < os_cpu_count(); cpu++)
         store_relaxed(&accounts[cpu].quota, load_relaxed(&ahead_max));
 }

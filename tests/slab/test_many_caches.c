@@ -44,7 +44,7 @@ static void what_is_due_counts_all_caches(void **state)
 
 static void a_ring_reserves_less_where_many_do(void **state)
 {
-    const int64_t all = ((int64_t)64 << 20) / os_cpu_count() / 4 * 3;
+    const int64_t all = ((int64_t)64 << 20) / os_cpu_count() / 2;
     unsigned cpu = os_cpu_current(), before, after;
 
     (void)state;

@@ -55,7 +55,7 @@ static void weigh_growth(const struct prudence_cache *cache, const struct cpu_ca
     miss->demanded = crowded || cpu->churned;
     if (!cpu->slots)
         miss->grow = cache->size_min;
-    else if (miss->demanded || cpu->size < 2 * cache->batch)
+    else if (miss->demanded || budget_allows_start(cache, cpu))
         miss->grow = (unsigned)min_size((size_t)2 * cpu->size, cache->size_max);
     if (miss->grow <= cpu->size)
         miss->grow = 0;

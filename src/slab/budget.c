@@ -5,11 +5,13 @@
  * Charged is what they may hold, not what they do: size x stride of each slab cache, and from its first deferral on that
  * CPU on twice as much, since `size` is the limit of its object cache and of its ring. So fast paths count nothing, and
  * the bound holds at any time. A size changes only here, by the owner of those caches. It grows (alloc.c, weigh) while
- *   - all sizes of the CPU stay within cache_per_cpu; a slab cache that is nearly alone there may have four times as
+ *   - all sizes of the CPU stay within cache_per_cpu; a slab cache that is nearly alone there may have twice as
  *     much, so that one of large objects has a thousand of them; and
  *   - all CPUs stay within cache_total. A quarter of that is kept for all alike, so that one CPU's caches cannot use up
  *     another's: beyond it a CPU goes only while all together use less than the rest.
- * Where the CPU's budget is used up, others give (give.c). Beyond it are only
+ * A cache begins with a few objects and doubles at each miss, up to what serves a batch well: so one that is used much
+ * has that after some misses. That is for those who come first, while a quarter of the budget suffices; the rest is for
+ * demand. Where the CPU's budget is used up, others give (give.c). Beyond it are only
  *   - floors: a slab cache may have so much on a CPU that uses it: a 256th of what a CPU may have in any case, at most
  *     what it begins with, and one object at least. Half of that where rings are many;
  *   - caches whose creator named a size (object_cache_bytes). They count, too.
@@ -19,7 +21,8 @@
 #include "slab/cache.h"
 
 #define NEARLY_ALONE 8 /* the others have such a part of the budget, at most */
-#define ALONE_MORE   4 /* times the budget */
+#define ALONE_MORE   2 /* times the budget */
+#define START_PART   4 /* of the budget, for those that come first */
 #define FLOOR_PART   256
 #define KEPT_PART    4 /* of the total */
 
@@ -156,6 +159,13 @@ bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *c
     return cache->sized || size <= budget_least(cache) ||
            (fits(now - mine, bytes) &&
             (after <= kept() || load_relaxed(&used_by_all) + bytes - mine <= shared()));
+}
+
+/* Whether the caches of a CPU may grow before demand says so. */
+bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    return cpu->size < 2 * cache->batch &&
+           load_relaxed(&slab_budgets[cpu->line.cpu].used) < most_of_a_cpu() / START_PART;
 }
 
 /* The caches of a CPU, owned, get that size, more than now; or their floor; or keep what they have: false. */

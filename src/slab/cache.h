@@ -582,6 +582,7 @@ int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache
                       unsigned size);
 void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size);
+bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
 void budget_shrink(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
 

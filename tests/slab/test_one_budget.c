@@ -10,7 +10,7 @@
 #define MANY   32
 #define KIB    ((size_t)1 << 10)
 #define MIB    ((size_t)1 << 20)
-#define OWN    ((int64_t)(2 * MIB))   /* the option cache_per_cpu */
+#define OWN    ((int64_t)(2 * MIB))   /* the option cache_per_cpu, here */
 #define TOTAL  ((int64_t)(256 * MIB)) /* cache_total */
 #define CPUS   256
 #define CACHES 200
@@ -78,15 +78,46 @@ static void sizes_stay_within_the_budget(void **state)
     assert_int_equal(used_here(), 0);
 }
 
-static void one_alone_may_have_what_it_wants(void **state)
+/* The largest that a cache can be charged uses up the default budget; others have a little of it. */
+static void one_that_is_nearly_alone_may_have_what_it_wants(void **state)
 {
-    struct prudence_cache *cache = deferring_cache(4096, NULL);
+    struct prudence_cache *cache, *other;
 
     (void)state;
+    assert_int_equal(prudence_option_set("cache_per_cpu", "8M"), 0);
+    cache = deferring_cache(4096, NULL);
+    other = deferring_cache(4096, NULL);
+    churn(other, 64, 10);
     churn(cache, 1024, 30);
     assert_int_equal(size_here(cache), cache->size_max);
-    assert_true(charge_here(cache) > OWN);
+    assert_true(used_here() > (int64_t)(8 * MIB));
+    assert_true(used_here() <= (int64_t)((8 + 1) * MIB));
     destroy_empty(cache);
+    destroy_empty(other);
+    assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
+}
+
+/* Before demand says so, only a part of the budget is used: the next ones have their floor, and grow by demand. */
+static void a_quarter_is_for_those_that_come_first(void **state)
+{
+    struct prudence_cache *caches[MANY];
+    unsigned last = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++) {
+        caches[i] = fixed_cache(512, 0, NULL);
+        allocate_all(caches[i], objects, 1000);
+        if (i == 0)
+            assert_true(size_here(caches[i]) >= 2 * caches[i]->batch);
+        last = size_here(caches[i]);
+        free_all(caches[i], objects, 1000);
+    }
+    assert_int_equal(last, caches[0]->size_min);
+    assert_true(used_here() <= OWN / 2);
+    churn(caches[MANY - 1], 1000, 12);
+    assert_true(size_here(caches[MANY - 1]) >= 2 * caches[0]->batch);
+    for (unsigned i = 0; i < MANY; i++)
+        destroy_empty(caches[i]);
 }
 
 static void a_size_that_was_asked_for_is_given(void **state)
@@ -377,7 +408,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_stay_within_the_budget),
-        cmocka_unit_test(one_alone_may_have_what_it_wants),
+        cmocka_unit_test(one_that_is_nearly_alone_may_have_what_it_wants),
+        cmocka_unit_test(a_quarter_is_for_those_that_come_first),
         cmocka_unit_test(a_size_that_was_asked_for_is_given),
         cmocka_unit_test(those_that_are_used_least_give),
         cmocka_unit_test(those_that_are_used_more_keep_what_they_have),
@@ -393,5 +425,6 @@ int main(void)
     };
 
     pin_thread();
+    prudence_option_set("cache_per_cpu", "2M");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@ struct deferral {
     enum latent_room room;
     bool appended;
     bool no_arrays;
+    bool begins;    /* it was the first in that ring */
     bool may_drive; /* batches wait for `cookie` */
     bool comes_by;
     gp_cookie cookie;
@@ -117,6 +118,7 @@ static bool append_here(struct prudence_cache *cache, void *object, bool may_ove
     if (!cpu)
         return false;
     deferral->no_arrays = !cpu->slots;
+    deferral->begins = !load_relaxed(&cpu->line.ring_tail);
     if (cpu->slots && reserve(cache, cpu, deferral))
         append(cache, cpu, object, may_overflow, deferral);
     cpu_cache_release(cpu);
@@ -171,12 +173,14 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit, bo
 
     deferral.past_limit = past_limit;
     deferral.room = LATENT_ROOM; /* there will be a latent slab, where the ring is another's */
-    deferral.appended = deferral.may_drive = false;
+    deferral.appended = deferral.may_drive = deferral.begins = false;
     deferral.flushed = deferral.overflowed = 0;
     done = append_or_overflow(cache, object, &deferral);
     *comes_by = deferral.comes_by;
     if (!done && deferral.room)
         done = node_put_latent(slab, object, past_limit);
+    if (OS_CACHES_GIVE && unlikely(deferral.begins))
+        give_half(cache);
     if (deferral.room == LATENT_ROOM_CROWDED)
         latent_take_back_here();
     if (unlikely(preflush_enabled))

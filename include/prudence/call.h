@@ -40,7 +40,8 @@ struct prudence_head {
  * queued already is misuse, which the option check=1 reports at the second call.
  *
  * Where callbacks of more than the option `call_limit` wait, the caller is held back until there
- * are less, but never longer than `wait_max`, and not inside a section or a callback. Cost: some
+ * are less, but never longer than `wait_max`, and not inside a section or a callback. Where more than 256 KB wait
+ * while the thread that runs them, or a reader in the way, has no CPU, it may sleep for 4 ms, also in a section. Cost: some
  * 20 ns, and a system call if the thread sleeps. A callback runs some 50 to 100 microseconds after
  * its grace period could end, not at the next tick of a clock.
  */

@@ -146,8 +146,7 @@ struct prudence_cache_attr {
     void (*constructor)(void *object, void *context);
     void *context;                  /* the constructor's second argument */
     struct prudence_domain *domain; /* whose readers see the objects; NULL: the default domain */
-    size_t
-        object_cache_bytes; /* budget of one CPU's object cache; 0: 1 MiB, up to 4 of large ones */
+    size_t object_cache_bytes; /* of one CPU's object cache, at most; 0: a share of cache_per_cpu */
     /*
      * Called, with `context`, exactly once for each object that is freed or deferred. Of a freed one:
      * in prudence_cache_free. Of a deferred one: after its grace period, when it is about to be handed

@@ -302,8 +302,8 @@ struct prudence_domain_attr {
  *
  * Destroy, for domains of all kinds, returns 0, or an error number with the domain as it was: EBUSY while
  * a cache or a set names it, a section is open (or a thread online) there, or callbacks wait (which of
- * these is reported, once for each calling place); EINVAL for NULL and for the default domain, which
- * lives as long as the process. Using a destroyed domain is misuse, which the option check=1 reports
+ * these is reported, once for each calling place); EINVAL for NULL and for the default domain (and that
+ * of <prudence/urcu-compat.h>), which lives as long as the process. Using a destroyed domain is misuse, which the option check=1 reports
  * with the caller's address before the process aborts.
  */
 PRUDENCE_API struct prudence_domain *

@@ -51,11 +51,13 @@ struct prudence_cache_stats {
 
     uint64_t slabs_now;
     uint64_t slabs_peak;
-    uint64_t objects_live;      /* allocated, neither freed nor deferred */
-    uint64_t objects_latent;    /* deferred, not merged yet */
-    uint64_t objects_cached;    /* free, in object caches */
-    uint64_t bytes_latent;      /* of these: objects_latent x object_stride; large blocks whole */
+    uint64_t objects_live;   /* allocated, neither freed nor deferred */
+    uint64_t objects_latent; /* deferred; their grace period is not over, as far as is known */
+    uint64_t
+        objects_cached;    /* ready to be used again: in object caches, or safe in latent caches */
+    uint64_t bytes_latent; /* of these: objects_latent x object_stride; large blocks whole */
     double total_fragmentation; /* f_t: slabs x slab size / (live objects x object size); 0: none */
+    uint64_t bytes_cached;      /* objects_cached x object_stride */
 };
 
 struct prudence_stats {
@@ -90,8 +92,11 @@ struct prudence_stats {
     uint64_t readers; /* threads that have a reader slot in the default domain; of many, some that
                                ended without a sign are found by a later call */
     char percpu[16];  /* "rseq" or "lock": how per-CPU caches are protected */
-    char readers_mode[16]; /* "fence-free" or "fenced" now */
-    char membarrier[16];   /* "available", or "missing": fenced readers for good */
+    char readers_mode[16];  /* "fence-free" or "fenced" now */
+    char membarrier[16];    /* "available", or "missing": fenced readers for good */
+    uint64_t bytes_cached;  /* all caches, added up */
+    uint64_t cache_per_cpu; /* the options of these names, bytes */
+    uint64_t cache_total;
 };
 
 struct prudence_domain_stats {

@@ -54,6 +54,30 @@ static inline struct prudence_domain *prudence_urcu_qsbr_known(void)
     return domain;
 }
 
+/* This thread's word in that domain; before it was first online there, one that is nobody's, and 0. */
+PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_urcu_qsbr_self
+    __attribute__((tls_model("initial-exec")));
+
+/* As prudence_qsbr_is_online and prudence_qsbr_quiescent of that domain. It is never destroyed, so the word
+ * is this thread's as long as the pointer is there, and names the domain: nothing else has to be asked. */
+static inline bool prudence_urcu_qsbr_is_online(void)
+{
+    return __atomic_load_n(&prudence_urcu_qsbr_self->word, __ATOMIC_RELAXED) != 0;
+}
+
+static inline void prudence_urcu_qsbr_quiescent(void)
+{
+    const struct prudence_reader *self = prudence_urcu_qsbr_self;
+    const struct prudence_domain_shared *shared =
+        prudence_domain_shared_of(__atomic_load_n(&self->domain, __ATOMIC_RELAXED));
+
+    if (__builtin_expect(__atomic_load_n(&self->word, __ATOMIC_RELAXED) ==
+                             (__atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) | 1),
+                         1))
+        return;
+    prudence_qsbr_announce(prudence_urcu_qsbr());
+}
+
 /* Inside a section of its own flavour (of any domain, for qsbr): reported, and the process aborts. A thread
  * that is online in qsbr may wait for the other flavours; it stays online. */
 PRUDENCE_API void prudence_urcu_synchronize(struct prudence_domain *domain);

@@ -13,6 +13,7 @@
 #include "gp/domain.h"
 
 #define NAP_NS      20000   /* between looks */
+#define LONG_NAP_NS 200000  /* while a reader lacks a CPU: it takes its time */
 #define PACE_BYTES  262144  /* that wait, before who queues keeps pace with the runner */
 #define PACE_MAX_NS 4000000 /* longer than the worker loses its processor to another thread */
 #define NO_PACE_NS  1000000 /* after it was in vain; twice as long each time that it is again */
@@ -95,18 +96,26 @@ bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64
     return true;
 }
 
-/* Too much waits, and not for readers. (Where the runner has no processor it is the caller that drives
- * the grace period.) */
-static bool is_behind(struct callback_queue *queue)
+/* What those who queue are to be held back for, when too much waits. */
+enum behind {
+    BEHIND_NOTHING, /* not too much; or readers are inside, who have a CPU or wait for something else */
+    BEHIND_RUNNER, /* callbacks may run, and have not */
+    BEHIND_READER, /* a reader is in the way that wants nothing but a CPU: the caller's will do */
+};
+
+/* (Where the runner has no processor it is the caller that drives the grace period.) */
+static enum behind is_behind(struct callback_queue *queue)
 {
     gp_cookie cookie = load_relaxed(&queue->waits_for);
 
     if (callback_bytes(queue) <= PACE_BYTES)
-        return false;
+        return BEHIND_NOTHING;
     if (!cookie || gp_poll(queue->domain, cookie))
-        return true;
+        return BEHIND_RUNNER;
     gp_drive(queue->domain);
-    return gp_poll(queue->domain, cookie);
+    if (gp_poll(queue->domain, cookie))
+        return BEHIND_RUNNER;
+    return gp_reader_lacks_cpu(queue->domain) ? BEHIND_READER : BEHIND_NOTHING;
 }
 
 /* None returned: the one that runs may want a lock of this thread's, or wait for its section. Or the
@@ -123,16 +132,19 @@ static void pace_was_in_vain(struct callback_queue *queue, uint64_t now)
 bool callback_keep_pace(struct callback_queue *queue)
 {
     uint64_t before = load_relaxed(&queue->invoked), now, deadline;
-    bool behind = true;
+    enum behind behind = is_behind(queue);
 
-    if (!is_behind(queue) || (now = os_clock_ns()) < load_relaxed(&queue->no_pace_until))
+    if (behind == BEHIND_NOTHING)
+        return false;
+    now = os_clock_ns();
+    if (behind == BEHIND_RUNNER && now < load_relaxed(&queue->no_pace_until))
         return false;
     for (deadline = now + PACE_MAX_NS; behind && now < deadline; now = os_clock_ns()) {
         callback_kick(queue->worker);
-        os_sleep_ns(NAP_NS);
+        os_sleep_ns(behind == BEHIND_READER ? LONG_NAP_NS : NAP_NS);
         behind = is_behind(queue);
     }
-    if (behind && load_relaxed(&queue->invoked) == before)
+    if (behind == BEHIND_RUNNER && load_relaxed(&queue->invoked) == before)
         pace_was_in_vain(queue, now);
     else
         store_relaxed(&queue->no_pace_ns, (uint64_t)0);

@@ -401,7 +401,7 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     const void *caller = __builtin_return_address(0);
     enum in_the_way what;
 
-    if (!domain || domain == &prudence_default)
+    if (!domain || gp_is_lasting(domain))
         return EINVAL;
     DOMAIN_CHECK(domain);
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))

@@ -75,14 +75,12 @@ struct reader_slot {
                                       compare-and-swap */
     uint32_t watched;              /* the thread's end will be told; atomic, as the next */
     uint64_t claimed_at;           /* boot time, ns: which thread of that id */
-    uint64_t asked_at;             /* ns: when a driver asked last whether it is there */
-    uint64_t looked_at;            /* ns: when a driver looked last whether it is that one */
     uint64_t entries_seen;         /* of reader.entries, by the mode's choice */
     uint64_t stall_word;           /* the word that was in the way at stall_since; drivers */
     uint64_t stall_since;          /* ns */
     uint64_t stall_reported;       /* the word that was reported last */
     int32_t index;                 /* srcu: the counter that the section stands in; its thread */
-    char pad[128 - 40 - 8 - 8 - 24 - 32 - 4];
+    char pad[128 - 40 - 8 - 8 - 8 - 32 - 4];
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
@@ -168,6 +166,17 @@ struct prudence_domain {
     uint64_t fares_had;     /* and the CPU time that it had had */
     uint32_t fares_badly;   /* by the last look it had none since, and wants it */
 
+    /* Readers in the way: when a driver asked last whether the thread of one is there, and when it looked last, in a
+     * file, whether it is that thread (readers_reap_slot). ns; by compare-and-swap: of all drivers, one does. */
+    uint64_t gone_asked_at, gone_looked_at;
+
+    /* The reader that was in the way at the last look (gp_reader_lacks_cpu); hints, atomic. */
+    uint64_t lacks_looked_at; /* ns; by compare-and-swap: one looks */
+    const struct reader_slot *lacks_reader;
+    uint64_t lacks_section;
+    uint64_t lacks_had; /* the CPU time that it had had */
+    uint32_t lacks_cpu; /* it wanted one, and has had none since the look before */
+
     unsigned reap_from;   /* readers_reap: the slot that is looked at next; a hint */
     unsigned reap_all_at; /* and at how many slots it looks at all; a hint */
     uint32_t users;       /* caches and sets that name this domain; atomic */
@@ -203,6 +212,9 @@ bool gp_is_first_from(
     const void *place); /* a calling place: whether nothing was reported of it yet */
 void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller);
 void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */
+
+/* outstay.c: whether a reader is in the way that wants a CPU, and has had none for a while. At times some system calls. */
+bool gp_reader_lacks_cpu(struct prudence_domain *domain);
 
 /* drive.c */
 void gp_tell_section_ends(const struct prudence_domain *domain); /* as prudence_tell_section_ends */
@@ -247,14 +259,21 @@ void readers_thread_exits(void);
  * use, may stand for those of another copy of the library (readers_are_superseded, ADR 26). */
 extern __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
 extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_reader *reader_lasting_self
+    __attribute__((tls_model("initial-exec")));
 bool readers_are_superseded(void);
+/* A domain that lives as long as the process, as the default one does: at most one, before any thread knows it. Its
+ * readers find their words by a pointer of their own, reader_lasting_self. */
+void gp_make_lasting(const struct prudence_domain *domain);
+bool gp_is_lasting(const struct prudence_domain *domain); /* the default one, too */
 void readers_register_default(void);
 struct reader_slot *
 readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 bool readers_any_inside(const struct prudence_domain *domain);
 struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
-bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot);
+bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
+                       uint64_t stayed);
 #define READERS_A_FEW 64
 #define READERS_ALL   UINT32_MAX
 unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);

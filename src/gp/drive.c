@@ -117,15 +117,17 @@ bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
            sequence_before(load_relaxed(&domain->asked_goal), cookie);
 }
 
-/* Held up, it drives all the same: that looks how long the reader has stayed, and no further. */
+/* Held up, it drives all the same: that looks how long the reader has stayed, and no further. So no driver scans, and
+ * none need be told of another. */
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 {
-    bool held_up = gp_is_held_up(domain);
-
-    if (!held_up)
-        gp_request(domain, cookie);
+    if (gp_is_held_up(domain)) {
+        gp_drive(domain);
+        return false;
+    }
+    gp_request(domain, cookie);
     drive_shared(domain);
-    return !held_up;
+    return true;
 }
 
 /*

@@ -10,9 +10,9 @@
  * By looking, where a thread ended without a hook, or read once more after it: a slot says which thread has
  * it, and since when. Each look is a system call. A thread that destroys a domain looks at all of them; one that
  * counts readers, at the next few; one that finds no free slot, at a few, or at all when they have become half as many
- * again; a driver, at one that has been in the way of a grace period for 5 ms. So what dead threads leave
- * is bounded by one chunk of slots for each domain, and half as many as live ones have; and it keeps no grace period from ending. Their tables of
- * slots are in a list, for the same.
+ * again; a driver, at one that has been in the way of a grace period for 5 ms, and after 100 ms whether another thread
+ * has its id (ADR 60). So what dead threads leave is bounded by one chunk of slots for each domain, and half as many as
+ * live ones have; and it keeps no grace period from ending. Their tables of slots are in a list, for the same.
  */
 #define _GNU_SOURCE /* gettid */
 #include <pthread.h>

@@ -12,6 +12,8 @@
  *                          no other domain ever has
  *   reader_qsbr_self       is checked against the slot's domain and owner; a slot that is nobody's has
  *                          no owner, and each thread writes its own (slot_forget, slot_register)
+ *   reader_lasting_self    names a slot of the one other domain that is never destroyed (gp_make_lasting), and is as
+ *                          good as reader_self; the thread's registration there sets it
  *   expired_reader         is the domain's own, and goes with it
  * What drivers noted in a slot about its last thread is cleared with it, because sequences of domains
  * are alike.
@@ -50,9 +52,17 @@ struct table {
 
 __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
 __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
+/* Stands for the word of a thread that has none in the lasting domain, so that inline readers need not ask. Never
+ * written: it is outside, and of a domain whose sequence may be read. */
+static struct prudence_reader word_of_nobody = {.domain = &prudence_default};
+__thread struct prudence_reader *reader_lasting_self __attribute__((tls_model("initial-exec"))) =
+    &word_of_nobody;
 extern __thread struct prudence_reader *prudence_reader_self __attribute__((alias("reader_self")));
 extern __thread struct prudence_reader *prudence_qsbr_self
     __attribute__((alias("reader_qsbr_self")));
+/* Of <prudence/urcu-compat.h>, whose domain it is. */
+PRUDENCE_API extern __thread struct prudence_reader *prudence_urcu_qsbr_self
+    __attribute__((alias("reader_lasting_self")));
 static __thread struct table *thread_table __attribute__((tls_model("initial-exec")));
 
 /* Volatile: the compiler takes two names of one variable for the same address. */
@@ -69,6 +79,19 @@ struct list readers_domains = {&readers_domains, &readers_domains};
 #define BEING_REAPED (-1)
 
 static struct reader_chunk *free_chunks; /* guarded by readers_lock */
+static const struct prudence_domain
+    *lasting; /* set once, before threads know the domain; or NULL */
+
+void gp_make_lasting(const struct prudence_domain *domain)
+{
+    debug_assert(!lasting);
+    store_relaxed(&lasting, domain);
+}
+
+bool gp_is_lasting(const struct prudence_domain *domain)
+{
+    return domain == &prudence_default || domain == load_relaxed(&lasting);
+}
 
 static struct reader_slot *slot_of(struct prudence_reader *reader)
 {
@@ -136,6 +159,7 @@ void readers_thread_exits(void)
         slot_release(&prudence_default, slot_of(reader_self), gettid());
     reader_self = NULL;
     reader_qsbr_self = NULL;
+    reader_lasting_self = &word_of_nobody;
     thread_table = NULL;
     table_release(table);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
@@ -201,21 +225,31 @@ static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, 
     return true;
 }
 
-#define ASK_NS  1000000   /* between looks, which are system calls */
-#define LOOK_NS 100000000 /* between thorough looks, which read a file */
+#define ASK_NS 1000000 /* between questions, which are system calls */
+#define LOOK_NS                                                                                    \
+    100000000 /* between looks, which open a file; and a section that ended by then needs none */
 
-/* For a slot that is in the way: whether it is free now. One driver at a time looks, and not each time. */
-bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot)
+static bool is_time(uint64_t *last, uint64_t now, uint64_t pause)
 {
-    uint64_t now = os_clock_ns(), asked = load_relaxed(&slot->asked_at);
-    uint64_t looked = load_relaxed(&slot->looked_at);
+    uint64_t then = load_relaxed(last);
 
-    if (now - asked < ASK_NS || !compare_exchange(&slot->asked_at, &asked, now))
+    /* Signed: another driver may have read its clock later, and be here already. */
+    return (int64_t)(now - then) >= (int64_t)pause && compare_exchange(last, &then, now);
+}
+
+/*
+ * For a slot that has been in the way for `stayed` ns: whether it is free now. The times are the domain's: where threads
+ * are many times more than CPUs, hundreds of live readers are in the way for long, each in its turn. To open a file for
+ * each of them took a quarter of the writers' time (ADR 60). The one that is furthest behind gets its look: while it is
+ * known to hold up what is under way, drivers ask for no other.
+ */
+bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
+                       uint64_t stayed)
+{
+    if (!is_time(&domain->gone_asked_at, now, ASK_NS))
         return false;
-    if (now - looked < LOOK_NS)
-        return slot_reap(domain, slot, false);
-    store_relaxed(&slot->looked_at, now);
-    return slot_reap(domain, slot, true);
+    return slot_reap(domain, slot,
+                     stayed >= LOOK_NS && is_time(&domain->gone_looked_at, now, LOOK_NS));
 }
 
 /*
@@ -373,6 +407,8 @@ static struct reader_slot *table_enter(struct prudence_domain *domain)
         return NULL;
     thread_table->entries[domain->index] =
         (struct table_entry){.slot = slot, .generation = domain->generation};
+    if (domain == load_relaxed(&lasting))
+        reader_lasting_self = &slot->reader;
     return slot;
 }
 

@@ -135,7 +135,7 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
     }
     reported = load_relaxed(&slot->stall_reported);
     stayed = (int64_t)(now - load_relaxed(&slot->stall_since)); /* negative: noted just after now */
-    if (stayed > GONE_AFTER_NS && readers_reap_slot(domain, slot))
+    if (stayed > GONE_AFTER_NS && readers_reap_slot(domain, slot, now, (uint64_t)stayed))
         return;
     if (!gp_stall_timeout || reported == section || stayed < (int64_t)gp_stall_timeout)
         return;

@@ -115,6 +115,26 @@ static bool set_latent_limit(const char *text)
     return true;
 }
 
+static bool set_cache_per_cpu(const char *text)
+{
+    uint64_t bytes;
+
+    if (!parse_bytes(text, &bytes))
+        return false;
+    store_relaxed(&slab_cache_per_cpu, bytes);
+    return true;
+}
+
+static bool set_cache_total(const char *text)
+{
+    uint64_t bytes;
+
+    if (!parse_bytes(text, &bytes))
+        return false;
+    store_relaxed(&slab_cache_total, bytes);
+    return true;
+}
+
 static bool set_call_limit(const char *text)
 {
     uint64_t bytes;
@@ -331,6 +351,8 @@ static const struct option {
 } options[] = {
     {"limit", "bytes (K, M, G); 0: none", set_limit, false, NULL},
     {"latent_limit", "bytes (K, M, G); 0: none", set_latent_limit, false, NULL},
+    {"cache_per_cpu", "bytes (K, M, G)", set_cache_per_cpu, false, NULL},
+    {"cache_total", "bytes (K, M, G)", set_cache_total, false, NULL},
     {"call_limit", "bytes (K, M, G); 0: none", set_call_limit, false, NULL},
     {"wait_max", "a time (us, ms, s)", set_wait_max, false, NULL},
     {"stall_timeout", "a time (us, ms, s); 0: never", set_stall_timeout, false, NULL},

@@ -65,6 +65,7 @@ static void fill(const struct prudence_cache *cache, struct prudence_cache_stats
     stats->slabs_now = load_relaxed(&cache->slabs_now);
     stats->slabs_peak = load_relaxed(&cache->slabs_peak);
     stats->bytes_latent = sums.latent_bytes;
+    stats->bytes_cached = sums.cached * cache->stride;
     if (stats->objects_live && cache->lines)
         stats->total_fragmentation = (double)stats->slabs_now * (double)stats->slab_size /
                                      ((double)stats->objects_live * (double)stats->object_size);
@@ -101,6 +102,7 @@ static void add_cache(struct prudence_stats *total, const struct prudence_cache 
     total->objects_live += stats.objects_live;
     total->objects_latent += stats.objects_latent;
     total->bytes_latent += stats.bytes_latent;
+    total->bytes_cached += stats.bytes_cached;
 }
 
 static void add_memory(struct prudence_stats *total)
@@ -115,6 +117,8 @@ static void add_memory(struct prudence_stats *total)
     total->bytes_latent_peak = latent_bytes_peak();
     total->limit = os_pages_limit();
     total->latent_limit = load_relaxed(&slab_latent_limit);
+    total->cache_per_cpu = load_relaxed(&slab_cache_per_cpu);
+    total->cache_total = load_relaxed(&slab_cache_total);
     total->pressure_waits = load_relaxed(&throttle_counts.pressure_waits);
     total->throttle_waits = load_relaxed(&throttle_counts.waits);
     total->throttle_expiries = load_relaxed(&throttle_counts.expiries);
@@ -212,6 +216,7 @@ static const struct figure cache_figures[] = {
     CACHE_FIGURE(objects_latent),
     CACHE_FIGURE(objects_cached),
     CACHE_FIGURE(bytes_latent),
+    CACHE_FIGURE(bytes_cached),
 };
 
 #define TOTAL_FIGURE(name)                                                                         \
@@ -253,6 +258,9 @@ static const struct figure total_figures[] = {
     TOTAL_FIGURE(mode_switches),
     TOTAL_FIGURE(stalls),
     TOTAL_FIGURE(readers),
+    TOTAL_FIGURE(bytes_cached),
+    TOTAL_FIGURE(cache_per_cpu),
+    TOTAL_FIGURE(cache_total),
 };
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "figures are read as 64-bit words");
 

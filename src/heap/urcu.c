@@ -58,6 +58,7 @@ static void start(void)
     qsbr = prudence_domain_create("urcu-qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
     if (!qsbr)
         os_panic("no memory for the domain of urcu-qsbr");
+    gp_make_lasting(qsbr);
     defaults[DEFAULT] = (struct call_rcu_data){.domain = &prudence_default,
                                                .queue = callback_queue_of(&prudence_default)};
     defaults[QSBR] = (struct call_rcu_data){.domain = qsbr, .queue = callback_queue_of(qsbr)};

@@ -167,8 +167,8 @@ uint64_t os_clock_boot_ns(void);                       /* goes on while the mach
 bool os_thread_exists(int thread);                     /* some thread of the process has that id */
 bool os_thread_is_newer(int thread, uint64_t boot_ns); /* ... and was started after that time */
 
-/* Whether the thread wants a CPU, whether it has one or not, and how many ns it has had one in its life, to 10 ms. False:
- * the system does not tell. A system call or three. */
+/* Whether the thread wants a CPU, whether it has one or not, and how many ns it has had one in its life (to 10 ms, where the
+ * system has no clock of the thread). False: the system does not tell. Some system calls. */
 bool os_thread_wants_cpu(int thread, bool *wants, uint64_t *had);
 #define OS_THREAD_NAME_MAX 32
 void os_thread_name(int thread, char name[OS_THREAD_NAME_MAX]); /* "": there is none */

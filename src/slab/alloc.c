@@ -31,8 +31,10 @@ struct miss {
     void *object;
     unsigned refill; /* objects to take from the node */
     unsigned grow;   /* the size that demand asks for; 0: the present one will do */
+    bool demanded;   /* ... and others are to give for it; else it takes what nobody uses */
     bool waits;      /* there are closed batches; `cookie` makes them all safe */
-    bool due;        /* ... and so much is that a grace period is worth its cost, or it has begun */
+    bool enough;     /* ... and so much that a grace period is worth its cost, or it has begun */
+    bool due;        /* ... or so much that no more fits */
     gp_cookie cookie;
     unsigned cpu; /* whose caches they are */
 };
@@ -47,26 +49,30 @@ static bool is_worth_it(const struct prudence_cache *cache, const struct miss *m
 
 /* Rule 10: make room when all that may wait is waiting and it is not even worth a grace period (`crowded`) or none
  * can end, when what was flushed is wanted back, and at first. */
-static bool wants_more(const struct prudence_cache *cache, const struct cpu_cache *cpu,
-                       bool crowded)
+static void weigh_growth(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                         bool crowded, struct miss *miss)
 {
-    return !cpu->slots || crowded || cpu->churned || budget_allows_start(cache, cpu);
+    miss->demanded = crowded || cpu->churned;
+    if (!cpu->slots)
+        miss->grow = cache->size_min;
+    else if (miss->demanded || budget_allows_start(cache, cpu))
+        miss->grow = (unsigned)min_size((size_t)2 * cpu->size, cache->size_max);
+    if (miss->grow <= cpu->size)
+        miss->grow = 0;
 }
 
 static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct miss *miss)
 {
     unsigned latent = latent_count(cpu);
-    bool full = latent + batch_of(cache, cpu) > cpu->size, enough;
+    bool full = latent + batch_of(cache, cpu) > cpu->size;
 
     miss->cpu = cpu->line.cpu;
     /* o - d, at least one: the latent ones will want the room (rule 3). */
     miss->refill = cpu->slots ? (cpu->size > latent ? cpu->size - latent : 1) : cache->size_min;
     miss->waits = latent_newest_cookie(cpu, &miss->cookie);
-    enough = GP_CALLERS_DRIVE && miss->waits && is_worth_it(cache, miss);
-    miss->due = miss->waits && (full || enough);
-    if (cpu->size < cache->size_max && wants_more(cache, cpu, full && !enough))
-        miss->grow = cpu->slots ? (unsigned)min_size((size_t)2 * cpu->size, cache->size_max)
-                                : cache->size_min;
+    miss->enough = GP_CALLERS_DRIVE && miss->waits && is_worth_it(cache, miss);
+    miss->due = miss->waits && (full || miss->enough);
+    weigh_growth(cache, cpu, full && !miss->enough, miss);
 }
 
 /* From this CPU's caches: the stack, or after a merge. False when they are another's. */
@@ -137,16 +143,28 @@ static void *refill(struct prudence_cache *cache, struct miss *miss, os_alloc_fl
     return object_cache_refill(cache, miss->refill, true, flags);
 }
 
+/* False where the budget does not allow it: then the ring stays full, so that this alone is no reason for a grace
+ * period, which few objects would pay for. */
+static bool grow(struct prudence_cache *cache, const struct miss *miss)
+{
+    const struct cpu_cache *cpu = cpu_cache_of(cache, miss->cpu);
+
+    if (OS_CACHES_GIVE && miss->demanded && !budget_allows(cache, cpu, miss->grow))
+        give_to(cache, miss->grow);
+    if (!budget_allows(cache, cpu, miss->grow))
+        return false;
+    cpu_cache_grow(cache, miss->grow);
+    return true;
+}
+
 void *cache_take(struct prudence_cache *cache, os_alloc_flags flags)
 {
     struct miss miss = {.refill = 1};
 
-    if (!take_here(cache, &miss)) {
-        node_count_bypass(cache);
-        return object_cache_refill(cache, 1, true, flags);
-    }
-    if (!miss.object && miss.grow)
-        cpu_cache_grow(cache, miss.grow);
+    if (!take_here(cache, &miss))
+        return object_cache_bypass(cache, flags);
+    if (!miss.object && miss.grow && !grow(cache, &miss))
+        miss.due = miss.enough;
     if (!miss.object && miss.due)
         drive_and_take(cache, &miss);
     return miss.object ? miss.object : refill(cache, &miss, flags);

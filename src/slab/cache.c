@@ -121,6 +121,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->context = layout->context;
     cache->object_size = layout->object_size;
     cache->named = layout->named;
+    cache->sized = layout->object_cache_bytes > 0;
     cache->extensions = extensions_wanted(layout);
     cache->redzone = (uint16_t)slab_redzone;
     cache->fast_lines = os_percpu_owned_lines;
@@ -282,6 +283,8 @@ static bool retire(struct prudence_cache *cache, size_t *live)
 
     os_lock_take(&slab_caches_lock);
     tidy_forget(cache);
+    if (OS_CACHES_GIVE)
+        give_forget(cache);
     cpu_cache_claim_all(cache, &settled);
     os_percpu_fence_all();
     cpu_cache_confirm_all(cache, &settled);

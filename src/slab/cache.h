@@ -170,7 +170,8 @@ struct cpu_cache {
     uint64_t quiet_word, quiet_tail; /* what drain_quiet_cpus() saw last */
     gp_cookie closed_cookie;         /* of the newest closed batch; written before `closed` */
     uint64_t tidy_word, tidy_tail;   /* what tidying saw last */
-    uint64_t preflush_pops, preflush_deferred; /* what the idle helper saw last */
+    uint32_t preflush_pops, preflush_deferred; /* what the idle helper saw last */
+    uint32_t worth_pops, worth_since;          /* since when hits are weighed (give.c); hints */
     uint64_t reserved; /* the tail up to which the account knows of objects; >= tail */
 };
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");
@@ -201,6 +202,7 @@ struct prudence_cache {
     uint16_t redzone;    /* spare bytes behind each object */
     bool named;          /* its users name it when they free, so its own `fast_lines` are looked at */
     uint8_t window_wish; /* enum window_wish; atomic */
+    bool sized; /* its creator said what its object caches may hold: they do, whatever the budget */
     void (*constructor)(void *object, void *context);
     void (*destructor)(void *object, void *context); /* an extension's */
     void *context;
@@ -214,7 +216,7 @@ struct prudence_cache {
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
     uint64_t grow_avoided_at;           /* ns; atomic */
     uint64_t quiet_checked_at;          /* ns; atomic */
-    uint32_t visitors; /* threads that hold it without the list's lock (tidy.c); atomic */
+    uint32_t visitors; /* threads that hold it without the list's lock (tidy.c, give.c); atomic */
     void *side[OS_EXTENSIONS]; /* a word for each extension */
     char name[CACHE_NAME_SIZE];
 };
@@ -278,6 +280,19 @@ static inline size_t slab_object_bytes(const struct slab *slab)
 /* All caches, and the lock of the list; it is never held across a wait for a grace period. */
 extern struct os_lock slab_caches_lock;
 extern struct list slab_caches;
+
+/* Under that lock: the cache is not destroyed until it is let go (tidy_forget). Whoever holds it waits for nothing but the
+ * lock of a node and the end of a fork. */
+static inline void cache_hold(struct prudence_cache *cache)
+{
+    add_relaxed(&cache->visitors, 1);
+}
+
+/* Release: what was done to the cache is done before its destruction goes on. */
+static inline void cache_let_go(struct prudence_cache *cache)
+{
+    __atomic_fetch_sub(&cache->visitors, 1, __ATOMIC_RELEASE);
+}
 
 /* --- cache.c --- */
 struct cache_layout {
@@ -378,6 +393,14 @@ bool cpu_cache_visit_remote(struct cpu_cache *cpu, const void *token,
                             void (*visit)(struct os_percpu_line *line, void *data), void *data);
 void cpu_cache_release(struct cpu_cache *cpu);
 bool cpu_cache_grow(struct prudence_cache *cache, unsigned size);
+struct arrays {
+    void *block;
+    size_t bytes;
+};
+struct arrays cpu_cache_arrays_for(const struct prudence_cache *cache, unsigned size);
+void cpu_cache_arrays_free(struct arrays arrays);
+bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size,
+                      struct arrays *spare);
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu);
 void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes);
 size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots);
@@ -393,6 +416,7 @@ unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count
 unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsigned count);
 void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
                           os_alloc_flags flags);
+void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags);
 unsigned object_cache_flush_count(const struct cpu_cache *cpu);
 
 /* --- latent_cache.c: the ring, owned --- */
@@ -465,7 +489,8 @@ unsigned node_take_selected(struct node *node, bool any_slab, const struct node_
 void *node_take_one(struct node *node, const struct node_filter *filter);
 void node_add_slab_and_take(struct node *node, struct slab *slab, void **object);
 void node_put_selected(struct prudence_cache *cache, void **objects, unsigned count);
-void node_count_bypass(struct prudence_cache *cache);
+#define BYPASSES_A_VISIT 16
+bool node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
 unsigned node_latent_objects(struct node *node, uint64_t *bytes);
 
@@ -506,11 +531,34 @@ uint64_t latent_bytes_peak(void);
 void latent_account_clear(void);
 void latent_account_add(unsigned cpu, size_t bytes, size_t ahead);
 
-/* --- budget.c: what the object caches of a CPU may hold together --- */
+/* --- budget.c: what the caches of a CPU may hold together, and of all CPUs --- */
+struct cpu_budget {
+    int64_t used; /* bytes that object caches and rings of all slab caches may hold; atomic */
+    /* Of give.c. */
+    struct list *hand;       /* the cache that is asked next; slab_caches_lock */
+    uint32_t in_vain, pause; /* hints, as the next */
+    uint32_t wishes;         /* ever made; the clock by which hits are weighed */
+    char pad[CACHE_LINES_APART - 4 * sizeof(uint64_t)];
+};
+extern struct cpu_budget *slab_budgets;
+extern uint64_t slab_cache_per_cpu, slab_cache_total; /* bytes; options */
 bool budget_start(void);
 void budget_stop(void);
-void budget_set_size(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
+unsigned budget_least(const struct prudence_cache *cache);
+int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                      unsigned size);
+void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cache *cpu);
+bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size);
 bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu);
+bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
+void budget_shrink(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
+
+/* --- give.c: caches of a CPU give to those that are used more --- */
+void give_start(void);
+void give_begin(struct cpu_cache *cpu);
+void give_to(struct prudence_cache *cache, unsigned size);
+void give_half(struct prudence_cache *cache);
+void give_forget(const struct prudence_cache *cache);
 
 /* --- drain.c: what CPUs have goes to the nodes --- */
 size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep);
@@ -522,6 +570,7 @@ void cache_settle(struct prudence_cache *cache, bool free_ones);
 void cache_settle_here(struct prudence_cache *cache);
 void slab_retire_cpu(unsigned cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);
+bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
 /* How far drain_unwanted() has come. */
 struct drain_place {
     unsigned cpu;
@@ -572,6 +621,7 @@ struct reclaim {
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim);
 void pressure_relieve(void);
 void pages_decay(void);
+void come_by(void);
 struct throttle_counts {
     uint64_t waits, expiries, pressure_waits, overruns;
 };

@@ -96,11 +96,6 @@ static void *block_of(const struct cpu_cache *cpu)
     return cpu->slots ? cpu->line.stack - 1 : NULL;
 }
 
-struct arrays {
-    void *block;
-    size_t bytes;
-};
-
 static struct arrays arrays_of(const struct prudence_cache *cache, void *block, unsigned slots)
 {
     return (struct arrays){.block = block, .bytes = cpu_cache_array_bytes(cache, slots)};
@@ -132,32 +127,80 @@ static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cac
     return old;
 }
 
+/* Freed with nothing owned. */
+struct arrays cpu_cache_arrays_for(const struct prudence_cache *cache, unsigned size)
+{
+    struct arrays arrays = arrays_of(cache, NULL, (unsigned)round_up_to_power_of_two(size));
+
+    arrays.block = os_arrays_alloc(arrays.bytes);
+    return arrays;
+}
+
+void cpu_cache_arrays_free(struct arrays arrays)
+{
+    if (arrays.block)
+        os_arrays_free(arrays.block, arrays.bytes);
+}
+
+/* Their size has changed; owned. */
+static void follow_size(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    os_percpu_limit_stack(&cpu->line, cpu->size);
+    latent_set_stop(cpu, batch_of(cache, cpu));
+}
+
 /*
  * Makes object cache and latent limit of the CPU that the caller runs on `size` objects, if they
- * are smaller now. False when there is no memory for it, or the caches are another's.
+ * are smaller now; or what the budget allows. False when they are no larger: there is no memory for it, or no room in
+ * the budget, or the caches are another's.
  */
 bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
 {
     unsigned slots = (unsigned)round_up_to_power_of_two(size);
-    struct arrays spare = arrays_of(cache, NULL, slots);
+    struct arrays spare = cpu_cache_arrays_for(cache, size);
     struct cpu_cache *cpu;
+    bool grown = false;
 
-    spare.block = os_arrays_alloc(spare.bytes);
     if (!spare.block)
         return false;
     cpu = cpu_cache_take(cache, &spare);
     if (cpu && cpu->size < size) {
-        spare = arrays_replace(cache, cpu, spare.block, slots);
-        budget_set_size(cache, cpu, size);
-        os_percpu_limit_stack(&cpu->line, size);
+        grown = budget_grow(cache, cpu, size);
+        if (grown) {
+            spare = arrays_replace(cache, cpu, spare.block, slots);
+            follow_size(cache, cpu);
+        }
         cpu->churned = false;
-        latent_set_stop(cpu, batch_of(cache, cpu));
     }
-    if (cpu)
+    if (cpu) {
+        grown |= cpu->size >= size;
         cpu_cache_release(cpu);
-    if (spare.block)
-        os_arrays_free(spare.block, spare.bytes);
-    return cpu != NULL;
+    }
+    cpu_cache_arrays_free(spare);
+    return grown;
+}
+
+/* Whether what the caches hold, owned, finds room in arrays for `slots`, with that size. */
+static bool fits(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size,
+                 unsigned slots)
+{
+    return stack_count(&cpu->line) <= size && latent_count(cpu) <= size &&
+           cpu->batch_tail - cpu->batch_head <= batch_slots(cache, slots);
+}
+
+/* Makes the caches of a CPU smaller, owned. The arrays are the caller's, for that size; afterwards it has the old ones. False
+ * where there is more in them. */
+bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size,
+                      struct arrays *spare)
+{
+    unsigned slots = (unsigned)round_up_to_power_of_two(size);
+
+    if (!fits(cache, cpu, size, slots))
+        return false;
+    *spare = arrays_replace(cache, cpu, spare->block, slots);
+    budget_shrink(cache, cpu, size);
+    follow_size(cache, cpu);
+    return true;
 }
 
 /* Takes the arrays away from caches that are empty, owned, and have nothing reserved: as if the CPU had never needed any.
@@ -170,11 +213,10 @@ void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cp
         return NULL;
     cpu->line.stack = cpu->line.ring = NULL;
     cpu->line.ring_mask = 0;
-    os_percpu_limit_stack(&cpu->line, 0);
     cpu->batch_head = cpu->batch_tail;
     store_relaxed(&cpu->slots, 0u);
-    budget_set_size(cache, cpu, 0);
-    latent_set_stop(cpu, batch_of(cache, cpu));
+    budget_shrink(cache, cpu, 0);
+    follow_size(cache, cpu);
     *bytes = arrays.bytes;
     return arrays.block;
 }
@@ -186,5 +228,5 @@ void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
     if (cpu->slots)
         os_arrays_free(arrays.block, arrays.bytes);
     store_relaxed(&cpu->slots, 0u);
-    budget_set_size(cache, cpu, 0);
+    budget_shrink(cache, cpu, 0);
 }

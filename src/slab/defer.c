@@ -18,7 +18,9 @@ struct deferral {
     enum latent_room room;
     bool appended;
     bool no_arrays;
+    bool begins;    /* it was the first in that ring */
     bool may_drive; /* batches wait for `cookie` */
+    bool comes_by;
     gp_cookie cookie;
     /* The hand: objects taken out of the caches, on their way to the nodes. Free and safe ones
      * (`flushed`), or latent ones (`overflowed`), never both: it is filled once in a deferral, and a step
@@ -117,6 +119,7 @@ static bool append_here(struct prudence_cache *cache, void *object, bool may_ove
     if (!cpu)
         return false;
     deferral->no_arrays = !cpu->slots;
+    deferral->begins = !load_relaxed(&cpu->line.ring_tail);
     if (cpu->slots && reserve(cache, cpu, deferral))
         append(cache, cpu, object, may_overflow, deferral);
     cpu_cache_release(cpu);
@@ -158,13 +161,12 @@ static bool append_or_overflow(struct prudence_cache *cache, void *object,
         gp_advance(cache->domain, deferral->cookie);
         owned = append_and_put_away(cache, object, true, deferral);
     }
-    if (!owned)
-        node_count_bypass(cache);
+    deferral->comes_by = owned || node_count_bypass(cache);
     return deferral->appended;
 }
 
-/* False when latent_limit does not allow it, and `past_limit` does not override it. */
-static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
+/* False when latent_limit does not allow it, and `past_limit` does not override it. *comes_by: see node_count_bypass. */
+static bool defer_past_ring(struct slab *slab, void *object, bool past_limit, bool *comes_by)
 {
     struct prudence_cache *cache = slab->cache;
     struct deferral deferral UNINITIALIZED;
@@ -172,11 +174,14 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
 
     deferral.past_limit = past_limit;
     deferral.room = LATENT_ROOM; /* there will be a latent slab, where the ring is another's */
-    deferral.appended = deferral.may_drive = false;
+    deferral.appended = deferral.may_drive = deferral.begins = false;
     deferral.flushed = deferral.overflowed = 0;
     done = append_or_overflow(cache, object, &deferral);
+    *comes_by = deferral.comes_by;
     if (!done && deferral.room)
         done = node_put_latent(slab, object, past_limit);
+    if (OS_CACHES_GIVE && unlikely(deferral.begins))
+        give_half(cache);
     if (deferral.room == LATENT_ROOM_CROWDED)
         latent_take_back_here();
     if (unlikely(preflush_enabled))
@@ -184,17 +189,18 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit)
     return done;
 }
 
-static bool defer(struct slab *slab, void *object, bool past_limit)
+static bool defer(struct slab *slab, void *object, bool past_limit, bool *comes_by)
 {
-    return slab->cache->lines && likely(!slab->alone) ? defer_past_ring(slab, object, past_limit)
-                                                      : node_put_latent(slab, object, past_limit);
+    return slab->cache->lines && likely(!slab->alone)
+               ? defer_past_ring(slab, object, past_limit, comes_by)
+               : node_put_latent(slab, object, past_limit);
 }
 
 void cache_defer(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
     size_t bytes = slab_object_bytes(slab);
-    bool past_limit = latent_never_fits(bytes);
+    bool past_limit = latent_never_fits(bytes), comes_by = true;
     struct throttle throttle = {.began = 0};
 
     if (unlikely(past_limit) && latent_wait(cache)) {
@@ -203,10 +209,10 @@ void cache_defer(struct slab *slab, void *object)
         cache_put(slab, object);
         return;
     }
-    while (unlikely(!defer(slab, object, past_limit)))
+    while (unlikely(!defer(slab, object, past_limit, &comes_by)))
         past_limit = !latent_make_room(cache, bytes, &throttle);
     if (unlikely(past_limit) && !latent_fits(0, false))
         gp_overrun("latent_limit", latent_bytes(), load_relaxed(&slab_latent_limit));
-    pages_decay();
-    tidy_drive();
+    if (comes_by)
+        come_by();
 }

@@ -31,10 +31,13 @@ static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, co
 /* What is taken out of a CPU's caches at a time. */
 struct haul {
     struct prudence_cache *cache;
-    bool free_ones; /* too */
-    bool ring;      /* what is safe */
-    unsigned spare; /* objects of the object cache, at most */
-    void *arrays;   /* of a CPU that needs none; so many bytes */
+    bool free_ones;        /* too */
+    bool ring;             /* what is safe */
+    unsigned spare;        /* objects of the object cache, at most */
+    unsigned size;         /* what is beyond it */
+    bool latent;           /* what was taken is */
+    struct arrays smaller; /* for that size; then the old ones */
+    void *arrays;          /* of a CPU that needs none; so many bytes */
     size_t bytes;
     gp_cookie cookie; /* of those that are latent */
     unsigned taken;
@@ -137,6 +140,63 @@ static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
         return 0;
     os_arrays_free(haul.arrays, haul.bytes);
     return haul.bytes;
+}
+
+/* What is beyond a size; when nothing is, the caches get that size. */
+static void take_beyond(struct os_percpu_line *line, void *data)
+{
+    struct cpu_cache *cpu = (struct cpu_cache *)line;
+    struct haul *haul = data;
+    unsigned count = stack_count(line);
+
+    haul->taken = 0;
+    if (cpu->size <= haul->size)
+        return;
+    latent_close(haul->cache, cpu);
+    latent_take_back(haul->cache, cpu);
+    if (count > haul->size) {
+        haul->taken = object_cache_take(cpu, haul->objects,
+                                        (unsigned)min_size(count - haul->size, TRANSFER_MAX));
+        count_add(&cpu->counts.unstacked, haul->taken);
+    } else if (!cpu_cache_shrink(haul->cache, cpu, haul->size, &haul->smaller)) {
+        haul->taken = latent_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
+        haul->latent = !haul->taken;
+        if (haul->latent)
+            haul->taken =
+                latent_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX, &haul->cookie);
+    }
+}
+
+/* One move of drain_to_size(). False: it was the last. */
+static bool move_beyond(struct cpu_cache *cpu, struct haul *haul)
+{
+    haul->latent = false;
+    os_carry_begin();
+    if (visit_here(cpu, haul, take_beyond) && haul->taken) {
+        if (haul->latent)
+            node_overflow(haul->cache, haul->objects, haul->taken, haul->cookie);
+        else
+            node_flush(haul->cache, haul->objects, haul->taken);
+    }
+    os_carry_end();
+    return haul->taken > 0;
+}
+
+/* Makes the caches of the CPU that the caller runs on smaller; what they hold beyond goes to the nodes. False where that was
+ * not possible: the caches are another's, the caller has lost its CPU, or there is no memory for smaller arrays. */
+bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
+{
+    struct haul haul UNINITIALIZED;
+
+    haul.cache = cache;
+    haul.size = size;
+    haul.smaller = cpu_cache_arrays_for(cache, size);
+    if (!haul.smaller.block)
+        return false;
+    while (move_beyond(cpu, &haul))
+        ;
+    cpu_cache_arrays_free(haul.smaller);
+    return load_relaxed(&cpu->size) <= size;
 }
 
 /* Closes the CPU's open batch and returns to the nodes what is safe there, and if `free_ones` what

@@ -55,7 +55,7 @@ static void flush_more(struct prudence_cache *cache, struct flush *flush)
 static void free_past_stack(struct prudence_cache *cache, void *object)
 {
     struct flush flush UNINITIALIZED;
-    bool pushed = false;
+    bool pushed = false, comes_by = true;
 
     flush.wanted = flush.taken = 0;
     os_carry_begin();
@@ -64,20 +64,23 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
         if (flush.no_arrays && cpu_cache_grow(cache, cache->size_min))
             pushed = push_or_flush(cache, object, &flush);
         if (!pushed && !flush.no_arrays)
-            node_count_bypass(cache);
+            comes_by = node_count_bypass(cache);
     }
     for (; flush.taken; flush_more(cache, &flush))
         node_flush(cache, flush.objects, flush.taken);
     if (!pushed)
         node_put(cache, &object, 1);
     os_carry_end();
+    if (comes_by)
+        pages_decay();
 }
 
 void cache_put(struct slab *slab, void *object)
 {
-    if (unlikely(slab->alone))
-        node_put(slab->cache, &object, 1);
-    else
+    if (likely(!slab->alone)) {
         free_past_stack(slab->cache, object);
+        return;
+    }
+    node_put(slab->cache, &object, 1);
     pages_decay();
 }

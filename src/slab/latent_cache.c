@@ -199,6 +199,8 @@ bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *ob
 
     if (tail - load_relaxed(&cpu->line.ring_head) >= cpu->size)
         return false;
+    if (unlikely(!tail)) /* it comes here: nothing was reserved before */
+        budget_ring_begins(cache, cpu);
     cpu->line.ring[tail & cpu->line.ring_mask] = object;
     store_relaxed(&cpu->line.ring_tail, tail + 1);
     latent_set_stop(cpu, batch_of(cache, cpu));

@@ -856,9 +856,14 @@ void node_put_selected(struct prudence_cache *cache, void **objects, unsigned co
     put_all(cache, objects, count, put_free, NULL, count_nothing);
 }
 
-void node_count_bypass(struct prudence_cache *cache)
+/*
+ * An operation found the CPU's caches owned by another thread, and goes to the node. Returns whether its thread is to come
+ * by (come_by), as any on a slow path does. Where the owner has lost its CPU, all operations of that CPU go this way until
+ * it is back, and to come by each time would be a fifth of their cost.
+ */
+bool node_count_bypass(struct prudence_cache *cache)
 {
-    add_relaxed(&cache->bypasses, 1);
+    return add_relaxed(&cache->bypasses, 1) % BYPASSES_A_VISIT == 0;
 }
 
 /* Objects in the node's latent slabs and on their way there; adds their bytes to *bytes. */

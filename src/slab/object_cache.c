@@ -165,8 +165,8 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
  * often walk in that order. If it may grow, it does so and under memory pressure waits for a grace
  * period before it fails (rule 9).
  */
-void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
-                          os_alloc_flags flags)
+static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
+                    os_alloc_flags flags)
 {
     void *objects[TRANSFER_MAX] UNINITIALIZED;
     struct reclaim reclaim = {.began = 0};
@@ -184,7 +184,26 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
         stack_refilled(cache, objects + 1, taken - 1);
     os_carry_end();
     pressure_relieve();
-    pages_decay();
-    tidy_drive();
     return objects[0];
+}
+
+void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
+                          os_alloc_flags flags)
+{
+    void *object = refill(cache, count, may_grow, flags);
+
+    if (object)
+        come_by();
+    return object;
+}
+
+/* Past the object cache, which is another's now. */
+void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags)
+{
+    bool comes_by = node_count_bypass(cache);
+    void *object = refill(cache, 1, true, flags);
+
+    if (object && comes_by)
+        come_by();
+    return object;
 }

@@ -178,7 +178,8 @@ void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu)
 /* Latent caches fill faster than object caches empty, over the last looks: be quick about it. */
 static bool is_urgent(struct cpu_cache *cpu)
 {
-    uint64_t pops = stack_pops(&cpu->line), deferred = load_relaxed(&cpu->line.ring_tail);
+    uint32_t pops = (uint32_t)stack_pops(&cpu->line);
+    uint32_t deferred = (uint32_t)load_relaxed(&cpu->line.ring_tail);
     bool filling = deferred - cpu->preflush_deferred > pops - cpu->preflush_pops;
 
     cpu->preflush_deferred = deferred; /* the helper's own */

@@ -510,3 +510,10 @@ void pages_decay(void)
     if (unlikely(preflush_enabled) && (decaying || tidy_is_worth_it()))
         os_idle_kick();
 }
+
+/* The same, and with nothing held at all: foreign functions may be called. */
+void come_by(void)
+{
+    pages_decay();
+    tidy_drive();
+}

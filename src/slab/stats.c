@@ -5,18 +5,33 @@
  */
 #include "slab/stats.h"
 
-static void sum_cpu(struct cache_sums *sums, const struct cpu_cache *cpu, size_t stride)
+/* How many objects in a ring are known to be safe: all that are in closed batches, or none. In that order: the cookie is
+ * that of the batch that ends at `closed`, or a later one, which covers it. */
+static unsigned safe_in_ring(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    uint64_t closed = load_acquire(&cpu->closed); /* pairs with latent_close */
+    gp_cookie cookie = load_relaxed(&cpu->closed_cookie);
+    int64_t count = (int64_t)(closed - load_relaxed(&cpu->line.ring_head));
+
+    return count > 0 && gp_poll(cache->domain, cookie) ? (unsigned)count : 0;
+}
+
+static void sum_cpu(struct cache_sums *sums, const struct prudence_cache *cache,
+                    const struct cpu_cache *cpu)
 {
     const struct cpu_counts *counts = &cpu->counts;
     uint64_t pops = stack_pops(&cpu->line), count = stack_count(&cpu->line);
+    unsigned safe = safe_in_ring(cache, cpu), latent = latent_count(cpu);
+
+    latent -= latent < safe ? latent : safe;
 
     sums->hits += pops;
     sums->hits_after_merge += load_relaxed(&counts->hits_after_merge);
     sums->frees += count + pops + load_relaxed(&counts->unstacked) - load_relaxed(&counts->stacked);
     sums->deferred += load_relaxed(&cpu->line.ring_tail);
-    sums->cached += count;
-    sums->latent += latent_count(cpu);
-    sums->latent_bytes += latent_count(cpu) * stride;
+    sums->cached += count + safe;
+    sums->latent += latent;
+    sums->latent_bytes += latent * cache->stride;
     sums->refills += load_relaxed(&counts->refills);
     sums->refilled_objects += load_relaxed(&counts->refilled_objects);
     sums->merges += load_relaxed(&counts->merges);
@@ -48,7 +63,7 @@ void cache_sum(const struct prudence_cache *cache, struct cache_sums *sums)
 {
     *sums = (struct cache_sums){.hits = 0};
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
-        sum_cpu(sums, cpu_cache_of(cache, i), cache->stride);
+        sum_cpu(sums, cache, cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
         sum_node(sums, &cache->nodes[i]);
 }

@@ -175,16 +175,10 @@ static struct prudence_cache *hold_next(void)
         round_end();
     } else {
         cache = list_entry(turn, struct prudence_cache, link);
-        add_relaxed(&cache->visitors, 1);
+        cache_hold(cache);
     }
     os_lock_release(&slab_caches_lock);
     return cache;
-}
-
-/* Release: what was done to the cache is done before its destruction goes on. */
-static void let_go(struct prudence_cache *cache)
-{
-    __atomic_fetch_sub(&cache->visitors, 1, __ATOMIC_RELEASE);
 }
 
 /* A part of a round, if one is due: so many caches and moves at most. Returns whether it goes on. */
@@ -199,7 +193,7 @@ bool tidy_some(unsigned caches, unsigned moves)
     os_hands_full();
     for (; caches && moves && (cache = hold_next()); caches--) {
         place.done = tidy_cache(cache, &moves);
-        let_go(cache);
+        cache_let_go(cache);
     }
     os_hands_empty();
     store_release(&tidying, 0u);

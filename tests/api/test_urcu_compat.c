@@ -113,6 +113,77 @@ static void qsbr_is_a_flavour_of_its_own(void **state)
     urcu_qsbr_unregister_thread();
 }
 
+static void *ask_before_it_was_online(void *domain)
+{
+    const struct prudence_reader *nobody;
+
+    assert_false(urcu_qsbr_read_ongoing());
+    nobody = prudence_urcu_qsbr_self;
+    urcu_qsbr_quiescent_state(); /* says nothing, and registers nobody */
+    assert_ptr_equal(prudence_urcu_qsbr_self, nobody);
+    urcu_qsbr_register_thread();
+    assert_true(urcu_qsbr_read_ongoing());
+    assert_ptr_equal(prudence_urcu_qsbr_self->domain, domain);
+    urcu_qsbr_unregister_thread();
+    assert_false(urcu_qsbr_read_ongoing());
+    prudence_qsbr_online(domain); /* the same by another name */
+    assert_true(urcu_qsbr_read_ongoing());
+    return NULL; /* the thread ends online */
+}
+
+/* The inline functions find the thread's word by a pointer of their own; so what they find is what the domain's
+ * functions find, of whichever thread and at whichever time. */
+static void read_ongoing_is_of_the_thread(void **state)
+{
+    struct prudence_domain *domain = prudence_urcu_qsbr();
+    struct prudence_domain *other = prudence_domain_create("other", PRUDENCE_DOMAIN_QSBR, NULL);
+    pthread_t thread;
+
+    (void)state;
+    urcu_qsbr_register_thread();
+    assert_ptr_equal(prudence_urcu_qsbr_self->domain, domain);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pthread_create(&thread, NULL, ask_before_it_was_online, domain), 0);
+        pthread_join(thread, NULL);
+        assert_true(urcu_qsbr_read_ongoing());
+    }
+    urcu_qsbr_unregister_thread();
+    prudence_qsbr_online(other);
+    assert_false(urcu_qsbr_read_ongoing());
+    prudence_qsbr_offline(other);
+    assert_int_equal(prudence_domain_destroy(other), 0);
+    urcu_qsbr_synchronize_rcu(); /* no thread that has ended is waited for */
+}
+
+/* A quiescent state is said when a grace period has begun, and only then. */
+static void quiescent_state_ends_the_grace_period_before(void **state)
+{
+    struct urcu_gp_poll_state before;
+    uint64_t word;
+
+    (void)state;
+    urcu_qsbr_register_thread();
+    word = prudence_urcu_qsbr_self->word;
+    urcu_qsbr_quiescent_state();
+    assert_int_equal(prudence_urcu_qsbr_self->word, word);
+    before = urcu_qsbr_start_poll_synchronize_rcu();
+    assert_false(urcu_qsbr_poll_state_synchronize_rcu(before));
+    urcu_qsbr_quiescent_state();
+    assert_int_not_equal(prudence_urcu_qsbr_self->word, word);
+    assert_true(urcu_qsbr_poll_state_synchronize_rcu(before));
+    urcu_qsbr_thread_offline();
+    urcu_qsbr_quiescent_state(); /* of a thread that is offline: it stays so */
+    assert_false(urcu_qsbr_read_ongoing());
+    urcu_qsbr_unregister_thread();
+}
+
+/* Pointers to words in it are kept, by threads that nobody asks. */
+static void the_domain_stays(void **state)
+{
+    (void)state;
+    assert_int_equal(prudence_domain_destroy(prudence_urcu_qsbr()), EINVAL);
+}
+
 static void workers_of_threads(void **state)
 {
     struct call_rcu_data *mine = create_call_rcu_data(0, -1);
@@ -253,10 +324,17 @@ static void functions_of_pointers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_plain_names),    cmocka_unit_test(qsbr_is_a_flavour_of_its_own),
-        cmocka_unit_test(workers_of_threads), cmocka_unit_test(freed_with_callbacks),
-        cmocka_unit_test(workers_of_cpus),    cmocka_unit_test(deferred_calls),
-        cmocka_unit_test(fork_with_workers),  cmocka_unit_test(functions_of_pointers),
+        cmocka_unit_test(the_plain_names),
+        cmocka_unit_test(qsbr_is_a_flavour_of_its_own),
+        cmocka_unit_test(read_ongoing_is_of_the_thread),
+        cmocka_unit_test(quiescent_state_ends_the_grace_period_before),
+        cmocka_unit_test(the_domain_stays),
+        cmocka_unit_test(workers_of_threads),
+        cmocka_unit_test(freed_with_callbacks),
+        cmocka_unit_test(workers_of_cpus),
+        cmocka_unit_test(deferred_calls),
+        cmocka_unit_test(fork_with_workers),
+        cmocka_unit_test(functions_of_pointers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

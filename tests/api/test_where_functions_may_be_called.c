@@ -492,6 +492,7 @@ static const struct row {
     {"prudence_urcu_of_cpu", do_urcu_of_cpu, EVERYWHERE, ""},
     {"prudence_urcu_of_thread", do_urcu_of_thread, EVERYWHERE, ""},
     {"prudence_urcu_qsbr", do_urcu_qsbr, EVERYWHERE, ""},
+    {"prudence_urcu_qsbr_self", NULL, "", ""},
     {"prudence_urcu_set_cpu", do_urcu_set_cpu, EVERYWHERE, ""},
     {"prudence_urcu_set_thread", do_urcu_set_thread, EVERYWHERE, ""},
     {"prudence_urcu_synchronize", do_urcu_synchronize, URCU_READERS, ""},

@@ -21,6 +21,8 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 
+#define LONG_NS UINT64_C(1000000000) /* in the way, for a look */
+
 static struct prudence_domain *domain;
 
 static int set_up(void **state)
@@ -175,20 +177,20 @@ static struct reader_slot *slot_of_thread(int thread)
 static int take_the_id(void *unused)
 {
     static struct held_reader reader; /* its thread waits in it until the process ends */
+    uint64_t now = os_clock_ns();
     struct reader_slot *slot;
 
     (void)unused;
     reader.domain = domain;
     held_reader_start(&reader);
     slot = slot_of_thread(reader.tid);
-    if (!slot || readers_reap_slot(domain, slot))
+    if (!slot || readers_reap_slot(domain, slot, now, LONG_NS))
         return 1;
-    slot->asked_at = slot->looked_at = 0;
-    if (readers_reap_slot(domain, slot) || readers_reap(domain, true, READERS_ALL) != 1)
+    if (readers_reap_slot(domain, slot, now + LONG_NS, LONG_NS) ||
+        readers_reap(domain, true, READERS_ALL) != 1)
         return 2;         /* it is alive */
     slot->claimed_at = 1; /* when the machine was started */
-    slot->asked_at = slot->looked_at = 0;
-    if (!readers_reap_slot(domain, slot) || slot->thread)
+    if (!readers_reap_slot(domain, slot, now + 2 * LONG_NS, LONG_NS) || slot->thread)
         return 3;
     return 42;
 }

@@ -59,14 +59,17 @@ static gp_cookie hold_up(void)
 static void nobody_looks_again_while_a_reader_stays(void **state)
 {
     gp_cookie cookie = hold_up(), next = gp_snapshot(domain);
-    uint64_t before = looks(), sequence = started();
+    uint64_t before = looks(), sequence = started(), told = 1;
 
     (void)state;
+    store_relaxed(&domain->scan_began, told);
     for (int i = 0; i < 100; i++) {
         gp_drive(domain);
         assert_false(gp_advance(domain, next));
     }
     assert_int_equal(looks(), before);
+    assert_true(load_relaxed(&domain->scan_began) == told); /* nor does anybody tell of a scan */
+    store_relaxed(&domain->scan_began, (uint64_t)0);
     assert_true(started() == sequence); /* so what is deferred meanwhile shares one cookie */
     prudence_domain_read_unlock(domain);
     assert_false(gp_is_held_up(domain));

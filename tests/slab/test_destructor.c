@@ -21,9 +21,14 @@ static unsigned destroyed;
 static uint64_t *objects[OBJECTS];
 static unsigned last_thread;
 
+static pthread_mutex_t may_destroy = PTHREAD_MUTEX_INITIALIZER;
+
 static void destroy(void *object, void *context)
 {
     uint64_t *words = object;
+
+    pthread_mutex_lock(&may_destroy); /* the test may hold it for a while */
+    pthread_mutex_unlock(&may_destroy);
 
     assert_ptr_equal(context, &destroyed);
     if (words[0] != 0xa11ce)
@@ -171,10 +176,12 @@ static void a_new_slab_in_a_section(void **state)
     for (unsigned i = 0; i < capacity; i++)
         prudence_cache_free_deferred(cache, all[i]);
     prudence_synchronize();
+    pthread_mutex_lock(&may_destroy); /* so that the worker cannot be first */
     prudence_read_lock();
     other = alloc_one();
     prudence_read_unlock();
     prudence_cache_stats(cache, &stats);
+    pthread_mutex_unlock(&may_destroy);
     assert_int_equal(stats.grows, 2);
     assert_int_equal(stats.slabs_now, 2);
     prudence_cache_free(cache, other);

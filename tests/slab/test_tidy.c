@@ -211,6 +211,59 @@ static void who_cannot_goes_on(void **state)
     rounds(1);
 }
 
+#define BYPASSES (4 * BYPASSES_A_VISIT)
+
+/* How many of so many operations came by: each that does ends a round. */
+static unsigned came_by(struct prudence_cache *cache,
+                        void (*operation)(struct prudence_cache *cache, unsigned index))
+{
+    uint64_t ended = tidy_rounds();
+
+    for (unsigned i = 0; i < BYPASSES; i++) {
+        now += DECAY;
+        operation(cache, i);
+    }
+    return (unsigned)(tidy_rounds() - ended);
+}
+
+static void allocate_one(struct prudence_cache *cache, unsigned index)
+{
+    objects[index] = prudence_cache_alloc(cache);
+    assert_non_null(objects[index]);
+}
+
+static void free_one(struct prudence_cache *cache, unsigned index)
+{
+    prudence_cache_free(cache, objects[index]);
+}
+
+static void defer_one(struct prudence_cache *cache, unsigned index)
+{
+    prudence_cache_free_deferred(cache, objects[index]);
+}
+
+/* Where the CPU's caches are another's, each operation takes the slow path, for long: one of 16 comes by. */
+static void who_finds_the_caches_owned_comes_by_now_and_then(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(64, 64, domain);
+    struct cpu_cache *cpu;
+    void *owner = NULL;
+
+    (void)state;
+    allocate_one(cache, 0);
+    free_one(cache, 0);
+    rounds(2);
+    cpu = cpu_cache_take(cache, &owner);
+    assert_ptr_equal(cpu, cpu_here(cache));
+    assert_int_equal(came_by(cache, allocate_one), BYPASSES / BYPASSES_A_VISIT);
+    assert_int_equal(came_by(cache, free_one), BYPASSES / BYPASSES_A_VISIT);
+    assert_int_equal(came_by(cache, allocate_one), BYPASSES / BYPASSES_A_VISIT);
+    assert_int_equal(came_by(cache, defer_one), BYPASSES / BYPASSES_A_VISIT);
+    cpu_cache_release(cpu);
+    destroy_empty(cache);
+}
+
 static unsigned foreign_calls;
 
 static uint64_t start_poll(void *context)
@@ -271,6 +324,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_visit_is_bounded, begin, end),
         cmocka_unit_test_setup_teardown(a_cache_is_destroyed_in_its_turn, begin, end),
         cmocka_unit_test_setup_teardown(who_cannot_goes_on, begin, end),
+        cmocka_unit_test_setup_teardown(who_finds_the_caches_owned_comes_by_now_and_then, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_plain_free_calls_no_foreign_function, begin, end),
     };
 

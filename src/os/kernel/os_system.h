@@ -69,6 +69,12 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
 #define OS_CACHE_OBJECTS_MIN 256
 #define OS_CACHE_OBJECTS_MAX (IS_ENABLED(CONFIG_PREEMPT_RT) ? 16384 : 65536)
 
+/* What may be cached for a CPU, and for all of them (slab/budget.c). Each cache here has its own limit (kernel/caches.c), and
+ * the shrinker empties them, so they do not give to each other. */
+#define OS_CACHE_PER_CPU (UINT64_C(16) << 20)
+#define OS_CACHE_TOTAL   (UINT64_C(1) << 30)
+#define OS_CACHES_GIVE   false
+
 /* memcpy is a call, and one that moves bytes where processors are said to be quick at that. */
 static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 {

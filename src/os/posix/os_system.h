@@ -67,6 +67,11 @@ void os_stay_loaded(const void *address);
 #define OS_CACHE_OBJECTS_MAX 16384
 #define OS_CACHE_OBJECTS_MIN 16
 
+/* What may be cached for a CPU, and for all of them (slab/budget.c), until options say otherwise. */
+#define OS_CACHE_PER_CPU (UINT64_C(8) << 20)
+#define OS_CACHE_TOTAL   (UINT64_C(256) << 20)
+#define OS_CACHES_GIVE   true
+
 static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 {
     copy_unseen(to, from, count * sizeof *to);

@@ -97,6 +97,24 @@ bool os_thread_is_newer(int thread, uint64_t since)
     return read_stat(thread, text, sizeof text) && number_at(text, START_FIELD) > since / TICK_NS;
 }
 
+/*
+ * The clock of the CPU time of another thread of the process: Linux makes its number from the thread's id (as glibc's
+ * pthread_getcpuclockid does from a pthread_t, which is not known here).
+ */
+#define CLOCK_OF_THREAD(thread) ((clockid_t)((~(unsigned)(thread) << 3) | 6u))
+
+static bool had_cpu_for(int thread, uint64_t *nanoseconds)
+{
+    int saved_errno = errno;
+    struct timespec had;
+    bool told = clock_gettime(CLOCK_OF_THREAD(thread), &had) == 0;
+
+    errno = saved_errno;
+    if (told)
+        *nanoseconds = (uint64_t)had.tv_sec * 1000000000u + (uint64_t)had.tv_nsec;
+    return told;
+}
+
 bool (*posix_cpu_injected)(int thread, bool *wants, uint64_t *had);
 
 bool os_thread_wants_cpu(int thread, bool *wants, uint64_t *had)
@@ -108,7 +126,8 @@ bool os_thread_wants_cpu(int thread, bool *wants, uint64_t *had)
     if (!read_stat(thread, text, sizeof text))
         return false;
     *wants = field_at(text, STATE_FIELD)[0] == 'R';
-    *had = (number_at(text, USER_FIELD) + number_at(text, SYSTEM_FIELD)) * TICK_NS;
+    if (!had_cpu_for(thread, had))
+        *had = (number_at(text, USER_FIELD) + number_at(text, SYSTEM_FIELD)) * TICK_NS;
     return true;
 }
 

@@ -48,12 +48,12 @@ static inline void PRUDENCE_URCU(read_unlock)(void)
 
 static inline int PRUDENCE_URCU(read_ongoing)(void)
 {
-    return prudence_qsbr_is_online(PRUDENCE_URCU_DOMAIN);
+    return prudence_urcu_qsbr_is_online();
 }
 
 static inline void PRUDENCE_URCU(quiescent_state)(void)
 {
-    prudence_qsbr_quiescent(PRUDENCE_URCU_DOMAIN);
+    prudence_urcu_qsbr_quiescent();
 }
 
 static inline void PRUDENCE_URCU(thread_offline)(void)

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Caches of one CPU give to each other, where its budget (budget.c) is used up.
+ *
+ * A cache that wants to grow asks the next few of those that are used on its CPU; the one that has had the fewest hits
+ * for its bytes lately gives half of its size, if the one that asks has had twice as many. A hand for each CPU goes
+ * round the list of all caches, so each is asked in turn. Hits are weighed by the time in which they came, in wishes to grow on
+ * that CPU; now and then, when a cache is asked, half of both is forgotten. Two that are used alike keep what they have.
+ * Where nobody gave, nobody is asked for a while.
+ *
+ * The giver is held by its count of visitors (tidy.c), so the lock of the list is held for the looks only, and only
+ * tried. Its caches are owned for a batch of objects at a time, by a thread of that CPU: no membarrier.
+ */
+#include "slab/cache.h"
+
+#define ASKED      8   /* used on that CPU; the one with the fewest hits for its bytes is taken */
+#define LOOKS      64  /* at caches of the list */
+#define WORTH      2   /* times the giver's hits for a byte */
+#define REMEMBERED 16  /* wishes, at least */
+#define PAUSE_MAX  255 /* growths that are given up in a row, without asking */
+
+void give_start(void)
+{
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
+        slab_budgets[cpu].hand = &slab_caches;
+}
+
+/* A cache is about to go off the list, whose lock is held. */
+void give_forget(const struct prudence_cache *cache)
+{
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
+        if (slab_budgets[cpu].hand == &cache->link)
+            slab_budgets[cpu].hand = cache->link.next;
+}
+
+static uint32_t now_on(unsigned cpu)
+{
+    return load_relaxed(&slab_budgets[cpu].wishes);
+}
+
+/* Caches of a CPU get their first arrays. */
+void give_begin(struct cpu_cache *cpu)
+{
+    store_relaxed(&cpu->worth_pops, (uint32_t)stack_pops(&cpu->line));
+    store_relaxed(&cpu->worth_since, now_on(cpu->line.cpu));
+}
+
+/* Hits lately, for what the caches may hold, in a unit of time. */
+static uint64_t worth(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    uint64_t hits = (uint32_t)stack_pops(&cpu->line) - load_relaxed(&cpu->worth_pops);
+    uint64_t time = (uint64_t)(now_on(cpu->line.cpu) - load_relaxed(&cpu->worth_since)) + 1;
+    uint64_t bytes = (uint64_t)budget_charge(cache, cpu, load_relaxed(&cpu->size));
+
+    return (hits << 30) / (max_size(bytes >> 10, 1) * time);
+}
+
+/* Half of the hits are forgotten, and half of their time, if that was long enough to be halved. */
+static void note_asked(struct cpu_cache *cpu)
+{
+    uint32_t pops = load_relaxed(&cpu->worth_pops), since = load_relaxed(&cpu->worth_since);
+    uint32_t time = now_on(cpu->line.cpu) - since;
+
+    if (time < REMEMBERED)
+        return;
+    store_relaxed(&cpu->worth_pops, pops + ((uint32_t)stack_pops(&cpu->line) - pops) / 2);
+    store_relaxed(&cpu->worth_since, since + time / 2);
+}
+
+static bool can_give(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    return !cache->sized && load_relaxed(&cpu->size) > budget_least(cache);
+}
+
+/* NULL: once round. */
+static struct prudence_cache *turn_hand(struct cpu_budget *budget)
+{
+    struct list *item = budget->hand;
+
+    budget->hand = item->next;
+    return item == &slab_caches ? NULL : list_entry(item, struct prudence_cache, link);
+}
+
+/* The one of the next few that is used least, held; NULL: none has less than `most`. The list is locked. */
+static struct prudence_cache *ask(const struct prudence_cache *asker, unsigned cpu, uint64_t most)
+{
+    struct prudence_cache *giver = NULL, *cache;
+    unsigned asked = 0;
+
+    for (unsigned i = 0; i < LOOKS && asked < ASKED; i++) {
+        struct cpu_cache *caches;
+        uint64_t has;
+
+        cache = turn_hand(&slab_budgets[cpu]);
+        if (!cache || cache == asker || !cache->lines)
+            continue;
+        caches = cpu_cache_of(cache, cpu);
+        if (!load_relaxed(&caches->slots))
+            continue;
+        asked++;
+        has = worth(cache, caches);
+        note_asked(caches);
+        if (!can_give(cache, caches) || has >= most)
+            continue;
+        most = has;
+        giver = cache;
+    }
+    if (giver)
+        cache_hold(giver);
+    return giver;
+}
+
+static bool halve(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    unsigned half = load_relaxed(&cpu->size) / 2;
+
+    return drain_to_size(cache, cpu, (unsigned)max_size(half, budget_least(cache)));
+}
+
+static bool try_to_give(struct prudence_cache *asker, unsigned cpu)
+{
+    struct cpu_cache *caches = cpu_cache_of(asker, cpu);
+    struct prudence_cache *giver;
+    bool given;
+
+    if (!os_lock_try(&slab_caches_lock))
+        return false;
+    giver = ask(asker, cpu, worth(asker, caches) / WORTH);
+    os_lock_release(&slab_caches_lock);
+    if (!giver)
+        return false;
+    given = halve(giver, cpu_cache_of(giver, cpu));
+    cache_let_go(giver);
+    return given;
+}
+
+/* The caches of the CPU that the caller runs on want that size, and the budget is used up: others give some of theirs.
+ * Nothing is owned. */
+void give_to(struct prudence_cache *cache, unsigned size)
+{
+    unsigned cpu = os_cpu_current();
+    struct cpu_budget *budget = &slab_budgets[cpu];
+    uint32_t pause = load_relaxed(&budget->pause);
+
+    store_relaxed(&budget->wishes, now_on(cpu) + 1);
+    if (pause) {
+        store_relaxed(&budget->pause, pause - 1);
+        return;
+    }
+    while (!budget_allows(cache, cpu_cache_of(cache, cpu), size)) {
+        uint32_t in_vain = load_relaxed(&budget->in_vain);
+
+        if (!try_to_give(cache, cpu)) {
+            in_vain = (uint32_t)min_size(2 * (size_t)in_vain + 1, PAUSE_MAX);
+            store_relaxed(&budget->in_vain, in_vain);
+            store_relaxed(&budget->pause, in_vain);
+            return;
+        }
+        store_relaxed(&budget->in_vain, 0u);
+    }
+}
+
+/* The caller has begun to defer objects of a cache on this CPU, whose ring now counts: if that is more than the budget
+ * allows, object cache and ring get half of the size each. Nothing is owned. */
+void give_half(struct prudence_cache *cache)
+{
+    struct cpu_cache *cpu = cpu_cache_of(cache, os_cpu_current());
+
+    if (can_give(cache, cpu) && !budget_allows(cache, cpu, load_relaxed(&cpu->size)))
+        halve(cache, cpu);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who queues callbacks while the reader that is in the way has lost its CPU is held back for a while, also where it may
+ * not wait for readers; what the system says of the reader's thread is said by the test. There is no worker's thread,
+ * but the test takes its turns.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "gp/callback_queue.h"
+#include "gp/domain.h"
+#include "os/posix/posix.h"
+#include "support/gp_reader.h"
+
+#define MUCH     ((size_t)1 << 20) /* bytes: beyond what may wait without being looked at */
+#define LOOKS    4
+#define ATTEMPTS 100000 /* of 1 ms: a look comes each half one */
+
+static struct prudence_domain *domain;
+static struct callback_queue *queue;
+static struct prudence_head head;
+
+/* The thread that is online, and so in the way. */
+static pthread_t thread;
+static pid_t tid;
+static sem_t inside, leave;
+
+/* What is said of it. */
+static bool told, wants;
+static uint64_t had_more_each_time;
+static unsigned looks;
+
+static bool tell(int of, bool *wants_cpu, uint64_t *had)
+{
+    assert_int_equal(of, tid);
+    *wants_cpu = wants;
+    *had = 4711 + looks++ * had_more_each_time;
+    return told;
+}
+
+static void ignore(struct prudence_head *unused)
+{
+    (void)unused;
+}
+
+static void *stay(void *unused)
+{
+    tid = gettid();
+    prudence_qsbr_online(domain);
+    sem_post(&inside);
+    while (sem_wait(&leave))
+        ;
+    prudence_qsbr_offline(domain);
+    return unused;
+}
+
+/* As if the worker were there, and awake: nobody starts one. */
+static int set_up(void **state)
+{
+    (void)state;
+    callback_queue_of(&prudence_default);
+    callbacks_other_work = NULL;
+    callbacks_weigh = NULL; /* heads stand for what the test says */
+    store_relaxed(&callback_main_worker.started, 1u);
+    store_relaxed(&callback_main_worker.awake, 1u);
+    domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    queue = domain->callbacks;
+    posix_cpu_injected = tell;
+    sem_init(&inside, 0, 0);
+    sem_init(&leave, 0, 0);
+    return 0;
+}
+
+/* Much waits for that reader, and the worker has said so. */
+static void queue_much(bool is_told, bool wants_cpu, uint64_t had_more)
+{
+    looks = 0;
+    told = is_told;
+    wants = wants_cpu;
+    had_more_each_time = had_more;
+    assert_int_equal(pthread_create(&thread, NULL, stay, NULL), 0);
+    while (sem_wait(&inside))
+        ;
+    head.func = ignore;
+    callback_push(queue, &head, MUCH);
+    assert_int_equal(callback_serve(queue), CALLBACK_TURN_WAITS);
+    assert_true(gp_is_held_up(domain));
+}
+
+static void run_all(void)
+{
+    while (callback_serve(queue) != CALLBACK_TURN_EMPTY)
+        ;
+    queue->bytes_left += MUCH;
+    assert_int_equal(callback_bytes(queue), 0);
+}
+
+static void finish(void)
+{
+    sem_post(&leave);
+    pthread_join(thread, NULL);
+    run_all();
+}
+
+/* Until the system was asked so often; whether it was held back meanwhile. */
+static bool keep_pace_for(unsigned asked)
+{
+    bool held = false;
+
+    for (unsigned i = 0; looks < asked && i < ATTEMPTS; i++) {
+        held |= callback_keep_pace(queue);
+        if (looks < asked)
+            pause_ms(1);
+    }
+    assert_true(looks >= asked);
+    return held;
+}
+
+static void a_reader_without_cpu_is_given_one(void **state)
+{
+    (void)state;
+    queue_much(true, true, 0);
+    assert_true(keep_pace_for(LOOKS));
+    assert_int_equal(queue->no_pace_until, 0); /* it is not the worker that is stuck */
+    finish();
+}
+
+/* Also by a thread that may hold pointers, and so never waits for readers. */
+static void by_a_thread_that_is_online(void **state)
+{
+    (void)state;
+    queue_much(true, true, 0);
+    prudence_qsbr_online(domain);
+    assert_false(gp_may_wait());
+    assert_true(keep_pace_for(LOOKS));
+    prudence_qsbr_offline(domain);
+    finish();
+}
+
+static void one_that_has_a_cpu_is_not_waited_for(void **state)
+{
+    (void)state;
+    queue_much(true, true, 1);
+    assert_false(keep_pace_for(LOOKS));
+    finish();
+}
+
+/* It may wait for a lock of this thread's. */
+static void one_that_is_blocked_is_not_waited_for(void **state)
+{
+    (void)state;
+    queue_much(true, false, 0);
+    assert_false(keep_pace_for(LOOKS));
+    finish();
+}
+
+static void one_that_nobody_knows_of_is_not_waited_for(void **state)
+{
+    (void)state;
+    queue_much(false, true, 0);
+    assert_false(keep_pace_for(LOOKS));
+    finish();
+}
+
+/* The thread that queues is itself in the way: it has a CPU, and nobody is asked. */
+static void nobody_waits_for_itself(void **state)
+{
+    (void)state;
+    looks = 0;
+    prudence_qsbr_online(domain);
+    callback_push(queue, &head, MUCH);
+    assert_int_equal(callback_serve(queue), CALLBACK_TURN_WAITS);
+    assert_true(gp_is_held_up(domain));
+    assert_false(callback_keep_pace(queue));
+    assert_int_equal(looks, 0);
+    prudence_qsbr_offline(domain);
+    run_all();
+}
+
+#define MANY 20000
+
+_Static_assert(sizeof(struct prudence_head) == 2 * sizeof(void *), "all that a callback takes");
+_Static_assert(sizeof(struct callback_queue) + sizeof(struct callback_lane) <= 384,
+               "all that a queue takes, and a CPU of it");
+
+static bool no_memory(void)
+{
+    return true;
+}
+
+/* What waits is the program's memory, and no byte more. */
+static void callbacks_take_no_memory(void **state)
+{
+    static struct prudence_head heads[MANY];
+    uint64_t invoked = queue->invoked;
+
+    (void)state;
+    os_memory_fails = no_memory;
+    for (unsigned i = 0; i < MANY; i++) {
+        heads[i].func = ignore;
+        callback_push(queue, &heads[i], 0);
+    }
+    while (callback_serve(queue) != CALLBACK_TURN_EMPTY)
+        ;
+    os_memory_fails = NULL;
+    assert_int_equal(queue->invoked - invoked, MANY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(callbacks_take_no_memory),
+        cmocka_unit_test(a_reader_without_cpu_is_given_one),
+        cmocka_unit_test(by_a_thread_that_is_online),
+        cmocka_unit_test(one_that_has_a_cpu_is_not_waited_for),
+        cmocka_unit_test(one_that_is_blocked_is_not_waited_for),
+        cmocka_unit_test(one_that_nobody_knows_of_is_not_waited_for),
+        cmocka_unit_test(nobody_waits_for_itself),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where threads are many times more than CPUs, live readers are in the way for long, hundreds of them, each in its turn.
+ * Drivers ask for one thread of all each millisecond, and open a file for one of all each 100 ms, of those that have stayed
+ * for as long. A slot that a thread of the same id left behind is found all the same.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <prudence/rcu.h>
+
+#include "gp/domain.h"
+#include "support/gp_reader.h"
+#include "support/seen_calls.h"
+
+#define READERS 8
+#define MS      UINT64_C(1000000)
+
+static struct prudence_domain *domain;
+static struct held_reader readers[READERS];
+static struct reader_slot *slots[READERS];
+static unsigned asked, opened;
+
+static void sees_call(long number, const long *arguments)
+{
+    (void)arguments;
+    if (number == SYS_tgkill)
+        __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
+    if (number == SYS_openat)
+        __atomic_fetch_add(&opened, 1, __ATOMIC_RELAXED);
+}
+
+static int start(void **state)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+    unsigned count = 0;
+
+    (void)state;
+    domain = prudence_domain_create("in the way", PRUDENCE_DOMAIN_MEMB, NULL);
+    if (!domain)
+        return -1;
+    for (unsigned i = 0; i < READERS; i++) {
+        readers[i].domain = domain;
+        held_reader_start(&readers[i]);
+    }
+    for_each_slot(chunk, slot, domain) slots[count++] = slot;
+    asked = opened = 0;
+    return count == READERS ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < READERS; i++)
+        held_reader_end(&readers[i]);
+    return prudence_domain_destroy(domain);
+}
+
+/* All are looked at by a driver, each 100 us for so many ms; how many turned out to be gone. */
+static unsigned drive_for(unsigned milliseconds, uint64_t stayed)
+{
+    uint64_t began = os_clock_ns();
+    unsigned gone = 0;
+
+    for (uint64_t age = 0; age < milliseconds * MS; age += MS / 10)
+        for (unsigned i = 0; i < READERS; i++)
+            gone += readers_reap_slot(domain, slots[i], began + age, stayed);
+    return gone;
+}
+
+static void one_of_all_is_asked_for(void **state)
+{
+    (void)state;
+    assert_int_equal(drive_for(300, 50 * MS), 0);
+    assert_int_equal(asked, 300);
+    assert_int_equal(opened, 0); /* they have not stayed for long enough */
+}
+
+static void a_file_is_opened_for_one_of_all(void **state)
+{
+    (void)state;
+    assert_int_equal(drive_for(1000, 100 * MS), 0);
+    assert_int_equal(opened, 10);
+    assert_int_equal(asked, 1000);
+}
+
+/* It has stayed for longer than any other, so it is the only one that drivers are told of. */
+static void one_that_left_its_id_to_another_is_found(void **state)
+{
+    uint64_t claimed_at = slots[3]->claimed_at, now = os_clock_ns(), word = slots[3]->reader.word;
+
+    (void)state;
+    slots[3]->claimed_at = 1; /* when the machine was started */
+    assert_false(readers_reap_slot(domain, slots[3], now, 99 * MS));
+    assert_false(readers_reap_slot(domain, slots[3], now, 100 * MS)); /* asked already */
+    assert_true(readers_reap_slot(domain, slots[3], now + MS, 100 * MS));
+    assert_int_equal(opened, 1);
+    assert_int_equal(load_relaxed(&slots[3]->thread), 0);
+    slots[3]->claimed_at = claimed_at; /* its thread is there in truth, and ends its section */
+    slots[3]->reader.word = word;
+    slots[3]->reader.domain = domain;
+    slots[3]->thread = readers[3].tid;
+}
+
+/* A driver whose clock was read before another's is not early: it has nothing to do. */
+static void a_driver_that_comes_late_does_nothing(void **state)
+{
+    uint64_t now = os_clock_ns();
+
+    (void)state;
+    readers_reap_slot(domain, slots[0], now, 200 * MS);
+    readers_reap_slot(domain, slots[1], now - MS / 2, 200 * MS);
+    assert_int_equal(asked, 1);
+    assert_int_equal(opened, 1);
+}
+
+/* The way there: what a driver notes of a reader that has been in the way for 50 ms. */
+static void a_driver_that_is_held_up_opens_no_file(void **state)
+{
+    uint64_t now = os_clock_ns();
+
+    (void)state;
+    for (unsigned i = 0; i < READERS; i++) {
+        uint64_t word = load_relaxed(&slots[i]->reader.word);
+
+        stall_note(domain, slots[i], word);
+        slots[i]->stall_since = now - 50 * MS;
+        stall_note(domain, slots[i], word);
+    }
+    assert_in_range(asked, 1, READERS); /* one, if that took less than a millisecond */
+    if (os_clock_ns() - now < 50 * MS)  /* this thread has had its CPU */
+        assert_int_equal(opened, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_of_all_is_asked_for, start, end),
+        cmocka_unit_test_setup_teardown(a_file_is_opened_for_one_of_all, start, end),
+        cmocka_unit_test_setup_teardown(one_that_left_its_id_to_another_is_found, start, end),
+        cmocka_unit_test_setup_teardown(a_driver_that_comes_late_does_nothing, start, end),
+        cmocka_unit_test_setup_teardown(a_driver_that_is_held_up_opens_no_file, start, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

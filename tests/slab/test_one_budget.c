@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One budget a CPU: object caches and rings grow within it, those that are used least give to those that want more, and what
+ * is safe in rings counts as cached. All CPUs together stay under a total.
+ */
+#include "gp/domain.h"
+#include "os/posix/posix.h"
+#include "support/slab_test.h"
+
+#define MANY   32
+#define KIB    ((size_t)1 << 10)
+#define MIB    ((size_t)1 << 20)
+#define OWN    ((int64_t)(2 * MIB))   /* the option cache_per_cpu, here */
+#define TOTAL  ((int64_t)(256 * MIB)) /* cache_total */
+#define CPUS   256
+#define CACHES 200
+
+static void *objects[OBJECTS_MAX], *latent[3000];
+
+static int64_t used(unsigned cpu)
+{
+    return load_relaxed(&slab_budgets[cpu].used);
+}
+
+static int64_t used_here(void)
+{
+    return used(os_cpu_current());
+}
+
+static unsigned size_here(struct prudence_cache *cache)
+{
+    return cpu_here(cache)->size;
+}
+
+static int64_t charge_here(struct prudence_cache *cache)
+{
+    return budget_charge(cache, cpu_here(cache), size_here(cache));
+}
+
+/* Its ring counts from now on. */
+static struct prudence_cache *deferring_cache(size_t size, struct prudence_domain *domain)
+{
+    struct prudence_cache *cache = fixed_cache(size, 0, domain);
+    void *object = prudence_cache_alloc(cache);
+
+    assert_non_null(object);
+    prudence_cache_free_deferred(cache, object);
+    return cache;
+}
+
+/* Bursts that want an object cache of `count` objects. */
+static void churn(struct prudence_cache *cache, unsigned count, unsigned bursts)
+{
+    for (unsigned i = 0; i < bursts; i++) {
+        allocate_all(cache, objects, count);
+        free_all(cache, objects, count);
+    }
+}
+
+static void sizes_stay_within_the_budget(void **state)
+{
+    struct prudence_cache *caches[MANY];
+    int64_t floors = 0, bytes = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++) {
+        caches[i] = deferring_cache(32 * (i + 1), NULL);
+        floors += budget_charge(caches[i], cpu_here(caches[i]), budget_least(caches[i]));
+        churn(caches[i], 2000, 10);
+        assert_true(used_here() <= OWN + OWN / 8 + floors); /* the first was alone */
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        bytes += charge_here(caches[i]);
+    assert_int_equal(bytes, used_here());
+    assert_true(bytes >= OWN / 2); /* and it is used */
+    for (unsigned i = 0; i < MANY; i++)
+        destroy_empty(caches[i]);
+    assert_int_equal(used_here(), 0);
+}
+
+/* The largest that a cache can be charged uses up the default budget; others have a little of it. */
+static void one_that_is_nearly_alone_may_have_what_it_wants(void **state)
+{
+    struct prudence_cache *cache, *other;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("cache_per_cpu", "8M"), 0);
+    cache = deferring_cache(4096, NULL);
+    other = deferring_cache(4096, NULL);
+    churn(other, 64, 10);
+    churn(cache, 1024, 30);
+    assert_int_equal(size_here(cache), cache->size_max);
+    assert_true(used_here() > (int64_t)(8 * MIB));
+    assert_true(used_here() <= (int64_t)((8 + 1) * MIB));
+    destroy_empty(cache);
+    destroy_empty(other);
+    assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
+}
+
+/* Before demand says so, only a part of the budget is used: the next ones have their floor, and grow by demand. */
+static void a_quarter_is_for_those_that_come_first(void **state)
+{
+    struct prudence_cache *caches[MANY];
+    unsigned last = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++) {
+        caches[i] = fixed_cache(512, 0, NULL);
+        allocate_all(caches[i], objects, 1000);
+        if (i == 0)
+            assert_true(size_here(caches[i]) >= 2 * caches[i]->batch);
+        last = size_here(caches[i]);
+        free_all(caches[i], objects, 1000);
+    }
+    assert_int_equal(last, caches[0]->size_min);
+    assert_true(used_here() <= OWN / 2);
+    churn(caches[MANY - 1], 1000, 12);
+    assert_true(size_here(caches[MANY - 1]) >= 2 * caches[0]->batch);
+    for (unsigned i = 0; i < MANY; i++)
+        destroy_empty(caches[i]);
+}
+
+static void a_size_that_was_asked_for_is_given(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 0, NULL);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .object_cache_bytes = 2 * MIB};
+    struct prudence_cache *sized = prudence_cache_create("sized", 512, &attr);
+
+    (void)state;
+    churn(cache, 8000, 30);
+    churn(sized, 4000, 30);
+    assert_int_equal(size_here(sized), sized->size_max);
+    churn(cache, 8000, 30); /* and is kept */
+    assert_int_equal(size_here(sized), sized->size_max);
+    destroy_empty(cache);
+    destroy_empty(sized);
+}
+
+/* One that has all of the budget, its stack and ring full, and is not used any more. */
+static void those_that_are_used_least_give(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *idle = deferring_cache(256, domain);
+    struct prudence_cache *busy = deferring_cache(256, domain);
+    unsigned before, after, slots;
+
+    (void)state;
+    churn(idle, 4000, 12);
+    allocate_all(idle, objects, 6000);
+    memcpy(latent, objects, sizeof latent);
+    defer_all(idle, latent, 3000); /* not safe until the end */
+    free_all(idle, objects + 3000, 3000);
+    before = size_here(idle);
+    slots = cpu_here(idle)->slots;
+    assert_true(charge_here(idle) >= OWN / 2);
+    churn(busy, 3000, 60);
+    after = size_here(idle);
+    assert_true(after < before / 2);
+    assert_true(stack_count(&cpu_here(idle)->line) <= after);
+    assert_true(latent_count(cpu_here(idle)) <= after);
+    assert_true(cpu_here(idle)->slots < slots / 2); /* the arrays, too */
+    assert_true(size_here(busy) >= before / 2);
+    assert_true(used_here() <= OWN + OWN / 8);
+    check_books(idle);
+    check_books(busy);
+    allocate_all(idle, objects, 4000);
+    for (unsigned i = 0; i < 4000; i++)
+        assert_false(contains(latent, 3000, objects[i]));
+    free_all(idle, objects, 4000);
+    destroy_empty(idle);
+    destroy_empty(busy);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void those_that_are_used_more_keep_what_they_have(void **state)
+{
+    struct prudence_cache *busy = deferring_cache(256, NULL);
+    struct prudence_cache *other = deferring_cache(256, NULL);
+    unsigned before;
+
+    (void)state;
+    churn(busy, 4000, 12);
+    before = size_here(busy);
+    for (unsigned i = 0; i < 5; i++) {
+        churn(busy, 4000, 5);
+        churn(other, 20, 2);
+        assert_int_equal(size_here(busy), before);
+    }
+    destroy_empty(busy);
+    destroy_empty(other);
+}
+
+/* Nobody gives for long: so nobody is asked each time. */
+static void asking_in_vain_is_rare(void **state)
+{
+    struct prudence_cache *busy = deferring_cache(256, NULL);
+    struct prudence_cache *other = deferring_cache(256, NULL);
+    struct cpu_budget *budget;
+    void *object;
+
+    (void)state;
+    churn(busy, 4000, 12);
+    allocate_all(other, &object, 1);
+    budget = &slab_budgets[os_cpu_current()];
+    store_relaxed(&budget->in_vain, 0u);
+    store_relaxed(&budget->pause, 0u);
+    for (unsigned i = 0; i < 40; i++) {
+        churn(busy, 4000, 1);
+        give_to(other, other->size_max);
+    }
+    assert_true(budget->in_vain >= 15);
+    free_all(other, &object, 1);
+    destroy_empty(busy);
+    destroy_empty(other);
+}
+
+/* Object caches that have all of the budget, and begin to defer. */
+static void a_ring_counts_from_its_first_object_on(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(1024, 0, domain);
+    struct prudence_cache *other = fixed_cache(1024, 0, domain);
+    unsigned before;
+    void *object;
+
+    (void)state;
+    churn(other, 1000, 20);
+    churn(cache, 1000, 20);
+    before = size_here(cache);
+    assert_int_equal(charge_here(cache), (int64_t)before * 1088);
+    object = prudence_cache_alloc(cache);
+    prudence_cache_free_deferred(cache, object);
+    assert_int_equal(size_here(cache), before / 2);
+    assert_int_equal(charge_here(cache), (int64_t)before * 1088);
+    assert_int_equal(used_here(), charge_here(cache) + charge_here(other));
+    check_books(cache);
+    destroy_empty(cache);
+    destroy_empty(other);
+    assert_int_equal(used_here(), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* A cache that the hand points to is destroyed. */
+static void the_hand_passes_over_destroyed_caches(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(256, 0, NULL), *other = deferring_cache(256, NULL);
+    struct cpu_budget *budget = &slab_budgets[os_cpu_current()];
+    void *object;
+
+    (void)state;
+    allocate_all(cache, &object, 1);
+    budget->hand = &other->link;
+    destroy_empty(other);
+    assert_true(budget->hand != &other->link);
+    churn(cache, 4000, 20);
+    free_all(cache, &object, 1);
+    destroy_empty(cache);
+}
+
+/* Thousands of rings: small ones hold less, so that what is safe in them leaves room under latent_limit. */
+static void floors_are_lower_where_rings_are_many(void **state)
+{
+    struct prudence_cache *cache = deferring_cache(64, NULL);
+    struct prudence_cache *small = fixed_cache(64, 0, NULL);
+
+    (void)state;
+    churn(cache, 8000, 12);
+    assert_int_equal(budget_least(small), 16);
+    assert_int_equal(prudence_option_set("latent_limit", "512K"), 0);
+    assert_true(used_here() > (int64_t)(512 * KIB));
+    assert_int_equal(budget_least(small), 8);
+    assert_int_equal(prudence_option_set("latent_limit", "32M"), 0);
+    assert_int_equal(budget_least(small), 16);
+    destroy_empty(cache);
+    destroy_empty(small);
+}
+
+/* A ring that is full and may not grow: what it holds is not worth a grace period. */
+static void a_small_ring_waits_for_what_others_defer(void **state)
+{
+    struct prudence_domain *domain = prudence_domain_create("few", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct prudence_cache *cache;
+    uint64_t sequence;
+    void *object;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("cache_per_cpu", "1"), 0);
+    cache = deferring_cache(64, domain);
+    assert_int_equal(size_here(cache), 1);
+    while (stack_count(&cpu_here(cache)->line))
+        object_cache_pop(cpu_here(cache));
+    sequence = load_relaxed(&domain->shared.sequence);
+    latent_due_clear(os_cpu_current());
+    allocate_all(cache, &object, 1);
+    assert_int_equal(latent_count(cpu_here(cache)), 1);
+    assert_true(load_relaxed(&domain->shared.sequence) == sequence);
+    free_all(cache, &object, 1);
+    assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
+    destroy_empty(cache);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void what_is_safe_counts_as_cached(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(64, 32, domain);
+    struct prudence_cache_stats stats;
+
+    (void)state;
+    allocate_all(cache, objects, 16);
+    defer_all(cache, objects, 16);
+    latent_close(cache, cpu_here(cache));
+    stats = stats_of(cache);
+    assert_int_equal(stats.objects_latent, 16);
+    assert_int_equal(stats.bytes_latent, 16 * 64);
+    prudence_manual_advance(domain);
+    assert_int_equal(stats_of(cache).objects_latent, 0);
+    assert_int_equal(stats_of(cache).bytes_latent, 0);
+    assert_int_equal(stats_of(cache).objects_cached, stats.objects_cached + 16);
+    assert_int_equal(stats_of(cache).bytes_cached, (stats.objects_cached + 16) * 64);
+    destroy_empty(cache);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void options_change_the_budget(void **state)
+{
+    struct prudence_cache *cache = deferring_cache(64, NULL);
+    struct prudence_cache *other = deferring_cache(64, NULL);
+    struct prudence_stats stats;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("cache_per_cpu", "64K"), 0);
+    assert_int_equal(prudence_option_set("cache_total", "1M"), 0);
+    prudence_stats(&stats);
+    assert_int_equal(stats.cache_per_cpu, 64 * KIB);
+    assert_int_equal(stats.cache_total, MIB);
+    churn(cache, 2000, 20);
+    churn(other, 2000, 20);
+    assert_true(used_here() <= (int64_t)((4 + 1) * 64 * KIB)); /* the first was alone */
+    assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
+    assert_int_equal(prudence_option_set("cache_total", "256M"), 0);
+    churn(other, 8000, 20);
+    assert_true(charge_here(other) >= (int64_t)(512 * KIB));
+    destroy_empty(cache);
+    destroy_empty(other);
+}
+
+static unsigned current_cpu(void)
+{
+    return injected_cpu;
+}
+
+/* Each of 200 caches wants 128 KiB on each of 256 CPUs: 6.5 GB. */
+static void all_cpus_stay_under_the_total(void **state)
+{
+    const int64_t floor = (int64_t)2 * 256; /* objects */
+    struct prudence_cache *caches[CACHES];
+    int64_t all = 0, most = 0, least = INT64_MAX;
+
+    (void)state;
+    posix_topology_inject(CPUS, 8, current_cpu);
+    assert_true(slab_start());
+    for (unsigned i = 0; i < CACHES; i++) {
+        caches[i] = fixed_cache(256, 0, NULL);
+        assert_int_equal(budget_least(caches[i]), 2);
+    }
+    for (injected_cpu = 0; injected_cpu < CPUS; injected_cpu++) {
+        for (unsigned i = 0; i < CACHES; i++)
+            for (unsigned size = caches[i]->size_min; size <= 512; size *= 2)
+                cpu_cache_grow(caches[i], size);
+        all += used(injected_cpu);
+        most = used(injected_cpu) > most ? used(injected_cpu) : most;
+        least = used(injected_cpu) < least ? used(injected_cpu) : least;
+    }
+    assert_true(all <= TOTAL + CPUS * CACHES * floor);
+    assert_true(most <= OWN + CACHES * floor);
+    assert_true(least >= TOTAL / 4 / CPUS - 512 * 256 / 2); /* nobody is starved */
+    injected_cpu = 0;
+    for (unsigned i = 0; i < CACHES; i++)
+        assert_int_equal(prudence_cache_destroy(caches[i]), 0);
+    for (unsigned cpu = 0; cpu < CPUS; cpu++)
+        assert_int_equal(used(cpu), 0);
+}
+
+/* By arithmetic, with 200 caches of small objects on all CPUs: what each CPU may have in any case, what those that want more
+ * may share, and the floors of those that come last. */
+static void the_bound_holds_for_any_number_of_cpus(void **state)
+{
+    static const unsigned cpus[] = {1, 2, 16, 64, 256};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cpus / sizeof *cpus; i++) {
+        int64_t kept = TOTAL / 4 / cpus[i], floors;
+        struct prudence_cache *cache;
+
+        posix_topology_inject(cpus[i], 1, current_cpu);
+        assert_true(slab_start());
+        cache = fixed_cache(64, 0, NULL);
+        floors = CACHES * 2 * budget_charge(cache, cpu_here(cache), budget_least(cache));
+        assert_true(floors <= (kept < OWN ? kept : OWN));
+        assert_true(
+            budget_allows(cache, cpu_here(cache), (unsigned)min_size((size_t)kept / 128, 8192)));
+        destroy_empty(cache);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_stay_within_the_budget),
+        cmocka_unit_test(one_that_is_nearly_alone_may_have_what_it_wants),
+        cmocka_unit_test(a_quarter_is_for_those_that_come_first),
+        cmocka_unit_test(a_size_that_was_asked_for_is_given),
+        cmocka_unit_test(those_that_are_used_least_give),
+        cmocka_unit_test(those_that_are_used_more_keep_what_they_have),
+        cmocka_unit_test(asking_in_vain_is_rare),
+        cmocka_unit_test(a_ring_counts_from_its_first_object_on),
+        cmocka_unit_test(the_hand_passes_over_destroyed_caches),
+        cmocka_unit_test(floors_are_lower_where_rings_are_many),
+        cmocka_unit_test(a_small_ring_waits_for_what_others_defer),
+        cmocka_unit_test(what_is_safe_counts_as_cached),
+        cmocka_unit_test(options_change_the_budget),
+        cmocka_unit_test(the_bound_holds_for_any_number_of_cpus),
+        cmocka_unit_test(all_cpus_stay_under_the_total),
+    };
+
+    pin_thread();
+    prudence_option_set("cache_per_cpu", "2M");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

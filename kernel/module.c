@@ -4,6 +4,7 @@
 #include "gp_kernel.h"
 #include "module.h"
 #include "os_kernel.h"
+#include "slab/extension.h"
 
 static bool preflush = true;
 module_param(preflush, bool, 0444);
@@ -14,11 +15,12 @@ module_param(kasan, bool, 0444);
 MODULE_PARM_DESC(kasan, "KASAN is told when deferred objects are free; closes the fast paths");
 
 /* init_on_free: deferred memory is zeroed when its grace period is over, never before. */
-static void object_is_free_now(struct slab *slab, void *object)
+static bool object_is_free_now(struct slab *slab, void *object)
 {
     if (want_init_on_free() && !slab->cache->flags)
         memset(object, 0, slab_object_bytes(slab));
     annotate_free(slab->cache, object, slab_object_bytes(slab));
+    return true;
 }
 
 static bool all_are_free(struct slab *slab)
@@ -32,6 +34,17 @@ static void pages_go(struct slab *slab)
 {
     annotate_live(slab->cache, slab->pages, slab->bytes);
 }
+
+static bool is_wanted(const struct cache_layout *layout)
+{
+    (void)layout;
+    return want_init_on_free() || kasan;
+}
+
+static const struct slab_extension clean_extension = {
+    .wants = is_wanted, .made = all_are_free, .going = pages_go, .safe = object_is_free_now};
+
+const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {&clean_extension};
 
 static void stop(void)
 {
@@ -57,12 +70,6 @@ static int __init prudence_start(void)
         0); /* a deferral never waits in a kernel: limits.c holds allocations back instead */
     preflush_enabled = preflush;
     preflush_start_helper();
-    if (want_init_on_free() || kasan) {
-        slab_watch.wanted = true;
-        slab_watch.made = all_are_free;
-        slab_watch.going = pages_go;
-        slab_watch.safe = object_is_free_now;
-    }
     error = hotplug_start();
     if (!error)
         error = caches_start();

@@ -78,7 +78,7 @@ static noinline void *alloc_slow(struct prudence_cache *cache, gfp_t gfp)
 
     might_sleep_if(gfpflags_allow_blocking(gfp));
     do
-        object = cache_alloc_slow(cache, gfp);
+        object = cache_alloc_slow(cache, 0, gfp);
     while (!object && tries_again(gfp));
     return object ? ready(cache, object, gfp) : NULL;
 }
@@ -122,7 +122,7 @@ static noinline void misuse(const struct prudence_cache *cache, const void *obje
 
 static noinline void free_slow(struct slab *slab, void *object)
 {
-    cache_free_slow(slab, object);
+    cache_free_slow(slab, object, "prudence_cache_free");
 }
 
 /* What else is done to the memory of a free object. */
@@ -160,7 +160,7 @@ static __always_inline void free_object(struct slab *slab, void *const *lines, v
 
 static noinline void defer_slow(struct slab *slab, void *object)
 {
-    cache_free_deferred_slow(slab, object);
+    cache_free_deferred_slow(slab, object, "prudence_cache_free_deferred");
     relief_note_deferral();
 }
 

@@ -15,6 +15,7 @@
  */
 #include "heap/annotate.h"
 #include "gp/gp.h"
+#include "heap/watch.h"
 #include "race_detector.h"
 
 #ifdef PRUDENCE_VALGRIND
@@ -57,7 +58,7 @@ void annotate_start(void)
 /* A guarded object may be anywhere on its page, the next one there elsewhere. */
 static const void *name_of(const struct slab *slab, const void *object)
 {
-    return slab->guarded ? slab->pages : object;
+    return slab->alone ? slab->pages : object;
 }
 
 void annotate_passes(const struct slab *slab, const void *object)
@@ -107,12 +108,12 @@ void annotate_pages_pass(const struct slab *slab)
 
 static bool has_notes(const struct slab *slab)
 {
-    return slab->notes && !slab->guarded;
+    return slab->side[WATCH_EXTENSION] != NULL;
 }
 
 static struct note *note_of(const struct slab *slab, const void *object)
 {
-    return (struct note *)slab->notes + slab_index(slab, object);
+    return (struct note *)slab->side[WATCH_EXTENSION] + slab_index(slab, object);
 }
 
 /* ----------------------------------------------------------------------------------- the tools */
@@ -210,8 +211,8 @@ bool annotate_made(struct slab *slab)
     if (!annotate_on)
         return true;
     if (!typesafe) {
-        slab->notes = os_meta_alloc(slab->capacity * sizeof(struct note));
-        if (!slab->notes)
+        slab->side[WATCH_EXTENSION] = os_meta_alloc(slab->capacity * sizeof(struct note));
+        if (!has_notes(slab))
             return false;
     }
     begin_pages(slab, !typesafe && !slab->cache->constructor);
@@ -223,9 +224,9 @@ void annotate_going(struct slab *slab)
     if (!annotate_on)
         return;
     end_pages(slab);
-    if (slab->notes)
-        os_meta_free(slab->notes, slab->capacity * sizeof(struct note));
-    slab->notes = NULL;
+    if (has_notes(slab))
+        os_meta_free(slab->side[WATCH_EXTENSION], slab->capacity * sizeof(struct note));
+    slab->side[WATCH_EXTENSION] = NULL;
 }
 
 void annotate_allocated(struct slab *slab, void *object, size_t size, bool defined)

@@ -27,7 +27,7 @@ void annotate_pages_taken(void);
 void annotate_pages_pass(const struct slab *slab);
 void annotate_all_pass(const struct slab *slab);
 
-/* slab_watch.made and .going, for slabs that are not guarded. */
+/* When a slab is made and goes, unless it is a guarded object's. */
 bool annotate_made(struct slab *slab);
 void annotate_going(struct slab *slab);
 

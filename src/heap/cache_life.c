@@ -10,6 +10,7 @@
 #include "heap/cache_life.h"
 
 #include "gp/domain.h"
+#include "heap/check.h"
 #include "heap/depot.h"
 
 #define GRAVES       64
@@ -25,7 +26,7 @@ static unsigned next_grave;
 static void bury(struct prudence_cache *cache)
 {
     struct grave *grave, oldest;
-    uint32_t destroyed_by = cache->checked ? depot_here() : 0;
+    uint32_t destroyed_by = is_checked(cache) ? depot_here() : 0;
 
     os_lock_take(&slab_caches_lock);
     grave = &graves[next_grave];
@@ -53,14 +54,14 @@ void cache_refuse(const struct prudence_cache *cache, const char *what)
 
 struct live_objects {
     const void *objects[NAMED_AT_END];
-    uint64_t words[NAMED_AT_END]; /* as slab->states has them */
+    uint64_t words[NAMED_AT_END]; /* as object_words() has them */
     unsigned count;
 };
 
 static void note_live_of_slab(const struct slab *slab, struct live_objects *live)
 {
     for (unsigned i = 0; i < slab->capacity && live->count < NAMED_AT_END; i++) {
-        uint64_t word = load_relaxed(&slab->states[i]);
+        uint64_t word = load_relaxed(&object_words(slab)[i]);
 
         if (state_of_word(word) != OBJECT_LIVE)
             continue;
@@ -108,7 +109,7 @@ bool cache_end(struct prudence_cache *cache, void *caller)
             "prudence_cache_destroy, called from %p: cache '%s' has %zu live object%s; it is not "
             "destroyed",
             caller, cache->name, live, live == 1 ? "" : "s");
-        if (cache->checked)
+        if (is_checked(cache))
             tell_who_allocated(cache);
     }
     return false;

@@ -8,7 +8,7 @@
 #include "heap/destruct.h"
 #include "heap/may_wait.h"
 #include "heap/object.h"
-#include "heap/watch.h"
+#include "heap/quarantine.h"
 
 _Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");
 _Static_assert(PRUDENCE_CACHE_DESTRUCT_SOON == CACHE_DESTRUCT_SOON, "one flag, two names");
@@ -117,13 +117,8 @@ void *prudence_cache_replace(struct prudence_cache *cache, void *old)
 
 static size_t alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
 {
-    size_t done = 0;
+    size_t done = cache_alloc_bulk(cache, count, objects, OS_ALLOC_DEFAULT);
 
-    if (unlikely(cache->watched))
-        while (done < count && (objects[done] = watch_alloc(cache, 0)))
-            done++;
-    else
-        done = cache_alloc_bulk(cache, count, objects, OS_ALLOC_DEFAULT);
     if (done < count)
         errno = ENOMEM;
     return done;
@@ -169,7 +164,7 @@ size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count, v
 size_t prudence_cache_shrink(struct prudence_cache *cache)
 {
     cache_require(cache, "prudence_cache_shrink");
-    watch_flush();
+    quarantine_flush();
     if (cache->destructor)
         destruct_shrink(cache);
     return cache_shrink(cache);
@@ -220,7 +215,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
         return EBUSY;
     if (!may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0)))
         return EDEADLK;
-    watch_flush_and_wait();
+    quarantine_flush_and_wait();
     if (cache->destructor)
         destruct_all(cache);
     return cache_end(cache, __builtin_return_address(0)) ? 0 : EBUSY;
@@ -234,7 +229,7 @@ size_t prudence_trim(void)
 
     process_start();
     os_pages_stats(&before);
-    watch_flush();
+    quarantine_flush();
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {

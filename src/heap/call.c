@@ -3,8 +3,8 @@
  * Callbacks, where they meet the allocator: the functions of <prudence/call.h>.
  *
  * A queued head that lies in memory of ours tells which object is about to be freed, though only its
- * callback knows how. So its slab counts it as doomed until the callback runs; refills leave slabs
- * alone whose live objects are mostly doomed, as they do where they are latent (ADR 15).
+ * callback knows how. So its slab counts it as leaving until the callback runs; refills leave slabs
+ * alone whose live objects mostly leave, as they do where they are latent (ADR 15).
  *
  * Bounded in bytes: an object counts as what it takes of its slab, a head elsewhere as FOREIGN_BYTES.
  * Who finds more than the option call_limit waiting is held back, after its own callback was queued:
@@ -14,6 +14,7 @@
 
 #include "gp/domain.h"
 #include "heap/call.h"
+#include "heap/check.h"
 #include "heap/check_reader.h"
 #include "heap/heap.h"
 #include "heap/may_wait.h"
@@ -135,8 +136,8 @@ static void leave(const struct prudence_head *head)
     struct slab *slab = os_page_owner(head);
 
     if (slab)
-        sub_relaxed(&slab->doomed, 1);
-    if (unlikely(slab_check))
+        sub_relaxed(&slab->leaving, 1);
+    if (unlikely(check_wanted))
         set_remove(head);
 }
 
@@ -180,14 +181,14 @@ void call_push(struct callback_queue *queue, struct prudence_head *head,
 
     if (unlikely(!head || !func))
         os_panic("%s: the %s is NULL", what, head ? "function" : "head");
-    if (unlikely(slab_check)) {
+    if (unlikely(check_wanted)) {
         if (!set_add(head))
             os_panic("%s: head %p is queued already", what, (void *)head);
         check_callback_domain(queue->domain, head, what);
     }
     slab = os_page_owner(head);
     if (slab)
-        add_relaxed(&slab->doomed, 1);
+        add_relaxed(&slab->leaving, 1);
     store_relaxed(&head->func, func);
     if (unlikely(callback_push(queue, head, slab ? slab_object_bytes(slab) : FOREIGN_BYTES)))
         hold_back(queue);

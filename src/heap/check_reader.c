@@ -9,6 +9,7 @@
 #include <prudence/rcu.h>
 
 #include "gp/domain.h"
+#include "heap/check.h"
 #include "heap/depot.h"
 
 static struct prudence_cache *cache_of(const void *object)
@@ -21,7 +22,7 @@ static struct prudence_cache *cache_of(const void *object)
 void prudence_check_reader(const void *object)
 {
     const void *caller = __builtin_return_address(0);
-    struct prudence_cache *cache = slab_check && object ? cache_of(object) : NULL;
+    struct prudence_cache *cache = check_wanted && object ? cache_of(object) : NULL;
 
     if (!cache || prudence_domain_read_lock_held(cache->domain) || !gp_is_first_from(caller))
         return;

@@ -12,6 +12,8 @@
 
 #include "heap/depot.h"
 
+#include "heap/check.h"
+
 #define DEPOT_BYTES ((size_t)16 << 20)
 #define DEPOT_WORDS (DEPOT_BYTES / sizeof(uint64_t))
 #define BUCKETS     ((size_t)1 << 14)
@@ -147,7 +149,7 @@ void depot_print_word(uint64_t word)
         [WORD_DEFERRED + OBJECT_LATENT] = "deferred by:",
     };
 
-    if (!slab_check && !allocation_trace_of_word(word) && !release_trace_of_word(word)) {
+    if (!check_wanted && !allocation_trace_of_word(word) && !release_trace_of_word(word)) {
         os_report("  with the option check=1 this report says who allocated and who freed it");
         return;
     }

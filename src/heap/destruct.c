@@ -29,7 +29,6 @@
 
 #include "gp/callbacks.h"
 #include "heap/annotate.h"
-#include "heap/watch.h"
 #include "race_detector.h"
 
 #define AT_ONCE      32
@@ -47,7 +46,9 @@ struct list destruct_hands = {&destruct_hands, &destruct_hands};
 
 static uint64_t undone_of(const struct prudence_cache *cache)
 {
-    return load_acquire(&cache->undone[0]) + load_acquire(&cache->undone[1]);
+    const struct destruct_cache *own = destruct_of_cache(cache);
+
+    return load_acquire(&own->undone[0]) + load_acquire(&own->undone[1]);
 }
 
 /* -------------------------------------------------------------------------------------- one object */
@@ -57,7 +58,7 @@ static uint64_t *undone_word(struct slab *slab, const void *object, unsigned epo
     unsigned index = slab_index(slab, object);
 
     *bit = UINT64_C(1) << (index % BITS_PER_WORD);
-    return &slab_undone_bits(slab, epoch)[index / BITS_PER_WORD];
+    return &undone_bits(slab, epoch)[index / BITS_PER_WORD];
 }
 
 unsigned destruct_epoch(struct slab *slab, const void *object)
@@ -72,17 +73,19 @@ unsigned destruct_epoch(struct slab *slab, const void *object)
 }
 
 /* It is counted before anybody can find it. */
-void destruct_note(struct slab *slab, void *object)
+static void deferred(struct slab *slab, void *object, const char *what)
 {
-    struct prudence_cache *cache = slab->cache;
-    unsigned epoch = load_relaxed(&cache->undone_epoch) & 1;
+    const struct prudence_cache *cache = slab->cache;
+    struct destruct_cache *own = destruct_of_cache(cache);
+    unsigned epoch = load_relaxed(&own->undone_epoch) & 1;
     uint64_t bit, *word = undone_word(slab, object, epoch, &bit);
 
     if (destruct_epoch(slab, object) != DESTRUCT_NO_EPOCH ||
         __atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit)
         report_double(slab, object, true, "deferred free");
-    add_relaxed(&slab->undone, 1);
-    if (add_relaxed(&cache->undone[epoch], 1))
+    (void)what;
+    add_relaxed(&destruct_of(slab)->undone, 1);
+    if (add_relaxed(&own->undone[epoch], 1))
         return;
     /* The first: there shall be a worker before somebody with locks held wants it. */
     if (cache->flags & CACHE_DESTRUCT_SOON)
@@ -100,14 +103,16 @@ static void run(const struct destruct_run *run, void *object)
     tell_release(cache);
 }
 
-void destruct_freed(struct slab *slab, void *object)
+/* It was freed, not deferred: its destructor runs now. */
+static void freed(struct slab *slab, void *object, const char *what)
 {
-    struct destruct_run freed = {.slab = slab, .epoch = DESTRUCT_NO_EPOCH};
+    struct destruct_run now = {.slab = slab, .epoch = DESTRUCT_NO_EPOCH};
 
-    freed.outer = destruct_runs;
-    destruct_runs = &freed;
-    run(&freed, object);
-    destruct_runs = freed.outer;
+    (void)what;
+    now.outer = destruct_runs;
+    destruct_runs = &now;
+    run(&now, object);
+    destruct_runs = now.outer;
 }
 
 /* False when another thread has cleared the bit. */
@@ -145,16 +150,15 @@ static bool claim(struct destruct_run *run, const void *object)
 static void destruct(struct slab *slab, void *object, void **hand, unsigned in_hand)
 {
     struct destruct_run due = {.slab = slab, .hand = hand, .in_hand = in_hand};
-    struct prudence_cache *cache = slab->cache;
 
     if (!claim(&due, object))
         return;
     run(&due, object);
-    watch_destroyed(slab, object);
+    extensions_released(slab, object);
     os_busy_enter(); /* a handler that forks finds it both counted and running, or neither */
     destruct_runs = due.outer;
-    __atomic_fetch_sub(&slab->undone, 1, __ATOMIC_RELEASE);
-    __atomic_fetch_sub(&cache->undone[due.epoch], 1, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&destruct_of(slab)->undone, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&destruct_of_cache(slab->cache)->undone[due.epoch], 1, __ATOMIC_RELEASE);
     os_busy_leave();
 }
 
@@ -169,7 +173,51 @@ static bool may_run_any(void)
     return !destruct_runs && gp_may_wait();
 }
 
-void *destruct_before_use(struct prudence_cache *cache, void *object)
+/* Has the worker look at caches that want it. Any locks may be held. */
+static void kick(void)
+{
+    store_release(&wanted, 1u);
+    callbacks_nudge();
+}
+
+static uint64_t select_done(const struct slab *slab, unsigned word, unsigned data)
+{
+    (void)data;
+    return ~(load_relaxed(&undone_bits(slab, 0)[word]) | load_relaxed(&undone_bits(slab, 1)[word]));
+}
+
+static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
+{
+    static const struct node_filter done = {.select = select_done};
+    unsigned here = (unsigned)(node_here(cache) - cache->nodes);
+    void *object = NULL;
+    struct slab *slab;
+
+    for (unsigned i = 0; i < os_node_count() && !object; i++)
+        object = node_take_one(&cache->nodes[(here + i) % os_node_count()], &done);
+    if (object)
+        return object;
+    slab = slab_grow(cache, here, flags);
+    if (slab)
+        node_add_slab_and_take(&cache->nodes[here], slab, &object);
+    return object;
+}
+
+/* An object whose destructor is not to run any more, for a caller that may run none: from a node, or of a
+ * new slab. Past the object cache, which does not tell. */
+static void *alloc_done(struct prudence_cache *cache)
+{
+    struct reclaim reclaim = {.began = 0};
+    void *object;
+
+    do
+        object = take_done(cache, os_alloc_first(OS_ALLOC_DEFAULT));
+    while (!object && pressure_reclaim(cache, OS_ALLOC_DEFAULT, &reclaim));
+    return object ? object : take_done(cache, OS_ALLOC_DEFAULT);
+}
+
+/* Runs the object's destructor if that has not run; where the caller may run none, takes another object. */
+static void *taken(struct prudence_cache *cache, void *object)
 {
     struct slab *slab = slab_known(object);
 
@@ -179,23 +227,39 @@ void *destruct_before_use(struct prudence_cache *cache, void *object)
         destruct(slab, object, NULL, 0);
         return object;
     }
-    if (slab->states)
-        object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, "allocation");
     node_put(cache, &object, 1);
-    store_relaxed(&cache->destruct_any, 1u);
-    destruct_kick();
-    return cache_alloc_done(cache, OS_ALLOC_DEFAULT);
+    store_relaxed(&destruct_of_cache(cache)->any, 1u);
+    kick();
+    return alloc_done(cache);
 }
 
 /* -------------------------------------------------------------------------------------- one cache */
 
+static bool has_undone(const struct slab *slab)
+{
+    return load_acquire(&destruct_of(slab)->undone) > 0;
+}
+
+/* Of a set of epochs (bit by bit). */
+static uint64_t select_undone(const struct slab *slab, unsigned word, unsigned epochs)
+{
+    uint64_t bits = 0;
+
+    if (epochs & 1)
+        bits |= load_relaxed(&undone_bits(slab, 0)[word]);
+    if (epochs & 2)
+        bits |= load_relaxed(&undone_bits(slab, 1)[word]);
+    return bits;
+}
+
 static void hand_fill(struct destruct_hand *hand, bool any_slab, unsigned epochs)
 {
+    struct node_filter undone = {.may_have = has_undone, .select = select_undone, .data = epochs};
     struct node *nodes = hand->cache->nodes;
 
     os_lock_take(&slab_caches_lock);
     for (unsigned node = 0; node < os_node_count() && !hand->count; node++)
-        hand->count = node_take_undone(&nodes[node], any_slab, epochs, hand->objects, AT_ONCE);
+        hand->count = node_take_selected(&nodes[node], any_slab, &undone, hand->objects, AT_ONCE);
     if (hand->count)
         list_add_tail(&destruct_hands, &hand->link);
     os_lock_release(&slab_caches_lock);
@@ -205,7 +269,7 @@ static void hand_empty(struct destruct_hand *hand)
 {
     os_lock_take(&slab_caches_lock);
     list_remove(&hand->link);
-    node_put_done(hand->cache, hand->objects, hand->count);
+    node_put_selected(hand->cache, hand->objects, hand->count);
     os_lock_release(&slab_caches_lock);
 }
 
@@ -253,13 +317,15 @@ static bool any_is_latent(struct prudence_cache *cache)
 /* Until no object of the epoch is undone. What cannot be run here is latent, or another thread has it. */
 static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
 {
-    while (load_acquire(&cache->undone[epoch])) {
+    const uint64_t *undone = &destruct_of_cache(cache)->undone[epoch];
+
+    while (load_acquire(undone)) {
         cache_settle(cache, true);
         if (destruct_some(cache, true, EPOCH_SET(epoch)))
             continue;
         if (any_is_latent(cache))
             gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
-        if (load_acquire(&cache->undone[epoch]))
+        if (load_acquire(undone))
             os_sleep_ns(BARRIER_NS);
     }
 }
@@ -267,29 +333,30 @@ static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
 static void wait_for_both_epochs(struct prudence_cache *cache)
 {
     for (unsigned i = 0; i < 2; i++)
-        wait_for_epoch(cache, add_relaxed(&cache->undone_epoch, 1) & 1);
+        wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->undone_epoch, 1) & 1);
 }
 
 /* Any barrier that begins after this call did will do. The fences: a caller that sees that none has begun
  * has counted its objects before that one looks at the counts. */
 void destruct_barrier(struct prudence_cache *cache)
 {
+    struct destruct_cache *own = destruct_of_cache(cache);
     uint64_t goal, begun;
 
     os_full_fence();
-    goal = load_acquire(&cache->barriers_begun) + 1;
-    while ((int64_t)(load_acquire(&cache->barriers_ended) - goal) < 0) {
+    goal = load_acquire(&own->barriers_begun) + 1;
+    while ((int64_t)(load_acquire(&own->barriers_ended) - goal) < 0) {
         uintptr_t nobody = 0;
 
-        if (!compare_exchange(&cache->barrier_runner, &nobody, (uintptr_t)&destruct_runs)) {
+        if (!compare_exchange(&own->barrier_runner, &nobody, (uintptr_t)&destruct_runs)) {
             os_sleep_ns(BARRIER_NS);
             continue;
         }
-        begun = add_relaxed(&cache->barriers_begun, 1) + 1;
+        begun = add_relaxed(&own->barriers_begun, 1) + 1;
         os_full_fence();
         wait_for_both_epochs(cache);
-        store_release(&cache->barriers_ended, begun);
-        store_release(&cache->barrier_runner, (uintptr_t)0);
+        store_release(&own->barriers_ended, begun);
+        store_release(&own->barrier_runner, (uintptr_t)0);
     }
     tell_acquire(cache);
 }
@@ -317,9 +384,11 @@ void destruct_all(struct prudence_cache *cache)
 
 static bool wants_worker(const struct prudence_cache *cache)
 {
-    return cache->destructor && undone_of(cache) &&
-           (cache->flags & CACHE_DESTRUCT_SOON || load_relaxed(&cache->destruct_wanted) ||
-            load_relaxed(&cache->destruct_any));
+    const struct destruct_cache *own = destruct_of_cache(cache);
+
+    return own && undone_of(cache) &&
+           (cache->flags & CACHE_DESTRUCT_SOON || load_relaxed(&own->wanted) ||
+            load_relaxed(&own->any));
 }
 
 /* The cache that has waited longest, held against destruction; NULL: none wants anything. */
@@ -333,7 +402,7 @@ static struct prudence_cache *next_cache(void)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        if (wants_worker(cache) && (!next || cache->destruct_turn < next->destruct_turn))
+        if (wants_worker(cache) && (!next || destruct_of_cache(cache)->turn < destruct_of_cache(next)->turn))
             next = cache;
     }
     serving = next;
@@ -351,24 +420,26 @@ static void let_go(void)
 /* As many as are a turn; asks for another one when that was not all. */
 static bool run_turn(struct prudence_cache *cache, bool any_slab)
 {
+    struct destruct_cache *own = destruct_of_cache(cache);
     unsigned done = 0, some = 1;
 
     for (; some && done < TURN_MAX; done += some)
         some = destruct_some(cache, any_slab, BOTH_EPOCHS);
     if (some)
-        store_relaxed(any_slab ? &cache->destruct_any : &cache->destruct_wanted, 1u);
+        store_relaxed(any_slab ? &own->any : &own->wanted, 1u);
     return done > 0;
 }
 
 /* Whatever has become safe; then starts what makes the rest safe. Returns whether any was run. */
 static bool serve(struct prudence_cache *cache)
 {
+    struct destruct_cache *own = destruct_of_cache(cache);
     bool soon = cache->flags & CACHE_DESTRUCT_SOON;
-    bool any_slab = __atomic_exchange_n(&cache->destruct_any, 0u, __ATOMIC_RELAXED) || soon;
+    bool any_slab = __atomic_exchange_n(&own->any, 0u, __ATOMIC_RELAXED) || soon;
     bool some;
 
-    store_relaxed(&cache->destruct_wanted, 0u);
-    cache->destruct_turn = ++turns;
+    store_relaxed(&own->wanted, 0u);
+    own->turn = ++turns;
     cache_settle(cache, any_slab && !soon);
     some = run_turn(cache, any_slab);
     if (soon && !some && undone_of(cache)) {
@@ -402,11 +473,69 @@ static enum callback_turn work(void)
     return some ? CALLBACK_TURN_RAN : CALLBACK_TURN_WAITS;
 }
 
-void destruct_kick(void)
+/* ------------------------------------------------------------------------------------ the extension */
+
+static bool wants(const struct cache_layout *layout)
 {
-    store_release(&wanted, 1u);
-    callbacks_nudge();
+    return layout->destructor;
 }
+
+static bool cache_made(struct prudence_cache *cache)
+{
+    cache->side[DESTRUCT_EXTENSION] = os_meta_alloc(sizeof(struct destruct_cache));
+    return cache->side[DESTRUCT_EXTENSION] != NULL;
+}
+
+static void cache_going(struct prudence_cache *cache)
+{
+    os_meta_free(cache->side[DESTRUCT_EXTENSION], sizeof(struct destruct_cache));
+    cache->side[DESTRUCT_EXTENSION] = NULL;
+}
+
+static size_t slab_bytes(const struct slab *slab)
+{
+    return sizeof(struct destruct_slab) +
+           (size_t)2 * bits_words(slab->capacity) * sizeof(uint64_t);
+}
+
+static bool made(struct slab *slab)
+{
+    slab->side[DESTRUCT_EXTENSION] = os_meta_alloc(slab_bytes(slab));
+    return slab->side[DESTRUCT_EXTENSION] != NULL;
+}
+
+static void going(struct slab *slab)
+{
+    os_meta_free(slab->side[DESTRUCT_EXTENSION], slab_bytes(slab));
+}
+
+/* Destructors are not run here: the caller has locks of its own. */
+static bool may_go(struct slab *slab)
+{
+    if (likely(!has_undone(slab)))
+        return true;
+    store_relaxed(&destruct_of_cache(slab->cache)->wanted, 1u);
+    return false;
+}
+
+/* Released when its destructor has run (destruct). */
+static bool safe(struct slab *slab, void *object)
+{
+    (void)slab, (void)object;
+    return false;
+}
+
+const struct slab_extension destruct_extension = {.wants = wants,
+                                                  .cache_made = cache_made,
+                                                  .cache_going = cache_going,
+                                                  .made = made,
+                                                  .going = going,
+                                                  .may_go = may_go,
+                                                  .kept = kick,
+                                                  .taken = taken,
+                                                  .freed = freed,
+                                                  .deferred = deferred,
+                                                  .safe = safe};
 
 void destruct_start(void)
 {

@@ -4,18 +4,12 @@
 #define HEAP_DESTRUCT_H
 
 #include "heap/heap.h"
+#include "slab/extension.h"
+
+enum { DESTRUCT_EXTENSION = 3 }; /* its number */
+extern const struct slab_extension destruct_extension;
 
 void destruct_start(void);
-
-/* The object is about to be deferred. */
-void destruct_note(struct slab *slab, void *object);
-
-/* An object that was freed, not deferred: runs its destructor now. */
-void destruct_freed(struct slab *slab, void *object);
-
-/* `object` was taken from the cache and is about to be handed out. Runs its destructor if that has not run;
- * where the caller may run none, takes another object. NULL: there is no memory for one. */
-void *destruct_before_use(struct prudence_cache *cache, void *object);
 
 /* The cache whose destructor this thread is in; NULL: in none. */
 const struct prudence_cache *destruct_here(void);
@@ -31,15 +25,46 @@ void destruct_barrier(struct prudence_cache *cache);
  * at the cache any more. */
 void destruct_all(struct prudence_cache *cache);
 
-/* Has the worker look at caches whose destruct_wanted is set. Any locks may be held. */
-void destruct_kick(void);
-
 /* In a forked child (destruct_fork.c). Not whole: fork took no lock, so nothing can be counted. */
 void destruct_fork_child(bool whole);
 
 /* --- between destruct.c and destruct_fork.c --- */
 
 #define DESTRUCT_NO_EPOCH 2
+
+/* Of a cache with a destructor; all atomic but the last. */
+struct destruct_cache {
+    uint64_t undone[2];       /* objects whose destructor has not returned, by epoch of deferral */
+    uint32_t undone_epoch;    /* which of them deferrals count in: its lowest bit */
+    uint32_t wanted;          /* free slabs cannot go */
+    uint32_t any;             /* an allocation may run no destructor, and found nothing else */
+    uintptr_t barrier_runner; /* the thread whose barrier changes epochs; 0: none */
+    uint64_t barriers_begun, barriers_ended;
+    uint64_t turn; /* when the worker was here last */
+};
+
+/* Of a slab of such a cache; atomic, without a lock. */
+struct destruct_slab {
+    uint32_t undone; /* objects whose destructor has not returned */
+    /* Deferred objects whose destructor has not begun: latent ones, and free ones that were not handed out again. Of
+     * both epochs, bits_words(capacity) words each. */
+    uint64_t bits[];
+};
+
+static inline struct destruct_cache *destruct_of_cache(const struct prudence_cache *cache)
+{
+    return cache->side[DESTRUCT_EXTENSION];
+}
+
+static inline struct destruct_slab *destruct_of(const struct slab *slab)
+{
+    return slab->side[DESTRUCT_EXTENSION];
+}
+
+static inline uint64_t *undone_bits(const struct slab *slab, unsigned epoch)
+{
+    return destruct_of(slab)->bits + (size_t)epoch * bits_words(slab->capacity);
+}
 
 /* A destructor that this thread is in, and the objects that it will run next. */
 struct destruct_run {

@@ -8,7 +8,6 @@
  * them, so nothing moves; nobody carries objects elsewhere.
  */
 #include "heap/destruct.h"
-#include "heap/watch.h"
 
 static void count(struct slab *slab, const void *object)
 {
@@ -16,8 +15,8 @@ static void count(struct slab *slab, const void *object)
 
     if (epoch == DESTRUCT_NO_EPOCH)
         return;
-    slab->undone++;
-    slab->cache->undone[epoch]++;
+    destruct_of(slab)->undone++;
+    destruct_of_cache(slab->cache)->undone[epoch]++;
 }
 
 static void count_known(const void *object)
@@ -29,17 +28,17 @@ static void count_in_slab(struct slab *slab)
 {
     unsigned words = bits_words(slab->capacity);
 
-    slab->undone = 0;
+    destruct_of(slab)->undone = 0;
     for (unsigned w = 0; w < words; w++) {
         uint64_t here =
             slab_free_bits(slab)[w] | slab_waiting_bits(slab)[w] | slab_next_bits(slab)[w];
 
         for (unsigned epoch = 0; epoch < 2; epoch++) {
             unsigned undone =
-                (unsigned)__builtin_popcountll(here & slab_undone_bits(slab, epoch)[w]);
+                (unsigned)__builtin_popcountll(here & undone_bits(slab, epoch)[w]);
 
-            slab->undone += undone;
-            slab->cache->undone[epoch] += undone;
+            destruct_of(slab)->undone += undone;
+            destruct_of_cache(slab->cache)->undone[epoch] += undone;
         }
     }
 }
@@ -74,23 +73,25 @@ static void count_in_cpu(const struct cpu_cache *cpu)
 /* Slabs first: they begin at 0. */
 static void count_anew(struct prudence_cache *cache)
 {
-    cache->undone[0] = cache->undone[1] = 0;
+    struct destruct_cache *own = destruct_of_cache(cache);
+
+    own->undone[0] = own->undone[1] = 0;
     for (unsigned i = 0; i < os_node_count(); i++)
         count_in_node(&cache->nodes[i]);
     for (unsigned i = 0; i < os_node_count(); i++)
         count_in_handfuls(&cache->nodes[i]);
     for (unsigned i = 0; i < os_cpu_count(); i++)
         count_in_cpu(cpu_cache_of(cache, i));
-    if (cache->barrier_runner != (uintptr_t)&destruct_runs)
-        cache->barrier_runner = 0;
+    if (own->barrier_runner != (uintptr_t)&destruct_runs)
+        own->barrier_runner = 0;
 }
 
 /* A destructor forks: it and what its thread will run after it. */
 static void count_in_hand(const struct destruct_run *run)
 {
     if (run->epoch != DESTRUCT_NO_EPOCH) {
-        run->slab->undone++;
-        run->slab->cache->undone[run->epoch]++;
+        destruct_of(run->slab)->undone++;
+        destruct_of_cache(run->slab->cache)->undone[run->epoch]++;
     }
     for (unsigned i = 0; i < run->in_hand; i++)
         count_known(run->hand[i]);
@@ -110,9 +111,9 @@ static void take_back_hands(void)
             continue;
         for (unsigned i = 0; i < hand->count; i++)
             if (destruct_epoch(slab_known(hand->objects[i]), hand->objects[i]) == DESTRUCT_NO_EPOCH)
-                watch_destroyed(slab_known(hand->objects[i]), hand->objects[i]);
+                extensions_released(slab_known(hand->objects[i]), hand->objects[i]);
         list_remove(&hand->link);
-        node_put_done(hand->cache, hand->objects, hand->count);
+        node_put_selected(hand->cache, hand->objects, hand->count);
     }
 }
 

@@ -6,7 +6,7 @@
  * rests until all pages freed before it were used again; so a use after free faults, too. The bytes
  * of the page around the object have a pattern, which is looked at when the page goes.
  *
- * To the slab layer a guarded object is a slab of one object of its own cache (slab_make_guarded),
+ * To the slab layer a guarded object is a slab of one object of its own cache (slab_make_lone),
  * which is never used again but goes at once; so deferral, statistics and misuse are as always.
  *
  * Not guarded: objects that do not fit a page, and those of caches with a constructor or type-safe
@@ -64,7 +64,7 @@ static uint64_t draw(void)
     return 1 + randomness % (2 * guard_interval - 1);
 }
 
-bool guard_is_due(void)
+static bool is_due(void)
 {
     if (!countdown)
         countdown = draw();
@@ -126,24 +126,26 @@ static void check_surroundings(const struct guard_slot *slot)
 uint64_t guard_word(const struct guard_slot *slot)
 {
     const struct slab *slab = load_relaxed(&slot->slab);
-    bool in_use = slot->state == GUARD_IN_USE && slab && slab->states;
+    bool in_use = slot->state == GUARD_IN_USE && slab && object_words(slab);
 
-    return in_use ? load_relaxed(slab->states) : slot->word;
+    return in_use ? load_relaxed(object_words(slab)) : slot->word;
 }
 
-size_t guard_size(const struct slab *slab)
+static size_t size_asked(const struct slab *slab, const void *object)
 {
-    return ((const struct guard_slot *)slab->notes)->size;
+    (void)object;
+    return slab->alone ? ((const struct guard_slot *)slab->side[GUARD_EXTENSION])->size : 0;
 }
 
-void guard_going(struct slab *slab)
+/* Before check's: the last word is still there. The page is closed, and rests. */
+static void going(struct slab *slab)
 {
-    struct guard_slot *slot = slab->notes;
+    struct guard_slot *slot = slab->side[GUARD_EXTENSION];
 
     if (!slot)
-        return; /* it could not be made; its page is guard_alloc's */
+        return; /* no guarded one; or it could not be made, and its page is guarded_alloc's */
     check_surroundings(slot);
-    slot->word = *slab->states;
+    slot->word = *object_words(slab);
     slot->state = GUARD_FREED;
     store_relaxed(&slot->slab, NULL);
     os_pages_close(page_of(slot), OS_PAGE_SIZE);
@@ -159,8 +161,11 @@ static void settle_cache(struct prudence_cache *cache)
         node_shrink(&cache->nodes[i], cache->free_limit);
 }
 
-void guard_deferred(struct prudence_cache *cache)
+/* Sees to it that a grace period comes. */
+static void after_deferral(struct prudence_cache *cache, bool alone)
 {
+    if (!alone)
+        return;
     gp_advance(cache->domain, gp_snapshot(cache->domain));
     settle_cache(cache);
 }
@@ -204,12 +209,13 @@ static void place(struct guard_slot *slot, const struct prudence_cache *cache, s
     memset(slot->object + size, PATTERN, (size_t)(page + OS_PAGE_SIZE - slot->object) - size);
 }
 
-void *guard_alloc(struct prudence_cache *cache, size_t size)
+/* A guarded object, if it is this allocation's turn; NULL: it is not, or cannot be guarded, or no page is left. */
+static void *guarded_alloc(struct prudence_cache *cache, size_t size)
 {
     struct guard_slot *slot;
     struct slab *slab;
 
-    if (!can_be_guarded(cache, size))
+    if (!guard_interval || !is_due() || !can_be_guarded(cache, size))
         return NULL;
     settle_cache(cache);
     slot = slot_take();
@@ -220,22 +226,34 @@ void *guard_alloc(struct prudence_cache *cache, size_t size)
     if (!os_pages_open(page_of(slot), OS_PAGE_SIZE))
         goto failed;
     place(slot, cache, size);
-    slab = slab_make_guarded(cache, page_of(slot), slot->object);
+    slab = slab_make_lone(cache, page_of(slot), slot->object, EXTENSION_BIT(CHECK_EXTENSION));
     if (!slab) {
         os_pages_close(page_of(slot), OS_PAGE_SIZE);
         slot->state = GUARD_UNUSED;
         goto failed;
     }
-    slab->notes = slot;
+    slab->side[GUARD_EXTENSION] = slot;
     slot->slab = slab;
     slot->state = GUARD_IN_USE;
-    object_state_change(slab, slot->object, OBJECT_FREE, OBJECT_LIVE, "allocation");
     return slot->object;
 
 failed:
     slot_rest(slot);
     return NULL;
 }
+
+static bool wants(const struct cache_layout *layout)
+{
+    (void)layout;
+    return guard_interval > 0;
+}
+
+const struct slab_extension guard_extension = {.wants = wants,
+                                               .going = going,
+                                               .instead = guarded_alloc,
+                                               .after_deferral = after_deferral,
+                                               .size_asked = size_asked,
+                                               .explain = guard_explain};
 
 void guard_fork_prepare(void)
 {

@@ -3,30 +3,16 @@
 #ifndef HEAP_GUARD_H
 #define HEAP_GUARD_H
 
+#include "heap/check.h"
 #include "heap/heap.h"
+
+enum { GUARD_EXTENSION = 1 }; /* its number; its side data: a guarded slab's slot */
+extern const struct slab_extension guard_extension;
 
 extern uint64_t guard_interval; /* the option guard: one allocation in so many; 0: none */
 
 /* Makes the pool and watches for faults, if the option asks for it. */
 void guard_start(void);
-
-/* Whether this allocation of this thread is the one in N. */
-bool guard_is_due(void);
-
-/* A guarded, live object of `size` bytes; NULL: this one cannot be guarded, or no page is left. */
-void *guard_alloc(struct prudence_cache *cache, size_t size);
-
-/* What was asked for when the object of this guarded slab was allocated. */
-size_t guard_size(const struct slab *slab);
-
-/* After a guarded object of the cache was deferred: sees to it that a grace period comes. */
-void guard_deferred(struct prudence_cache *cache);
-
-/* slab_watch.going of a guarded slab: its page is closed, and rests. */
-void guard_going(struct slab *slab);
-
-/* If `pointer` lies in the pool, writes what is known about the object there. */
-void guard_explain(const void *pointer);
 
 /* Reports `object` and aborts if it is a guarded one that is gone. */
 void guard_report_freed(const void *object, const char *what);
@@ -61,6 +47,7 @@ static inline bool guard_has(const void *pointer)
 }
 
 uint64_t guard_word(const struct guard_slot *slot);
+void guard_explain(const struct slab *slab, const void *pointer);
 void guard_look_at_fault(const struct os_fault *fault);
 void guard_report_damage(const struct guard_slot *slot, const char *byte) __attribute__((noreturn));
 

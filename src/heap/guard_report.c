@@ -116,14 +116,16 @@ void guard_report_freed(const void *object, const char *what)
     if (!slot || slot->state != GUARD_FREED || slot->object != object)
         return;
     os_report("%s: %p of cache '%s' is already free", what, object, slot->cache_name);
-    slab_watch.explain(NULL, object);
+    extensions_explain(NULL, object);
     os_abort();
 }
 
-void guard_explain(const void *pointer)
+/* What is known about the object at `pointer`, if that lies in the pool. */
+void guard_explain(const struct slab *slab, const void *pointer)
 {
     const struct guard_slot *slot;
 
+    (void)slab;
     if (!guard_has(pointer))
         return;
     slot = slot_about(pointer);

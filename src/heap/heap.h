@@ -6,6 +6,7 @@
 #define HEAP_HEAP_H
 
 #include "slab/cache.h"
+#include "slab/extension.h"
 
 /* process.c: makes everything below ready; cheap when it is. Called by whatever may come first. */
 void process_start_slow(void);
@@ -46,6 +47,25 @@ size_t large_growing(size_t size);
 static inline bool is_large(const struct slab *slab)
 {
     return !slab->cache->lines;
+}
+
+/* What the user of an object may use of it: without the line that spreads some strides (ADR 38), and without the red
+ * zone. */
+static inline size_t slab_usable_bytes(const struct slab *slab)
+{
+    const struct prudence_cache *cache = slab->cache;
+
+    if (!cache->lines)
+        return slab->bytes;
+    return round_up(cache->object_size + cache->redzone, cache->alignment) - cache->redzone;
+}
+
+/* The same, or less where the size that was asked for is known. */
+static inline size_t object_usable(const struct slab *slab, const void *object)
+{
+    size_t asked = unlikely(load_relaxed(&slab->extensions)) ? extensions_size_asked(slab, object) : 0;
+
+    return asked ? asked : slab_usable_bytes(slab);
 }
 
 /* stats.c: the figures of the cache at a place in the list of caches; false behind its end. */

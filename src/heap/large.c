@@ -5,8 +5,8 @@
  * per-CPU caches. A freed one goes back to the page source at once, which keeps what will be wanted.
  */
 #include "base/checked.h"
+#include "heap/check.h"
 #include "heap/heap.h"
-#include "heap/watch.h"
 
 /* Larger ones the page source grows without copying, on nearly every system. */
 #define GROWN_BY_COPYING ((size_t)32 << 20)
@@ -59,8 +59,8 @@ void *large_alloc(size_t size, size_t alignment, bool *zeroed)
     slab = cache ? slab_make_large(cache, bytes, max_size(alignment, OS_PAGE_SIZE), zeroed,
                                    OS_ALLOC_DEFAULT)
                  : NULL;
-    if (slab && unlikely(cache->watched))
-        watch_large(slab, max_size(size, 1), *zeroed);
+    if (slab && unlikely(load_relaxed(&slab->extensions)))
+        extensions_allocated(slab, slab->base, max_size(size, 1), *zeroed);
     return slab ? slab->base : NULL;
 }
 
@@ -88,10 +88,10 @@ bool large_resize(struct slab *slab, size_t size)
     node_check_live(slab, "prudence_realloc");
     if (bytes == slab->bytes)
         return true;
-    if (slab->states)
+    if (object_words(slab))
         object_state_change(slab, slab->base, OBJECT_LIVE, OBJECT_FREE, "prudence_realloc");
     done = slab_resize_large(slab, bytes);
-    if (slab->states)
+    if (object_words(slab))
         object_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "prudence_realloc");
     return done;
 }

@@ -9,7 +9,6 @@
 #include "heap/object.h"
 #include "heap/size_class.h"
 #include "heap/watch.h"
-#include "slab/terms.h"
 
 static void *out_of_memory(void)
 {
@@ -78,7 +77,7 @@ static bool shrinking_has_failed;
 
 /* Another object of `size` bytes with the contents; NULL: there is no memory, and nothing happened. A
  * short-term one is freed by its dates; they do not move. */
-static void *move(void *object, const struct slab *slab, size_t size, bool short_term)
+static void *move(void *object, const struct slab *slab, size_t size, bool owned)
 {
     size_t usable = object_usable(slab, object), growing = large_growing(size);
     void *moved = NULL;
@@ -90,7 +89,7 @@ static void *move(void *object, const struct slab *slab, size_t size, bool short
     if (!moved)
         return NULL;
     memcpy(moved, object, min_size(size, usable));
-    if (!short_term)
+    if (!owned)
         prudence_free(object);
     return moved;
 }
@@ -99,24 +98,25 @@ void *prudence_realloc(void *object, size_t size)
 {
     struct slab *slab;
     size_t usable;
-    bool short_term;
+    bool owned;
     void *moved;
 
     if (!object)
         return prudence_malloc(size);
     slab = object_slab(object, "prudence_realloc");
-    watch_check_live(slab, object, "prudence_realloc");
+    if (unlikely(load_relaxed(&slab->extensions)))
+        slab_check_live(slab, object, "prudence_realloc");
     usable = object_usable(slab, object);
-    short_term = slab_is_short_term(slab, object);
+    owned = extensions_own(slab, object);
     if (watch_moves(slab)) {
         ; /* below */
-    } else if (is_large(slab) && !short_term) {
+    } else if (is_large(slab) && !owned) {
         if (large_resize(slab, size))
             return slab->base;
     } else if (size <= usable && size >= usable / 2) {
         return object;
     }
-    moved = move(object, slab, size, short_term);
+    moved = move(object, slab, size, owned);
     if (moved || size > usable)
         return moved;
     store_relaxed(&shrinking_has_failed, true);

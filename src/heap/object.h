@@ -22,10 +22,6 @@ void *object_replace_slow(struct prudence_cache *cache, void *old, const char *w
 /* The slab of an object; misuse, if it has none. */
 struct slab *object_slab(const void *object, const char *what);
 
-/* Of an object whose last expiration date is over (slab/terms.h): its word is 0. `deferred`: readers
- * may still hold it. */
-void object_free_expired(struct slab *slab, void *object, bool deferred);
-
 static inline void *object_alloc(struct prudence_cache *cache, size_t size, const char *what)
 {
     void *object = likely(cache) ? cache_alloc_fast(cache) : NULL;

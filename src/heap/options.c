@@ -15,6 +15,7 @@
 #include "heap/annotate.h"
 #include "heap/background.h"
 #include "heap/call.h"
+#include "heap/check.h"
 #include "heap/depot.h"
 #include "heap/guard.h"
 #include "heap/heap.h"
@@ -222,9 +223,9 @@ static bool set_background(const char *text)
 
 static bool set_check(const char *text)
 {
-    if (!parse_switch(text, &slab_check))
+    if (!parse_switch(text, &check_wanted))
         return false;
-    if (slab_check)
+    if (check_wanted)
         store_relaxed(&gp_check, true); /* debug builds always do */
     return true;
 }

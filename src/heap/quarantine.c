@@ -12,6 +12,8 @@
  */
 #include "heap/quarantine.h"
 
+#include "heap/watch.h"
+
 #define CHUNK_BYTES   ((size_t)4096)
 #define CHUNK_OBJECTS ((CHUNK_BYTES - 2 * sizeof(void *)) / sizeof(void *))
 #define LEAVE_MAX     64    /* objects that leave in one go */
@@ -93,6 +95,12 @@ static void leaver_is_done(struct leaver *leaver)
     os_lock_release(&lock);
 }
 
+static void free_for_good(struct slab *slab, void *object)
+{
+    watch_check_zero(slab, object);
+    cache_put_kept(slab, object);
+}
+
 static void leave_all(void **objects, unsigned count,
                       void (*leave)(struct slab *slab, void *object))
 {
@@ -117,13 +125,14 @@ static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *
     } while (taken);
 }
 
-bool quarantine_put(struct slab *slab, void *object, void (*leave)(struct slab *slab, void *object))
+/* It rests; false: it is larger than all that may, or there is no memory to note it. */
+static bool keeps(struct slab *slab, void *object)
 {
     size_t size = slab_object_bytes(slab);
     struct chunk *chunk;
     bool over;
 
-    if (size > quarantine_limit)
+    if (slab->alone || size > quarantine_limit)
         return false;
     os_lock_take(&lock);
     chunk = chunk_with_room();
@@ -135,12 +144,12 @@ bool quarantine_put(struct slab *slab, void *object, void (*leave)(struct slab *
     over = bytes > quarantine_limit;
     os_lock_release(&lock);
     if (over)
-        let_leave(quarantine_limit, 0, leave);
+        let_leave(quarantine_limit, 0, free_for_good);
     return chunk != NULL;
 }
 
 /* Those of now: others may bring more for ever. */
-void quarantine_flush(void (*leave)(struct slab *slab, void *object))
+void quarantine_flush_to(void (*leave)(struct slab *slab, void *object))
 {
     uint64_t goal;
 
@@ -150,7 +159,13 @@ void quarantine_flush(void (*leave)(struct slab *slab, void *object))
     let_leave(UINT64_MAX, goal, leave);
 }
 
-void quarantine_wait_for_leavers(void)
+void quarantine_flush(void)
+{
+    if (quarantine_limit)
+        quarantine_flush_to(free_for_good);
+}
+
+static void wait_for_leavers(void)
 {
     uint64_t goal = 0;
     bool busy = true;
@@ -167,6 +182,22 @@ void quarantine_wait_for_leavers(void)
         os_lock_release(&lock);
     }
 }
+
+void quarantine_flush_and_wait(void)
+{
+    quarantine_flush();
+    if (quarantine_limit)
+        wait_for_leavers();
+}
+
+static bool wants(const struct cache_layout *layout)
+{
+    (void)layout;
+    return quarantine_limit > 0;
+}
+
+const struct slab_extension quarantine_extension = {
+    .wants = wants, .keeps = keeps, .pressure = quarantine_flush};
 
 /* There is none, unless fork took nothing: then they are not in the child, nor are their objects. */
 void quarantine_fork_child(void)

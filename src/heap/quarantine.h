@@ -5,18 +5,16 @@
 
 #include "heap/heap.h"
 
+enum { QUARANTINE_EXTENSION = 5 }; /* its number; the last: an object rests when all else is done */
+extern const struct slab_extension quarantine_extension;
+
 extern uint64_t quarantine_limit; /* bytes; the option quarantine; 0: nothing rests */
 
-/* Takes a freed object in, and gives to `leave` whatever has rested long enough. False when the
- * object cannot rest (it is larger than the limit, or memory ran out): it is the caller's. */
-bool quarantine_put(struct slab *slab, void *object,
-                    void (*leave)(struct slab *slab, void *object));
-
-/* All objects leave that rest now. */
-void quarantine_flush(void (*leave)(struct slab *slab, void *object));
-
-/* Until the threads that had taken objects out of the quarantine have freed them. Holds nothing. */
-void quarantine_wait_for_leavers(void);
+/* All objects leave that rest now. _to: to `leave`, in place of being freed. _and_wait: those that other threads are
+ * just freeing have left, too. */
+void quarantine_flush_to(void (*leave)(struct slab *slab, void *object));
+void quarantine_flush(void);
+void quarantine_flush_and_wait(void);
 
 void quarantine_fork_prepare(void);
 void quarantine_fork_child(void);

@@ -38,15 +38,27 @@ static __attribute__((noinline)) bool finalize(struct scm_thread *self, uint32_t
     return ends;
 }
 
+/* Its word is 0, so its terms let it go. */
+static void free_expired_slow(struct slab *slab, void *object, bool deferred)
+{
+    int saved_errno = errno;
+
+    if (deferred)
+        cache_free_deferred_slow(slab, object, "expiration");
+    else
+        cache_free_slow(slab, object, "expiration");
+    errno = saved_errno;
+}
+
 static inline __attribute__((always_inline)) void free_expired(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
     bool deferred = load_relaxed(&option_scm_deferred);
 
-    if (likely(!deferred) && likely(uses_sequences(cache)) && os_percpu_push(&cache->lines, object))
+    if (likely(!deferred) && likely(cache_is_plain(cache)) && os_percpu_push(&cache->lines, object))
         return;
     annotate_taken(slab, object);
-    object_free_expired(slab, object, deferred);
+    free_expired_slow(slab, object, deferred);
 }
 
 /* Its word is 0. */
@@ -102,7 +114,7 @@ static inline void date_end(struct scm_thread *self, struct slab *slab, union te
 
     if (!date_is_last(slab, term, descriptor, &word))
         return;
-    count_add(&slab->expiring, -1);
+    count_add(&slab->may_leave, -1);
     count_add(&self->counts.ended, 1);
     if (unlikely(term_finalizer(word))) {
         if (term_finalizer(word) == TERM_REGION) {
@@ -273,7 +285,7 @@ int scm_set_finalizer(void *object, int number)
     term = &terms[slab_index(slab, object)].word;
     word = load_relaxed(term);
     if (!term_dates(word))
-        slab_check_live(slab, object, slab_index(slab, object), "scm_set_finalizer");
+        slab_check_live(slab, object, "scm_set_finalizer");
     /* Dates may come and go meanwhile. */
     while (!compare_exchange(term, &word,
                              term_dates(word) | (uint32_t)(number + 1) << TERM_DATES_BITS))

@@ -23,7 +23,7 @@ static const char *name_of(const struct scm_clock *clock)
 
 static inline void becomes_short_term(struct scm_thread *self, struct slab *slab)
 {
-    count_add(&slab->expiring, 1);
+    count_add(&slab->may_leave, 1);
     count_add(&self->counts.became, 1);
 }
 
@@ -65,8 +65,9 @@ static inline int date_add(struct scm_thread *self, struct scm_clock *clock, uin
     struct page *page;
     bool first;
 
-    if (!dates && unlikely(slab_may_be_dead(slab, (unsigned)(term - slab_terms(slab)))))
-        slab_report_dead(slab, object, name_of(clock));
+    if (!dates && unlikely(slab_may_be_dead(slab, (unsigned)(term - slab_terms(slab)),
+                                            EXTENSION_BIT(TERMS_EXTENSION))))
+        slab_check_live(slab, object, name_of(clock));
     if (unlikely(dates) && is_last(&clock->ring[date & clock->mask], object))
         return 0;
     if (unlikely(dates >= TERM_DATES_MAX))

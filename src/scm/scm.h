@@ -37,7 +37,7 @@
 #include "scm/marks.h"
 #include "scm/places.h"
 #include "scm/stamps.h"
-#include "slab/terms.h"
+#include "scm/terms.h"
 
 #define PAGE_BYTES   ((size_t)1024)
 #define PAGE_OBJECTS ((PAGE_BYTES - 24) / sizeof(uint64_t))

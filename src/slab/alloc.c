@@ -157,7 +157,7 @@ static bool grow(struct prudence_cache *cache, const struct miss *miss)
     return true;
 }
 
-static void *alloc_past_stack(struct prudence_cache *cache, os_alloc_flags flags)
+void *cache_take(struct prudence_cache *cache, os_alloc_flags flags)
 {
     struct miss miss = {.refill = 1};
 
@@ -170,55 +170,15 @@ static void *alloc_past_stack(struct prudence_cache *cache, os_alloc_flags flags
     return miss.object ? miss.object : refill(cache, &miss, flags);
 }
 
-void *cache_alloc_slow(struct prudence_cache *cache, os_alloc_flags flags)
-{
-    void *object = alloc_past_stack(cache, flags);
-
-    if (unlikely(cache->checked) && object)
-        object_state_change(slab_known(object), object, OBJECT_FREE, OBJECT_LIVE, "allocation");
-    return object;
-}
-
-static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
-{
-    unsigned here = (unsigned)(node_here(cache) - cache->nodes);
-    void *object = NULL;
-    struct slab *slab;
-
-    for (unsigned i = 0; i < os_node_count() && !object; i++)
-        object = node_take_done(&cache->nodes[(here + i) % os_node_count()]);
-    if (object)
-        return object;
-    slab = slab_grow(cache, here, flags);
-    return slab ? node_add_slab_and_take(&cache->nodes[here], slab) : NULL;
-}
-
-/* An object whose destructor is not to run any more, for a caller that may run none: from a node, or of a
- * new slab. Past the object cache, which does not tell. */
-void *cache_alloc_done(struct prudence_cache *cache, os_alloc_flags flags)
-{
-    struct reclaim reclaim = {.began = 0};
-    void *object;
-
-    do
-        object = take_done(cache, os_alloc_first(flags));
-    while (!object && pressure_reclaim(cache, flags, &reclaim));
-    if (!object)
-        object = take_done(cache, flags);
-    if (unlikely(cache->checked) && object)
-        object_state_change(slab_known(object), object, OBJECT_FREE, OBJECT_LIVE, "allocation");
-    return object;
-}
-
 /* Takes what the stack has in one go, then one by one. */
-size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
-                        os_alloc_flags flags)
+size_t cache_take_bulk(struct prudence_cache *cache, size_t count, void **objects,
+                       os_alloc_flags flags)
 {
     size_t done = 0;
 
     while (done < count) {
         unsigned want = (unsigned)min_size(count - done, TRANSFER_MAX), taken = 0;
-        struct cpu_cache *cpu = cache->checked ? NULL : cpu_cache_take(cache, &taken);
+        struct cpu_cache *cpu = cpu_cache_take(cache, &taken);
 
         if (cpu) {
             taken = object_cache_take(cpu, objects + done, want);
@@ -230,7 +190,7 @@ size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objec
         done += taken;
         if (taken == want)
             continue;
-        objects[done] = cache_alloc_slow(cache, flags);
+        objects[done] = cache_take(cache, flags);
         if (!objects[done])
             break;
         done++;

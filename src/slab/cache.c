@@ -9,6 +9,7 @@
 #include "slab/cache.h"
 
 #include "base/name.h"
+#include "slab/extension.h"
 
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8
@@ -26,7 +27,7 @@
 
 struct os_lock slab_caches_lock = OS_LOCK_INIT(OS_RANK_CACHES);
 struct list slab_caches = {&slab_caches, &slab_caches};
-bool slab_check READ_MOSTLY = false;
+size_t slab_redzone READ_MOSTLY = 0;
 
 /* As round_up_to_power_of_two(): whether a lone object would need more pages where they are short. */
 static bool needs_more_pages(size_t stride, size_t before)
@@ -90,7 +91,7 @@ static void choose_window(struct prudence_cache *cache)
     cache->window_words.base = OS_WINDOW_NOWHERE;
     cache->window_mask = cache->slab_bytes - 1;
     cache->window_grid = grid_of(cache->stride, cache->capacity);
-    if (OS_HAS_WINDOWS && cache->named && !cache->watched && os_percpu_rseq &&
+    if (OS_HAS_WINDOWS && cache->named && !cache->extensions && os_percpu_rseq &&
         (cache->stride % WINDOW_CROWDED || cache->colors == 1))
         cache->window_wish = WINDOW_IF_WANTED;
 }
@@ -121,8 +122,8 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->object_size = layout->object_size;
     cache->named = layout->named;
     cache->sized = layout->object_cache_bytes > 0;
-    cache->checked = slab_check || slab_watch.states;
-    cache->watched = slab_check || slab_watch.wanted || layout->destructor;
+    cache->extensions = extensions_wanted(layout);
+    cache->redzone = (uint16_t)slab_redzone;
     cache->fast_lines = os_percpu_owned_lines;
     cache->page_map = os_page_map_root();
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
@@ -131,7 +132,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
         cache->stride = OS_PAGE_SIZE;
         return;
     }
-    cache->stride = round_up(layout->object_size + slab_watch.redzone, cache->alignment);
+    cache->stride = round_up(layout->object_size + cache->redzone, cache->alignment);
     cache->stride = max_size(skewed(cache, cache->stride), 2); /* see grid_of */
     choose_slab(cache);
     choose_window(cache);
@@ -157,7 +158,7 @@ static bool lines_make(struct prudence_cache *cache)
     cache->lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
         os_percpu_line_init(&cpu_cache_of(cache, i)->line, i);
-    if (os_percpu_rseq && !cache->watched)
+    if (os_percpu_rseq && !cache->extensions)
         cache->fast_lines = cache->lines;
     return cache->lines != NULL;
 }
@@ -197,7 +198,8 @@ struct prudence_cache *cache_create(const char *name, const struct cache_layout 
     if (!cache)
         return NULL;
     layout_apply(cache, name, layout);
-    if (!nodes_make(cache) || (!layout->no_cpu_caches && !lines_make(cache))) {
+    if (!nodes_make(cache) || (!layout->no_cpu_caches && !lines_make(cache)) ||
+        !extensions_cache_made(cache)) {
         cache_release_parts(cache);
         cache_forget(cache);
         return NULL;
@@ -318,6 +320,7 @@ bool cache_destroy(struct prudence_cache *cache, size_t *live)
         cpu_cache_free_arrays(cache, cpu_cache_of(cache, i));
     gp_domain_put(cache->domain);
     os_hands_empty();
+    extensions_cache_going(cache);
     cache_release_parts(cache);
     return true;
 }

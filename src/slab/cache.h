@@ -39,7 +39,7 @@ enum slab_list {
     SLAB_PARTIAL,  /* some free or latent, some live; those with free objects stand first */
     SLAB_DRAINING, /* all that is allocated is latent; used last, and only what is truly free */
     SLAB_FREE,     /* everything is free */
-    SLAB_RETIRED,  /* a guarded one that is free: it goes with the next who leaves the node */
+    SLAB_RETIRED,  /* a lone object's that is free: it goes with the next thread that leaves the node */
     SLAB_LISTS,
 };
 
@@ -51,28 +51,26 @@ struct slab {
     struct prudence_cache *cache;
     char *base; /* the first object */
     struct grid grid;
-    void *fast_lines;  /* the cache's; closed from the slab's first expiration date on (terms.h) */
+    void *fast_lines;  /* the cache's; closed if the slab has extensions that the cache has not */
     uint32_t capacity; /* objects */
     uint16_t node;
-    bool guarded; /* one object, alone between pages that nobody may touch (heap/guard.c) */
+    bool alone; /* one object, on pages of the extension that made it: never in CPUs' caches */
     void *pages;
     size_t bytes;
     /* What moving objects between the node and CPUs' caches changes: a line of its own. */
     uint32_t free __attribute__((aligned(CACHE_LINE))); /* objects; the node's lock, as all below */
     uint32_t latent;                                    /* objects in waiting and next */
-    uint32_t doomed; /* live objects whose callbacks wait, by who queues them; atomic, a hint */
-    uint8_t list;    /* enum slab_list */
+    uint8_t list;                               /* enum slab_list */
+    uint32_t extensions;                        /* a bit each (extension.h); atomic */
+    /* Hints for ranking (node.c); atomic. Live objects that something else is about to free, ... */
+    uint32_t leaving;
+    int32_t may_leave; /* ... and that it may free; not exact */
     gp_cookie waiting_cookie;
     gp_cookie free_cookie; /* type-safe memory: when the pages may go, once the slab is free */
     struct list link;      /* in a list of its node */
     struct list waiting_link;
-    uint64_t *states;  /* check=1, guarded: a word for each object (misuse.c), atomic; else NULL */
-    void *notes;       /* what slab_watch keeps about the slab's objects, or NULL */
-    union term *terms; /* of each object once one has a date (terms.h); atomic */
-    int32_t expiring;  /* objects with dates: a hint (expiring_of, node.c) */
-    uint32_t undone;   /* objects whose destructor has not returned; atomic */
-    uint64_t bits[];   /* free, waiting, next, and if there is a destructor undone of both epochs:
-                         bits_words(capacity) words each */
+    void *side[OS_EXTENSIONS]; /* a word for each extension */
+    uint64_t bits[];           /* free, waiting, next: bits_words(capacity) words each */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)
@@ -88,25 +86,6 @@ static inline uint64_t *slab_waiting_bits(struct slab *slab)
 static inline uint64_t *slab_next_bits(struct slab *slab)
 {
     return slab->bits + (size_t)2 * bits_words(slab->capacity);
-}
-
-/* Deferred objects whose destructor has not begun: latent ones, and free ones that were not handed out
- * again. Of one epoch (0 or 1, see heap/destruct.c). Changed atomically, without a lock. */
-static inline uint64_t *slab_undone_bits(struct slab *slab, unsigned epoch)
-{
-    return slab->bits + (size_t)(3 + epoch) * bits_words(slab->capacity);
-}
-
-/* A word of them, of a set of epochs (bit by bit). */
-static inline uint64_t slab_undone_word(struct slab *slab, unsigned epochs, unsigned word)
-{
-    uint64_t bits = 0;
-
-    if (epochs & 1)
-        bits |= load_relaxed(&slab_undone_bits(slab, 0)[word]);
-    if (epochs & 2)
-        bits |= load_relaxed(&slab_undone_bits(slab, 1)[word]);
-    return bits;
 }
 
 static inline uint64_t slab_offset(const struct slab *slab, const void *object)
@@ -152,7 +131,7 @@ struct node {
     unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
-    bool destruct_wanted;     /* a free slab has to stay for its destructors */
+    bool kept;                /* a free slab has to stay for an extension */
     struct node *helper;      /* whose pages its last slab got, if not its own; atomic, a hint */
     struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
 };
@@ -201,8 +180,8 @@ _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride
 enum window_wish { WINDOW_NEVER, WINDOW_IF_WANTED, WINDOW_WANTED };
 
 struct prudence_cache {
-    /* What fast paths look at; constant, but that `fast_lines` may be closed (terms.h). */
-    void *fast_lines;     /* = lines, or os_percpu_owned_lines (watched, no rseq, large blocks) */
+    /* What fast paths look at; constant, but that `fast_lines` may be closed (slab_extend). */
+    void *fast_lines;     /* = lines, or os_percpu_owned_lines (extensions, no rseq, large blocks) */
     const void *page_map; /* os_page_map_root(), which programs that inline fast paths find here */
     /* Of objects in its window: base and extent, and where in a place they begin; they look here, too. */
     struct os_window_words window_words;
@@ -219,13 +198,13 @@ struct prudence_cache {
     unsigned size_min, size_max; /* of an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
     unsigned flags;
-    bool checked;        /* its slabs have states */
-    bool watched;        /* slab_watch wants to see its objects */
-    bool named;          /* its users name it when they free: see terms.h */
+    uint32_t extensions; /* a bit each (extension.h) */
+    uint16_t redzone;    /* spare bytes behind each object */
+    bool named;          /* its users name it when they free, so its own `fast_lines` are looked at */
     uint8_t window_wish; /* enum window_wish; atomic */
     bool sized; /* its creator said what its object caches may hold: they do, whatever the budget */
     void (*constructor)(void *object, void *context);
-    void (*destructor)(void *object, void *context); /* heap/destruct.c; then it is watched */
+    void (*destructor)(void *object, void *context); /* an extension's */
     void *context;
     struct node *nodes;
     struct os_window *window; /* atomic; once made it stays */
@@ -238,19 +217,12 @@ struct prudence_cache {
     uint64_t grow_avoided_at;           /* ns; atomic */
     uint64_t quiet_checked_at;          /* ns; atomic */
     uint32_t visitors; /* threads that hold it without the list's lock (tidy.c, give.c); atomic */
-    /* Of heap/destruct.c; all atomic but the last. */
-    uint64_t undone[2];       /* objects whose destructor has not returned, by epoch of deferral */
-    uint32_t undone_epoch;    /* which of them deferrals count in: its lowest bit */
-    uint32_t destruct_wanted; /* free slabs cannot go */
-    uint32_t destruct_any;    /* an allocation may run no destructor, and found nothing else */
-    uintptr_t barrier_runner; /* the thread whose barrier changes epochs; 0: none */
-    uint64_t barriers_begun, barriers_ended;
-    uint64_t destruct_turn; /* when the worker was here last */
+    void *side[OS_EXTENSIONS]; /* a word for each extension */
     char name[CACHE_NAME_SIZE];
 };
 
 #define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
-#define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON */
+#define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON: safe objects go to their slabs */
 
 /* By inlined code: its next slabs go to a window, if it may have one. */
 static inline void cache_want_window(struct prudence_cache *cache)
@@ -268,6 +240,12 @@ static inline bool cache_is_destroyed(const struct prudence_cache *cache)
 static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache, unsigned cpu)
 {
     return (struct cpu_cache *)((char *)cache->lines + cpu * OS_PERCPU_STRIDE);
+}
+
+/* Whether fast paths would serve the objects of all its slabs, but for extensions that a slab has alone. */
+static inline bool cache_is_plain(const struct prudence_cache *cache)
+{
+    return likely(os_percpu_rseq) && likely(!cache->extensions) && likely(cache->lines != NULL);
 }
 
 static inline struct node *node_here(const struct prudence_cache *cache)
@@ -331,25 +309,28 @@ struct cache_layout {
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout);
 bool cache_destroy(struct prudence_cache *cache, size_t *live);
 void cache_forget(struct prudence_cache *cache);
-extern bool slab_check; /* the option check; before the first cache is made */
+extern size_t slab_redzone; /* of caches that are made from now on */
 
-/* --- alloc.c, free.c, defer.c: an object's way out and in, past the fast path (fast_path.h) --- */
-void *cache_alloc_slow(struct prudence_cache *cache, os_alloc_flags flags);
-void *cache_alloc_done(struct prudence_cache *cache, os_alloc_flags flags);
+/* --- gate.c: where objects come that the fast path (fast_path.h) did not serve ---
+ * `size`: what was asked for, 0: a whole object. `what` names the caller in reports. */
+void *cache_alloc_slow(struct prudence_cache *cache, size_t size, os_alloc_flags flags);
 size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
                         os_alloc_flags flags);
-void cache_free_slow(struct slab *slab, void *object);
-void cache_free_unchecked(struct slab *slab, void *object);
-void cache_free_deferred_slow(struct slab *slab, void *object);
+void cache_free_slow(struct slab *slab, void *object, const char *what);
+void cache_free_deferred_slow(struct slab *slab, void *object, const char *what);
+/* A freed object that an extension has kept, and lets go now. */
+void cache_put_kept(struct slab *slab, void *object);
+
+/* --- alloc.c, free.c, defer.c: an object's way out and in, behind the gate --- */
+void *cache_take(struct prudence_cache *cache, os_alloc_flags flags);
+size_t cache_take_bulk(struct prudence_cache *cache, size_t count, void **objects,
+                       os_alloc_flags flags);
+void cache_put(struct slab *slab, void *object);
+void cache_defer(struct slab *slab, void *object);
 
 /* --- misuse.c: from a pointer to its slab, or a report and abort. `cache` NULL: any. --- */
 struct slab *slab_of_checked(const struct prudence_cache *cache, const void *object,
                              const char *what);
-enum object_state { OBJECT_FREE, OBJECT_LIVE, OBJECT_LATENT };
-void object_state_change(struct slab *slab, const void *object, enum object_state from,
-                         enum object_state to, const char *what);
-uint64_t object_state_word(const struct slab *slab, const void *object);
-void object_is_safe(struct slab *slab, void *object);
 void describe_double(const struct slab *slab, const void *object, bool latent, const char *what);
 static inline void __attribute__((noreturn))
 report_double(const struct slab *slab, const void *object, bool latent, const char *what)
@@ -364,52 +345,29 @@ report_not_live(const struct slab *slab, const void *object, bool latent, const 
     describe_not_live(slab, object, latent, what);
     os_abort();
 }
-void describe_short_term(const struct slab *slab, const void *object, unsigned dates,
-                         const char *what);
-static inline void __attribute__((noreturn))
-report_short_term(const struct slab *slab, const void *object, unsigned dates, const char *what)
+/* Of a bitmap that other threads change meanwhile, under a lock that this one does not have: but the bit of an object
+ * that is its own stays as it is. */
+__attribute__((no_sanitize("thread"))) static inline bool bit_of_word(const uint64_t *bits,
+                                                                      unsigned index)
 {
-    describe_short_term(slab, object, dates, what);
-    os_abort();
+    return *(const volatile uint64_t *)&bits[index / BITS_PER_WORD] >> (index % BITS_PER_WORD) & 1;
 }
 
-/* An object's word: its state, whether it was deferred when it was last released, and the numbers of
- * two traces (0: unknown): of its last allocation and of that release. */
-#define TRACE_BITS    30
-#define WORD_DEFERRED ((uint64_t)4)
-static inline enum object_state state_of_word(uint64_t word)
+/* Whether an object of this thread's may be free or deferred, as far as its slab can tell: it is back in it, or an
+ * extension other than those that the caller knows may know. Then slab_check_live says so, if it is. The slab may get
+ * another extension meanwhile, which knows nothing yet: so a plain read is enough. */
+__attribute__((no_sanitize("thread"))) static inline bool
+slab_may_be_dead(const struct slab *slab, unsigned index, uint32_t known)
 {
-    return (enum object_state)(word & 3);
-}
-static inline uint32_t allocation_trace_of_word(uint64_t word)
-{
-    return (uint32_t)(word >> 3 & ((UINT64_C(1) << TRACE_BITS) - 1));
-}
-static inline uint32_t release_trace_of_word(uint64_t word)
-{
-    return (uint32_t)(word >> (3 + TRACE_BITS));
+    unsigned words = bits_words(slab->capacity);
+
+    return unlikely(slab->extensions & ~known) || unlikely(bit_of_word(slab->bits, index)) ||
+           unlikely(bit_of_word(slab->bits + words, index)) ||
+           unlikely(bit_of_word(slab->bits + (size_t)2 * words, index));
 }
 
-/*
- * Watching: what a process that looks for bugs wants to know of watched caches (heap/watch.c). Set
- * before the first cache is made; every function may be NULL.
- */
-struct slab_watch {
-    bool wanted;                      /* by caches that are made from now on */
-    bool states;                      /* their objects have states, as under slab_check */
-    size_t redzone;                   /* spare bytes behind each object of theirs */
-    bool (*made)(struct slab *slab);  /* before any object is handed out; false: no memory */
-    void (*ready)(struct slab *slab); /* constructed; not of large blocks and guarded objects */
-    void (*going)(struct slab *slab); /* before its pages go; those of a guarded slab go here */
-    /* Its grace period is over; nobody has it yet. By a CPU's owner, or under the node's lock. */
-    void (*safe)(struct slab *slab, void *object);
-    uint32_t (*trace)(void); /* the number of the trace that led here */
-    /* Behind the first line of a report: what else is known of the pointer; `slab` may be NULL. */
-    void (*explain)(const struct slab *slab, const void *pointer);
-    void (*pressure)(void); /* memory is wanted: what rests is to go now. No lock is held */
-    void (*destruct)(void); /* a cache's destruct_wanted was set. No lock of a node is held */
-};
-extern struct slab_watch slab_watch;
+/* Reports an object that is not live, as far as that can be seen. */
+void slab_check_live(const struct slab *slab, const void *object, const char *what);
 
 /* The slab of an object of any cache, or NULL for misuse. */
 static inline struct slab *slab_of(const void *object)
@@ -510,7 +468,6 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit);
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
 void node_add_slab(struct node *node, struct slab *slab);
-void *node_add_slab_and_take(struct node *node, struct slab *slab);
 void node_adopt_live(struct node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 bool node_shrink_some(struct node *node, unsigned keep, size_t wanted, size_t *bytes);
@@ -521,10 +478,17 @@ size_t node_shrink(struct node *node, unsigned keep);
 bool node_tidy(struct prudence_cache *cache, struct node *node);
 void node_try_shrink(struct node *node, unsigned keep);
 size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted);
-void *node_take_done(struct node *node);
-unsigned node_take_undone(struct node *node, bool any_slab, unsigned epochs, void **objects,
-                          unsigned count);
-void node_put_done(struct prudence_cache *cache, void **objects, unsigned count);
+/* Which free objects an extension wants to have. */
+struct node_filter {
+    bool (*may_have)(const struct slab *slab); /* NULL: any slab may */
+    uint64_t (*select)(const struct slab *slab, unsigned word, unsigned data); /* of each word of them */
+    unsigned data;
+};
+unsigned node_take_selected(struct node *node, bool any_slab, const struct node_filter *filter,
+                            void **objects, unsigned count);
+void *node_take_one(struct node *node, const struct node_filter *filter);
+void node_add_slab_and_take(struct node *node, struct slab *slab, void **object);
+void node_put_selected(struct prudence_cache *cache, void **objects, unsigned count);
 #define BYPASSES_A_VISIT 16
 bool node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
@@ -541,7 +505,8 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_fla
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
                              bool *zeroed, os_alloc_flags flags);
 bool slab_resize_large(struct slab *slab, size_t bytes);
-struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *object);
+struct slab *slab_make_lone(struct prudence_cache *cache, void *page, void *object,
+                            uint32_t extensions);
 
 /* --- latent_account.c: bytes deferred and not merged, under latent_limit --- */
 extern uint64_t slab_latent_limit; /* bytes; 0: none */

@@ -8,6 +8,7 @@
  * in anybody's books, so that what waits is not yet garbage.
  */
 #include "slab/cache.h"
+#include "slab/extension.h"
 
 #define LONG_RING 2048 /* objects: longer than what waits for readers that answer */
 
@@ -190,24 +191,22 @@ static bool defer_past_ring(struct slab *slab, void *object, bool past_limit, bo
 
 static bool defer(struct slab *slab, void *object, bool past_limit, bool *comes_by)
 {
-    return slab->cache->lines && likely(!slab->guarded)
+    return slab->cache->lines && likely(!slab->alone)
                ? defer_past_ring(slab, object, past_limit, comes_by)
                : node_put_latent(slab, object, past_limit);
 }
 
-void cache_free_deferred_slow(struct slab *slab, void *object)
+void cache_defer(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
     size_t bytes = slab_object_bytes(slab);
     bool past_limit = latent_never_fits(bytes), comes_by = true;
     struct throttle throttle = {.began = 0};
 
-    if (unlikely(slab->states != NULL))
-        object_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
     if (unlikely(past_limit) && latent_wait(cache)) {
-        if (unlikely(cache->watched))
-            object_is_safe(slab, object);
-        cache_free_unchecked(slab, object);
+        if (unlikely(load_relaxed(&slab->extensions)))
+            extensions_safe(slab, object);
+        cache_put(slab, object);
         return;
     }
     while (unlikely(!defer(slab, object, past_limit, &comes_by)))

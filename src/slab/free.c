@@ -75,20 +75,12 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
         pages_decay();
 }
 
-/* Its state is known to be right, and changed. */
-void cache_free_unchecked(struct slab *slab, void *object)
+void cache_put(struct slab *slab, void *object)
 {
-    if (likely(!slab->guarded)) {
+    if (likely(!slab->alone)) {
         free_past_stack(slab->cache, object);
         return;
     }
     node_put(slab->cache, &object, 1);
     pages_decay();
-}
-
-void cache_free_slow(struct slab *slab, void *object)
-{
-    if (unlikely(slab->states != NULL))
-        object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, "free");
-    cache_free_unchecked(slab, object);
 }

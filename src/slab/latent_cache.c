@@ -10,6 +10,7 @@
  * All functions are called by the CPU's owner.
  */
 #include "slab/cache.h"
+#include "slab/extension.h"
 
 #define MERGE_MAX 1024 /* objects; a batch is as large when many share a cookie */
 
@@ -232,7 +233,7 @@ static void ring_copy(const struct cpu_cache *cpu, uint64_t head, void **objects
     os_copy_pointers(objects + run, cpu->line.ring, count - run);
 }
 
-/* Of a watched cache: leak checkers look for pointers. */
+/* Of a cache with extensions: leak checkers look for pointers. */
 static void ring_forget(const struct cpu_cache *cpu, uint64_t head, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -245,7 +246,7 @@ static void all_are_safe(void **objects, unsigned count)
         struct slab *slab = slab_known(objects[i]);
 
         if (likely(slab != NULL))
-            object_is_safe(slab, objects[i]);
+            extensions_safe(slab, objects[i]);
     }
 }
 
@@ -262,7 +263,7 @@ unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
         unsigned run = (unsigned)min_size(count - taken, batch->end - head);
 
         ring_copy(cpu, head, objects + taken, run);
-        if (unlikely(cache->watched))
+        if (unlikely(cache->extensions))
             ring_forget(cpu, head, run);
         store_release(&cpu->line.ring_head, head + run);
         *cookie = batch->cookie;
@@ -283,7 +284,7 @@ static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
         return 0;
     count = (unsigned)min_size(count, batch->end - head);
     ring_copy(cpu, head, objects, count);
-    if (unlikely(cache->watched)) {
+    if (unlikely(cache->extensions)) {
         all_are_safe(objects, count);
         ring_forget(cpu, head, count);
     }
@@ -335,7 +336,7 @@ unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
     unsigned merged;
 
     if (!cpu->slots || !room || unlikely(cache->flags & CACHE_DESTRUCT_SOON))
-        return 0; /* those go to their slabs, where their destructors run (heap/destruct.c) */
+        return 0; /* those go to their slabs */
     merged = take_safe(cache, cpu, cpu->line.stack + have, (unsigned)min_size(room, MERGE_MAX));
     if (merged)
         pass_on(cache, cpu, merged);

@@ -10,6 +10,7 @@
  * count, a deferral moves its slab at once to where it will belong: pre-movement (rule 8). In the
  * partial and draining lists, slabs with free objects stand before those without.
  */
+#include "slab/extension.h"
 #include "slab/runs.h"
 
 /* A refill looks at so many partial slabs (paper, section 5.4). */
@@ -18,7 +19,7 @@
 static enum slab_list list_for(const struct slab *slab)
 {
     if (slab->free == slab->capacity)
-        return likely(!slab->guarded) ? SLAB_FREE : SLAB_RETIRED;
+        return likely(!slab->alone) ? SLAB_FREE : SLAB_RETIRED;
     if (slab->free + slab->latent == slab->capacity)
         return SLAB_DRAINING;
     if (slab->free || slab->latent)
@@ -75,7 +76,7 @@ static bool place(struct node *node, struct slab *slab, bool had_free)
     detach(node, slab);
     attach(node, slab, to);
     if (to == SLAB_FREE)
-        store_relaxed(&slab->expiring, 0); /* what it should be */
+        store_relaxed(&slab->may_leave, 0); /* what it should be */
     if (to == SLAB_FREE && from != SLAB_FREE && slab->cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(slab->cache->domain);
     return from != to;
@@ -164,7 +165,7 @@ static void all_are_safe(struct slab *slab, unsigned word, uint64_t bits)
     for (; bits; bits &= bits - 1) {
         unsigned index = word * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits);
 
-        object_is_safe(slab, slab_object(slab, index, slab->cache->stride));
+        extensions_safe(slab, slab_object(slab, index, slab->cache->stride));
     }
 }
 
@@ -176,7 +177,7 @@ static void merge_waiting(struct node *node, struct slab *slab)
 
     for (unsigned w = 0; w < words; w++) {
         merged += (unsigned)__builtin_popcountll(slab_waiting_bits(slab)[w]);
-        if (unlikely(slab->cache->watched))
+        if (unlikely(load_relaxed(&slab->extensions)))
             all_are_safe(slab, w, slab_waiting_bits(slab)[w]);
     }
     bits_move(slab_free_bits(slab), slab_waiting_bits(slab), words);
@@ -307,9 +308,9 @@ static unsigned enter(struct node *node)
 static unsigned lasting(const struct slab *slab)
 {
     unsigned live = slab->capacity - slab->free - slab->latent;
-    unsigned doomed = load_relaxed(&slab->doomed);
+    unsigned leaving = load_relaxed(&slab->leaving);
 
-    return live > doomed ? live - doomed : 0;
+    return live > leaving ? live - leaving : 0;
 }
 
 /*
@@ -318,9 +319,9 @@ static unsigned lasting(const struct slab *slab)
  * one is picked. It cannot last, either: what is impossible is cut off here, and the count is right
  * again when all of the slab is free.
  */
-static unsigned expiring_of(const struct slab *slab, unsigned lasts)
+static unsigned may_leave(const struct slab *slab, unsigned lasts)
 {
-    int32_t count = load_relaxed(&slab->expiring);
+    int32_t count = load_relaxed(&slab->may_leave);
 
     return count < 0 ? 0 : min_size((unsigned)count, lasts);
 }
@@ -338,7 +339,7 @@ static bool is_better(const struct slab *slab, unsigned lasts, const struct slab
 {
     if (lasts != best_lasts)
         return lasts > best_lasts;
-    return best && expiring_of(slab, lasts) < expiring_of(best, lasts);
+    return best && may_leave(slab, lasts) < may_leave(best, lasts);
 }
 
 static struct slab *pick(const struct node *node)
@@ -457,8 +458,7 @@ static void take_out(struct node *node, struct slab *slab, struct list *excess)
     os_event(shrink, slab->cache, slab->capacity);
 }
 
-/* The free slab that was used last longest ago; not one with objects whose destructors must run first:
- * that is not done here, since the caller has locks of its own (heap/destruct.c). */
+/* The free slab that was used last longest ago, of those that may go. */
 static struct slab *last_free(struct node *node)
 {
     struct list *item = node->lists[SLAB_FREE].previous;
@@ -466,10 +466,9 @@ static struct slab *last_free(struct node *node)
     for (; item != &node->lists[SLAB_FREE]; item = item->previous) {
         struct slab *slab = list_entry(item, struct slab, link);
 
-        if (likely(!load_acquire(&slab->undone)))
+        if (likely(!load_relaxed(&slab->extensions)) || extensions_let_go(slab))
             return slab;
-        store_relaxed(&slab->cache->destruct_wanted, 1u);
-        node->destruct_wanted = true;
+        node->kept = true;
     }
     return NULL;
 }
@@ -532,16 +531,16 @@ static unsigned leave(struct node *node, unsigned keep, size_t wanted, size_t *b
 {
     struct list excess;
     unsigned detached = 0;
-    bool carries = has_excess(node, keep) && os_carry_try(), destruct;
+    bool carries = has_excess(node, keep) && os_carry_try(), kept;
 
     list_init(&excess);
-    node->destruct_wanted = false;
+    node->kept = false;
     if (carries)
         detached = detach_excess(node, keep, wanted, &excess);
-    destruct = node->destruct_wanted;
+    kept = node->kept;
     os_lock_release(&node->lock);
-    if (unlikely(destruct) && slab_watch.destruct)
-        slab_watch.destruct();
+    if (unlikely(kept))
+        extensions_kept();
     *bytes += unmake_all(&excess);
     if (carries)
         os_carry_end();
@@ -749,13 +748,16 @@ void node_try_shrink(struct node *node, unsigned keep)
     }
 }
 
-/* Free objects of this slab whose destructors are to run, marked as allocated; how many. */
-static unsigned take_undone(struct slab *slab, unsigned epochs, void **objects, unsigned count)
+/* Free objects of this slab that are selected, marked as allocated; how many. */
+static unsigned take_selected(struct slab *slab, const struct node_filter *filter, void **objects,
+                              unsigned count)
 {
     unsigned taken = 0;
 
+    if (filter->may_have && !filter->may_have(slab))
+        return 0;
     for (unsigned w = 0; taken < count && w < bits_words(slab->capacity); w++) {
-        uint64_t bits = slab_free_bits(slab)[w] & slab_undone_word(slab, epochs, w);
+        uint64_t bits = slab_free_bits(slab)[w] & filter->select(slab, w, filter->data);
 
         for (; bits && taken < count; bits &= bits - 1) {
             slab_free_bits(slab)[w] &= ~(bits & -bits);
@@ -767,41 +769,36 @@ static unsigned take_undone(struct slab *slab, unsigned epochs, void **objects, 
     return taken;
 }
 
-static void *take_done(struct slab *slab)
+/* Takes selected free objects of one slab, for an extension: of free slabs alone, or of any. They are to its slab
+ * neither free nor latent then, until node_put_selected(). */
+unsigned node_take_selected(struct node *node, bool any_slab, const struct node_filter *filter,
+                            void **objects, unsigned count)
 {
-    for (unsigned w = 0; w < bits_words(slab->capacity); w++) {
-        uint64_t bits = slab_free_bits(slab)[w] & ~slab_undone_word(slab, 3, w);
+    static const enum slab_list lists[] = {SLAB_FREE, SLAB_DRAINING, SLAB_PARTIAL};
+    unsigned taken = 0;
 
-        if (!bits)
-            continue;
-        slab_free_bits(slab)[w] &= ~(bits & -bits);
-        slab->free--;
-        return slab_object(slab, w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits),
-                           slab->cache->stride);
+    enter(node);
+    for (unsigned i = 0; i < (any_slab ? 3 : 1) && !taken; i++) {
+        struct list *item;
+
+        list_for_each(item, &node->lists[lists[i]])
+        {
+            struct slab *slab = list_entry(item, struct slab, link);
+
+            taken = take_selected(slab, filter, objects, count);
+            if (taken) {
+                place(node, slab, true);
+                break;
+            }
+        }
     }
-    return NULL;
-}
-
-/* A new slab, of which the caller has one object. */
-void *node_add_slab_and_take(struct node *node, struct slab *slab)
-{
-    void *object;
-
-    os_lock_take(&node->lock);
-    attach(node, slab, SLAB_FREE);
-    node->slabs++;
-    node->counts.grows++;
-    object = take_done(slab);
-    place(node, slab, true);
-    note_used(node);
-    node->counts.allocations++;
     os_lock_release(&node->lock);
-    return object;
+    return taken;
 }
 
-/* Takes a free object whose destructor is not to run any more, for an allocation; NULL: there is none in
- * the first slabs of each list, as many as one visit may look at. */
-void *node_take_done(struct node *node)
+/* Takes a selected free object for an allocation; NULL: there is none in the first slabs of each list, as many as one
+ * visit may look at. */
+void *node_take_one(struct node *node, const struct node_filter *filter)
 {
     static const enum slab_list lists[] = {SLAB_PARTIAL, SLAB_FREE, SLAB_DRAINING};
     struct slab *slab = NULL;
@@ -815,7 +812,8 @@ void *node_take_done(struct node *node)
         list_for_each(item, &node->lists[lists[i]])
         {
             slab = list_entry(item, struct slab, link);
-            if (!slab->free || looked_at++ == NODE_SLABS_A_VISIT || (object = take_done(slab)))
+            if (!slab->free || looked_at++ == NODE_SLABS_A_VISIT ||
+                take_selected(slab, filter, &object, 1))
                 break;
         }
     }
@@ -828,31 +826,23 @@ void *node_take_done(struct node *node)
     return object;
 }
 
-/* Takes free objects whose destructors are to run; of free slabs alone, or of any; of these epochs. Their
- * bits are still set. */
-unsigned node_take_undone(struct node *node, bool any_slab, unsigned epochs, void **objects,
-                          unsigned count)
+/* A new slab, of which the caller has an object. */
+void node_add_slab_and_take(struct node *node, struct slab *slab, void **object)
 {
-    static const enum slab_list lists[] = {SLAB_FREE, SLAB_DRAINING, SLAB_PARTIAL};
-    unsigned taken = 0;
+    struct run run;
+    unsigned count = 1;
 
-    enter(node);
-    for (unsigned i = 0; i < (any_slab ? 3 : 1) && !taken; i++) {
-        struct list *item;
-
-        list_for_each(item, &node->lists[lists[i]])
-        {
-            struct slab *slab = list_entry(item, struct slab, link);
-
-            taken = load_acquire(&slab->undone) ? take_undone(slab, epochs, objects, count) : 0;
-            if (taken) {
-                place(node, slab, true);
-                break;
-            }
-        }
-    }
+    os_lock_take(&node->lock);
+    attach(node, slab, SLAB_FREE);
+    node->slabs++;
+    slab_count(slab->cache);
+    node->counts.grows++;
+    take_from_slab(slab, &run, 1, &count);
+    run_spread(&run, slab->cache->stride, object);
+    place(node, slab, true);
+    note_used(node);
+    node->counts.allocations++;
     os_lock_release(&node->lock);
-    return taken;
 }
 
 static void count_nothing(struct node *node, unsigned objects, bool first)
@@ -861,7 +851,7 @@ static void count_nothing(struct node *node, unsigned objects, bool first)
 }
 
 /* Puts them back: free, as they were. */
-void node_put_done(struct prudence_cache *cache, void **objects, unsigned count)
+void node_put_selected(struct prudence_cache *cache, void **objects, unsigned count)
 {
     put_all(cache, objects, count, put_free, NULL, count_nothing);
 }

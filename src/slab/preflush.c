@@ -12,7 +12,7 @@
  * of ordinary priority, that looks for idle time empty-handed, and for a pool of handfuls at most.
  */
 #include "slab/cache.h"
-#include "slab/terms.h"
+#include "slab/cache.h"
 
 #define HANDFULS 32
 
@@ -55,7 +55,7 @@ static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp
     if ((int64_t)(end - head) <= 0)
         return NULL;
     *cookie = load_relaxed(&cpu->closed_cookie);
-    if (uses_sequences(cache))
+    if (cache_is_plain(cache))
         return os_percpu_remove(&cache->lines, cpu->line.cpu, head);
     if (!cpu_cache_take_remote(cpu, &object))
         return NULL;

@@ -8,6 +8,7 @@
  * held while caches are emptied, never across a wait.
  */
 #include "slab/cache.h"
+#include "slab/extension.h"
 
 #define THROTTLE_PAUSE_MIN_NS 20000
 #define THROTTLE_PAUSE_MAX_NS 1000000 /* at first; then a 64th of the time that was waited */
@@ -473,8 +474,7 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
         return false;
     }
     reclaim->go_on = false; /* unless something is waited for */
-    if (slab_watch.pressure)
-        slab_watch.pressure();
+    extensions_pressure();
     bytes = give_back_to(cache);
     if (latent_bytes() > 0 && gp_may_wait()) {
         add_relaxed(&throttle_counts.pressure_waits, 1);
@@ -494,8 +494,7 @@ void pressure_relieve(void)
 {
     if (likely(!os_memory_is_short()))
         return;
-    if (slab_watch.pressure)
-        slab_watch.pressure();
+    extensions_pressure();
     for_all_caches(give_back);
     os_pages_trim();
 }

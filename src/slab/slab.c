@@ -4,18 +4,11 @@
  * lookup that races: a page's owner is cleared before the pages go.
  */
 #include "slab/cache.h"
-#include "slab/terms.h"
+#include "slab/extension.h"
 
-static size_t metadata_bytes(const struct prudence_cache *cache, unsigned capacity)
+static size_t metadata_bytes(unsigned capacity)
 {
-    size_t bitmaps = cache->destructor ? 5 : 3;
-
-    return sizeof(struct slab) + bitmaps * bits_words(capacity) * sizeof(uint64_t);
-}
-
-static size_t states_bytes(const struct slab *slab)
-{
-    return slab->capacity * sizeof slab->states[0];
+    return sizeof(struct slab) + (size_t)3 * bits_words(capacity) * sizeof(uint64_t);
 }
 
 /* Bytes of the color: where the first object of this slab lies, so that equal objects of many
@@ -85,39 +78,24 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
     slab->node = (uint16_t)node;
     slab->grid = grid_of(capacity > 1 ? cache->stride : bytes, capacity);
     slab->fast_lines = cache->fast_lines;
+    slab->extensions = cache->extensions;
     slab->free = capacity;
     bits_fill(slab_free_bits(slab), capacity);
     list_init(&slab->link);
     list_init(&slab->waiting_link);
 }
 
-static void watch_going(struct slab *slab)
+/* A slab that has its pages meets its extensions, and is to be found from now on. False when memory ran out, with
+ * nothing kept. */
+static bool slab_complete(struct slab *slab)
 {
-    if (slab->cache->watched && slab_watch.going)
-        slab_watch.going(slab);
-}
-
-/* What a slab that has its pages needs further: states, notes, and to be found. False when memory ran
- * out, with nothing kept. */
-static bool slab_complete(struct slab *slab, bool states)
-{
-    struct prudence_cache *cache = slab->cache;
-
-    if (states) {
-        slab->states = os_meta_alloc(states_bytes(slab));
-        if (!slab->states)
-            return false;
-    }
-    if (cache->watched && slab_watch.made && !slab_watch.made(slab))
-        goto no_notes;
+    if (unlikely(load_relaxed(&slab->extensions)) && !extensions_made(slab))
+        return false;
     if (os_page_owner_set(slab->pages, slab->bytes, slab)) {
         note_live(slab, true);
         return true;
     }
-    watch_going(slab);
-no_notes:
-    if (slab->states)
-        os_meta_free(slab->states, states_bytes(slab));
+    extensions_going(slab);
     return false;
 }
 
@@ -134,7 +112,7 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
                        bool *zeroed, os_alloc_flags flags)
 {
     unsigned capacity = capacity_of(cache, bytes);
-    struct slab *slab = os_meta_alloc_as(metadata_bytes(cache, capacity), flags);
+    struct slab *slab = os_meta_alloc_as(metadata_bytes(capacity), flags);
 
     if (!slab)
         return NULL;
@@ -145,11 +123,11 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
     if (capacity == cache->capacity && !is_in_window(slab))
         slab->base += next_color_offset(cache);
     slab_init(slab, cache, os_pages_node(slab->pages, node), capacity, bytes);
-    if (slab_complete(slab, cache->checked))
+    if (slab_complete(slab))
         return slab;
     os_pages_free(slab->pages, bytes);
 no_pages:
-    os_meta_free(slab, metadata_bytes(cache, capacity));
+    os_meta_free(slab, metadata_bytes(capacity));
     return NULL;
 }
 
@@ -159,17 +137,14 @@ void slab_unmake(struct slab *slab)
 
     note_live(slab, false);
     os_page_owner_set(slab->pages, slab->bytes, NULL);
-    watch_going(slab);
-    if (!slab->guarded)
+    if (unlikely(load_relaxed(&slab->extensions)))
+        extensions_going(slab);
+    if (!slab->alone)
         os_pages_free(slab->pages, slab->bytes);
-    if (slab->states)
-        os_meta_free(slab->states, states_bytes(slab));
-    if (slab->terms)
-        slab_terms_unmake(slab);
     if (!cache->lines)
         add_relaxed(&cache->large_shrunk, slab->bytes);
     sub_relaxed(&cache->slabs_now, 1);
-    os_meta_free(slab, metadata_bytes(cache, slab->capacity));
+    os_meta_free(slab, metadata_bytes(slab->capacity));
 }
 
 /* It is in its node: together with that, for fork. */
@@ -219,8 +194,8 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_fla
     os_event(grow, cache, slab->capacity);
     if (cache->constructor)
         construct_all(slab);
-    if (cache->watched && slab_watch.ready)
-        slab_watch.ready(slab);
+    if (unlikely(load_relaxed(&slab->extensions)))
+        extensions_ready(slab);
     if (cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(cache->domain);
     return slab;
@@ -270,20 +245,22 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
 }
 
 /* A slab of the one object `object`, alone on its page, which is the caller's again when this fails
- * (NULL). Else it is live, and the page goes by slab_watch.going. */
-struct slab *slab_make_guarded(struct prudence_cache *cache, void *page, void *object)
+ * (NULL). Else it is live, and the page goes with the slab: to the extension whose `going` knows it. */
+struct slab *slab_make_lone(struct prudence_cache *cache, void *page, void *object,
+                            uint32_t extensions)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
-    struct slab *slab = os_meta_alloc(metadata_bytes(cache, 1));
+    struct slab *slab = os_meta_alloc(metadata_bytes(1));
 
     if (!slab)
         return NULL;
     slab->pages = page;
     slab->base = object;
-    slab->guarded = true;
+    slab->alone = true;
     slab_init(slab, cache, node, 1, OS_PAGE_SIZE);
-    if (!slab_complete(slab, true)) {
-        os_meta_free(slab, metadata_bytes(cache, 1));
+    slab->extensions |= extensions;
+    if (!slab_complete(slab)) {
+        os_meta_free(slab, metadata_bytes(1));
         return NULL;
     }
     node_adopt_live(&cache->nodes[node], slab);

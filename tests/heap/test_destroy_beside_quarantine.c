@@ -30,12 +30,12 @@ static void leave_slowly(struct slab *slab, void *object)
             ;
     }
     was_there &= slab->cache == cache; /* memory of ours still */
-    cache_free_unchecked(slab, object);
+    cache_put_kept(slab, object);
 }
 
 static void *flush(void *unused)
 {
-    quarantine_flush(leave_slowly);
+    quarantine_flush_to(leave_slowly);
     return unused;
 }
 

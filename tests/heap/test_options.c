@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "gp/domain.h"
+#include "heap/check.h"
 #include "heap/options.h"
 #include "support/slab_test.h"
 
@@ -62,9 +63,9 @@ static void good_values_are_taken(void **state)
     assert_int_equal(gp_reader_mode, READER_MODE_FENCED);
     assert_int_equal(prudence_option_set("reader_mode", "auto"), 0);
     assert_int_equal(prudence_option_set("check", "1"), 0);
-    assert_true(slab_check);
+    assert_true(check_wanted);
     assert_int_equal(prudence_option_set("check", "0"), 0);
-    assert_false(slab_check);
+    assert_false(check_wanted);
 }
 
 static void unknown_names_are_reported(void **state)
@@ -118,7 +119,7 @@ static void bad_switches_change_nothing(void **state)
     for (unsigned on = 0; on < 2; on++) {
         assert_int_equal(prudence_option_set("check", on ? "1" : "0"), 0);
         assert_int_equal(prudence_option_set("check", "2"), EINVAL);
-        assert_int_equal(slab_check, on);
+        assert_int_equal(check_wanted, on);
     }
     assert_int_equal(prudence_option_set("check", "0"), 0);
 }
@@ -132,7 +133,7 @@ static void start_options_are_busy_later(void **state)
     expect_report("rseq", "0", EBUSY);
     expect_report("membarrier", "0", EBUSY);
     expect_report("reader_mode", "free", EBUSY);
-    assert_false(slab_check);
+    assert_false(check_wanted);
     assert_int_equal(prudence_option_set("limit", "1G"), 0); /* others are not */
     assert_int_equal(prudence_option_set("limit", "0"), 0);
     assert_int_equal(prudence_cache_destroy(cache), 0);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "gp/domain.h"
+#include "heap/check.h"
 #include "support/self.h"
 #include "support/slab_test.h"
 
@@ -16,7 +17,7 @@ static char output[8192];
 static int show(void)
 {
     fprintf(stderr, "limit=%llu wait_max=%llu check=%d rseq=%d mode=%d background=%d\n",
-            (unsigned long long)os_pages_limit(), (unsigned long long)slab_wait_max, slab_check,
+            (unsigned long long)os_pages_limit(), (unsigned long long)slab_wait_max, check_wanted,
             os_percpu_rseq, (int)gp_reader_mode, preflush_enabled);
     return 0;
 }

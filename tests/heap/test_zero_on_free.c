@@ -152,6 +152,33 @@ static void found_by_check(void **state)
                  "its memory was last deferred by:");
 }
 
+static void has_its_contents(void *object, void *destroyed)
+{
+    assert_true(has_pattern(object, SIZE));
+    (*(unsigned *)destroyed)++;
+}
+
+/* What is safe keeps its contents until its destructor has run. */
+static void behind_the_destructor(void **state)
+{
+    unsigned destroyed = 0;
+    struct prudence_cache_attr attr = {.size = sizeof attr,
+                                       .destructor = has_its_contents,
+                                       .context = &destroyed};
+    struct prudence_cache *cache = prudence_cache_create("destructor", SIZE, &attr);
+    void *objects[60];
+
+    (void)state;
+    for (unsigned i = 0; i < 60; i++)
+        objects[i] = filled(cache);
+    defer_all(cache, objects, 60);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(destroyed, 60);
+    for (unsigned i = 0; i < 60; i++)
+        assert_true(is_zero(objects[i], SIZE));
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
 static int zero_on(void **state)
 {
     (void)state;
@@ -166,6 +193,7 @@ int main(void)
         cmocka_unit_test(deferred_when_safe),
         cmocka_unit_test(not_what_may_be_looked_at),
         cmocka_unit_test(large_blocks),
+        cmocka_unit_test(behind_the_destructor),
     };
 
     pin_thread();

@@ -135,7 +135,7 @@ static void dates_are_given_while_a_clock_catches_up(void **state)
         assert_int_equal(scm_collect(), 0);
         assert_int_equal(end_count, OLD);
         for (unsigned i = 0; i < NEW; i++)
-            assert_true(slab_is_short_term(slab_of(objects[i]), objects[i]));
+            assert_true(extensions_own(slab_of(objects[i]), objects[i]));
         real_ns += UINT64_C(502000000);
         assert_int_equal(scm_collect(), 0);
         assert_int_equal(end_count, OLD + NEW);

@@ -308,18 +308,18 @@ static void unknown_finalizers(void **state)
 static void too_many_dates(void **state)
 {
     void *object = object_new();
-    struct slab *slab = slab_of(object);
+    struct slab *slab = slab_known(object);
     struct scm_clock *clock = scm_clock_create();
 
     (void)state;
     assert_int_equal(scm_refresh(object, 0), 0);
-    add_relaxed(&slab->terms[slab_index(slab, object)].word, TERM_DATES_MAX - 2);
+    add_relaxed(&slab_terms(slab)[slab_index(slab, object)].word, TERM_DATES_MAX - 2);
     assert_int_equal(scm_clock_refresh(clock, object, 1), 0);
     assert_int_equal(scm_clock_refresh(clock, object, 2), EOVERFLOW);
     assert_int_equal(scm_global_refresh(object, 2), EOVERFLOW);
     assert_int_equal(scm_refresh(object, 1), 0); /* no more dates: a later one */
     assert_int_equal(mem_info().num_dates, 2);
-    sub_relaxed(&slab->terms[slab_index(slab, object)].word, TERM_DATES_MAX - 2);
+    sub_relaxed(&slab_terms(slab)[slab_index(slab, object)].word, TERM_DATES_MAX - 2);
     ticks(1);
     assert_int_equal(scm_clock_destroy(clock), 0);
     assert_false(has_ended(object));

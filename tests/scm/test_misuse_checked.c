@@ -50,7 +50,7 @@ static void *object(bool guarded)
 {
     void *p = scm_malloc(50);
 
-    assert_int_equal(slab_of(p)->guarded, guarded);
+    assert_int_equal(slab_of(p)->alone, guarded);
     return p;
 }
 
@@ -71,7 +71,7 @@ static void every_late_call_is_caught(void **state)
     collection("eager");
     scm_register_finalizer(note_end);
     expect_calls_are_caught(true);
-    while (slab_of(scm_malloc(50))->guarded)
+    while (slab_of(scm_malloc(50))->alone)
         ; /* all pages that can be guarded are */
     expect_calls_are_caught(false);
 }

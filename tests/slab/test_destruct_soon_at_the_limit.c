@@ -28,7 +28,7 @@ static int set_up(void **state)
                                        .flags = PRUDENCE_CACHE_DESTRUCT_SOON,
                                        .destructor = destroy,
                                        .domain = manual_domain(),
-                                       .object_cache_bytes = ROOM * (SIZE + slab_watch.redzone)};
+                                       .object_cache_bytes = ROOM * (SIZE + slab_redzone)};
 
     (void)state;
     memset(destroyed, 0, sizeof destroyed);

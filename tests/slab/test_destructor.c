@@ -21,9 +21,14 @@ static unsigned destroyed;
 static uint64_t *objects[OBJECTS];
 static unsigned last_thread;
 
+static pthread_mutex_t may_destroy = PTHREAD_MUTEX_INITIALIZER;
+
 static void destroy(void *object, void *context)
 {
     uint64_t *words = object;
+
+    pthread_mutex_lock(&may_destroy); /* the test may hold it for a while */
+    pthread_mutex_unlock(&may_destroy);
 
     assert_ptr_equal(context, &destroyed);
     if (words[0] != 0xa11ce)
@@ -154,6 +159,36 @@ static void when_a_slab_goes_back(void **state)
     prudence_option_set("decay", "100ms");
 }
 
+/* All objects of a slab wait for their destructors, so a caller that may run none gets one of a new slab, which counts as
+ * all others do. */
+static void a_new_slab_in_a_section(void **state)
+{
+    struct prudence_cache_stats stats;
+    uint64_t **all, *other;
+    unsigned capacity;
+
+    (void)state;
+    make(0, NULL);
+    capacity = cache->capacity;
+    all = calloc(capacity, sizeof *all);
+    for (unsigned i = 0; i < capacity; i++)
+        all[i] = alloc_one();
+    for (unsigned i = 0; i < capacity; i++)
+        prudence_cache_free_deferred(cache, all[i]);
+    prudence_synchronize();
+    pthread_mutex_lock(&may_destroy); /* so that the worker cannot be first */
+    prudence_read_lock();
+    other = alloc_one();
+    prudence_read_unlock();
+    prudence_cache_stats(cache, &stats);
+    pthread_mutex_unlock(&may_destroy);
+    assert_int_equal(stats.grows, 2);
+    assert_int_equal(stats.slabs_now, 2);
+    prudence_cache_free(cache, other);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    free(all);
+}
+
 static void soon(void **state)
 {
     (void)state;
@@ -260,6 +295,7 @@ int main(void)
         cmocka_unit_test(not_before_the_grace_period),
         cmocka_unit_test(when_it_is_reused),
         cmocka_unit_test(when_a_slab_goes_back),
+        cmocka_unit_test(a_new_slab_in_a_section),
         cmocka_unit_test(soon),
         cmocka_unit_test(barrier_waits_for_all),
         cmocka_unit_test(barrier_of_a_plain_cache),

@@ -92,7 +92,7 @@ static bool over;
 
 static void *let_go_when_waited_for(void *unused)
 {
-    while (!__atomic_load_n(&cache->barrier_runner, __ATOMIC_SEQ_CST) &&
+    while (!__atomic_load_n(&destruct_of_cache(cache)->barrier_runner, __ATOMIC_SEQ_CST) &&
            !__atomic_load_n(&over, __ATOMIC_SEQ_CST))
         sched_yield();
     sem_post(&leave);
@@ -177,7 +177,7 @@ static void one_on_its_way(void **state)
     while (destruct_epoch(slab_of(in_hand[taken]), in_hand[taken]) == DESTRUCT_NO_EPOCH && ++taken);
     taken++;
     pthread_create(&waiter, NULL, barrier, NULL);
-    while (!__atomic_load_n(&cache->barrier_runner, __ATOMIC_SEQ_CST) &&
+    while (!__atomic_load_n(&destruct_of_cache(cache)->barrier_runner, __ATOMIC_SEQ_CST) &&
            !__atomic_load_n(&over, __ATOMIC_SEQ_CST))
         sched_yield();
     for (unsigned i = 0; i < 100; i++)
@@ -261,7 +261,9 @@ static void destroy_follows_a_chain(void **state)
 static int barrier_in_the_child(void *unused)
 {
     (void)unused;
-    return prudence_cache_barrier(cache) == 0 && cache->undone[0] + cache->undone[1] == 0 ? 42 : 1;
+    const uint64_t *undone = destruct_of_cache(cache)->undone;
+
+    return prudence_cache_barrier(cache) == 0 && undone[0] + undone[1] == 0 ? 42 : 1;
 }
 
 static void a_child_does_not_wait_for_threads_that_it_does_not_have(void **state)

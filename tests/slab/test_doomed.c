@@ -52,7 +52,7 @@ static struct prudence_head *head_in(void *object)
 /* A callback's cookie may be taken after an advance: then the next one ends its grace period. */
 static void all_callbacks_run(void)
 {
-    while (load_relaxed(&slabs[0]->doomed) || load_relaxed(&slabs[1]->doomed)) {
+    while (load_relaxed(&slabs[0]->leaving) || load_relaxed(&slabs[1]->leaving)) {
         prudence_manual_advance(domain);
         pause_ms(1);
     }
@@ -68,7 +68,7 @@ static void doomed_objects_do_not_last(void **state)
     assert_ptr_equal(slab_taken_from(), slabs[0]);
     for (unsigned i = 0; i < 5; i++)
         prudence_domain_call(domain, head_in(objects[0][i]), nothing);
-    assert_int_equal(slabs[0]->doomed, 5);
+    assert_int_equal(slabs[0]->leaving, 5);
     assert_ptr_equal(slab_taken_from(), slabs[1]); /* 6 last there, 5 here */
     all_callbacks_run();
     assert_ptr_equal(slab_taken_from(), slabs[0]);

@@ -40,8 +40,8 @@ static void among_equals_the_fewest_expiring(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) { /* whichever stands first */
         two_slabs(5, 5);
-        slabs[i]->expiring = 3;
-        slabs[1 - i]->expiring = 2;
+        slabs[i]->may_leave = 3;
+        slabs[1 - i]->may_leave = 2;
         assert_ptr_equal(slab_taken_from(), slabs[1 - i]);
     }
 }
@@ -51,8 +51,8 @@ static void more_live_objects_count_more(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         two_slabs(5 + i, 6 - i);
-        slabs[1 - i]->expiring = 5;
-        slabs[i]->expiring = 0;
+        slabs[1 - i]->may_leave = 5;
+        slabs[i]->may_leave = 0;
         assert_ptr_equal(slab_taken_from(), slabs[1 - i]);
     }
 }
@@ -63,24 +63,24 @@ static void a_drifted_count_is_cut_off(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         two_slabs(5, 5);
-        slabs[i]->expiring = 1;
-        slabs[1 - i]->expiring = -7;
+        slabs[i]->may_leave = 1;
+        slabs[1 - i]->may_leave = -7;
         assert_ptr_equal(slab_taken_from(), slabs[1 - i]);
         two_slabs(5, 5);
-        slabs[i]->expiring = 4;
-        slabs[1 - i]->expiring = 99;
+        slabs[i]->may_leave = 4;
+        slabs[1 - i]->may_leave = 99;
         assert_ptr_equal(slab_taken_from(), slabs[i]);
     }
     node_put(cache, objects[0], 5);
     assert_int_equal(slabs[0]->free, cache->capacity);
-    assert_int_equal(slabs[0]->expiring, 0);
+    assert_int_equal(slabs[0]->may_leave, 0);
 }
 
 static void they_are_not_latent(void **state)
 {
     (void)state;
     two_slabs(5, 5);
-    slabs[0]->expiring = 5; /* all that is allocated there */
+    slabs[0]->may_leave = 5; /* all that is allocated there */
     node_put(cache, objects[1], 1);
     assert_int_equal(slabs[0]->list, SLAB_PARTIAL);
     assert_int_equal(slabs[0]->latent, 0);

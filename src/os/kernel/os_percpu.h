@@ -121,6 +121,40 @@ static __always_inline bool os_percpu_append_here(void *const *lines, void *obje
     return true;
 }
 
+/* The same three with interrupts as they are, for the gate (slab/gate.c). */
+static inline void *os_percpu_pop(void *const *lines)
+{
+    unsigned long flags;
+    void *object;
+
+    local_irq_save(flags);
+    object = os_percpu_pop_here(lines);
+    local_irq_restore(flags);
+    return object;
+}
+
+static inline bool os_percpu_push(void *const *lines, void *object)
+{
+    unsigned long flags;
+    bool pushed;
+
+    local_irq_save(flags);
+    pushed = os_percpu_push_here(lines, object);
+    local_irq_restore(flags);
+    return pushed;
+}
+
+static inline bool os_percpu_append(void *const *lines, void *object)
+{
+    unsigned long flags;
+    bool appended;
+
+    local_irq_save(flags);
+    appended = os_percpu_append_here(lines, object);
+    local_irq_restore(flags);
+    return appended;
+}
+
 /* Takes the object at `expected_head` off the ring of `cpu`, where the caller runs; NULL when it does
  * not, the head has moved, or the line is owned. */
 void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head);

@@ -61,6 +61,9 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
 /* Half a kilobyte of a kernel's stack. */
 #define OS_TRANSFER_MAX 64
 
+/* Extensions of the slab layer, at most (slab/extension.h). */
+#define OS_EXTENSIONS 1
+
 /* A grace period takes milliseconds: of small objects a CPU defers some ten thousand meanwhile. When the
  * caches grow they are copied with interrupts off. */
 #define OS_CACHE_OBJECTS_MIN 256

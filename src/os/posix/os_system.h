@@ -60,6 +60,9 @@ void os_stay_loaded(const void *address);
 /* Objects that move at a time between a CPU's caches and a node: on the mover's stack. */
 #define OS_TRANSFER_MAX 128
 
+/* Extensions of the slab layer, at most (slab/extension.h). */
+#define OS_EXTENSIONS 6
+
 /* Objects that a CPU's object cache may hold; a power of two below what the stack's word counts. */
 #define OS_CACHE_OBJECTS_MAX 16384
 #define OS_CACHE_OBJECTS_MIN 16

@@ -23,7 +23,7 @@ static struct cpu_cache *cpu_0(void)
 static void give_back(void *object)
 {
     if (!cache_free_fast(&cache->fast_lines, object))
-        cache_free_slow(slab_known(object), object);
+        cache_free_slow(slab_known(object), object, "free");
 }
 
 /* CPU 0 has a full stack, and nothing in its ring; objects[0] and [1] are live. */
@@ -42,7 +42,7 @@ static void make_cache(bool sequences)
     cache = cache_create("explored", &layout);
     explore_assert(cache);
     for (unsigned i = 0; i < 4 * OBJECTS; i++)
-        explore_assert((objects[i] = cache_alloc_slow(cache, OS_ALLOC_DEFAULT)));
+        explore_assert((objects[i] = cache_alloc_slow(cache, 0, OS_ALLOC_DEFAULT)));
     for (unsigned i = 2; i < 4 * OBJECTS; i++)
         give_back(objects[i]);
     while (stack_count(&cpu_0()->line) < cpu_0()->size) {
@@ -56,7 +56,7 @@ static void make_cache(bool sequences)
 static void defer(void *object)
 {
     if (!cache_free_deferred_fast(&cache->fast_lines, object))
-        cache_free_deferred_slow(slab_known(object), object);
+        cache_free_deferred_slow(slab_known(object), object, "deferred free");
 }
 
 /* --------------------------------------------------------------------------------------- pre-flush */

@@ -15,6 +15,9 @@
 
 #include "os/os.h"
 #include "posix.h"
+#include "slab/extension.h"
+
+const struct slab_extension *const slab_extensions[OS_EXTENSIONS]; /* none */
 
 static bool to_one(uint64_t *value, uint64_t operand, uint64_t expected)
 {

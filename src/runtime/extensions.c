@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The extensions of the slab layer in a process, in the order in which they are called (slab/extension.h).
+ *
+ * Terms come first, so that a short-term object that is freed by hand is reported before anything is done to it; check
+ * before all that acts on an object that may have been freed before; quarantine last, since what rests is free to all
+ * others.
+ */
+#include "heap/check.h"
+#include "heap/destruct.h"
+#include "heap/guard.h"
+#include "heap/quarantine.h"
+#include "heap/watch.h"
+#include "scm/terms.h"
+
+const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
+    [TERMS_EXTENSION] = &terms_extension,
+    [GUARD_EXTENSION] = &guard_extension,
+    [CHECK_EXTENSION] = &check_extension,
+    [DESTRUCT_EXTENSION] = &destruct_extension,
+    [WATCH_EXTENSION] = &watch_extension,
+    [QUARANTINE_EXTENSION] = &quarantine_extension,
+};

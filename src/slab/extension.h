@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Extensions: what a process wants done to objects beyond the paper, such as checks, destructors and expiration dates.
+ *
+ * A cache has the extensions that want it when it is made. Its slabs have the same, and a slab may get one more later
+ * (slab_extend). Fast paths of what has an extension are closed, so its objects come to the gate (gate.c). There the
+ * extensions are called at each step of an object's life, from the first to the last of the table:
+ *
+ *   allocate   instead; or an object of the cache: taken; then allocated
+ *   free       freed, released, keeps
+ *   defer      deferred; it waits for its grace period; after_deferral
+ *   safe       safe; released, unless one of them said that it will see to that
+ *
+ * Locks: `may_go` and `safe` may be called under a node's lock, and `safe` by the owner of a CPU's caches: these take
+ * no lock, make no system call and do not wait. All others are called with no lock of the slab layer held, but
+ * perhaps with locks of the caller's.
+ */
+#ifndef SLAB_EXTENSION_H
+#define SLAB_EXTENSION_H
+
+#include "os/os.h"
+
+struct slab;
+struct prudence_cache;
+struct cache_layout;
+
+/* Functions may be NULL: nothing is to be done at that step. */
+struct slab_extension {
+    /* --- a cache's life --- */
+    bool (*wants)(const struct cache_layout *layout); /* NULL: no cache, from its beginning */
+    bool (*cache_made)(struct prudence_cache *cache); /* false: no memory */
+    void (*cache_going)(struct prudence_cache *cache);
+
+    /* --- a slab's life --- */
+    bool (*made)(struct slab *slab);   /* before any object is handed out; false: no memory */
+    void (*ready)(struct slab *slab);  /* constructed; not of large blocks and lone objects */
+    void (*going)(struct slab *slab);  /* before its pages go; those of a lone object go here */
+    bool (*may_go)(struct slab *slab); /* it is free; false: its pages are still needed */
+    void (*kept)(void);                /* behind the lock: some slab might not go */
+
+    /* --- an object's life --- */
+    /* An object of its own, alone in its slab, in place of one of the cache; NULL: none. */
+    void *(*instead)(struct prudence_cache *cache, size_t size);
+    /* `object` was taken from the cache. Returns it or another one; NULL: there is no memory for another. */
+    void *(*taken)(struct prudence_cache *cache, void *object);
+    /* Handed out next. `size`: what was asked for; `zeroed`: known to be. */
+    void (*allocated)(struct slab *slab, void *object, size_t size, bool zeroed);
+    void (*freed)(struct slab *slab, void *object, const char *what);
+    void (*deferred)(struct slab *slab, void *object, const char *what);
+    void (*after_deferral)(struct prudence_cache *cache, bool alone); /* its slab may be gone */
+    /* Its grace period is over. False: the extension calls extensions_released() later. */
+    bool (*safe)(struct slab *slab, void *object);
+    void (*released)(struct slab *slab, void *object); /* nobody looks at it any more */
+    /* True: the extension has taken it over, and calls cache_put_kept() later. */
+    bool (*keeps)(struct slab *slab, void *object);
+
+    /* --- questions about an object --- */
+    /* Whether only the extension frees it, whatever its user does. */
+    bool (*owns)(struct slab *slab, const void *object);
+    size_t (*size_asked)(const struct slab *slab, const void *object); /* 0: it does not know */
+    void (*check_live)(const struct slab *slab, const void *object, const char *what);
+
+    /* --- the process --- */
+    /* Behind the first line of a report: what else is known of the pointer; `slab` may be NULL. */
+    void (*explain)(const struct slab *slab, const void *pointer);
+    void (*pressure)(void); /* memory is wanted: what is kept is to go now. No lock is held */
+};
+
+/* Defined by whoever embeds the slab layer; its places are the numbers of extensions. Those may be NULL. */
+extern const struct slab_extension *const slab_extensions[OS_EXTENSIONS];
+
+#define EXTENSION_BIT(number) (UINT32_C(1) << (number))
+
+/* A set of extensions, bit by bit. */
+uint32_t extensions_wanted(const struct cache_layout *layout);
+bool extensions_cache_made(struct prudence_cache *cache);
+void extensions_cache_going(struct prudence_cache *cache);
+bool extensions_made(struct slab *slab);
+void extensions_ready(struct slab *slab);
+void extensions_going(struct slab *slab);
+bool extensions_let_go(struct slab *slab);
+void extensions_kept(void);
+void *extensions_instead(struct prudence_cache *cache, size_t size);
+void *extensions_taken(struct prudence_cache *cache, void *object);
+void extensions_allocated(struct slab *slab, void *object, size_t size, bool zeroed);
+void extensions_freed(struct slab *slab, void *object, const char *what);
+void extensions_deferred(struct slab *slab, void *object, const char *what);
+void extensions_after_deferral(struct prudence_cache *cache, uint32_t extensions, bool alone);
+void extensions_safe(struct slab *slab, void *object);
+void extensions_released(struct slab *slab, void *object);
+bool extensions_keep(struct slab *slab, void *object);
+bool extensions_own(struct slab *slab, const void *object);
+size_t extensions_size_asked(const struct slab *slab, const void *object);
+void extensions_check_live(const struct slab *slab, const void *object, const char *what);
+void extensions_explain(const struct slab *slab, const void *pointer);
+void extensions_pressure(void);
+
+/* A slab gets an extension that its cache has not; its fast paths are closed before the extension is to be seen, and
+ * so are those of a cache whose users name it. Any thread, any time. */
+void slab_extend(struct slab *slab, unsigned number);
+
+#endif /* SLAB_EXTENSION_H */

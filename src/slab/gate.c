@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The gate: every object passes here whose fast path did not serve it, because it found too much or too little, because
+ * it is closed, or because it does not exist. What has extensions meets them here, and nowhere else; then the
+ * object goes its way by the restartable sequences, if those may serve it and were not tried, or by the slow one.
+ */
+#include "slab/cache.h"
+#include "slab/extension.h"
+
+/* Whether the restartable sequences may serve a cache, although its fast paths may be closed. */
+static bool sequences_serve(const struct prudence_cache *cache)
+{
+    return likely(os_percpu_rseq) && likely(cache->lines != NULL);
+}
+
+static bool is_open(const struct prudence_cache *cache)
+{
+    return likely(load_relaxed(&cache->fast_lines) == cache->lines);
+}
+
+static void *take(struct prudence_cache *cache, os_alloc_flags flags)
+{
+    void *object = NULL;
+
+    if (!is_open(cache) && sequences_serve(cache))
+        object = os_percpu_pop(&cache->lines);
+    return object ? object : cache_take(cache, flags);
+}
+
+/* `size`: what was asked for; 0: a whole object. */
+static void *alloc_extended(struct prudence_cache *cache, size_t size, os_alloc_flags flags)
+{
+    void *object = extensions_instead(cache, size);
+
+    if (!object) {
+        object = take(cache, flags);
+        object = object ? extensions_taken(cache, object) : NULL;
+    }
+    if (object)
+        extensions_allocated(slab_known(object), object, size, false);
+    return object;
+}
+
+void *cache_alloc_slow(struct prudence_cache *cache, size_t size, os_alloc_flags flags)
+{
+    if (unlikely(cache->extensions))
+        return alloc_extended(cache, size ? size : cache->object_size, flags);
+    return take(cache, flags);
+}
+
+/* The stack's objects in one go, then one by one. */
+size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
+                        os_alloc_flags flags)
+{
+    size_t done = unlikely(cache->extensions) ? 0 : cache_take_bulk(cache, count, objects, flags);
+
+    if (unlikely(cache->extensions))
+        while (done < count && (objects[done] = cache_alloc_slow(cache, 0, flags)))
+            done++;
+    return done;
+}
+
+void cache_put_kept(struct slab *slab, void *object)
+{
+    struct prudence_cache *cache = slab->cache;
+
+    if (slab->alone || !sequences_serve(cache) || !os_percpu_push(&cache->lines, object))
+        cache_put(slab, object);
+}
+
+void cache_free_slow(struct slab *slab, void *object, const char *what)
+{
+    if (likely(!load_relaxed(&slab->extensions))) {
+        cache_put(slab, object);
+        return;
+    }
+    extensions_freed(slab, object, what);
+    extensions_released(slab, object);
+    if (!extensions_keep(slab, object))
+        cache_put_kept(slab, object);
+}
+
+/* Once it is deferred, its slab may go at any time. */
+static void defer_extended(struct slab *slab, void *object, const char *what)
+{
+    struct prudence_cache *cache = slab->cache;
+    uint32_t extensions = load_relaxed(&slab->extensions);
+    bool alone = slab->alone;
+
+    extensions_deferred(slab, object, what);
+    if (alone || !sequences_serve(cache) || !os_percpu_append(&cache->lines, object))
+        cache_defer(slab, object);
+    extensions_after_deferral(cache, extensions, alone);
+}
+
+void cache_free_deferred_slow(struct slab *slab, void *object, const char *what)
+{
+    if (unlikely(load_relaxed(&slab->extensions)))
+        defer_extended(slab, object, what);
+    else
+        cache_defer(slab, object);
+}

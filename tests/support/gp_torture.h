@@ -65,6 +65,13 @@ TORTURE_UNUSED static void torture_sleep_us(unsigned microseconds)
     nanosleep(&span, NULL);
 }
 
+/* Until a count is no longer 0; a minute at most, as threads may be without a CPU for long. */
+TORTURE_UNUSED static void torture_wait_for(const uint64_t *count)
+{
+    for (unsigned i = 0; i < 6000 && !__atomic_load_n(count, __ATOMIC_RELAXED); i++)
+        torture_sleep_us(10000);
+}
+
 /* xorshift64*; `state` is not 0. */
 TORTURE_UNUSED static uint64_t torture_random(uint64_t *state)
 {

@@ -133,6 +133,8 @@ static int torture(const char *variant, double seconds)
     threads[1] = torture_thread(reader, (void *)1);
     threads[2] = torture_thread(reader, (void *)3);
     torture_sleep_us((unsigned)(seconds * 1e6));
+    if (parking && os_membarrier_available())
+        torture_wait_for(&prudence_default.parked_ever);
     torture_stop();
     for (unsigned i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);

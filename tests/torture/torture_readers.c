@@ -257,6 +257,8 @@ static int torture(const char *variant, double seconds)
         switches = torture_thread(switcher, NULL);
     parks = torture_thread(parker, NULL);
     torture_sleep_us((unsigned)(seconds * 1e6));
+    if (os_membarrier_available())
+        torture_wait_for(&prudence_default.parked_ever);
     torture_stop();
     if (switching)
         pthread_join(switches, NULL);

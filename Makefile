@@ -83,7 +83,7 @@ library: ## compile the libraries alone into build/library: a C compiler and CMa
 	@cmake -S . -B build/library -DCMAKE_BUILD_TYPE=Release >/dev/null
 	@MAKEFLAGS=--no-print-directory cmake --build build/library --parallel
 
-install: library ## install the libraries below PREFIX (/usr/local); DESTDIR is respected (docs/install.md)
+install: library ## install the libraries below PREFIX (/usr/local); DESTDIR is respected (docs/how-to/install.md)
 	@DESTDIR="$(DESTDIR)" cmake --install build/library --prefix "$(abspath $(PREFIX))"
 	@mv build/library/install_manifest.txt build/installed.txt
 

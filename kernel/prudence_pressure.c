@@ -391,7 +391,7 @@ static int __init pressure_start(void)
     if (!stays)
         work_at_the_edge();
     if (num_online_cpus() > 1 && !stays) {
-        /* Once is enough: what another is just freeing is not counted (docs/kernel.md). */
+        /* Once is enough: what another is just freeing is not counted (docs/reference/kernel.md). */
         for (i = 0; i < 5 && !atomic_read(&kills_averted); i++)
             others_want_memory();
         say_of_kills();

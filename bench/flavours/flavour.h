@@ -8,7 +8,7 @@
  * never preempted inside a section by another section, which is what their argument needs; the
  * thread under it may be, which only makes the section long.
  *
- * Where each differs from its original stands at the top of its file, and in docs/flavours.md.
+ * Where each differs from its original stands at the top of its file, and in docs/explanation/rcu-variants.md.
  */
 #ifndef FLAVOURS_FLAVOUR_H
 #define FLAVOURS_FLAVOUR_H

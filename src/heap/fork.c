@@ -5,7 +5,7 @@
  * prepare takes, from the first part to the last, all that guards them, and waits for what is half done.
  * So the child finds every structure whole. Its forking thread first forgets, part by part, what was
  * of threads that it does not have (child); then parent and child release, from the last part to the first
- * (done); then the child makes the threads that it wants of its own (revive). docs/fork.md names
+ * (done); then the child makes the threads that it wants of its own (revive). docs/reference/fork.md names
  * every writable word of the library, and what becomes of it; tools/check-fork finds those that it
  * does not name.
  *

@@ -103,7 +103,7 @@ class Man(unittest.TestCase):
     def test_every_option_with_its_default(self):
         page = source("libprudence-malloc.7")
         found = dict(re.findall(r'^\.BR (\w+) = .* " \((\w+)(?:, start)?\)"$', page, re.M))
-        table = dict(re.findall(r"^\| `(\w+)` \| (\w+)", (ROOT / "docs/options.md").read_text(), re.M))
+        table = dict(re.findall(r"^\| `(\w+)` \| (\w+)", (ROOT / "docs/reference/options.md").read_text(), re.M))
         self.assertEqual(found, table)
 
     def test_options_of_prudence_bench(self):

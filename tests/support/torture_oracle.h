@@ -43,7 +43,7 @@ struct oracle_object {
 static uint64_t oracle_births;
 
 /* Of a forked child: how many destructors other threads may have begun when it was copied. The library
- * counts those as done (docs/fork.md), however far they were. */
+ * counts those as done (docs/reference/fork.md), however far they were. */
 static unsigned oracle_begun_elsewhere;
 
 static inline bool oracle_was_begun_elsewhere(void)

@@ -4,7 +4,7 @@
  *
  * The sources are compiled as they are, with the compiler's instrumentation for ThreadSanitizer, but not
  * linked with its runtime: explorer.c and tsan.c stand in its place, and see every access. What the
- * system does is system.c's. docs/models.md says what is explored, and what is not.
+ * system does is system.c's. docs/explanation/models.md says what is explored, and what is not.
  *
  * Threads are coroutines of one process. An execution begins with setup(), alone; then the threads that
  * it made run, one operation at a time, in an order that the explorer chooses; when none can go on,

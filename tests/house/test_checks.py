@@ -203,6 +203,51 @@ class Docs(Check):
         self.passes("check-docs")
 
 
+class Prose(Check):
+    PAGE = "docs/how-to/install.md"
+
+    def says(self, name, text, line, words):
+        self.write(name, text)
+        self.fails("check-prose", f"{name}:{line}:", words)
+
+    def test_clean_tree(self):
+        self.passes("check-prose")
+
+    def test_no_actor_in_a_page(self):
+        self.says(self.PAGE, CLEAN[self.PAGE] + "\nIt is read by\nwho comes next.\n", 5, "by who")
+
+    def test_no_actor_at_the_start_of_a_sentence(self):
+        self.says(self.PAGE, CLEAN[self.PAGE] + "\nWho runs it installs it.\n", 5, "name the actor")
+
+    def test_questions_are_fine(self):
+        self.write(self.PAGE, CLEAN[self.PAGE] + "\nWho runs it? The report says who freed it.\n")
+        self.passes("check-prose")
+
+    def test_no_actor_in_a_comment(self):
+        self.says("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/*\n * The lock is held\n * by who needs it.\n */\n",
+                  10, "by who")
+
+    def test_no_actor_in_a_script(self):
+        self.says("tools/run", CLEAN["tools/run"] + "# who runs it waits\n", 3, "name the actor")
+
+    def test_no_actor_in_a_docstring(self):
+        self.says("tools/run.py", '# SPDX-License-Identifier: MIT\ndef run():\n    """Waits for who runs."""\n', 3, "for who")
+
+    def test_no_actor_in_a_man_page(self):
+        self.says("docs/man/run.1", ".SH NAME\nrun\nis for who\n.B runs\n", 3, "for who")
+
+    def test_code_is_not_prose(self):
+        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + 'const char *text = "by who";\n')
+        self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\nby who\n```\n`by who`\n<!-- prose: off -->\nby who\n<!-- prose: on -->\n")
+        self.passes("check-prose")
+
+    def test_replaced_term(self):
+        self.says(self.PAGE, CLEAN[self.PAGE] + "\nSee the laboratory.\n", 5, "RCU variants")
+
+    def test_spelling(self):
+        self.says("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* This is definately wrong. */\n", 8, "definitely")
+
+
 class Format(Check):
     def test_clean_tree(self):
         self.passes("check-format")

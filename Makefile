@@ -76,7 +76,7 @@ kernel-bench: setup ## prudence.ko beside SLUB, in booted kernels
 check: setup build ## format, static analysis, layers, licence lines
 	@tools/check
 
-format: ## rewrite the C and C++ sources in the house style
+format: ## rewrite the C and C++ sources in the project's style
 	@tools/check-format --fix
 
 library: ## compile the libraries alone into build/library: a C compiler and CMake will do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is measured. A family says how objects are allocated and reclaimed; a subject is a family
+ * What is measured. A family says how objects are allocated and reclaimed; a subject is a family
  * over one allocator. Each family is one file, subject_*.c, which exports one struct family.
  *
  * The hot loops of loops.h are compiled once for each family, with its operations as constants:

@@ -8,7 +8,7 @@
  * While memory is taken one node is the first without any: slabs that its CPUs make then are another's.
  *
  * Then others want memory, while nearly all that was left is latent, and a reader stays until the kernel
- * is about to kill: a grace period has to be waited for first, but not by who is asked.
+ * is about to kill: a grace period has to be waited for first, but not by the notifier.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -175,7 +175,7 @@ static bool first_averted, first_waited;
 static u64 waits_then;
 static ktime_t asked_at;
 static s64 answered_ms;
-static unsigned long switches_then, first_slept; /* how often the one who is asked slept */
+static unsigned long switches_then, first_slept; /* how often the notifier slept */
 static u64 latent_then, latent_after;
 
 static u64 latent_kb(void)

@@ -51,7 +51,7 @@ void every_size_is_aligned_and_apart(void)
     prudence_kfree_deferred(NULL);
 }
 
-/* One who had it before has written to it. */
+/* Its previous owner has written to it. */
 static void zeroed_again(size_t size)
 {
     char *object, *again;

@@ -370,7 +370,7 @@ static void take_time(struct prudence_head *head)
     prudence_free(head);
 }
 
-/* Who queues is held back by a worker that is behind, even where it could not wait for readers; and
+/* A thread that queues is held back by a worker that is behind, even where it could not wait for readers; and
  * not for long by a callback that waits for its caller. */
 static int keep_pace(void *unused)
 {

@@ -167,7 +167,7 @@ static void who_switches_waits_for_who_switches(void **state)
 static unsigned flip_at;
 static bool flipped, published_then;
 
-/* As a switch does it, but for what drivers look at. */
+/* As a switch does it, except for what drivers look at. */
 static void tell_mode(uint32_t fenced)
 {
     store_relaxed(&watched->shared.fenced, fenced);
@@ -198,7 +198,7 @@ static void enter_watched(void *unused)
     prudence_domain_read_lock(watched);
 }
 
-/* Who is not seen by that membarrier must see the mode. */
+/* A reader that is not seen by that membarrier must see the mode. */
 static void expect_published_or_fenced(void (*enter)(void *unused))
 {
     unsigned before = 0, after = 0;

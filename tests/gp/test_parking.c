@@ -63,7 +63,7 @@ static void round_now(void)
     readers_park(domain, 1u << 20);
 }
 
-/* The first spares who was awake just now. */
+/* The first spares readers that were awake just now. */
 static void park_all(void)
 {
     round_now();

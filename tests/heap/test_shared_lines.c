@@ -46,7 +46,7 @@ static struct own {
     unsigned counts[CPUS_MAX];
     bool down[CPUS_MAX];
     size_t size;
-    char stacks[CPUS_MAX][STACK]; /* of those who sleep */
+    char stacks[CPUS_MAX][STACK]; /* of threads that sleep */
 } __attribute__((aligned(4096))) own = {.cpus = 64, .nodes = 4, .now = START_NS};
 
 static __thread struct {
@@ -468,7 +468,7 @@ static void name_of(uintptr_t address, char *name, size_t size)
 
 #define ROWS_MAX 1024
 
-/* By place: for those who want to know. */
+/* By place, for people. */
 static struct row {
     char name[64];
     struct counts counts;

@@ -79,7 +79,7 @@ class Man(unittest.TestCase):
                 self.assertNotIn((page.stem, page.suffix[1:]), named)
 
     def test_every_function_is_named(self):
-        """But for macros and full states of lists and polling, and liburcu's names."""
+        """Except macros and full states of lists and polling, and liburcu's names."""
         left_out = re.compile(r"prudence_(h?lists?_.*|urcu_.*|.*_full|read_lock_(first|too_deep)|"
                               r"read_unlock_unbalanced|full_fence|fence_and_count|reader_wake|"
                               r"domain_shared_of|tell_section_ends|"

@@ -253,7 +253,7 @@ static void clocks_are_independent(void **state)
 }
 
 /* "The registration of a new thread is done automatically when it calls either refresh or tick": here only a
- * refresh does. Who only ticks is not waited for, so it does not hold up time. */
+ * refresh does. A thread that only ticks is not waited for, so it does not hold up time. */
 static void a_first_refresh_registers(void **state)
 {
     uint64_t before;
@@ -294,7 +294,7 @@ static void who_has_registered_is_waited_for(void **state)
     assert_int_equal(mem_info().threads, 2);
 }
 
-/* Whoever processes the last date frees the object, not who allocated it. */
+/* The thread that processes the last date frees the object, not the one that allocated it. */
 static void who_is_last_frees_it(void **state)
 {
     void *object = object_new();

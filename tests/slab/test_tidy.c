@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What nobody has wanted for `decay` goes back by those who come by: objects that lie on CPUs in vain, what is safe, free
+ * Callers give back what was not used for `decay`: objects that lie on CPUs in vain, what is safe, free
  * slabs; a little each visit. The clock is the test's, and so are grace periods.
  */
 #include "support/pages.h"

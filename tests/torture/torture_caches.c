@@ -33,7 +33,7 @@ static struct item swap_box[8]; /* objects on their way to another thread */
 static pthread_mutex_t swap_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool checked_mode, with_janitor = true;
 
-/* ------------------------------------------------------------------------- who owns what */
+/* ------------------------------------------------------------------------- owners */
 
 static uintptr_t *bucket_of(const void *object)
 {

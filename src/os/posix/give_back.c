@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Giving dirty pages back to the system: taken out of circulation under pages_lock, given back
- * without it, and put back as clean ones. One thread at a time (give_back_lock); who finds another
- * one at it goes on, unless it would fail otherwise.
+ * without it, and put back as clean ones. One thread at a time does so (give_back_lock); a thread that finds
+ * another one at it goes on, unless it would fail otherwise.
  */
 #include "page_source.h"
 

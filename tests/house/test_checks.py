@@ -245,7 +245,7 @@ class Prose(Check):
         self.says(self.PAGE, CLEAN[self.PAGE] + "\nSee the laboratory.\n", 5, "RCU variants")
 
     def test_spelling(self):
-        self.says("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* This is defin" "ately wrong. */\n", 8, "definitely")
+        self.says("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* They rec" "ieve it. */\n", 8, "receive")
 
 
 class Format(Check):

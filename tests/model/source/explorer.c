@@ -87,7 +87,7 @@ struct thread {
     void (*body)(void *argument);
     void *argument;
     const volatile void *waits_for;
-    uint64_t wakes_at, yielded_at, turn; /* clock; steps; threads that yielded are woken in order of turns */
+    uint64_t wakes_at, yielded_at, turn; /* clock; steps; order of waking after a yield */
     bool interrupted;
     clocks knows, acquired,
         released; /* acquired: by an acquire fence to come; released: by the last

@@ -30,7 +30,7 @@ build: ## compile the release build into build/
 demo: setup build ## watch Prudence hold a flat memory line under an update storm
 	@tools/demo
 
-test: setup ## all checks, and all tests in four builds
+test: setup ## all checks, and all tests in four builds (real programs: those that are installed)
 	@tools/test
 
 test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, aarch64

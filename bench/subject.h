@@ -113,7 +113,7 @@ static inline void reclaimed_one(void)
     __atomic_store_n(slot, *slot + 1, __ATOMIC_RELAXED);
 }
 
-/* The end of a latency that retire_timed began, by whoever frees the object. */
+/* The end of a latency that retire_timed began, by the thread that frees the object. */
 void timed_object_freed(void *object);
 
 #endif /* BENCH_SUBJECT_H */

@@ -10,7 +10,7 @@
  *
  * Differences. Timer interrupts are a counter that a thread raises every millisecond; a place does a
  * tick's work in the first context switch after it, never in a section, so "interrupted in user mode" is
- * not a quiescent state of its own. Idle places are left out of the mask, and cleared from it by whoever
+ * not a quiescent state of its own. Idle places are left out of the mask, and cleared from it by the place that
  * does a tick (the original interrupts them). A place with callbacks stays until they have run before it
  * becomes idle.
  */

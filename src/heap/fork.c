@@ -9,7 +9,7 @@
  * every writable word of the library, and what becomes of it; tools/check-fork finds those that it
  * does not name.
  *
- * Whoever allocates meanwhile waits. fork itself must therefore wait for nothing whose holder may
+ * A thread that allocates meanwhile waits. fork itself must therefore wait for nothing whose holder may
  * allocate, once prepare has begun: the first parts are the locks that libc takes behind our handler.
  *
  * A signal handler may fork that has interrupted this thread in the library: what the thread holds it

@@ -42,7 +42,7 @@ void guard_start(void)
     if (!guard_pool) {
         guard_pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * OS_PAGE_SIZE);
         if (!guard_pool) {
-            os_report("option 'guard': no address space for guarded objects; none will be");
+            os_report("option 'guard': no address space for guarded objects; nothing is guarded");
             guard_interval = 0;
             return;
         }

@@ -71,7 +71,8 @@ static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab 
                                                               const void *object)
 {
     os_report(
-        "an expiration date of %p of cache '%s' was not counted: it came as the last one ended",
+        "an expiration date of %p of cache '%s' was not counted: a thread refreshed the object "
+        "while its last date ended; refresh it only while it has a date that cannot end",
         object, slab->cache->name);
     os_abort();
 }

@@ -3,7 +3,7 @@
  * Clocks that follow real time. Time goes on by itself there, so a clock that nobody looked at may find
  * that thousands of its dates have passed. `now` follows at once; the lists behind it are swept bit by bit,
  * a few at each look: those whose date has passed expire. Until a list is swept it stays in its place in
- * the ring, and its first page says which date it has. Whoever needs the place for a later date sweeps it
+ * the ring, and its first page says which date it has. A thread that needs the place for a later date sweeps it
  * first.
  *
  * Units are counted from the beginning of the machine's monotonic clock, so the same period has the same

@@ -75,7 +75,7 @@ static void *reader(void *argument)
     return NULL;
 }
 
-/* The grace period waits for whoever found the old node; then it is poison. */
+/* The grace period waits for readers that found the old node; then it is poison. */
 static void replace(unsigned next)
 {
     struct shared_node *old = shared;

@@ -144,7 +144,7 @@ void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
     return meta;
 }
 
-/* By whoever may be in any context. */
+/* Called in any context. */
 void *os_meta_alloc(size_t bytes)
 {
     return os_meta_alloc_as(bytes, GFP_NOWAIT);

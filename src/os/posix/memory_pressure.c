@@ -234,7 +234,7 @@ void posix_pressure_inject(const char *group, const char *machine)
     store_relaxed(&is_short, 0u);
 }
 
-/* Whoever was looking does not exist in the child. */
+/* The thread that was looking does not exist in the child. */
 void posix_pressure_fork_child(void)
 {
     looking = 0;

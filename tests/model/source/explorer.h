@@ -37,7 +37,7 @@ void explore_thread_on(unsigned cpu, void (*body)(void *argument), void *argumen
 unsigned explore_cpu(void);
 unsigned explore_self(void); /* this thread's number; 0 is who runs setup and after */
 
-/* Whoever else can go on does so first; to be earlier is a deviation. */
+/* Other threads that can go on do so first; to be earlier is a deviation. */
 void explore_late(void);
 
 /* A violation: reports it with the schedule that led here, and ends the process. */

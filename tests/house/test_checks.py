@@ -198,6 +198,10 @@ class Docs(Check):
         self.write(self.PAGE, CLEAN[self.PAGE] + "[bytes](../reference/options.md#megabytes)\n")
         self.fails("check-docs", f"{self.PAGE}:4:", "#megabytes", "1 failures")
 
+    def test_page_that_a_source_names_and_is_not_there(self):
+        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* docs/how-to/install.md, docs/install.md */\n")
+        self.fails("check-docs", "src/slab/slab.c:8:", "docs/install.md", "1 failures")
+
     def test_code_is_no_link(self):
         self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\n[a](b)\n```\n`[a](b)`\n")
         self.passes("check-docs")

@@ -6,7 +6,7 @@
  * span of time in which every reader that was inside such a section at its start has left it. A
  * cookie (prudence_gp_t) says which grace period to wait for.
  *
- * The protocol and the argument for it are in docs/design.md, "Grace periods"; the state below is
+ * The protocol and the argument for it are in docs/explanation/design.md, "Grace periods"; the state below is
  * public only so that the read side can be inlined. Do not touch it.
  */
 #ifndef PRUDENCE_RCU_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What stands behind the headers of <prudence/urcu-compat/>: liburcu's callbacks, workers and deferred
- * calls on a domain. Programs include those headers under liburcu's names instead (docs/rcu.md,
- * "Coming from liburcu"); this one is theirs, and may change with them.
+ * calls on a domain. Programs include those headers under liburcu's names instead (docs/how-to/liburcu.md);
+ * this one is theirs, and may change with them.
  *
  * `domain` names a flavour: NULL is the default domain (memb, mb, signal, bp), and
  * prudence_urcu_qsbr() is the one of qsbr. Functions without a comment mean what liburcu's of that name

@@ -250,7 +250,7 @@ PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
  * Destroys `cache`. Waits for the grace period of this cache's own deferred objects, for their
  * destructors, and for nothing else. Returns 0, or an error number with the cache as usable as before:
  * EBUSY while objects are live (which is reported once for each calling place, with their number, and under
- * the option check=1 with who allocated the first of them), or in a handler of pthread_atfork; EDEADLK
+ * the option check=1 with the callers that allocated the first of them), or in a handler of pthread_atfork; EDEADLK
  * where prudence_cache_barrier gives it; EINVAL for NULL. Nobody may use the cache any more
  * when it is called: the use of one of the 64 caches that were destroyed last stops the process, with its
  * name and the caller's.

@@ -29,7 +29,7 @@ typedef struct {
 /*
  * Inline readers reach no data of the library by a symbol, except thread-local pointers: the thread's
  * word says which domain it is of, and the domain has the shared words at a fixed offset. So a program
- * cannot come by a copy of them of its own (a copy relocation), however it is linked (ADR 26).
+ * cannot get a copy of them of its own (a copy relocation), however it is linked (ADR 26).
  */
 
 /*

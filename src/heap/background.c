@@ -4,8 +4,8 @@
  *
  * As long as threads of the program take slow paths they tidy up themselves (slab/tidy.c). After the last call no
  * thread does. So when more than START_BYTES beyond the option retain are kept, the thread that finds this makes
- * another one. That looks each `decay` or half of it, and ends when no more is kept than retain, or when nothing more can
- * go. A process that never keeps so much never has such a thread.
+ * another one. That looks each `decay` or half of it, and ends when no more is kept than retain, or when nothing more
+ * can go. A process that never keeps so much never has such a thread.
  *
  * Where it is made: at the end of a slow path, with no lock and no CPU's caches held, and not by a signal handler that
  * interrupted the library, between the handlers of a fork, before the library's late constructor or after its

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What CPUs share (docs/explanation/scaling.md): how many stores go to lines that other CPUs use, and how many lines travel, for
- * each pair, batch, slab and grace period. Counted on the library as it is built, restartable sequences included, by one
- * thread that is 64 CPUs on 4 nodes, one after the other: it says by a struct rseq of its own on which one it is.
- * Nothing else runs, so no sequence has to restart. Each CPU has a reader's slot of its own, registered by a thread that
- * sleeps since. Time goes on by turns.
+ * What CPUs share (docs/explanation/scaling.md): how many stores go to lines that other CPUs use, and how many lines
+ * travel, for each pair, batch, slab and grace period. Counted on the library as it is built, restartable sequences
+ * included, by one thread that is 64 CPUs on 4 nodes, one after the other: it says by a struct rseq of its own on which
+ * one it is. Nothing else runs, so no sequence has to restart. Each CPU has a reader's slot of its own, registered by a
+ * thread that sleeps since. Time goes on by turns.
  *
  * The counts are exact, and the same on each machine. Where one changes, something that all CPUs use has changed: if that
  * is meant, the table below follows, and docs/explanation/scaling.md with the reason.

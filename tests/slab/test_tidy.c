@@ -242,7 +242,7 @@ static void defer_one(struct prudence_cache *cache, unsigned index)
     prudence_cache_free_deferred(cache, objects[index]);
 }
 
-/* Where the CPU's caches are another's, each operation takes the slow path, for long: one of 16 comes by. */
+/* Where the CPU's caches are another's, each operation takes the slow path, for long: one of 16 tidies up. */
 static void who_finds_the_caches_owned_comes_by_now_and_then(void **state)
 {
     struct prudence_domain *domain = manual_domain();

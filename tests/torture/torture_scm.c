@@ -2,9 +2,9 @@
 /*
  * Short-term memory with more threads than CPUs, for PRUDENCE_TORTURE_SECONDS. Each thread allocates,
  * refreshes its own objects by its local clock and by other ones, some of which it leaves behind, and those
- * of a shared table by global time; ticks; blocks, resumes and ends; strategies change meanwhile. Every object carries a
- * seal that its finalizer breaks: a thread that finds it broken in an object for which it has a date has lost the object.
- * Regions likewise.
+ * of a shared table by global time; ticks; blocks, resumes and ends; strategies change meanwhile. Every object carries
+ * a seal that its finalizer breaks: a thread that finds it broken in an object for which it has a date has lost the
+ * object. Regions likewise.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -371,7 +371,7 @@ static void say_of_kills(void)
             atomic_read(&kills_averted), atomic_read(&kills), latent_then, answered_ms, first_slept,
             latent_after);
     verdict(!first_waited, "nobody_waits_for_a_reader_while_the_kernel_asks");
-    verdict(first_slept <= SLEEPS_MAX, "who_is_asked_sleeps_a_tick_at_most");
+    verdict(first_slept <= SLEEPS_MAX, "the_notifier_sleeps_a_tick_at_most");
 }
 
 static int __init pressure_start(void)

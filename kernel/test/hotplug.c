@@ -206,7 +206,7 @@ static void cpu_goes_and_comes(void)
 }
 
 /* It is not before all threads that found it dead have claimed its caches that its own fast paths use them. */
-void coming_cpu_waits_for_those_who_found_it_dead(void)
+void coming_cpu_waits_for_threads_that_found_it_dead(void)
 {
     int is_about_to =
         cpuhp_setup_state_nocalls(BEFORE_PRUDENCE, "prudence/test:soon", it_is_about_to_come, NULL);

@@ -69,7 +69,7 @@ static void zeroed_again(size_t size)
     prudence_kfree(again);
 }
 
-void zeroed_memory_is_zero_whoever_had_it(void)
+void zeroed_memory_is_zero_after_any_owner(void)
 {
     zeroed_again(8);
     zeroed_again(SIZE);

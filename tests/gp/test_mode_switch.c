@@ -145,7 +145,7 @@ static void *set_fenced(void *unused)
     return unused;
 }
 
-static void who_switches_waits_for_who_switches(void **state)
+static void two_switches_wait_for_each_other(void **state)
 {
     pthread_t setter;
     bool early;
@@ -240,7 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_the_default_domain),
         cmocka_unit_test(of_every_other_domain),
-        cmocka_unit_test(who_switches_waits_for_who_switches),
+        cmocka_unit_test(two_switches_wait_for_each_other),
         cmocka_unit_test(readers_test_the_mode_after_publishing),
     };
 

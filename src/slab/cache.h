@@ -47,7 +47,7 @@ enum slab_list {
  * three bitmaps are disjoint; list = list_for(slab); in node->waiting exactly when |waiting| > 0;
  * next is empty unless waiting is not. */
 struct slab {
-    /* What every free looks at; constant but for the lines. */
+    /* What every free looks at; constant except the lines. */
     struct prudence_cache *cache;
     char *base; /* the first object */
     struct grid grid;
@@ -141,7 +141,7 @@ struct batch {
     gp_cookie cookie;
 };
 
-/* Counters of a CPU; written by who owns its caches. */
+/* Counters of a CPU; written by the owner of its caches. */
 struct cpu_counts {
     uint64_t stacked;   /* objects that the owner put on the stack: refills, merges */
     uint64_t unstacked; /* objects that the owner took off it: flushes */
@@ -242,7 +242,7 @@ static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache,
     return (struct cpu_cache *)((char *)cache->lines + cpu * OS_PERCPU_STRIDE);
 }
 
-/* Whether fast paths would serve the objects of all its slabs, but for extensions that a slab has alone. */
+/* Whether fast paths would serve the objects of all its slabs, except slabs with an extension of their own. */
 static inline bool cache_is_plain(const struct prudence_cache *cache)
 {
     return likely(os_percpu_rseq) && likely(!cache->extensions) && likely(cache->lines != NULL);

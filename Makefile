@@ -73,7 +73,7 @@ kernel-test: setup ## build prudence.ko for Debian's stable kernel, boot it, tes
 kernel-bench: setup ## prudence.ko beside SLUB, in booted kernels
 	@tools/kernel-bench $(KERNELS)
 
-check: setup build ## format, static analysis, layers, licence lines
+check: setup build ## format, static analysis, layers, licence lines, docs, prose
 	@tools/check
 
 format: ## rewrite the C and C++ sources in the project's style

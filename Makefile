@@ -30,7 +30,7 @@ build: ## compile the release build into build/
 demo: setup build ## watch Prudence hold a flat memory line under an update storm
 	@tools/demo
 
-test: setup ## all checks, and all tests in four builds
+test: setup ## all checks, and all tests in four builds (real programs: those that are installed)
 	@tools/test
 
 test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, aarch64
@@ -73,17 +73,17 @@ kernel-test: setup ## build prudence.ko for Debian's stable kernel, boot it, tes
 kernel-bench: setup ## prudence.ko beside SLUB, in booted kernels
 	@tools/kernel-bench $(KERNELS)
 
-check: setup build ## format, static analysis, layers, licence lines
+check: setup build ## format, static analysis, layers, licence lines, docs, prose
 	@tools/check
 
-format: ## rewrite the C and C++ sources in the house style
+format: ## rewrite the C and C++ sources in the project's style
 	@tools/check-format --fix
 
 library: ## compile the libraries alone into build/library: a C compiler and CMake will do
 	@cmake -S . -B build/library -DCMAKE_BUILD_TYPE=Release >/dev/null
 	@MAKEFLAGS=--no-print-directory cmake --build build/library --parallel
 
-install: library ## install the libraries below PREFIX (/usr/local); DESTDIR is respected (docs/install.md)
+install: library ## install the libraries below PREFIX (/usr/local); DESTDIR is respected (docs/how-to/install.md)
 	@DESTDIR="$(DESTDIR)" cmake --install build/library --prefix "$(abspath $(PREFIX))"
 	@mv build/library/install_manifest.txt build/installed.txt
 

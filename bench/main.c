@@ -411,7 +411,7 @@ static void usage(FILE *file)
     fputs(
         "  malloc     patterns and whole programs under Prudence and under other allocators\n"
         "  rcu        reading, waiting, callbacks, polling, updates beside liburcu "
-        "(docs/flavours.md)\n"
+        "(docs/explanation/rcu-variants.md)\n"
         "  flavours   the same beside the historical implementations of RCU\n"
         "  scm        what the calls of short-term memory cost\n"
         "\n  prudence-bench SCENARIO --help   its options\n"

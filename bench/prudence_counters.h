@@ -5,7 +5,7 @@
 
 #include "bench.h"
 
-/* A slab cache; the process ends when there is none to be had. */
+/* A slab cache; the process ends when none can be made. */
 struct prudence_cache *prudence_counted_cache(size_t object_size);
 
 /* For struct family: objects latent now, counted by the library. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is measured. A family says how objects are allocated and reclaimed; a subject is a family
+ * What is measured. A family says how objects are allocated and reclaimed; a subject is a family
  * over one allocator. Each family is one file, subject_*.c, which exports one struct family.
  *
  * The hot loops of loops.h are compiled once for each family, with its operations as constants:
@@ -113,7 +113,7 @@ static inline void reclaimed_one(void)
     __atomic_store_n(slot, *slot + 1, __ATOMIC_RELAXED);
 }
 
-/* The end of a latency that retire_timed began, by whoever frees the object. */
+/* The end of a latency that retire_timed began, by the thread that frees the object. */
 void timed_object_freed(void *object);
 
 #endif /* BENCH_SUBJECT_H */

@@ -122,7 +122,7 @@ void debugfs_add(struct prudence_cache *cache)
         debugfs_remove(file);
 }
 
-/* Waits for those who are just reading. */
+/* Waits for readers of the file. */
 void debugfs_forget(struct prudence_cache *cache)
 {
     debugfs_remove(xa_erase(&files, (unsigned long)cache));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# A fault of kernels 6.12 to 6.16, without any module (docs/kernel.md, Known faults): a CPU's fair server,
+# A fault of kernels 6.12 to 6.16, without any module (docs/reference/kernel.md, Known faults): a CPU's fair server,
 # which is no task, is counted among its tasks while it is active, and a CPU that dies then is said to be
 # "not properly vacated". In the guest, by
 #

@@ -21,7 +21,7 @@ static uint64_t limit(void)
                            : (uint64_t)totalram_pages() << PAGE_SHIFT >> 4;
 }
 
-/* No more than a quarter of what is still to be had, either: others may have taken most of memory. */
+/* No more than a quarter of what is still available, either: others may have taken most of memory. */
 static void limits_apply(void)
 {
     uint64_t available = (uint64_t)max(si_mem_available(), 1l) << PAGE_SHIFT;

@@ -21,7 +21,7 @@ static bool refused_in_nmi(void)
     return true;
 }
 
-/* Memory that a device can reach is not to be had here: a slab is shared, and lies anywhere. */
+/* Memory that a device can reach is not available here: a slab is shared, and lies anywhere. */
 #define ZONES_REFUSED (__GFP_DMA | __GFP_DMA32)
 
 static bool is_refused(gfp_t gfp)
@@ -33,7 +33,7 @@ static bool is_refused(gfp_t gfp)
     return true;
 }
 
-/* Of a cache whose objects are not to be zeroed just so, or one that is not to be had. What a constructor has
+/* Of a cache whose objects are not to be zeroed just so, or NULL. What a constructor has
  * made stays. Readers may still look at type-safe memory: its contents stay unless its owner wants them gone, and
  * knows of them. */
 static noinline void *ready_otherwise(void *object, gfp_t gfp, struct prudence_cache *cache)
@@ -61,7 +61,7 @@ static __always_inline void *ready(struct prudence_cache *cache, void *object, g
                                                                     : object;
 }
 
-/* Whether who must not fail tries again, a little later. Nobody who may not sleep can be promised that. */
+/* Whether a call that must not fail tries again a little later. It can only if it may sleep. */
 static bool tries_again(gfp_t gfp)
 {
     if (likely(!(gfp & __GFP_NOFAIL)))

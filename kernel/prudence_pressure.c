@@ -8,7 +8,7 @@
  * While memory is taken one node is the first without any: slabs that its CPUs make then are another's.
  *
  * Then others want memory, while nearly all that was left is latent, and a reader stays until the kernel
- * is about to kill: a grace period has to be waited for first, but not by who is asked.
+ * is about to kill: a grace period has to be waited for first, but not by the notifier.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -175,7 +175,7 @@ static bool first_averted, first_waited;
 static u64 waits_then;
 static ktime_t asked_at;
 static s64 answered_ms;
-static unsigned long switches_then, first_slept; /* how often the one who is asked slept */
+static unsigned long switches_then, first_slept; /* how often the notifier slept */
 static u64 latent_then, latent_after;
 
 static u64 latent_kb(void)
@@ -371,7 +371,7 @@ static void say_of_kills(void)
             atomic_read(&kills_averted), atomic_read(&kills), latent_then, answered_ms, first_slept,
             latent_after);
     verdict(!first_waited, "nobody_waits_for_a_reader_while_the_kernel_asks");
-    verdict(first_slept <= SLEEPS_MAX, "who_is_asked_sleeps_a_tick_at_most");
+    verdict(first_slept <= SLEEPS_MAX, "the_notifier_sleeps_a_tick_at_most");
 }
 
 static int __init pressure_start(void)
@@ -391,7 +391,7 @@ static int __init pressure_start(void)
     if (!stays)
         work_at_the_edge();
     if (num_online_cpus() > 1 && !stays) {
-        /* Once is enough: what another is just freeing is not counted (docs/kernel.md). */
+        /* Once is enough: what another is just freeing is not counted (docs/reference/kernel.md). */
         for (i = 0; i < 5 && !atomic_read(&kills_averted); i++)
             others_want_memory();
         say_of_kills();

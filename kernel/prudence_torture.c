@@ -59,7 +59,7 @@ static atomic64_t softirqs, hardirqs;
 static atomic64_t ages_read[AGES], ages_reused[AGES];
 static bool failing;
 
-/* The kernel's own has a lock that no hard interrupt may take on PREEMPT_RT. Whoever comes in between, or
+/* The kernel's own has a lock that no hard interrupt may take on PREEMPT_RT. What comes in between, or
  * is moved, makes it no less random. */
 static DEFINE_PER_CPU(struct rnd_state, seeds);
 

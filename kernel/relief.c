@@ -15,7 +15,7 @@
 
 /*
  * Latent memory of caches that went quiet, and large blocks, which no CPU keeps: nobody's miss merges
- * them. While there is any, somebody comes by now and then. The work is deferrable: an idle CPU sleeps on.
+ * them. While there is any, a work item runs now and then. The work is deferrable: an idle CPU sleeps on.
  */
 static void tidy(struct work_struct *work);
 static DECLARE_DEFERRABLE_WORK(tidy_work, tidy);
@@ -49,7 +49,7 @@ static void tidy(struct work_struct *work)
     }
 }
 
-/* By irq_work: who defers may hold locks of timers and work queues. */
+/* By irq_work: the deferring caller may hold locks of timers and work queues. */
 static void tidy_later(struct irq_work *unused)
 {
     (void)unused;
@@ -71,7 +71,7 @@ void relief_note_deferral(void)
 
 /* ------------------------------------------------------------------------------------- giving back */
 
-/* Bytes that went back. By who has taken the lock of the list, which is released. */
+/* Bytes that went back. The caller holds the lock of the list, which is released. */
 static size_t shrink_and_release(void)
 {
     struct list *item;
@@ -124,7 +124,7 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
     return (unsigned long)(((used > live ? used - live : 0) + arrays) >> PAGE_SHIFT);
 }
 
-/* By who has taken the lock of the list. */
+/* The caller holds the lock of the list. */
 static size_t shrink_some(size_t (*shrink)(struct prudence_cache *cache, size_t wanted),
                           size_t wanted)
 {

@@ -12,8 +12,8 @@ int prudence_node_of(const void *object);
 /* The shrinker as the kernel calls it. */
 struct shrinker *prudence_shrinker(void);
 
-/* Called by who has found a CPU dead and is about to claim its caches; preemption is off. NULL: nobody. Who is in it
- * has left once preemption was on everywhere. */
+/* `claims` is called by a thread that has found a CPU dead and is about to claim its caches; preemption is off. NULL:
+ * no function. Every call is over once preemption was on everywhere. */
 void prudence_watch_claims(void (*claims)(unsigned int cpu));
 
 #endif /* PRUDENCE_SEAMS_H */

@@ -29,7 +29,7 @@ load_and_unload() {
 check "load and unload, 20 times" load_and_unload
 
 # Kernel 6.12 counts the fair server, which is no task, among the tasks of a dying CPU, and then complains
-# of them (docs/kernel.md, Known faults). How often that is all there is to complain of is shown at the end.
+# of them (docs/reference/kernel.md, Known faults). How often that is all there is to complain of is shown at the end.
 events=/sys/kernel/tracing
 known=$events/events/kprobes/fair_server_counted
 watch_the_fair_server() {

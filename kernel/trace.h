@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Tracepoints, named for the words of docs/design.md: how many objects moved, in which cache. */
+/* Tracepoints, named for the words of docs/explanation/design.md: how many objects moved, in which cache. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM prudence
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The malloc interface, under its own names, or under a prefix where something else must stay
- * malloc (sanitizers): compile with -DPRUDENCE_MALLOC_PREFIX=some_. docs/malloc.md says what each
+ * malloc (sanitizers): compile with -DPRUDENCE_MALLOC_PREFIX=some_. docs/reference/malloc.md says what each
  * function does where documents leave a choice.
  */
 #ifndef PRELOAD_INTERFACE_H

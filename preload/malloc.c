@@ -2,7 +2,7 @@
 /*
  * malloc and its relatives. Fast paths stand here, inlined; everything else is a jump to the public
  * function that means the same, so that malloc(x) and prudence_malloc(x) differ in nothing but
- * what docs/malloc.md says.
+ * what docs/reference/malloc.md says.
  *
  * Locks and lifetimes are those of the functions called. All of it may be called from the dynamic
  * loader before any constructor has run: nothing here has a state of its own.

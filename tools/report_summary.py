@@ -510,7 +510,7 @@ def main():
     print(f'{host["cpu"]}, {host["cpus"]} CPUs, {host["system"]} {host["kernel"]}, '
           f'gcc {host["compiler"]}; {versions(results)}.')
     print("Medians of interleaved runs, each in a fresh process; a pair and the subjects are "
-          "explained in docs/benchmark.md.\n")
+          "explained in docs/reference/benchmark.md.\n")
     print(table(["target", "verdict"], verdicts.lines))
     print("\n".join(section for section in sections if section))
 

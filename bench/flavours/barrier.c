@@ -4,13 +4,13 @@
  *
  * Each CPU counts its context switches. At its timer tick it looks whether there is something to do: a
  * grace period is a number (curbatch) and a mask of CPUs that have not switched in it; a CPU that finds its
- * bit set notes its counter, and at a later tick, when the counter has moved, clears the bit. Who clears the
+ * bit set notes its counter, and at a later tick, when the counter has moved, clears the bit. The CPU that clears the
  * last one begins the next batch, if one was asked for. A CPU's new callbacks wait in `next`; at a tick they
  * become `current`, if that is empty, for the batch after the running one.
  *
  * Differences. Timer interrupts are a counter that a thread raises every millisecond; a place does a
  * tick's work in the first context switch after it, never in a section, so "interrupted in user mode" is
- * not a quiescent state of its own. Idle places are left out of the mask, and cleared from it by whoever
+ * not a quiescent state of its own. Idle places are left out of the mask, and cleared from it by the place that
  * does a tick (the original interrupts them). A place with callbacks stays until they have run before it
  * becomes idle.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The laboratory: ways to find out when a grace period is over, behind one small interface.
+ * RCU variants: ways to find out when a grace period is over, behind one small interface.
  *
  * The historical ones come from kernels whose readers cannot be preempted. A CPU of theirs is here a
  * *place*: a thread that reads, and between its sections passes through lab_switch(), which is their
@@ -8,7 +8,7 @@
  * never preempted inside a section by another section, which is what their argument needs; the
  * thread under it may be, which only makes the section long.
  *
- * Where each differs from its original stands at the top of its file, and in docs/flavours.md.
+ * Where each differs from its original stands at the top of its file, and in docs/explanation/rcu-variants.md.
  */
 #ifndef FLAVOURS_FLAVOUR_H
 #define FLAVOURS_FLAVOUR_H
@@ -50,7 +50,7 @@ extern const struct flavour flavour_none, flavour_induced, flavour_taskq, flavou
 extern const struct flavour *const flavours[]; /* ended by NULL */
 const struct flavour *flavour_find(const char *name);
 
-/* ------------------------------------------------------------ what a program of the laboratory does */
+/* ------------------------------------------------------------ what a program of RCU variants does */
 
 void lab_start(const struct flavour *flavour, unsigned places);
 void lab_stop(void);
@@ -94,7 +94,7 @@ void lab_synchronize(unsigned place); /* by a busy place, outside of sections */
 
 /* Per place; the flavours have arrays of their own beside it. */
 struct lab_place {
-    uint32_t is_idle; /* written by its thread, read by who needs to know */
+    uint32_t is_idle; /* written by its thread, read by the others */
 } __attribute__((aligned(LAB_LINE)));
 
 extern struct lab_place lab_places[PLACES_MAX];

@@ -2,14 +2,14 @@
 /*
  * Induced quiescent states, by running on each CPU (the thesis's 4.3.1 and C.1).
  *
- * Who waits runs once on every CPU: what ran there has then been switched out. *induced*: one after
+ * The waiter runs once on every CPU: what ran there has then been switched out. *induced*: one after
  * the other, by the waiter itself, nothing batched. *taskq*: one task for all; call_rcu puts callbacks on
  * a global list under a lock and starts the task, which lets a daemon of each CPU run, waits for all,
  * and calls what it had found.
  *
  * Differences. A place is not a CPU that the scheduler could be made to put us on, so "running there" is
  * a request which the place carries out at its next context switch; an idle place counts as run on. In
- * the original the daemons' wake-ups preempt what runs in user mode; here the place must come by. The
+ * the original the daemons' wake-ups preempt what runs in user mode; here the place must reach its next switch. The
  * original induced form has no callbacks: call waits, as the thesis's caller would.
  */
 #include "flavour.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program of the laboratory calls, and what the historical flavours share. */
+/* What a program of RCU variants calls, and what the historical variants share. */
 #define _GNU_SOURCE
 #include "flavour.h"
 
@@ -62,7 +62,7 @@ void lab_leave(unsigned place)
 void lab_busy(unsigned place)
 {
     __atomic_store_n(&lab_places[place].is_idle, 0, __ATOMIC_RELAXED);
-    lab_full_fence(); /* pairs with who finds it idle */
+    lab_full_fence(); /* pairs with the fence of a thread that finds it idle */
     if (lab_flavour->busy)
         lab_flavour->busy(place);
 }

@@ -385,8 +385,8 @@ const struct load loads[] = {
      .what = "from start to the poll that says over",
      .possible = can_poll,
      .run = load_poll},
-    /* Of `none`, too: nobody looks into what is freed where only workers are. It is what these loops cost that
-     * wait for each other's cache lines, but for no grace period. */
+    /* For `none` as well, since without readers no thread looks into what is freed: the cost of loops that wait for
+     * each other's cache lines and for no grace period. */
     {.name = "update", .what = "an update, malloc", .batches = true, .run = load_update},
     {.name = "deferred",
      .what = "an update, free_deferred",

@@ -8,7 +8,7 @@
  * begins anew. Shortest grace periods, least batching.
  *
  * Differences. The reschedule interrupt is a word that the place looks at in lab_switch(), where it
- * would have come by anyway; so a place in a long section is not hurried, and neither was a CPU of the
+ * would have switched anyway; so a place in a long section is not hurried, and neither was a CPU of the
  * original in a section that could not be preempted. The tasklet is carried on by places in their context
  * switches, and by the place that queues; idle places count as switched.
  */
@@ -27,7 +27,7 @@ static struct {
     pthread_mutex_t list_lock; /* next */
     struct lab_queue next;
     uint64_t round;       /* that takes up what is queued now; under list_lock */
-    pthread_mutex_t task; /* held by who carries it on: the rest */
+    pthread_mutex_t task; /* held by the place that carries it on: the rest */
     struct lab_queue waits;
     uint64_t mask;        /* places that have not switched yet */
     uint64_t waits_for;   /* the round of `waits` */
@@ -84,7 +84,7 @@ static void carry_on(void)
     pthread_mutex_unlock(&polling.task);
     lab_full_fence();
     queue_invoke(&over);
-    /* Rounds may end out of order: who invokes may lose its CPU. Only idle places ask. */
+    /* Rounds may end out of order: the place that invokes may lose its CPU. Only idle places ask. */
     if (round > __atomic_load_n(&polling.rounds_over, __ATOMIC_RELAXED))
         __atomic_store_n(&polling.rounds_over, round, __ATOMIC_RELEASE);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each flavour of the laboratory waits for its readers: one reader that stays, deterministically; then many,
+ * Each RCU variant waits for its readers: one reader that stays, deterministically; then many,
  * with the ages of what they see. An object's age is 0 while it can be found, 1 from its removal, and one
  * more with each grace period that began since; a reader that sees 2 was not waited for. The flavour that waits
  * for nobody must be caught.

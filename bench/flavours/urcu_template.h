@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liburcu behind the laboratory's interface: a file that includes this has chosen the flavor by
+ * liburcu behind the interface of flavour.h: a file that includes this has chosen the flavor by
  * liburcu's own switches, and names it by URCU_NAME, URCU_SYMBOL and URCU_ORIGIN. Places are registered
  * while they are busy.
  */

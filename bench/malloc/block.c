@@ -80,7 +80,7 @@ void block_end(struct block *block)
     if (!block->at)
         return;
     check_mark(block);
-    memset(block->at, 0, sizeof(uint64_t)); /* whoever has it as well finds no mark */
+    memset(block->at, 0, sizeof(uint64_t)); /* another owner finds no mark */
     free(block->at);
     block->at = NULL;
 }

@@ -8,11 +8,11 @@
  * other and with no lock of ours held; never inside an allocation, a free, or any other call of
  * the program. Those that one CPU queued run in the order in which they were queued. They may do
  * whatever a thread may: read, allocate, free, defer, queue callbacks (themselves again as well),
- * synchronize, wait for a cache (prudence_cache_barrier); not wait for callbacks, which is refused. docs/rcu.md
- * has a table of what may be called where. One that blocks holds up all others of its domain, and
+ * synchronize, wait for a cache (prudence_cache_barrier); not wait for callbacks, which is refused.
+ * docs/reference/rcu.md has a table of what may be called where. One that blocks holds up all others of its domain, and
  * those of other domains that the same thread serves.
  *
- * Conventions of <prudence/prudence.h>. Fork: the child has the parent's callbacks as well, but for
+ * Conventions of <prudence/prudence.h>. Fork: the child has the parent's callbacks as well, except
  * one that was running on another thread; they run once the child calls prudence_call or a
  * barrier: no thread is started before. Exit: callbacks that still wait do not run; a program that
  * needs them to calls prudence_barrier() first.

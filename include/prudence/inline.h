@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opt-in: the fast paths of caches, inlined into the program (docs/inline.md). After this header
+ * Opt-in: the fast paths of caches, inlined into the program (docs/how-to/inline.md). After this header
  *
  *     prudence_cache_alloc       prudence_cache_free
  *     prudence_cache_replace     prudence_cache_free_deferred
@@ -22,7 +22,7 @@
  *    constructor in it sees to that. The kernel may look at its restartable sequences after dlclose.
  *  - A tool that counts or wraps calls of the functions (LD_PRELOAD, uprobes, gdb) does not see inlined ones.
  *
- * Threads, signals, fork, waiting, misuse: as <prudence/prudence.h> says. Cost: docs/inline.md.
+ * Threads, signals, fork, waiting, misuse: as <prudence/prudence.h> says. Cost: docs/how-to/inline.md.
  */
 #ifndef PRUDENCE_INLINE_H
 #define PRUDENCE_INLINE_H

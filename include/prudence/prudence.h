@@ -21,7 +21,7 @@
  *    standard error with pointer, cache and what happened, and then the process aborts. Doubles
  *    are caught for certain at the call under the option check=1, else when both copies meet in
  *    the slab; everything else in that list is always caught at the call. Options that look for
- *    more (guard, zero_on_free, quarantine; Valgrind, AddressSanitizer) are in docs/options.md.
+ *    more (guard, zero_on_free, quarantine; Valgrind, AddressSanitizer) are in docs/reference/options.md.
  *  - Waiting: allocating and deferring may wait for a grace period under memory pressure, never
  *    inside a read-side critical section, never with a lock of ours held, and never longer than the
  *    option wait_max for one and the same section of a reader that has a CPU, or wants none. So no lock
@@ -250,7 +250,7 @@ PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
  * Destroys `cache`. Waits for the grace period of this cache's own deferred objects, for their
  * destructors, and for nothing else. Returns 0, or an error number with the cache as usable as before:
  * EBUSY while objects are live (which is reported once for each calling place, with their number, and under
- * the option check=1 with who allocated the first of them), or in a handler of pthread_atfork; EDEADLK
+ * the option check=1 with the callers that allocated the first of them), or in a handler of pthread_atfork; EDEADLK
  * where prudence_cache_barrier gives it; EINVAL for NULL. Nobody may use the cache any more
  * when it is called: the use of one of the 64 caches that were destroyed last stops the process, with its
  * name and the caller's.
@@ -267,7 +267,7 @@ PRUDENCE_API size_t prudence_trim(void);
 
 /*
  * Sets the option `name` to `value`, as PRUDENCE_OPTIONS="name=value,..." does at start. The table
- * of options is in docs/options.md. Returns 0, or an error number: ENOENT no such option, EINVAL
+ * of options is in docs/reference/options.md. Returns 0, or an error number: ENOENT no such option, EINVAL
  * not a value for it (either is reported on standard error, by name and value), EBUSY an option
  * that can be set only before the first allocation.
  */

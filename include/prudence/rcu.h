@@ -6,7 +6,7 @@
  * span of time in which every reader that was inside such a section at its start has left it. A
  * cookie (prudence_gp_t) says which grace period to wait for.
  *
- * The protocol and the argument for it are in docs/design.md, "Grace periods"; the state below is
+ * The protocol and the argument for it are in docs/explanation/design.md, "Grace periods"; the state below is
  * public only so that the read side can be inlined. Do not touch it.
  */
 #ifndef PRUDENCE_RCU_H
@@ -29,7 +29,7 @@ typedef struct {
 /*
  * Inline readers reach no data of the library by a symbol, except thread-local pointers: the thread's
  * word says which domain it is of, and the domain has the shared words at a fixed offset. So a program
- * cannot come by a copy of them of its own (a copy relocation), however it is linked (ADR 26).
+ * cannot get a copy of them of its own (a copy relocation), however it is linked (ADR 26).
  */
 
 /*

@@ -25,9 +25,9 @@
  *
  * Collection. Lazy (the default): a tick takes constant time, and each refresh, tick, scm_malloc or
  * scm_calloc frees a few of the objects that had expired before. Eager: a tick frees all of them. See the
- * options scm_collection, scm_max_extension and scm_expired in docs/options.md.
+ * options scm_collection, scm_max_extension and scm_expired in docs/reference/options.md.
  *
- * Bit by bit. But for eager ticks, scm_collect and scm_get_mem_info, no call's work grows with the number of
+ * Step by step. Except eager ticks, scm_collect and scm_get_mem_info, no call's work grows with the number of
  * objects, dates, clocks or ended threads, or with the time that has passed on a real-time clock. What is
  * much is done in steps by the calls that come, so it may be done a little later, never earlier. (The first
  * date that is further ahead than any before on its clock lengthens the clock's ring, in proportion to that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Private to <prudence/inline.h> and to the library: the restartable sequences of the fast paths for x86-64, and the
- * layout that they know. They stand here once, for both (docs/adr/0040). Who changes what a sequence reads or
+ * layout that they know. They stand here once, for both (docs/adr/0040). A change of what a sequence reads or
  * writes changes PRUDENCE_INLINE_LAYOUT: a program that was compiled with another layout is then refused
  * by the dynamic loader, since the names that it needs are not there.
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What stands behind the headers of <prudence/urcu-compat/>: liburcu's callbacks, workers and deferred
- * calls on a domain. Programs include those headers under liburcu's names instead (docs/rcu.md,
- * "Coming from liburcu"); this one is theirs, and may change with them.
+ * calls on a domain. Programs include those headers under liburcu's names instead (docs/how-to/liburcu.md);
+ * this one is theirs, and may change with them.
  *
  * `domain` names a flavour: NULL is the default domain (memb, mb, signal, bp), and
  * prudence_urcu_qsbr() is the one of qsbr. Functions without a comment mean what liburcu's of that name
@@ -86,7 +86,7 @@ PRUDENCE_API void prudence_urcu_call(struct prudence_domain *domain, struct rcu_
                                      void (*func)(struct rcu_head *head));
 /*
  * Waits for the callbacks of all workers of the flavour. Does not wait, and reports the place, in a callback or a
- * destructor, and where prudence_urcu_synchronize would abort. The same goes for _defer_barrier; and for
+ * destructor, and where prudence_urcu_synchronize would abort. The same applies to _defer_barrier; and to
  * _free and _free_all, which wait for callbacks that run, and then leave everything as it is.
  */
 PRUDENCE_API void prudence_urcu_barrier(struct prudence_domain *domain);

@@ -7,7 +7,7 @@
  *     #include <prudence/urcu-domain.h>
  *     domain = prudence_urcu_domain_create("urcu", &rcu_flavor);   or &urcu_bp_flavor, ...
  *
- * Header only: libprudence does not know liburcu. docs/rcu.md says more.
+ * Header only: libprudence does not know liburcu. docs/how-to/liburcu.md says more.
  *
  * liburcu before 0.14 cannot be polled: a thread of the library calls its synchronize_rcu when grace
  * periods are asked for (prudence_domain_create_external). From 0.14 on it is polled, which asks of

@@ -103,7 +103,7 @@ void dying_cpu_keeps_no_request_to_itself(void)
 
 /*
  * --- a CPU comes while another one that found it dead is about to take its caches ---
- * The kernel tells those who asked for it that a CPU is about to come, one after the other: first this test, when nobody
+ * The kernel tells its notifiers that a CPU is about to come, one after the other: first this test, when nobody
  * waits for anything any more (at the very beginning the kernel itself waits for a grace period); then prudence.ko; and
  * this test again.
  */
@@ -147,7 +147,7 @@ static int it_is_about_to_come(unsigned int cpu)
     return 0;
 }
 
-/* On another CPU. Of those who are told at this point that which was there first is told first: prudence.ko. */
+/* On another CPU. Of the notifiers of this point the one that was registered first is told first: prudence.ko's. */
 static int it_comes(unsigned int cpu)
 {
     coming.came_meanwhile += READ_ONCE(coming.lingers);
@@ -205,8 +205,8 @@ static void cpu_goes_and_comes(void)
     kthread_stop(coming.taker);
 }
 
-/* It is not before all who found it dead have claimed its caches that its own fast paths use them. */
-void coming_cpu_waits_for_those_who_found_it_dead(void)
+/* It is not before all threads that found it dead have claimed its caches that its own fast paths use them. */
+void coming_cpu_waits_for_threads_that_found_it_dead(void)
 {
     int is_about_to =
         cpuhp_setup_state_nocalls(BEFORE_PRUDENCE, "prudence/test:soon", it_is_about_to_come, NULL);

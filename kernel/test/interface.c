@@ -51,7 +51,7 @@ void every_size_is_aligned_and_apart(void)
     prudence_kfree_deferred(NULL);
 }
 
-/* One who had it before has written to it. */
+/* Its previous owner has written to it. */
 static void zeroed_again(size_t size)
 {
     char *object, *again;
@@ -69,7 +69,7 @@ static void zeroed_again(size_t size)
     prudence_kfree(again);
 }
 
-void zeroed_memory_is_zero_whoever_had_it(void)
+void zeroed_memory_is_zero_after_any_owner(void)
 {
     zeroed_again(8);
     zeroed_again(SIZE);

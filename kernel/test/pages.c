@@ -68,7 +68,7 @@ static void grow_more_than_needed(gfp_t gfp)
     gfp_t asked = 0;
 
     EXPECT(grow(PAGE_SIZE, gfp, &order, &asked));
-    if (!order) { /* not to be had just so: then it is no more than is needed, and asked for as the caller says */
+    if (!order) { /* not available at once: then it is no more than is needed, and asked for as the caller says */
         pr_info("# no more than needed: order %u, gfp %x\n", order, (__force unsigned int)asked);
         return;
     }

@@ -42,7 +42,7 @@ void allocation_waits_for_latent_memory_before_it_fails(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* Who wants to know soon that there is nothing does not wait for a grace period; the reader stays meanwhile. */
+/* A caller that wants to know soon that there is nothing does not wait for a grace period, while a reader stays. */
 void allocation_that_is_not_to_be_retried_does_not_wait(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Rules 1 to 8, 10 and 11 of the algorithm (docs/design.md). */
+/* Rules 1 to 8, 10 and 11 of the algorithm (docs/explanation/design.md). */
 #include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>

@@ -152,8 +152,8 @@ static void may_run_on(const struct cpumask *cpus)
         set_cpus_allowed_ptr(current, cpus);
 }
 
-/* On PREEMPT_RT a reader that stays is boosted, and no thread runs on its CPU then, not even that of timers: who slept
- * there would sleep for ever. */
+/* On PREEMPT_RT a reader that stays is boosted, and no thread runs on its CPU then, not even that of timers: a thread
+ * that slept there would sleep for ever. */
 static void stay_away_from(unsigned int cpu)
 {
     static struct cpumask others;

@@ -147,7 +147,7 @@ static enum gp_tried ask(struct prudence_domain *domain, gp_cookie cookie)
     return sequence_before(load_relaxed(&domain->asked_goal), cookie) ? GP_LATER : GP_ASKED;
 }
 
-/* Nothing is written while there is nothing to do: all CPUs' writers come by. */
+/* Nothing is written while there is nothing to do, because all CPUs' writers call this. */
 enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie)
 {
     unsigned awake;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues of callbacks: how one is pushed, detached, found safe, and handed to who runs it.
+ * Queues of callbacks: how one is pushed, detached, found safe, and handed to the thread that runs it.
  *
  * A callback's way: pushed to the lane of a CPU, by one compare-and-swap; detached with all that
  * the lanes hold by the queue's runner, who then fences and takes a cookie (gp_snapshot), in that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiting for callbacks: until all that were queued have returned, until there is room, or a little, so
- * that who queues keeps pace with who runs.
+ * that threads that queue keep pace with the thread that runs.
  *
  * Barrier: a look at all lanes that begins after the barrier did has detached all that was queued
  * before; when as many callbacks have returned as had been detached at the end of that look, these
@@ -96,7 +96,7 @@ bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64
     return true;
 }
 
-/* What those who queue are to be held back for, when too much waits. */
+/* Why threads that queue are to be held back, when too much waits. */
 enum behind {
     BEHIND_NOTHING, /* not too much; or readers are inside, who have a CPU or wait for something else */
     BEHIND_RUNNER, /* callbacks may run, and have not */

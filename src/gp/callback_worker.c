@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who runs callbacks.
+ * The threads that run callbacks.
  *
  * One thread at a time runs a queue's callbacks, so those of one lane keep their order, and "so many
  * have returned" says which. It is a worker: a thread that is started at the first push, drives the
@@ -36,8 +36,8 @@ __thread unsigned callback_depth;
 
 static void work(void *argument);
 
-/* Starts the thread, or ends its sleep. No thread is made while the caller holds something of ours, as who moves
- * callbacks from queue to queue does: that allocates. Then it looks again afterwards. */
+/* Starts the thread, or ends its sleep. No thread is made while the caller holds something of ours, as a thread that
+ * moves callbacks from queue to queue does: that allocates. Then it looks again afterwards. */
 void callback_worker_wake(struct callback_worker *worker)
 {
     uint32_t no = 0;
@@ -65,7 +65,7 @@ void callback_worker_wake(struct callback_worker *worker)
 void callbacks_kick(void)
 {
     callback_queue_of(&prudence_default); /* makes it ready */
-    os_full_fence();                      /* what there is to do is seen by who falls asleep */
+    os_full_fence();                      /* a thread that falls asleep sees what there is to do */
     callback_kick(&callback_main_worker);
 }
 
@@ -134,7 +134,7 @@ static unsigned run_ready(struct callback_queue *queue)
     return count;
 }
 
-/* Who keeps pace asks whether it is the readers that the oldest callbacks wait for. */
+/* A thread that keeps pace asks whether it is the readers that the oldest callbacks wait for. */
 static void say_what_it_waits_for(struct callback_queue *queue)
 {
     bool readers = !queue->ready.first && queue->segments_used;
@@ -202,7 +202,7 @@ enum callback_turn callback_serve_all(struct callback_worker *worker)
     return most;
 }
 
-/* Readers wake nobody, so it looks again: at once at first, then ever more rarely. */
+/* Readers wake nobody, so it looks again: at once at first, then less and less often. */
 void callback_wait_for_readers(unsigned round)
 {
     if (round < SPIN_ROUNDS)

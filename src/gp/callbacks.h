@@ -56,7 +56,7 @@ struct callback_queue {
     struct list link; /* in its worker's queues */
     unsigned lanes;   /* in use, a power of two */
 
-    /* The runner's: who has set `running`. */
+    /* The runner's, which is the thread that has set `running`. */
     uint32_t running;
     uint32_t busy;    /* it is at the lists: fork waits; not inside callbacks */
     uintptr_t runner; /* an address of its thread's own */
@@ -70,19 +70,19 @@ struct callback_queue {
     uint32_t collecting; /* times that lanes were looked at: begun */
     uint32_t collected;  /* ... ended */
     uint32_t progress,
-        watchers; /* who waits for `invoked`, or for `collected`, sleeps on progress */
+        watchers; /* a thread that waits for `invoked`, or for `collected`, sleeps on progress */
 
     /* After a throttled caller waited in vain: the state that must change before another does. */
     uint32_t expired;
     uint64_t expired_invoked;
-    uint64_t no_pace_until; /* ns; who kept pace saw none return */
+    uint64_t no_pace_until; /* ns; a thread that kept pace saw none return */
     uint64_t no_pace_ns;    /* how long that was; 0: the last one saw some */
 
     struct callback_lane *lane;
 };
 
 extern struct os_lock
-    callbacks_lock; /* lists of queues; innermost but for those of rank > CALLBACKS */
+    callbacks_lock; /* lists of queues; innermost except those of rank > CALLBACKS */
 
 /* What stands above knows what a queued head stands for, in bytes, and looks at it when its callback
  * is about to run: the object is whole. NULL: nothing is counted. */

@@ -3,7 +3,7 @@
  * Domains: made, destroyed, and their public face; the default domain.
  *
  * A domain is guarded against destruction by the caches and sets that name it and by the readers
- * inside it; who only looks at it for a while (a visitor) is waited for.
+ * inside it; a thread that only looks at it for a while (a visitor) is waited for.
  */
 #include <errno.h>
 
@@ -353,7 +353,7 @@ struct prudence_domain *gp_phases_make(const char *name)
     return domain;
 }
 
-/* What is left needs no lock but for the readers' chunks. Visitors came before it was off the list;
+/* What is left needs no lock except for the readers' chunks. Visitors came before it was off the list;
  * the longest they stay is wait_max. */
 static void dissolve(struct prudence_domain *domain)
 {
@@ -368,7 +368,7 @@ static void dissolve(struct prudence_domain *domain)
     os_lock_release(&readers_lock);
 }
 
-/* Why the domain is not to be destroyed. Under readers_lock, which those who come to it later want. */
+/* Why the domain is not to be destroyed. Under readers_lock, which threads that come to it later want. */
 enum in_the_way { NOTHING, USERS, READERS, CALLBACKS };
 
 static enum in_the_way in_the_way(struct prudence_domain *domain)

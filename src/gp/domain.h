@@ -44,7 +44,7 @@ struct gp_scheme {
     /* Pushes what was started on, up to `goal`, by gp_complete(). Never waits; any number of threads
      * at once. NULL: grace periods end by themselves. */
     void (*drive)(struct prudence_domain *domain, uint64_t goal);
-    /* For who waits without a deadline, and may as well block there. NULL: there is no such place. */
+    /* For a thread that waits without a deadline, and may as well block there. NULL: there is no such place. */
     void (*block)(struct prudence_domain *domain);
     bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
     /* The slot of the reader that holds up what is under way. NULL: nobody can tell */
@@ -135,10 +135,10 @@ struct prudence_domain {
         __attribute__((aligned(CACHE_LINES_APART)));
 
     /* Parking of readers (parking.c). */
-    uint32_t parking; /* by compare-and-swap; the next are of who holds it */
+    uint32_t parking; /* by compare-and-swap; the next are its holder's */
     unsigned left_awake, parked, park_rarely;
 
-    /* Asking readers to fence (at_once.c), by who holds `parking`; others read the first two. */
+    /* Asking readers to fence (at_once.c), by the holder of `parking`; others read the first two. */
     uint64_t asked_goal;          /* atomic; no more than completed: nothing is asked for */
     uint64_t asked_at;            /* ns; atomic */
     struct reader_slot *asked_by; /* of the thread that asked, or NULL */
@@ -160,7 +160,7 @@ struct prudence_domain {
                                   ended */
 
     /* How the thread of the reader that stays fares (outstay.c). */
-    uint64_t fares_looked_at; /* ns; by compare-and-swap: of those who wait, one looks */
+    uint64_t fares_looked_at; /* ns; by compare-and-swap: of the threads that wait, one looks */
     const struct reader_slot *fares_reader;
     uint64_t fares_section; /* its section at the first look */
     uint64_t fares_had;     /* and the CPU time that it had had */
@@ -282,7 +282,7 @@ extern struct os_lock readers_lock;
 extern struct list readers_domains;
 
 /* Calls for each slot in use, oldest last; `slot` is evaluated only while in use. Slots behind `used`
- * were never claimed, or just now: it is raised before the fence of who registers (readers.c). */
+ * were never claimed, or just now: it is raised before the fence of a registering thread (readers.c). */
 #define for_each_slot(chunk, slot, domain)                                                         \
     for ((chunk) = load_acquire(&(domain)->chunks); (chunk); (chunk) = (chunk)->next)              \
         for ((slot) = (chunk)->slots; (slot) < (chunk)->slots + load_acquire(&(chunk)->used);      \
@@ -315,7 +315,7 @@ struct awake_walk {
     uint64_t bits;      /* left of the word before */
 };
 
-/* Acquire: who has cleared a bit saw the sections of that slot end; who has set one, its word. */
+/* Acquire: a thread that cleared a bit saw the slot's sections end; one that set a bit, its word. */
 static inline struct reader_slot *awake_next(struct awake_walk *walk)
 {
     unsigned bit;
@@ -384,7 +384,7 @@ void mode_choose(struct prudence_domain *domain);
 void mode_follow_options(struct prudence_domain *domain);
 
 /* stall.c */
-#define STALL_TRACE_PATIENCE_NS 20000000 /* for a reader's trace: who asks may be allocating */
+#define STALL_TRACE_PATIENCE_NS 20000000 /* for a reader's trace: the asking thread may allocate */
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word);
 uint64_t stall_since(const struct reader_slot *slot); /* ns: since when its section is in the way */
 void stall_fork_prepare(void);

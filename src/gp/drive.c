@@ -5,7 +5,7 @@
  * Every domain counts its grace periods in a sequence of its own, and says in `completed` how many
  * are over. A cookie is taken behind a full fence F, made after the objects were detached: it is
  * the sequence s found there, plus one. Grace period s + 1 starts with the increment of the
- * sequence to s + 1, which comes after that load. So a scheme has to keep one promise: who finds
+ * sequence to s + 1, which comes after that load. So a scheme has to keep one promise: a thread that finds
  * the goal g in the sequence may raise `completed` to g as soon as every section that was entered
  * before it looked, and that could have found what was unlinked before that F, has ended. How each
  * keeps it stands at the head of its file: memb.c (and qsbr), srcu.c, set.c, external.c.
@@ -156,7 +156,7 @@ enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned 
 
 #define SPIN_ROUNDS 48 /* some 10 us */
 
-/* Readers do not wake anybody, so a waiter looks again: at once at first, then ever more rarely. */
+/* Readers do not wake anybody, so a waiter looks again: at once at first, then less and less often. */
 static void wait_a_little(unsigned round)
 {
     if (round < SPIN_ROUNDS) {
@@ -167,7 +167,7 @@ static void wait_a_little(unsigned round)
     os_sleep_ns(round < 2 * SPIN_ROUNDS ? 10000 : 100000);
 }
 
-/* Waiters share: while two grace periods are under way already, a third is not started. Who comes
+/* Waiters share: while two grace periods are under way already, a third is not started. A thread that comes
  * meanwhile gets the same cookie, and the readers that it would wait for are those of these two. */
 static bool is_crowded(const struct prudence_domain *domain)
 {

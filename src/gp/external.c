@@ -12,10 +12,10 @@
  * takes no deadline. So no thread that allocates, defers or polls ever calls it: a thread of ours
  * does, asleep while no grace period is asked for. It is made with the domain, and in a forked child
  * by the fork handler, never inside an allocation or a deferral (ADR 8 says why). Where a child gets
- * none, what is deferred there becomes safe when somebody waits without a deadline (gp_wait): who may
+ * none, what is deferred there becomes safe when somebody waits without a deadline (gp_wait): a thread that may
  * block for ever may as well do it there.
  *
- * Sleeping: who asks stores the goal (a compare-and-swap of the sequence), then exchanges `asked`;
+ * Sleeping: a thread that asks stores the goal (a compare-and-swap of the sequence), then exchanges `asked`;
  * the thread clears `asked`, makes a full fence, and looks at the goal once more.
  *
  * Fork waits a little for a synchronize to return, since it may hold foreign locks, and keeps the

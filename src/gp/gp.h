@@ -35,11 +35,11 @@ void gp_tell_over(const struct prudence_domain *domain);
 void gp_request(struct prudence_domain *domain, gp_cookie cookie);
 
 /* Pushes started grace periods on: one barrier (if none was made for this goal yet) and one scan
- * of the readers. Lock-free, any number of threads; never waits, but for some ms to report a stall with
+ * of the readers. Lock-free, any number of threads; never waits, except some ms to report a stall with
  * the reader's trace. No lock is held: foreign functions may be called. */
 void gp_drive(struct prudence_domain *domain);
 
-/* For who has something else to do: requests the grace period of `cookie` and pushes it on, unless a reader
+/* For threads that have something else to do: requests the grace period of `cookie` and pushes it on, unless a reader
  * stays in the way of the one before, or another thread began to push within some microseconds. False: there is
  * no point in looking again. */
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
@@ -87,7 +87,7 @@ bool gp_is_cheap(const struct prudence_domain *domain);
  * the next one); false: there is no memory, and only if it never joined before.
  * tick: it has ticked in the phase that is returned. leave: it does not count any more. advance, after
  * a tick or a leave: ends the phase if all have ticked. ended: how many phases have ended. Phases are
- * named by increasing numbers, GP_STEP apart. Nobody waits for a phase, so who has joined may wait.
+ * named by increasing numbers, GP_STEP apart. No thread waits for a phase, so one that has joined may wait.
  */
 struct prudence_domain *gp_phases_make(const char *name);
 bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase);

@@ -20,8 +20,8 @@
  * Every step may be done by any number of threads at once: start is a compare-and-swap, completion
  * takes the maximum. A driver that loses its CPU delays nobody. Modelled exhaustively for x86-TSO in
  * tests/model/test_grace_period.py, and on the C11 memory model for what Arm allows in
- * tests/model/c11/. It counts on a store reaching all other CPUs at once (docs/models.md, "Where C11
- * is not enough").
+ * tests/model/c11/. It counts on a store reaching all other CPUs at once (docs/explanation/models.md,
+ * "Where C11 is not enough").
  */
 #include "gp/domain.h"
 

@@ -14,7 +14,7 @@
  * Switching. To fenced: tell the readers, membarrier, only then let drivers skip it. To fence-free:
  * first make drivers use it again, then let readers stop. Drivers read the mode after their goal,
  * readers after publishing (models 6 to 9 of the seed, tests/model/test_grace_period.py; for Arm ADR
- * 2). One switches at a time: who holds `choosing`. So modes may change whenever, also by an option
+ * 2). One switches at a time: the holder of `choosing`. So modes may change whenever, also by an option
  * that is set while readers are inside.
  */
 #include "gp/domain.h"
@@ -139,7 +139,7 @@ void mode_choose(struct prudence_domain *domain)
 }
 
 /* The option reader_mode, or whether there is a membarrier, has changed: the domain follows before
- * this returns. Readers and drivers may be at it; who chooses at the same time is waited for, for the
+ * this returns. Readers and drivers may be at it; this waits for a thread that chooses at the same time, for the
  * length of a membarrier. */
 void mode_follow_options(struct prudence_domain *domain)
 {

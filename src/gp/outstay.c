@@ -2,14 +2,15 @@
 /*
  * How the thread of the reader fares that stays in the way, by what the system tells of its CPU time.
  *
- * Whether a section has stayed longer than who waits for it can bear. An implicit wait ends after wait_max since its
- * caller may hold a lock that the reader wants inside its section: then that section stays for as long as the wait
- * does. But such a reader is blocked, or tries again and again. One that merely wants a CPU, and has had none, leaves
- * when it gets one: where threads are many times more than CPUs that takes longer than wait_max, and it is waited for;
- * but not for ever, for it may never get one.
+ * Whether a section has stayed longer than the thread that waits for it can bear. An implicit wait ends after wait_max
+ * since its caller may hold a lock that the reader wants inside its section: then that section stays for as long as the
+ * wait does. But such a reader is blocked, or tries again and again. One that merely wants a CPU, and has had none,
+ * leaves when it gets one: where threads are many times more than CPUs that takes longer than wait_max, and it is
+ * waited for; but not for ever, for it may never get one.
  *
- * One of those who wait looks, each 10 ms, and the others believe it. What they read may be torn between two looks, or
- * be of another reader that was in the way just before: that costs one of them its patience 10 ms too early or too late.
+ * One of the threads that wait looks, each 10 ms, and the others believe it. What they read may be torn between two
+ * looks, or be of another reader that was in the way just before: one of them then gives up 10 ms too early or too
+ * late.
  */
 #include "gp/domain.h"
 

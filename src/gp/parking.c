@@ -210,7 +210,7 @@ void readers_park(struct prudence_domain *domain, unsigned outside)
 
 #define LOOK_AT_CHUNKS_MAX 16 /* of 127 slots each */
 
-/* How many slots are awake; UINT32_MAX: to count them takes too long for who owns a CPU's caches. */
+/* How many slots are awake; UINT32_MAX: to count them takes too long for an owner of a CPU's caches. */
 unsigned readers_awake(const struct prudence_domain *domain)
 {
     unsigned chunks = 0, awake = 0;
@@ -235,7 +235,7 @@ static bool is_anybodys(const struct reader_slot *slot)
 /*
  * Asks every reader that is awake, `but` for the caller's own, to fence: it is marked as if it were to be parked, so its
  * next entry does (reader_wake). An older mark will do, because its thread takes it away by an exchange behind this
- * one's, and fences once more. Who holds `parking`, after it has loaded its goal.
+ * one's, and fences once more. Called by the holder of `parking`, after it has loaded its goal.
  *
  * The fence is for readers that are not asked. One that is parked, or registers later, sets its bit or claims its slot,
  * and fences, before it reads. If that is missed here, it came behind this fence, so that reader finds nothing that was
@@ -255,7 +255,7 @@ void readers_ask(struct prudence_domain *domain, const struct reader_slot *but)
 
 /*
  * Whether each has fenced since it was asked: a mark is gone when its thread has. Acquire: a word that was published
- * before that is seen behind this. Who holds `parking`.
+ * before that is seen behind this. Called by the holder of `parking`.
  */
 bool readers_have_answered(const struct prudence_domain *domain, const struct reader_slot *but)
 {

@@ -5,7 +5,7 @@
  * One grace period is always under way; it is the present phase, named by the domain's sequence. A
  * thread that has joined is online, and a tick is its quiescent state: it publishes the phase in its
  * word. The phase is over when no word of an online thread is older, and `completed` then takes its
- * name; so the number of phases that have ended is the time. Who ends a phase starts the next.
+ * name; so the number of phases that have ended is the time. The thread that ends a phase starts the next.
  *
  * Two threads that tick last at the same time: each publishes its word, fences, and scans. The one
  * whose fence comes second sees both words. So the words need no lock, and a phase that all have
@@ -13,7 +13,7 @@
  * scanned, so of many threads that see the end one advances the time, and by one.
  *
  * The scan stops at the first thread that has not ticked, and behind the last slot that was ever used; one
- * that is claimed meanwhile is of a thread that is just joining, and has ticked. So only who ticks last
+ * that is claimed meanwhile is of a thread that is just joining, and has ticked. So only the thread that ticks last
  * looks at all threads.
  */
 #include "gp/domain.h"
@@ -72,7 +72,7 @@ void gp_phases_leave(struct prudence_domain *domain)
         publish(slot, 0);
 }
 
-/* Who holds the phase up is looked at so often at most: that can cost a system call. */
+/* The thread that holds the phase up is looked at so often at most: that can cost a system call. */
 #define LOOK_PERIOD_NS 1000000
 
 /* A report calls the program's hook, so not where the caller holds a lock: a thread that takes no part
@@ -87,7 +87,7 @@ static void note_late(struct prudence_domain *domain, struct reader_slot *slot, 
     stall_note(domain, slot, word);
 }
 
-/* Whether all have ticked in the phase. Who has not is a candidate for a stall report. */
+/* Whether all have ticked in the phase. A thread that has not is a candidate for a stall report. */
 static bool all_have_ticked(struct prudence_domain *domain, uint64_t phase)
 {
     struct reader_chunk *chunk;

@@ -152,7 +152,7 @@ static bool is_qsbr(const struct prudence_domain *domain, const char *what, void
     return false;
 }
 
-/* Then a quiescent state finds its word at once. Under check=1 every call has to come by here. */
+/* Then a quiescent state finds its word at once. Under check=1 every call has to arrive here. */
 static void remember(struct reader_slot *slot)
 {
     if (likely(!load_relaxed(&gp_check)))

@@ -565,7 +565,7 @@ static void mend(struct prudence_domain *domain)
 }
 
 /* Whole: nothing of this domain is in this thread's hands, nor half done. Caches that name it are counted
- * anew by who has their list (slab/fork.c). */
+ * again by the owner of their list (slab/fork.c). */
 static void live_on_in_child(struct prudence_domain *domain, bool whole)
 {
     forget_other_threads(domain);

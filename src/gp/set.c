@@ -10,8 +10,8 @@
  * there takes the members' cookies (a snapshot contains a full fence, and comes after F): each is as if
  * the closer had taken it itself, or later. So the members' own promise is the set's.
  *
- * Any number of drivers. cookies[i] only grow, and `begun` is raised to a goal by who has before raised
- * all of them to snapshots taken since it found that goal. So who loads `begun` and then the cookies
+ * Any number of drivers. cookies[i] only grow, and `begun` is raised to a goal by a thread that has before raised
+ * all of them to snapshots taken since it found that goal. So a thread that loads `begun` and then the cookies
  * has cookies that are good enough for it, or later ones. They are taken anew only when no grace
  * period of the set is under way (completed = begun): else steady requests would keep moving them
  * away. A driver that was delayed in between may still do so, once.

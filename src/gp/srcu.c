@@ -14,14 +14,14 @@
  *  - A driver that loads c behind D and does not find a reader's increment has D before R (store
  *    buffering, fences between); so F before R, and the reader cannot find what was unlinked.
  *  - A reader that could find it has therefore its increment in what the driver loads, and if that
- *    is 0, its decrement as well: a counter is decremented by those only who incremented it, so at
+ *    is 0, its decrement as well: a counter is decremented only by threads that incremented it, so at
  *    each point of its modification order it is the number of sections that stand in it, never a
  *    difference of two sums taken at different moments. It is one load of one word: so one look at each
  *    counter is enough, in any order, by one driver or by several. (Sums of entries and of exits over
  *    all CPUs have to be taken exits first, in one go, with a fence between them, and again and again
  *    until they agree: a reader may enter on a CPU that was summed already and leave on one that was
  *    not.) The decrement is a release, which later read-modify-writes carry on; the load an acquire.
- *  - So g is over when each of the counters, of both roles, was found at 0 by somebody who had found
+ *  - So g is over when each of the counters, of both roles, was found at 0 by a thread that had found
  *    g or more before. empty[role] is the greatest goal for which that is so of all counters of the
  *    role; it only grows. completed = the lesser of both.
  * Changing roles is needed for progress only: the counters of the current role may never be 0, since

@@ -14,8 +14,8 @@ void annotate_start(void);
 
 /*
  * ThreadSanitizer is told how objects pass from thread to thread (race_detector.h); nothing is kept for
- * that, so it may be on where annotate_on is not. passes: what was done with the object so far, by all who
- * had it, is before what its next owner does; the caller writes to it no more. taken: this thread owns it
+ * that, so it may be on where annotate_on is not. passes: what all its owners did with the object so far
+ * is before what its next owner does; the caller writes to it no more. taken: this thread owns it
  * now. safe: as taken, and its readers have left their sections.
  */
 void annotate_passes(const struct slab *slab, const void *object);
@@ -31,7 +31,7 @@ void annotate_all_pass(const struct slab *slab);
 bool annotate_made(struct slab *slab);
 void annotate_going(struct slab *slab);
 
-/* Before annotate_going, by who writes the whole of the slab's pages. */
+/* Before annotate_going, by a caller that writes the whole of the slab's pages. */
 void annotate_open(const struct slab *slab);
 
 /* From now on the program may use `size` bytes; `defined`: their contents mean something. */

@@ -2,10 +2,10 @@
 /*
  * A process that falls idle: what it has kept goes back by a thread that exists only until that is done (ADR 42).
  *
- * As long as threads of the program come by on slow paths they tidy up themselves (slab/tidy.c). But after the last call
- * nobody comes by. So when more than START_BYTES beyond the option retain are kept, the thread that finds it makes a
- * thread, which looks each `decay` or half of that, and ends when no more is kept than retain, or when nothing more can
- * go. A process that never keeps so much never has such a thread.
+ * As long as threads of the program take slow paths they tidy up themselves (slab/tidy.c). After the last call no
+ * thread does. So when more than START_BYTES beyond the option retain are kept, the thread that finds this makes
+ * another one. That looks each `decay` or half of it, and ends when no more is kept than retain, or when nothing more
+ * can go. A process that never keeps so much never has such a thread.
  *
  * Where it is made: at the end of a slow path, with no lock and no CPU's caches held, and not by a signal handler that
  * interrupted the library, between the handlers of a fork, before the library's late constructor or after its

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A cache's end, and what is said of those who use it afterwards (see cache_life.c). */
+/* A cache's end, and what is reported of calls that use it afterwards (see cache_life.c). */
 #ifndef HEAP_CACHE_LIFE_H
 #define HEAP_CACHE_LIFE_H
 

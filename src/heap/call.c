@@ -7,8 +7,8 @@
  * alone whose live objects mostly leave, as they do where they are latent (ADR 15).
  *
  * Bounded in bytes: an object counts as what it takes of its slab, a head elsewhere as FOREIGN_BYTES.
- * Who finds more than the option call_limit waiting is held back, after its own callback was queued:
- * an implicit wait, with all that goes for them (ADR 6).
+ * A thread that finds more than the option call_limit waiting is held back, after its own callback was
+ * queued: an implicit wait, to which the rules of implicit waits apply (ADR 6).
  */
 #include <errno.h>
 

@@ -402,7 +402,8 @@ static struct prudence_cache *next_cache(void)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        if (wants_worker(cache) && (!next || destruct_of_cache(cache)->turn < destruct_of_cache(next)->turn))
+        if (wants_worker(cache) &&
+            (!next || destruct_of_cache(cache)->turn < destruct_of_cache(next)->turn))
             next = cache;
     }
     serving = next;
@@ -494,8 +495,7 @@ static void cache_going(struct prudence_cache *cache)
 
 static size_t slab_bytes(const struct slab *slab)
 {
-    return sizeof(struct destruct_slab) +
-           (size_t)2 * bits_words(slab->capacity) * sizeof(uint64_t);
+    return sizeof(struct destruct_slab) + (size_t)2 * bits_words(slab->capacity) * sizeof(uint64_t);
 }
 
 static bool made(struct slab *slab)

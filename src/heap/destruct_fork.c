@@ -34,8 +34,7 @@ static void count_in_slab(struct slab *slab)
             slab_free_bits(slab)[w] | slab_waiting_bits(slab)[w] | slab_next_bits(slab)[w];
 
         for (unsigned epoch = 0; epoch < 2; epoch++) {
-            unsigned undone =
-                (unsigned)__builtin_popcountll(here & undone_bits(slab, epoch)[w]);
+            unsigned undone = (unsigned)__builtin_popcountll(here & undone_bits(slab, epoch)[w]);
 
             destruct_of(slab)->undone += undone;
             destruct_of_cache(slab->cache)->undone[epoch] += undone;

@@ -4,7 +4,7 @@
  *
  * Many programs have closed standard error by then, and another file may have taken its number. So
  * it is duplicated when the option is set, to a high number that is closed on exec, and at exit
- * whichever of the two is still the same file is written to; neither: nothing is.
+ * whichever of the two is still the same file is written to. If neither is, nothing is written.
  */
 #define _GNU_SOURCE /* program_invocation_short_name */
 #include <errno.h>

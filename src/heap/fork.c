@@ -5,17 +5,17 @@
  * prepare takes, from the first part to the last, all that guards them, and waits for what is half done.
  * So the child finds every structure whole. Its forking thread first forgets, part by part, what was
  * of threads that it does not have (child); then parent and child release, from the last part to the first
- * (done); then the child makes the threads that it wants of its own (revive). docs/fork.md names
+ * (done); then the child makes the threads that it wants of its own (revive). docs/reference/fork.md names
  * every writable word of the library, and what becomes of it; tools/check-fork finds those that it
  * does not name.
  *
- * Whoever allocates meanwhile waits. fork itself must therefore wait for nothing whose holder may
+ * A thread that allocates meanwhile waits. fork itself must therefore wait for nothing whose holder may
  * allocate, once prepare has begun: the first parts are the locks that libc takes behind our handler.
  *
  * A signal handler may fork that has interrupted this thread in the library: what the thread holds it
  * will not release before the handler returns. So fork takes nothing then, and the child only mends
  * words that are safe to mend in any state (`whole` is false). If there are no other threads, or
- * the child only executes another program or ends, that is as good. What a thread has in its hands (bytes
+ * the child only executes another program or ends, this is enough. What a thread has in its hands (bytes
  * asked for, objects between a CPU's caches and a node) counts as being in the library: so what is
  * counted of that is of other threads, and goes.
  *
@@ -37,7 +37,7 @@
 
 /* ------------------------------------------------------------- libc's list of fork handlers */
 
-/* Not one of our locks: who holds it allocates, and may wait for a grace period, with it held. */
+/* Not one of our locks: its holder allocates, and may wait for a grace period. */
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 
 /* Of this thread; more than one where a handler forks. */

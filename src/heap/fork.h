@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fork, of which fork.c has the table (docs/fork.md says what becomes of each word). */
+/* Fork, of which fork.c has the table (docs/reference/fork.md says what becomes of each word). */
 #ifndef HEAP_FORK_H
 #define HEAP_FORK_H
 

@@ -12,8 +12,8 @@
  * Not guarded: objects that do not fit a page, and those of caches with a constructor or type-safe
  * memory, whose freed objects may be looked at.
  *
- * Locks: one (OS_RANK_WATCH) for the queue of resting slots. A slot's record is written by who took
- * it from the queue, or ends its slab; reports read it without a lock.
+ * Locks: one (OS_RANK_WATCH) for the queue of resting slots. A slot's record is written by the thread that
+ * took it from the queue, or that ends its slab; reports read it without a lock.
  */
 #include <string.h>
 
@@ -42,7 +42,7 @@ void guard_start(void)
     if (!guard_pool) {
         guard_pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * OS_PAGE_SIZE);
         if (!guard_pool) {
-            os_report("option 'guard': no address space for guarded objects; none will be");
+            os_report("option 'guard': no address space for guarded objects; nothing is guarded");
             guard_interval = 0;
             return;
         }
@@ -154,7 +154,7 @@ static void going(struct slab *slab)
 
 /* ------------------------------------------------------------------- what is deferred becomes safe */
 
-/* Nobody else may come by the node of a quiet cache: merge there, and close pages. */
+/* Perhaps no other thread visits the node of a quiet cache: merge there, and close pages. */
 static void settle_cache(struct prudence_cache *cache)
 {
     for (unsigned i = 0; i < os_node_count(); i++)

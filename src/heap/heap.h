@@ -63,7 +63,8 @@ static inline size_t slab_usable_bytes(const struct slab *slab)
 /* The same, or less where the size that was asked for is known. */
 static inline size_t object_usable(const struct slab *slab, const void *object)
 {
-    size_t asked = unlikely(load_relaxed(&slab->extensions)) ? extensions_size_asked(slab, object) : 0;
+    size_t asked =
+        unlikely(load_relaxed(&slab->extensions)) ? extensions_size_asked(slab, object) : 0;
 
     return asked ? asked : slab_usable_bytes(slab);
 }

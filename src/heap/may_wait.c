@@ -9,7 +9,7 @@
  *                     or of one domain alone, for liburcu's barriers, whose flavours know nothing of each
  *                     other (urcu.c).
  *
- * The table in docs/rcu.md says it for every public function.
+ * The table in docs/reference/rcu.md says it for every public function.
  */
 #define _GNU_SOURCE /* gettid */
 #include <unistd.h>

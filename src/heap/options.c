@@ -338,7 +338,7 @@ static void apply_membarrier(void)
 }
 
 /*
- * docs/options.md says what each is for. `set` records the value: it is called at the very start too, when
+ * docs/reference/options.md says what each is for. `set` records the value: it is called at the very start too, when
  * the heap is not ready (process.c). `apply`, of an option of the start, makes a later change effective,
  * under heap_lock. What needs no lock, and may allocate or make threads, is done by process_act().
  */

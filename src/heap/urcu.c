@@ -382,7 +382,7 @@ void urcu_fork_prepare(void)
     os_lock_take_for_fork(&crdp_lock);
 }
 
-/* The threads that freed a worker or stood in a barrier are not in the child, but for the forking one. */
+/* Of the threads that freed a worker or stood in a barrier, only the forking one is in the child. */
 void urcu_fork_child(bool whole)
 {
     struct list *item;

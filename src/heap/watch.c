@@ -160,7 +160,8 @@ void watch_prime(void)
 
 bool watch_moves(const struct slab *slab)
 {
-    return unlikely(load_relaxed(&slab->extensions)) && (slab->alone || annotate_on || zero_on_free);
+    return unlikely(load_relaxed(&slab->extensions)) &&
+           (slab->alone || annotate_on || zero_on_free);
 }
 
 void watch_fork_prepare(void)

@@ -36,7 +36,7 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner);
 
 /* Freed pages are kept for reuse: up to the option retain, and what the demand of the last `decay`
  * lets expect. The rest goes back to the system by and by, whenever one of these functions is
- * called. os_pages_decay is for who comes by often: it costs a load while there is nothing to do,
+ * called. os_pages_decay is for paths that run often: it costs a load while there is nothing to do,
  * and returns whether anything is waiting (os_pages_decaying). os_pages_trim gives all back, and
  * returns how many bytes. */
 bool os_pages_decay(void);
@@ -48,7 +48,7 @@ size_t os_pages_trim(void);
 /*
  * A window (ADR 50): places of `bytes` each (a power of two, at most 2 MiB) side by side, for the slabs of one cache;
  * NULL: there is none for it, now and later. os_window_take gives the lowest free place as os_pages_alloc gives pages,
- * to be freed by os_pages_free; NULL: none is to be had. The thread that has made a slab there notes that it is live
+ * to be freed by os_pages_free; NULL: none is available. The thread that has made a slab there notes that it is live
  * as soon as it is in the page map, and that it is not before it leaves that. *words, which live as long as the window, then
  * tell where live places lie without a gap: from `base` on, `extent` bytes. All places are free when it is unmade.
  */
@@ -78,7 +78,7 @@ void os_pages_set_retain(uint64_t bytes);
 void os_pages_set_decay(uint64_t nanoseconds); /* 0: at once */
 void os_pages_set_huge(bool wanted); /* asks for pages of 2 MiB, for what is mapped from now on */
 
-/* Reserved pages may not be touched, but for those that are opened (zeroed then; false: the system
+/* Reserved pages may not be touched, except those that are opened (zeroed then; false: the system
  * has no memory for it) and not closed again. */
 void *os_pages_reserve(size_t bytes);
 bool os_pages_open(void *pages, size_t bytes);
@@ -160,7 +160,7 @@ bool os_idle_move_to(unsigned cpu);
  * stack, or as much as the program's threads have (0), if `body` calls functions of the program's. False
  * when there can be none. It allocates, so no lock of ours is held. os_word_wait sleeps while *word
  * is `value`, at most so long (0: for ever), and may return without a reason; os_word_wake ends the
- * sleep of all who wait for the word. errno may change. --- */
+ * sleep of all threads that wait for the word. errno may change. --- */
 bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void *argument),
                      void *argument);
 uint64_t os_clock_boot_ns(void);                       /* goes on while the machine sleeps */
@@ -174,7 +174,7 @@ bool os_thread_wants_cpu(int thread, bool *wants, uint64_t *had);
 void os_thread_name(int thread, char name[OS_THREAD_NAME_MAX]); /* "": there is none */
 void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds);
 void os_word_wake(uint32_t *word);
-void os_word_wake_some(uint32_t *word, unsigned count); /* those who have slept longest */
+void os_word_wake_some(uint32_t *word, unsigned count); /* the threads that have slept longest */
 
 /* --- traces: the calls that led here, innermost first ---
  * os_trace_prime makes them possible; it may allocate, so not from inside an allocation.

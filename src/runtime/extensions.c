@@ -14,10 +14,7 @@
 #include "scm/terms.h"
 
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
-    [TERMS_EXTENSION] = &terms_extension,
-    [GUARD_EXTENSION] = &guard_extension,
-    [CHECK_EXTENSION] = &check_extension,
-    [DESTRUCT_EXTENSION] = &destruct_extension,
-    [WATCH_EXTENSION] = &watch_extension,
-    [QUARANTINE_EXTENSION] = &quarantine_extension,
+    [TERMS_EXTENSION] = &terms_extension, [GUARD_EXTENSION] = &guard_extension,
+    [CHECK_EXTENSION] = &check_extension, [DESTRUCT_EXTENSION] = &destruct_extension,
+    [WATCH_EXTENSION] = &watch_extension, [QUARANTINE_EXTENSION] = &quarantine_extension,
 };

@@ -71,7 +71,8 @@ static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab 
                                                               const void *object)
 {
     os_report(
-        "an expiration date of %p of cache '%s' was not counted: it came as the last one ended",
+        "an expiration date of %p of cache '%s' was not counted: a thread refreshed the object "
+        "while its last date ended; refresh it only while it has a date that cannot end",
         object, slab->cache->name);
     os_abort();
 }
@@ -80,8 +81,8 @@ static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab 
  * One date less in the word, which is given as it was before; and no stamp, if the descriptor is the one behind it. True: it
  * was the last.
  *
- * Who finds that the object has 1 date, its own, which has expired, changes the word without an atomic
- * read-modify-write. For no other thread may give the object a date meanwhile: it would have to have one
+ * A thread that finds that the object has 1 date, its own, which has expired, changes the word without an atomic
+ * read-modify-write. No other thread may give the object a date meanwhile: it would have to have one
  * that has not expired, which counts; or, by global time, to have given it before its own tick, without
  * which this date would not have expired. Acquire and release: what other threads did with the object,
  * before they took theirs, is before what its next owner does.
@@ -128,8 +129,8 @@ static inline void date_end(struct scm_thread *self, struct slab *slab, union te
     free_expired(slab, object);
 }
 
-/* The first page has been taken to its end. Release: who sees that it counts sees `begin` of the next, so
- * what is taken never seems more than it is (add_thread). */
+/* The first page has been taken to its end. Release: a thread that sees that it counts sees `begin` of the next,
+ * so what is taken never seems more than it is (add_thread). */
 static void page_end(struct scm_thread *self)
 {
     struct page *page = self->expired.first;

@@ -3,13 +3,13 @@
  * Clocks that follow real time. Time goes on by itself there, so a clock that nobody looked at may find
  * that thousands of its dates have passed. `now` follows at once; the lists behind it are swept bit by bit,
  * a few at each look: those whose date has passed expire. Until a list is swept it stays in its place in
- * the ring, and its first page says which date it has. Whoever needs the place for a later date sweeps it
+ * the ring, and its first page says which date it has. A thread that needs the place for a later date sweeps it
  * first.
  *
  * Units are counted from the beginning of the machine's monotonic clock, so the same period has the same
  * units on every clock.
  *
- * Who looks: a tick and scm_collect, with the precise time; every other call that collects, with the coarse
+ * These calls look: a tick and scm_collect, with the precise time; every other call that collects, with the coarse
  * time, which the system updates at its timer interrupts (every 1 to 10 ms). So that the fast paths of
  * threads without such clocks have no test for it, the expired list of a thread that has some is never
  * NULL: when it is empty, `first` is SOMETHING_WAITS. Of a thread's clocks each call looks at a few, in
@@ -29,7 +29,7 @@ uint64_t (*scm_real_time)(void) = os_clock_ns;
 #define MS              UINT64_C(1000000)
 #define CLASSES         27 /* 1 ms to 2^26 ms; the longest period is 86400000 ms */
 
-static struct scm_clock *classes[CLASSES];         /* NULL: nothing has such dates */
+static struct scm_clock *classes[CLASSES];         /* NULL: no object has such dates */
 static struct list waiting = {&waiting, &waiting}; /* clocks of ended threads */
 
 static void follow_from(struct scm_clock *clock, uint64_t ns)

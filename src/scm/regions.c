@@ -418,9 +418,8 @@ static void region_end(struct scm_thread *self, struct region *region)
 static __attribute__((noinline, cold, noreturn)) void head_is_damaged(const void *page)
 {
     os_report(
-        "the head of page %p of a region is overwritten: something was written behind the end of "
-        "an object at a "
-        "lower address",
+        "the head of page %p of a region is overwritten: the program wrote beyond the end of an "
+        "object at a lower address",
         page);
     os_abort();
 }

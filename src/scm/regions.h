@@ -9,8 +9,8 @@
  * TERM_REGION in place of a finalizer, so the end of its last date ends the region (expire.c).
  *
  * Whose. The thread whose number is `owner` allocates and unregisters; nobody else writes the region until it ends.
- * Who ends it is alone with it: the thread that takes its last date, or the owner that unregisters it without dates. That
- * thread has it in its list of ended regions, frees its pages a few at each call, and then has its place.
+ * The thread that ends it is alone with it: the one that takes its last date, or the owner that unregisters it without
+ * dates. That thread has it in its list of ended regions, frees its pages a few at each call, and then has its place.
  *
  * Invariants: `first` is NULL unless the region is alive: the handle is good exactly then. cursor and end are multiples of
  * REGION_ALIGNMENT; while a region is alive both are NULL when nothing more is to be allocated. Nothing is written to a page of an ended region: with

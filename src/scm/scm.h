@@ -130,7 +130,7 @@ struct scm_thread {
 /* This thread's, while it takes part and is not blocked; NULL else. */
 extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
 
-/* --- threads.c: coming and going. scm_enter is for who finds scm_self NULL: the thread's, newly
+/* --- threads.c: coming and going. scm_enter is for callers that find scm_self NULL: the thread's, newly
  * registered; NULL with *error set (and reported) when it is blocked, or there is no memory; scm_leave
  * comes after the call. scm_refuse_absent is for calls that have nothing to do then: reports, and returns
  * the error. --- */

@@ -11,8 +11,8 @@
  * descriptors were made, as a stamp. All other descriptors end with the date of their page: those of a thread that
  * refreshes an object that another one's clock owns, and of a clock's other kind of time.
  *
- * Who writes a stamp: whoever makes it from 0, which makes the descriptor behind it; then the thread that has this
- * descriptor. It is the one whose clock is the owner, or the owner is no clock's any more, because its thread has ended and
+ * A stamp is written by the thread that makes it from 0, which makes the descriptor behind it, then by the thread that
+ * has this descriptor. Its clock is the owner, or the owner is no clock's any more, because its thread has ended and
  * others took its lists, or because its epoch is over. So there is one writer, which needs no atomic read-modify-write. The
  * descriptor behind a stamp ends it, so an object that is handed out has none.
  *

@@ -12,9 +12,9 @@
  * the first time in the last round of destructors has no end that is noticed: it is found to be gone by
  * its number, when others register or the statistics are read (scm_reap).
  *
- * Who takes part and is not blocked has joined global time (gp/phases.c). One that joins counts as one
- * that has ticked in the present phase, so it cannot end it twice; unless it is the only one: then
- * nobody else would end the phase, and it is its tick that does (thesis, section 4.2.2).
+ * A thread that takes part and is not blocked has joined global time (gp/phases.c). When it joins it counts as
+ * one that has ticked in the present phase, so it cannot end the phase twice; unless it is the only one: then
+ * no other thread would end the phase, so its tick does (thesis, section 4.2.2).
  *
  * scm_lock guards the lists, and orders coming and going; ticks and refreshes never take it.
  */
@@ -351,7 +351,7 @@ void scm_leave(void)
         scm_unregister_thread();
 }
 
-/* Once, as who ticks in the wrong thread does it all the time; and again after it took part. */
+/* Reported once, because a thread that ticks without taking part does so all the time; and again after it took part. */
 int scm_refuse_absent(const char *what)
 {
     if (mine)

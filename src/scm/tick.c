@@ -2,7 +2,7 @@
 /*
  * Ticks. Local: the clock advances, and one list of descriptors has expired. Global: the thread says
  * that it is ready, in the phase of global time that is under way (gp/phases.c); the first time in each
- * phase its own view of global time advances, and whoever is last advances global time. Further ticks
+ * phase its own view of global time advances, and the last thread to do so advances global time. Further ticks
  * look again whether all have ticked: threads may be gone that never said so (fork).
  *
  * A thread that takes no part is refused: if its tick made it take part, one tick in the wrong thread would

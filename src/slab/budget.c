@@ -10,7 +10,7 @@
  *   - all CPUs stay within cache_total. A quarter of that is kept for all alike, so that one CPU's caches cannot use up
  *     another's: beyond it a CPU goes only while all together use less than the rest.
  * A cache begins with a few objects and doubles at each miss, up to what serves a batch well: so one that is used much
- * has that after some misses. That is for those who come first, while a quarter of the budget suffices; the rest is for
+ * has that after some misses. That is for the first caches, while a quarter of the budget suffices; the rest is for
  * demand. Where the CPU's budget is used up, others give (give.c). Beyond it are only
  *   - floors: a slab cache may have so much on a CPU that uses it: a 256th of what a CPU may have in any case, at most
  *     what it begins with, and one object at least. Half of that where rings are many;

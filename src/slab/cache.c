@@ -163,7 +163,7 @@ static bool lines_make(struct prudence_cache *cache)
     return cache->lines != NULL;
 }
 
-/* All but the cache itself. Its fast paths are closed, so who uses it all the same comes to the slow
+/* All but the cache itself. Its fast paths are closed, so a call that uses it nevertheless takes the slow
  * ones, which see that it is destroyed. */
 static void cache_release_parts(struct prudence_cache *cache)
 {

@@ -39,7 +39,7 @@ enum slab_list {
     SLAB_PARTIAL,  /* some free or latent, some live; those with free objects stand first */
     SLAB_DRAINING, /* all that is allocated is latent; used last, and only what is truly free */
     SLAB_FREE,     /* everything is free */
-    SLAB_RETIRED,  /* a lone object's that is free: it goes with the next thread that leaves the node */
+    SLAB_RETIRED, /* a lone object's that is free: it goes with the next thread that leaves the node */
     SLAB_LISTS,
 };
 
@@ -47,7 +47,7 @@ enum slab_list {
  * three bitmaps are disjoint; list = list_for(slab); in node->waiting exactly when |waiting| > 0;
  * next is empty unless waiting is not. */
 struct slab {
-    /* What every free looks at; constant but for the lines. */
+    /* What every free looks at; constant except the lines. */
     struct prudence_cache *cache;
     char *base; /* the first object */
     struct grid grid;
@@ -60,8 +60,8 @@ struct slab {
     /* What moving objects between the node and CPUs' caches changes: a line of its own. */
     uint32_t free __attribute__((aligned(CACHE_LINE))); /* objects; the node's lock, as all below */
     uint32_t latent;                                    /* objects in waiting and next */
-    uint8_t list;                               /* enum slab_list */
-    uint32_t extensions;                        /* a bit each (extension.h); atomic */
+    uint8_t list;                                       /* enum slab_list */
+    uint32_t extensions;                                /* a bit each (extension.h); atomic */
     /* Hints for ranking (node.c); atomic. Live objects that something else is about to free, ... */
     uint32_t leaving;
     int32_t may_leave; /* ... and that it may free; not exact */
@@ -141,7 +141,7 @@ struct batch {
     gp_cookie cookie;
 };
 
-/* Counters of a CPU; written by who owns its caches. */
+/* Counters of a CPU; written by the owner of its caches. */
 struct cpu_counts {
     uint64_t stacked;   /* objects that the owner put on the stack: refills, merges */
     uint64_t unstacked; /* objects that the owner took off it: flushes */
@@ -181,7 +181,7 @@ enum window_wish { WINDOW_NEVER, WINDOW_IF_WANTED, WINDOW_WANTED };
 
 struct prudence_cache {
     /* What fast paths look at; constant, but that `fast_lines` may be closed (slab_extend). */
-    void *fast_lines;     /* = lines, or os_percpu_owned_lines (extensions, no rseq, large blocks) */
+    void *fast_lines; /* = lines, or os_percpu_owned_lines (extensions, no rseq, large blocks) */
     const void *page_map; /* os_page_map_root(), which programs that inline fast paths find here */
     /* Of objects in its window: base and extent, and where in a place they begin; they look here, too. */
     struct os_window_words window_words;
@@ -200,7 +200,7 @@ struct prudence_cache {
     unsigned flags;
     uint32_t extensions; /* a bit each (extension.h) */
     uint16_t redzone;    /* spare bytes behind each object */
-    bool named;          /* its users name it when they free, so its own `fast_lines` are looked at */
+    bool named; /* its users name it when they free, so its own `fast_lines` are looked at */
     uint8_t window_wish; /* enum window_wish; atomic */
     bool sized; /* its creator said what its object caches may hold: they do, whatever the budget */
     void (*constructor)(void *object, void *context);
@@ -221,8 +221,9 @@ struct prudence_cache {
     char name[CACHE_NAME_SIZE];
 };
 
-#define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
-#define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON: safe objects go to their slabs */
+#define CACHE_TYPESAFE (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
+#define CACHE_DESTRUCT_SOON                                                                        \
+    (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON: safe objects go to their slabs */
 
 /* By inlined code: its next slabs go to a window, if it may have one. */
 static inline void cache_want_window(struct prudence_cache *cache)
@@ -242,7 +243,7 @@ static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache,
     return (struct cpu_cache *)((char *)cache->lines + cpu * OS_PERCPU_STRIDE);
 }
 
-/* Whether fast paths would serve the objects of all its slabs, but for extensions that a slab has alone. */
+/* Whether fast paths would serve the objects of all its slabs, except slabs with an extension of their own. */
 static inline bool cache_is_plain(const struct prudence_cache *cache)
 {
     return likely(os_percpu_rseq) && likely(!cache->extensions) && likely(cache->lines != NULL);
@@ -481,7 +482,8 @@ size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted);
 /* Which free objects an extension wants to have. */
 struct node_filter {
     bool (*may_have)(const struct slab *slab); /* NULL: any slab may */
-    uint64_t (*select)(const struct slab *slab, unsigned word, unsigned data); /* of each word of them */
+    uint64_t (*select)(const struct slab *slab, unsigned word,
+                       unsigned data); /* of each word of them */
     unsigned data;
 };
 unsigned node_take_selected(struct node *node, bool any_slab, const struct node_filter *filter,

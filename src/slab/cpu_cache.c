@@ -63,7 +63,7 @@ void cpu_cache_claim_all(struct prudence_cache *cache, const void *token)
 }
 
 /* A line whose claim was written over is claimed once more. Not by a remote take: in a kernel that leaves interrupts
- * off, and those who want all CPUs sleep. */
+ * off, and threads that want all CPUs sleep. */
 void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token)
 {
     for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++) {
@@ -123,7 +123,7 @@ static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cac
     cpu->line.ring = ring;
     cpu->line.ring_mask = slots - 1;
     cpu->batch_mask = batch_mask;
-    store_relaxed(&cpu->slots, slots); /* read by those who look whether there is anything */
+    store_relaxed(&cpu->slots, slots); /* read by threads that look whether there is anything */
     return old;
 }
 

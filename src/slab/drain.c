@@ -336,7 +336,7 @@ void slab_retire_cpu(unsigned cpu)
 
 /*
  * Strays: objects on CPUs that have gone quiet. Called where demand would grow the cache, and in a kernel
- * by work that comes by now and then; looks at most every QUIET_NS and empties the CPUs on which nothing
+ * by work that runs now and then; looks at most every QUIET_NS and empties the CPUs on which nothing
  * has moved since the last look, the caller's own too. So what lies on a quiet CPU is back within two looks.
  */
 bool drain_quiet_cpus(struct prudence_cache *cache)

@@ -30,7 +30,7 @@ static enum slab_list list_for(const struct slab *slab)
 /* Free slabs that are not noted, in bytes, at most. */
 #define FREE_UNNOTED ((size_t)64 << 10)
 
-/* What is free is known to all of the process (tidy.c) but for a little of each node: that needs no locked operation
+/* What is free is known to all of the process (tidy.c) except a little of each node: that needs no locked operation
  * for each slab. */
 static void note_free(struct node *node, size_t slab_bytes, size_t unnoted)
 {
@@ -735,7 +735,7 @@ bool node_tidy(struct prudence_cache *cache, struct node *node)
            merged == NODE_SLABS_A_VISIT;
 }
 
-/* The same as far as nobody else is at the node: who is merges, too. */
+/* The same as far as no other thread is at the node; one that is merges, too. */
 void node_try_shrink(struct node *node, unsigned keep)
 {
     unsigned merged = NODE_SLABS_A_VISIT;

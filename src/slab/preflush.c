@@ -148,7 +148,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
     return moved;
 }
 
-/* ----------------------------------------------------------------------------- who does it, when */
+/* ----------------------------------------------------------------------------- the helper */
 
 /*
  * A box for each CPU holds the cache that wants a pre-flush there, or 0. The helper marks the box

@@ -13,7 +13,7 @@
 #define THROTTLE_PAUSE_MIN_NS 20000
 #define THROTTLE_PAUSE_MAX_NS 1000000 /* at first; then a 64th of the time that was waited */
 #define THROTTLE_LOOK_NS      10000000
-#define THROTTLE_SLEEP_NS     50000000 /* until one who was not woken looks for itself, at least */
+#define THROTTLE_SLEEP_NS     50000000 /* at least until a sleeping thread looks for itself */
 #define THROTTLE_TURN_NS      4000000  /* between two of all that sleep */
 #define WAITS_IN_A_ROW        20       /* times wait_max is the end, whatever is in the way */
 #define PATIENCE_LOOK_NS      10000000
@@ -26,7 +26,7 @@
 uint64_t slab_wait_max READ_MOSTLY = UINT64_C(500000000);
 struct throttle_counts throttle_counts;
 
-/* Of those who are held back. */
+/* Of the threads that are held back. */
 static uint32_t looking; /* one of them is at it; compare-and-swap */
 static uint32_t looking_everywhere;
 static uint32_t looks_that_helped; /* the others sleep on it */
@@ -200,7 +200,7 @@ static void wake_all(void)
 
 /*
  * Whether a section has been in the way for wait_max. A caller may hold a lock that a reader wants inside its section: that
- * section then stays. So none is waited for longer, but for one whose thread has no CPU to leave it with. Sections that
+ * section then stays. So none is waited for longer, except one whose thread has no CPU to leave it with. Sections that
  * end want no such lock, and are waited for, however many: where threads are more than CPUs, each reader in turn stays
  * until it has its CPU again.
  */
@@ -249,7 +249,7 @@ static void nap(struct throttle *throttle)
     os_sleep_ns(throttle->pause);
 }
 
-/* Until one who sleeps looks for itself: the more there are, the longer, but when it has waited for wait_max. */
+/* Until a thread that sleeps looks for itself: the more there are, the longer, but when it has waited for wait_max. */
 static uint64_t sleep_most(const struct throttle *throttle, unsigned all)
 {
     uint64_t age = os_clock_ns() - throttle->began, max = load_relaxed(&slab_wait_max);
@@ -275,8 +275,8 @@ static void wake_some(unsigned count)
 
 /*
  * A look whether there is room, and a nap. One thread at a time looks, and wakes the others when there is: many
- * would disturb the CPUs of each other, and the readers, to find the same. But it may have lost its CPU: who slept
- * in vain looks as well.
+ * would disturb the CPUs of each other, and the readers, to find the same. But it may have lost its CPU, so a thread
+ * that slept without success looks as well.
  */
 static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
@@ -374,7 +374,7 @@ bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags)
     return unlikely(latent_holds_growth()) && latent_wait(cache);
 }
 
-/* In a forked child: those who were held back are not there. */
+/* In a forked child: threads that were held back are not there. */
 void throttle_fork_child(void)
 {
     looking = looking_everywhere = sleepers = 0;

@@ -157,7 +157,7 @@ void slab_count(struct prudence_cache *cache)
         ;
 }
 
-/* The fewest pages that hold an object, for where more in a row are not to be had. */
+/* The fewest pages that hold an object, for where more in a row are not available. */
 static size_t least_bytes(const struct prudence_cache *cache)
 {
     return OS_SLAB_MAY_BE_LESS ? round_up_to_power_of_two(max_size(cache->stride, OS_PAGE_SIZE))

@@ -8,7 +8,7 @@
  * both in memory. SPARE_BYTES stay untouched, so that caches that take turns in small do not remake their slabs.
  *
  * Locks: the place in the list is guarded by slab_caches_lock, which is not held while a cache gives. Such a cache is held by
- * its count of visitors, as by tidy.c. Nobody waits here but for a node's lock.
+ * its count of visitors, as by tidy.c. No thread waits here, except for a node's lock.
  */
 #include "slab/cache.h"
 

@@ -5,10 +5,10 @@
  * A round looks at all caches, one after the other. Of a CPU's object cache, what was not reached since the last
  * round goes to the nodes; where nothing moved, all that is free or safe does. A node merges what is safe and gives
  * back the free slabs that were not in use within the last one or two windows of decay. Rounds begin `decay` apart,
- * and are made by threads that come by on a slow path: each visit does a bounded part of a round, one thread at a time,
+ * and are made by threads on a slow path: each visit does a bounded part of a round, one thread at a time,
  * and the others go on.
  *
- * Locks: no lock of the slab layer is held by a thread that comes by; one of a layer above may be, by a plain free. The
+ * Locks: no lock of the slab layer is held by such a thread; one of a layer above may be, by a plain free. The
  * place in the round is guarded by slab_caches_lock, which is not held while a cache is looked at. Such a
  * cache is held by its count of visitors, and its destruction waits for them.
  */
@@ -212,7 +212,7 @@ void tidy_drive(void)
         latent_drive_all();
 }
 
-/* By threads that come by on a slow path. No foreign function is called. */
+/* Called by threads on a slow path. No foreign function is called. */
 void tidy_come_by(void)
 {
     if (slab_tidies)

@@ -220,7 +220,7 @@ class Refused(unittest.TestCase):
             self.refused(text, *options)
 
     def test_what_the_old_tool_divided_by(self):
-        """Duration twice the liveness, and nobody who receives."""
+        """Duration twice the liveness, and no receivers."""
         run = measure("-d20", "-L10", "-O", "-T0", "-n2")
         self.assertEqual(run["counts"]["received_objects"], run["counts"]["shared_objects"])
 

@@ -277,7 +277,7 @@ static void dates_are_those_of_the_lifetimes(void **state)
         assert_int_equal(ages[i], 0);
     for (unsigned i = 0; i < 10; i++)
         assert_int_equal(ages[i + 3], result.liveness_objects[i]);
-    /* Once a tick for as long as it lives, but for the last one. */
+    /* Once a tick for as long as it lives, except the last one. */
     assert_true(refreshes > allocated);
 }
 

@@ -129,7 +129,7 @@ static void nobody_is_further_ahead_than_the_drift(void **state)
     pace_end(&pace);
 }
 
-static void a_stop_wakes_who_waits(void **state)
+static void a_stop_wakes_waiters(void **state)
 {
     struct clock_of_thread two[2] = {{0}, {0}};
 
@@ -200,7 +200,7 @@ int main(void)
         cmocka_unit_test(trees_are_read_from_the_root_and_freed_from_the_leaves),
         cmocka_unit_test(an_inbox_keeps_the_order_until_it_is_closed),
         cmocka_unit_test(nobody_is_further_ahead_than_the_drift),
-        cmocka_unit_test(a_stop_wakes_who_waits),
+        cmocka_unit_test(a_stop_wakes_waiters),
         cmocka_unit_test(times_have_mean_deviation_and_quantiles),
         cmocka_unit_test(blocks_are_aligned_and_used_again),
     };

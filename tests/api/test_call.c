@@ -370,7 +370,7 @@ static void take_time(struct prudence_head *head)
     prudence_free(head);
 }
 
-/* Who queues is held back by a worker that is behind, even where it could not wait for readers; and
+/* A thread that queues is held back by a worker that is behind, even where it could not wait for readers; and
  * not for long by a callback that waits for its caller. */
 static int keep_pace(void *unused)
 {
@@ -403,7 +403,7 @@ static int keep_pace(void *unused)
     return prudence_domain_barrier(domain) || runs() != made + 20000 ? 4 : 42;
 }
 
-static void who_queues_keeps_pace(void **state)
+static void a_queueing_thread_keeps_pace(void **state)
 {
     struct child_result result;
 
@@ -512,7 +512,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(one_by_one, set_up),
         cmocka_unit_test_setup(nobody_else_pays, set_up),
         cmocka_unit_test_setup(a_flood_is_held_back, set_up),
-        cmocka_unit_test_setup(who_queues_keeps_pace, set_up),
+        cmocka_unit_test_setup(a_queueing_thread_keeps_pace, set_up),
         cmocka_unit_test_setup(a_barrier_does_without_a_thread, set_up),
         cmocka_unit_test_setup(a_head_queued_twice_is_misuse, set_up),
         cmocka_unit_test_setup(null_is_misuse, set_up),

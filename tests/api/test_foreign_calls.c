@@ -79,7 +79,7 @@ static void probe(struct os_lock *lock)
     os_lock_release(lock);
 }
 
-/* Whoever calls must hold nothing; if it does, taking the locks hangs, and the alarm ends it. */
+/* The caller must hold nothing; if it does, taking the locks hangs, and the alarm ends it. */
 static void called(enum kind kind, bool may_allocate)
 {
     if (inside)

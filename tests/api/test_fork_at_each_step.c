@@ -836,7 +836,7 @@ static void while_objects_are_made_and_destroyed(void **state)
 
 /* ------------------------------------------------------- what begins while a fork is under way */
 
-/* Whoever is about to begin shows that, sees that a fork is under way, and takes it back. A child that is copied
+/* A thread that is about to begin shows that, sees that a fork is under way, and takes it back. A child that is copied
  * in between has the mark, and not the thread: its own fork must not wait for it. */
 static void a_carrier_that_was_about_to_begin(void **state)
 {

@@ -26,7 +26,7 @@
 #include "support/gp_reader.h"
 
 static cpu_set_t of_process;
-static int policy;   /* of who starts them */
+static int policy;   /* of the thread that starts them */
 static int last_cpu; /* of the process */
 static bool loud;    /* say what is wrong */
 
@@ -132,7 +132,7 @@ static struct found wait_for(const char *name, unsigned threads)
     return look_for(name);
 }
 
-/* -------------------------------------------------------------------------------- who needs them first */
+/* -------------------------------------------------------------------------------- which thread needs them first */
 
 static void do_nothing(struct prudence_head *head)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every public function, called in a destructor, in a callback, in a constructor and in sections of every kind.
- * None may hang. What each does there stands in the table below, which is the one of docs/rcu.md, function by
+ * None may hang. What each does there stands in the table below, which is the one of docs/reference/rcu.md, function by
  * function; a function that is exported and not in it fails the test.
  */
 #define _GNU_SOURCE

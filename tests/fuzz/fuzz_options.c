@@ -2,7 +2,7 @@
 /*
  * The input is a text of entries name=value, separated by commas as in PRUDENCE_OPTIONS. It is read
  * as the environment is, as a whole, and each entry is given to prudence_option_set(). A second,
- * simple reading of the grammar in docs/options.md says what must be taken and what refused; what is
+ * simple reading of the grammar in docs/reference/options.md says what must be taken and what refused; what is
  * refused must be reported on standard error, which is a file in memory here.
  *
  * No cache is made in this process, or options of the start would be refused. So this target does

@@ -174,7 +174,7 @@ static void not_again_at_once(void **state)
     end_readers(1);
 }
 
-/* Who pays for grace periods that somebody wants leaves this one to the readers. */
+/* The thread that pays for requested grace periods leaves this one to the readers. */
 static void nobody_else_has_to_push_it(void **state)
 {
     gp_cookie cookie = gp_snapshot(domain);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* External domains: who calls which foreign function, and when; a scheme that the test plays. */
+/* External domains: which thread calls which foreign function, and when; a scheme that the test plays. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -176,7 +176,7 @@ static int synchronize_without_threads(void *domain)
     return prudence_domain_destroy(domain) == 0 ? 42 : 2;
 }
 
-/* A child for which the thread cannot be made: who waits for ever anyway does it. */
+/* A child for which the thread cannot be made: a waiter without a deadline does it. */
 static void without_a_thread_the_waiter_does_it(void **state)
 {
     struct prudence_domain *domain = make(&waited);

@@ -108,7 +108,7 @@ static void the_next_section_of_the_same_reader_is_not_in_the_way(void **state)
     prudence_domain_read_unlock(domain);
 }
 
-/* Nothing is under way that it could be in the way of: who wants a grace period may begin one. */
+/* Nothing is under way that it could be in the way of: a thread that wants a grace period may begin one. */
 static void a_reader_alone_holds_up_nothing(void **state)
 {
     gp_cookie cookie = hold_up();

@@ -145,7 +145,7 @@ static void *set_fenced(void *unused)
     return unused;
 }
 
-static void who_switches_waits_for_who_switches(void **state)
+static void two_switches_wait_for_each_other(void **state)
 {
     pthread_t setter;
     bool early;
@@ -167,7 +167,7 @@ static void who_switches_waits_for_who_switches(void **state)
 static unsigned flip_at;
 static bool flipped, published_then;
 
-/* As a switch does it, but for what drivers look at. */
+/* As a switch does it, except for what drivers look at. */
 static void tell_mode(uint32_t fenced)
 {
     store_relaxed(&watched->shared.fenced, fenced);
@@ -198,7 +198,7 @@ static void enter_watched(void *unused)
     prudence_domain_read_lock(watched);
 }
 
-/* Who is not seen by that membarrier must see the mode. */
+/* A reader that is not seen by that membarrier must see the mode. */
 static void expect_published_or_fenced(void (*enter)(void *unused))
 {
     unsigned before = 0, after = 0;
@@ -240,7 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_the_default_domain),
         cmocka_unit_test(of_every_other_domain),
-        cmocka_unit_test(who_switches_waits_for_who_switches),
+        cmocka_unit_test(two_switches_wait_for_each_other),
         cmocka_unit_test(readers_test_the_mode_after_publishing),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who queues callbacks while the reader that is in the way has lost its CPU is held back for a while, also where it may
- * not wait for readers; what the system says of the reader's thread is said by the test. There is no worker's thread,
+ * A thread that queues callbacks while the reader that is in the way has lost its CPU is held back for a while, also
+ * where it may not wait for readers; the test says what the system says of the reader's thread. There is no worker,
  * but the test takes its turns.
  */
 #include <setjmp.h>

@@ -63,7 +63,7 @@ static void round_now(void)
     readers_park(domain, 1u << 20);
 }
 
-/* The first spares who was awake just now. */
+/* The first spares readers that were awake just now. */
 static void park_all(void)
 {
     round_now();
@@ -107,7 +107,7 @@ static void expect_parked_by_grace_periods(void)
     end_readers(READERS);
 }
 
-static void grace_periods_park_who_stays_outside(void **state)
+static void grace_periods_park_readers_that_stay_outside(void **state)
 {
     (void)state;
     each_kind(expect_parked_by_grace_periods);
@@ -152,7 +152,7 @@ static void few_readers_are_left_alone(void **state)
     end_readers(8);
 }
 
-static void who_was_just_woken_is_spared_once(void **state)
+static void a_reader_that_was_just_woken_is_spared_once(void **state)
 {
     domain = &prudence_default;
     (void)state;
@@ -189,7 +189,7 @@ static void between(void (*what)(void))
     at_membarrier = NULL;
 }
 
-static void who_moves_while_others_are_parked_is_not(void **state)
+static void a_reader_that_moves_meanwhile_is_not_parked(void **state)
 {
     domain = &prudence_default;
     (void)state;
@@ -346,11 +346,11 @@ static void parked_before_any_instruction_of_an_entry(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grace_periods_park_who_stays_outside),
+        cmocka_unit_test(grace_periods_park_readers_that_stay_outside),
         cmocka_unit_test(a_parked_reader_holds_grace_periods_up_when_it_enters),
         cmocka_unit_test(few_readers_are_left_alone),
-        cmocka_unit_test(who_was_just_woken_is_spared_once),
-        cmocka_unit_test(who_moves_while_others_are_parked_is_not),
+        cmocka_unit_test(a_reader_that_was_just_woken_is_spared_once),
+        cmocka_unit_test(a_reader_that_moves_meanwhile_is_not_parked),
         cmocka_unit_test(a_woken_reader_has_its_domains_mode),
         cmocka_unit_test(parking_fenced_readers_makes_a_membarrier),
         cmocka_unit_test(a_forked_child_is_seen),

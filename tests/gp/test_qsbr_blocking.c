@@ -55,7 +55,7 @@ static void it_does_not_hold_up_grace_periods_meanwhile(void **state)
     prudence_qsbr_offline(domain);
 }
 
-static void who_is_offline_stays_so(void **state)
+static void an_offline_thread_stays_offline(void **state)
 {
     bool online = prudence_qsbr_blocking_begin(domain);
 
@@ -113,7 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_does_not_hold_up_grace_periods_meanwhile),
-        cmocka_unit_test(who_is_offline_stays_so),
+        cmocka_unit_test(an_offline_thread_stays_offline),
         cmocka_unit_test(it_nests),
         cmocka_unit_test(a_block_ends_however_it_is_left),
     };

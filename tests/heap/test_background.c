@@ -202,7 +202,7 @@ static void it_crosses_forks_and_exit(void **state)
     in_a_child(forked);
 }
 
-/* The system makes no threads any more: those that come by do all of it. */
+/* The system makes no threads any more: the callers do all of it. */
 static void sandboxed(void)
 {
     struct sock_filter filter[] = {

@@ -185,7 +185,7 @@ static void deferred_objects_stay_readable(void **state)
     assert_int_equal(stats_of(cache).objects_latent, 1);
     assert_int_equal(prudence_cache_destroy(fixed_cache(50, 16, manual_domain())), 0);
     prudence_manual_advance(cache->domain);
-    prudence_cache_free(cache, prudence_cache_alloc(cache)); /* comes by the node */
+    prudence_cache_free(cache, prudence_cache_alloc(cache)); /* visits the node */
     assert_int_equal(stats_of(cache).objects_latent, 0);
     expect_signal(SIGSEGV, read_it, object, output, sizeof output);
     expect_text(output, "use after free: read of");

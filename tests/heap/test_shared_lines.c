@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What CPUs share (docs/scaling.md): how many stores go to lines that other CPUs use, and how many lines travel, for
- * each pair, batch, slab and grace period. Counted on the library as it is built, restartable sequences included, by one
- * thread that is 64 CPUs on 4 nodes, one after the other: it says by a struct rseq of its own on which one it is.
- * Nothing else runs, so no sequence has to restart. Each CPU has a reader's slot of its own, registered by a thread that
- * sleeps since. Time goes on by turns.
+ * What CPUs share (docs/explanation/scaling.md): how many stores go to lines that other CPUs use, and how many lines
+ * travel, for each pair, batch, slab and grace period. Counted on the library as it is built, restartable sequences
+ * included, by one thread that is 64 CPUs on 4 nodes, one after the other: it says by a struct rseq of its own on which
+ * one it is. Nothing else runs, so no sequence has to restart. Each CPU has a reader's slot of its own, registered by a
+ * thread that sleeps since. Time goes on by turns.
  *
  * The counts are exact, and the same on each machine. Where one changes, something that all CPUs use has changed: if that
- * is meant, the table below follows, and docs/scaling.md with the reason.
+ * is meant, the table below follows, and docs/explanation/scaling.md with the reason.
  *
  *     heap_test_shared_lines [CPUS NODES]     prints what it counts, for another machine too, and who shares what
  */
@@ -46,7 +46,7 @@ static struct own {
     unsigned counts[CPUS_MAX];
     bool down[CPUS_MAX];
     size_t size;
-    char stacks[CPUS_MAX][STACK]; /* of those who sleep */
+    char stacks[CPUS_MAX][STACK]; /* of threads that sleep */
 } __attribute__((aligned(4096))) own = {.cpus = 64, .nodes = 4, .now = START_NS};
 
 static __thread struct {
@@ -468,7 +468,7 @@ static void name_of(uintptr_t address, char *name, size_t size)
 
 #define ROWS_MAX 1024
 
-/* By place: for those who want to know. */
+/* By place, for people. */
 static struct row {
     char name[64];
     struct counts counts;

@@ -162,9 +162,8 @@ static void has_its_contents(void *object, void *destroyed)
 static void behind_the_destructor(void **state)
 {
     unsigned destroyed = 0;
-    struct prudence_cache_attr attr = {.size = sizeof attr,
-                                       .destructor = has_its_contents,
-                                       .context = &destroyed};
+    struct prudence_cache_attr attr = {
+        .size = sizeof attr, .destructor = has_its_contents, .context = &destroyed};
     struct prudence_cache *cache = prudence_cache_create("destructor", SIZE, &attr);
     void *objects[60];
 

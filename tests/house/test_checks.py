@@ -26,7 +26,10 @@ CLEAN = {
     "src/slab/slab.c": DUAL + '#include "slab.h"\n\nint slab_half(int n)\n{\n    return n / 2;\n}\n',
     "src/heap/heap.c": MIT + '#include <stdlib.h>\n#include <prudence/stats.h>\n#include "slab/slab.h"\n',
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
-    "docs/notes.md": "No licence line is wanted here.\n",
+    "docs/README.md": "# Documentation\n\n## How-to guides\n\n[install](how-to/install.md)\n\n"
+                      "## Reference\n\n[options](reference/options.md#bytes)\n",
+    "docs/how-to/install.md": "# How to install\n\n*How-to.* No licence line is wanted here.\n",
+    "docs/reference/options.md": "# Options\n\n*Reference.* All of them.\n\n## Bytes\n\n`limit`\n",
 }
 
 
@@ -151,6 +154,102 @@ class Spdx(Check):
     def test_other_layers_must_not_be_dual(self):
         self.write("src/heap/heap.c", DUAL)
         self.fails("check-spdx", "src/heap/heap.c:1:")
+
+
+class Docs(Check):
+    PAGE = "docs/how-to/install.md"
+
+    def test_clean_tree(self):
+        self.passes("check-docs")
+
+    def test_no_kind(self):
+        self.write(self.PAGE, "# How to install\n\nBuild it.\n")
+        self.fails("check-docs", f"{self.PAGE}:3:", "*How-to.*", "1 failures")
+
+    def test_another_kind_than_the_folder(self):
+        self.write(self.PAGE, CLEAN[self.PAGE].replace("How-to.", "Reference."))
+        self.fails("check-docs", f"{self.PAGE}:3:", "1 failures")
+
+    def test_page_outside_of_the_four_folders(self):
+        self.write("docs/notes.md", "# Notes\n\n*Reference.* Some.\n")
+        self.fails("check-docs", "docs/notes.md:1:", "docs/tutorial")
+
+    def test_page_that_the_index_does_not_list(self):
+        self.write("docs/how-to/link.md", "# How to link\n\n*How-to.* Link it.\n")
+        self.fails("check-docs", "docs/how-to/link.md:1:", "does not list", "1 failures")
+
+    def test_page_that_is_listed_twice(self):
+        self.write("docs/README.md", CLEAN["docs/README.md"] + "\n[once more](reference/options.md)\n")
+        self.fails("check-docs", "docs/README.md:11:", "listed twice", "1 failures")
+
+    def test_page_that_is_listed_under_another_kind(self):
+        self.write("docs/README.md", CLEAN["docs/README.md"].replace("## Reference", "## Explanation"))
+        self.fails("check-docs", "docs/README.md:9:", "another kind", "1 failures")
+
+    def test_no_index(self):
+        (self.root / "docs/README.md").unlink()
+        self.fails("check-docs", "docs/README.md:1:", "missing")
+
+    def test_link_to_a_page_that_is_not_there(self):
+        self.write("README.md", "# Name\n\nSee\n[how](docs/how-to/build.md).\n")
+        self.fails("check-docs", "README.md:4:", "docs/how-to/build.md", "1 failures")
+
+    def test_link_to_a_heading_that_is_not_there(self):
+        self.write(self.PAGE, CLEAN[self.PAGE] + "[bytes](../reference/options.md#megabytes)\n")
+        self.fails("check-docs", f"{self.PAGE}:4:", "#megabytes", "1 failures")
+
+    def test_page_that_a_source_names_and_is_not_there(self):
+        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* docs/how-to/install.md, docs/install.md */\n")
+        self.fails("check-docs", "src/slab/slab.c:8:", "docs/install.md", "1 failures")
+
+    def test_code_is_no_link(self):
+        self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\n[a](b)\n```\n`[a](b)`\n")
+        self.passes("check-docs")
+
+
+class Prose(Check):
+    PAGE = "docs/how-to/install.md"
+
+    def says(self, name, text, line, words):
+        self.write(name, text)
+        self.fails("check-prose", f"{name}:{line}:", words)
+
+    def test_clean_tree(self):
+        self.passes("check-prose")
+
+    def test_no_actor_in_a_page(self):
+        self.says(self.PAGE, CLEAN[self.PAGE] + "\nIt is read by\nwho comes next.\n", 5, "by who")
+
+    def test_no_actor_at_the_start_of_a_sentence(self):
+        self.says(self.PAGE, CLEAN[self.PAGE] + "\nWho runs it installs it.\n", 5, "name the actor")
+
+    def test_questions_are_fine(self):
+        self.write(self.PAGE, CLEAN[self.PAGE] + "\nWho runs it? The report says who freed it.\n")
+        self.passes("check-prose")
+
+    def test_no_actor_in_a_comment(self):
+        self.says("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/*\n * The lock is held\n * by who needs it.\n */\n",
+                  10, "by who")
+
+    def test_no_actor_in_a_script(self):
+        self.says("tools/run", CLEAN["tools/run"] + "# who runs it waits\n", 3, "name the actor")
+
+    def test_no_actor_in_a_docstring(self):
+        self.says("tools/run.py", '# SPDX-License-Identifier: MIT\ndef run():\n    """Waits for who runs."""\n', 3, "for who")
+
+    def test_no_actor_in_a_man_page(self):
+        self.says("docs/man/run.1", ".SH NAME\nrun\nis for who\n.B runs\n", 3, "for who")
+
+    def test_code_is_not_prose(self):
+        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + 'const char *text = "by who";\n')
+        self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\nby who\n```\n`by who`\n<!-- prose: off -->\nby who\n<!-- prose: on -->\n")
+        self.passes("check-prose")
+
+    def test_replaced_term(self):
+        self.says(self.PAGE, CLEAN[self.PAGE] + "\nSee the laboratory.\n", 5, "RCU variants")
+
+    def test_spelling(self):
+        self.says("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* They rec" "ieve it. */\n", 8, "receive")
 
 
 class Format(Check):

@@ -110,11 +110,17 @@ class Install(unittest.TestCase):
         self.assertNotIn("liburcu", run("ldd", program, env=environment))
 
     def test_documents(self):
-        """Man pages name documents, which are installed."""
+        """Man pages name documents, which are installed; so are those to which an installed page links."""
         folder = self.prefix / "share/doc/prudence"
         for page in MAN.iterdir():
-            for name in re.findall(r"\b([a-z-]+\.md)\b", page.read_text().replace("\\-", "-")):
+            text = page.read_text().replace("\\-", "-")
+            for name in re.findall(r"[\w/-]+\.md\b", text):
                 self.assertTrue((folder / name).is_file(), f"{page.name}: {name}")
+        for page in (folder / "docs").rglob("*.md"):
+            for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+                path = (page.parent / target).resolve()
+                if path.is_relative_to((folder / "docs").resolve()) and "man" not in path.parts:  # man: elsewhere
+                    self.assertTrue(path.exists(), f"{page}: {target}")
 
     def test_man_pages(self):
         installed = {page.name for page in self.prefix.rglob("man/man*/*.*")}

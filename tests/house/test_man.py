@@ -79,7 +79,7 @@ class Man(unittest.TestCase):
                 self.assertNotIn((page.stem, page.suffix[1:]), named)
 
     def test_every_function_is_named(self):
-        """But for macros and full states of lists and polling, and liburcu's names."""
+        """Except macros and full states of lists and polling, and liburcu's names."""
         left_out = re.compile(r"prudence_(h?lists?_.*|urcu_.*|.*_full|read_lock_(first|too_deep)|"
                               r"read_unlock_unbalanced|full_fence|fence_and_count|reader_wake|"
                               r"domain_shared_of|tell_section_ends|"
@@ -103,7 +103,7 @@ class Man(unittest.TestCase):
     def test_every_option_with_its_default(self):
         page = source("libprudence-malloc.7")
         found = dict(re.findall(r'^\.BR (\w+) = .* " \((\w+)(?:, start)?\)"$', page, re.M))
-        table = dict(re.findall(r"^\| `(\w+)` \| (\w+)", (ROOT / "docs/options.md").read_text(), re.M))
+        table = dict(re.findall(r"^\| `(\w+)` \| (\w+)", (ROOT / "docs/reference/options.md").read_text(), re.M))
         self.assertEqual(found, table)
 
     def test_options_of_prudence_bench(self):

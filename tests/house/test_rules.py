@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""docs/rules.md names all eleven rules, and nothing that is not there: each function is defined under src or include,
-each test and file stands in the tree, and no test of a rule is left out."""
+"""docs/reference/rules.md names all eleven rules, and nothing that is not there: each function is defined under src or
+include, each test and file stands in the tree, and no test of a rule is left out."""
 
 import re
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/rules.md").read_text()
+PAGE = (ROOT / "docs/reference/rules.md").read_text()
 ROWS = dict(re.findall(r"^\| (\d+) (\|.*)$", PAGE, re.M))
 CODE = "\n".join(path.read_text() for folder in ("src", "include") for path in sorted((ROOT / folder).rglob("*.[ch]")))
 TESTS = {path.stem[len("test_"):] for path in (ROOT / "tests/slab").glob("test_*.c")}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Every name of liburcu's headers is in docs/urcu.md: ours, or refused with a reason.
+"""Every name of liburcu's headers is in docs/reference/liburcu-names.md: ours, or refused with a reason.
 
 The names are taken from the liburcu-dev that is installed. What the page calls ours is compiled in each
 flavour; what it calls refused must not be there; struct rcu_flavor_struct must be laid out as liburcu's.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ROOT / "include/prudence/urcu-compat"
-PAGE = ROOT / "docs/urcu.md"
+PAGE = ROOT / "docs/reference/liburcu-names.md"
 FLAVOURS = ("memb", "mb", "signal", "bp", "qsbr")
 FUNCTION_LIKE = re.compile(r"pointer|dereference")
 

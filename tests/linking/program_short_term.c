@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Objects of short-term memory go from the threads that have had dates for them to the one whose date ends last, and
- * from that to whoever is given their memory next. Built with ThreadSanitizer by test_thread_sanitizer.py; the
+ * from that to the next owner of their memory. Built with ThreadSanitizer by test_thread_sanitizer.py; the
  * library is not. RACE, in the environment:
  *
  *   date     a thread looks at an object after its only date for it has expired
@@ -71,7 +71,7 @@ static void end_all(void)
 
 static pthread_mutex_t published = PTHREAD_MUTEX_INITIALIZER;
 
-/* This thread's dates end first. It has written, so whoever has the memory next must come after that. */
+/* This thread's dates end first. It has written, so the next owner of the memory must come after that. */
 static void *has_dates_first(void *unused)
 {
     for (int round = 0; round < ROUNDS; round++) {

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Who owns a CPU's caches: restartable fast paths, local take, remote take.
+"""Ownership of a CPU's caches: restartable fast paths, local take, remote take.
 
 CPU 0 has `owner` (0, or the token of the thread that owns the caches), a count
 n, and slots holding objects 1, 2, ...; hold[x] counts the threads that have

@@ -91,8 +91,8 @@ def driver(before=(), behind=LOOK, rounds=1):
 
 # -------------------------------------------------------------------- asker
 def asker(first=(), word=True, look_first=False, bits=True, bits_first=False, rounds=1):
-    """Who asks the reader to fence, instead of a membarrier (at_once.c): the mark is the question, and gone when
-    it is answered. A reader that is not looked at is not asked; it fences when it wakes, behind this fence."""
+    """A thread that asks the reader to fence, instead of a membarrier (at_once.c). The mark is the question, and is
+    gone when it is answered. A reader that is not looked at is not asked; it fences when it wakes, behind this fence."""
     words = [load('w', 'word[0]'), when('w and w < goal', let('low', 'w'))] if word else []
     end = [cas_max('done', 'low'), mark('told'), reclaim()]
     wait = [let('low', 'goal'), words if look_first else [], load('b', 'att'),

@@ -19,7 +19,7 @@ The model
     A thread whose next operation lies in the range is inside, and goes to the
     abort label when its CPU gets a membarrier_rseq, when it is switched out or
     migrated, or (`preempt`) at any moment.
-  * Two threads on one CPU share its buffer; who runs changes by a switch.
+  * Two threads on one CPU share its buffer; a switch changes which of them runs.
 
 Programs are (nested) lists of the operations below; a bare string is a label.
 Operands are ints or Python expressions in the thread's registers ('goal + 1').
@@ -598,7 +598,7 @@ class _Numbers(dict):
 
 
 class _States:
-    """States as tuples of small numbers: of the memory, of who runs where, of each CPU's buffer, of each
+    """States as tuples of small numbers: of the memory, of which thread runs where, of each CPU's buffer, of each
     thread (program counter and registers). What a step or a drain does depends on few of them, and is
     remembered by those: the same one is met in many states."""
     WHOLE = ()  # it must be worked out for each state

@@ -2,7 +2,7 @@
 /*
  * Memory pressure of a control group: near its limits, when its events increase, and when its tasks
  * wait for memory, caches are emptied where the page source asks for memory; not more often than every
- * 10 ms, and ever more rarely while it stays short. Where no group tells, the machine's stalls count.
+ * 10 ms, and less and less often while it stays short. Where no group tells, the machine's stalls count.
  * Without such files nothing happens. The group is a folder of ours, the machine a file in it.
  */
 #include <sys/stat.h>
@@ -158,7 +158,7 @@ static void stalls_of_the_group(void **state)
     assert_false(is_short_after(200 * MS, 0));
 }
 
-/* Who comes by rarely: a tenth of a second is enough. */
+/* Looks are rare: a tenth of a second is enough. */
 static void stalls_since_long(void **state)
 {
     (void)state;

@@ -76,7 +76,7 @@ static void a_run_that_grows(void **state)
     stays_one_mapping(3 * MIB);
 }
 
-/* A program has protected a page of its block. Whether it could be moved or not: whoever gets the
+/* A program has protected a page of its block. Whether it could be moved or not: the thread that gets the
  * address space next can use all of it. */
 static void protected_in_the_middle(size_t bytes)
 {

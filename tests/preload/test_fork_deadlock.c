@@ -34,7 +34,7 @@ static bool stopped(void)
     return __atomic_load_n(&stop, __ATOMIC_RELAXED);
 }
 
-/* libc's locks go to who asks first: others would hardly ever have a turn. */
+/* libc's locks go to the thread that asks first: others would hardly ever have a turn. */
 static void let_others(void)
 {
     usleep(50);

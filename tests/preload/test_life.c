@@ -117,7 +117,8 @@ static void there_is_no_hidden_thread(void **state)
     (void)state;
     for (unsigned i = 0; i < 100000; i++)
         use(i);
-    while (threads_now() != 1) /* a process that lost its CPU for long is drained by a thread, which ends then */
+    while (threads_now() !=
+           1) /* a process that lost its CPU for long is drained by a thread, which ends then */
         usleep(1000);
 }
 

@@ -88,7 +88,7 @@ static void a_blocked_threads_dates_stand_still(void **state)
 
 /* "When the thread resumes, it assumes that it already has globally ticked in the current global
  * phase": one tick of the other ends it, and its own does not advance its view of time. */
-static void who_resumes_has_ticked(void **state)
+static void a_thread_that_resumes_has_ticked(void **state)
 {
     void *object = object_new();
     uint64_t before;
@@ -148,7 +148,7 @@ static void when_all_block_time_stands(void **state)
 }
 
 /* A blocked thread may end, and one that ends is not waited for. */
-static void who_ends_is_not_waited_for(void **state)
+static void a_thread_that_ends_is_not_waited_for(void **state)
 {
     uint64_t before;
 
@@ -241,10 +241,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_blocked_thread_is_not_waited_for, start, end),
         cmocka_unit_test_setup_teardown(blocking_ends_a_phase_that_waited_for_it, start, end),
         cmocka_unit_test_setup_teardown(a_blocked_threads_dates_stand_still, start, end),
-        cmocka_unit_test_setup_teardown(who_resumes_has_ticked, start, end),
+        cmocka_unit_test_setup_teardown(a_thread_that_resumes_has_ticked, start, end),
         cmocka_unit_test_setup_teardown(unless_it_is_the_only_one, start, end),
         cmocka_unit_test_setup_teardown(when_all_block_time_stands, start, end),
-        cmocka_unit_test_setup_teardown(who_ends_is_not_waited_for, start, end),
+        cmocka_unit_test_setup_teardown(a_thread_that_ends_is_not_waited_for, start, end),
         cmocka_unit_test_setup_teardown(dates_of_a_thread_that_ends_are_inherited, start, end),
         cmocka_unit_test_setup_teardown(a_thousand_threads_leave_nothing, start, end),
         cmocka_unit_test_setup_teardown(registering_twice_has_no_effect, start, end),

@@ -245,7 +245,7 @@ static int orphans_in_child(void *unused)
     (void)unused;
     end_count = 0;
     for (unsigned i = 0; i < 12;
-         i++) { /* one after the other: who unregisters is the last in line */
+         i++) { /* one after the other: a thread that unregisters is the last in line */
         scm_register_thread();
         scm_tick();
         scm_tick();

@@ -253,7 +253,7 @@ static void clocks_are_independent(void **state)
 }
 
 /* "The registration of a new thread is done automatically when it calls either refresh or tick": here only a
- * refresh does. Who only ticks is not waited for, so it does not hold up time. */
+ * refresh does. A thread that only ticks is not waited for, so it does not hold up time. */
 static void a_first_refresh_registers(void **state)
 {
     uint64_t before;
@@ -274,7 +274,7 @@ static void a_first_refresh_registers(void **state)
 }
 
 /* It counts as one that has ticked in the phase in which it came. */
-static void who_has_registered_is_waited_for(void **state)
+static void a_registered_thread_is_waited_for(void **state)
 {
     uint64_t before;
 
@@ -294,8 +294,8 @@ static void who_has_registered_is_waited_for(void **state)
     assert_int_equal(mem_info().threads, 2);
 }
 
-/* Whoever processes the last date frees the object, not who allocated it. */
-static void who_is_last_frees_it(void **state)
+/* The thread that processes the last date frees the object, not the one that allocated it. */
+static void the_last_date_frees_it(void **state)
 {
     void *object = object_new();
 
@@ -326,8 +326,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_dates_of_all_clocks_must_expire, start, end),
         cmocka_unit_test_setup_teardown(clocks_are_independent, start, end),
         cmocka_unit_test_setup_teardown(a_first_refresh_registers, start, end),
-        cmocka_unit_test_setup_teardown(who_has_registered_is_waited_for, start, end),
-        cmocka_unit_test_setup_teardown(who_is_last_frees_it, start, end),
+        cmocka_unit_test_setup_teardown(a_registered_thread_is_waited_for, start, end),
+        cmocka_unit_test_setup_teardown(the_last_date_frees_it, start, end),
     };
 
     scm_test_uses();

@@ -106,7 +106,7 @@ static void local_dates_wait_for_local_ticks(void **state)
 }
 
 /* A thread that never ticks by one of the clocks does not keep what another could end. */
-static void whoever_ticks_takes_over(void **state)
+static void any_tick_takes_over(void **state)
 {
     struct actor actor, local_ticker, global_ticker;
     void *local = object_new(), *global = object_new();
@@ -253,7 +253,7 @@ static void collecting_takes_over_what_has_expired(void **state)
 }
 
 /* A thread that leaves nothing is not kept. */
-static void who_leaves_nothing_is_gone(void **state)
+static void a_thread_that_leaves_nothing_is_gone(void **state)
 {
     struct actor actor;
     uint64_t before = mem_info().overhead;
@@ -334,12 +334,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_registered_thread_inherits, fresh),
         cmocka_unit_test_setup(local_dates_wait_for_local_ticks, fresh),
-        cmocka_unit_test_setup(whoever_ticks_takes_over, fresh),
+        cmocka_unit_test_setup(any_tick_takes_over, fresh),
         cmocka_unit_test_setup(nothing_is_earlier, fresh),
         cmocka_unit_test_setup(lists_that_meet_are_counted, fresh),
         cmocka_unit_test_setup(expired_objects_are_inherited, fresh),
         cmocka_unit_test_setup(collecting_takes_over_what_has_expired, fresh),
-        cmocka_unit_test_setup(who_leaves_nothing_is_gone, fresh),
+        cmocka_unit_test_setup(a_thread_that_leaves_nothing_is_gone, fresh),
         cmocka_unit_test_setup(generations_lose_nothing, fresh),
     };
 

@@ -202,7 +202,7 @@ static void a_blocked_thread_may_do_nothing(void **state)
     scm_free(object);
 }
 
-static void who_takes_no_part_cannot_block(void **state)
+static void a_thread_that_takes_no_part_cannot_block(void **state)
 {
     (void)state;
     assert_int_equal(scm_block_thread(), EINVAL);
@@ -252,7 +252,7 @@ static void absent_threads(void *unused)
 }
 
 /* A tick of a thread that takes no part does nothing, also not make it take part, and is named once. */
-static void who_takes_no_part_has_nothing_to_tick(void **state)
+static void a_thread_that_takes_no_part_has_nothing_to_tick(void **state)
 {
     static char output[4096];
 
@@ -336,8 +336,8 @@ int main(void)
         cmocka_unit_test_setup(a_date_that_is_not_counted, fresh),
         cmocka_unit_test_setup(extensions_beyond_the_maximum, fresh),
         cmocka_unit_test_setup(a_blocked_thread_may_do_nothing, fresh),
-        cmocka_unit_test_setup(who_takes_no_part_cannot_block, fresh),
-        cmocka_unit_test_setup(who_takes_no_part_has_nothing_to_tick, fresh),
+        cmocka_unit_test_setup(a_thread_that_takes_no_part_cannot_block, fresh),
+        cmocka_unit_test_setup(a_thread_that_takes_no_part_has_nothing_to_tick, fresh),
         cmocka_unit_test_setup(clocks_of_others_and_none, fresh),
         cmocka_unit_test_setup(unknown_finalizers, fresh),
         cmocka_unit_test_setup(too_many_dates, fresh),

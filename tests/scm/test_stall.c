@@ -24,7 +24,7 @@ static int in_child(void *unused)
     return 0;
 }
 
-static void who_does_not_tick_is_named(void **state)
+static void a_thread_that_does_not_tick_is_named(void **state)
 {
     struct child_result result;
 
@@ -38,7 +38,7 @@ static void who_does_not_tick_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_does_not_tick_is_named),
+        cmocka_unit_test(a_thread_that_does_not_tick_is_named),
     };
 
     scm_test_uses();

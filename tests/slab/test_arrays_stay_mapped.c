@@ -72,7 +72,7 @@ static void when_the_cache_is_destroyed(void **state)
 }
 
 /* And they are counted as memory only while they are in use, and are zero when they are used again. */
-static void who_comes_next_gets_them(void **state)
+static void the_next_cache_gets_them(void **state)
 {
     size_t bytes = 6 * OS_PAGE_SIZE + 64;
     unsigned char *arrays = os_arrays_alloc(bytes), *again;
@@ -97,7 +97,7 @@ int main(void)
         cmocka_unit_test(when_larger_ones_replace_them),
         cmocka_unit_test(when_a_trim_drops_them),
         cmocka_unit_test(when_the_cache_is_destroyed),
-        cmocka_unit_test(who_comes_next_gets_them),
+        cmocka_unit_test(the_next_cache_gets_them),
     };
 
     pin_thread();

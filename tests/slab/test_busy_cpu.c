@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nobody waits for the owner of a CPU's caches: who finds them owned goes to the node instead, or
+ * No thread waits for the owner of a CPU's caches: one that finds them owned goes to the node instead, or
  * to the latent slab, and is counted as a bypass.
  */
 #include "support/slab_test.h"

@@ -80,7 +80,7 @@ static void large_objects_are_spread(void **state)
     sets(7680, 8, 1);
 }
 
-/* No slab holds fewer for it than colors left in it before, but for the smallest. */
+/* No slab holds fewer for it than colors left in it before, except the smallest. */
 static void spreading_costs_little(void **state)
 {
     static const struct {
@@ -99,7 +99,7 @@ static void spreading_costs_little(void **state)
     }
 }
 
-/* Who asks for an alignment gets it, in every object. */
+/* A caller that asks for an alignment gets it, in every object. */
 static void alignment_goes_before(void **state)
 {
     (void)state;

@@ -291,16 +291,11 @@ static void many_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_freed_object_at_once),
-        cmocka_unit_test(not_before_the_grace_period),
-        cmocka_unit_test(when_it_is_reused),
-        cmocka_unit_test(when_a_slab_goes_back),
-        cmocka_unit_test(a_new_slab_in_a_section),
-        cmocka_unit_test(soon),
-        cmocka_unit_test(barrier_waits_for_all),
-        cmocka_unit_test(barrier_of_a_plain_cache),
-        cmocka_unit_test(bad_attributes),
-        cmocka_unit_test(many_threads),
+        cmocka_unit_test(a_freed_object_at_once),  cmocka_unit_test(not_before_the_grace_period),
+        cmocka_unit_test(when_it_is_reused),       cmocka_unit_test(when_a_slab_goes_back),
+        cmocka_unit_test(a_new_slab_in_a_section), cmocka_unit_test(soon),
+        cmocka_unit_test(barrier_waits_for_all),   cmocka_unit_test(barrier_of_a_plain_cache),
+        cmocka_unit_test(bad_attributes),          cmocka_unit_test(many_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

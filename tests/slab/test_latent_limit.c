@@ -93,7 +93,7 @@ static void a_deferral_waits_no_longer_than_wait_max(void **state)
     destroy_empty(cache);
 }
 
-/* One domain's garbage fills the limit, and nobody drives its grace periods any more: whoever defers
+/* One domain's garbage fills the limit, and nobody drives its grace periods any more: a thread that defers
  * in another domain does. */
 static void garbage_of_other_domains_makes_room(void **state)
 {

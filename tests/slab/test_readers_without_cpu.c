@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader that stays in the way for wait_max ends the wait of who is held back, since it may want that caller's lock.
- * But not while it wants nothing but a CPU: that is told by what the system says of its thread, here by the test.
+ * A reader that stays in the way for wait_max ends the wait of a caller that is held back, since it may want that
+ * caller's lock. But not while it wants only a CPU, which the system says of its thread, and here the test.
  */
 #include "os/posix/posix.h"
 

@@ -23,7 +23,7 @@ static struct node *node_with_handful(struct prudence_cache **made)
         free_all(cache, &objects[--held], 1);
     defer_all(cache, objects, 17); /* a closed batch of 16 and an open one */
     node = node_of(slab_of(objects[0]));
-    os_lock_take(&node->lock); /* whoever holds it does not stop the helper */
+    os_lock_take(&node->lock); /* its holder does not stop the helper */
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), HANDFUL_MAX);
     assert_non_null(node->handover);
     assert_int_equal(slab_of(objects[0])->latent, 0);

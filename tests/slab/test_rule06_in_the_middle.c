@@ -105,7 +105,7 @@ static void no_handful_mixes_two_cookies(void **state)
     destroy_empty(cache);
 }
 
-/* --- somebody who must wait --- */
+/* --- a thread that must wait --- */
 
 static sem_t in_the_middle, go_on;
 static bool stopped;

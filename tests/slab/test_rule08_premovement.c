@@ -83,7 +83,7 @@ static void draining_slabs_are_used_last(void **state)
         assert_ptr_equal(slab_of(object), draining);
         assert_ptr_not_equal(object, objects[0]);
     }
-    assert_int_equal(node_take(cache, node, &object, 1), 0); /* the latent one is not to be had */
+    assert_int_equal(node_take(cache, node, &object, 1), 0); /* the latent one is not available */
     check_books(cache);
 }
 

@@ -6,7 +6,7 @@
  */
 #include "support/pages.h"
 
-#define SPARE (4 * MIB) /* stays with those who have it */
+#define SPARE (4 * MIB) /* stays where it is */
 
 static void *objects[OBJECTS_MAX];
 

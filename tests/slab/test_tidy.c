@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What nobody has wanted for `decay` goes back by those who come by: objects that lie on CPUs in vain, what is safe, free
+ * Callers give back what was not used for `decay`: objects that lie on CPUs in vain, what is safe, free
  * slabs; a little each visit. The clock is the test's, and so are grace periods.
  */
 #include "support/pages.h"
@@ -198,7 +198,7 @@ static void a_cache_is_destroyed_in_its_turn(void **state)
 }
 
 /* Nobody tidies at the same time, or where the list of caches is in use. */
-static void who_cannot_goes_on(void **state)
+static void a_thread_that_cannot_tidy_goes_on(void **state)
 {
     uint64_t ended = tidy_rounds();
 
@@ -242,8 +242,8 @@ static void defer_one(struct prudence_cache *cache, unsigned index)
     prudence_cache_free_deferred(cache, objects[index]);
 }
 
-/* Where the CPU's caches are another's, each operation takes the slow path, for long: one of 16 comes by. */
-static void who_finds_the_caches_owned_comes_by_now_and_then(void **state)
+/* Where the CPU's caches are another's, each operation takes the slow path, for long: one of 16 tidies up. */
+static void operations_on_owned_caches_tidy_now_and_then(void **state)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(64, 64, domain);
@@ -323,9 +323,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_demand_wants_stays, begin, end),
         cmocka_unit_test_setup_teardown(a_visit_is_bounded, begin, end),
         cmocka_unit_test_setup_teardown(a_cache_is_destroyed_in_its_turn, begin, end),
-        cmocka_unit_test_setup_teardown(who_cannot_goes_on, begin, end),
-        cmocka_unit_test_setup_teardown(who_finds_the_caches_owned_comes_by_now_and_then, begin,
-                                        end),
+        cmocka_unit_test_setup_teardown(a_thread_that_cannot_tidy_goes_on, begin, end),
+        cmocka_unit_test_setup_teardown(operations_on_owned_caches_tidy_now_and_then, begin, end),
         cmocka_unit_test_setup_teardown(a_plain_free_calls_no_foreign_function, begin, end),
     };
 

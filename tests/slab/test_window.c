@@ -312,7 +312,7 @@ static void limit(void **state)
 #if PRUDENCE_INLINED
 
 /* Inlined code asks for a window; code that calls does not. */
-static void who_asks(void **state)
+static void inlined_code_alone_makes_a_window(void **state)
 {
     struct prudence_cache *called = prudence_cache_create("called", 64, NULL);
     struct prudence_cache *inlined = prudence_cache_create("inlined", 64, NULL);
@@ -419,7 +419,7 @@ int main(void)
         cmocka_unit_test(pages_of_a_window),
         cmocka_unit_test(limit),
 #if PRUDENCE_INLINED
-        cmocka_unit_test(who_asks),
+        cmocka_unit_test(inlined_code_alone_makes_a_window),
         cmocka_unit_test(misuse_is_caught_at_the_call),
         cmocka_unit_test(across_fork),
 #endif

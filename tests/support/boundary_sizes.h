@@ -65,7 +65,7 @@ static inline size_t boundary_size(unsigned i)
     return boundary_sizes[i / 3] + i % 3 - 1;
 }
 
-/* Powers of two and their neighbours, which are none (but for 1 and 2): BOUNDARY_ALIGNMENTS of them. */
+/* Powers of two and their neighbours, which are none (except 1 and 2): BOUNDARY_ALIGNMENTS of them. */
 #define BOUNDARY_ALIGNMENTS (3 * 64)
 static inline size_t boundary_alignment(unsigned i)
 {

@@ -2,7 +2,7 @@
 /*
  * What a torture knows of every object: where it is in its life, which grace period it waits for, and
  * each byte of it. All of that stands in the object, so it is still there when the memory is handed out
- * again: the allocator does not write freed memory (but for zero_on_free, after which nothing is known).
+ * again: the allocator does not write freed memory (except under zero_on_free, after which nothing is known).
  *
  *   live       its owner's; readers may see it
  *   retired    unlinked and given back; readers may still see it, until the grace period of its cookie
@@ -43,7 +43,7 @@ struct oracle_object {
 static uint64_t oracle_births;
 
 /* Of a forked child: how many destructors other threads may have begun when it was copied. The library
- * counts those as done (docs/fork.md), however far they were. */
+ * counts those as done (docs/reference/fork.md), however far they were. */
 static unsigned oracle_begun_elsewhere;
 
 static inline bool oracle_was_begun_elsewhere(void)
@@ -60,7 +60,7 @@ static inline uint64_t oracle_seal(const struct oracle_object *object, uint64_t 
     return (hash + object->generation) * UINT64_C(2685821657736338717) | 1;
 }
 
-/* The seal goes last: who sees it sees the rest. */
+/* The seal goes last: a thread that sees it sees the rest. */
 static inline void oracle_set(struct oracle_object *object, enum oracle_state state)
 {
     __atomic_store_n(&object->state, (uint64_t)state, __ATOMIC_RELAXED);
@@ -113,7 +113,7 @@ TORTURE_UNUSED static void oracle_adopt(struct oracle_object *object, size_t siz
     oracle_set(object, ORACLE_LIVE);
 }
 
-/* By who has the object, or sees it inside a section; `what` for the report. */
+/* By a thread that has the object, or sees it inside a section; `what` for the report. */
 TORTURE_UNUSED static void oracle_check(const struct oracle_object *object, const char *what)
 {
     uint64_t state = __atomic_load_n(&object->state, __ATOMIC_RELAXED);
@@ -140,7 +140,7 @@ TORTURE_UNUSED static void oracle_free(struct oracle_object *object)
     oracle_set(object, ORACLE_FREE);
 }
 
-/* By who unlinked it, right before it is given back: readers may still see it. */
+/* By the thread that unlinked it, right before it is given back: readers may still see it. */
 TORTURE_UNUSED static void oracle_retire(struct oracle_object *object,
                                          struct prudence_domain *domain)
 {

@@ -75,7 +75,7 @@ static void *reader(void *argument)
     return NULL;
 }
 
-/* The grace period waits for whoever found the old node; then it is poison. */
+/* The grace period waits for readers that found the old node; then it is poison. */
 static void replace(unsigned next)
 {
     struct shared_node *old = shared;
@@ -93,10 +93,10 @@ static void switch_to(enum reader_mode mode)
     store_relaxed(&prudence_default.chosen_at, (uint64_t)0);
 }
 
-/* Who is outside now, and comes in while this goes on, must be seen by the grace period that follows. */
+/* A reader that is outside now, and comes in while this goes on, must be seen by the grace period that follows. */
 static void park(void)
 {
-    for (unsigned i = 0; i < 2; i++) { /* the first round spares who has just come back */
+    for (unsigned i = 0; i < 2; i++) { /* the first round spares readers that have just come back */
         store_relaxed(&prudence_default.park_after, (uint64_t)0);
         readers_park(&prudence_default, 1u << 20);
     }

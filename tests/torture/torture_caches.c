@@ -6,7 +6,7 @@
  *
  * Every live object is filled with its owner's pattern and stands in a table of owners: no two
  * owners, nothing written by the allocator while live or latent. A deferred object remembers its
- * cookie; whoever is handed it next checks that this is over.
+ * cookie; the next owner checks that this is over.
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
@@ -33,7 +33,7 @@ static struct item swap_box[8]; /* objects on their way to another thread */
 static pthread_mutex_t swap_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool checked_mode, with_janitor = true;
 
-/* ------------------------------------------------------------------------- who owns what */
+/* ------------------------------------------------------------------------- owners */
 
 static uintptr_t *bucket_of(const void *object)
 {
@@ -169,7 +169,7 @@ static void bulk(uint64_t *random)
         prudence_cache_free_bulk(caches[which], count, objects);
 }
 
-/* Gives an object to whoever comes next and takes what the last one left. */
+/* Gives an object to the next thread and takes what the last one left. */
 static void swap(struct item *item, uint64_t *random)
 {
     unsigned place = torture_below(random, 8);

@@ -36,7 +36,7 @@
 
 /* Kind 0 stays as it is, in the default domain: signal handlers read it. */
 struct kind {
-    pthread_rwlock_t lock;          /* for writing: who makes another one of it */
+    pthread_rwlock_t lock;          /* for writing: a thread that makes another one of it */
     struct prudence_domain *domain; /* the cache's */
     struct prudence_domain *read_in;
     struct prudence_domain *made[3]; /* in this order; destroyed the other way */
@@ -549,7 +549,7 @@ static int be_child(uint64_t random, bool inside)
 /* With all locks of kinds held for reading, so that the child finds kinds that it can use. */
 static void fork_once(uint64_t *random)
 {
-    uint64_t childs = torture_random(random);
+    uint64_t childs_seed = torture_random(random);
     bool inside = torture_below(random, 3) == 0;
     pid_t child;
     int status;
@@ -561,7 +561,7 @@ static void fork_once(uint64_t *random)
             enter(kinds[i].read_in);
     child = fork();
     if (child == 0)
-        _exit(be_child(childs, inside));
+        _exit(be_child(childs_seed, inside));
     for (unsigned i = KINDS; i-- > 0;)
         if (inside && (kinds[i].read_in != prudence_default_domain() || i == 0))
             leave(kinds[i].read_in);

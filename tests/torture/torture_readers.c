@@ -209,7 +209,7 @@ static void *switcher(void *unused)
     return unused;
 }
 
-/* Parks whoever is outside, as often as it can: drivers would not, with so few readers. */
+/* Parks readers that are outside, as often as it can: drivers would not, with so few readers. */
 static void *parker(void *unused)
 {
     while (!torture_stopped()) {

@@ -2,8 +2,9 @@
 /*
  * Short-term memory with more threads than CPUs, for PRUDENCE_TORTURE_SECONDS. Each thread allocates,
  * refreshes its own objects by its local clock and by other ones, some of which it leaves behind, and those
- * of a shared table by global time; ticks; blocks, resumes and ends; strategies change meanwhile. Every object carries a seal that its
- * finalizer breaks: who finds it broken in an object that it has a date for has lost the object. Regions likewise.
+ * of a shared table by global time; ticks; blocks, resumes and ends; strategies change meanwhile. Every object carries
+ * a seal that its finalizer breaks: a thread that finds it broken in an object for which it has a date has lost the
+ * object. Regions likewise.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -74,8 +75,8 @@ static void check(int error)
 }
 
 /*
- * A shared object is in the table for one turn of global time, and has a date by who put it there. Who
- * finds it there may refresh it until the next own global tick, since global time cannot advance by more
+ * A shared object is in the table for one turn of global time, and has a date by the thread that put it there. A
+ * thread that finds it there may refresh it until the next own global tick, since global time cannot advance by more
  * than one before that. So it is looked for, refreshed, used and forgotten between two global ticks.
  */
 static void use_shared(unsigned *seed)

@@ -16,7 +16,7 @@ struct holding;
 
 struct inbox {
     _Alignas(64) pthread_mutex_t lock;
-    struct holding *first; /* the last one put in; under the lock, but for a look */
+    struct holding *first; /* the last one put in; under the lock, except to look */
     bool closed;
 };
 

@@ -47,7 +47,7 @@ static bool find_slowest(struct pace *pace)
 }
 
 /*
- * Only who was the slowest can move the slowest time. Of several such threads the last one sees the
+ * Only a thread that was the slowest can move the slowest time. Of several such threads the last one sees the
  * clocks of all others: each stores its clock before it takes the lock.
  */
 static bool set_clock(struct pace *pace, unsigned thread, uint64_t time)

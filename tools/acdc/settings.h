@@ -24,7 +24,7 @@ enum collection { COLLECTION_LAZY, COLLECTION_EAGER };
 
 struct settings {
     enum memory_model model;
-    enum reclaimer reclaimer;   /* deferred: who waits for the grace period */
+    enum reclaimer reclaimer;   /* deferred: what waits for the grace period */
     enum collection collection; /* short-term */
     unsigned deferred_share;    /* deferred: percent of the frees that wait for one */
     unsigned threads;

@@ -37,7 +37,7 @@ static void take(struct run *run, struct sample *sample, uint64_t time)
     sample->resident_bytes = resident_bytes();
 }
 
-/* Threads that come at once need one sample; who finds another one at it goes on. */
+/* Threads that come at once need one sample; one that finds another at it goes on. */
 void trace_sample(struct run *run)
 {
     struct trace *trace = &run->trace;

@@ -286,7 +286,7 @@ FINDINGS = {
 }
 
 
-# Of findings that may not hold: why that would be (docs/acdc.md has more). By what the thesis says.
+# Of findings that may not hold: why that would be (docs/results-acdc.md has more). By what the thesis says.
 MORE_THREADS = ("the thesis had 24 cores. Where threads are more than CPUs they take turns, and each comes back to objects, "
                 "counts and descriptors that the others have driven out of the caches")
 FEW_AT_ONCE = ("a lazy call processes four dates, not one, and allocations do, too: most of what has expired is freed by them, "

@@ -82,7 +82,7 @@ def go_on(path, document, now, points):
 
 
 def write(path, document):
-    """At once: whoever reads it finds the former document or this one, whatever happens meanwhile."""
+    """At once: a reader finds the former document or this one, whatever happens meanwhile."""
     beside = Path(f"{path}.new")
     with open(beside, "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)

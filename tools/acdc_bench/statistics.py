@@ -52,7 +52,7 @@ def allocation_of_variation(labels, responses):
     """The share of the total variation that each effect explains, and the error's (Jain, chapter 18).
 
     `responses`: for each row of levels(labels) the r replications. The sign table with its columns in
-    the order of combinations() is a Hadamard matrix, but for the sign of columns of odd order.
+    the order of combinations() is a Hadamard matrix, except for the sign of columns of odd order.
     """
     responses = numpy.asarray(responses, dtype=float)
     rows, replications = responses.shape

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who is measured: a memory model, over an allocator that is preloaded."""
+"""What is measured: a memory model, over an allocator that is preloaded."""
 
 import subprocess
 from dataclasses import dataclass, field

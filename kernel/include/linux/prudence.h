@@ -15,8 +15,8 @@
  *
  * Objects are aligned to 16 bytes (8 below 16 bytes); prudence_kmalloc's of a power of two to their
  * size. __GFP_ZERO and the kernel's init_on_alloc and init_on_free are honoured, __GFP_ACCOUNT is not
- * (docs/kernel.md). GFP_DMA and GFP_DMA32 give NULL, with a warning. __GFP_NOFAIL is honoured for any size, for
- * who may sleep.
+ * (docs/reference/kernel.md). GFP_DMA and GFP_DMA32 give NULL, with a warning. __GFP_NOFAIL is honoured for any size,
+ * for callers that may sleep.
  */
 #ifndef LINUX_PRUDENCE_H
 #define LINUX_PRUDENCE_H

@@ -9,8 +9,8 @@
  * since start_poll_synchronize_rcu wants interrupts on. A work queue's thread would be as good, if it ran: on a busy
  * CPU it begins milliseconds later, and as long no grace period is under way.
  *
- * No request is lost: `wanted` is set before the irq_work is queued, and taken by who asks; a normal grace period
- * that is asked for later than the cookie was taken has that number or a higher one.
+ * No request is lost: `wanted` is set before the irq_work is queued, and taken by the thread that asks; a normal grace
+ * period that is asked for later than the cookie was taken has that number or a higher one.
  *
  * Expedited grace periods disturb every CPU: only when memory is short, or latent memory past its
  * budget (kernel/limits.c).
@@ -210,7 +210,7 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
     return true;
 }
 
-/* Implicit waits are asked for by flags (os_may_block); this is for who has asked and should not. */
+/* Implicit waits are asked for by flags (os_may_block); this is for a caller that has asked and should not. */
 bool gp_may_wait(void)
 {
     return in_task() && !irqs_disabled() && !rcu_preempt_depth();

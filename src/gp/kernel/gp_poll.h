@@ -70,7 +70,7 @@ static inline bool gp_outstays(struct prudence_domain *domain, uint64_t began, u
     return os_clock_ns() - began >= nanoseconds;
 }
 
-/* A kernel's deferrals never wait; who keeps its grace periods is told by its own stall detector. */
+/* A kernel's deferrals never wait; its own stall detector names what keeps its grace periods. */
 static inline void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
 {
     (void)option;

@@ -25,9 +25,9 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
 }
 
 /*
- * For who has closed a batch, on CPU `cpu`: pushes grace periods on as far as that takes no system call, up to that of
- * `cookie`. Some 50 ns, and some 100 for each of a few readers; it never waits and takes no lock, so it may be called by
- * the owner of a CPU's caches.
+ * For a thread that has closed a batch, on CPU `cpu`: pushes grace periods on as far as that takes no system call, up
+ * to that of `cookie`. Some 50 ns, and some 100 for each of a few readers; it never waits and takes no lock, so the
+ * owner of a CPU's caches may call it.
  */
 enum gp_tried {
     GP_REFUSED, /* not tried: it should not be again for a while */
@@ -41,7 +41,7 @@ bool gp_is_held_up(const struct prudence_domain *domain);
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
 bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds);
 
-/* Garbage has passed a limit (an option of that name), since who defers could not be held back: said at once
+/* Garbage has passed a limit (an option of that name), since the deferring thread could not be held back: said at once
  * the first time, then at most every 10 s, with the readers that are in the way. Nothing is held. */
 void gp_overrun(const char *option, uint64_t bytes, uint64_t limit);
 

@@ -5,7 +5,7 @@
  *
  * Why not the idle notifier: no module may hook the idle loop. Why no deferrable work: it is run when
  * its CPU happens to be awake, that is busy, and never while it idles; here it is the other way round.
- * Nobody waits for this thread but who destroys a cache it is just at work for, and then for a pool of
+ * Only the destruction of a cache that this thread is just serving waits for it, and then for a pool of
  * handfuls at most (src/slab/preflush.c).
  */
 
@@ -50,7 +50,7 @@ static int help(void *unused)
     return 0;
 }
 
-/* In an interrupt of its own, since who kicks may hold a lock of the scheduler. */
+/* In an interrupt of its own, since the caller of the kick may hold a lock of the scheduler. */
 static void wake_helper(struct irq_work *unused)
 {
     (void)unused;

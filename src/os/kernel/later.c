@@ -3,7 +3,7 @@
  * PREEMPT_RT: the locks of the kernel's own allocators sleep there, so that with interrupts or preemption
  * off nothing may be had of them, and nothing given back. Allocations that need them fail then
  * (os_may_lock); what is to be given back waits, in its own memory, for a worker. That is woken from an
- * interrupt of its own, since who gives back may hold locks of the scheduler.
+ * interrupt of its own, since the caller that gives back may hold locks of the scheduler.
  */
 #include "os_kernel.h"
 

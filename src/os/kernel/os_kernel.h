@@ -15,7 +15,7 @@ void os_percpu_note_dead(unsigned cpu, bool dead);
 /* How often a remote take interrupted another CPU. */
 extern uint64_t os_percpu_interrupts;
 
-/* For tests: by who has found a CPU dead, before the claim; preemption is off. NULL: nobody. */
+/* For tests: called by the thread that has found a CPU dead, before the claim; preemption is off. NULL: no test. */
 extern void (*os_percpu_claims)(unsigned cpu);
 
 /* Whether locks of the kernel's own allocators may be taken here. */

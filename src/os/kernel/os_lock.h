@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A lock with a rank (the order is that of docs/design.md; lockdep checks it where it is on). Of the
+ * A lock with a rank (the order is that of docs/explanation/design.md; lockdep checks it where it is on). Of the
  * ranks that src/slab has, a node's is a spinlock with interrupts off, since objects come and go in
  * interrupts, and a raw one, since they do on PREEMPT_RT, too; the list of caches is a mutex, which is
- * taken only by who may sleep. No memory is allocated or given back under either, so a shrinker may
+ * taken only where sleeping is allowed. No memory is allocated or given back under either, so a shrinker may
  * take them.
  */
 #ifndef OS_KERNEL_LOCK_H

@@ -13,7 +13,7 @@
  *    recheck, as in a process: when the interrupts have run, no fast path is half done that tested
  *    owner == 0 before; the recheck finds a local take that wrote over the token between the two.
  *  - Release: store of 0 with release order.
- * Who takes a line keeps interrupts off until the release, so that no interrupt finds its own CPU's
+ * The taker of a line keeps interrupts off until the release, so that no interrupt finds its own CPU's
  * owned, or keeps another's for long. What is done meanwhile is short: at most a batch is copied, and at
  * times the arrays grow. So a line is found owned only while another CPU empties it; then one goes to
  * the node.
@@ -57,7 +57,7 @@ static inline uint64_t stack_pops(const struct os_percpu_line *line)
     return load_relaxed(&line->stack_word) >> STACK_COUNT_BITS;
 }
 
-/* Fast paths may always be used, but for lines that are owned for good. */
+/* Fast paths may always be used, except on lines that are owned permanently. */
 #define os_percpu_rseq true
 extern void *os_percpu_owned_lines;
 
@@ -166,8 +166,8 @@ struct os_percpu_line *os_percpu_take(void *lines, const void *token);
 /* Takes the line of any CPU. False when it is owned, or may not be taken from here. */
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
 
-/* The same for as long as `visit` runs: on the CPU whose line it is, in an interrupt. So it is not owned
- * while who asked for it waits to run, which with virtual CPUs may be long. */
+/* The same for as long as `visit` runs: on the CPU whose line it is, in an interrupt. So the line is not owned
+ * while the thread that asked for the visit waits to run, which with virtual CPUs may be long. */
 bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
                             void (*visit)(struct os_percpu_line *line, void *data), void *data);
 

@@ -11,9 +11,9 @@
 typedef gfp_t os_alloc_flags;
 #define OS_ALLOC_DEFAULT GFP_KERNEL
 
-/* Whether to wait for grace periods. A caller that may reclaim may sleep, and has interrupts on. But who wants to know
- * soon that there is nothing (__GFP_NORETRY) does not want to wait, and who reclaims at this moment is what others
- * wait for. */
+/* Whether to wait for grace periods. A caller that may reclaim may sleep, and has interrupts on. But a caller that
+ * wants to know soon that there is nothing (__GFP_NORETRY) does not want to wait, and others wait for a caller that is
+ * reclaiming at this moment. */
 static inline bool os_may_block(os_alloc_flags flags)
 {
     return gfpflags_allow_blocking(flags) && !(flags & __GFP_NORETRY) &&
@@ -28,8 +28,8 @@ static inline bool os_may_block(os_alloc_flags flags)
 #define READ_MOSTLY __read_mostly
 
 /* Whether another CPU may be interrupted for nothing but tidiness: not one that was set apart (isolcpus, nohz_full),
- * where each interrupt counts. What lies there is taken by who works there, by destruction, and before something is
- * killed for memory. */
+ * where each interrupt counts. What lies there is taken by tasks that run there, by destruction, and before something
+ * is killed for memory. */
 static inline bool os_may_disturb(unsigned cpu)
 {
     return cpu == raw_smp_processor_id() ||

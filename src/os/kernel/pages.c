@@ -26,7 +26,7 @@ static void count_used(size_t bytes)
 }
 
 /* What callers may ask of pages: how hard to try. Zones, mobility and accounting are not theirs to
- * choose, since a slab is shared; objects are zeroed by who asked for it (kernel/objects.c). */
+ * choose, since a slab is shared; the function that was asked for zeroed objects zeroes them (kernel/objects.c). */
 #define FLAGS_HONOURED                                                                             \
     (__GFP_RECLAIM | __GFP_HIGH | __GFP_IO | __GFP_FS | __GFP_NOWARN | __GFP_RETRY_MAYFAIL |       \
      __GFP_NOFAIL | __GFP_NORETRY | __GFP_MEMALLOC | __GFP_NOMEMALLOC | __GFP_THISNODE)
@@ -144,7 +144,7 @@ void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
     return meta;
 }
 
-/* By whoever may be in any context. */
+/* Called in any context. */
 void *os_meta_alloc(size_t bytes)
 {
     return os_meta_alloc_as(bytes, GFP_NOWAIT);

@@ -10,9 +10,9 @@ void (*os_percpu_claims)(unsigned cpu);
 static struct cpumask dead;
 
 /*
- * Who finds a CPU dead claims its line with preemption off from that look on (cpu_cache_visit_remote,
- * cpu_cache_take_remote). So before the CPU runs, a grace period after it is dead no more, all who found it so have
- * claimed: its fast paths find the line owned, for as long as it is, and none is half done when the claim comes.
+ * A thread that finds a CPU dead claims its line with preemption off from that look on (cpu_cache_visit_remote,
+ * cpu_cache_take_remote). So before the CPU runs again, a grace period after it stopped being dead, all such threads
+ * have claimed: its fast paths find the line owned, for as long as it is, and none is half done when the claim comes.
  */
 void os_percpu_note_dead(unsigned cpu, bool is_dead)
 {

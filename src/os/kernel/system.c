@@ -45,7 +45,7 @@ void os_sleep_ns(uint64_t nanoseconds)
     usleep_range(us, 2 * us);
 }
 
-/* Who would wake does not know who sleeps: so for a while. */
+/* A waker does not know which threads sleep, so they sleep for a while only. */
 void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
 {
     if (load_relaxed(word) == value)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who carries objects, so that fork can wait for them (os_lock.h).
+ * Counts of threads that carry objects, so that fork can wait for them (os_lock.h).
  *
  * Counters in stripes, by CPU: two locked additions for a batch of objects, and no line that all CPUs
  * share. A carrier that is moved to another CPU takes its addition from the stripe that it added to.

@@ -54,8 +54,8 @@ void os_copy_check_slow(void)
         return;
     store_relaxed(&os_copy_made, true);
     os_report(
-        "process %d was made by _Fork or clone, without the handlers of fork: what other threads "
-        "were at in the library is lost to it, and what they held there stays held",
+        "process %d was made by _Fork or clone, without the handlers of fork: it loses what other "
+        "threads were doing in the library, and locks that they held stay locked; use fork",
         (int)getpid());
     mend();
 }

@@ -5,7 +5,7 @@
  * Time is cut into windows of `decay`. Of each kind of pages, what was taken within this window and
  * the last is expected to be wanted in the next ones, but never more than what the peak of that time
  * exceeds the present use by; and that peak is looked at for both kinds together, too, since
- * what one kind has given up the other may be about to take. Beside that, holes are kept: dirty pages
+ * what one kind has given up the other may be about to take. Holes are kept as well: dirty pages
  * between used ones of their kind, which did not fit what was asked for lately but may fit what is
  * next, up to half of what is used. Dirty pages beyond all this, and beyond `retain`, are in excess.
  *

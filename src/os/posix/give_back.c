@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Giving dirty pages back to the system: taken out of circulation under pages_lock, given back
- * without it, and put back as clean ones. One thread at a time (give_back_lock); who finds another
- * one at it goes on, unless it would fail otherwise.
+ * without it, and put back as clean ones. One thread at a time does so (give_back_lock); a thread that finds
+ * another one at it goes on, unless it would fail otherwise.
  */
 #include "page_source.h"
 
@@ -119,7 +119,7 @@ static bool was_refused(void)
     return until && posix_clock_coarse_ns() < until;
 }
 
-/* `patient`: waits for its turn, or else leaves it to whoever is at it. Returns the bytes that went. */
+/* `patient`: waits for its turn, or else leaves it to the thread that is at it. Returns the bytes that went. */
 size_t give_back(const struct excess *excess, bool patient)
 {
     size_t given;
@@ -136,7 +136,7 @@ size_t give_back(const struct excess *excess, bool patient)
     return given;
 }
 
-/* Whoever has waited for the lock (give_back_everything) sees what went before by its acquire. */
+/* A thread that has waited for the lock (give_back_everything) sees what went before by its acquire. */
 uint64_t give_back_ever(void)
 {
     return load_relaxed(&given_ever);

@@ -11,7 +11,7 @@
 #include "os/os.h"
 #include "posix.h"
 
-static bool available; /* whether a domain may choose it; who chose it before may go on using it */
+static bool available; /* may a domain choose it? One that chose it before may go on using it */
 
 void posix_membarrier_start(bool wanted)
 {

@@ -4,8 +4,8 @@
  * before the machine runs out, and of the kernel's pressure stall information.
  *
  * The files are read when the page source is about to ask for memory, at most every CHECK_NS; while
- * one look after the other finds memory short, ever more rarely, since who empties caches all the
- * time has none. Memory is short when what is used is close to memory.high or memory.max, or when
+ * one look after the other finds memory short, less and less often, since a process that empties its
+ * caches all the time has none. Memory is short when what is used is close to memory.high or memory.max, or when
  * the kernel has counted one of these as met since the last look (memory.events), or when tasks have
  * waited for memory for a tenth of the time: some task of the group (memory.pressure), or, where no
  * group tells, all tasks of the machine at once, since one of them may be short by a limit of its own.
@@ -36,7 +36,7 @@
 static uint32_t looking, is_short;
 static uint64_t next_look;
 
-/* Of who is looking. */
+/* Of the thread that is looking. */
 static uint64_t pause_ns = CHECK_NS;
 static uint64_t events_before;
 static bool events_known;
@@ -234,7 +234,7 @@ void posix_pressure_inject(const char *group, const char *machine)
     store_relaxed(&is_short, 0u);
 }
 
-/* Whoever was looking does not exist in the child. */
+/* The thread that was looking does not exist in the child. */
 void posix_pressure_fork_child(void)
 {
     looking = 0;

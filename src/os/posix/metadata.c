@@ -128,7 +128,7 @@ void *os_arrays_alloc(size_t bytes)
 }
 
 /*
- * The memory goes back, but for a page that holds the list, and the mapping stays. Who was interrupted in a
+ * The memory goes back, except a page that holds the list, and the mapping stays. A thread that was interrupted in a
  * restartable sequence starts it again before it touches arrays that another has replaced meanwhile. But where it was
  * interrupted by a page fault, that fault is served first: on pages that are not mapped it would be the process's end.
  */

@@ -38,7 +38,7 @@ enum os_lock_rank {
 struct os_lock {
     pthread_mutex_t mutex;
     enum os_lock_rank rank;
-    bool held_by_fork; /* written by who holds it */
+    bool held_by_fork; /* written by its holder */
 };
 
 #define OS_LOCK_INIT(lock_rank)                                                                    \
@@ -143,8 +143,8 @@ static inline void os_hands_empty(void)
  * Objects are in this thread's hands, on their way between a CPU's caches and a node: fork waits for
  * that, or the child would lose them. As a lock that any number share, which fork alone takes whole; its
  * place is between the locks of the list of caches and of nodes. So begin waits while a fork is
- * under way, and try is for who holds a node's lock already. May be nested. Nobody waits for a grace
- * period, or calls a function of the program's, in between.
+ * under way, and try is for callers that hold a node's lock already. May be nested. In between no thread waits
+ * for a grace period, or calls a function of the program.
  */
 void os_carry_begin(void);
 bool os_carry_try(void);

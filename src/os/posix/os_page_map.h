@@ -5,7 +5,7 @@
  * covers 1 GiB with one word a 4 KiB page; leaves are mapped when first needed, their pages when first
  * written, so the cost is 8 bytes for each page owned. Leaves are never unmapped.
  *
- * Writers: whoever owns the pages, before an address in them can reach another thread, so entries
+ * Writers: the owner of the pages, before an address in them can reach another thread, so entries
  * need no order of their own beyond that hand-over; a lookup of a wild pointer may race with any
  * of it and reads one whole word, the old or the new.
  */

@@ -7,7 +7,7 @@
  * on, see that it is not closed, read, and commit with one store; the kernel restarts a section that
  * was preempted, migrated or interrupted by a signal before its commit.
  *
- * Ownership (the slow paths). Who owns a line, and nobody else, changes it in any way:
+ * Ownership (the slow paths). Only the thread that owns a line may change it in any way:
  *  - An owned line is *closed* (x86-64): pop finds no object (pop_from), push no room (stack_limit), append the ring's
  *    stop reached. Fast paths compare these anyway, so they need not look at the owner (docs/adr/0051). On aarch64
  *    (OS_PERCPU_CLOSES 0) they test owner == 0 instead, and nothing is closed.
@@ -22,7 +22,7 @@
  *    that depends on it, in order, so they see all that the owner did, on whatever CPU it ran by then.
  *  - Closing does no harm at any time: fast paths then go the slow way, where a take and its release open
  *    the line again. So a take that was interrupted, or lost, leaves it closed. Only an owner opens.
- * Nobody waits for a line: who finds it owned goes to the node instead. Under ownership there is no
+ * No thread waits for a line: one that finds it owned goes to the node instead. Under ownership there is no
  * system call, no lock and no wait, so an owner that loses its CPU delays nobody. (Fork and the
  * destruction of a cache do wait, briefly, for an owner to finish.) Modelled in
  * tests/model/test_busy_flag.py and test_closed_limits.py.

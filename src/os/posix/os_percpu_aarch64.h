@@ -10,7 +10,7 @@
  *
  * Order. The owner is tested by a load with acquire: a section sees all that an owner did before its
  * release, on whatever CPU that was. Everything else is plain: what a section reads was written on
- * this CPU (a switch of threads is a full fence) or under ownership; who takes a line from another
+ * this CPU (a switch of threads is a full fence) or under ownership; a thread that takes a line from another
  * CPU makes this one execute a full fence. Modelled in tests/model/c11/src/per_cpu.rs.
  */
 #ifndef OS_POSIX_PERCPU_AARCH64_H

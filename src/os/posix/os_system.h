@@ -89,7 +89,7 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #define OS_HAS_WINDOWS false
 #endif
 
-/* What a tracer of the system would see; `word` is one of docs/design.md. */
+/* What a tracer of the system would see; `word` is one of docs/explanation/design.md. */
 #define os_event(word, cache, count) ((void)0)
 
 void os_panic(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -16,7 +16,7 @@
  * Two locks. `pages_lock` guards all of this and is held for no system call. `give_back_lock`,
  * taken before it, is held by the one thread at a time that gives memory back: it takes pages out
  * of circulation under pages_lock, gives them back without it, and puts them back as clean ones.
- * Who allocates takes the former only before it would fail.
+ * An allocation takes the former only before it would fail.
  */
 #ifndef OS_POSIX_PAGE_SOURCE_H
 #define OS_POSIX_PAGE_SOURCE_H
@@ -180,8 +180,8 @@ void demand_dirtied(enum page_kind kind, size_t bytes);
 bool demand_fits(size_t bytes); /* under the option limit, beside what is dirty or asked for */
 bool demand_ask(size_t bytes);  /* fits; the system will be asked for them without the lock */
 void demand_answered(size_t bytes);
-void demand_in_hand(size_t bytes,
-                    bool taken); /* dirty bytes of a free span, by who has the lock no more */
+/* Dirty bytes of a free span, by a thread that has released the lock. */
+void demand_in_hand(size_t bytes, bool taken);
 void demand_fork_child(void);
 bool demand_is_due(void); /* the next look at the excess; without the lock */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs of pages, cut from regions. A region belongs to one node and is one mapping for its whole life, so
- * slabs never splinter the address space. It has 64 MiB, but for the first ones of a node (REGION_SMALL), and
+ * slabs never splinter the address space. It has 64 MiB, except the first ones of a node (REGION_SMALL), and except
  * where that is too much: in a process that locks its memory a mapping is resident at once, so there
  * regions follow use; where the system refuses a region (a limit of locked memory or of address space)
  * a smaller one does (ADR 25).
@@ -21,7 +21,7 @@ size_t region_small = REGION_SMALL;
 static void set_longest(struct region *region, unsigned longest)
 {
     if (region->longest == longest || region->window)
-        return; /* a window's runs are for nobody who looks for one */
+        return; /* a search for runs must not find a window's */
     region->longest = longest;
     arena_note_longest(region);
 }

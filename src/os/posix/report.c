@@ -16,7 +16,7 @@
 
 #include "os/os.h"
 
-#define WHERE_MAX 64 /* bytes for who says it */
+#define WHERE_MAX 64 /* bytes for the name of the reporting thread */
 
 static size_t where(char *line)
 {

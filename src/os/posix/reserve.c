@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reserved pages: address space that nobody may touch, but for the pages that are opened. */
+/* Reserved pages: address space that no thread may touch, except the pages that are opened. */
 #include <sys/mman.h>
 
 #include "os/os.h"

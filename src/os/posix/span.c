@@ -5,7 +5,7 @@
  *
  * A free span is in the bin of its size, and in the list of all by age; not in the index. What is
  * dirty of it lies at its start. The lists and the index are guarded by pages_lock; a used span is
- * its user's, a span taken out whoever's took it: they make system calls for it without the lock.
+ * its user's, a span taken out belongs to the thread that took it: they make system calls for it without the lock.
  *
  * Mappings: one for each span, used or free. A mapping is never cut in the middle, but where a
  * free span is split between two spans.

@@ -62,7 +62,7 @@ void os_stay_loaded(const void *address)
     dl_iterate_phdr(find_module, &module);
     if (!*module.name || module.stays)
         return;
-    /* By name: a reference would make the linker warn whoever links a static program. */
+    /* By name: a reference would make the linker warn when a static program is linked. */
     loader.address = dlsym(RTLD_DEFAULT, "dlopen");
     if (loader.address)
         loader.call(module.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);

@@ -8,7 +8,7 @@
  * whole process that was started on some CPUs, or to run when nothing else does, means its helpers, too.
  * A process that was started with a real-time policy has ordinary helpers. All signals are blocked, because
  * the program's are not theirs, except faults: those are of the thread that makes them, in a callback say,
- * and whoever handles them shall see them. Threads are detached (ADR 8, ADR 28).
+ * and the threads that handle them shall see them. Threads are detached (ADR 8, ADR 28).
  */
 #define _GNU_SOURCE /* CPU_SET, pthread_attr_setaffinity_np */
 #include <errno.h>
@@ -110,9 +110,9 @@ static void report_refusal(const char *name, int policy)
 
     if (policy != SCHED_OTHER && policy != process_policy && !exchange_relaxed(&reported, 1))
         os_report(
-            "thread '%s' of the library has scheduling policy %d, which it has from the thread "
-            "that needed it first: the system refused another one (RLIMIT_NICE). What waits for it "
-            "may wait long on a busy machine; let an ordinary thread be the first",
+            "thread '%s' of the library has scheduling policy %d of the thread that needed it "
+            "first, because the system refused another policy (RLIMIT_NICE). Threads that wait for "
+            "it may wait long on a busy machine; let an ordinary thread be the first",
             name, policy);
 }
 

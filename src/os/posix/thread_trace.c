@@ -28,7 +28,7 @@ enum state { FREE, BUSY, ASKED, CAPTURING, ANSWERED };
 static struct {
     uint32_t state;  /* of one request; free -> busy by compare-and-swap, asked -> capturing by the
                        handler's */
-    uint32_t thread; /* kernel id of who is asked */
+    uint32_t thread; /* kernel id of the thread that is asked */
     void *frames[OS_TRACE_MAX];
     unsigned count;
 } request;

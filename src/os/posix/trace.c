@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traces: who called. Captured by glibc's backtrace(), which unwinds by tables, since frame pointers
+ * Traces of calls. Captured by glibc's backtrace(), which unwinds by tables, since frame pointers
  * are not guaranteed, and which loads libgcc_s at its first use, and allocates for that. So it is
  * used first by os_trace_prime(), where that does no harm; until then there are no traces. Nothing
  * is captured while this thread captures already: whatever allocates inside finds its way out.

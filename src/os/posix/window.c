@@ -10,9 +10,9 @@
  *
  * Invariants, all under pages_lock: a place is live exactly from the note that its slab is in the page map to the note that
  * it is about to leave it; all places below `prefix` are live, and that at `prefix` is not; the words that inlined
- * code reads never cover a place that is not live. They are written here alone, and read without the lock: who has an
- * object knows of its slab by what brought the object, and whatever the words say of other places is right or
- * covers nothing.
+ * code reads never cover a place that is not live. They are written here alone, and read without the lock: a thread
+ * that has an object knows of its slab by what brought the object, and whatever the words say of other places is right
+ * or covers nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -113,7 +113,7 @@ struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
     return window;
 }
 
-/* Nothing is used. Who gives pages back may have some of its pages in hand: that is waited for. */
+/* Nothing is used. The thread that gives pages back may have some of its pages in hand: this waits for that thread. */
 void os_window_unmake(struct os_window *window)
 {
     struct region *region = window->region;

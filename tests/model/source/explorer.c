@@ -7,7 +7,7 @@
  * is what happens by default. They are enumerated depth first: an execution repeats the choices of the
  * one before up to the last that has a possibility left. A *deviation* is a choice that is not the
  * default where the default would do: a switch away from a thread that can go on, a store that is
- * not seen yet, or seen too early. Deviations are bounded; the choice of who goes on where somebody has
+ * not seen yet, or seen too early. Deviations are bounded; the choice which thread goes on where somebody has
  * to stop is free. Threads are switched only before operations on words that several threads use, one of
  * them writing: which these are is learnt, and the exploration repeated while more are learnt.
  *
@@ -87,7 +87,7 @@ struct thread {
     void (*body)(void *argument);
     void *argument;
     const volatile void *waits_for;
-    uint64_t wakes_at, yielded_at, turn; /* clock; steps; who yielded is woken in order of turns */
+    uint64_t wakes_at, yielded_at, turn; /* clock; steps; order of waking after a yield */
     bool interrupted;
     clocks knows, acquired,
         released; /* acquired: by an acquire fence to come; released: by the last
@@ -240,7 +240,7 @@ uint64_t explore_clock(void)
 static void drain(struct thread *thread);
 static void join(clocks *to, const clocks *from);
 
-/* Who runs on the same processor is switched out: its buffer is drained, its restartable section begins
+/* A thread on the same processor is switched out: its buffer is drained, its restartable section begins
  * anew, and all that it did is before what this thread does. */
 static void switch_out_others(unsigned number)
 {
@@ -276,7 +276,7 @@ static void go_to(unsigned number)
     swapcontext(&from->context, &E->thread[number].context);
 }
 
-/* Nobody can go on: back to who explores. */
+/* Nobody can go on: back to the explorer. */
 static void stop(void)
 {
     struct thread *from = me();
@@ -318,7 +318,7 @@ static void reschedule(void)
         stop();
         return;
     }
-    for (unsigned i = 1; i < count; i++) /* who has yielded first is first */
+    for (unsigned i = 1; i < count; i++) /* the one that yielded first is first */
         for (unsigned j = i; j && E->thread[found[j]].turn < E->thread[found[j - 1]].turn; j--) {
             unsigned other = found[j];
 

@@ -4,13 +4,13 @@
  *
  * The sources are compiled as they are, with the compiler's instrumentation for ThreadSanitizer, but not
  * linked with its runtime: explorer.c and tsan.c stand in its place, and see every access. What the
- * system does is system.c's. docs/models.md says what is explored, and what is not.
+ * system does is system.c's. docs/explanation/models.md says what is explored, and what is not.
  *
  * Threads are coroutines of one process. An execution begins with setup(), alone; then the threads that
  * it made run, one operation at a time, in an order that the explorer chooses; when none can go on,
  * after() looks at the result, alone. Memory is put back, and the next execution makes other choices.
  *
- * Who compiles with the instrumentation (the cases do) is explored; plain accesses are checked for races
+ * Code that is compiled with the instrumentation (the cases are) is explored; plain accesses are checked for races
  * and for use after free, atomic ones are where threads are switched.
  */
 #ifndef MODEL_SOURCE_EXPLORER_H
@@ -37,16 +37,16 @@ void explore_thread_on(unsigned cpu, void (*body)(void *argument), void *argumen
 unsigned explore_cpu(void);
 unsigned explore_self(void); /* this thread's number; 0 is who runs setup and after */
 
-/* Whoever else can go on does so first; to be earlier is a deviation. */
+/* Other threads that can go on do so first; to be earlier is a deviation. */
 void explore_late(void);
 
 /* A violation: reports it with the schedule that led here, and ends the process. */
 void explore_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* What the case is about has happened: a case that holds must have come by in some execution. */
+/* What the case is about has happened: a case that holds must have called this in some execution. */
 void explore_note(void);
 
-/* The memory is freed: who uses it from now on, or used it in no order with this, is a violation. */
+/* The memory is freed: a use from now on, or one in no order with this, is a violation. */
 void explore_free(void *memory, size_t bytes);
 
 /* Memory of the execution: zeroed, and gone with it. */

@@ -12,7 +12,7 @@
 /* ------------------------------------------------------------------------- one object, its readers */
 
 struct thing {
-    uint64_t alive; /* plain: who reads it in no order with its end is found by that, too */
+    uint64_t alive; /* plain: a read in no order with its end is found by that, too */
 };
 
 static struct thing *shared_thing; /* atomic */
@@ -287,7 +287,7 @@ static void parks(void *unused)
     readers_park(domain, 1u << 20);
 }
 
-/* Its first round spares who has just come. */
+/* Its first round spares a thread that has just come. */
 static void reads_spared(void *unused)
 {
     prudence_read_lock();

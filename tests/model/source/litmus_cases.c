@@ -184,7 +184,7 @@ static void use_after_free(void)
     explore_thread(frees_block, NULL);
 }
 
-/* Nobody wakes who went to sleep after the other had looked. */
+/* No thread wakes one that went to sleep after the other had looked. */
 static void sleeps(void *unused)
 {
     static uint32_t word;

@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    /// gp_request of who wants a later grace period than has started.
+    /// gp_request of a thread that wants a later grace period than has started.
     fn start(&self) -> usize {
         self.sequence.fetch_add(1, SeqCst)
     }
@@ -244,7 +244,7 @@ impl World {
         self.reclaim(goal);
     }
 
-    /// Polls; who finds it over frees the object, once.
+    /// Polls; the thread that finds it over frees the object, once.
     fn reclaim(&self, completed: usize) {
         let cookie = self.cookie.load(Acquire);
         if cookie == 0 || completed + self.rules.poll_slack < cookie {

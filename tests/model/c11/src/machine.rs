@@ -23,7 +23,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// For who makes none.
+    /// For a thread that makes none.
     pub fn none() -> Caller {
         Caller { line: None }
     }

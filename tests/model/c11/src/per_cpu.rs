@@ -3,7 +3,7 @@
 //! owners, and the close of a batch by another CPU.
 //!
 //! A fast path is a section of single operations with a point before each; interrupted, it starts
-//! again (the kernel aborts it). It commits with a plain store. An object is a cell: who holds it
+//! again (the kernel aborts it). It commits with a plain store. An object is a cell: its holder
 //! writes it, so two holders are a race for loom, whatever order they come in.
 
 use crate::machine::{Caller, Cpu, Place};

@@ -207,17 +207,17 @@ struct prudence_cache {
     void (*destructor)(void *object, void *context); /* an extension's */
     void *context;
     struct node *nodes;
-    struct os_window *window; /* atomic; once made it stays */
-    struct list link;         /* in slab_caches; its lock */
+    struct os_window *window;  /* atomic; once made it stays */
+    struct list link;          /* in slab_caches; its lock */
+    void *side[OS_EXTENSIONS]; /* a word for each extension */
 
     uint32_t next_color __attribute__((aligned(CACHE_LINE))); /* atomic; what changes begins here */
-    uint64_t slabs_now, slabs_peak;                           /* atomic, as the next */
+    uint32_t visitors; /* threads that hold it without the list's lock (tidy.c, give.c); atomic */
+    uint64_t slabs_now, slabs_peak; /* atomic, as the next */
     uint64_t bypasses, preflushed, pressure_waits, remote_drains;
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
     uint64_t grow_avoided_at;           /* ns; atomic */
     uint64_t quiet_checked_at;          /* ns; atomic */
-    uint32_t visitors; /* threads that hold it without the list's lock (tidy.c, give.c); atomic */
-    void *side[OS_EXTENSIONS]; /* a word for each extension */
     char name[CACHE_NAME_SIZE];
 };
 

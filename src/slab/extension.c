@@ -4,14 +4,20 @@
 
 #include "slab/cache.h"
 
-/* Each of a set of extensions that has the function, from the first to the last. Left by return only. */
-#define FOR_EACH_WITH(function, extension, set)                                                    \
-    for (unsigned number_ = 0; number_ < OS_EXTENSIONS; number_++)                                 \
-        for (const struct slab_extension *extension =                                              \
-                 (set)&EXTENSION_BIT(number_) ? slab_extensions[number_] : NULL;                   \
-             extension && extension->function; extension = NULL)
+#define ALL_EXTENSIONS (EXTENSION_BIT(OS_EXTENSIONS) - 1)
 
-#define ALL_EXTENSIONS (~UINT32_C(0))
+/* The first extension of a set, which is without it then; NULL: none is left. */
+static const struct slab_extension *take_first(uint32_t *set)
+{
+    const struct slab_extension *first = NULL;
+
+    for (; *set && !first; *set &= *set - 1)
+        first = slab_extensions[__builtin_ctz(*set)];
+    return first;
+}
+
+#define for_each_extension(extension, set)                                                         \
+    for (uint32_t left_ = (set); ((extension) = take_first(&left_)) != NULL;)
 
 /* ------------------------------------------------------------------------------------ caches, slabs */
 
@@ -25,60 +31,79 @@ uint32_t extensions_wanted(const struct cache_layout *layout)
     return wanted;
 }
 
-/* Those before the one that failed are told that it goes. */
+/* Those that were told so before one failed are told that it goes. */
 bool extensions_cache_made(struct prudence_cache *cache)
 {
     uint32_t wanted = cache->extensions;
 
-    FOR_EACH_WITH(cache_made, extension, wanted)
-    {
-        if (!extension->cache_made(cache)) {
-            cache->extensions = wanted & (EXTENSION_BIT(number_) - 1);
+    for (cache->extensions = 0; wanted; wanted &= wanted - 1) {
+        unsigned number = (unsigned)__builtin_ctz(wanted);
+
+        if (slab_extensions[number]->cache_made && !slab_extensions[number]->cache_made(cache)) {
             extensions_cache_going(cache);
             return false;
         }
+        cache->extensions |= EXTENSION_BIT(number);
     }
     return true;
 }
 
 void extensions_cache_going(struct prudence_cache *cache)
 {
-    FOR_EACH_WITH(cache_going, extension, cache->extensions)
-    extension->cache_going(cache);
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, cache->extensions)
+    {
+        if (extension->cache_going)
+            extension->cache_going(cache);
+    }
 }
 
 bool extensions_made(struct slab *slab)
 {
     uint32_t wanted = slab->extensions;
 
-    FOR_EACH_WITH(made, extension, wanted)
-    {
-        if (!extension->made(slab)) {
-            slab->extensions = wanted & (EXTENSION_BIT(number_) - 1);
+    for (slab->extensions = 0; wanted; wanted &= wanted - 1) {
+        unsigned number = (unsigned)__builtin_ctz(wanted);
+
+        if (slab_extensions[number]->made && !slab_extensions[number]->made(slab)) {
             extensions_going(slab);
             return false;
         }
+        slab->extensions |= EXTENSION_BIT(number);
     }
     return true;
 }
 
 void extensions_ready(struct slab *slab)
 {
-    FOR_EACH_WITH(ready, extension, load_relaxed(&slab->extensions))
-    extension->ready(slab);
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->ready)
+            extension->ready(slab);
+    }
 }
 
 void extensions_going(struct slab *slab)
 {
-    FOR_EACH_WITH(going, extension, load_relaxed(&slab->extensions))
-    extension->going(slab);
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->going)
+            extension->going(slab);
+    }
 }
 
 bool extensions_let_go(struct slab *slab)
 {
-    FOR_EACH_WITH(may_go, extension, load_relaxed(&slab->extensions))
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
     {
-        if (!extension->may_go(slab))
+        if (extension->may_go && !extension->may_go(slab))
             return false;
     }
     return true;
@@ -86,8 +111,13 @@ bool extensions_let_go(struct slab *slab)
 
 void extensions_kept(void)
 {
-    FOR_EACH_WITH(kept, extension, ALL_EXTENSIONS)
-    extension->kept();
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, ALL_EXTENSIONS)
+    {
+        if (extension->kept)
+            extension->kept();
+    }
 }
 
 /* The paths are closed first: whoever finds the extension finds them so. */
@@ -109,73 +139,106 @@ void slab_extend(struct slab *slab, unsigned number)
 
 void *extensions_instead(struct prudence_cache *cache, size_t size)
 {
-    FOR_EACH_WITH(instead, extension, cache->extensions)
-    {
-        void *object = extension->instead(cache, size);
+    const struct slab_extension *extension;
+    void *object = NULL;
 
-        if (object)
-            return object;
+    for_each_extension(extension, cache->extensions)
+    {
+        if (extension->instead && !object)
+            object = extension->instead(cache, size);
     }
-    return NULL;
+    return object;
 }
 
 void *extensions_taken(struct prudence_cache *cache, void *object)
 {
-    FOR_EACH_WITH(taken, extension, cache->extensions)
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, cache->extensions)
     {
-        object = extension->taken(cache, object);
-        if (!object)
-            return NULL;
+        if (extension->taken && object)
+            object = extension->taken(cache, object);
     }
     return object;
 }
 
 void extensions_allocated(struct slab *slab, void *object, size_t size, bool zeroed)
 {
-    FOR_EACH_WITH(allocated, extension, load_relaxed(&slab->extensions))
-    extension->allocated(slab, object, size, zeroed);
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->allocated)
+            extension->allocated(slab, object, size, zeroed);
+    }
 }
 
 void extensions_freed(struct slab *slab, void *object, const char *what)
 {
-    FOR_EACH_WITH(freed, extension, load_relaxed(&slab->extensions))
-    extension->freed(slab, object, what);
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->freed)
+            extension->freed(slab, object, what);
+    }
 }
 
 void extensions_deferred(struct slab *slab, void *object, const char *what)
 {
-    FOR_EACH_WITH(deferred, extension, load_relaxed(&slab->extensions))
-    extension->deferred(slab, object, what);
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->deferred)
+            extension->deferred(slab, object, what);
+    }
 }
 
 /* `extensions`: of the object's slab, which may be gone. */
 void extensions_after_deferral(struct prudence_cache *cache, uint32_t extensions, bool alone)
 {
-    FOR_EACH_WITH(after_deferral, extension, extensions)
-    extension->after_deferral(cache, alone);
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, extensions)
+    {
+        if (extension->after_deferral)
+            extension->after_deferral(cache, alone);
+    }
 }
 
 void extensions_released(struct slab *slab, void *object)
 {
-    FOR_EACH_WITH(released, extension, load_relaxed(&slab->extensions))
-    extension->released(slab, object);
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->released)
+            extension->released(slab, object);
+    }
 }
 
 void extensions_safe(struct slab *slab, void *object)
 {
+    const struct slab_extension *extension;
     bool released = true;
 
-    FOR_EACH_WITH(safe, extension, load_relaxed(&slab->extensions))
-    released &= extension->safe(slab, object);
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->safe && !extension->safe(slab, object))
+            released = false;
+    }
     if (released)
         extensions_released(slab, object);
 }
 
 bool extensions_keep(struct slab *slab, void *object)
 {
-    FOR_EACH_WITH(keeps, extension, load_relaxed(&slab->extensions))
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
     {
-        if (extension->keeps(slab, object))
+        if (extension->keeps && extension->keeps(slab, object))
             return true;
     }
     return false;
@@ -183,9 +246,11 @@ bool extensions_keep(struct slab *slab, void *object)
 
 bool extensions_own(struct slab *slab, const void *object)
 {
-    FOR_EACH_WITH(owns, extension, load_relaxed(&slab->extensions))
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
     {
-        if (extension->owns(slab, object))
+        if (extension->owns && extension->owns(slab, object))
             return true;
     }
     return false;
@@ -193,27 +258,46 @@ bool extensions_own(struct slab *slab, const void *object)
 
 size_t extensions_size_asked(const struct slab *slab, const void *object)
 {
+    const struct slab_extension *extension;
     size_t size = 0;
 
-    FOR_EACH_WITH(size_asked, extension, load_relaxed(&slab->extensions))
-    size = size ? size : extension->size_asked(slab, object);
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->size_asked && !size)
+            size = extension->size_asked(slab, object);
+    }
     return size;
 }
 
 void extensions_check_live(const struct slab *slab, const void *object, const char *what)
 {
-    FOR_EACH_WITH(check_live, extension, load_relaxed(&slab->extensions))
-    extension->check_live(slab, object, what);
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->check_live)
+            extension->check_live(slab, object, what);
+    }
 }
 
 void extensions_explain(const struct slab *slab, const void *pointer)
 {
-    FOR_EACH_WITH(explain, extension, ALL_EXTENSIONS)
-    extension->explain(slab, pointer);
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, ALL_EXTENSIONS)
+    {
+        if (extension->explain)
+            extension->explain(slab, pointer);
+    }
 }
 
 void extensions_pressure(void)
 {
-    FOR_EACH_WITH(pressure, extension, ALL_EXTENSIONS)
-    extension->pressure();
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, ALL_EXTENSIONS)
+    {
+        if (extension->pressure)
+            extension->pressure();
+    }
 }

@@ -837,8 +837,8 @@ void node_add_slab_and_take(struct node *node, struct slab *slab, void **object)
     node->slabs++;
     slab_count(slab->cache);
     node->counts.grows++;
-    take_from_slab(slab, &run, 1, &count);
-    run_spread(&run, slab->cache->stride, object);
+    if (take_from_slab(slab, &run, 1, &count))
+        run_spread(&run, slab->cache->stride, object);
     place(node, slab, true);
     note_used(node);
     node->counts.allocations++;

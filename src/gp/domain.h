@@ -144,7 +144,7 @@ struct prudence_domain {
     struct reader_slot *asked_by; /* of the thread that asked, or NULL */
     bool asked;                   /* for asked_goal readers were marked */
     unsigned unanswered;  /* 1: readers have not answered; more by each membarrier since; atomic */
-    uint64_t parked_ever; /* statistics */
+    uint64_t parked_ever; /* statistics; by one driver at a time, read by tests meanwhile */
 
     /* The choice of mode (mode.c), by whoever holds `choosing`. */
     uint32_t choosing;           /* by compare-and-swap */

@@ -183,7 +183,7 @@ static void round_of_parking(struct prudence_domain *domain, unsigned outside, b
     if (marked || barrier) {
         learn(domain, parked + left);
         domain->parked = parked;
-        domain->parked_ever += parked;
+        count_add(&domain->parked_ever, parked);
         domain->left_awake = left;
     }
     store_relaxed(&domain->park_after,

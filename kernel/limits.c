@@ -3,6 +3,7 @@
  * What keeps latent memory small: past a budget grace periods are pushed on and expedited, past a limit allocations that
  * may sleep wait for one before their cache grows (slab_growth_limit). Both are shares of memory unless set.
  */
+#include "base/pace.h"
 #include "gp_kernel.h"
 #include "module.h"
 
@@ -71,13 +72,12 @@ static uint64_t budget(void)
 static void keep_to_budget(void)
 {
     static uint64_t hurried_at, expedited_at; /* ns */
-    uint64_t now, then;
+    uint64_t now;
 
     if (latent_bytes() <= budget())
         return;
     now = os_clock_ns();
-    then = load_relaxed(&hurried_at);
-    if (now - then <= HURRY_NS || !compare_exchange(&hurried_at, &then, now))
+    if (!is_time_again(&hurried_at, now, HURRY_NS))
         return;
     if (now - load_relaxed(&expedited_at) <= num_online_cpus() * HURRY_NS) {
         gp_push();

@@ -14,7 +14,7 @@
 
 #define NAP_NS      20000   /* between looks */
 #define LONG_NAP_NS 200000  /* while a reader lacks a CPU: it takes its time */
-#define PACE_BYTES  262144  /* that wait, before who queues keeps pace with the runner */
+#define PACE_BYTES  262144  /* that wait, before threads that queue keep pace with the runner */
 #define PACE_MAX_NS 4000000 /* longer than the worker loses its processor to another thread */
 #define NO_PACE_NS  1000000 /* after it was in vain; twice as long each time that it is again */
 #define NO_PACE_MAX 20000000

@@ -124,10 +124,10 @@ void callback_barrier(struct callback_queue *queue);
 bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64_t deadline);
 bool callback_worth_waiting(struct callback_queue *queue);
 
-/* Holds back, for 4 ms at most, who queues faster than callbacks are run that have no reader
- * to wait for: so the backlog is no longer than what the caches hold. And who queues while the reader that is in
- * the way has lost its CPU: it may need this thread's. It waits for nothing that a reader does, so it may be called
- * inside a section, but not in a callback. False: there was no reason. */
+/* Holds the caller back, for 4 ms at most, if callbacks are queued faster than those are run that have no reader to
+ * wait for: so the backlog is no longer than what the caches hold. Also while the reader that is in the way has lost
+ * its CPU, because it may need this thread's. It waits for nothing that a reader does, so it may be called inside a
+ * section, but not in a callback. False: there was no reason. */
 bool callback_keep_pace(struct callback_queue *queue);
 
 /* Moves what waits in `from` to `to`, of the same domain, and ends the worker of `from`: waits for a callback

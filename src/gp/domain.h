@@ -102,6 +102,15 @@ struct reader_chunk {
     struct reader_slot slots[SLOTS_IN_CHUNK] __attribute__((aligned(CACHE_LINE)));
 };
 
+/* How the thread of a reader that is in the way fares, as one of the threads that ask saw last; hints, atomic. */
+struct reader_fares {
+    uint64_t looked_at; /* ns; by compare-and-swap: one looks, and the others believe it */
+    const struct reader_slot *reader;
+    uint64_t section;
+    uint64_t had;       /* the CPU time that it had had, ns */
+    uint32_t lacks_cpu; /* it wants one, and has had next to none since */
+};
+
 /* Laid out by cache lines, not by size. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct prudence_domain {
     struct gp_progress progress __attribute__((aligned(CACHE_LINE)));
@@ -159,23 +168,11 @@ struct prudence_domain {
     uint32_t expired_manually; /* no slot stands for it: as long as expired_word is the last that
                                   ended */
 
-    /* How the thread of the reader that stays fares (outstay.c). */
-    uint64_t fares_looked_at; /* ns; by compare-and-swap: of the threads that wait, one looks */
-    const struct reader_slot *fares_reader;
-    uint64_t fares_section; /* its section at the first look */
-    uint64_t fares_had;     /* and the CPU time that it had had */
-    uint32_t fares_badly;   /* by the last look it had none since, and wants it */
+    struct reader_fares outstays, in_the_way; /* how the reader's thread fares (outstay.c) */
 
     /* Readers in the way: when a driver asked last whether the thread of one is there, and when it looked last, in a
      * file, whether it is that thread (readers_reap_slot). ns; by compare-and-swap: of all drivers, one does. */
     uint64_t gone_asked_at, gone_looked_at;
-
-    /* The reader that was in the way at the last look (gp_reader_lacks_cpu); hints, atomic. */
-    uint64_t lacks_looked_at; /* ns; by compare-and-swap: one looks */
-    const struct reader_slot *lacks_reader;
-    uint64_t lacks_section;
-    uint64_t lacks_had; /* the CPU time that it had had */
-    uint32_t lacks_cpu; /* it wanted one, and has had none since the look before */
 
     unsigned reap_from;   /* readers_reap: the slot that is looked at next; a hint */
     unsigned reap_all_at; /* and at how many slots it looks at all; a hint */

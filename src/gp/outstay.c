@@ -12,67 +12,52 @@
  * looks, or be of another reader that was in the way just before: one of them then gives up 10 ms too early or too
  * late.
  */
+#include "base/pace.h"
 #include "gp/domain.h"
 
-#define LACKS_LOOK_NS 500000 /* a look takes some 20 us */
+#define AT_MOST 20 /* times what others may stay, without a CPU */
+
+static uint64_t section_of(const struct reader_slot *slot)
+{
+    return load_relaxed(&slot->reader.word) & ~PRUDENCE_NESTING_MASK;
+}
+
+static bool is_about(const struct reader_fares *fares, const struct reader_slot *slot)
+{
+    return load_relaxed(&fares->reader) == slot &&
+           load_relaxed(&fares->section) == section_of(slot);
+}
+
+static void note(struct reader_fares *fares, const struct reader_slot *slot, uint64_t had)
+{
+    store_relaxed(&fares->reader, slot);
+    store_relaxed(&fares->section, section_of(slot));
+    store_relaxed(&fares->had, had);
+}
+
+/* ------------------------------------------------------------------------- a section that has stayed long */
 
 #define LOOK_NS 10000000
 #define HAD_NS  20000000 /* enough to leave a section; /proc tells it to 10 ms */
 
-#define AT_MOST 20 /* times what others may stay, without a CPU */
-
-static bool fares_badly(struct prudence_domain *domain, const struct reader_slot *slot)
+/* Since the first look at the section. */
+static bool fares_badly(struct reader_fares *fares, const struct reader_slot *slot)
 {
-    uint64_t section = load_relaxed(&slot->reader.word) & ~PRUDENCE_NESTING_MASK, had;
+    uint64_t had;
     bool wants;
 
     if (!os_thread_wants_cpu(load_relaxed(&slot->thread), &wants, &had))
         return false;
-    if (load_relaxed(&domain->fares_reader) != slot ||
-        load_relaxed(&domain->fares_section) != section) {
-        store_relaxed(&domain->fares_reader, slot);
-        store_relaxed(&domain->fares_section, section);
-        store_relaxed(&domain->fares_had, had);
-    }
-    return wants && had - load_relaxed(&domain->fares_had) < HAD_NS;
+    if (!is_about(fares, slot))
+        note(fares, slot, had);
+    return wants && had - load_relaxed(&fares->had) < HAD_NS;
 }
 
-static bool has_no_cpu(struct prudence_domain *domain, const struct reader_slot *slot)
+static bool has_no_cpu(struct reader_fares *fares, const struct reader_slot *slot)
 {
-    uint64_t now = os_clock_ns(), then = load_relaxed(&domain->fares_looked_at);
-
-    if (now - then >= LOOK_NS && compare_exchange(&domain->fares_looked_at, &then, now))
-        store_relaxed(&domain->fares_badly, (uint32_t)fares_badly(domain, slot));
-    return load_relaxed(&domain->fares_badly);
-}
-
-/*
- * Whether a reader stays in the way that has lost its CPU: it wants one, and has had none between two looks. (A reader
- * that waits for a lock wants none; one that spins for it has had one.) For a thread that can give up its own for a
- * while. It is a hint, so that a torn one costs a nap too many or too few.
- */
-bool gp_reader_lacks_cpu(struct prudence_domain *domain)
-{
-    const struct reader_slot *slot = gp_held_up_by(domain);
-    uint64_t now, section, had, then = load_relaxed(&domain->lacks_looked_at);
-    bool wants, same;
-
-    if (!slot || slot == readers_slot_if_any(domain)) /* this thread has its CPU */
-        return false;
-    now = os_clock_ns();
-    section = load_relaxed(&slot->reader.word) & ~PRUDENCE_NESTING_MASK;
-    same = load_relaxed(&domain->lacks_reader) == slot &&
-           load_relaxed(&domain->lacks_section) == section;
-    if (now - then < LACKS_LOOK_NS || !compare_exchange(&domain->lacks_looked_at, &then, now))
-        return same && load_relaxed(&domain->lacks_cpu);
-    if (!os_thread_wants_cpu(load_relaxed(&slot->thread), &wants, &had))
-        wants = same = false;
-    store_relaxed(&domain->lacks_cpu,
-                  (uint32_t)(same && wants && had == load_relaxed(&domain->lacks_had)));
-    store_relaxed(&domain->lacks_reader, slot);
-    store_relaxed(&domain->lacks_section, section);
-    store_relaxed(&domain->lacks_had, had);
-    return load_relaxed(&domain->lacks_cpu);
+    if (is_time_again(&fares->looked_at, os_clock_ns(), LOOK_NS))
+        store_relaxed(&fares->lacks_cpu, (uint32_t)fares_badly(fares, slot));
+    return load_relaxed(&fares->lacks_cpu);
 }
 
 static bool is_under_way(const struct prudence_domain *domain)
@@ -90,6 +75,33 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
     if (stayed < nanoseconds)
         return false;
     if (slot)
-        return stayed >= AT_MOST * nanoseconds || !has_no_cpu(domain, slot);
+        return stayed >= AT_MOST * nanoseconds || !has_no_cpu(&domain->outstays, slot);
     return !domain->scheme->held_up_by && is_under_way(domain);
+}
+
+/* --------------------------------------------------------------------------- a reader that is just in the way */
+
+#define SOON_NS 500000 /* a look takes some 20 us */
+
+/*
+ * Whether a reader stays in the way that has lost its CPU: it wants one, and has had none between two looks. (A reader
+ * that waits for a lock wants none; one that spins for it has had one.) For a thread that can give up its own for a
+ * while. It is a hint, so that a torn one costs a nap too many or too few.
+ */
+bool gp_reader_lacks_cpu(struct prudence_domain *domain)
+{
+    const struct reader_slot *slot = gp_held_up_by(domain);
+    struct reader_fares *fares = &domain->in_the_way;
+    bool wants = false, lacks;
+    uint64_t had = 0;
+
+    if (!slot || slot == readers_slot_if_any(domain)) /* this thread has its CPU */
+        return false;
+    if (!is_time_again(&fares->looked_at, os_clock_ns(), SOON_NS))
+        return is_about(fares, slot) && load_relaxed(&fares->lacks_cpu);
+    lacks = os_thread_wants_cpu(load_relaxed(&slot->thread), &wants, &had) &&
+            is_about(fares, slot) && wants && had == load_relaxed(&fares->had);
+    note(fares, slot, had);
+    store_relaxed(&fares->lacks_cpu, (uint32_t)lacks);
+    return lacks;
 }

@@ -32,6 +32,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/pace.h"
 #include "gp/domain.h"
 
 /* This thread's slot in the domain of a number, if generations agree. */
@@ -229,14 +230,6 @@ static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, 
 #define LOOK_NS                                                                                    \
     100000000 /* between looks, which open a file; and a section that ended by then needs none */
 
-static bool is_time(uint64_t *last, uint64_t now, uint64_t pause)
-{
-    uint64_t then = load_relaxed(last);
-
-    /* Signed: another driver may have read its clock later, and be here already. */
-    return (int64_t)(now - then) >= (int64_t)pause && compare_exchange(last, &then, now);
-}
-
 /*
  * For a slot that has been in the way for `stayed` ns: whether it is free now. The times are the domain's: where threads
  * are many times more than CPUs, hundreds of live readers are in the way for long, each in its turn. To open a file for
@@ -246,10 +239,10 @@ static bool is_time(uint64_t *last, uint64_t now, uint64_t pause)
 bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
                        uint64_t stayed)
 {
-    if (!is_time(&domain->gone_asked_at, now, ASK_NS))
+    if (!is_time_again(&domain->gone_asked_at, now, ASK_NS))
         return false;
     return slot_reap(domain, slot,
-                     stayed >= LOOK_NS && is_time(&domain->gone_looked_at, now, LOOK_NS));
+                     stayed >= LOOK_NS && is_time_again(&domain->gone_looked_at, now, LOOK_NS));
 }
 
 /*

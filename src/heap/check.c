@@ -64,8 +64,7 @@ void object_state_change(const struct slab *slab, const void *object, enum objec
             return;
     os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
               names[state_of_word(word)]);
-    extensions_explain(slab, object);
-    os_abort();
+    explain_and_abort(slab, object);
 }
 
 static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)

@@ -26,13 +26,15 @@
 
 #include "gp/callbacks.h"
 #include "gp/domain.h"
+#include "heap/annotate.h"
 #include "heap/background.h"
 #include "heap/call.h"
 #include "heap/destruct.h"
 #include "heap/fork.h"
+#include "heap/guard.h"
 #include "heap/heap.h"
+#include "heap/quarantine.h"
 #include "heap/urcu.h"
-#include "heap/watch.h"
 #include "posix.h"
 
 /* ------------------------------------------------------------- libc's list of fork handlers */
@@ -110,10 +112,10 @@ static void system_child(bool whole)
     background_fork_child();
 }
 
-static void watching_child(bool whole)
+static void quarantine_child(bool whole)
 {
     (void)whole;
-    watch_fork_child();
+    quarantine_fork_child();
 }
 
 /* From here on, handlers of others may run on this thread, and use everything. */
@@ -165,10 +167,12 @@ const struct fork_part fork_parts[] = {
      .done = slab_fork_done,
      .revive = preflush_start_helper},
     {.name = "destructors", .child = destruct_fork_child},
-    {.name = "watching",
-     .prepare = watch_fork_prepare,
-     .child = watching_child,
-     .done = watch_fork_done},
+    {.name = "quarantine",
+     .prepare = quarantine_fork_prepare,
+     .child = quarantine_child,
+     .done = quarantine_fork_done},
+    {.name = "guarded objects", .prepare = guard_fork_prepare, .done = guard_fork_done},
+    {.name = "annotations", .prepare = annotate_fork_prepare, .done = annotate_fork_done},
     {.name = "pages",
      .prepare = posix_memory_fork_prepare,
      .child = posix_memory_fork_child,

@@ -17,6 +17,7 @@
  */
 #include <string.h>
 
+#include "base/pace.h"
 #include "heap/depot.h"
 #include "heap/guard.h"
 
@@ -172,10 +173,9 @@ static void after_deferral(struct prudence_cache *cache, bool alone)
 
 static void settle_all(void)
 {
-    uint64_t now = os_clock_ns(), then = load_relaxed(&settled_at);
     struct list *item;
 
-    if (now - then < SETTLE_NS || !compare_exchange(&settled_at, &then, now))
+    if (!is_time_again(&settled_at, os_clock_ns(), SETTLE_NS))
         return;
     latent_drive_all(); /* before the lock is taken: domains may call foreign functions */
     os_lock_take(&slab_caches_lock);

@@ -116,8 +116,7 @@ void guard_report_freed(const void *object, const char *what)
     if (!slot || slot->state != GUARD_FREED || slot->object != object)
         return;
     os_report("%s: %p of cache '%s' is already free", what, object, slot->cache_name);
-    extensions_explain(NULL, object);
-    os_abort();
+    explain_and_abort(NULL, object);
 }
 
 /* What is known about the object at `pointer`, if that lies in the pool. */

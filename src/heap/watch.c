@@ -17,7 +17,6 @@
 #include "heap/check.h"
 #include "heap/depot.h"
 #include "heap/guard.h"
-#include "heap/quarantine.h"
 #include "race_detector.h"
 
 bool zero_on_free;
@@ -59,8 +58,7 @@ void watch_check_zero(const struct slab *slab, const void *object)
         return;
     os_report("write after free: byte %zu of %p of cache '%s' was written after it was freed",
               (size_t)(byte - (const char *)object), object, slab->cache->name);
-    extensions_explain(slab, object);
-    os_abort();
+    explain_and_abort(slab, object);
 }
 
 /* --------------------------------------------------------------------------------- a slab's life */
@@ -162,23 +160,4 @@ bool watch_moves(const struct slab *slab)
 {
     return unlikely(load_relaxed(&slab->extensions)) &&
            (slab->alone || annotate_on || zero_on_free);
-}
-
-void watch_fork_prepare(void)
-{
-    quarantine_fork_prepare();
-    guard_fork_prepare();
-    annotate_fork_prepare();
-}
-
-void watch_fork_child(void)
-{
-    quarantine_fork_child();
-}
-
-void watch_fork_done(void)
-{
-    annotate_fork_done();
-    guard_fork_done();
-    quarantine_fork_done();
 }

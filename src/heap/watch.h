@@ -24,8 +24,4 @@ void watch_check_zero(const struct slab *slab, const void *object);
  * left as it was. */
 bool watch_moves(const struct slab *slab);
 
-void watch_fork_prepare(void);
-void watch_fork_done(void);
-void watch_fork_child(void);
-
 #endif /* HEAP_WATCH_H */

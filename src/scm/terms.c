@@ -36,41 +36,44 @@ uint64_t slab_terms_bytes(void)
 /* All objects are free. */
 static void going(struct slab *slab)
 {
-    if (!slab_terms(slab))
+    union term *terms = slab_terms(slab);
+
+    if (!terms)
         return; /* there was no memory for them */
     sub_relaxed(&terms_bytes, bytes_of(slab));
-    os_meta_free(slab_terms(slab), bytes_of(slab));
+    os_meta_free(terms, bytes_of(slab));
 }
 
+/* NULL: the slab has none. */
 static uint32_t *word_of(struct slab *slab, const void *object)
 {
-    return &slab_terms(slab)[slab_index(slab, object)].word;
+    union term *terms = slab_terms(slab);
+
+    return terms ? &terms[slab_index(slab, object)].word : NULL;
 }
 
 static bool is_short_term(struct slab *slab, const void *object)
 {
-    return slab_terms(slab) && term_dates(load_relaxed(word_of(slab, object)));
+    const uint32_t *word = word_of(slab, object);
+
+    return word && term_dates(load_relaxed(word));
 }
 
 /* An object is freed or deferred, by other means than a date: a short-term one is reported, and its finalizer is
  * forgotten. */
 static void end(struct slab *slab, void *object, const char *what)
 {
-    uint32_t dates;
+    uint32_t *place = word_of(slab, object), word = place ? load_relaxed(place) : 0;
 
-    if (!slab_terms(slab))
-        return;
-    dates = term_dates(load_relaxed(word_of(slab, object)));
-    if (unlikely(dates)) {
+    if (unlikely(term_dates(word))) {
         os_report(
             "%s: %p of cache '%s' is short-term memory: %u expiration date%s not yet processed "
             "will free it",
-            what, object, slab->cache->name, dates, dates == 1 ? "" : "s");
-        extensions_explain(slab, object);
-        os_abort();
+            what, object, slab->cache->name, term_dates(word), term_dates(word) == 1 ? "" : "s");
+        explain_and_abort(slab, object);
     }
-    if (load_relaxed(word_of(slab, object)))
-        store_relaxed(word_of(slab, object), 0u);
+    if (word)
+        store_relaxed(place, 0u);
 }
 
 const struct slab_extension terms_extension = {

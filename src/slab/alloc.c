@@ -2,6 +2,7 @@
 /*
  * An object's way out: object cache, else merge, else refill (paper, Algorithm 1, lines 1 to 33).
  */
+#include "base/pace.h"
 #include "slab/cache.h"
 
 /*
@@ -118,10 +119,8 @@ static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
 
 static bool avoid_growing(struct prudence_cache *cache)
 {
-    uint64_t now = os_clock_ns(), then = load_relaxed(&cache->grow_avoided_at);
-
-    return now - then > (gp_is_cheap(cache->domain) ? AVOID_CHEAP_NS : AVOID_COSTLY_NS) &&
-           compare_exchange(&cache->grow_avoided_at, &then, now);
+    return is_time_again(&cache->grow_avoided_at, os_clock_ns(),
+                         gp_is_cheap(cache->domain) ? AVOID_CHEAP_NS : AVOID_COSTLY_NS);
 }
 
 static void *refill(struct prudence_cache *cache, struct miss *miss, os_alloc_flags flags)

@@ -332,6 +332,8 @@ void cache_defer(struct slab *slab, void *object);
 /* --- misuse.c: from a pointer to its slab, or a report and abort. `cache` NULL: any. --- */
 struct slab *slab_of_checked(const struct prudence_cache *cache, const void *object,
                              const char *what);
+/* Behind the first line of a report: says what else is known (`slab` may be NULL), and ends the process. */
+void explain_and_abort(const struct slab *slab, const void *object) __attribute__((noreturn));
 void describe_double(const struct slab *slab, const void *object, bool latent, const char *what);
 static inline void __attribute__((noreturn))
 report_double(const struct slab *slab, const void *object, bool latent, const char *what)

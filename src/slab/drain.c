@@ -5,6 +5,7 @@
  *
  * Each step owns the CPU's caches, for a batch at most; the nodes are visited in between, with nothing owned.
  */
+#include "base/pace.h"
 #include "slab/cache.h"
 
 #define OWNER_PAUSE_NS 5000
@@ -341,11 +342,9 @@ void slab_retire_cpu(unsigned cpu)
  */
 bool drain_quiet_cpus(struct prudence_cache *cache)
 {
-    uint64_t now = os_clock_ns(), then = load_relaxed(&cache->quiet_checked_at);
     size_t moved = 0;
 
-    if (!cache->lines || now - then < QUIET_NS ||
-        !compare_exchange(&cache->quiet_checked_at, &then, now))
+    if (!cache->lines || !is_time_again(&cache->quiet_checked_at, os_clock_ns(), QUIET_NS))
         return false;
     for (unsigned i = 0; i < os_cpu_count(); i++) {
         struct cpu_cache *cpu = cpu_cache_of(cache, i);

@@ -52,11 +52,12 @@ void *cache_alloc_slow(struct prudence_cache *cache, size_t size, os_alloc_flags
 size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
                         os_alloc_flags flags)
 {
-    size_t done = unlikely(cache->extensions) ? 0 : cache_take_bulk(cache, count, objects, flags);
+    size_t done = 0;
 
-    if (unlikely(cache->extensions))
-        while (done < count && (objects[done] = cache_alloc_slow(cache, 0, flags)))
-            done++;
+    if (likely(!cache->extensions))
+        return cache_take_bulk(cache, count, objects, flags);
+    while (done < count && (objects[done] = cache_alloc_slow(cache, 0, flags)))
+        done++;
     return done;
 }
 

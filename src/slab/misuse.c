@@ -6,11 +6,7 @@
 #include "slab/cache.h"
 #include "slab/extension.h"
 
-/* Says what else is known, after the first line of a report, and ends the process. */
-static void explain_and_abort(const struct slab *slab, const void *object)
-    __attribute__((noreturn));
-
-static void explain_and_abort(const struct slab *slab, const void *object)
+void explain_and_abort(const struct slab *slab, const void *object)
 {
     extensions_explain(slab, object);
     os_abort();

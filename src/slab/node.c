@@ -657,13 +657,19 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
 
 /* -------------------------------------------------------------------------- coming and going */
 
-void node_add_slab(struct node *node, struct slab *slab)
+/* A new slab, under the lock. */
+static void join(struct node *node, struct slab *slab, enum slab_list list)
 {
-    os_lock_take(&node->lock);
-    attach(node, slab, SLAB_FREE);
+    attach(node, slab, list);
     node->slabs++;
     slab_count(slab->cache);
     node->counts.grows++;
+}
+
+void node_add_slab(struct node *node, struct slab *slab)
+{
+    os_lock_take(&node->lock);
+    join(node, slab, SLAB_FREE);
     os_lock_release(&node->lock);
 }
 
@@ -673,10 +679,7 @@ void node_adopt_live(struct node *node, struct slab *slab)
     bits_clear(slab_free_bits(slab), 0);
     slab->free = 0;
     os_lock_take(&node->lock);
-    attach(node, slab, SLAB_FULL);
-    node->slabs++;
-    slab_count(slab->cache);
-    node->counts.grows++;
+    join(node, slab, SLAB_FULL);
     node->counts.allocations++;
     os_lock_release(&node->lock);
 }
@@ -833,10 +836,7 @@ void node_add_slab_and_take(struct node *node, struct slab *slab, void **object)
     unsigned count = 1;
 
     os_lock_take(&node->lock);
-    attach(node, slab, SLAB_FREE);
-    node->slabs++;
-    slab_count(slab->cache);
-    node->counts.grows++;
+    join(node, slab, SLAB_FREE);
     if (take_from_slab(slab, &run, 1, &count))
         run_spread(&run, slab->cache->stride, object);
     place(node, slab, true);

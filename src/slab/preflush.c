@@ -12,7 +12,6 @@
  * of ordinary priority, that looks for idle time empty-handed, and for a pool of handfuls at most.
  */
 #include "slab/cache.h"
-#include "slab/cache.h"
 
 #define HANDFULS 32
 

@@ -7,6 +7,7 @@
  * has left. None is made inside a read-side critical section. The lock of the list of caches is
  * held while caches are emptied, never across a wait.
  */
+#include "base/pace.h"
 #include "slab/cache.h"
 #include "slab/extension.h"
 
@@ -141,12 +142,10 @@ static void note_expired(void)
  */
 static bool is_worth_a_look(const struct prudence_cache *cache, const struct throttle *throttle)
 {
-    uint64_t now = os_clock_ns(), then = load_relaxed(&looked_at);
-
     if (throttle->has_turn && (throttle->looked ? gp_poll(cache->domain, throttle->cookie)
                                                 : !gp_is_held_up(cache->domain)))
         return true;
-    return now - then >= THROTTLE_LOOK_NS && compare_exchange(&looked_at, &then, now);
+    return is_time_again(&looked_at, os_clock_ns(), THROTTLE_LOOK_NS);
 }
 
 /* The batches of all CPUs are closed, and grace periods of all domains pushed on; other CPUs are disturbed. By one

@@ -52,7 +52,7 @@ static struct prudence_cache *hold_one(unsigned node)
             at = item->next;
     }
     if (found)
-        add_relaxed(&found->visitors, 1);
+        cache_hold(found);
     os_lock_release(&slab_caches_lock);
     return found;
 }
@@ -69,8 +69,7 @@ void spare_give(unsigned node, size_t bytes)
     cache = hold_one(node);
     if (cache) {
         node_shrink_until(&cache->nodes[node], 0, max_size(bytes, GIVEN_BYTES));
-        /* Release: what was done to the cache is done before its destruction goes on. */
-        __atomic_fetch_sub(&cache->visitors, 1, __ATOMIC_RELEASE);
+        cache_let_go(cache);
     }
     os_hands_empty();
 }

@@ -299,7 +299,7 @@ static void short_term_memory(void)
     other_end();
 }
 
-/* -------------------------------------------------------------------------------- heap, watching */
+/* -------------------------------------------------------------------------------- heap, instruments */
 
 static int uses_the_heap(void *unused)
 {
@@ -555,7 +555,9 @@ static const struct row {
     {"queued heads", callbacks},
     {"caches", caches},
     {"destructors", destructors},
-    {"watching", heap},
+    {"quarantine", heap},
+    {"guarded objects", heap},
+    {"annotations", heap},
     {"pages", pages},
     {"the forking thread", forker},
 };

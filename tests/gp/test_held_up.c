@@ -169,11 +169,15 @@ static bool tell_nothing(int thread, bool *wants, uint64_t *had)
     return false;
 }
 
-#define LONG_NS UINT64_C(3600000000000)
+/* So long that it does not pass meanwhile, and no clock goes below zero. */
+static uint64_t half_of_uptime(void)
+{
+    return os_clock_ns() / 2;
+}
 
 static void it_is_known_since_when(void **state)
 {
-    uint64_t before = os_clock_ns(), entered;
+    uint64_t before = os_clock_ns(), longer = half_of_uptime(), entered;
     gp_cookie cookie = hold_up();
 
     (void)state;
@@ -183,12 +187,12 @@ static void it_is_known_since_when(void **state)
     gp_drive(domain);
     assert_true(stall_since(readers_slot_if_any(domain)) == entered);
     assert_true(gp_outstays(domain, before, 0));
-    assert_false(gp_outstays(domain, before, LONG_NS));
-    readers_slot_if_any(domain)->stall_since -= LONG_NS;
-    assert_true(gp_outstays(domain, before - LONG_NS, LONG_NS));
-    assert_false(gp_outstays(domain, before, LONG_NS)); /* the caller has not waited for so long */
+    assert_false(gp_outstays(domain, before, longer));
+    readers_slot_if_any(domain)->stall_since -= longer;
+    assert_true(gp_outstays(domain, before - longer, longer));
+    assert_false(gp_outstays(domain, before, longer)); /* the caller has not waited for so long */
     prudence_domain_read_unlock(domain);
-    assert_false(gp_outstays(domain, before - LONG_NS, 0));
+    assert_false(gp_outstays(domain, before - longer, 0));
     assert_true(gp_wait(domain, cookie, 0));
     posix_cpu_injected = NULL;
 }
@@ -198,6 +202,7 @@ static void nobody_can_tell_of_readers_without_slots(void **state)
 {
     struct prudence_domain *srcu = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
     struct prudence_domain *manual = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    uint64_t longer = half_of_uptime();
     int index;
 
     (void)state;
@@ -206,7 +211,7 @@ static void nobody_can_tell_of_readers_without_slots(void **state)
     gp_request(srcu, gp_snapshot(srcu));
     assert_true(gp_outstays(srcu, os_clock_ns(), 0));
     assert_true(gp_outstays(manual, os_clock_ns(), 0));
-    assert_false(gp_outstays(manual, os_clock_ns(), LONG_NS));
+    assert_false(gp_outstays(manual, os_clock_ns(), longer));
     assert_false(gp_is_held_up(srcu) || gp_is_held_up(manual));
     prudence_srcu_read_unlock(srcu, index);
     assert_int_equal(prudence_domain_synchronize(srcu), 0);

@@ -19,7 +19,7 @@
 #include <prudence/prudence.h>
 
 #include "heap/heap.h"
-#include "heap/options.h"
+#include "runtime/options.h"
 
 /* Two registers on both processors. */
 struct continuation {

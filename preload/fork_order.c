@@ -14,7 +14,7 @@
 
 #include <prudence/prudence.h>
 
-#include "heap/fork.h"
+#include "runtime/fork.h"
 #include "heap/heap.h"
 
 typedef void handler(void);

@@ -10,7 +10,7 @@
 
 #include <prudence/stats.h>
 
-#include "heap/heap.h"
+#include "runtime/stats.h"
 #include "preload/interface.h"
 
 /* One cache, in bytes. */

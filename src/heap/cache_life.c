@@ -9,9 +9,9 @@
  */
 #include "heap/cache_life.h"
 
-#include "gp/domain.h"
-#include "heap/check.h"
-#include "heap/depot.h"
+#include "gp/user/domain.h"
+#include "debug/check.h"
+#include "debug/depot.h"
 
 #define GRAVES       64
 #define NAMED_AT_END 8 /* live objects whose allocation is told */

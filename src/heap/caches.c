@@ -5,10 +5,10 @@
 #include <prudence/prudence.h>
 
 #include "heap/cache_life.h"
-#include "heap/destruct.h"
-#include "heap/may_wait.h"
+#include "rcu/destruct.h"
+#include "rcu/may_wait.h"
 #include "heap/object.h"
-#include "heap/quarantine.h"
+#include "debug/quarantine.h"
 
 _Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");
 _Static_assert(PRUDENCE_CACHE_DESTRUCT_SOON == CACHE_DESTRUCT_SOON, "one flag, two names");

@@ -1,40 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to heap/: any size, on top of slab caches; options; process life.
+ * Private to heap/ and the layers above: any size, on top of slab caches.
  */
 #ifndef HEAP_HEAP_H
 #define HEAP_HEAP_H
 
+#include "process.h"
 #include "slab/cache.h"
 #include "slab/extension.h"
-
-/* process.c: makes everything below ready; cheap when it is. Called by whatever may come first. */
-void process_start_slow(void);
-extern uint32_t process_started;
-static inline void process_start(void)
-{
-    if (unlikely(!load_acquire(&process_started)))
-        process_start_slow();
-}
-
-/* process.c: does what options want that is more than to be remembered (threads, signal handlers, traces).
- * After each change of options; with no lock held, and not inside an allocation. */
-void process_act(void);
-
-/* Defined in libprudence-malloc.so only; NULL elsewhere. */
-extern const char process_is_malloc[] __attribute__((weak, visibility("hidden")));
-
-/*
- * What fork is to do for the layers above, whose locks rank below all others: prepare takes them (none
- * when fork has interrupted the library), child mends what is theirs, done releases what prepare took.
- * Set by a constructor; NULL: there is nothing above.
- */
-struct heap_above {
-    void (*fork_prepare)(void);
-    void (*fork_child)(void);
-    void (*fork_done)(void);
-};
-extern const struct heap_above *heap_above;
 
 /* Guards the making of caches: size classes, the cache of large blocks, and all others, which must
  * not be made while a start option changes (size_class.c). */
@@ -68,12 +41,5 @@ static inline size_t object_usable(const struct slab *slab, const void *object)
 
     return asked ? asked : slab_usable_bytes(slab);
 }
-
-/* stats.c: the figures of the cache at a place in the list of caches; false behind its end. */
-struct prudence_cache_stats;
-bool stats_of_nth_cache(unsigned place, struct prudence_cache_stats *stats);
-
-/* options.c */
-void options_read_environment(void);
 
 #endif /* HEAP_HEAP_H */

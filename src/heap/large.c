@@ -5,7 +5,7 @@
  * per-CPU caches. A freed one goes back to the page source at once, which keeps what will be wanted.
  */
 #include "base/checked.h"
-#include "heap/check.h"
+#include "debug/check.h"
 #include "heap/heap.h"
 
 /* Larger ones the page source grows without copying, on nearly every system. */

@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "heap/object.h"
 #include "heap/size_class.h"
-#include "heap/watch.h"
+#include "debug/watch.h"
 
 static void *out_of_memory(void)
 {

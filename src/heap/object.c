@@ -7,7 +7,7 @@
 
 #include "heap/background.h"
 #include "heap/cache_life.h"
-#include "heap/guard.h"
+#include "debug/guard.h"
 
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
 {

@@ -6,11 +6,11 @@
  * before all that acts on an object that may have been freed before; quarantine last, since what rests is free to all
  * others.
  */
-#include "heap/check.h"
-#include "heap/destruct.h"
-#include "heap/guard.h"
-#include "heap/quarantine.h"
-#include "heap/watch.h"
+#include "debug/check.h"
+#include "rcu/destruct.h"
+#include "debug/guard.h"
+#include "debug/quarantine.h"
+#include "debug/watch.h"
 #include "scm/terms.h"
 
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {

@@ -8,7 +8,7 @@
  * The thread that takes the count to 0 is the only one that has the object then: nobody else has a
  * date for it, and who would give it one late has broken the rule that it may not have expired.
  */
-#include "heap/annotate.h"
+#include "debug/annotate.h"
 #include "race_detector.h"
 #include "scm/regions.h"
 
@@ -53,7 +53,7 @@ static void free_expired_slow(struct slab *slab, void *object, bool deferred)
 static inline __attribute__((always_inline)) void free_expired(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
-    bool deferred = load_relaxed(&option_scm_deferred);
+    bool deferred = load_relaxed(&scm_deferred);
 
     if (likely(!deferred) && likely(cache_is_plain(cache)) && os_percpu_push(&cache->lines, object))
         return;

@@ -119,8 +119,7 @@ static inline int date_give(struct scm_thread *self, struct scm_clock *clock, ui
 static int beyond_reach(const struct scm_clock *clock, unsigned extension, const void *object)
 {
     os_report("%s: extension %u of %p is beyond the option scm_max_extension (%u)", name_of(clock),
-              extension, region_or_object(object),
-              (unsigned)load_relaxed(&option_scm_max_extension));
+              extension, region_or_object(object), (unsigned)load_relaxed(&scm_max_extension));
     return ERANGE;
 }
 
@@ -136,7 +135,7 @@ static __attribute__((noinline, cold)) int refresh_slow(struct scm_thread *self,
     struct slab *slab;
     union term *terms;
 
-    if (extension > load_relaxed(&option_scm_max_extension))
+    if (extension > load_relaxed(&scm_max_extension))
         return beyond_reach(clock, extension, object);
     if (!slab_of(object)) {
         struct region *region = region_holding(object, name_of(clock));
@@ -163,7 +162,7 @@ static inline __attribute__((always_inline)) int refresh(struct scm_thread *self
     union term *terms = likely(slab) ? slab_terms(slab) : NULL;
 
     if (unlikely(!terms) || unlikely(units > clock->mask) ||
-        unlikely(extension > load_relaxed(&option_scm_max_extension)))
+        unlikely(extension > load_relaxed(&scm_max_extension)))
         return refresh_slow(self, clock, object, extension, more);
     return date_give(self, clock, clock->now + units, slab, terms, object);
 }
@@ -225,11 +224,11 @@ static int refresh_by_real_time(struct scm_thread *self, struct scm_clock *clock
 {
     unsigned extension = units_of(clock, milliseconds);
 
-    if (extension > load_relaxed(&option_scm_max_extension)) {
+    if (extension > load_relaxed(&scm_max_extension)) {
         os_report(
             "scm_clock_refresh: %u ms are %u periods of the clock; that is beyond the option "
             "scm_max_extension (%u; object %p)",
-            milliseconds, extension, (unsigned)load_relaxed(&option_scm_max_extension),
+            milliseconds, extension, (unsigned)load_relaxed(&scm_max_extension),
             region_or_object(object));
         return ERANGE;
     }

@@ -7,7 +7,7 @@
  */
 #include "scm/regions.h"
 
-#include "heap/annotate.h"
+#include "debug/annotate.h"
 
 #define PLACES_AT_ONCE 8 /* that a thread takes from all, or gives back */
 

@@ -33,7 +33,7 @@
 
 #include "base/list.h"
 #include "heap/object.h"
-#include "heap/options.h"
+#include "scm/settings.h"
 #include "scm/marks.h"
 #include "scm/places.h"
 #include "scm/stamps.h"
@@ -309,10 +309,15 @@ static inline void collect_some(struct scm_thread *thread)
  * at nothing that is no longer in the processor's caches. `waiting`: before the tick. */
 static inline void collect_after_tick(struct scm_thread *thread, bool waiting)
 {
-    if (load_relaxed(&option_scm_eager))
+    if (load_relaxed(&scm_eager))
         expired_take(thread, UINT64_MAX);
     else if (waiting)
         expired_take(thread, TAKEN_PER_CALL);
 }
+
+/* threads.c: around fork. */
+void scm_fork_prepare(void);
+void scm_fork_child(void);
+void scm_fork_done(void);
 
 #endif /* SCM_SCM_H */

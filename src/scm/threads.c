@@ -12,7 +12,7 @@
  * the first time in the last round of destructors has no end that is noticed: it is found to be gone by
  * its number, when others register or the statistics are read (scm_reap).
  *
- * A thread that takes part and is not blocked has joined global time (gp/phases.c). When it joins it counts as
+ * A thread that takes part and is not blocked has joined global time (gp/user/phases.c). When it joins it counts as
  * one that has ticked in the present phase, so it cannot end the phase twice; unless it is the only one: then
  * no other thread would end the phase, so its tick does (thesis, section 4.2.2).
  *
@@ -238,7 +238,7 @@ static bool is_gone(const struct scm_thread *thread)
 }
 
 /* A thread that has ended unnoticed. Global time does not wait for it any more when its reader slot is
- * reaped, which gp/phases.c does. */
+ * reaped, which gp/user/phases.c does. */
 static void reap(struct scm_thread *thread)
 {
     if (!is_gone(thread))
@@ -432,12 +432,12 @@ int scm_resume_thread(void)
 
 /* ----------------------------------------------------------------------------------------- fork */
 
-static void fork_prepare(void)
+void scm_fork_prepare(void)
 {
     os_lock_take_for_fork(&scm_lock);
 }
 
-static void fork_done(void)
+void scm_fork_done(void)
 {
     os_lock_release_from_fork(&scm_lock);
 }
@@ -447,7 +447,7 @@ static void fork_done(void)
  * may be of two minds. They are left alone for good, with the objects that have dates there. Orphans
  * are whole.
  */
-static void fork_child(void)
+void scm_fork_child(void)
 {
     if (mine)
         list_remove(&mine->link);
@@ -470,12 +470,4 @@ bool scm_is_abandoned(uint64_t number)
             return true;
     }
     return false;
-}
-
-static const struct heap_above above = {
-    .fork_prepare = fork_prepare, .fork_child = fork_child, .fork_done = fork_done};
-
-__attribute__((constructor)) static void at_load(void)
-{
-    heap_above = &above;
 }

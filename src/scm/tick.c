@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ticks. Local: the clock advances, and one list of descriptors has expired. Global: the thread says
- * that it is ready, in the phase of global time that is under way (gp/phases.c); the first time in each
+ * that it is ready, in the phase of global time that is under way (gp/user/phases.c); the first time in each
  * phase its own view of global time advances, and the last thread to do so advances global time. Further ticks
  * look again whether all have ticked: threads may be gone that never said so (fork).
  *
@@ -22,7 +22,7 @@ static __attribute__((noinline)) void tick_more(struct scm_thread *self, enum cl
     for (unsigned i = 0; kind == LOCAL_CLOCK && i < LISTS_PER_CALL; i++)
         left_step_if_any(self);
     if (self->nothing)
-        real_time_look(self, load_relaxed(&option_scm_eager));
+        real_time_look(self, load_relaxed(&scm_eager));
     left_take(self, kind);
 }
 
@@ -89,7 +89,7 @@ int scm_clock_tick(struct scm_clock *handle)
     waiting = something_waits(self);
     if (clock->kind == REAL_TIME_CLOCK)
         real_time_follow(self, clock, scm_real_time(),
-                         load_relaxed(&option_scm_eager) ? UINT64_MAX : LISTS_PER_CALL);
+                         load_relaxed(&scm_eager) ? UINT64_MAX : LISTS_PER_CALL);
     else
         advance_user_clock(self, clock);
     collect_after_tick(self, waiting);

@@ -15,7 +15,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "gp/callbacks.h"
+#include "rcu/callbacks.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

@@ -13,7 +13,7 @@
 #include <prudence/call.h>
 #include <prudence/rcu.h>
 
-#include "gp/callbacks.h"
+#include "rcu/callbacks.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

@@ -23,9 +23,9 @@
 #include <prudence/stats.h>
 #include <prudence/urcu-compat.h>
 
-#include "gp/callbacks.h"
-#include "gp/domain.h"
-#include "heap/guard.h"
+#include "rcu/callbacks.h"
+#include "gp/user/domain.h"
+#include "debug/guard.h"
 #include "heap/heap.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"

@@ -14,8 +14,8 @@
 #include <prudence/poll.h>
 #include <prudence/scm.h>
 
-#include "gp/callback_queue.h"
-#include "gp/domain.h"
+#include "rcu/callback_queue.h"
+#include "gp/user/domain.h"
 #include "posix.h"
 #include "slab/cache.h"
 #include "support/slab_test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks the table of the process's state (heap/fork.h): each part is brought into a state that has to do with
+ * Walks the table of the process's state (runtime/fork.h): each part is brought into a state that has to do with
  * other threads, the process forks, and the child finds nothing of them. Every part has a row here.
  */
 #define _GNU_SOURCE
@@ -23,8 +23,8 @@
 #include <prudence/urcu-compat.h>
 #include <prudence/urcu-compat/urcu/flavor.h>
 
-#include "gp/domain.h"
-#include "heap/fork.h"
+#include "gp/user/domain.h"
+#include "runtime/fork.h"
 #include "heap/heap.h"
 #include "slab/cache.h"
 #include "support/gp_child.h"

@@ -19,7 +19,7 @@
 #include <urcu/urcu-qsbr.h>
 #include <urcu.h> /* the last: names without a flavour are its */
 
-#include "gp/callback_queue.h"
+#include "rcu/callback_queue.h"
 #include "support/gp_child.h"
 
 /* A callback that blocks until it is let go. */

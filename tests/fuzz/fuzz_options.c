@@ -20,7 +20,7 @@
 #include <prudence/stats.h>
 
 #include "fuzz/fuzz.h"
-#include "heap/heap.h"
+#include "runtime/options.h"
 
 __extension__ typedef unsigned __int128 wide;
 

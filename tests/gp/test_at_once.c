@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_reader.h"
 
 static struct prudence_domain *domain;

@@ -14,8 +14,8 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "gp/callback_queue.h"
-#include "gp/domain.h"
+#include "rcu/callback_queue.h"
+#include "gp/user/domain.h"
 #include "support/step.h"
 
 static struct prudence_domain *domain;

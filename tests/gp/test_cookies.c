@@ -13,7 +13,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_reader.h"
 
 static void polling_ends_what_was_started(void **state)

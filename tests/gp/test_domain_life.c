@@ -11,7 +11,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_child.h"
 
 typedef void use(struct prudence_domain *domain);

@@ -16,7 +16,7 @@
 
 #include <prudence/prudence.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/step.h"
 
 #if STEP_POSSIBLE

@@ -17,7 +17,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

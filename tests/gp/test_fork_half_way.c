@@ -13,7 +13,7 @@
 
 #include <prudence/prudence.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_child.h"
 
 static struct prudence_domain *domains[2];

@@ -15,7 +15,7 @@
 #include <prudence/prudence.h>
 #include <prudence/stats.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "os/posix/posix.h"
 #include "support/gp_reader.h"
 

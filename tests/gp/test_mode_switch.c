@@ -17,7 +17,7 @@
 
 #include <prudence/prudence.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_reader.h"
 #include "support/step.h"
 

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "gp/callback_queue.h"
-#include "gp/domain.h"
+#include "rcu/callback_queue.h"
+#include "gp/user/domain.h"
 #include "os/posix/posix.h"
 #include "support/gp_reader.h"
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "support/gp_child.h"
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 
 static struct prudence_domain *make(const char *name)
 {

@@ -11,7 +11,7 @@
 
 #include <prudence/rcu.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_child.h"
 
 static void sections_nest(void **state)

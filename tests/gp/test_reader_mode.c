@@ -14,7 +14,7 @@
 #include <prudence/prudence.h>
 #include <prudence/stats.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

@@ -16,7 +16,7 @@
 
 #include <prudence/rcu.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_reader.h"
 #include "support/seen_calls.h"
 

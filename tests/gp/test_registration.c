@@ -19,7 +19,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 
 static struct prudence_domain *domain;
 static __thread bool armed;

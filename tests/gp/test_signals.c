@@ -19,7 +19,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_reader.h"
 
 #define SPAN_NS 700000000 /* at least, until there were enough */

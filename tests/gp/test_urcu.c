@@ -19,7 +19,7 @@
 #include <prudence/stats.h>
 #include <prudence/urcu-domain.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

@@ -17,7 +17,7 @@
 #include <prudence/prudence.h>
 #include <prudence/stats.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_reader.h"
 
 #define LIMIT     (1 << 20)

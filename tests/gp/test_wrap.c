@@ -13,7 +13,7 @@
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_reader.h"
 
 static struct prudence_domain *near_the_wrap(void)

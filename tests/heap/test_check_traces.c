@@ -6,7 +6,7 @@
  */
 #include <pthread.h>
 
-#include "heap/depot.h"
+#include "debug/depot.h"
 #include "support/slab_test.h"
 
 #define CODE_MAX 256 /* bytes; more than any of the functions below has */

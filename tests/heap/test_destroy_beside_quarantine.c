@@ -10,7 +10,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include "heap/quarantine.h"
+#include "debug/quarantine.h"
 #include "support/slab_test.h"
 
 #define OBJECTS 10

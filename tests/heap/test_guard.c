@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "heap/guard.h"
+#include "debug/guard.h"
 #include "support/slab_test.h"
 
 static char output[65536];

@@ -18,7 +18,7 @@
 #include "support/gp_child.h"
 
 #include "heap/heap.h"
-#include "page_source.h"
+#include "pages/page_source.h"
 
 static const size_t hopeless[] = {(size_t)1 << 47, (size_t)1 << 48,         (size_t)1 << 62,
                                   PTRDIFF_MAX,     (size_t)PTRDIFF_MAX + 1, SIZE_MAX / 9 * 8 + 8,

@@ -5,9 +5,9 @@
  */
 #include <pthread.h>
 
-#include "gp/domain.h"
-#include "heap/check.h"
-#include "heap/options.h"
+#include "gp/user/domain.h"
+#include "debug/check.h"
+#include "runtime/options.h"
 #include "support/slab_test.h"
 
 static char output[8192];

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gp/domain.h"
-#include "heap/check.h"
+#include "gp/user/domain.h"
+#include "debug/check.h"
 #include "support/self.h"
 #include "support/slab_test.h"
 

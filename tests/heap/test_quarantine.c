@@ -4,7 +4,7 @@
  * many bytes were freed after it; never more than BYTES rest; the oldest leaves first; and pressure,
  * shrinking, trimming and destruction let all of them go.
  */
-#include "heap/quarantine.h"
+#include "debug/quarantine.h"
 #include "support/slab_test.h"
 
 #define LIMIT 4096 /* 64 objects of 64 bytes */

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "posix.h"
 #include "support/line_travel.h"
 #include "support/slab_test.h"

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "heap/annotate.h"
+#include "debug/annotate.h"
 #include "support/slab_test.h"
 
 static volatile char seen;

@@ -156,7 +156,7 @@ class Inline(unittest.TestCase):
         archive, renamed = folder / "libprudence.a", folder / "inline.c.o"
         shutil.copy(INTERNAL, archive)
         self.call("gcc", "-O2", "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec",
-                  f"-I{self.headers_of(layout)}", f"-I{ROOT}/src", f"-I{ROOT}/src/os/posix", f"-I{ROOT}/src/gp/posix",
+                  f"-I{self.headers_of(layout)}", f"-I{ROOT}/src", f"-I{ROOT}/src/os/posix", f"-I{ROOT}/src/gp/user",
                   "-c", ROOT / "src/heap/inline.c", "-o", renamed)
         self.call("ar", "r", archive, renamed)
         self.call("gcc", "-shared", "-Wl,-soname,libprudence.so.0", "-Wl,-z,nodelete", "-Wl,--whole-archive", archive,
@@ -205,7 +205,7 @@ class Inline(unittest.TestCase):
             self.assertEqual(text.count(old), 1, change)
             header.write_text(text.replace(old, "uint64_t more; " + old if ";" in old else new))
             said = self.call("gcc", f"-I{include}", f"-I{ROOT}/src", f"-I{ROOT}/src/os/posix",
-                             f"-I{ROOT}/src/gp/posix", "-fsyntax-only", ROOT / "src/heap/inline.c", fails=True)
+                             f"-I{ROOT}/src/gp/user", "-fsyntax-only", ROOT / "src/heap/inline.c", fails=True)
             self.assertIn("static assertion failed", said)
 
     # ---------------------------------------------------------------------------------------- plugins

@@ -3,7 +3,7 @@
 """Programs start and end with every option, and with every pair of options: preloaded, static, loaded late.
 
 An option may want what is not possible yet where options are read: inside the dynamic loader's first
-malloc, or before a static program's unwinder is ready (src/heap/process.c)."""
+malloc, or before a static program's unwinder is ready (src/runtime/process.c)."""
 
 import itertools
 import os
@@ -75,7 +75,7 @@ class Options(unittest.TestCase):
         self.assertEqual(wrong, [], f"{len(wrong)} of {len(options)}: {command}")
 
     def test_all_are_here(self):
-        table = re.findall(r'^    \{"(\w+)", "', (ROOT / "src/heap/options.c").read_text(), re.M)
+        table = re.findall(r'^    \{"(\w+)", "', (ROOT / "src/runtime/options.c").read_text(), re.M)
         self.assertEqual(sorted(table), sorted(VALUES))
 
     def test_preloaded(self):

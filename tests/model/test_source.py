@@ -27,11 +27,11 @@ SKIPPED = 77
 
 CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
-EXPLORED = [*sorted((ROOT / 'src/gp').glob('*.c')),
+EXPLORED = [*sorted((ROOT / 'src/gp/user').glob('*.c')), *sorted((ROOT / 'src/rcu').glob('callback_*.c')),
             *sorted((ROOT / 'src/slab').glob('*.c')),
             *(ROOT / f'src/os/posix/{name}.c'
               for name in ('carry', 'copy', 'lock', 'membarrier', 'percpu', 'race_detector')), *CASES]
-INCLUDES = ['include', 'src', 'src/os/posix', 'src/gp/posix', 'tests/model/source']
+INCLUDES = ['include', 'src', 'src/os/posix', 'src/gp/user', 'tests/model/source']
 FLAGS = ['-std=gnu11', '-O2', '-g1', '-fno-pie']
 # The explorer itself is not explored, but sees the headers as the explored sources do.
 PLAIN = ['-D__SANITIZE_THREAD__=1', '-U_FORTIFY_SOURCE']

@@ -26,7 +26,7 @@
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_child.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)

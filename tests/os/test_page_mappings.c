@@ -5,7 +5,7 @@
  */
 #include <sys/mman.h>
 
-#include "page_source.h"
+#include "pages/page_source.h"
 #include "support/slab_test.h"
 
 #define MIB    ((size_t)1 << 20)

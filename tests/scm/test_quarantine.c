@@ -8,7 +8,7 @@
 #include "support/gp_child.h"
 #include "support/slab_test.h"
 
-#include "heap/quarantine.h"
+#include "debug/quarantine.h"
 
 #define MANY 20
 

@@ -6,7 +6,7 @@
  */
 #include "support/slab_test.h"
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/gp_reader.h"
 
 #define PAIRS 200000

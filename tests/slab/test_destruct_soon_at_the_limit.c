@@ -4,7 +4,7 @@
  * cache: safe objects are never merged into the object cache, so they must make room by going to their
  * slabs. No object may be lost, and none that is latent may come back as free.
  */
-#include "gp/callbacks.h"
+#include "rcu/callbacks.h"
 #include "support/slab_test.h"
 
 #define SIZE    64

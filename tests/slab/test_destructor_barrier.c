@@ -11,8 +11,8 @@
 
 #include <prudence/call.h>
 
-#include "gp/callbacks.h"
-#include "heap/destruct.h"
+#include "rcu/callbacks.h"
+#include "rcu/destruct.h"
 #include "support/slab_test.h"
 
 #include "support/gp_child.h"

@@ -3,7 +3,7 @@
  * Caches of one CPU share: a grace period is due for what is deferred in all of them, and a ring reserves less of
  * latent_limit ahead where many do.
  */
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/slab_test.h"
 
 #define OBJECTS 16

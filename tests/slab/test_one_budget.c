@@ -3,7 +3,7 @@
  * One budget a CPU: object caches and rings grow within it, those that are used least give to those that want more, and what
  * is safe in rings counts as cached. All CPUs together stay under a total.
  */
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "os/posix/posix.h"
 #include "support/slab_test.h"
 

@@ -3,7 +3,7 @@
  * Rule 10: object and latent caches grow to hold what is deferred during one grace period, within
  * their budget of bytes; so deferrals stay off the nodes' locks. Without demand they stay small.
  */
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 
 #include "support/slab_test.h"
 

@@ -11,7 +11,7 @@
 
 #define SLABS_MAX 1100
 
-extern unsigned windows_max; /* of os/posix/window.c */
+extern unsigned windows_max; /* of pages/window.c */
 
 static struct slab *slabs[SLABS_MAX];
 static const size_t sizes[] = {8, 16, 24, 48, 64, 112, 512, 700, 1000, 1024, 4096, 5000, 16000};

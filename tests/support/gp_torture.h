@@ -34,7 +34,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "posix.h"
 #include "support/gp_tsan.h"
 #include "support/self.h"

@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_PAGES_H
 #define TESTS_SUPPORT_PAGES_H
 
-#include "page_source.h"
+#include "pages/page_source.h"
 #include "support/slab_test.h"
 
 #define MIB ((size_t)1 << 20)

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "heap/background.h"
 #include "heap/heap.h"
 #include "posix.h"

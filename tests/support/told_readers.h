@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_TOLD_READERS_H
 #define TESTS_SUPPORT_TOLD_READERS_H
 
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "support/actor.h"
 
 static struct prudence_domain *domain;

@@ -86,12 +86,11 @@ void posix_cpu_start(void)
     nodes_read();
 }
 
-void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void))
+void posix_cpu_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void))
 {
     cpu_count = cpus;
     node_count = nodes;
     injected_current = current;
-    os_percpu_rseq = false;
     for (unsigned cpu = 0; cpu < cpus; cpu++)
         node_of_cpu[cpu] = (uint8_t)(cpu * nodes / cpus);
 }

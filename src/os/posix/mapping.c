@@ -11,11 +11,14 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "page_source.h"
+#include "mapping.h"
+#include "posix.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+
+bool (*os_memory_fails)(void) READ_MOSTLY = NULL;
 
 #define WISHES 16 /* aligned addresses that are tried one by one */
 

@@ -4,7 +4,7 @@
  * steps begin at pairs of lines, since they may have parts for each CPU. Freed blocks wait in a list of their size. Larger ones are mapped on their own, and unmapped when they are freed; but
  * arrays of CPUs stay mapped.
  */
-#include "page_source.h"
+#include "mapping.h"
 
 #define META_CHUNK ((size_t)256 << 10)
 #define META_STEP  64

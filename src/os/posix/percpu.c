@@ -110,6 +110,12 @@ void posix_percpu_start(bool wanted)
 #endif
 }
 
+void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void))
+{
+    posix_cpu_inject(cpus, nodes, current);
+    os_percpu_rseq = false;
+}
+
 /* Relaxed: the fence that follows puts it before whatever a section begins with then. A local take may have
  * committed over the claim meanwhile, and may even have released: then the line stays closed until the next release. */
 static void close_line(struct os_percpu_line *line)

@@ -29,6 +29,7 @@ void posix_trace_end(void);
  * tests: before any cache is made, and followed by slab_start(), which sizes its arrays by the
  * number of CPUs. Per-CPU caches then use the lock fallback. */
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
+void posix_cpu_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void)); /* of that */
 
 /* Pretend to know whether CPUs have idle time (os_idle_seen); NULL: ask the system again. For tests. */
 void posix_idle_inject(bool (*idle)(unsigned cpu));
@@ -60,10 +61,7 @@ void posix_pressure_inject(const char *group, const char *machine);
  * the system is asked for them. */
 void posix_pressure_check(uint64_t more);
 
-/* Around fork, after and before the locks of the layers above. */
-void posix_memory_fork_prepare(void);
-void posix_memory_fork_child(bool whole);
-void posix_memory_fork_done(void);
+/* Around fork. */
 void posix_copy_start(void (*when_copied)(void));
 void posix_copy_known(void); /* by fork's own handlers */
 void posix_streams_fork_prepare(void);

@@ -7,7 +7,7 @@
  *
  * In a static program the unwinder learns where the program's tables are from the compiler's constructor,
  * and forgets it in the compiler's destructor, which frees memory under the unwinder's own lock: a trace of
- * that free would wait for ever. So there are traces between the two only (heap/process.c).
+ * that free would wait for ever. So there are traces between the two only (runtime/process.c).
  *
  * In a shared library its own frames, which lead each trace, are left out. A program linked with the
  * static library has no such border; its traces begin inside.

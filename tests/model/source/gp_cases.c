@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "explorer.h"
-#include "gp/callbacks.h"
-#include "gp/domain.h"
+#include "rcu/callbacks.h"
+#include "gp/user/domain.h"
 #include "os/os.h"
 #include "posix.h"
 

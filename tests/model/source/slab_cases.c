@@ -4,7 +4,7 @@
  * beside a local one and its fast path, and fork beside a thread on its fast path.
  */
 #include "explorer.h"
-#include "gp/domain.h"
+#include "gp/user/domain.h"
 #include "os/os.h"
 #include "posix.h"
 #include "slab/cache.h"

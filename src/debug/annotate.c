@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Annotations for tools. ThreadSanitizer learns how objects pass from thread to thread, if its functions are
+ * in the process. Two tools watch memory: Valgrind's memcheck, if the library was built with its
+ * header, and AddressSanitizer, if its functions are in the process. Both learn of an object's begin
+ * and end, and that all else in a slab may not be touched. The end of a deferred object is the end of
+ * its grace period: until then its readers may look at it.
+ *
+ * A note for each object says what was asked for (both tools know bytes, not size classes), and
+ * while it is deferred has its address: memcheck takes a block for lost to which it sees no pointer,
+ * and in a latent slab an object is only a bit.
+ *
+ * Type-safe memory is not annotated, since freed objects may be read there. Objects of a cache with
+ * a constructor are accessible before their first allocation, and always defined.
+ */
+#include "debug/annotate.h"
+#include "gp/gp.h"
+#include "debug/watch.h"
+#include "race_detector.h"
+
+#ifdef PRUDENCE_VALGRIND
+#include <valgrind/memcheck.h>
+#endif
+
+/* In the process when something in it was built with -fsanitize=address. */
+extern void __asan_poison_memory_region(void const volatile *address, size_t size)
+    __attribute__((weak));
+extern void __asan_unpoison_memory_region(void const volatile *address, size_t size)
+    __attribute__((weak));
+extern void __lsan_register_root_region(const void *address, size_t size) __attribute__((weak));
+extern void __lsan_unregister_root_region(const void *address, size_t size) __attribute__((weak));
+
+struct note {
+    size_t size;
+    void *held; /* the object, while it is deferred */
+};
+
+bool annotate_on;
+
+static bool valgrind_on, asan_on;
+
+void annotate_start(void)
+{
+    valgrind_on = asan_on = false;
+    if (annotate_wanted) {
+#ifdef PRUDENCE_VALGRIND
+        valgrind_on = RUNNING_ON_VALGRIND > 0;
+#endif
+        asan_on = __asan_poison_memory_region && __asan_unpoison_memory_region;
+    }
+    annotate_on = valgrind_on || asan_on;
+    race_detector_start(annotate_wanted);
+}
+
+/* ----------------------------------------------------------------------- from thread to thread */
+
+/* A guarded object may be anywhere on its page, the next one there elsewhere. */
+static const void *name_of(const struct slab *slab, const void *object)
+{
+    return slab->alone ? slab->pages : object;
+}
+
+void annotate_passes(const struct slab *slab, const void *object)
+{
+    tell_release(name_of(slab, object));
+}
+
+void annotate_taken(const struct slab *slab, const void *object)
+{
+    tell_acquire(name_of(slab, object));
+}
+
+void annotate_safe(const struct slab *slab, const void *object)
+{
+    if (likely(!race_detector_on))
+        return;
+    gp_tell_over(slab->cache->domain);
+    annotate_taken(slab, object);
+}
+
+static void tell_all_objects(const struct slab *slab, void (*tell)(const void *object))
+{
+    const char *object = slab->base;
+
+    for (unsigned i = 0; i < slab->capacity; i++)
+        tell(object + i * slab_object_bytes(slab));
+}
+
+void annotate_pages_taken(void)
+{
+    tell_acquire(&race_detector_pages);
+}
+
+void annotate_all_pass(const struct slab *slab)
+{
+    if (unlikely(race_detector_on))
+        tell_all_objects(slab, race_detector_release);
+}
+
+void annotate_pages_pass(const struct slab *slab)
+{
+    if (likely(!race_detector_on))
+        return;
+    tell_all_objects(slab, race_detector_acquire);
+    tell_release(&race_detector_pages);
+}
+
+static bool has_notes(const struct slab *slab)
+{
+    return slab->side[WATCH_EXTENSION] != NULL;
+}
+
+static struct note *note_of(const struct slab *slab, const void *object)
+{
+    return (struct note *)slab->side[WATCH_EXTENSION] + slab_index(slab, object);
+}
+
+/* ----------------------------------------------------------------------------------- the tools */
+
+/* The tool has a lock of its own here, which fork does not take. */
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_WATCH);
+
+static void root_region(void (*tell)(const void *address, size_t size), const struct slab *slab)
+{
+    if (!tell)
+        return;
+    os_lock_take(&lock);
+    tell(slab->pages, slab->bytes);
+    os_lock_release(&lock);
+}
+
+void annotate_fork_prepare(void)
+{
+    os_lock_take_for_fork(&lock);
+}
+
+void annotate_fork_done(void)
+{
+    os_lock_release_from_fork(&lock);
+}
+
+/* Pages of a slab: `closed`: nothing in them may be touched until it is allocated. */
+static void begin_pages(const struct slab *slab, bool closed)
+{
+    if (asan_on) {
+        root_region(__lsan_register_root_region, slab); /* what only they point to is no leak */
+        if (closed)
+            __asan_poison_memory_region(slab->pages, slab->bytes);
+    }
+#ifdef PRUDENCE_VALGRIND
+    if (valgrind_on && closed)
+        VALGRIND_MAKE_MEM_NOACCESS(slab->pages, slab->bytes);
+    else if (valgrind_on)
+        VALGRIND_MAKE_MEM_DEFINED(slab->pages, slab->bytes);
+#endif
+}
+
+/* AddressSanitizer does not hear of pages that are unmapped, and would call them poisoned when the
+ * program maps others there. Memcheck does; to it they stay closed. */
+static void end_pages(const struct slab *slab)
+{
+    if (asan_on) {
+        root_region(__lsan_unregister_root_region, slab);
+        __asan_unpoison_memory_region(slab->pages, slab->bytes);
+    }
+#ifdef PRUDENCE_VALGRIND
+    if (valgrind_on)
+        VALGRIND_MAKE_MEM_NOACCESS(slab->pages, slab->bytes);
+#endif
+}
+
+static void begin(const void *object, size_t size, bool defined)
+{
+    if (asan_on)
+        __asan_unpoison_memory_region(object, size);
+#ifdef PRUDENCE_VALGRIND
+    if (valgrind_on)
+        VALGRIND_MALLOCLIKE_BLOCK(object, size, 0, defined);
+#else
+    (void)defined;
+#endif
+}
+
+static void end(const void *object, size_t room)
+{
+    if (asan_on)
+        __asan_poison_memory_region(object, room);
+#ifdef PRUDENCE_VALGRIND
+    if (valgrind_on)
+        VALGRIND_FREELIKE_BLOCK(object, 0);
+#endif
+}
+
+/* ---------------------------------------------------------------------------------- the watch */
+
+void annotate_open(const struct slab *slab)
+{
+    if (asan_on)
+        __asan_unpoison_memory_region(slab->pages, slab->bytes);
+#ifdef PRUDENCE_VALGRIND
+    if (valgrind_on)
+        VALGRIND_MAKE_MEM_UNDEFINED(slab->pages, slab->bytes);
+#endif
+}
+
+bool annotate_made(struct slab *slab)
+{
+    bool typesafe = slab->cache->flags & CACHE_TYPESAFE;
+
+    if (!annotate_on)
+        return true;
+    if (!typesafe) {
+        slab->side[WATCH_EXTENSION] = os_meta_alloc(slab->capacity * sizeof(struct note));
+        if (!has_notes(slab))
+            return false;
+    }
+    begin_pages(slab, !typesafe && !slab->cache->constructor);
+    return true;
+}
+
+void annotate_going(struct slab *slab)
+{
+    if (!annotate_on)
+        return;
+    end_pages(slab);
+    if (has_notes(slab))
+        os_meta_free(slab->side[WATCH_EXTENSION], slab->capacity * sizeof(struct note));
+    slab->side[WATCH_EXTENSION] = NULL;
+}
+
+void annotate_allocated(struct slab *slab, void *object, size_t size, bool defined)
+{
+    if (!has_notes(slab))
+        return;
+    note_of(slab, object)->size = size;
+    begin(object, size, defined || slab->cache->constructor);
+}
+
+void annotate_deferred(struct slab *slab, void *object)
+{
+    if (has_notes(slab))
+        note_of(slab, object)->held = object;
+}
+
+void annotate_released(struct slab *slab, void *object)
+{
+    if (!has_notes(slab))
+        return;
+    note_of(slab, object)->held = NULL;
+    end(object, slab_object_bytes(slab));
+}
+
+size_t annotate_size(const struct slab *slab, const void *object)
+{
+    return has_notes(slab) ? note_of(slab, object)->size : 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Telling Valgrind's memcheck and AddressSanitizer about each object (see annotate.c). */
+#ifndef DEBUG_ANNOTATE_H
+#define DEBUG_ANNOTATE_H
+
+#include "debug/settings.h"
+#include "slab/cache.h"
+
+#define ANNOTATE_REDZONE ((size_t)16) /* spare bytes behind each object */
+
+extern bool annotate_on; /* one of the tools is here, and is told */
+
+void annotate_start(void);
+
+/*
+ * ThreadSanitizer is told how objects pass from thread to thread (race_detector.h); nothing is kept for
+ * that, so it may be on where annotate_on is not. passes: what all its owners did with the object so far
+ * is before what its next owner does; the caller writes to it no more. taken: this thread owns it
+ * now. safe: as taken, and its readers have left their sections.
+ */
+void annotate_passes(const struct slab *slab, const void *object);
+void annotate_taken(const struct slab *slab, const void *object);
+void annotate_safe(const struct slab *slab, const void *object);
+
+/* The same for pages, which are other objects of another slab next, and for all objects of a new slab. */
+void annotate_pages_taken(void);
+void annotate_pages_pass(const struct slab *slab);
+void annotate_all_pass(const struct slab *slab);
+
+/* When a slab is made and goes, unless it is a guarded object's. */
+bool annotate_made(struct slab *slab);
+void annotate_going(struct slab *slab);
+
+/* Before annotate_going, by a caller that writes the whole of the slab's pages. */
+void annotate_open(const struct slab *slab);
+
+/* From now on the program may use `size` bytes; `defined`: their contents mean something. */
+void annotate_allocated(struct slab *slab, void *object, size_t size, bool defined);
+
+/* Deferred: readable as before, and no leak. */
+void annotate_deferred(struct slab *slab, void *object);
+
+/* Freed, or its grace period is over: any access is an error. */
+void annotate_released(struct slab *slab, void *object);
+
+void annotate_fork_prepare(void);
+void annotate_fork_done(void);
+
+/* What was asked for when the object was allocated; 0 when no notes are kept of its slab. */
+size_t annotate_size(const struct slab *slab, const void *object);
+
+#endif /* DEBUG_ANNOTATE_H */

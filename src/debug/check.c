@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * States of objects. Every object's state changes by compare-and-swap, so of two frees one is caught. The word also
+ * holds who allocated the object and who released it, so that the one which is caught sees whose free came first.
+ */
+#include "debug/check.h"
+
+#include "debug/depot.h"
+#include "debug/guard.h"
+#include "debug/quarantine.h"
+
+/* What rests in quarantine looks live to its slab: only its state says more. */
+static bool wants(const struct cache_layout *layout)
+{
+    (void)layout;
+    return check_wanted || quarantine_limit;
+}
+
+static size_t words_bytes(const struct slab *slab)
+{
+    return slab->capacity * sizeof(uint64_t);
+}
+
+static bool made(struct slab *slab)
+{
+    slab->side[CHECK_EXTENSION] = os_meta_alloc(words_bytes(slab));
+    return slab->side[CHECK_EXTENSION] != NULL;
+}
+
+static void going(struct slab *slab)
+{
+    os_meta_free(slab->side[CHECK_EXTENSION], words_bytes(slab));
+}
+
+/* -------------------------------------------------------------------------------- changes of state */
+
+static uint64_t word_after(uint64_t word, enum object_state to, uint32_t trace)
+{
+    uint64_t allocation = allocation_trace_of_word(word), release = release_trace_of_word(word);
+    uint64_t deferred = word & WORD_DEFERRED;
+
+    if (to == OBJECT_LIVE) {
+        allocation = trace;
+    } else if (state_of_word(word) == OBJECT_LIVE) {
+        release = trace;
+        deferred = to == OBJECT_LATENT ? WORD_DEFERRED : 0;
+    }
+    return release << (3 + TRACE_BITS) | allocation << 3 | deferred | (uint64_t)to;
+}
+
+void object_state_change(const struct slab *slab, const void *object, enum object_state from,
+                         enum object_state to, const char *what)
+{
+    static const char *const names[] = {"free", "live", "deferred and not yet safe"};
+    uint64_t *place = &object_words(slab)[slab_index(slab, object)], word = load_relaxed(place);
+    bool by_caller =
+        from == OBJECT_LIVE || to == OBJECT_LIVE; /* not by the end of a grace period */
+    uint32_t trace = by_caller && (check_wanted || guard_interval) ? depot_here() : 0;
+
+    while (state_of_word(word) == from)
+        if (compare_exchange(place, &word, word_after(word, to, trace)))
+            return;
+    os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
+              names[state_of_word(word)]);
+    explain_and_abort(slab, object);
+}
+
+static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
+{
+    (void)size, (void)zeroed;
+    object_state_change(slab, object, OBJECT_FREE, OBJECT_LIVE, "allocation");
+}
+
+static void freed(struct slab *slab, void *object, const char *what)
+{
+    object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, what);
+}
+
+static void deferred(struct slab *slab, void *object, const char *what)
+{
+    (void)what;
+    object_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
+}
+
+static bool safe(struct slab *slab, void *object)
+{
+    object_state_change(slab, object, OBJECT_LATENT, OBJECT_FREE, "merge");
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------- reports */
+
+static void check_live(const struct slab *slab, const void *object, const char *what)
+{
+    enum object_state state =
+        state_of_word(load_relaxed(&object_words(slab)[slab_index(slab, object)]));
+
+    if (state != OBJECT_LIVE)
+        report_not_live(slab, object, state == OBJECT_LATENT, what);
+}
+
+/* The traces of a guarded object are its slot's to tell (guard_report.c): its slab may be gone. */
+static void explain(const struct slab *slab, const void *pointer)
+{
+    uint32_t here = depot_here();
+
+    if (slab && !object_words(slab))
+        os_report("  the option check=1 tells who allocated and who freed it");
+    if (here)
+        depot_print("called by:", here);
+    if (slab && object_words(slab) && !slab->alone && slab_has(slab, pointer))
+        depot_print_word(load_relaxed(&object_words(slab)[slab_index(slab, pointer)]));
+}
+
+const struct slab_extension check_extension = {.wants = wants,
+                                               .made = made,
+                                               .going = going,
+                                               .allocated = allocated,
+                                               .freed = freed,
+                                               .deferred = deferred,
+                                               .safe = safe,
+                                               .check_live = check_live,
+                                               .explain = explain};

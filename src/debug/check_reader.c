@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Uses of an object without what protects it: by readers outside the sections of the domain that drives
+ * their object's cache, and by callbacks after the grace period of another domain. Both see memory that is
+ * used again, and nothing else shows it. Reports only; a program that has a reason goes on.
+ */
+#include "debug/check_reader.h"
+
+#include <prudence/rcu.h>
+
+#include "gp/user/domain.h"
+#include "debug/check.h"
+#include "debug/depot.h"
+
+static struct prudence_cache *cache_of(const void *object)
+{
+    struct slab *slab = os_page_owner(object);
+
+    return slab ? slab->cache : NULL;
+}
+
+void prudence_check_reader(const void *object)
+{
+    const void *caller = __builtin_return_address(0);
+    struct prudence_cache *cache = check_wanted && object ? cache_of(object) : NULL;
+
+    if (!cache || prudence_domain_read_lock_held(cache->domain) || !gp_is_first_from(caller))
+        return;
+    os_report(
+        "reader at %p: %p of cache '%s' is read outside of any read-side critical section of "
+        "domain '%s', whose grace periods it is freed after; read it inside one, or give the cache "
+        "the domain of its readers (attr.domain)",
+        caller, object, cache->name, cache->domain->name);
+}
+
+static bool covers(struct prudence_domain *domain, const struct prudence_domain *other)
+{
+    return domain == other || set_has(domain, other);
+}
+
+/* Caches that the library made serve any size: their objects may have readers of any domain. Once for
+ * each cache. */
+void check_callback_domain(struct prudence_domain *domain, const void *head, const char *what)
+{
+    struct prudence_cache *cache = cache_of(head);
+
+    if (!cache || !cache->named || covers(domain, cache->domain) || !gp_is_first_from(cache))
+        return;
+    os_report(
+        "%s: %p of cache '%s' waits for the readers of domain '%s', but those of its cache are of "
+        "domain '%s' (attr.domain)",
+        what, head, cache->name, domain->name, cache->domain->name);
+    depot_print("called by:", depot_here());
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The depot of traces. A program allocates from few places many times, so each trace is kept once,
+ * and objects remember its number: its place in the depot, in words.
+ *
+ * Append only, and bounded: DEPOT_BYTES of address space, of which the system backs what is written.
+ * When it is full, new traces are unknown (0); those in it are found all the same. Without locks: a
+ * trace is written where nobody else writes, then pushed on its bucket's list (release), where others
+ * find it (acquire). Two threads may both push the same trace; that costs its room only.
+ */
+#include <string.h>
+
+#include "debug/depot.h"
+
+#include "debug/check.h"
+
+#define DEPOT_BYTES ((size_t)16 << 20)
+#define DEPOT_WORDS (DEPOT_BYTES / sizeof(uint64_t))
+#define BUCKETS     ((size_t)1 << 14)
+
+_Static_assert(DEPOT_WORDS < (UINT64_C(1) << TRACE_BITS), "a place is a trace's number");
+
+struct trace {
+    uint32_t next; /* in its bucket; 0: none */
+    uint32_t hash;
+    uint64_t count;
+    void *frames[];
+};
+
+static uint64_t *depot;
+static uint64_t used;             /* words handed out; atomic */
+static uint32_t buckets[BUCKETS]; /* atomic */
+
+static struct trace *trace_at(uint64_t *words, uint32_t number)
+{
+    return (struct trace *)(words + number);
+}
+
+/* The depot, made at first use; NULL without memory for it. */
+static uint64_t *depot_ready(void)
+{
+    uint64_t *none = NULL, *made = load_acquire(&depot);
+
+    if (likely(made != NULL))
+        return made;
+    made = os_meta_alloc(DEPOT_BYTES);
+    if (made && !compare_exchange(&depot, &none, made)) {
+        os_meta_free(made, DEPOT_BYTES);
+        made = none;
+    }
+    return made;
+}
+
+static uint32_t hash_of(void *const *frames, unsigned count)
+{
+    uint64_t hash = count;
+
+    for (unsigned i = 0; i < count; i++) {
+        hash = (hash ^ (uintptr_t)frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash;
+}
+
+static bool has_frames(const struct trace *trace, void *const *frames)
+{
+    uint32_t same = 0;
+
+    while (same < trace->count && trace->frames[same] == frames[same])
+        same++;
+    return same == trace->count;
+}
+
+static uint32_t find(uint64_t *words, uint32_t hash, void *const *frames, unsigned count)
+{
+    uint32_t number = load_acquire(&buckets[hash % BUCKETS]);
+
+    while (number) {
+        const struct trace *trace = trace_at(words, number);
+
+        if (trace->hash == hash && trace->count == count && has_frames(trace, frames))
+            break;
+        number = trace->next;
+    }
+    return number;
+}
+
+static uint32_t add(uint64_t *words, uint32_t hash, void *const *frames, unsigned count)
+{
+    uint64_t size = sizeof(struct trace) / sizeof(uint64_t) + count;
+    uint64_t place;
+    struct trace *trace;
+
+    if (load_relaxed(&used) + size >= DEPOT_WORDS)
+        return 0;
+    place = add_relaxed(&used, size) + 1; /* place 0 stays empty */
+    if (place + size > DEPOT_WORDS)
+        return 0;
+    trace = trace_at(words, (uint32_t)place);
+    trace->hash = hash;
+    trace->count = count;
+    copy_unseen(trace->frames, frames, count * sizeof *frames);
+    trace->next = load_relaxed(&buckets[hash % BUCKETS]);
+    while (!compare_exchange(&buckets[hash % BUCKETS], &trace->next, (uint32_t)place))
+        ;
+    return (uint32_t)place;
+}
+
+uint32_t depot_here(void)
+{
+    void *frames[OS_TRACE_MAX];
+    unsigned count = depot_frames ? os_trace_capture(frames, (unsigned)depot_frames) : 0;
+    uint64_t *words = count ? depot_ready() : NULL;
+    uint32_t hash, number;
+
+    if (!words)
+        return 0;
+    hash = hash_of(frames, count);
+    number = find(words, hash, frames, count);
+    return number ? number : add(words, hash, frames, count);
+}
+
+void depot_print(const char *title, uint32_t number)
+{
+    os_report("  %s", title);
+    depot_print_frames(number);
+}
+
+void depot_print_frames(uint32_t number)
+{
+    uint64_t *words = load_acquire(&depot);
+
+    if (number && words)
+        os_trace_print(trace_at(words, number)->frames, (unsigned)trace_at(words, number)->count);
+    else
+        os_report("    (unknown)");
+}
+
+void depot_print_word(uint64_t word)
+{
+    static const char *const titles[] = {
+        [OBJECT_FREE] = "freed by:",
+        [OBJECT_LIVE] = "its memory was last freed by:",
+        [OBJECT_LATENT] = "",
+        [WORD_DEFERRED + OBJECT_FREE] = "deferred, and safe since, by:",
+        [WORD_DEFERRED + OBJECT_LIVE] = "its memory was last deferred by:",
+        [WORD_DEFERRED + OBJECT_LATENT] = "deferred by:",
+    };
+
+    if (!check_wanted && !allocation_trace_of_word(word) && !release_trace_of_word(word)) {
+        os_report("  with the option check=1 this report says who allocated and who freed it");
+        return;
+    }
+    depot_print("allocated by:", allocation_trace_of_word(word));
+    if (state_of_word(word) != OBJECT_LIVE || release_trace_of_word(word))
+        depot_print(titles[word & (WORD_DEFERRED | 3)], release_trace_of_word(word));
+}

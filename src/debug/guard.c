@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Guarded sampling. One allocation in N gets a page of its own, between two pages that nobody may
+ * touch; at its end or at its beginning, in turns, so that an overflow or an underflow faults. When
+ * it is freed (a deferred one: when its grace period is over) the page becomes inaccessible, and
+ * rests until all pages freed before it were used again; so a use after free faults, too. The bytes
+ * of the page around the object have a pattern, which is looked at when the page goes.
+ *
+ * To the slab layer a guarded object is a slab of one object of its own cache (slab_make_lone),
+ * which is never used again but goes at once; so deferral, statistics and misuse are as always.
+ *
+ * Not guarded: objects that do not fit a page, and those of caches with a constructor or type-safe
+ * memory, whose freed objects may be looked at.
+ *
+ * Locks: one (OS_RANK_WATCH) for the queue of resting slots. A slot's record is written by the thread that
+ * took it from the queue, or that ends its slab; reports read it without a lock.
+ */
+#include <string.h>
+
+#include "base/pace.h"
+#include "debug/depot.h"
+#include "debug/guard.h"
+
+#define PATTERN   0xb5
+#define SETTLE_NS 10000000 /* full: how often the whole process is searched for what is safe */
+
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_WATCH);
+static uint16_t resting[GUARD_SLOTS]; /* oldest first, from `oldest` on */
+static unsigned oldest, resting_count;
+static uint64_t turns;      /* atomic: right and left */
+static uint64_t settled_at; /* ns; atomic */
+
+static __thread uint64_t countdown, randomness;
+
+void guard_start(void)
+{
+    if (!guard_interval)
+        return;
+    if (!guard_pool) {
+        guard_pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * OS_PAGE_SIZE);
+        if (!guard_pool) {
+            os_report("option 'guard': no address space for guarded objects; nothing is guarded");
+            guard_interval = 0;
+            return;
+        }
+        for (unsigned i = 0; i < GUARD_SLOTS; i++)
+            resting[i] = (uint16_t)i;
+        resting_count = GUARD_SLOTS;
+    }
+    os_fault_watch(guard_look_at_fault);
+}
+
+/* From 1 to 2N - 1, so that N on average, and no period of the program stays unseen. */
+static uint64_t draw(void)
+{
+    if (!randomness)
+        randomness = (os_clock_ns() ^ (uintptr_t)&randomness) | 1;
+    randomness ^= randomness << 13;
+    randomness ^= randomness >> 7;
+    randomness ^= randomness << 17;
+    return 1 + randomness % (2 * guard_interval - 1);
+}
+
+static bool is_due(void)
+{
+    if (!countdown)
+        countdown = draw();
+    return --countdown == 0;
+}
+
+/* ------------------------------------------------------------------------------------- slots */
+
+static struct guard_slot *slot_take(void)
+{
+    struct guard_slot *slot = NULL;
+
+    os_lock_take(&lock);
+    os_fault_watch(guard_look_at_fault);
+    if (resting_count) {
+        slot = &guard_slots[resting[oldest]];
+        oldest = (oldest + 1) % GUARD_SLOTS;
+        resting_count--;
+    }
+    os_lock_release(&lock);
+    return slot;
+}
+
+static void slot_rest(const struct guard_slot *slot)
+{
+    os_lock_take(&lock);
+    resting[(oldest + resting_count) % GUARD_SLOTS] = (uint16_t)(slot - guard_slots);
+    resting_count++;
+    os_lock_release(&lock);
+}
+
+static char *page_of(const struct guard_slot *slot)
+{
+    return guard_page((unsigned)(slot - guard_slots));
+}
+
+static bool is_pattern(const char *from, const char *to, const char **wrong)
+{
+    for (; from < to; from++) {
+        if ((unsigned char)*from != PATTERN) {
+            *wrong = from;
+            return false;
+        }
+    }
+    return true;
+}
+
+static void check_surroundings(const struct guard_slot *slot)
+{
+    const char *page = page_of(slot), *wrong;
+
+    if (!is_pattern(slot->object + slot->size, page + OS_PAGE_SIZE, &wrong) ||
+        !is_pattern(page, slot->object, &wrong))
+        guard_report_damage(slot, wrong);
+}
+
+static size_t size_asked(const struct slab *slab, const void *object)
+{
+    (void)object;
+    return slab->alone ? ((const struct guard_slot *)slab->side[GUARD_EXTENSION])->size : 0;
+}
+
+/* Before check's: the last word is still there. The page is closed, and rests. */
+static void going(struct slab *slab)
+{
+    struct guard_slot *slot = slab->side[GUARD_EXTENSION];
+
+    if (!slot)
+        return; /* no guarded one; or it could not be made, and its page is guarded_alloc's */
+    check_surroundings(slot);
+    slot->word = *object_words(slab);
+    slot->state = GUARD_FREED;
+    store_relaxed(&slot->slab, NULL);
+    os_pages_close(page_of(slot), OS_PAGE_SIZE);
+    slot_rest(slot);
+}
+
+/* ------------------------------------------------------------------- what is deferred becomes safe */
+
+/* Perhaps no other thread visits the node of a quiet cache: merge there, and close pages. */
+static void settle_cache(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < os_node_count(); i++)
+        node_shrink(&cache->nodes[i], cache->free_limit);
+}
+
+/* Sees to it that a grace period comes. */
+static void after_deferral(struct prudence_cache *cache, bool alone)
+{
+    if (!alone)
+        return;
+    gp_advance(cache->domain, gp_snapshot(cache->domain));
+    settle_cache(cache);
+}
+
+static void settle_all(void)
+{
+    struct list *item;
+
+    if (!is_time_again(&settled_at, os_clock_ns(), SETTLE_NS))
+        return;
+    latent_drive_all(); /* before the lock is taken: domains may call foreign functions */
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        settle_cache(list_entry(item, struct prudence_cache, link));
+    }
+    os_lock_release(&slab_caches_lock);
+}
+
+/* ------------------------------------------------------------------------------------- allocation */
+
+static bool can_be_guarded(const struct prudence_cache *cache, size_t size)
+{
+    return round_up(size, cache->alignment) <= OS_PAGE_SIZE && !cache->constructor &&
+           !cache->destructor && !(cache->flags & CACHE_TYPESAFE);
+}
+
+/* Places the object on its open page. */
+static void place(struct guard_slot *slot, const struct prudence_cache *cache, size_t size)
+{
+    char *page = page_of(slot);
+
+    tell_acquire(page);
+    slot->object = add_relaxed(&turns, 1) % 2 == 0
+                       ? page + OS_PAGE_SIZE - round_up(size, cache->alignment)
+                       : page;
+    slot->size = size;
+    copy_unseen(slot->cache_name, cache->name, sizeof slot->cache_name);
+    memset(page, PATTERN, (size_t)(slot->object - page));
+    memset(slot->object + size, PATTERN, (size_t)(page + OS_PAGE_SIZE - slot->object) - size);
+}
+
+/* A guarded object, if it is this allocation's turn; NULL: it is not, or cannot be guarded, or no page is left. */
+static void *guarded_alloc(struct prudence_cache *cache, size_t size)
+{
+    struct guard_slot *slot;
+    struct slab *slab;
+
+    if (!guard_interval || !is_due() || !can_be_guarded(cache, size))
+        return NULL;
+    settle_cache(cache);
+    slot = slot_take();
+    if (!slot) {
+        settle_all();
+        return NULL;
+    }
+    if (!os_pages_open(page_of(slot), OS_PAGE_SIZE))
+        goto failed;
+    place(slot, cache, size);
+    slab = slab_make_lone(cache, page_of(slot), slot->object, EXTENSION_BIT(CHECK_EXTENSION));
+    if (!slab) {
+        os_pages_close(page_of(slot), OS_PAGE_SIZE);
+        slot->state = GUARD_UNUSED;
+        goto failed;
+    }
+    slab->side[GUARD_EXTENSION] = slot;
+    slot->slab = slab;
+    slot->state = GUARD_IN_USE;
+    return slot->object;
+
+failed:
+    slot_rest(slot);
+    return NULL;
+}
+
+static bool wants(const struct cache_layout *layout)
+{
+    (void)layout;
+    return guard_interval > 0;
+}
+
+const struct slab_extension guard_extension = {.wants = wants,
+                                               .going = going,
+                                               .instead = guarded_alloc,
+                                               .after_deferral = after_deferral,
+                                               .size_asked = size_asked,
+                                               .explain = guard_explain};
+
+void guard_fork_prepare(void)
+{
+    os_lock_take_for_fork(&lock);
+}
+
+void guard_fork_done(void)
+{
+    os_lock_release_from_fork(&lock);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What guarded sampling has to say: about an access that faulted, about bytes beside an object that
+ * were written, about a pointer in a report of misuse. May run in a signal handler: nothing here
+ * allocates, or takes a lock of ours.
+ */
+#include "debug/depot.h"
+#include "debug/guard.h"
+
+/*
+ * The slot that an address in the pool is about. A closed page lies between two slots: the nearer
+ * one whose object ends, or begins, at it; so a page's lower half is an overflow, its upper half an
+ * underflow, unless there is nothing at that side.
+ */
+static const struct guard_slot *slot_about(const void *address)
+{
+    uintptr_t offset = (uintptr_t)address - (uintptr_t)guard_pool;
+    unsigned page = (unsigned)(offset / OS_PAGE_SIZE);
+    const struct guard_slot *before = page >= 2 ? &guard_slots[page / 2 - 1] : NULL;
+    const struct guard_slot *behind = page / 2 < GUARD_SLOTS ? &guard_slots[page / 2] : NULL;
+    bool lower = offset % OS_PAGE_SIZE < OS_PAGE_SIZE / 2;
+
+    if (page % 2)
+        return behind;
+    if (before && before->state == GUARD_UNUSED)
+        before = NULL;
+    if (behind && behind->state == GUARD_UNUSED)
+        behind = NULL;
+    if (!before || !behind)
+        return before ? before : behind;
+    return lower ? before : behind;
+}
+
+static bool is_released(const struct guard_slot *slot)
+{
+    return slot->state == GUARD_FREED || state_of_word(guard_word(slot)) == OBJECT_FREE;
+}
+
+/* What was wrong with the access, and where it lies as seen from the object. */
+static const char *kind_of(const struct guard_slot *slot, const char *address)
+{
+    if (address < slot->object)
+        return "underflow";
+    if (address >= slot->object + slot->size)
+        return "overflow";
+    return is_released(slot) ? "use after free" : "access";
+}
+
+static void print_place(const struct guard_slot *slot, const char *address)
+{
+    const char *end = slot->object + slot->size;
+    const char *released = is_released(slot) ? "freed " : "";
+
+    if (address < slot->object)
+        os_report("  %p is %zu bytes before the %s%zu-byte object %p of cache '%s'",
+                  (const void *)address, (size_t)(slot->object - address), released, slot->size,
+                  (const void *)slot->object, slot->cache_name);
+    else if (address >= end)
+        os_report("  %p is %zu bytes behind the %s%zu-byte object %p of cache '%s'",
+                  (const void *)address, (size_t)(address - end), released, slot->size,
+                  (const void *)slot->object, slot->cache_name);
+    else
+        os_report("  %p is byte %zu of the %s%zu-byte object %p of cache '%s'",
+                  (const void *)address, (size_t)(address - slot->object), released, slot->size,
+                  (const void *)slot->object, slot->cache_name);
+}
+
+/* The calls that led to the access: what the handler and the kernel put before them is left out. */
+static void print_access(const struct os_fault *fault)
+{
+    void *frames[OS_TRACE_MAX];
+    unsigned count = os_trace_capture(frames, OS_TRACE_MAX), first = 0;
+
+    while (first < count && frames[first] != fault->code)
+        first++;
+    if (first == count)
+        first = 0;
+    os_report("  accessed by:");
+    os_trace_print(frames + first, count - first);
+}
+
+void guard_look_at_fault(const struct os_fault *fault)
+{
+    static const char *const accesses[] = {"access", "read", "write"};
+    const struct guard_slot *slot;
+
+    if (!guard_has(fault->address))
+        return;
+    slot = slot_about(fault->address);
+    if (!slot || slot->state == GUARD_UNUSED) {
+        os_report("wild %s of %p, in the pool of guarded objects, where none has been yet",
+                  accesses[fault->access], fault->address);
+        print_access(fault);
+        return;
+    }
+    os_report("%s: %s of %p", kind_of(slot, fault->address), accesses[fault->access],
+              fault->address);
+    print_place(slot, fault->address);
+    print_access(fault);
+    depot_print_word(guard_word(slot));
+}
+
+void guard_report_damage(const struct guard_slot *slot, const char *byte)
+{
+    os_report("%s: write of %p, found when the object's page was given back",
+              byte < slot->object ? "underflow" : "overflow", (const void *)byte);
+    print_place(slot, byte);
+    depot_print_word(guard_word(slot));
+    os_abort();
+}
+
+void guard_report_freed(const void *object, const char *what)
+{
+    const struct guard_slot *slot = guard_has(object) ? slot_about(object) : NULL;
+
+    if (!slot || slot->state != GUARD_FREED || slot->object != object)
+        return;
+    os_report("%s: %p of cache '%s' is already free", what, object, slot->cache_name);
+    explain_and_abort(NULL, object);
+}
+
+/* What is known about the object at `pointer`, if that lies in the pool. */
+void guard_explain(const struct slab *slab, const void *pointer)
+{
+    const struct guard_slot *slot;
+
+    (void)slab;
+    if (!guard_has(pointer))
+        return;
+    slot = slot_about(pointer);
+    if (!slot || slot->state == GUARD_UNUSED)
+        return;
+    print_place(slot, pointer);
+    depot_print_word(guard_word(slot));
+}

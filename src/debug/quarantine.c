@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Quarantine. A freed object rests until so many bytes were freed after it that together they are
+ * more than the limit: one queue of the process, in the order of frees. It stands in chunks of
+ * metadata apart from the objects, which are not touched.
+ *
+ * To the slab layer the objects in it are allocated still, so they keep their slabs. One lock for
+ * the queue; objects leave outside of it. Meanwhile they are in the hands of a thread that may know nothing of
+ * their cache: it freed another object, or trims. Such a thread is a leaver, and in a list, so that
+ * whoever destroys a cache can wait for it: until then its objects look live, and it may still be
+ * at the cache's nodes.
+ */
+#include "debug/quarantine.h"
+
+#include "debug/watch.h"
+
+#define CHUNK_BYTES   ((size_t)4096)
+#define CHUNK_OBJECTS ((CHUNK_BYTES - 2 * sizeof(void *)) / sizeof(void *))
+#define LEAVE_MAX     64    /* objects that leave in one go */
+#define LEAVER_NS     20000 /* between looks at those that others have */
+
+struct chunk {
+    struct chunk *next; /* younger */
+    uint32_t first, end;
+    void *objects[CHUNK_OBJECTS];
+};
+_Static_assert(sizeof(struct chunk) == CHUNK_BYTES, "no byte is lost");
+
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_WATCH);
+static struct chunk *oldest, *youngest;
+static uint64_t bytes;
+static uint64_t entered, left; /* objects, ever */
+
+struct leaver {
+    struct list link;
+    uint64_t first; /* of its objects, as `left` counts them */
+};
+static struct list leavers = {&leavers, &leavers}; /* by `first`; under the lock */
+
+/* Room for one more object behind the youngest; NULL without memory. */
+static struct chunk *chunk_with_room(void)
+{
+    struct chunk *chunk = youngest;
+
+    if (chunk && chunk->end < CHUNK_OBJECTS)
+        return chunk;
+    chunk = os_meta_alloc(sizeof *chunk);
+    if (!chunk)
+        return NULL;
+    if (youngest)
+        youngest->next = chunk;
+    else
+        oldest = chunk;
+    youngest = chunk;
+    return chunk;
+}
+
+static void *take_oldest(void)
+{
+    struct chunk *chunk = oldest;
+    void *object = chunk->objects[chunk->first++];
+
+    if (chunk->first == chunk->end) {
+        oldest = chunk->next;
+        if (!oldest)
+            youngest = NULL;
+        os_meta_free(chunk, sizeof *chunk);
+    }
+    bytes -= slab_object_bytes(slab_known(object));
+    left++;
+    return object;
+}
+
+/* Some of the oldest: until no more than `limit` bytes rest, and so many objects have left. */
+static unsigned take_some(uint64_t limit, uint64_t goal, void **objects, struct leaver *leaver)
+{
+    unsigned taken = 0;
+
+    os_lock_take(&lock);
+    leaver->first = left;
+    while (oldest && (bytes > limit || left < goal) && taken < LEAVE_MAX)
+        objects[taken++] = take_oldest();
+    if (taken)
+        list_add_tail(&leavers, &leaver->link);
+    os_lock_release(&lock);
+    return taken;
+}
+
+static void leaver_is_done(struct leaver *leaver)
+{
+    os_lock_take(&lock);
+    list_remove(&leaver->link);
+    os_lock_release(&lock);
+}
+
+static void free_for_good(struct slab *slab, void *object)
+{
+    watch_check_zero(slab, object);
+    cache_put_kept(slab, object);
+}
+
+static void leave_all(void **objects, unsigned count,
+                      void (*leave)(struct slab *slab, void *object))
+{
+    for (unsigned i = 0; i < count; i++)
+        leave(slab_known(objects[i]), objects[i]);
+}
+
+static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *slab, void *object))
+{
+    void *objects[LEAVE_MAX];
+    struct leaver leaver;
+    unsigned taken;
+
+    do {
+        os_carry_begin();
+        taken = take_some(limit, goal, objects, &leaver);
+        if (taken) {
+            leave_all(objects, taken, leave);
+            leaver_is_done(&leaver);
+        }
+        os_carry_end();
+    } while (taken);
+}
+
+/* It rests; false: it is larger than all that may, or there is no memory to note it. */
+static bool keeps(struct slab *slab, void *object)
+{
+    size_t size = slab_object_bytes(slab);
+    struct chunk *chunk;
+    bool over;
+
+    if (slab->alone || size > quarantine_limit)
+        return false;
+    os_lock_take(&lock);
+    chunk = chunk_with_room();
+    if (chunk) {
+        chunk->objects[chunk->end++] = object;
+        bytes += size;
+        entered++;
+    }
+    over = bytes > quarantine_limit;
+    os_lock_release(&lock);
+    if (over)
+        let_leave(quarantine_limit, 0, free_for_good);
+    return chunk != NULL;
+}
+
+/* Those of now: others may bring more for ever. */
+void quarantine_flush_to(void (*leave)(struct slab *slab, void *object))
+{
+    uint64_t goal;
+
+    os_lock_take(&lock);
+    goal = entered;
+    os_lock_release(&lock);
+    let_leave(UINT64_MAX, goal, leave);
+}
+
+void quarantine_flush(void)
+{
+    if (quarantine_limit)
+        quarantine_flush_to(free_for_good);
+}
+
+static void wait_for_leavers(void)
+{
+    uint64_t goal = 0;
+    bool busy = true;
+
+    for (bool first = true; busy; first = false) {
+        const struct leaver *oldest_one;
+
+        if (!first)
+            os_sleep_ns(LEAVER_NS);
+        os_lock_take(&lock);
+        goal = first ? left : goal;
+        oldest_one = list_first(&leavers, struct leaver, link);
+        busy = oldest_one && oldest_one->first < goal;
+        os_lock_release(&lock);
+    }
+}
+
+void quarantine_flush_and_wait(void)
+{
+    quarantine_flush();
+    if (quarantine_limit)
+        wait_for_leavers();
+}
+
+static bool wants(const struct cache_layout *layout)
+{
+    (void)layout;
+    return quarantine_limit > 0;
+}
+
+const struct slab_extension quarantine_extension = {
+    .wants = wants, .keeps = keeps, .pressure = quarantine_flush};
+
+/* There is none, unless fork took nothing: then they are not in the child, nor are their objects. */
+void quarantine_fork_child(void)
+{
+    list_init(&leavers);
+}
+
+void quarantine_fork_prepare(void)
+{
+    os_lock_take_for_fork(&lock);
+}
+
+void quarantine_fork_done(void)
+{
+    os_lock_release_from_fork(&lock);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/os.h"
+
+#include "debug/settings.h"
+
+bool check_wanted READ_MOSTLY = false;
+bool annotate_wanted = true;
+bool zero_on_free;
+uint64_t guard_interval READ_MOSTLY = 0;
+uint64_t quarantine_limit;
+uint64_t depot_frames = 12;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the options of the start want of this layer (docs/reference/options.md). They change only before the first cache
+ * is made, under heap_lock.
+ */
+#ifndef DEBUG_SETTINGS_H
+#define DEBUG_SETTINGS_H
+
+#include "base/base.h"
+
+extern bool check_wanted;
+extern bool annotate_wanted;
+extern bool zero_on_free;
+extern uint64_t guard_interval;   /* one allocation in so many is guarded; 0: none */
+extern uint64_t quarantine_limit; /* bytes; 0: nothing rests */
+extern uint64_t depot_frames;     /* of a trace; 0: none are captured */
+
+#endif /* DEBUG_SETTINGS_H */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The extension watch: what is done to the memory of free objects, and what tools are told of it.
+ *
+ *   allocate   it must still be zero (with check=1); told to the tools
+ *   free       zeroed; told to the tools
+ *   defer      told to the tools. Its memory is neither written nor closed ...
+ *   safe       ... before its grace period is over: zeroed; told to the tools
+ *
+ * A guarded object (guard.c) is neither zeroed nor closed here: its page is closed as a whole.
+ */
+#include "debug/watch.h"
+
+#include <string.h>
+
+#include "debug/annotate.h"
+#include "debug/check.h"
+#include "debug/depot.h"
+#include "debug/guard.h"
+#include "race_detector.h"
+
+static bool wants(const struct cache_layout *layout)
+{
+    (void)layout;
+    return zero_on_free || annotate_on || race_detector_on;
+}
+
+/* ------------------------------------------------------------------------------------- zeroing */
+
+/* Freed objects of the others may be looked at: as constructed, or type-safe. */
+static bool is_zeroed(const struct prudence_cache *cache)
+{
+    return zero_on_free && !cache->constructor && !(cache->flags & CACHE_TYPESAFE);
+}
+
+/* The whole of what it takes, if it has not been given back to the tools yet. */
+static void zero(const struct slab *slab, void *object)
+{
+    size_t size = annotate_size(slab, object);
+
+    if (slab->cache->lines && is_zeroed(slab->cache))
+        memset(object, 0, size ? size : slab_object_bytes(slab));
+}
+
+/* With check=1 a freed object is looked at before it is handed out: it must still be zero. Where a
+ * tool watches, it saw the write itself. */
+void watch_check_zero(const struct slab *slab, const void *object)
+{
+    const char *byte = object, *end = byte + slab_object_bytes(slab);
+
+    if (!object_words(slab) || annotate_on || !slab->cache->lines || !is_zeroed(slab->cache))
+        return;
+    while (byte < end && !*byte)
+        byte++;
+    if (byte == end)
+        return;
+    os_report("write after free: byte %zu of %p of cache '%s' was written after it was freed",
+              (size_t)(byte - (const char *)object), object, slab->cache->name);
+    explain_and_abort(slab, object);
+}
+
+/* --------------------------------------------------------------------------------- a slab's life */
+
+static bool made(struct slab *slab)
+{
+    if (slab->alone)
+        return true;
+    annotate_pages_taken();
+    if (object_words(slab) && slab->cache->lines && is_zeroed(slab->cache))
+        memset(slab->pages, 0, slab->bytes); /* for watch_check_zero */
+    return annotate_made(slab);
+}
+
+static void ready(struct slab *slab)
+{
+    annotate_all_pass(slab);
+}
+
+static void going(struct slab *slab)
+{
+    if (slab->alone)
+        return;
+    if (!slab->cache->lines &&
+        is_zeroed(slab->cache)) { /* a large block: nobody waits for it here */
+        annotate_open(slab);
+        memset(slab->pages, 0, slab->bytes);
+    }
+    annotate_pages_pass(slab);
+    annotate_going(slab);
+}
+
+/* ------------------------------------------------------------------------------- an object's life */
+
+static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
+{
+    annotate_taken(slab, object);
+    if (slab->alone)
+        return;
+    watch_check_zero(slab, object);
+    annotate_allocated(slab, object, size, zeroed);
+}
+
+static void deferred(struct slab *slab, void *object, const char *what)
+{
+    (void)what;
+    annotate_passes(slab, object);
+    if (!slab->alone)
+        annotate_deferred(slab, object);
+}
+
+static bool safe(struct slab *slab, void *object)
+{
+    annotate_safe(slab, object);
+    annotate_passes(slab, object);
+    return true;
+}
+
+static void released(struct slab *slab, void *object)
+{
+    if (!slab->alone) {
+        zero(slab, object);
+        annotate_released(slab, object);
+    }
+    annotate_passes(slab, object);
+}
+
+static size_t size_asked(const struct slab *slab, const void *object)
+{
+    return slab->alone ? 0 : annotate_size(slab, object);
+}
+
+const struct slab_extension watch_extension = {.wants = wants,
+                                               .made = made,
+                                               .ready = ready,
+                                               .going = going,
+                                               .allocated = allocated,
+                                               .deferred = deferred,
+                                               .safe = safe,
+                                               .released = released,
+                                               .size_asked = size_asked};
+
+/* ------------------------------------------------------------------------------------ the process */
+
+void watch_start(void)
+{
+    annotate_start();
+    guard_start();
+    slab_redzone = annotate_on ? ANNOTATE_REDZONE : 0;
+}
+
+void watch_prime(void)
+{
+    if ((check_wanted || guard_interval) && depot_frames)
+        os_trace_prime();
+}
+
+bool watch_moves(const struct slab *slab)
+{
+    return unlikely(load_relaxed(&slab->extensions)) &&
+           (slab->alone || annotate_on || zero_on_free);
+}

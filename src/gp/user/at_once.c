@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Grace periods of memb and qsbr domains without a system call, for a thread that closes a batch (gp_try; ADR 37, ADR 52): at
+ * once, where nobody is inside; else soon, where readers fence, or fence when they are asked.
+ *
+ * Both make the driver's steps: start, load the goal, then the mode, then the barrier, then look at the readers' words,
+ * then complete. So the argument at the head of memb.c holds for them. What differs is the barrier where readers do not
+ * fence. It is asked of the readers: each that is awake is marked, and its next entry finds the mark, fences, and takes it
+ * away (parking.c). Once all marks are gone, each reader has fenced at one point of its program behind the load of
+ * the goal, which is what a membarrier is for; so it counts as the goal's barrier, for other drivers, too. A reader that
+ * does not enter again does not answer. Then a driver's membarrier comes, when memory is wanted as much as ever, and parks
+ * that reader.
+ *
+ * Locks: none. The thread that holds `parking` asks; the others go on.
+ */
+#include "gp/user/domain.h"
+
+#define LOOK_AT_MOST 32 /* readers */
+
+/* A reader pays some 300 ns for each question: misses on its own line, and a fence. */
+#define ASK_AGAIN_NS      UINT64_C(6000)
+#define ASK_AGAIN_NS_EACH UINT64_C(4000) /* more for each reader */
+
+/*
+ * Whether no section stands open: true only where words tell, which are this thread's own, and those of other threads
+ * if they fence. A reader that is parked or not registered has no section. *entries: how often others have entered; they
+ * count while they fence. It gives up beyond a few slots, since the caller owns a CPU's caches.
+ */
+static bool nobody_is_inside(const struct prudence_domain *domain, uint64_t *entries)
+{
+    bool fenced = load_acquire(&domain->readers_fence_themselves);
+    const struct reader_slot *own = readers_slot_if_any(domain), *slot;
+
+    *entries = 0;
+    if (readers_awake(domain) > LOOK_AT_MOST)
+        return false;
+    for_each_awake(walk, slot, domain)
+    {
+        if (!load_acquire(&slot->thread))
+            continue;
+        if (load_acquire(&slot->reader.word) || (slot != own && !fenced))
+            return false;
+        *entries += slot != own ? load_relaxed(&slot->reader.entries) : 0;
+    }
+    return true;
+}
+
+/*
+ * A grace period that begins and ends at once. The barrier is a full fence also where readers do not fence, if no other
+ * thread is awake:
+ *  - this thread's own sections are in its program's order with all that it does here;
+ *  - a thread that registers or wakes later fences after it has claimed its slot or set its bit, and before it reads. If
+ *    the look at the slots misses that, this fence came before that one, and with it the start and every unlink whose
+ *    cookie the goal covers: so that reader cannot find what was unlinked.
+ * Nothing is noted in `barrier_goal`, since it would be of no use.
+ *
+ * It looks before it starts as well, so that nothing is written in vain. And it leaves readers alone that have entered
+ * since it looked last: each of their entries would miss the line of the sequence.
+ */
+bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie)
+{
+    uint64_t entries, goal;
+
+    if (!nobody_is_inside(domain, &entries))
+        return false;
+    if (entries != load_relaxed(&domain->entries_then)) {
+        store_relaxed(&domain->entries_then, entries);
+        return false;
+    }
+    gp_request(domain, cookie);
+    goal = load_acquire(&domain->shared.sequence);
+    os_full_fence();
+    if (!nobody_is_inside(domain, &entries))
+        return false;
+    count_add(&domain->at_once, 1);
+    gp_complete(domain, goal);
+    return gp_poll(domain, cookie);
+}
+
+/* ------------------------------------------------------------------------------------ asking */
+
+static bool is_asked_for(const struct prudence_domain *domain)
+{
+    return sequence_before(load_relaxed(&domain->progress.completed),
+                           load_relaxed(&domain->asked_goal));
+}
+
+static bool is_too_soon(const struct prudence_domain *domain, unsigned awake)
+{
+    return sequence_before(os_clock_ns(), load_relaxed(&domain->asked_at) + ASK_AGAIN_NS +
+                                              ASK_AGAIN_NS_EACH * awake);
+}
+
+/* The goal is loaded after the request, and before anything that its barrier is made of. */
+static void begin(struct prudence_domain *domain, gp_cookie cookie)
+{
+    store_relaxed(&domain->asked_at, os_clock_ns());
+    gp_request(domain, cookie);
+    store_relaxed(&domain->asked_goal, load_acquire(&domain->shared.sequence));
+    domain->asked = false;
+}
+
+/* The barrier between loading the goal and looking at words. The mode is loaded after the goal. */
+static bool barrier_is_made(struct prudence_domain *domain)
+{
+    uint64_t goal = load_relaxed(&domain->asked_goal);
+
+    if (!sequence_before(load_acquire(&domain->barrier_goal), goal))
+        return true;
+    if (load_acquire(&domain->readers_fence_themselves)) {
+        os_full_fence();
+        return true;
+    }
+    if (!domain->asked) {
+        domain->asked_by = readers_slot_if_any(domain);
+        readers_ask(domain, domain->asked_by);
+        domain->asked = true;
+    }
+    if (!readers_have_answered(domain, domain->asked_by)) {
+        if (!load_relaxed(&domain->unanswered))
+            store_relaxed(&domain->unanswered, 1u);
+        return false;
+    }
+    store_relaxed(&domain->unanswered, 0u);
+    gp_raise(&domain->barrier_goal, goal);
+    return true;
+}
+
+static void look(struct prudence_domain *domain)
+{
+    uint64_t ended = load_relaxed(&domain->grace_periods);
+
+    memb_look(domain, load_relaxed(&domain->asked_goal));
+    count_add(&domain->at_once, load_relaxed(&domain->grace_periods) - ended);
+    if (load_relaxed(&domain->readers_fence_themselves))
+        mode_choose(domain); /* from fenced to fence-free: no system call */
+}
+
+static enum gp_tried ask(struct prudence_domain *domain, gp_cookie cookie)
+{
+    if (!is_asked_for(domain))
+        begin(domain, cookie);
+    if (barrier_is_made(domain))
+        look(domain);
+    if (gp_poll(domain, cookie))
+        return GP_OVER;
+    return sequence_before(load_relaxed(&domain->asked_goal), cookie) ? GP_LATER : GP_ASKED;
+}
+
+/* Nothing is written while there is nothing to do, because all CPUs' writers call this. */
+enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie)
+{
+    unsigned awake;
+    uint32_t nobody = 0;
+    enum gp_tried tried;
+
+    if (gp_is_held_up(domain) || (awake = readers_awake(domain)) > LOOK_AT_MOST)
+        return GP_REFUSED;
+    if (!is_asked_for(domain) && is_too_soon(domain, awake))
+        return GP_LATER;
+    if (load_relaxed(&domain->parking) || !compare_exchange(&domain->parking, &nobody, 1u))
+        return GP_REFUSED;
+    tried = ask(domain, cookie);
+    store_release(&domain->parking, 0u);
+    return tried;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Private to gp/: what a domain is made of.
+ *
+ * Sequence values count grace periods in steps of GP_STEP, above the nesting bits of a reader's
+ * word; they are compared modulo 2^64, and start near their wrap in debug builds.
+ *
+ * Invariants: completed <= sequence <= completed + a few; a goal at or below `barrier_goal` has had
+ * its barrier; `completed` = g means that every section entered before grace period g was started
+ * has ended.
+ */
+#ifndef GP_USER_DOMAIN_H
+#define GP_USER_DOMAIN_H
+
+#include <prudence/rcu.h>
+
+#include "base/list.h"
+#include "gp/gp.h"
+#include "os/os.h"
+#include "race_detector.h"
+
+#define GP_STEP      (PRUDENCE_NESTING_MASK + 1)
+#define GP_NAME_SIZE 32
+#define DOMAIN_LIVE  UINT32_C(0x6c697665)
+#define DOMAIN_DEAD  UINT32_C(0x64656164)
+
+#ifdef PRUDENCE_DEBUG
+#define GP_FIRST (UINT64_C(0) - 1000 * GP_STEP)
+#else
+#define GP_FIRST (16 * GP_STEP)
+#endif
+
+struct reader_slot;
+struct srcu;
+struct domain_set;
+struct external;
+
+/*
+ * What stands behind a domain of some kind. Functions are NULL where there is nothing to do; where
+ * not said otherwise they run with any lock but readers_lock free to take.
+ */
+struct gp_scheme {
+    const char *name;
+    /* Pushes what was started on, up to `goal`, by gp_complete(). Never waits; any number of threads
+     * at once. NULL: grace periods end by themselves. */
+    void (*drive)(struct prudence_domain *domain, uint64_t goal);
+    /* For a thread that waits without a deadline, and may as well block there. NULL: there is no such place. */
+    void (*block)(struct prudence_domain *domain);
+    bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
+    /* The slot of the reader that holds up what is under way. NULL: nobody can tell */
+    struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
+    /* Both for gp_try. at_once: by the CPU that tries again and again; NULL: it takes more than a look. ask: by any */
+    bool (*at_once)(struct prudence_domain *domain, gp_cookie cookie);
+    enum gp_tried (*ask)(struct prudence_domain *domain, gp_cookie cookie);
+    bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
+    /* The thread of `slot` is gone, and was inside a section. Any thread. */
+    void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
+    void (*note_expired)(struct prudence_domain *domain); /* NULL: by the readers' slots */
+    bool (*worth_waiting)(struct prudence_domain *domain);
+    void (*close)(struct prudence_domain *domain); /* it is off the list: its own memory goes */
+    void (*fork_prepare)(struct prudence_domain *domain);
+    void (*fork_parent)(struct prudence_domain *domain);
+    void (*fork_child)(struct prudence_domain *domain); /* after slots were forgotten */
+};
+
+extern const struct gp_scheme gp_memb, gp_manual, gp_srcu, gp_set, gp_external;
+
+enum reader_mode { READER_MODE_AUTO, READER_MODE_FENCED, READER_MODE_FREE };
+
+/* A thread's slot in one domain. Type-stable: slots are reused, never unmapped. */
+struct reader_slot {
+    struct prudence_reader reader; /* first: what the inline read side points at */
+    struct reader_chunk *chunk;    /* that it stands in; constant */
+    int32_t thread;                /* kernel thread id of its owner; 0: free; claimed by
+                                      compare-and-swap */
+    uint32_t watched;              /* the thread's end will be told; atomic, as the next */
+    uint64_t claimed_at;           /* boot time, ns: which thread of that id */
+    uint64_t entries_seen;         /* of reader.entries, by the mode's choice */
+    uint64_t stall_word;           /* the word that was in the way at stall_since; drivers */
+    uint64_t stall_since;          /* ns */
+    uint64_t stall_reported;       /* the word that was reported last */
+    int32_t index;                 /* srcu: the counter that the section stands in; its thread */
+    char pad[128 - 40 - 8 - 8 - 8 - 32 - 4];
+};
+_Static_assert(sizeof(struct reader_slot) == 128,
+               "two cache lines: no false sharing of prefetches");
+
+/* A chunk is larger than what metadata locks for, so that a signal handler may make one. */
+#define SLOTS_IN_CHUNK 127
+
+/* Which slots scans look at: two bits a slot (parking.c); atomic read-modify-writes. */
+#define SLOT_AWAKE    1u
+#define SLOT_TOUCHED  2u
+#define SLOTS_IN_WORD 32
+#define SLOTS_AWAKE   UINT64_C(0x5555555555555555)
+#define AWAKE_WORDS   ((SLOTS_IN_CHUNK + SLOTS_IN_WORD - 1) / SLOTS_IN_WORD)
+
+struct reader_chunk {
+    struct reader_chunk *next; /* older chunk of the same domain, or next free one */
+    uint64_t used;             /* slots from the first that were ever claimed; atomic, only grows */
+    uint64_t awake[AWAKE_WORDS];
+    struct reader_slot slots[SLOTS_IN_CHUNK] __attribute__((aligned(CACHE_LINE)));
+};
+
+/* How the thread of a reader that is in the way fares, as one of the threads that ask saw last; hints, atomic. */
+struct reader_fares {
+    uint64_t looked_at; /* ns; by compare-and-swap: one looks, and the others believe it */
+    const struct reader_slot *reader;
+    uint64_t section;
+    uint64_t had;       /* the CPU time that it had had, ns */
+    uint32_t lacks_cpu; /* it wants one, and has had next to none since */
+};
+
+/* Each domain has a queue of callbacks, which a layer above keeps: the embedding program says which (runtime/domains.c). */
+struct domain_queue {
+    struct callback_queue *(*make)(struct prudence_domain *domain); /* NULL: no memory */
+    bool (*waits)(const struct callback_queue *queue); /* a callback is in it, or runs */
+    void (*release)(struct callback_queue *queue);     /* none is */
+};
+extern const struct domain_queue domain_queue;
+
+/* Laid out by cache lines, not by size. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
+struct prudence_domain {
+    struct gp_progress progress __attribute__((aligned(CACHE_LINE)));
+    uint64_t barrier_goal; /* grows by compare-and-swap, release, after the goal's barrier */
+    uint32_t tried_on; /* the CPU that may end them at once (gp_try), plus one; atomic, a hint */
+
+    /* What inline readers look at; they find it here (prudence_domain_shared_of). */
+    struct prudence_domain_shared shared __attribute__((aligned(CACHE_LINE)));
+    const struct gp_scheme *scheme;
+    union {
+        struct srcu *srcu;
+        struct domain_set *set;
+        struct external *external;
+    };
+    uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
+                                          every reader see shared.fenced */
+    enum prudence_domain_kind kind;
+    bool phases;                      /* see phases.c: nobody waits for its grace periods */
+    struct reader_chunk *chunks;      /* pushed by compare-and-swap; read by drivers */
+    struct callback_queue *callbacks; /* constant (domain_queue) */
+
+    uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
+    uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
+    uint64_t at_once;      /* of grace_periods, by gp_try; a hint */
+    uint64_t entries_then; /* other threads' entries when gp_try looked last; a hint */
+
+    uint64_t looked_in_vain; /* at slots that were outside, since readers were parked; a hint */
+    uint64_t park_after;     /* so many; a hint */
+
+    struct reader_slot *furthest_behind /* of the readers in the last scan's way; atomic, a hint */
+        __attribute__((aligned(CACHE_LINES_APART)));
+
+    /* Parking of readers (parking.c). */
+    uint32_t parking; /* by compare-and-swap; the next are its holder's */
+    unsigned left_awake, parked, park_rarely;
+
+    /* Asking readers to fence (at_once.c), by the holder of `parking`; others read the first two. */
+    uint64_t asked_goal;          /* atomic; no more than completed: nothing is asked for */
+    uint64_t asked_at;            /* ns; atomic */
+    struct reader_slot *asked_by; /* of the thread that asked, or NULL */
+    bool asked;                   /* for asked_goal readers were marked */
+    unsigned unanswered;  /* 1: readers have not answered; more by each membarrier since; atomic */
+    uint64_t parked_ever; /* statistics; by one driver at a time, read by tests meanwhile */
+
+    /* The choice of mode (mode.c), by whoever holds `choosing`. */
+    uint32_t choosing;           /* by compare-and-swap */
+    uint64_t chosen_at;          /* ns */
+    uint64_t not_fenced_before;  /* ns; after readers were found to be too many */
+    uint64_t grace_periods_then; /* at chosen_at */
+    uint64_t membarrier_cost;    /* ns, running mean */
+
+    /* The reader that outlasted an implicit wait, and its word then (gp_worth_waiting). */
+    struct reader_slot *expired_reader;
+    uint64_t expired_word;
+    uint32_t expired_manually; /* no slot stands for it: as long as expired_word is the last that
+                                  ended */
+
+    struct reader_fares outstays, in_the_way; /* how the reader's thread fares (outstay.c) */
+
+    /* Readers in the way: when a driver asked last whether the thread of one is there, and when it looked last, in a
+     * file, whether it is that thread (readers_reap_slot). ns; by compare-and-swap: of all drivers, one does. */
+    uint64_t gone_asked_at, gone_looked_at;
+
+    unsigned reap_from;   /* readers_reap: the slot that is looked at next; a hint */
+    unsigned reap_all_at; /* and at how many slots it looks at all; a hint */
+    uint32_t users;       /* caches and sets that name this domain; atomic */
+    uint32_t visitors;    /* threads that look at it for a while; destruction waits; atomic */
+    unsigned index;       /* in every thread's table of slots; guarded by the readers' lock */
+    uint64_t generation;  /* unique among all domains ever made; grows along the list */
+    uint32_t life;        /* DOMAIN_LIVE, or what it was */
+    struct list link;     /* in the list of domains; guarded by the readers' lock */
+    char name[GP_NAME_SIZE];
+};
+
+_Static_assert(offsetof(struct prudence_domain, shared) == PRUDENCE_DOMAIN_SHARED_OFFSET,
+               "inline readers look there");
+
+extern struct prudence_domain prudence_default;
+
+/* Options, set through runtime/options.c. */
+extern enum reader_mode gp_reader_mode;
+extern uint64_t gp_stall_timeout; /* ns; 0: never report */
+extern bool gp_stall_trace; /* with the reader's trace, once gp_stall_trace_prime() was called */
+
+static inline bool sequence_before(uint64_t a, uint64_t b)
+{
+    return (int64_t)(a - b) < 0;
+}
+
+/* domain.c: for waits that a caller asks for. Takes a thread offline that is online in the qsbr domain
+ * itself or a member, and says where it was; reports a wait that would never end, once for each
+ * `caller`. */
+uint64_t gp_leave_to_wait(struct prudence_domain *domain);
+void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
+bool gp_is_first_from(
+    const void *place); /* a calling place: whether nothing was reported of it yet */
+void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller);
+void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */
+
+/* outstay.c: whether a reader is in the way that wants a CPU, and has had none for a while. At times some system calls. */
+bool gp_reader_lacks_cpu(struct prudence_domain *domain);
+
+/* drive.c */
+void gp_tell_section_ends(const struct prudence_domain *domain); /* as prudence_tell_section_ends */
+struct reader_slot *gp_held_up_by(const struct prudence_domain *domain);
+uint64_t gp_raise(uint64_t *value, uint64_t to); /* unless it is there already; by how much */
+void gp_complete(struct prudence_domain *domain, uint64_t upto);
+bool gp_note_expired_reader(struct prudence_domain *domain);
+
+/* reader_exit.c */
+void reader_exit_start(void);
+bool reader_exit_watch(void);
+void reader_exit_watch_slow(void);
+bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly);
+
+/* Heads a block of metadata of one thread's, which may end without telling. note: when it is made; release:
+ * by the thread; the rest when its end is noticed, at the latest when twice as many are there. */
+struct thread_memory {
+    struct thread_memory *next;
+    size_t bytes;
+    uint64_t claimed_at; /* boot time, ns */
+    int32_t thread;      /* 0: it is not needed any more; atomic */
+    int32_t process;     /* after a fork without handlers: another */
+    bool listed;
+};
+void thread_memory_note(struct thread_memory *memory, size_t bytes);
+void thread_memory_release(struct thread_memory *memory);
+void thread_memory_reap(void);
+void thread_memory_fork_child(struct thread_memory *memory);
+extern unsigned reader_keys_without_memory;
+extern HIDDEN __thread bool reader_unwatched __attribute__((tls_model("initial-exec")));
+
+/* From calls that no signal handler makes: they may allocate. */
+static inline void reader_exit_watch_late(void)
+{
+    if (unlikely(reader_unwatched))
+        reader_exit_watch_slow();
+}
+
+/* readers.c */
+void readers_thread_exits(void);
+/* This copy's own thread-local pointers: the exported names for them, which inline readers
+ * use, may stand for those of another copy of the library (readers_are_superseded, ADR 26). */
+extern __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_reader *reader_lasting_self
+    __attribute__((tls_model("initial-exec")));
+bool readers_are_superseded(void);
+/* A domain that lives as long as the process, as the default one does: at most one, before any thread knows it. Its
+ * readers find their words by a pointer of their own, reader_lasting_self. */
+void gp_make_lasting(const struct prudence_domain *domain);
+bool gp_is_lasting(const struct prudence_domain *domain); /* the default one, too */
+void readers_register_default(void);
+struct reader_slot *
+readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
+struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
+bool readers_any_inside(const struct prudence_domain *domain);
+struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
+bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
+                       uint64_t stayed);
+#define READERS_A_FEW 64
+#define READERS_ALL   UINT32_MAX
+unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);
+void readers_release_chunks(struct prudence_domain *domain);
+extern struct os_lock readers_lock;
+extern struct list readers_domains;
+
+/* Calls for each slot in use, oldest last; `slot` is evaluated only while in use. Slots behind `used`
+ * were never claimed, or just now: it is raised before the fence of a registering thread (readers.c). */
+#define for_each_slot(chunk, slot, domain)                                                         \
+    for ((chunk) = load_acquire(&(domain)->chunks); (chunk); (chunk) = (chunk)->next)              \
+        for ((slot) = (chunk)->slots; (slot) < (chunk)->slots + load_acquire(&(chunk)->used);      \
+             (slot)++)                                                                             \
+            if (load_acquire(&(slot)->thread))
+
+/* parking.c: readers that stay outside. A scan looks at the slots that are awake; all others are outside, or
+ * their threads wake them, and fence, before they read anything. */
+void readers_park(struct prudence_domain *domain, unsigned outside);
+void readers_membarrier(struct prudence_domain *domain);
+unsigned readers_awake(const struct prudence_domain *domain);
+void readers_ask(struct prudence_domain *domain, const struct reader_slot *but);
+bool readers_have_answered(const struct prudence_domain *domain, const struct reader_slot *but);
+void readers_follow_mode(struct prudence_domain *domain, bool fenced);
+void reader_park_first(struct reader_slot *slot);
+void reader_fork_child(struct reader_slot *slot);
+void reader_wake(struct prudence_domain *domain, struct reader_slot *slot);
+
+/* After the word was published, nested or not. */
+static inline void reader_mind_parking(struct prudence_domain *domain, struct reader_slot *slot)
+{
+    compiler_barrier();
+    if (unlikely(load_acquire(&slot->reader.attention) < 0))
+        reader_wake(domain, slot);
+}
+
+struct awake_walk {
+    struct reader_chunk *chunk;
+    unsigned next_word; /* of the chunk */
+    uint64_t bits;      /* left of the word before */
+};
+
+/* Acquire: a thread that cleared a bit saw the slot's sections end; one that set a bit, its word. */
+static inline struct reader_slot *awake_next(struct awake_walk *walk)
+{
+    unsigned bit;
+
+    while (!walk->bits) {
+        if (walk->next_word == AWAKE_WORDS) {
+            walk->chunk = walk->chunk->next;
+            walk->next_word = 0;
+        }
+        if (!walk->chunk)
+            return NULL;
+        walk->bits = load_acquire(&walk->chunk->awake[walk->next_word++]) & SLOTS_AWAKE;
+    }
+    bit = (unsigned)__builtin_ctzll(walk->bits);
+    walk->bits &= walk->bits - 1;
+    return &walk->chunk->slots[(walk->next_word - 1) * SLOTS_IN_WORD + bit / 2];
+}
+
+/* Only for readers of memb and qsbr domains. */
+#define for_each_awake(walk, slot, domain)                                                         \
+    for (struct awake_walk walk = {.chunk = load_acquire(&(domain)->chunks)};                      \
+         ((slot) = awake_next(&(walk)));)
+
+/* srcu.c, set.c, external.c: what a new domain of the kind needs; false: no memory. */
+bool srcu_open(struct prudence_domain *domain);
+void srcu_enter_at(struct prudence_domain *domain, int index);
+bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain);
+bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member));
+unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members);
+void set_hold_members(struct prudence_domain *domain);              /* if it is a set */
+bool external_reader_is_here(const struct prudence_domain *domain); /* this thread is one */
+bool external_is_inside(const struct prudence_domain *only); /* ... of `only`; NULL: of any */
+
+/* domain.c */
+
+/*
+ * Use of a domain after its end, or of what never was one: under check=1 (and in debug builds) each
+ * function looks, reports the place, and stops the process. Destroyed domains are kept for a while
+ * then, so that there is something to look at.
+ */
+extern bool gp_check;
+void domain_check_slow(const struct prudence_domain *domain, const char *what, const void *caller);
+#define DOMAIN_CHECK(domain)                                                                       \
+    (unlikely(load_relaxed(&gp_check))                                                             \
+         ? domain_check_slow((domain), __func__, __builtin_return_address(0))                      \
+         : (void)0)
+
+bool domain_name_is_valid(const char *what, const char *name); /* else says so */
+void domain_unmake(struct prudence_domain *domain);            /* before it is published */
+struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
+                                    const struct gp_scheme *scheme);
+unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
+                       bool named);
+void domain_publish(struct prudence_domain *domain);
+void domain_visits_fork_child(void); /* visits of the forking thread go on */
+
+/* memb.c: one scan, without more than it takes. Behind the goal's barrier */
+void memb_look(struct prudence_domain *domain, uint64_t goal);
+
+/* at_once.c */
+bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie);
+enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie);
+
+/* mode.c */
+void mode_start(struct prudence_domain *domain);
+void mode_choose(struct prudence_domain *domain);
+void mode_follow_options(struct prudence_domain *domain);
+
+/* stall.c */
+#define STALL_TRACE_PATIENCE_NS 20000000 /* for a reader's trace: the asking thread may allocate */
+void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word);
+uint64_t stall_since(const struct reader_slot *slot); /* ns: since when its section is in the way */
+void stall_fork_prepare(void);
+void stall_fork_done(void);
+
+/* Process life (runtime/process.c). */
+void gp_start(void);
+void gp_follow_options(void);
+void gp_stall_trace_prime(void); /* may allocate */
+void gp_fork_prepare(void);
+void gp_fork_child(bool whole); /* forgets what threads were at that the child does not have */
+void gp_fork_done(void);
+void external_start_in_child(void); /* when no lock is held any more */
+
+#endif /* GP_USER_DOMAIN_H */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Grace periods: snapshot, request, drive, wait; whatever scheme stands behind them.
+ *
+ * Every domain counts its grace periods in a sequence of its own, and says in `completed` how many
+ * are over. A cookie is taken behind a full fence F, made after the objects were detached: it is
+ * the sequence s found there, plus one. Grace period s + 1 starts with the increment of the
+ * sequence to s + 1, which comes after that load. So a scheme has to keep one promise: a thread that finds
+ * the goal g in the sequence may raise `completed` to g as soon as every section that was entered
+ * before it looked, and that could have found what was unlinked before that F, has ended. How each
+ * keeps it stands at the head of its file: memb.c (and qsbr), srcu.c, set.c, external.c.
+ *
+ * Starting is a compare-and-swap, completing takes the maximum: any number of threads may do
+ * either, and one that loses its CPU delays nobody.
+ */
+#include "gp/user/domain.h"
+
+gp_cookie gp_snapshot(struct prudence_domain *domain)
+{
+    os_full_fence(); /* F above */
+    return load_relaxed(&domain->shared.sequence) + GP_STEP;
+}
+
+void gp_request(struct prudence_domain *domain, gp_cookie cookie)
+{
+    uint64_t sequence = load_relaxed(&domain->shared.sequence);
+
+    if (!domain->scheme->drive)
+        return;
+    /* A cookie is at most one step ahead, so one success of anybody is enough. */
+    if (sequence_before(sequence, cookie))
+        compare_exchange(&domain->shared.sequence, &sequence, sequence + GP_STEP);
+}
+
+/* Release: with all that came before. */
+uint64_t gp_raise(uint64_t *value, uint64_t to)
+{
+    uint64_t current = load_relaxed(value);
+
+    while (sequence_before(current, to))
+        if (compare_exchange(value, &current, to))
+            return to - current;
+    return 0;
+}
+
+static const void *ends_of(const struct prudence_domain *domain)
+{
+    return (const char *)domain + PRUDENCE_DOMAIN_ENDS_OFFSET;
+}
+
+void gp_tell_section_ends(const struct prudence_domain *domain)
+{
+    tell_release(ends_of(domain));
+}
+
+void gp_tell_over(const struct prudence_domain *domain)
+{
+    struct prudence_domain *const *members;
+    unsigned count;
+
+    if (likely(!race_detector_on))
+        return;
+    tell_acquire(ends_of(domain));
+    count = set_members(domain, &members);
+    for (unsigned i = 0; i < count; i++)
+        tell_acquire(ends_of(members[i]));
+}
+
+/* Of an external domain, whoever completes its grace periods has synchronized with its readers. */
+void gp_complete(struct prudence_domain *domain, uint64_t upto)
+{
+    gp_tell_section_ends(domain);
+    add_relaxed(&domain->grace_periods, gp_raise(&domain->progress.completed, upto) / GP_STEP);
+}
+
+void gp_drive(struct prudence_domain *domain)
+{
+    uint64_t goal;
+
+    reader_exit_watch_late();
+    if (!domain->scheme->drive)
+        return;
+    goal = load_acquire(&domain->shared.sequence);
+    if (sequence_before(load_acquire(&domain->progress.completed), goal))
+        domain->scheme->drive(domain, goal);
+}
+
+/* How long another driver is trusted to be scanning. */
+#define SCAN_TRUST_NS 20000
+
+static void drive_shared(struct prudence_domain *domain)
+{
+    uint64_t began = load_relaxed(&domain->scan_began);
+    uint64_t now = os_clock_ns();
+
+    if (began && now - began < SCAN_TRUST_NS)
+        return;
+    store_relaxed(&domain->scan_began, now);
+    gp_drive(domain);
+    store_relaxed(&domain->scan_began, (uint64_t)0);
+}
+
+struct reader_slot *gp_held_up_by(const struct prudence_domain *domain)
+{
+    return domain->scheme->held_up_by ? domain->scheme->held_up_by(domain) : NULL;
+}
+
+bool gp_is_held_up(const struct prudence_domain *domain)
+{
+    return gp_held_up_by(domain) != NULL;
+}
+
+/* What readers were only asked for (gp_try) nobody else has to push. */
+bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
+{
+    return !sequence_before(load_relaxed(&domain->shared.sequence), cookie) &&
+           sequence_before(load_relaxed(&domain->asked_goal), cookie);
+}
+
+/* Held up, it drives all the same: that looks how long the reader has stayed, and no further. So no driver scans, and
+ * none need be told of another. */
+bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
+{
+    if (gp_is_held_up(domain)) {
+        gp_drive(domain);
+        return false;
+    }
+    gp_request(domain, cookie);
+    drive_shared(domain);
+    return true;
+}
+
+/*
+ * Each success at once writes the lines of `sequence` and of `completed`. That costs nothing where one CPU's writers are
+ * alone with them, and two cache misses a batch where another's read them for their batches: those had rather share a
+ * grace period now and then. So only the CPU that was the last to end one that it had asked for may, since it is asked
+ * more rarely.
+ */
+enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
+{
+    enum gp_tried tried;
+    uint32_t last;
+
+    if (gp_poll(domain, cookie))
+        return GP_OVER;
+    if (!domain->scheme->at_once || domain->phases)
+        return GP_REFUSED;
+    last = load_relaxed(&domain->tried_on);
+    tried = (!last || last == cpu + 1) && domain->scheme->at_once(domain, cookie)
+                ? GP_OVER
+                : domain->scheme->ask(domain, cookie);
+    if (tried == GP_OVER && last != cpu + 1)
+        store_relaxed(&domain->tried_on, cpu + 1);
+    return tried;
+}
+
+#define SPIN_ROUNDS 48 /* some 10 us */
+
+/* Readers do not wake anybody, so a waiter looks again: at once at first, then less and less often. */
+static void wait_a_little(unsigned round)
+{
+    if (round < SPIN_ROUNDS) {
+        for (unsigned i = 0; i < round; i++)
+            os_relax();
+        return;
+    }
+    os_sleep_ns(round < 2 * SPIN_ROUNDS ? 10000 : 100000);
+}
+
+/* Waiters share: while two grace periods are under way already, a third is not started. A thread that comes
+ * meanwhile gets the same cookie, and the readers that it would wait for are those of these two. */
+static bool is_crowded(const struct prudence_domain *domain)
+{
+    uint64_t completed = load_acquire(&domain->progress.completed);
+
+    return load_relaxed(&domain->shared.sequence) - completed >= 2 * GP_STEP;
+}
+
+bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline)
+{
+    debug_assert(os_locks_held() == 0);
+    os_copy_check();
+    for (unsigned round = 0; !gp_poll(domain, cookie); round++) {
+        if (!is_crowded(domain))
+            gp_request(domain, cookie);
+        gp_drive(domain);
+        if (gp_poll(domain, cookie))
+            break;
+        if (deadline && os_clock_ns() >= deadline)
+            return false;
+        if (!deadline && domain->scheme->block)
+            domain->scheme->block(domain);
+        wait_a_little(round);
+    }
+    gp_tell_over(domain);
+    return true;
+}
+
+uint64_t gp_cost(const struct prudence_domain *domain)
+{
+    return gp_is_cheap(domain) ? 0 : max_size(load_relaxed(&domain->membarrier_cost), 1);
+}
+
+bool gp_is_cheap(const struct prudence_domain *domain)
+{
+    return !domain->scheme->is_cheap || domain->scheme->is_cheap(domain);
+}
+
+/* Notes the first reader that is in the way; false when there is none. */
+bool gp_note_expired_reader(struct prudence_domain *domain)
+{
+    uint64_t completed = load_relaxed(&domain->progress.completed);
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+
+    for_each_slot(chunk, slot, domain)
+    {
+        uint64_t word = load_relaxed(&slot->reader.word);
+
+        if (word && !sequence_before(completed, word & ~PRUDENCE_NESTING_MASK)) {
+            store_relaxed(&domain->expired_word, word & ~PRUDENCE_NESTING_MASK);
+            store_release(&domain->expired_reader, slot);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No slot says who is in the way: the grace period itself stands for it. */
+static void note_expired_grace_period(struct prudence_domain *domain)
+{
+    store_relaxed(&domain->expired_word, load_relaxed(&domain->progress.completed));
+    store_release(&domain->expired_manually, 1u);
+}
+
+void gp_note_expired(struct prudence_domain *domain)
+{
+    if (domain->scheme->note_expired)
+        domain->scheme->note_expired(domain);
+    else if (!gp_note_expired_reader(domain) && domain->scheme != &gp_memb)
+        note_expired_grace_period(domain);
+}
+
+bool gp_worth_waiting(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = load_acquire(&domain->expired_reader);
+    uint64_t word;
+
+    if (domain->scheme->worth_waiting)
+        return domain->scheme->worth_waiting(domain);
+    if (load_acquire(&domain->expired_manually)) {
+        if (load_relaxed(&domain->progress.completed) == load_relaxed(&domain->expired_word))
+            return false;
+        store_relaxed(&domain->expired_manually, 0u);
+    }
+    if (!slot)
+        return true;
+    word = load_relaxed(&slot->reader.word);
+    if (word && (word & ~PRUDENCE_NESTING_MASK) == load_relaxed(&domain->expired_word))
+        return false;
+    store_relaxed(&domain->expired_reader, (struct reader_slot *)NULL);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------- manual */
+
+const struct gp_scheme gp_manual = {.name = "manual", .is_busy = readers_any_inside};

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * External domains: grace periods of somebody else's (liburcu's, say), through a few functions.
+ *
+ * Grace period g of the domain is one foreign grace period that was begun after g was found in the
+ * domain's sequence and a full fence was made; so it waits for every foreign section that could have
+ * found what was unlinked before (drive.c). Foreign cookies are opaque, so one is under way at a
+ * time, and the next, which covers all that was asked for meanwhile, begins when it is over.
+ *
+ * With polling, who drives begins and polls, one thread at a time (`driving`): others go on without.
+ * Without it there is only a synchronize, which blocks for as long as the foreign readers like, and
+ * takes no deadline. So no thread that allocates, defers or polls ever calls it: a thread of ours
+ * does, asleep while no grace period is asked for. It is made with the domain, and in a forked child
+ * by the fork handler, never inside an allocation or a deferral (ADR 8 says why). Where a child gets
+ * none, what is deferred there becomes safe when somebody waits without a deadline (gp_wait): a thread that may
+ * block for ever may as well do it there.
+ *
+ * Sleeping: a thread that asks stores the goal (a compare-and-swap of the sequence), then exchanges `asked`;
+ * the thread clears `asked`, makes a full fence, and looks at the goal once more.
+ *
+ * Fork waits a little for a synchronize to return, since it may hold foreign locks, and keeps the
+ * next from beginning; the child starts a thread of its own. A fork that met one that takes longer
+ * has a child whose foreign scheme may hang; that then hangs the thread and nothing else.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "gp/user/domain.h"
+
+#define FORK_PATIENCE_NS 200000000
+
+struct external {
+    struct prudence_domain_ops ops;
+    void *context;
+
+    uint32_t driving; /* polling: by compare-and-swap; guards the next three */
+    bool under_way;
+    uint64_t goal;   /* of the foreign grace period that is under way */
+    uint64_t cookie; /* foreign */
+
+    uint32_t started;  /* there is a thread */
+    uint32_t stopping; /* it shall end; it answers by started = 0 */
+    uint32_t asked;    /* 0: it sleeps, or is about to look once more */
+    uint32_t inside;   /* a synchronize is running, the thread's or a waiter's; atomic */
+    uint32_t paused;   /* by fork: none may begin */
+
+    struct reader_slot stall; /* stands for all foreign readers */
+};
+
+static uint32_t externals; /* how many there are that can tell whether a thread is inside; atomic */
+
+/* False if nobody can tell. */
+bool external_reader_is_here(const struct prudence_domain *domain)
+{
+    const struct external *external = domain->external;
+    int saved_errno = errno;
+    bool here = domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external->ops.read_lock_held &&
+                external->ops.read_lock_held(external->context);
+
+    errno = saved_errno;
+    return here;
+}
+
+static bool is_inside_any(void)
+{
+    struct prudence_domain *domain;
+    uint64_t after = 0;
+    bool inside = false;
+
+    while (!inside && gp_domains_visit(&domain, 1, &after)) {
+        inside = external_reader_is_here(domain);
+        gp_domain_leave(domain);
+    }
+    return inside;
+}
+
+/* No lock of ours is held while a foreign function is called: it may allocate. */
+bool external_is_inside(const struct prudence_domain *only)
+{
+    if (likely(!load_relaxed(&externals)))
+        return false;
+    os_foreign_call("read_lock_held of an external domain");
+    if (!only)
+        return is_inside_any();
+    if (only->kind == PRUDENCE_DOMAIN_SET)
+        return set_any(only, external_reader_is_here);
+    return external_reader_is_here(only);
+}
+
+/* ------------------------------------------------------------------------------------- polling */
+
+static void begin(struct prudence_domain *domain)
+{
+    struct external *external = domain->external;
+
+    external->goal = load_acquire(&domain->shared.sequence);
+    os_full_fence();
+    os_foreign_call("start_poll of an external domain");
+    external->cookie = external->ops.start_poll(external->context);
+    external->under_way = true;
+}
+
+static void poll(struct prudence_domain *domain)
+{
+    struct external *external = domain->external;
+
+    if (!external->under_way)
+        begin(domain);
+    os_foreign_call("poll_state of an external domain");
+    if (!external->ops.poll_state(external->context, external->cookie))
+        return;
+    external->under_way = false;
+    gp_complete(domain, external->goal);
+    if (sequence_before(external->goal, load_acquire(&domain->shared.sequence)))
+        begin(domain);
+}
+
+static void drive_by_polling(struct prudence_domain *domain)
+{
+    struct external *external = domain->external;
+    uint32_t nobody = 0;
+
+    if (!compare_exchange(&external->driving, &nobody, 1u))
+        return;
+    add_relaxed(&domain->scans, 1);
+    poll(domain);
+    store_release(&external->driving, 0u);
+}
+
+/* -------------------------------------------------------------------------------- synchronizing */
+
+static bool something_is_asked_for(struct prudence_domain *domain)
+{
+    return sequence_before(load_acquire(&domain->progress.completed),
+                           load_acquire(&domain->shared.sequence));
+}
+
+/* One foreign grace period, by a thread that may block. False: fork does not want one to begin. */
+static bool synchronize(struct prudence_domain *domain)
+{
+    struct external *external = domain->external;
+    uint64_t goal;
+
+    add_relaxed(&external->inside, 1);
+    os_full_fence(); /* against fork_prepare */
+    if (load_acquire(&external->paused)) {
+        sub_relaxed(&external->inside, 1);
+        return false;
+    }
+    add_relaxed(&domain->scans, 1);
+    goal = load_acquire(&domain->shared.sequence);
+    os_full_fence();
+    os_foreign_call("synchronize of an external domain");
+    external->ops.synchronize(external->context);
+    gp_complete(domain, goal);
+    __atomic_fetch_sub(&external->inside, 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void serve(void *argument)
+{
+    struct prudence_domain *domain = argument;
+    struct external *external = domain->external;
+
+    if (external->ops.thread_starts)
+        external->ops.thread_starts(external->context);
+    while (!load_acquire(&external->stopping)) {
+        if (something_is_asked_for(domain)) {
+            if (!synchronize(domain))
+                os_sleep_ns(1000000);
+            continue;
+        }
+        store_release(&external->asked, 0u);
+        os_full_fence();
+        if (!something_is_asked_for(domain) && !load_acquire(&external->stopping))
+            os_word_wait(&external->asked, 0, 0);
+    }
+    if (external->ops.thread_ends)
+        external->ops.thread_ends(external->context);
+    store_release(&external->started, 0u); /* the last access: the domain goes */
+}
+
+static bool start_thread(struct prudence_domain *domain)
+{
+    struct external *external = domain->external;
+
+    if (external->ops.start_poll)
+        return true;
+    store_release(&external->started, 1u);
+    if (os_thread_start("prudence-gp", -1, 0, serve, domain))
+        return true;
+    store_release(&external->started, 0u);
+    return false;
+}
+
+/* No lock is held: making a thread allocates. */
+void external_start_in_child(void)
+{
+    struct prudence_domain *domain;
+    uint64_t after = 0;
+    int saved_errno = errno;
+
+    while (domains_visit(&domain, 1, &after, false)) {
+        if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && !load_acquire(&domain->external->started))
+            start_thread(domain);
+        gp_domain_leave(domain);
+    }
+    errno = saved_errno;
+}
+
+static void ask(struct external *external)
+{
+    if (!__atomic_exchange_n(&external->asked, 1u, __ATOMIC_SEQ_CST))
+        os_word_wake(&external->asked);
+}
+
+/* ------------------------------------------------------------------------------------- drivers */
+
+static void drive(struct prudence_domain *domain, uint64_t goal)
+{
+    struct external *external = domain->external;
+    int saved_errno = errno;
+
+    if (external->ops.start_poll)
+        drive_by_polling(domain);
+    else if (!load_relaxed(&external->asked))
+        ask(external);
+    if (!gp_poll(domain, goal))
+        stall_note(domain, &external->stall, load_relaxed(&domain->progress.completed));
+    errno = saved_errno;
+}
+
+/* There is no thread: then here. */
+static void block(struct prudence_domain *domain)
+{
+    if (!domain->external->ops.start_poll && !load_acquire(&domain->external->started))
+        synchronize(domain);
+}
+
+static bool is_cheap(const struct prudence_domain *domain)
+{
+    (void)domain;
+    return false;
+}
+
+static bool is_busy(const struct prudence_domain *domain)
+{
+    (void)domain; /* asked before, without a lock */
+    return false;
+}
+
+/* ---------------------------------------------------------------------------------------- life */
+
+/* Says what cannot be. */
+static bool ops_are_valid(const char *name, const struct prudence_domain_ops *ops)
+{
+    static const char what[] = "prudence_domain_create_external";
+
+    if (!ops)
+        os_report("%s: domain '%s': ops is NULL", what, name);
+    else if (ops->size != sizeof *ops)
+        os_report(
+            "%s: domain '%s': ops->size is %zu, not sizeof(struct prudence_domain_ops), which is "
+            "%zu",
+            what, name, ops->size, sizeof *ops);
+    else if (!ops->start_poll != !ops->poll_state)
+        os_report(
+            "%s: domain '%s': ops has one of start_poll and poll_state, and needs both or none",
+            what, name);
+    else if (!ops->start_poll && !ops->synchronize)
+        os_report("%s: domain '%s': ops has neither synchronize nor start_poll and poll_state",
+                  what, name);
+    else
+        return true;
+    return false;
+}
+
+struct prudence_domain *prudence_domain_create_external(const char *name,
+                                                        const struct prudence_domain_ops *ops,
+                                                        void *context)
+{
+    struct prudence_domain *domain;
+    struct external *external;
+
+    if (!domain_name_is_valid("prudence_domain_create_external", name) ||
+        !ops_are_valid(name, ops)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    external = os_meta_alloc(sizeof *external);
+    domain = external ? domain_make(name, PRUDENCE_DOMAIN_EXTERNAL, &gp_external) : NULL;
+    if (!domain) {
+        if (external)
+            os_meta_free(external, sizeof *external);
+        errno = ENOMEM;
+        return NULL;
+    }
+    external->ops = *ops;
+    external->context = context;
+    domain->external = external;
+    if (!start_thread(domain)) {
+        domain_unmake(domain);
+        os_meta_free(external, sizeof *external);
+        errno = EAGAIN;
+        return NULL;
+    }
+    add_relaxed(&externals, ops->read_lock_held != NULL);
+    domain_publish(domain);
+    return domain;
+}
+
+static void external_close(struct prudence_domain *domain)
+{
+    struct external *external = domain->external;
+
+    sub_relaxed(&externals, external->ops.read_lock_held != NULL);
+    store_release(&external->stopping, 1u);
+    while (load_acquire(&external->started)) {
+        __atomic_store_n(&external->asked, 1u, __ATOMIC_SEQ_CST);
+        os_word_wake(&external->asked);
+        os_sleep_ns(50000);
+    }
+    os_meta_free(external, sizeof *external);
+}
+
+static void fork_prepare(struct prudence_domain *domain)
+{
+    struct external *external = domain->external;
+    uint64_t deadline = os_clock_ns() + FORK_PATIENCE_NS;
+
+    store_release(&external->paused, 1u);
+    os_full_fence(); /* against synchronize */
+    while (load_acquire(&external->inside) && os_clock_ns() < deadline)
+        os_sleep_ns(50000);
+}
+
+static void fork_parent(struct prudence_domain *domain)
+{
+    store_release(&domain->external->paused, 0u);
+}
+
+static void fork_child(struct prudence_domain *domain)
+{
+    struct external *external = domain->external;
+
+    external->driving = external->started = external->asked = external->inside = 0;
+    external->under_way = false;
+    external->paused = 0;
+}
+
+const struct gp_scheme gp_external = {
+    .name = "external",
+    .drive = drive,
+    .block = block,
+    .is_cheap = is_cheap,
+    .is_busy = is_busy,
+    .close = external_close,
+    .fork_prepare = fork_prepare,
+    .fork_parent = fork_parent,
+    .fork_child = fork_child,
+};

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fence-free or fenced readers.
+ *
+ * Fence-free, a section costs nothing more, but each grace period a membarrier (about 10 us with busy
+ * CPUs). Fenced, a section costs 0.8 ns more and a grace period no system call. What costs less at
+ * the measured rates is chosen, at most every 10 ms and only where grace periods are driven.
+ *
+ * Fence-free sections are not counted: that would cost them half as much as the fence. So where
+ * membarriers take more than a fiftieth of the time, fenced readers are given a try; they are counted
+ * behind their fence. If they turn out to cost twice what the membarriers would, it is back to
+ * fence-free, and no try again for half a second.
+ *
+ * Switching. To fenced: tell the readers, membarrier, only then let drivers skip it. To fence-free:
+ * first make drivers use it again, then let readers stop. Drivers read the mode after their goal,
+ * readers after publishing (models 6 to 9 of the seed, tests/model/test_grace_period.py; for Arm ADR
+ * 2). One switches at a time: the holder of `choosing`. So modes may change whenever, also by an option
+ * that is set while readers are inside.
+ */
+#include "gp/user/domain.h"
+
+#define CHOICE_PERIOD_NS   10000000
+#define FENCE_COST_PS      800   /* a locked instruction in a section */
+#define MEMBARRIER_COST_NS 10000 /* until the first one was measured */
+#define WORTH_A_TRY        50
+#define NO_TRY_NS          500000000
+
+enum reader_mode gp_reader_mode = READER_MODE_AUTO;
+
+static void switch_to_fenced(struct prudence_domain *domain)
+{
+    store_release(&domain->shared.fenced, 1u);
+    readers_follow_mode(domain, true);
+    os_membarrier();
+    store_release(&domain->readers_fence_themselves, 1u);
+    add_relaxed(&domain->mode_switches, 1);
+}
+
+static void switch_to_free(struct prudence_domain *domain)
+{
+    store_release(&domain->readers_fence_themselves, 0u);
+    store_release(&domain->shared.fenced, 0u);
+    readers_follow_mode(domain, false);
+    add_relaxed(&domain->mode_switches, 1);
+}
+
+/* A thread in qsbr fences once a grace period at most, and reads without: there is nothing to choose. */
+static bool is_fenced_for_good(const struct prudence_domain *domain)
+{
+    return domain->kind == PRUDENCE_DOMAIN_QSBR;
+}
+
+/* A new domain, or at start the default one: where readers may be already, but fenced; so this
+ * switches at most to fence-free, in that order. */
+void mode_start(struct prudence_domain *domain)
+{
+    bool fenced = is_fenced_for_good(domain) || !os_membarrier_available() ||
+                  load_relaxed(&gp_reader_mode) == READER_MODE_FENCED;
+
+    store_release(&domain->readers_fence_themselves, (uint32_t)fenced);
+    store_release(&domain->shared.fenced, (uint32_t)fenced);
+    readers_follow_mode(domain, fenced);
+    domain->membarrier_cost = MEMBARRIER_COST_NS;
+}
+
+/* Fenced sections entered since the last choice, all threads. Those of a thread that was parked since count
+ * when it enters again. */
+static uint64_t entries_since(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+    uint64_t sum = 0;
+
+    for_each_awake(walk, slot, domain)
+    {
+        uint64_t entries = load_relaxed(&slot->reader.entries);
+
+        sum += entries - load_relaxed(&slot->entries_seen);
+        store_relaxed(&slot->entries_seen, entries);
+    }
+    return sum;
+}
+
+/* By rates since the last choice, `elapsed` ns ago. */
+static bool fenced_is_better(struct prudence_domain *domain, bool fenced_now, uint64_t elapsed)
+{
+    /* Those that were over at once cost no membarrier. */
+    uint64_t ended = load_relaxed(&domain->grace_periods) - load_relaxed(&domain->at_once);
+    uint64_t cost_free =
+        (ended - domain->grace_periods_then) * load_relaxed(&domain->membarrier_cost);
+    uint64_t cost_fenced = entries_since(domain) * FENCE_COST_PS / 1000;
+    uint64_t now = domain->chosen_at;
+    enum reader_mode mode = load_relaxed(&gp_reader_mode);
+
+    domain->grace_periods_then = ended;
+    if (mode != READER_MODE_AUTO)
+        return mode == READER_MODE_FENCED;
+    if (!fenced_now)
+        return cost_free > elapsed / WORTH_A_TRY && now >= domain->not_fenced_before;
+    if (cost_fenced <= 2 * cost_free)
+        return true;
+    domain->not_fenced_before = now + NO_TRY_NS;
+    return false;
+}
+
+static void switch_to(struct prudence_domain *domain, bool want_fenced)
+{
+    bool fenced = load_relaxed(&domain->readers_fence_themselves);
+
+    if (want_fenced && !fenced)
+        switch_to_fenced(domain);
+    else if (!want_fenced && fenced)
+        switch_to_free(domain);
+}
+
+static void choose(struct prudence_domain *domain, uint64_t elapsed)
+{
+    bool fenced = load_relaxed(&domain->readers_fence_themselves);
+
+    switch_to(domain, fenced_is_better(domain, fenced, elapsed) || !os_membarrier_available());
+}
+
+void mode_choose(struct prudence_domain *domain)
+{
+    uint64_t now, elapsed;
+    uint32_t nobody = 0;
+
+    if (is_fenced_for_good(domain) ||
+        (!os_membarrier_available() && load_relaxed(&domain->readers_fence_themselves)))
+        return;
+    now = os_clock_ns();
+    elapsed = now - load_relaxed(&domain->chosen_at);
+    if (elapsed < CHOICE_PERIOD_NS)
+        return;
+    if (!compare_exchange(&domain->choosing, &nobody, 1u))
+        return;
+    store_relaxed(&domain->chosen_at, now);
+    choose(domain, elapsed);
+    store_release(&domain->choosing, 0u);
+}
+
+/* The option reader_mode, or whether there is a membarrier, has changed: the domain follows before
+ * this returns. Readers and drivers may be at it; this waits for a thread that chooses at the same time, for the
+ * length of a membarrier. */
+void mode_follow_options(struct prudence_domain *domain)
+{
+    enum reader_mode mode = load_relaxed(&gp_reader_mode);
+    uint32_t nobody = 0;
+
+    if (is_fenced_for_good(domain))
+        return;
+    while (!compare_exchange(&domain->choosing, &nobody, 1u)) {
+        nobody = 0;
+        os_sleep_ns(1000);
+    }
+    if (!os_membarrier_available() || mode == READER_MODE_FENCED)
+        switch_to(domain, true);
+    else if (mode == READER_MODE_FREE)
+        switch_to(domain, false);
+    store_release(&domain->choosing, 0u);
+}

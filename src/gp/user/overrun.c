@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Garbage past its limit: said on standard error, with what keeps it. A reader that stays is reported by stall.c
+ * after stall_timeout; garbage that passes a limit means that memory grows now, so it is said at once, and names
+ * the readers that are in the way however short they have been there.
+ */
+#include <errno.h>
+
+#include "gp/user/domain.h"
+
+#define AGAIN_NS  UINT64_C(10000000000) /* between two such messages */
+#define NAMED_MAX 4                     /* readers of a domain */
+
+static uint64_t said_at; /* ns; 0: never */
+
+static bool is_time_to_say(void)
+{
+    uint64_t now = os_clock_ns(), then = load_relaxed(&said_at);
+
+    return (!then || now - then >= AGAIN_NS) && compare_exchange(&said_at, &then, now);
+}
+
+/* A section's age is known from the first driver on that found it in the way. */
+static uint64_t age_of(const struct reader_slot *slot, uint64_t section)
+{
+    int64_t age = (int64_t)(os_clock_ns() - load_relaxed(&slot->stall_since));
+
+    return load_relaxed(&slot->stall_word) == section && age > 0 ? (uint64_t)age : 0;
+}
+
+static void print_trace(int thread)
+{
+    void *frames[OS_TRACE_MAX];
+    unsigned count;
+
+    if (!load_relaxed(&gp_stall_trace))
+        return;
+    count = os_thread_trace(thread, frames, OS_TRACE_MAX, STALL_TRACE_PATIENCE_NS);
+    os_report("  it is now at:");
+    os_trace_print(frames, count);
+}
+
+static void name_reader(const struct prudence_domain *domain, const struct reader_slot *slot,
+                        uint64_t section)
+{
+    int thread = load_relaxed(&slot->thread);
+    char name[OS_THREAD_NAME_MAX];
+
+    os_thread_name(thread, name);
+    os_report(
+        "  thread '%s' (tid %d) is in a read-side section of domain '%s', found in the way %llu ms "
+        "ago",
+        name, thread, domain->name, (unsigned long long)(age_of(slot, section) / 1000000));
+    print_trace(thread);
+}
+
+/* Those whose sections are older than what is over; returns how many there are. */
+static unsigned name_readers(struct prudence_domain *domain)
+{
+    uint64_t completed = load_acquire(&domain->progress.completed);
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+    unsigned found = 0;
+
+    for_each_slot(chunk, slot, domain)
+    {
+        uint64_t word = load_relaxed(&slot->reader.word), section = word & ~PRUDENCE_NESTING_MASK;
+
+        if (!word || sequence_before(completed, section))
+            continue;
+        if (found++ < NAMED_MAX)
+            name_reader(domain, slot, section);
+    }
+    if (found > NAMED_MAX)
+        os_report("  and %u threads more in domain '%s'", found - NAMED_MAX, domain->name);
+    return found;
+}
+
+/* Sets are their members, which are visited as well. */
+static void explain(struct prudence_domain *domain)
+{
+    bool is_under_way = sequence_before(load_acquire(&domain->progress.completed),
+                                        load_relaxed(&domain->shared.sequence));
+
+    if (domain->phases || name_readers(domain) || !is_under_way)
+        return;
+    if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL)
+        os_report(
+            "  a grace period of domain '%s' is under way, whose readers are not ours to name",
+            domain->name);
+    else if (domain->kind == PRUDENCE_DOMAIN_SRCU)
+        os_report("  sections of prudence_srcu_down_read are open in domain '%s'", domain->name);
+}
+
+void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
+{
+    int saved_errno = errno;
+    struct prudence_domain *domain;
+    uint64_t after = 0;
+
+    if (!is_time_to_say())
+        return;
+    os_report(
+        "%s: %llu KB wait for readers, more than the limit of %llu KB, and this thread could not "
+        "be held "
+        "back. Make the sections below shorter, or raise %s",
+        option, (unsigned long long)(bytes >> 10), (unsigned long long)(limit >> 10), option);
+    while (domains_visit(&domain, 1, &after, false)) {
+        explain(domain);
+        gp_domain_leave(domain);
+    }
+    errno = saved_errno;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Phases: a clock that many threads advance together, as a domain of the qsbr kind.
+ *
+ * One grace period is always under way; it is the present phase, named by the domain's sequence. A
+ * thread that has joined is online, and a tick is its quiescent state: it publishes the phase in its
+ * word. The phase is over when no word of an online thread is older, and `completed` then takes its
+ * name; so the number of phases that have ended is the time. The thread that ends a phase starts the next.
+ *
+ * Two threads that tick last at the same time: each publishes its word, fences, and scans. The one
+ * whose fence comes second sees both words. So the words need no lock, and a phase that all have
+ * ticked in never stays open. Ending and starting are compare-and-swaps from the phase that was
+ * scanned, so of many threads that see the end one advances the time, and by one.
+ *
+ * The scan stops at the first thread that has not ticked, and behind the last slot that was ever used; one
+ * that is claimed meanwhile is of a thread that is just joining, and has ticked. So only the thread that ticks last
+ * looks at all threads.
+ */
+#include "gp/user/domain.h"
+
+/* Begins the phase after the one that has just ended, if nobody has. Returns the present one. */
+static uint64_t present_phase(struct prudence_domain *domain)
+{
+    uint64_t completed = load_acquire(&domain->progress.completed);
+    uint64_t phase = load_acquire(&domain->shared.sequence);
+
+    /* When it fails, it was begun by another. */
+    if (phase == completed &&
+        compare_exchange(&domain->shared.sequence, &phase, completed + GP_STEP))
+        phase = completed + GP_STEP;
+    return phase;
+}
+
+/* Seq-cst: see the head of this file. */
+static void publish(struct reader_slot *slot, uint64_t word)
+{
+    store_release(&slot->reader.word, word);
+    os_full_fence();
+}
+
+bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase)
+{
+    struct reader_slot *slot = readers_slot(domain);
+
+    if (!slot)
+        return false;
+    *phase = present_phase(domain) - (ticked ? 0 : GP_STEP);
+    publish(slot, *phase | 1);
+    return true;
+}
+
+/* While the thread has not ticked in the present phase, that cannot end, so what is read is what is
+ * published. If it has, an older phase than the present one may be published again: no tick is lost,
+ * since it was one too many. */
+uint64_t gp_phases_tick(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = readers_slot_if_any(domain);
+    uint64_t phase = present_phase(domain);
+
+    gp_tell_section_ends(domain);
+    if (likely(slot != NULL)) /* it is gone in a destructor of the last round of a thread's end */
+        publish(slot, phase | 1);
+    return phase;
+}
+
+void gp_phases_leave(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = readers_slot_if_any(domain);
+
+    gp_tell_section_ends(domain);
+    if (slot)
+        publish(slot, 0);
+}
+
+/* The thread that holds the phase up is looked at so often at most: that can cost a system call. */
+#define LOOK_PERIOD_NS 1000000
+
+/* A report calls the program's hook, so not where the caller holds a lock: a thread that takes no part
+ * any more ends the phase under one. The next tick of any thread looks again. */
+static void note_late(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
+{
+    uint64_t now = os_clock_ns();
+
+    if (os_busy || now - load_relaxed(&domain->scan_began) < LOOK_PERIOD_NS)
+        return;
+    store_relaxed(&domain->scan_began, now);
+    stall_note(domain, slot, word);
+}
+
+/* Whether all have ticked in the phase. A thread that has not is a candidate for a stall report. */
+static bool all_have_ticked(struct prudence_domain *domain, uint64_t phase)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+
+    for_each_slot(chunk, slot, domain)
+    {
+        uint64_t word = load_acquire(&slot->reader.word);
+
+        if (word && sequence_before(word & ~PRUDENCE_NESTING_MASK, phase)) {
+            note_late(domain, slot, word);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool gp_phases_advance(struct prudence_domain *domain)
+{
+    uint64_t phase = present_phase(domain), before = phase - GP_STEP;
+    bool ended = all_have_ticked(domain, phase) &&
+                 compare_exchange(&domain->progress.completed, &before, phase);
+
+    if (ended) {
+        add_relaxed(&domain->grace_periods, 1);
+        present_phase(domain);
+    }
+    return ended;
+}
+
+uint64_t gp_phases_ended(const struct prudence_domain *domain)
+{
+    return (load_acquire(&domain->progress.completed) - GP_FIRST) / GP_STEP;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* The rest of the polled interface (<prudence/poll.h>), and expedited waits. */
+#include <errno.h>
+
+#include <prudence/poll.h>
+
+#include "gp/user/domain.h"
+
+#define PATIENCE_NS 100000
+
+static prudence_gp_t cookie_of(gp_cookie cookie)
+{
+    return (prudence_gp_t){.private_value = cookie};
+}
+
+static bool is_over(struct prudence_domain *domain, prudence_gp_t cookie)
+{
+    if (!gp_poll(domain, cookie.private_value))
+        return false;
+    gp_tell_over(domain);
+    return true;
+}
+
+/* What can be done at once, and then for a little while. The caller may wait. */
+static void hurry(struct prudence_domain *domain, gp_cookie cookie)
+{
+    uint64_t end = os_clock_ns() + PATIENCE_NS;
+
+    while (!gp_poll(domain, cookie) && os_clock_ns() < end) {
+        gp_request(domain, cookie);
+        gp_drive(domain);
+        os_relax();
+    }
+}
+
+static int synchronize(struct prudence_domain *domain, gp_cookie cookie, bool expedited,
+                       const char *what, void *caller)
+{
+    uint64_t was_online = gp_leave_to_wait(domain);
+    bool may = gp_may_wait_for(domain);
+
+    if (!may) {
+        gp_report_self_wait_once(what, domain, caller);
+    } else {
+        if (expedited)
+            hurry(domain, cookie);
+        gp_wait(domain, cookie, 0);
+    }
+    gp_return_from_wait(domain, was_online);
+    return may ? 0 : EDEADLK;
+}
+
+prudence_gp_t prudence_domain_get_completed(struct prudence_domain *domain)
+{
+    return cookie_of(load_relaxed(&domain->progress.completed));
+}
+
+prudence_gp_t prudence_domain_start_poll_expedited(struct prudence_domain *domain)
+{
+    gp_cookie cookie = gp_snapshot(domain);
+
+    gp_request(domain, cookie);
+    gp_drive(domain);
+    return cookie_of(cookie);
+}
+
+int prudence_domain_cond_synchronize(struct prudence_domain *domain, prudence_gp_t cookie)
+{
+    if (is_over(domain, cookie))
+        return 0;
+    return synchronize(domain, cookie.private_value, false, "prudence_domain_cond_synchronize",
+                       __builtin_return_address(0));
+}
+
+int prudence_domain_cond_synchronize_expedited(struct prudence_domain *domain, prudence_gp_t cookie)
+{
+    if (is_over(domain, cookie))
+        return 0;
+    return synchronize(domain, cookie.private_value, true,
+                       "prudence_domain_cond_synchronize_expedited", __builtin_return_address(0));
+}
+
+int prudence_domain_synchronize_expedited(struct prudence_domain *domain)
+{
+    return synchronize(domain, gp_snapshot(domain), true, "prudence_domain_synchronize_expedited",
+                       __builtin_return_address(0));
+}
+
+prudence_gp_t prudence_gp_get_completed(void)
+{
+    return prudence_domain_get_completed(&prudence_default);
+}
+
+prudence_gp_t prudence_gp_start_poll_expedited(void)
+{
+    return prudence_domain_start_poll_expedited(&prudence_default);
+}
+
+void prudence_gp_cond_synchronize_expedited(prudence_gp_t cookie)
+{
+    if (is_over(&prudence_default, cookie))
+        return;
+    if (gp_may_wait_for(&prudence_default))
+        hurry(&prudence_default, cookie.private_value);
+    gp_wait_or_abort("prudence_gp_cond_synchronize_expedited", cookie.private_value,
+                     __builtin_return_address(0));
+}
+
+void prudence_synchronize_expedited(void)
+{
+    gp_cookie cookie = gp_snapshot(&prudence_default);
+
+    if (gp_may_wait_for(&prudence_default))
+        hurry(&prudence_default, cookie);
+    gp_wait_or_abort("prudence_synchronize_expedited", cookie, __builtin_return_address(0));
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The read side out of line: domains other than the default one, qsbr, and misuse. The same
+ * protocol as the inline functions of <prudence/rcu.h>; an online thread of a qsbr domain is inside
+ * one long section, which a quiescent state ends and enters anew.
+ */
+#include "gp/user/domain.h"
+
+void prudence_read_lock_too_deep(void)
+{
+    os_panic(
+        "prudence_read_lock: read-side critical sections nested deeper than %u; look for a path "
+        "that leaves one without prudence_read_unlock",
+        (unsigned)PRUDENCE_NESTING_MASK);
+}
+
+void prudence_read_unlock_unbalanced(void)
+{
+    os_panic(
+        "prudence_read_unlock outside a read-side critical section of the default domain; look for "
+        "a path that unlocks twice, or in another thread than it locked");
+}
+
+static __attribute__((noreturn, cold)) void unbalanced(const struct prudence_domain *domain)
+{
+    os_panic(
+        "prudence_domain_read_unlock outside a read-side critical section of domain '%s'; look for "
+        "a path that unlocks twice, or in another thread or domain than it locked",
+        domain->name);
+}
+
+bool prudence_read_lock_held(void)
+{
+    return reader_self && load_relaxed(&reader_self->word) != 0;
+}
+
+struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = readers_slot(domain);
+
+    if (unlikely(!slot))
+        os_panic("no memory to register a reader of domain '%s'", domain->name);
+    return slot;
+}
+
+static void enter(struct prudence_domain *domain, struct reader_slot *slot)
+{
+    uint64_t sequence = load_acquire(&domain->shared.sequence);
+    int32_t attention;
+
+    gp_tell_section_ends(domain);
+    /* Release: a qsbr reader's word goes from one section to the next without a 0 between. */
+    store_release(&slot->reader.word, sequence | 1);
+    compiler_barrier();
+    attention = load_acquire(&slot->reader.attention);
+    if (attention < 0)
+        reader_wake(domain, slot);
+    else if (attention)
+        prudence_fence_and_count(&slot->reader);
+}
+
+void prudence_read_lock_first(void)
+{
+    readers_register_default();
+    prudence_domain_read_lock(&prudence_default);
+}
+
+/* A set is read by reading in one of its members; an external domain by its own scheme. */
+static void refuse_reading(const struct prudence_domain *domain, const char *what)
+{
+    if (unlikely(domain->kind == PRUDENCE_DOMAIN_SET || domain->kind == PRUDENCE_DOMAIN_EXTERNAL))
+        os_panic(
+            "%s: domain '%s' has no readers of its own (%s); read in a member, or by its own "
+            "scheme",
+            what, domain->name, domain->scheme->name);
+}
+
+void prudence_domain_read_lock(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+    uint64_t word;
+
+    DOMAIN_CHECK(domain);
+    if (domain->kind == PRUDENCE_DOMAIN_SRCU) {
+        prudence_srcu_read_lock(domain);
+        return;
+    }
+    refuse_reading(domain, "prudence_domain_read_lock");
+    slot = readers_slot_or_panic(domain);
+    word = load_relaxed(&slot->reader.word);
+    if (domain->kind == PRUDENCE_DOMAIN_QSBR) {
+        if (!word)
+            os_panic(
+                "read-side critical section in qsbr domain '%s' by a thread that is offline; "
+                "prudence_qsbr_online comes first",
+                domain->name);
+        return;
+    }
+    if (!word) {
+        enter(domain, slot);
+        return;
+    }
+    if ((word & PRUDENCE_NESTING_MASK) == PRUDENCE_NESTING_MASK)
+        prudence_read_lock_too_deep();
+    store_relaxed(&slot->reader.word, word + 1);
+    reader_mind_parking(domain, slot); /* a handler may have interrupted the outer entry */
+}
+
+void prudence_domain_read_unlock(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+    uint64_t word;
+
+    DOMAIN_CHECK(domain);
+    refuse_reading(domain, "prudence_domain_read_unlock");
+    slot = readers_slot_if_any(domain);
+    word = slot ? load_relaxed(&slot->reader.word) : 0;
+    if (!word)
+        unbalanced(domain);
+    if (domain->kind == PRUDENCE_DOMAIN_SRCU) {
+        prudence_srcu_read_unlock(domain, load_relaxed(&slot->index));
+        return;
+    }
+    if (domain->kind == PRUDENCE_DOMAIN_QSBR)
+        return;
+    gp_tell_section_ends(domain);
+    /* Release: what the section read is read before its end is seen. */
+    store_release(&slot->reader.word, (word & PRUDENCE_NESTING_MASK) == 1 ? 0 : word - 1);
+}
+
+static bool is_inside(const struct prudence_domain *domain)
+{
+    struct reader_slot *slot = readers_slot_if_any(domain);
+
+    if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL)
+        return external_reader_is_here(domain);
+    return slot && load_relaxed(&slot->reader.word) != 0;
+}
+
+bool prudence_domain_read_lock_held(struct prudence_domain *domain)
+{
+    DOMAIN_CHECK(domain);
+    return domain->kind == PRUDENCE_DOMAIN_SET ? set_any(domain, is_inside) : is_inside(domain);
+}
+
+static bool is_qsbr(const struct prudence_domain *domain, const char *what, void *caller)
+{
+    gp_domain_check(domain, what, caller);
+    if (domain->kind == PRUDENCE_DOMAIN_QSBR)
+        return true;
+    os_report("%s: domain '%s' is not qsbr; nothing done", what, domain->name);
+    return false;
+}
+
+/* Then a quiescent state finds its word at once. Under check=1 every call has to arrive here. */
+static void remember(struct reader_slot *slot)
+{
+    if (likely(!load_relaxed(&gp_check)))
+        reader_qsbr_self = &slot->reader;
+}
+
+void prudence_qsbr_online(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+
+    if (!is_qsbr(domain, "prudence_qsbr_online", __builtin_return_address(0)))
+        return;
+    slot = readers_slot_or_panic(domain);
+    remember(slot);
+    enter(domain, slot);
+}
+
+void prudence_qsbr_offline(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+
+    if (!is_qsbr(domain, "prudence_qsbr_offline", __builtin_return_address(0)))
+        return;
+    slot = readers_slot_if_any(domain);
+    gp_tell_section_ends(domain);
+    if (slot)
+        store_release(&slot->reader.word, (uint64_t)0);
+}
+
+void prudence_qsbr_announce(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+    uint64_t word;
+
+    if (!is_qsbr(domain, "prudence_qsbr_quiescent", __builtin_return_address(0)))
+        return;
+    slot = readers_slot_if_any(domain);
+    if (!slot)
+        return;
+    remember(slot);
+    word = load_relaxed(&slot->reader.word);
+    if (word &&
+        word != (load_acquire(&domain->shared.sequence) | 1)) /* as prudence_qsbr_quiescent */
+        enter(domain, slot);
+}

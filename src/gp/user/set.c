@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sets of domains: what is deferred under a set is safe when it is safe in every member.
+ *
+ * A set has no readers, but a sequence of its own like any domain, so that its cookies are single
+ * words and polling them is one load. Its grace period g is a cookie of each member, all of them
+ * taken after g was started; when all of them are over, g is.
+ *
+ * The argument. A closer made its fence F and found the set's sequence at s; a driver that found s + 1
+ * there takes the members' cookies (a snapshot contains a full fence, and comes after F): each is as if
+ * the closer had taken it itself, or later. So the members' own promise is the set's.
+ *
+ * Any number of drivers. cookies[i] only grow, and `begun` is raised to a goal by a thread that has before raised
+ * all of them to snapshots taken since it found that goal. So a thread that loads `begun` and then the cookies
+ * has cookies that are good enough for it, or later ones. They are taken anew only when no grace
+ * period of the set is under way (completed = begun): else steady requests would keep moving them
+ * away. A driver that was delayed in between may still do so, once.
+ *
+ * Members are held by the set as by a cache. Members that are sets are taken apart when the set is
+ * made; a domain that is named twice counts once.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "gp/user/domain.h"
+
+struct domain_set {
+    unsigned count;
+    uint64_t begun;
+    struct prudence_domain *members[PRUDENCE_DOMAIN_SET_MAX];
+    gp_cookie cookies[PRUDENCE_DOMAIN_SET_MAX]; /* of the members */
+};
+
+unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members)
+{
+    static struct prudence_domain *const none;
+
+    *members = domain->kind == PRUDENCE_DOMAIN_SET ? domain->set->members : &none;
+    return domain->kind == PRUDENCE_DOMAIN_SET ? domain->set->count : 0;
+}
+
+bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member))
+{
+    for (unsigned i = 0; i < set->set->count; i++)
+        if (is(set->set->members[i]))
+            return true;
+    return false;
+}
+
+bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain)
+{
+    if (set->kind == PRUDENCE_DOMAIN_SET)
+        for (unsigned i = 0; i < set->set->count; i++)
+            if (set->set->members[i] == domain)
+                return true;
+    return false;
+}
+
+void set_hold_members(struct prudence_domain *domain)
+{
+    struct prudence_domain *const *members;
+    unsigned count = set_members(domain, &members);
+
+    for (unsigned i = 0; i < count; i++)
+        gp_domain_get(members[i]);
+}
+
+static bool add(struct domain_set *set, struct prudence_domain *domain)
+{
+    for (unsigned i = 0; i < set->count; i++)
+        if (set->members[i] == domain)
+            return true;
+    if (set->count == PRUDENCE_DOMAIN_SET_MAX)
+        return false;
+    set->members[set->count++] = domain;
+    return true;
+}
+
+static bool add_all(struct domain_set *set, struct prudence_domain *const *domains, unsigned count)
+{
+    struct prudence_domain *const *inner;
+    bool fits = true;
+
+    for (unsigned i = 0; fits && i < count; i++) {
+        unsigned inner_count = set_members(domains[i], &inner);
+
+        fits = domains[i]->kind == PRUDENCE_DOMAIN_SET ? add_all(set, inner, inner_count)
+                                                       : add(set, domains[i]);
+    }
+    return fits;
+}
+
+static bool members_are_valid(const char *name, struct prudence_domain *const *domains,
+                              unsigned count)
+{
+    static const char what[] = "prudence_domain_create_set";
+
+    if (!domain_name_is_valid(what, name))
+        return false;
+    if (!domains || !count) {
+        os_report("%s: set '%s' has no members", what, name);
+        return false;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (!domains[i]) {
+            os_report("%s: set '%s': member %u is NULL", what, name, i);
+            return false;
+        }
+        gp_domain_check(domains[i], what, __builtin_return_address(0));
+    }
+    return true;
+}
+
+struct prudence_domain *
+prudence_domain_create_set(const char *name, struct prudence_domain *const *domains, unsigned count)
+{
+    struct prudence_domain *domain;
+    struct domain_set *set;
+
+    if (!members_are_valid(name, domains, count)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    set = os_meta_alloc(sizeof *set);
+    if (set && !add_all(set, domains, count)) {
+        os_meta_free(set, sizeof *set);
+        os_report("prudence_domain_create_set: set '%s' has more than %u members", name,
+                  PRUDENCE_DOMAIN_SET_MAX);
+        errno = EINVAL;
+        return NULL;
+    }
+    domain = set ? domain_make(name, PRUDENCE_DOMAIN_SET, &gp_set) : NULL;
+    if (!domain) {
+        if (set)
+            os_meta_free(set, sizeof *set);
+        errno = ENOMEM;
+        return NULL;
+    }
+    set->begun = domain->progress.completed;
+    domain->set = set;
+    for (unsigned i = 0; i < set->count; i++)
+        set->cookies[i] = load_relaxed(&set->members[i]->progress.completed);
+    os_busy_enter(); /* fork counts the sets that were published */
+    set_hold_members(domain);
+    domain_publish(domain);
+    os_busy_leave();
+    return domain;
+}
+
+/* Off the list: so fork does not count it any more, and finds this thread at it. */
+static void set_close(struct prudence_domain *domain)
+{
+    for (unsigned i = 0; i < domain->set->count; i++)
+        gp_domain_put(domain->set->members[i]);
+    os_meta_free(domain->set, sizeof *domain->set);
+}
+
+/* ------------------------------------------------------------------------------------- drivers */
+
+static void begin(struct domain_set *set, uint64_t goal)
+{
+    for (unsigned i = 0; i < set->count; i++)
+        gp_raise(&set->cookies[i], gp_snapshot(set->members[i]));
+    gp_raise(&set->begun, goal);
+}
+
+/* Whether the member is through; drives it. Pairs with the raise of `begun`: the cookie is loaded
+ * after it. */
+static bool member_is_over(struct domain_set *set, unsigned i)
+{
+    gp_cookie cookie = load_acquire(&set->cookies[i]);
+
+    if (gp_poll(set->members[i], cookie))
+        return true;
+    gp_request(set->members[i], cookie);
+    gp_drive(set->members[i]);
+    return gp_poll(set->members[i], cookie);
+}
+
+static void drive(struct prudence_domain *domain, uint64_t goal)
+{
+    struct domain_set *set = domain->set;
+    uint64_t begun = load_acquire(&set->begun);
+    bool over = true;
+
+    add_relaxed(&domain->scans, 1);
+    if (!sequence_before(load_acquire(&domain->progress.completed), begun)) {
+        begin(set, goal);
+        begun = load_acquire(&set->begun);
+    }
+    for (unsigned i = 0; i < set->count; i++)
+        over &= member_is_over(set, i);
+    if (over)
+        gp_complete(domain, begun);
+}
+
+static void block(struct prudence_domain *domain)
+{
+    for (unsigned i = 0; i < domain->set->count; i++) {
+        struct prudence_domain *member = domain->set->members[i];
+
+        if (member->scheme->block && !gp_poll(member, load_acquire(&domain->set->cookies[i])))
+            member->scheme->block(member);
+    }
+}
+
+static bool is_cheap(const struct prudence_domain *domain)
+{
+    for (unsigned i = 0; i < domain->set->count; i++)
+        if (!gp_is_cheap(domain->set->members[i]))
+            return false;
+    return true;
+}
+
+static struct reader_slot *held_up_by(const struct prudence_domain *domain)
+{
+    struct reader_slot *slot = NULL;
+
+    for (unsigned i = 0; i < domain->set->count && !slot; i++)
+        slot = gp_held_up_by(domain->set->members[i]);
+    return slot;
+}
+
+static void note_expired(struct prudence_domain *domain)
+{
+    struct domain_set *set = domain->set;
+
+    for (unsigned i = 0; i < set->count; i++)
+        if (!gp_poll(set->members[i], load_acquire(&set->cookies[i])))
+            gp_note_expired(set->members[i]);
+}
+
+static bool worth_waiting(struct prudence_domain *domain)
+{
+    struct domain_set *set = domain->set;
+
+    for (unsigned i = 0; i < set->count; i++)
+        if (!gp_worth_waiting(set->members[i]))
+            return false;
+    return true;
+}
+
+static bool is_busy(const struct prudence_domain *domain)
+{
+    (void)domain;
+    return false;
+}
+
+/* Of `begun` and the cookies the child may have different moments' values: they are taken anew. */
+static void fork_child(struct prudence_domain *domain)
+{
+    domain->set->begun = domain->progress.completed;
+}
+
+const struct gp_scheme gp_set = {
+    .name = "set",
+    .drive = drive,
+    .block = block,
+    .is_cheap = is_cheap,
+    .held_up_by = held_up_by,
+    .is_busy = is_busy,
+    .note_expired = note_expired,
+    .worth_waiting = worth_waiting,
+    .close = set_close,
+    .fork_child = fork_child,
+};

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * srcu: readers that may block, counted per CPU in one of two roles (K42 and Tornado; the kernel's
+ * interface).
+ *
+ * Each CPU has two counters. A reader increments the one of its CPU that has the *current* role,
+ * remembers exactly which it was, and decrements that one when it leaves, wherever it runs by then.
+ * When a grace period needs it the roles are changed: what was current then only falls.
+ *
+ * The argument. F is the closer's fence, g the goal that a driver found (drive.c), D the fence that
+ * the driver makes after it loaded g, R the fence of a reader between its increment of a counter c
+ * and the first thing that it reads inside the section. F comes before D: the increment of the
+ * sequence to g comes after the closer's load behind F, and before the driver's load before D.
+ *  - A driver that loads c behind D and does not find a reader's increment has D before R (store
+ *    buffering, fences between); so F before R, and the reader cannot find what was unlinked.
+ *  - A reader that could find it has therefore its increment in what the driver loads, and if that
+ *    is 0, its decrement as well: a counter is decremented only by threads that incremented it, so at
+ *    each point of its modification order it is the number of sections that stand in it, never a
+ *    difference of two sums taken at different moments. It is one load of one word: so one look at each
+ *    counter is enough, in any order, by one driver or by several. (Sums of entries and of exits over
+ *    all CPUs have to be taken exits first, in one go, with a fence between them, and again and again
+ *    until they agree: a reader may enter on a CPU that was summed already and leave on one that was
+ *    not.) The decrement is a release, which later read-modify-writes carry on; the load an acquire.
+ *  - So g is over when each of the counters, of both roles, was found at 0 by a thread that had found
+ *    g or more before. empty[role] is the greatest goal for which that is so of all counters of the
+ *    role; it only grows. completed = the lesser of both.
+ * Changing roles is needed for progress only: the counters of the current role may never be 0, since
+ * readers come and go; those of the other are, as soon as the readers have left that were there. A
+ * reader may load the role, be delayed, and increment the counter of the other role after the
+ * change: each thread at most once a change (it loads the role anew for its next section), so that
+ * cannot go on; and if a later grace period starts while it is inside, that one waits for it as for
+ * any other, since it looks at both roles. Roles are changed when the counters of the other role were
+ * empty since g started and those of the current role were not: so at most once for each goal.
+ *
+ * Wrap. A counter holds sections that are open, not events: it would wrap with 2^64 of them open at
+ * once. Goals are compared modulo 2^64, in steps of 1,024: 2^53 grace periods ahead.
+ *
+ * A thread's sections in one domain count as one, from the first entry to the last exit: its slot
+ * has the depth, and which counter. So the sections of a thread that exits, or that a forked child
+ * does not have, can be taken back; and it is known who is inside. What is handed from one thread to
+ * another (down, up) is in two counters of the whole domain, and stays as it is.
+ *
+ * Signals: a handler that reads between the increment and the store of the word finds depth 0 and
+ * enters by itself; so the word is stored last at entry, and first at exit.
+ */
+#include "gp/user/domain.h"
+
+/* A thread that is descheduled keeps its counter, not its CPU. */
+struct srcu_cpu {
+    uint64_t inside[2]; /* sections, by role */
+    char pad[CACHE_LINES_APART - 16];
+};
+
+struct srcu {
+    uint64_t changes; /* of roles; its lowest bit is the current role */
+    unsigned cpus;
+
+    uint64_t empty[2] __attribute__((aligned(CACHE_LINE))); /* see above */
+    struct reader_slot handed_stall; /* whom stall.c looks at when handed sections are in the way */
+
+    struct srcu_cpu handed __attribute__((aligned(CACHE_LINE))); /* by down */
+    struct srcu_cpu cpu[];
+};
+
+static size_t srcu_bytes(unsigned cpus)
+{
+    return sizeof(struct srcu) + cpus * sizeof(struct srcu_cpu);
+}
+
+bool srcu_open(struct prudence_domain *domain)
+{
+    unsigned cpus = os_cpu_count();
+    struct srcu *srcu = os_meta_alloc(srcu_bytes(cpus));
+
+    if (!srcu)
+        return false;
+    srcu->cpus = cpus;
+    srcu->empty[0] = srcu->empty[1] = GP_FIRST;
+    domain->srcu = srcu;
+    return true;
+}
+
+static void srcu_close(struct prudence_domain *domain)
+{
+    os_meta_free(domain->srcu, srcu_bytes(domain->srcu->cpus));
+}
+
+/* ------------------------------------------------------------------------------------- readers */
+
+/* Index 2i + role: counter of CPU i; behind the last CPU: handed. */
+static uint64_t *counter_of(struct srcu *srcu, int index)
+{
+    unsigned cpu = (unsigned)index / 2, role = (unsigned)index % 2;
+
+    return cpu == srcu->cpus ? &srcu->handed.inside[role] : &srcu->cpu[cpu].inside[role];
+}
+
+static void stand_in(struct srcu *srcu, int index)
+{
+    __atomic_fetch_add(counter_of(srcu, index), 1, __ATOMIC_SEQ_CST);
+#if !defined(__x86_64__) || defined(__SANITIZE_THREAD__)
+    os_full_fence(); /* R; on x86 a locked addition is one */
+#endif
+}
+
+static int enter(struct srcu *srcu, unsigned cpu)
+{
+    int index = (int)(2 * cpu) + (int)(load_acquire(&srcu->changes) & 1);
+
+    stand_in(srcu, index);
+    return index;
+}
+
+/* For tests: the second half of an entry that found its role long ago. */
+void srcu_enter_at(struct prudence_domain *domain, int index)
+{
+    stand_in(domain->srcu, index);
+}
+
+static void leave(struct srcu *srcu, int index)
+{
+    __atomic_fetch_sub(counter_of(srcu, index), 1, __ATOMIC_RELEASE);
+}
+
+static struct srcu *srcu_or_panic(struct prudence_domain *domain, const char *what, void *caller)
+{
+    gp_domain_check(domain, what, caller);
+    if (unlikely(domain->kind != PRUDENCE_DOMAIN_SRCU))
+        os_panic("%s: domain '%s' is not srcu", what, domain->name);
+    return domain->srcu;
+}
+
+int prudence_srcu_read_lock(struct prudence_domain *domain)
+{
+    struct srcu *srcu =
+        srcu_or_panic(domain, "prudence_srcu_read_lock", __builtin_return_address(0));
+    struct reader_slot *slot = readers_slot_or_panic(domain);
+    uint64_t word = load_relaxed(&slot->reader.word);
+    int index;
+
+    if (word) {
+        if (unlikely((word & PRUDENCE_NESTING_MASK) == PRUDENCE_NESTING_MASK))
+            prudence_read_lock_too_deep();
+        store_relaxed(&slot->reader.word, word + 1);
+        return load_relaxed(&slot->index);
+    }
+    os_busy_enter(); /* a handler that forks leaves the counters as they are */
+    index = enter(srcu, os_cpu_current() % srcu->cpus);
+    store_relaxed(&slot->index, index);
+    compiler_barrier();
+    store_relaxed(&slot->reader.word, load_relaxed(&domain->shared.sequence) | 1);
+    os_busy_leave();
+    return index;
+}
+
+void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
+{
+    struct srcu *srcu =
+        srcu_or_panic(domain, "prudence_srcu_read_unlock", __builtin_return_address(0));
+    struct reader_slot *slot = readers_slot_if_any(domain);
+    uint64_t word = slot ? load_relaxed(&slot->reader.word) : 0;
+
+    if (unlikely(!word))
+        os_panic(
+            "prudence_srcu_read_unlock: this thread is in no section of domain '%s'; look for a "
+            "path that unlocks twice, or in another thread than it locked",
+            domain->name);
+    if (unlikely(index != load_relaxed(&slot->index)))
+        os_panic(
+            "prudence_srcu_read_unlock: %d is not the index of this thread's section of domain "
+            "'%s', but %d; pass what its prudence_srcu_read_lock returned",
+            index, domain->name, load_relaxed(&slot->index));
+    if ((word & PRUDENCE_NESTING_MASK) > 1) {
+        compiler_barrier();
+        store_relaxed(&slot->reader.word, word - 1);
+        return;
+    }
+    gp_tell_section_ends(domain);
+    os_busy_enter();
+    store_relaxed(&slot->reader.word, (uint64_t)0);
+    compiler_barrier();
+    leave(srcu, index);
+    os_busy_leave();
+}
+
+int prudence_srcu_down_read(struct prudence_domain *domain)
+{
+    struct srcu *srcu =
+        srcu_or_panic(domain, "prudence_srcu_down_read", __builtin_return_address(0));
+
+    return enter(srcu, srcu->cpus);
+}
+
+void prudence_srcu_up_read(struct prudence_domain *domain, int index)
+{
+    struct srcu *srcu = srcu_or_panic(domain, "prudence_srcu_up_read", __builtin_return_address(0));
+
+    if (unlikely((unsigned)index / 2 != srcu->cpus || !load_relaxed(counter_of(srcu, index))))
+        os_panic(
+            "prudence_srcu_up_read: no section of domain '%s' has index %d; pass what "
+            "prudence_srcu_down_read returned, once",
+            domain->name, index);
+    gp_tell_section_ends(domain);
+    leave(srcu, index);
+}
+
+/* ------------------------------------------------------------------------------------- drivers */
+
+static bool is_empty(const struct srcu *srcu, unsigned role)
+{
+    for (unsigned i = 0; i < srcu->cpus; i++)
+        if (load_acquire(&srcu->cpu[i].inside[role]))
+            return false;
+    return load_acquire(&srcu->handed.inside[role]) == 0;
+}
+
+static void look(struct srcu *srcu, unsigned role, uint64_t goal)
+{
+    if (sequence_before(load_relaxed(&srcu->empty[role]), goal) && is_empty(srcu, role))
+        gp_raise(&srcu->empty[role], goal);
+}
+
+/* What was current shall only fall. */
+static void change_roles(struct srcu *srcu, uint64_t goal)
+{
+    uint64_t changes = load_relaxed(&srcu->changes);
+    unsigned current = changes & 1;
+
+    if (!sequence_before(load_acquire(&srcu->empty[current]), goal) ||
+        sequence_before(load_acquire(&srcu->empty[!current]), goal))
+        return;
+    compare_exchange(&srcu->changes, &changes, changes + 1);
+    look(srcu, current, goal);
+}
+
+static void note_stalls(struct prudence_domain *domain, uint64_t goal)
+{
+    struct srcu *srcu = domain->srcu;
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+
+    for_each_slot(chunk, slot, domain)
+    {
+        uint64_t word = load_relaxed(&slot->reader.word);
+
+        if (word && sequence_before(word & ~PRUDENCE_NESTING_MASK, goal))
+            stall_note(domain, slot, word);
+    }
+    if (load_relaxed(&srcu->handed.inside[0]) || load_relaxed(&srcu->handed.inside[1]))
+        stall_note(domain, &srcu->handed_stall, load_relaxed(&domain->progress.completed));
+}
+
+static void drive(struct prudence_domain *domain, uint64_t goal)
+{
+    struct srcu *srcu = domain->srcu;
+    uint64_t first, second;
+
+    os_full_fence(); /* D */
+    add_relaxed(&domain->scans, 1);
+    look(srcu, 0, goal);
+    look(srcu, 1, goal);
+    change_roles(srcu, goal);
+    first = load_acquire(&srcu->empty[0]);
+    second = load_acquire(&srcu->empty[1]);
+    first = sequence_before(second, first) ? second : first;
+    gp_complete(domain, first);
+    if (sequence_before(first, goal))
+        note_stalls(domain, goal);
+}
+
+/* ------------------------------------------------------------------------------ life of threads */
+
+static bool is_busy(const struct prudence_domain *domain)
+{
+    return !is_empty(domain->srcu, 0) || !is_empty(domain->srcu, 1);
+}
+
+static void abandon(struct prudence_domain *domain, const struct reader_slot *slot)
+{
+    leave(domain->srcu, slot->index);
+}
+
+/* The child has this thread's section, and those that were handed. Goals for which counters were
+ * empty have started. */
+static void fork_child(struct prudence_domain *domain)
+{
+    struct reader_slot *mine = readers_slot_if_any(domain);
+    struct srcu *srcu = domain->srcu;
+    uint64_t *sequence = &domain->shared.sequence;
+
+    for (unsigned role = 0; role < 2; role++)
+        if (sequence_before(*sequence, srcu->empty[role]))
+            *sequence = srcu->empty[role];
+    for (unsigned i = 0; i < srcu->cpus; i++)
+        srcu->cpu[i].inside[0] = srcu->cpu[i].inside[1] = 0;
+    if (mine && mine->reader.word)
+        *counter_of(srcu, mine->index) = 1;
+}
+
+const struct gp_scheme gp_srcu = {
+    .name = "srcu",
+    .drive = drive,
+    .is_busy = is_busy,
+    .abandon = abandon,
+    .close = srcu_close,
+    .fork_child = fork_child,
+};

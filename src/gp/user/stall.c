@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Readers that stay too long: each section is reported once, with the thread's name and id, how long it
+ * has been in the way of a grace period, and if wanted (stall_trace) where it is: to standard error and
+ * to the program's hook. Any driver may note or report; races lose nothing but a little of the
+ * duration. What no slot stands for is reported once for each grace period that it keeps.
+ */
+#include <errno.h>
+#include <pthread.h>
+
+#include "gp/user/domain.h"
+
+uint64_t gp_stall_timeout = UINT64_C(10000000000);
+
+/* After so long in the way, it is worth a system call to see whether the thread is there at all: it
+ * may have ended inside a section that it entered after its own end was noticed. */
+#define GONE_AFTER_NS 5000000
+
+bool gp_stall_trace;
+
+void gp_stall_trace_prime(void)
+{
+    if (load_relaxed(&gp_stall_trace))
+        os_thread_trace_start();
+}
+
+/* The program's, if any; both words under a lock of their own, since they belong together. */
+static struct os_lock hook_lock = OS_LOCK_INIT(OS_RANK_STALL);
+static prudence_stall_hook hook;
+static void *hook_argument;
+
+void prudence_stall_hook_set(prudence_stall_hook function, void *argument)
+{
+    os_lock_take(&hook_lock);
+    hook = function;
+    hook_argument = argument;
+    os_lock_release(&hook_lock);
+}
+
+void stall_fork_prepare(void)
+{
+    os_lock_take_for_fork(&hook_lock);
+}
+
+void stall_fork_done(void)
+{
+    os_lock_release_from_fork(&hook_lock);
+}
+
+static void call_hook(const struct prudence_stall *stall)
+{
+    prudence_stall_hook function;
+    void *argument;
+
+    os_lock_take(&hook_lock);
+    function = hook;
+    argument = hook_argument;
+    os_lock_release(&hook_lock);
+    os_foreign_call("the hook for stalls");
+    if (function)
+        function(stall, argument);
+}
+
+/* Readers that no slot stands for: of an external domain, or handed from thread to thread. */
+static void report_nameless(const struct prudence_stall *stall,
+                            const struct prudence_domain *domain)
+{
+    os_report("stall: a grace period of domain '%s' has not ended for %llu ms (%s)", stall->domain,
+              (unsigned long long)(stall->nanoseconds / 1000000),
+              domain->kind == PRUDENCE_DOMAIN_SRCU ? "sections of prudence_srcu_down_read are open"
+                                                   : "its readers are not ours to name");
+}
+
+static void report_thread(const struct prudence_stall *stall)
+{
+    os_report(
+        "stall: thread '%s' (tid %d) has kept a grace period of domain '%s' from ending for "
+        "%llu ms",
+        stall->thread_name, stall->thread, stall->domain,
+        (unsigned long long)(stall->nanoseconds / 1000000));
+    if (!load_relaxed(&gp_stall_trace))
+        return;
+    os_report("  that thread is now at:");
+    os_trace_print(stall->frames, stall->frame_count);
+}
+
+static void report(struct prudence_domain *domain, struct reader_slot *slot, uint64_t stayed)
+{
+    struct prudence_stall stall = {.size = sizeof stall,
+                                   .domain = domain->name,
+                                   .thread = slot->thread,
+                                   .nanoseconds = stayed};
+    void *frames[OS_TRACE_MAX];
+    char name[OS_THREAD_NAME_MAX] = "";
+    int cancelable, saved_errno = errno;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable);
+    if (stall.thread)
+        os_thread_name(stall.thread, name);
+    stall.thread_name = name;
+    stall.frames = frames;
+    if (stall.thread && load_relaxed(&gp_stall_trace))
+        stall.frame_count =
+            os_thread_trace(stall.thread, frames, OS_TRACE_MAX, STALL_TRACE_PATIENCE_NS);
+    if (stall.thread)
+        report_thread(&stall);
+    else
+        report_nameless(&stall, domain);
+    add_relaxed(&domain->stalls, 1);
+    call_hook(&stall);
+    pthread_setcancelstate(cancelable, NULL);
+    errno = saved_errno;
+}
+
+/* A section that was not noted yet is in the way since now. */
+uint64_t stall_since(const struct reader_slot *slot)
+{
+    uint64_t section = load_relaxed(&slot->reader.word) & ~PRUDENCE_NESTING_MASK;
+
+    return load_relaxed(&slot->stall_word) == section ? load_relaxed(&slot->stall_since)
+                                                      : os_clock_ns();
+}
+
+void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
+{
+    uint64_t section = word & ~PRUDENCE_NESTING_MASK;
+    uint64_t now, reported;
+    int64_t stayed;
+
+    now = os_clock_ns();
+    if (load_relaxed(&slot->stall_word) != section) {
+        store_relaxed(&slot->stall_since, now);
+        store_relaxed(&slot->stall_word, section);
+        return;
+    }
+    reported = load_relaxed(&slot->stall_reported);
+    stayed = (int64_t)(now - load_relaxed(&slot->stall_since)); /* negative: noted just after now */
+    if (stayed > GONE_AFTER_NS && readers_reap_slot(domain, slot, now, (uint64_t)stayed))
+        return;
+    if (!gp_stall_timeout || reported == section || stayed < (int64_t)gp_stall_timeout)
+        return;
+    if (compare_exchange(&slot->stall_reported, &reported, section))
+        report(domain, slot, (uint64_t)stayed);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory as the system gives it: for the page source above. */
+#ifndef OS_POSIX_MAPPING_H
+#define OS_POSIX_MAPPING_H
+
+#include "os/os.h"
+
+static inline bool injected_failure(void)
+{
+    return unlikely(os_memory_fails) && os_memory_fails();
+}
+
+/* --- mapping.c: address space, nodes, giving memory back. NULL and false: the system refuses. --- */
+void *mapping_make(size_t bytes, size_t alignment);
+void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node);
+bool mapping_unmake(void *pages, size_t bytes);
+void *mapping_reserve(size_t bytes, size_t alignment);       /* nobody may touch it yet */
+bool mapping_open(void *pages, size_t bytes);                /* of what is reserved */
+void mapping_wish_huge(void *pages, size_t bytes);           /* if the option says so */
+bool mapping_give_back(void *pages, size_t bytes);           /* they read as zero afterwards */
+bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
+bool mapping_is_locked(void); /* what is mapped now would be resident at once (mlockall) */
+/* Onto a mapping of `room` bytes, which it replaces. */
+bool mapping_move(void *pages, size_t bytes, void *target, size_t room);
+/* Onto as many bytes of a mapping; `pages` stay mapped. *lost: the target may be unmapped. */
+bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost);
+
+/* --- metadata.c: blocks for the allocator's own books (os/os.h) --- */
+void *metadata_map(size_t bytes);
+uint64_t metadata_bytes(void);
+void metadata_fork_prepare(void);
+void metadata_fork_done(void);
+
+#endif /* OS_POSIX_MAPPING_H */

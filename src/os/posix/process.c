@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* The start of the process, at first use; what parts start, and in which order, the embedding program says. */
+#include <pthread.h>
+
+#include "os/os.h"
+#include "process.h"
+
+uint32_t process_started READ_MOSTLY = 0;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* This thread is in start(): the parts call functions that ask for the start. */
+static __thread bool starting;
+
+/* The program has been loaded. */
+static uint32_t loaded;
+
+static void start(void)
+{
+    int cancelable;
+
+    starting = true;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable); /* /sys is read */
+    for (unsigned i = 0; i < process_parts_count; i++)
+        if (process_parts[i].start)
+            process_parts[i].start();
+    store_release(&process_started, 1u);
+    pthread_setcancelstate(cancelable, NULL);
+    starting = false;
+}
+
+void process_start_slow(void)
+{
+    if (!starting)
+        pthread_once(&once, start);
+}
+
+void process_act(void)
+{
+    /* An option is set, then `loaded` is read; process_loaded() sets `loaded`, then reads options. With a
+     * full fence between the two on both sides, one of them at least sees what the other has stored. */
+    os_full_fence();
+    if (!load_relaxed(&loaded))
+        return;
+    for (unsigned i = 0; i < process_parts_count; i++)
+        if (process_parts[i].act)
+            process_parts[i].act();
+}
+
+void process_loaded(void)
+{
+    store_relaxed(&loaded, 1u);
+    process_act();
+}

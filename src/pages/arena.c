@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The regions of a node, by slots: the lowest free one for a new region. A run is taken from the first
+ * slot that has room: so low slots stay full and high ones drain, and those lose their dirty pages first.
+ * `longest` of all slots, with the maxima of 64 and of 4,096 slots, finds the slot.
+ *
+ * Slots come in groups of 4,096 (of regions of 64 MiB: 256 GiB), which are made when they are needed and
+ * never unmade: a process that locks its memory pays for what it uses. Groups are entered without the
+ * lock, by compare-and-swap; everything else is guarded by pages_lock.
+ *
+ * Invariant: a region's slot is in `dirty` of its group exactly when it has dirty pages.
+ */
+#include "pages/page_source.h"
+
+#define FANOUT      64u
+#define GROUP_SLOTS (FANOUT * FANOUT)
+#define GROUPS      FANOUT /* 16 TiB a node; what is beyond gets spans */
+
+struct group {
+    uint16_t longest[GROUP_SLOTS], longest_of_64[FANOUT];
+    uint64_t used[GROUP_SLOTS / BITS_PER_WORD], dirty[GROUP_SLOTS / BITS_PER_WORD];
+    struct region *regions[GROUP_SLOTS];
+};
+
+struct arena {
+    unsigned slots; /* all that are in use are below */
+    size_t bytes;   /* of all regions but windows; read without the lock (atomic) */
+    uint16_t longest_of_4096[GROUPS];
+    struct group *groups[GROUPS]; /* atomic; those that are there come first */
+};
+
+static struct arena arenas[POSIX_NODES_MAX];
+
+static struct group *group_of(struct arena *arena, unsigned slot)
+{
+    return load_acquire(&arena->groups[slot / GROUP_SLOTS]);
+}
+
+/* The first group that is not there yet. Two threads that come here at the same time may make one each,
+ * though one would do: address space that is not touched. */
+bool arena_prepare(unsigned node)
+{
+    size_t bytes = round_up(sizeof(struct group), OS_PAGE_SIZE);
+    struct group *none = NULL, *group;
+    unsigned i = 0;
+
+    while (i < GROUPS && load_acquire(&arenas[node].groups[i]))
+        i++;
+    if (i == GROUPS)
+        return false;
+    group = metadata_map(bytes);
+    if (group && !compare_exchange(&arenas[node].groups[i], &none, group))
+        mapping_unmake(group, bytes);
+    return group != NULL;
+}
+
+size_t arena_bytes(unsigned node)
+{
+    return load_relaxed(&arenas[node].bytes);
+}
+
+/* -------------------------------------------------------------------------- the longest free run */
+
+static unsigned largest_of(const uint16_t *values)
+{
+    unsigned largest = 0;
+
+    for (unsigned i = 0; i < FANOUT; i++)
+        largest = values[i] > largest ? values[i] : largest;
+    return largest;
+}
+
+/* Whether the maximum of `values`, kept in *maximum, is another now that one of them went from
+ * `before` to `now`. */
+static bool maximum_follows(uint16_t *maximum, const uint16_t *values, unsigned before,
+                            unsigned now)
+{
+    unsigned largest = *maximum;
+
+    if (now >= largest)
+        largest = now;
+    else if (before == largest)
+        largest = largest_of(values);
+    if (largest == *maximum)
+        return false;
+    *maximum = (uint16_t)largest;
+    return true;
+}
+
+void arena_note_longest(const struct region *region)
+{
+    struct arena *arena = &arenas[region->node];
+    struct group *group = group_of(arena, region->slot);
+    size_t slot = region->slot % GROUP_SLOTS, of_64 = slot / FANOUT;
+    unsigned before = group->longest[slot], before_64 = group->longest_of_64[of_64];
+
+    group->longest[slot] = (uint16_t)region->longest;
+    if (maximum_follows(&group->longest_of_64[of_64], &group->longest[of_64 * FANOUT], before,
+                        region->longest))
+        maximum_follows(&arena->longest_of_4096[region->slot / GROUP_SLOTS], group->longest_of_64,
+                        before_64, group->longest_of_64[of_64]);
+}
+
+/* arena->slots: none. */
+static unsigned slot_find(struct arena *arena, unsigned slot, unsigned pages)
+{
+    while (slot < arena->slots) {
+        const struct group *group = group_of(arena, slot);
+
+        if (slot % GROUP_SLOTS == 0 && arena->longest_of_4096[slot / GROUP_SLOTS] < pages)
+            slot += GROUP_SLOTS;
+        else if (slot % FANOUT == 0 && group->longest_of_64[slot % GROUP_SLOTS / FANOUT] < pages)
+            slot += FANOUT;
+        else if (group->longest[slot % GROUP_SLOTS] < pages)
+            slot++;
+        else
+            return slot;
+    }
+    return arena->slots;
+}
+
+struct region *arena_find(unsigned node, unsigned *slot, unsigned pages)
+{
+    struct arena *arena = &arenas[node];
+
+    *slot = slot_find(arena, *slot, pages);
+    return *slot < arena->slots ? group_of(arena, *slot)->regions[*slot % GROUP_SLOTS] : NULL;
+}
+
+/* ----------------------------------------------------------------------------------------- dirty */
+
+void arena_note_dirty(const struct region *region)
+{
+    struct group *group = group_of(&arenas[region->node], region->slot);
+
+    if (region->dirty_pages)
+        bits_set(group->dirty, region->slot % GROUP_SLOTS);
+    else
+        bits_clear(group->dirty, region->slot % GROUP_SLOTS);
+}
+
+/* Behind the last bit below `end` of the groups' bitmaps of slots in use, or with dirty pages; 0: none. */
+static unsigned behind_last(struct arena *arena, unsigned end, bool dirty)
+{
+    unsigned behind = 0;
+
+    while (!behind && end) {
+        unsigned first = (end - 1) / GROUP_SLOTS * GROUP_SLOTS;
+        const struct group *group = group_of(arena, first);
+
+        behind = bits_find_set_before(dirty ? group->dirty : group->used, end - first);
+        behind += behind ? first : 0;
+        end = first;
+    }
+    return behind;
+}
+
+struct region *arena_find_dirty(unsigned node, unsigned *slot)
+{
+    struct arena *arena = &arenas[node];
+    unsigned end = *slot < arena->slots ? *slot : arena->slots;
+    unsigned behind = behind_last(arena, end, true);
+
+    if (!behind)
+        return NULL;
+    *slot = behind - 1;
+    return group_of(arena, *slot)->regions[*slot % GROUP_SLOTS];
+}
+
+/* --------------------------------------------------------------------------------------- regions */
+
+/* ARENA_FULL: no group has one. */
+static unsigned free_slot(struct arena *arena)
+{
+    for (unsigned i = 0; i < GROUPS; i++) {
+        const struct group *group = load_acquire(&arena->groups[i]);
+        unsigned slot = group ? bits_find_clear(group->used, 0, GROUP_SLOTS) : 0;
+
+        if (!group)
+            return ARENA_FULL;
+        if (slot < GROUP_SLOTS)
+            return i * GROUP_SLOTS + slot;
+    }
+    return ARENA_FULL;
+}
+
+/* In the lowest free slot; with no free run that anybody would find yet. */
+bool arena_add(struct region *region)
+{
+    struct arena *arena = &arenas[region->node];
+    unsigned slot = free_slot(arena);
+    struct group *group;
+
+    if (slot == ARENA_FULL)
+        return false;
+    group = group_of(arena, slot);
+    arena->slots = slot < arena->slots ? arena->slots : slot + 1;
+    group->regions[slot % GROUP_SLOTS] = region;
+    bits_set(group->used, slot % GROUP_SLOTS);
+    region->slot = slot;
+    if (!region->window)
+        store_relaxed(&arena->bytes, arena->bytes + region->pages * OS_PAGE_SIZE);
+    return true;
+}
+
+/* Its longest run and its dirty pages are 0. */
+void arena_remove(struct region *region)
+{
+    struct arena *arena = &arenas[region->node];
+    struct group *group = group_of(arena, region->slot);
+
+    bits_clear(group->dirty, region->slot % GROUP_SLOTS);
+    bits_clear(group->used, region->slot % GROUP_SLOTS);
+    arena->slots = behind_last(arena, arena->slots, false);
+    if (!region->window)
+        store_relaxed(&arena->bytes, arena->bytes - region->pages * OS_PAGE_SIZE);
+}

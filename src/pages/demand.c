@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is used, what is dirty, and how much of that will be wanted again.
+ *
+ * Time is cut into windows of `decay`. Of each kind of pages, what was taken within this window and
+ * the last is expected to be wanted in the next ones, but never more than what the peak of that time
+ * exceeds the present use by; and that peak is looked at for both kinds together, too, since
+ * what one kind has given up the other may be about to take. Holes are kept as well: dirty pages
+ * between used ones of their kind, which did not fit what was asked for lately but may fit what is
+ * next, up to half of what is used. Dirty pages beyond all this, and beyond `retain`, are in excess.
+ *
+ * That may be too little: what was given back is then taken again soon after, and has to be faulted in. Each byte
+ * of that is a regret, and so much more is kept from then on, up to what the peak of the use was, and not beyond what
+ * was taken lately. Each window forgets an eighth of it (ADR 42).
+ *
+ * Everything is guarded by pages_lock, save the options and `due`.
+ */
+#include "pages/page_source.h"
+
+struct os_lock pages_lock = OS_LOCK_INIT(OS_RANK_PAGES);
+
+/* Giving back in small steps costs a system call each: so much more than its share a kind may have
+ * until the next window begins. */
+#define SLACK_BYTES ((uint64_t)256 << 10)
+#define SLACK_SHIFT 3
+
+struct demand {
+    uint64_t used, dirty;
+    uint64_t taken, taken_before; /* bytes handed out in this window, and in the one before */
+    uint64_t peak, peak_before;   /* of used */
+    uint64_t given, given_before; /* back to the system, in these windows, and not regretted */
+    uint64_t regret;              /* bytes */
+};
+
+#define REGRET_SHIFT 3
+
+static struct demand kinds[PAGE_KINDS];
+static struct demand all; /* of both together; `taken` is not counted there */
+static uint64_t used_peak;
+static uint64_t kept;    /* all.dirty, for those without the lock: atomic */
+static uint64_t asked;   /* of the system, without its answer yet: not used, but under the limit */
+static uint64_t in_hand; /* of the dirty spans: in threads' hands */
+static uint64_t window_end;
+static uint64_t looked_at; /* the window in which the excess was looked at last */
+
+static uint64_t limit_bytes;
+static uint64_t retain_bytes = 2 << 20;
+static uint64_t decay_ns = 100000000;
+
+/* When the next look is due, for os_pages_decay; 0: there is nothing to look for. */
+static uint64_t due;
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --------------------------------------------------------------------------------------- windows */
+
+static void begin_window(struct demand *demand)
+{
+    demand->taken_before = demand->taken;
+    demand->taken = 0;
+    demand->peak_before = demand->peak;
+    demand->peak = demand->used;
+    demand->given_before = demand->given;
+    demand->given = 0;
+    demand->regret -= demand->regret >> REGRET_SHIFT;
+}
+
+static void begin_windows(void)
+{
+    for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
+        begin_window(&kinds[kind]);
+    begin_window(&all);
+}
+
+static void look_at_clock(void)
+{
+    uint64_t decay = load_relaxed(&decay_ns), now = posix_clock_coarse_ns();
+
+    if (now < window_end && window_end - now <= decay) /* else the option has become shorter */
+        return;
+    begin_windows();
+    if (now > window_end && now - window_end >= decay) /* nobody came by for a whole window */
+        begin_windows();
+    window_end = now + decay;
+}
+
+static uint64_t peak_of(const struct demand *demand)
+{
+    return larger(demand->peak, demand->peak_before) - demand->used;
+}
+
+/* What of the dirty pages of a kind will be wanted. */
+static uint64_t wanted(const struct demand *demand)
+{
+    return smaller(demand->taken + demand->taken_before, peak_of(demand));
+}
+
+static uint64_t holes(const struct demand *demand)
+{
+    return smaller(smaller(demand->used / 2 + demand->regret, demand->dirty),
+                   demand->taken + demand->taken_before);
+}
+
+/* Clean pages were taken: as many of them as were given back lately should have been kept. */
+static void regret(struct demand *demand, uint64_t clean)
+{
+    uint64_t again = smaller(clean, demand->given), before;
+
+    demand->given -= again;
+    before = smaller(clean - again, demand->given_before);
+    demand->given_before -= before;
+    demand->regret =
+        smaller(demand->regret + again + before, larger(demand->peak, demand->peak_before));
+}
+
+/* All has gone, since memory is wanted elsewhere. */
+void demand_trimmed(void)
+{
+    for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
+        kinds[kind].given = kinds[kind].given_before = kinds[kind].regret = 0;
+}
+
+/* ------------------------------------------------------------------------------------ accounting */
+
+/* After each change. */
+static void note_kept(void)
+{
+    store_relaxed(&kept, all.dirty);
+}
+
+uint64_t os_pages_kept(void)
+{
+    return load_relaxed(&kept);
+}
+
+static void use(struct demand *demand, size_t bytes, size_t dirty)
+{
+    demand->used += bytes;
+    demand->taken += bytes;
+    demand->dirty -= dirty;
+    demand->peak = larger(demand->peak, demand->used);
+}
+
+void demand_took(enum page_kind kind, size_t bytes, size_t dirty)
+{
+    look_at_clock();
+    regret(&kinds[kind], bytes - dirty);
+    use(&kinds[kind], bytes, dirty);
+    use(&all, bytes, dirty);
+    used_peak = larger(used_peak, all.used);
+    note_kept();
+}
+
+void demand_freed(enum page_kind kind, size_t bytes)
+{
+    kinds[kind].used -= bytes;
+    kinds[kind].dirty += bytes;
+    all.used -= bytes;
+    all.dirty += bytes;
+    note_kept();
+}
+
+void demand_gave_back(enum page_kind kind, size_t bytes)
+{
+    kinds[kind].dirty -= bytes;
+    kinds[kind].given += bytes;
+    all.dirty -= bytes;
+    note_kept();
+}
+
+void demand_dirtied(enum page_kind kind, size_t bytes)
+{
+    kinds[kind].dirty += bytes;
+    all.dirty += bytes;
+    note_kept();
+}
+
+bool demand_fits(size_t bytes)
+{
+    uint64_t limit = load_relaxed(&limit_bytes);
+
+    return !limit || all.used + all.dirty + asked + bytes <= limit;
+}
+
+bool demand_ask(size_t bytes)
+{
+    bool fits = demand_fits(bytes);
+
+    asked += fits ? bytes : 0;
+    return fits;
+}
+
+void demand_answered(size_t bytes)
+{
+    asked -= bytes;
+}
+
+void demand_in_hand(size_t bytes, bool taken)
+{
+    in_hand = taken ? in_hand + bytes : in_hand - bytes;
+}
+
+/* What other threads asked for, and what they had in their hands, nobody will have. */
+void demand_fork_child(void)
+{
+    asked = 0;
+    demand_gave_back(SPANS, in_hand);
+    in_hand = 0;
+}
+
+/* ---------------------------------------------------------------------------------------- excess */
+
+/*
+ * What is to be given back; false: nothing, or too little to be worth it before the next window.
+ * `all_of_it`: however little.
+ */
+bool demand_excess(struct excess *excess, bool all_of_it)
+{
+    uint64_t retain = load_relaxed(&retain_bytes), keep, beyond, spans_keep, spans;
+    const struct demand *run = &kinds[RUNS], *span = &kinds[SPANS];
+    bool now;
+
+    look_at_clock();
+    now = all_of_it || looked_at != window_end || !load_relaxed(&decay_ns);
+    looked_at = window_end;
+    store_relaxed(&due, all.dirty > retain ? window_end : 0);
+    if (all.dirty <= retain)
+        return false;
+    spans_keep = wanted(span) + holes(span);
+    keep = smaller(wanted(run) + wanted(span), peak_of(&all)) + holes(run) + holes(span);
+    keep = larger(keep, retain);
+    if (all.dirty <= keep + (now ? 0 : SLACK_BYTES + (keep >> SLACK_SHIFT)))
+        return false;
+    beyond = all.dirty - keep;
+    /* Spans that nobody will want first, then runs, and spans last. */
+    spans = smaller(beyond, span->dirty - smaller(span->dirty, spans_keep));
+    excess->bytes[RUNS] = smaller(beyond - spans, run->dirty);
+    excess->bytes[SPANS] = beyond - excess->bytes[RUNS];
+    return true;
+}
+
+bool os_pages_decaying(void)
+{
+    return load_relaxed(&due) != 0;
+}
+
+bool demand_is_due(void)
+{
+    uint64_t when = load_relaxed(&due);
+
+    return when && posix_clock_coarse_ns() >= when;
+}
+
+void demand_stats(struct os_pages_stats *stats)
+{
+    stats->used = all.used;
+    stats->used_peak = used_peak;
+    stats->retained = all.dirty;
+}
+
+/* --------------------------------------------------------------------------------------- options */
+
+void os_pages_set_limit(uint64_t bytes)
+{
+    store_relaxed(&limit_bytes, bytes);
+}
+
+uint64_t os_pages_limit(void)
+{
+    return load_relaxed(&limit_bytes);
+}
+
+void os_pages_set_retain(uint64_t bytes)
+{
+    store_relaxed(&retain_bytes, bytes);
+}
+
+uint64_t os_pages_retain(void)
+{
+    return load_relaxed(&retain_bytes);
+}
+
+void os_pages_set_decay(uint64_t nanoseconds)
+{
+    store_relaxed(&decay_ns, nanoseconds);
+    if (load_relaxed(&due))
+        store_relaxed(&due, 1);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The page source, for the runtime: what it serves is in os/os.h. */
+#ifndef PAGES_PAGES_H
+#define PAGES_PAGES_H
+
+#include "base/base.h"
+
+/* Around fork, after and before the locks of the layers above. */
+void pages_fork_prepare(void);
+void pages_fork_child(bool whole);
+void pages_fork_done(void);
+
+#endif /* PAGES_PAGES_H */

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs of pages, cut from regions. A region belongs to one node and is one mapping for its whole life, so
+ * slabs never splinter the address space. It has 64 MiB, except the first ones of a node (REGION_SMALL), and except
+ * where that is too much: in a process that locks its memory a mapping is resident at once, so there
+ * regions follow use; where the system refuses a region (a limit of locked memory or of address space)
+ * a smaller one does (ADR 25).
+ *
+ * Invariants: used and dirty are disjoint; pages beyond `pages` are used; dirty_pages = |dirty|;
+ * free_pages = REGION_PAGES - |used|.
+ *
+ * Within a region the search for a run begins at `first` of its power of two, so that the holes that
+ * are too small are passed once, and not each time.
+ *
+ * Everything is guarded by pages_lock but region_make and region_unmake.
+ */
+#include "pages/page_source.h"
+
+size_t region_small = REGION_SMALL;
+
+static void set_longest(struct region *region, unsigned longest)
+{
+    if (region->longest == longest || region->window)
+        return; /* a search for runs must not find a window's */
+    region->longest = longest;
+    arena_note_longest(region);
+}
+
+/* ----------------------------------------------------------------------------------------- pages */
+
+static void count_dirty(struct region *region, int pages)
+{
+    region->dirty_pages += (unsigned)pages;
+    arena_note_dirty(region);
+}
+
+/* Free pages become used, or leave circulation; returns how many of them were dirty. */
+static unsigned pages_take(struct region *region, unsigned start, unsigned end)
+{
+    unsigned dirty = region->dirty_pages ? bits_count_range(region->dirty, start, end) : 0;
+
+    bits_set_range(region->used, start, end);
+    region->free_pages -= end - start;
+    if (dirty) {
+        bits_clear_range(region->dirty, start, end);
+        count_dirty(region, -(int)dirty);
+    }
+    return dirty;
+}
+
+/* A free run begins at `start`. */
+static void note_first(struct region *region, unsigned start, unsigned pages)
+{
+    for (unsigned order = 0; order < RUN_ORDERS && pages >> order; order++)
+        if (start < region->first[order])
+            region->first[order] = (uint16_t)start;
+}
+
+static void pages_put(struct region *region, unsigned start, unsigned end, bool dirty)
+{
+    unsigned first, behind;
+
+    debug_assert(bits_count_range(region->used, start, end) == end - start);
+    bits_clear_range(region->used, start, end);
+    region->free_pages += end - start;
+    if (dirty) {
+        bits_set_range(region->dirty, start, end);
+        count_dirty(region, (int)(end - start));
+    }
+    first = bits_find_set_before(region->used, start);
+    behind = bits_find_set(region->used, end, REGION_PAGES);
+    note_first(region, first, behind - first);
+    if (behind - first > region->longest)
+        set_longest(region, behind - first);
+}
+
+/* The first free run of `pages` at an address that is a multiple of `step` pages; REGION_PAGES when there is none, and then
+ * `longest` has become as good a bound as what was looked at allows. */
+static unsigned run_find(struct region *region, unsigned pages, unsigned step)
+{
+    unsigned order = 31 - (unsigned)__builtin_clz(pages), begin = region->first[order];
+    size_t base = (uintptr_t)region->base / OS_PAGE_SIZE;
+    unsigned start = bits_find_clear(region->used, begin, REGION_PAGES), longest = 0;
+
+    region->first[order] = REGION_PAGES; /* unless a run of that order is met */
+    while (start < REGION_PAGES) {
+        unsigned end = bits_find_set(region->used, start, REGION_PAGES);
+        unsigned first = (unsigned)(round_up(base + start, step) - base);
+
+        if ((end - start) >> order && start < region->first[order])
+            region->first[order] = (uint16_t)start;
+        if (first + pages <= end)
+            return first;
+        longest = end - start > longest ? end - start : longest;
+        start = bits_find_clear(region->used, end, REGION_PAGES);
+    }
+    if (begin > 0 && longest < (1u << order) - 1)
+        longest = (1u << order) - 1; /* what lies before may be as long */
+    if (longest < region->longest)
+        set_longest(region, longest);
+    return REGION_PAGES;
+}
+
+void *run_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty)
+{
+    struct region *region;
+
+    for (unsigned slot = 0; (region = arena_find(node, &slot, pages)); slot++) {
+        unsigned start = run_find(region, pages, step);
+
+        if (start == REGION_PAGES)
+            continue;
+        *dirty = pages_take(region, start, start + pages);
+        return region->base + start * OS_PAGE_SIZE;
+    }
+    return NULL;
+}
+
+void *run_take_in(struct region *region, unsigned pages, unsigned step, unsigned *dirty)
+{
+    unsigned start = run_find(region, pages, step);
+
+    if (start == REGION_PAGES)
+        return NULL;
+    *dirty = pages_take(region, start, start + pages);
+    return region->base + start * OS_PAGE_SIZE;
+}
+
+unsigned run_take_all(struct region *region)
+{
+    return pages_take(region, 0, region->pages);
+}
+
+void run_free(struct region *region, unsigned start, unsigned pages)
+{
+    pages_put(region, start, start + pages, true);
+}
+
+void run_free_clean(struct region *region, unsigned start, unsigned pages)
+{
+    pages_put(region, start, start + pages, false);
+}
+
+bool run_extend(struct region *region, unsigned start, unsigned pages, unsigned *dirty)
+{
+    if (start + pages > REGION_PAGES ||
+        bits_find_set(region->used, start, start + pages) < start + pages)
+        return false;
+    *dirty = pages_take(region, start, start + pages);
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------- regions */
+
+static size_t region_bytes(const struct region *region)
+{
+    return region->pages * OS_PAGE_SIZE;
+}
+
+/* How large the next region of the node should be, for a run of `bytes`. */
+static size_t sensible_bytes(unsigned node, size_t bytes)
+{
+    size_t have = arena_bytes(node), like_all = max_size(have, REGION_FIRST);
+
+    if (have < region_small && bytes <= like_all)
+        return like_all; /* perhaps it will be locked */
+    if (!mapping_is_locked())
+        return REGION_SIZE;
+    return clamp_size(round_up(have / 2, REGION_FIRST), max_size(bytes, REGION_FIRST), REGION_SIZE);
+}
+
+/* Maps what the system allows of `wanted` bytes, at least `least`. Small ones lie close together, so
+ * that few leaves of the page map are needed. */
+static bool region_map(struct region *region, size_t wanted, size_t least, size_t alignment)
+{
+    for (;;) {
+        region->base = mapping_make_on_node(
+            wanted, wanted == REGION_SIZE ? REGION_SIZE : max_size(alignment, SPAN_ALIGNMENT),
+            region->node);
+        region->pages = (unsigned)(wanted / OS_PAGE_SIZE);
+        if (region->base || wanted == least)
+            return region->base != NULL;
+        wanted = max_size(round_up(wanted / 4, OS_PAGE_SIZE), least);
+    }
+}
+
+/* NULL: no memory. */
+struct region *region_make(unsigned node, size_t bytes, size_t alignment)
+{
+    struct region *region = os_meta_alloc(sizeof *region);
+    size_t least = max_size(bytes, REGION_LEAST);
+
+    if (!region)
+        return NULL;
+    region->node = node;
+    if (!region_map(region, max_size(sensible_bytes(node, bytes), least), least, alignment))
+        goto no_pages;
+    if (!index_prepare(region->base, region_bytes(region)))
+        goto no_index;
+    if (region_bytes(region) == REGION_SIZE) /* small ones are for small heaps */
+        mapping_wish_huge(region->base, REGION_SIZE);
+    region->free_pages = region->pages;
+    bits_set_range(region->used, region->pages, REGION_PAGES);
+    return region;
+
+no_index:
+    mapping_unmake(region->base, region_bytes(region));
+no_pages:
+    os_meta_free(region, sizeof *region);
+    return NULL;
+}
+
+bool region_unmake(struct region *region)
+{
+    if (!mapping_unmake(region->base, region_bytes(region)))
+        return false;
+    os_meta_free(region, sizeof *region);
+    return true;
+}
+
+bool region_add(struct region *region)
+{
+    region->longest = 0;
+    if (!arena_add(region))
+        return false;
+    index_set_region(region, true);
+    set_longest(region, bits_find_set(region->used, 0, REGION_PAGES));
+    return true;
+}
+
+void region_remove(struct region *region)
+{
+    set_longest(region, 0);
+    arena_remove(region);
+    index_set_region(region, false);
+}
+
+void region_opened(struct region *region, unsigned pages)
+{
+    unsigned before = region->pages;
+
+    store_relaxed(&region->pages, before + pages);
+    pages_put(region, before, before + pages, false);
+}
+
+/* ----------------------------------------------------------------------------------- giving back */
+
+/* The region's last dirty run below page `end`, with the clean free pages in it: one system call
+ * does for all of it. At most `pages`. False when there is none. */
+static bool run_leaves(struct region *region, unsigned end, unsigned pages, struct leaving_run *run)
+{
+    unsigned behind = bits_find_set_before(region->dirty, end), first;
+
+    if (!behind)
+        return false;
+    first = bits_find_set_before(region->used, behind);
+    first = bits_find_set(region->dirty, first, behind);
+    if (behind - first > pages)
+        first = behind - pages;
+    *run = (struct leaving_run){.region = region, .start = first, .pages = behind - first};
+    run->dirty = pages_take(region, first, behind);
+    return true;
+}
+
+/* An empty region goes as a whole. */
+static void region_leaves(struct region *region, struct leaving_run *run)
+{
+    *run = (struct leaving_run){.region = region, .pages = region->pages, .whole = true};
+    run->dirty = pages_take(region, 0, region->pages);
+    region_remove(region);
+}
+
+static unsigned region_runs_leave(struct region *region, unsigned *pages, struct leaving_run *runs,
+                                  unsigned count)
+{
+    unsigned taken = 0, end = REGION_PAGES;
+
+    if (region->free_pages == region->pages && *pages >= region->dirty_pages && !region->window) {
+        region_leaves(region, &runs[taken++]);
+        *pages -= (unsigned)min_size(*pages, runs[0].dirty);
+        return taken;
+    }
+    while (taken < count && *pages && run_leaves(region, end, *pages, &runs[taken])) {
+        end = runs[taken].start;
+        *pages -= (unsigned)min_size(*pages, runs[taken++].dirty);
+    }
+    return taken;
+}
+
+unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count)
+{
+    unsigned taken = 0;
+
+    for (unsigned node = 0; node < os_node_count(); node++) {
+        unsigned slot = ARENA_FULL;
+        struct region *region;
+
+        while (pages && taken < count && (region = arena_find_dirty(node, &slot)))
+            taken += region_runs_leave(region, &pages, runs + taken, count - taken);
+    }
+    return taken;
+}
+
+void run_return(const struct leaving_run *run, bool clean)
+{
+    pages_put(run->region, run->start, run->start + run->pages, !clean);
+}

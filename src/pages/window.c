@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Windows: addresses that only one cache's slabs have, so that inlined code tells by the address alone what is an object
+ * of the cache (docs/adr/0050).
+ *
+ * A window is a region that no run is taken from but by its cache, in places of one slab each, the lowest first. It
+ * is all reserved and none of it mapped; it opens from its start as far as it is used, doubling as the first regions of a
+ * node do. In everything else its pages are those of other regions: under `limit`, dirty when they are freed, given
+ * back in time. Addresses go back when the cache is destroyed.
+ *
+ * Invariants, all under pages_lock: a place is live exactly from the note that its slab is in the page map to the note that
+ * it is about to leave it; all places below `prefix` are live, and that at `prefix` is not; the words that inlined
+ * code reads never cover a place that is not live. They are written here alone, and read without the lock: a thread
+ * that has an object knows of its slab by what brought the object, and whatever the words say of other places is right
+ * or covers nothing.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "pages/page_source.h"
+
+#define OPENED_FIRST ((size_t)256 << 10)
+
+/* So many parts of the live places may lie beyond the prefix (an eighth) while it is shown: else which check an object goes
+ * by would change from one object to the next, and be guessed wrong. */
+#define BEYOND_SHIFT 3
+
+unsigned windows_max READ_MOSTLY = 1024; /* mappings, and some 12 KiB each; or what a test says */
+static unsigned windows;                 /* that there are; atomic */
+
+struct os_window {
+    struct region *region;
+    struct os_window_words *words;
+    unsigned place_pages, places;
+    unsigned live, prefix; /* places */
+    uint64_t live_places[];
+};
+
+static size_t window_bytes(unsigned places)
+{
+    return sizeof(struct os_window) + bits_words(places) * sizeof(uint64_t);
+}
+
+/* ----------------------------------------------------------------------------------------- making */
+
+/* Where addresses are counted they are not reserved. */
+static bool addresses_are_limited(void)
+{
+    struct rlimit limit;
+    int saved_errno = errno;
+    bool limited = getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+
+    errno = saved_errno;
+    return limited;
+}
+
+static bool may_make(void)
+{
+    if (os_node_count() > 1 || injected_failure() || addresses_are_limited() || mapping_is_locked())
+        return false;
+    if (add_relaxed(&windows, 1) < windows_max)
+        return true;
+    sub_relaxed(&windows, 1);
+    return false;
+}
+
+static struct region *space_make(void)
+{
+    struct region *region = os_meta_alloc(sizeof *region);
+
+    if (!region)
+        return NULL;
+    region->window = true;
+    region->base = mapping_reserve(REGION_SIZE, SPAN_ALIGNMENT);
+    if (region->base && index_prepare(region->base, REGION_SIZE)) {
+        bits_set_range(region->used, 0, REGION_PAGES);
+        if (region_append_made(region))
+            return region;
+    }
+    if (region->base)
+        mapping_unmake(region->base, REGION_SIZE);
+    os_meta_free(region, sizeof *region);
+    return NULL;
+}
+
+static void space_unmake(struct region *region)
+{
+    mapping_unmake(region->base, REGION_SIZE);
+    os_meta_free(region, sizeof *region);
+}
+
+struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
+{
+    unsigned places = (unsigned)(REGION_SIZE / bytes);
+    struct os_window *window;
+
+    if (!may_make())
+        return NULL;
+    window = os_meta_alloc(window_bytes(places));
+    if (window)
+        window->region = space_make();
+    if (!window || !window->region) {
+        if (window)
+            os_meta_free(window, window_bytes(places));
+        sub_relaxed(&windows, 1);
+        return NULL;
+    }
+    window->words = words;
+    window->places = places;
+    window->place_pages = (unsigned)(bytes / OS_PAGE_SIZE);
+    return window;
+}
+
+/* Nothing is used. The thread that gives pages back may have some of its pages in hand: this waits for that thread. */
+void os_window_unmake(struct os_window *window)
+{
+    struct region *region = window->region;
+
+    os_lock_take(&give_back_lock);
+    os_lock_take(&pages_lock);
+    debug_assert(region->free_pages == region->pages && !window->live);
+    demand_gave_back(RUNS, run_take_all(region) * OS_PAGE_SIZE);
+    region_remove(region);
+    os_lock_release(&pages_lock);
+    os_lock_release(&give_back_lock);
+    space_unmake(region);
+    os_meta_free(window, window_bytes(window->places));
+    sub_relaxed(&windows, 1);
+}
+
+/* ----------------------------------------------------------------------------------------- places */
+
+/* More of it, for one place at least. Two threads may open the same pages: that is no harm, and one of them enters them. */
+static bool open_more(struct os_window *window)
+{
+    struct region *region = window->region;
+    unsigned before = load_relaxed(&region->pages), more = before;
+
+    if (before == REGION_PAGES || injected_failure())
+        return false;
+    if (mapping_is_locked())
+        more = 0;
+    more = (unsigned)max_size(more, max_size(window->place_pages, OPENED_FIRST / OS_PAGE_SIZE));
+    more = (unsigned)min_size(round_up(more, window->place_pages), REGION_PAGES - before);
+    if (!mapping_open(region->base + before * OS_PAGE_SIZE, more * OS_PAGE_SIZE))
+        return false;
+    os_lock_take(&pages_lock);
+    if (region->pages == before)
+        region_opened(region, more);
+    os_lock_release(&pages_lock);
+    return true;
+}
+
+void *os_window_take(struct os_window *window, bool *zeroed)
+{
+    size_t bytes = window->place_pages * OS_PAGE_SIZE;
+
+    for (;;) {
+        void *place = NULL;
+        unsigned dirty = 0;
+        size_t check;
+        bool fits;
+
+        os_lock_take(&pages_lock);
+        fits = demand_fits(bytes);
+        if (fits)
+            place = run_take_in(window->region, window->place_pages, window->place_pages, &dirty);
+        if (place)
+            run_count(window->place_pages, dirty);
+        check = unchecked_take();
+        os_lock_release(&pages_lock);
+        if (check)
+            posix_pressure_check(check);
+        if (place && zeroed)
+            *zeroed = dirty == 0;
+        if (place || !fits || !open_more(window))
+            return place;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ words */
+
+static void show(struct os_window *window)
+{
+    struct os_window_words *words = window->words;
+    unsigned beyond = window->live - window->prefix;
+    uint64_t extent = beyond > window->live >> BEYOND_SHIFT
+                          ? 0
+                          : OS_PAGE_SIZE * window->place_pages * window->prefix;
+
+    if (words->extent == extent)
+        return;
+    /* The base first, once: until then it is where nothing is within any extent (OS_WINDOW_NOWHERE). */
+    store_relaxed(&words->base, (uintptr_t)window->region->base);
+    store_release(&words->extent, extent);
+}
+
+void os_window_note(struct os_window *window, const void *pages, bool live)
+{
+    size_t at = (size_t)((const char *)pages - window->region->base);
+    unsigned place = (unsigned)(at / (window->place_pages * OS_PAGE_SIZE));
+
+    os_lock_take(&pages_lock);
+    if (live) {
+        bits_set(window->live_places, place);
+        window->live++;
+        if (place == window->prefix)
+            window->prefix = bits_find_clear(window->live_places, place, window->places);
+    } else {
+        bits_clear(window->live_places, place);
+        window->live--;
+        if (place < window->prefix)
+            window->prefix = place;
+    }
+    show(window);
+    os_lock_release(&pages_lock);
+}
+
+bool os_window_has(const struct os_window *window, const void *pages)
+{
+    return (size_t)((const char *)pages - window->region->base) < REGION_SIZE;
+}

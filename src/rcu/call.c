@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Callbacks, where they meet the allocator: the functions of <prudence/call.h>.
+ *
+ * A queued head that lies in memory of ours tells which object is about to be freed, though only its
+ * callback knows how. So its slab counts it as leaving until the callback runs; refills leave slabs
+ * alone whose live objects mostly leave, as they do where they are latent (ADR 15).
+ *
+ * Bounded in bytes: an object counts as what it takes of its slab, a head elsewhere as FOREIGN_BYTES.
+ * A thread that finds more than the option call_limit waiting is held back, after its own callback was
+ * queued: an implicit wait, to which the rules of implicit waits apply (ADR 6).
+ */
+#include <errno.h>
+
+#include "gp/user/domain.h"
+#include "rcu/call.h"
+#include "debug/check.h"
+#include "process.h"
+#include "debug/check_reader.h"
+#include "slab/cache.h"
+#include "rcu/may_wait.h"
+
+#define FOREIGN_BYTES ((size_t)64)
+
+uint64_t call_limit = (uint64_t)64 << 20;
+struct call_counts call_counts;
+
+/* ------------------------------------------------------------------------ heads that are queued */
+
+/*
+ * With check=1: the set of all queued heads, by open addressing. A head is only known while it is
+ * queued, so nothing has to be written into its object.
+ */
+static struct os_lock set_lock = OS_LOCK_INIT(OS_RANK_CALL_SET);
+static uintptr_t *set; /* of heads; 0: none */
+static size_t set_size, set_used;
+
+static size_t slot_of(const struct prudence_head *head)
+{
+    return (((uintptr_t)head >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (set_size - 1);
+}
+
+static size_t set_find(const struct prudence_head *head)
+{
+    size_t slot = slot_of(head);
+
+    while (set[slot] && set[slot] != (uintptr_t)head)
+        slot = (slot + 1) & (set_size - 1);
+    return slot;
+}
+
+static bool set_grow(void)
+{
+    uintptr_t *old = set, *bigger;
+    size_t old_size = set_size, size = old_size ? 2 * old_size : 4096;
+
+    bigger = os_meta_alloc(size * sizeof *bigger);
+    if (!bigger)
+        return false;
+    set = bigger;
+    set_size = size;
+    for (size_t i = 0; i < old_size; i++)
+        if (old[i])
+            set[set_find((const struct prudence_head *)old[i])] = old[i];
+    if (old)
+        os_meta_free(old, old_size * sizeof *old);
+    return true;
+}
+
+/* False when it is there already. Without memory nothing is known. */
+static bool set_add(const struct prudence_head *head)
+{
+    bool is_new = true;
+    size_t slot;
+
+    os_lock_take(&set_lock);
+    if (4 * set_used >= 3 * set_size && !set_grow() && set_used + 1 >= set_size)
+        goto out;
+    slot = set_find(head);
+    is_new = !set[slot];
+    set[slot] = (uintptr_t)head;
+    set_used += is_new;
+out:
+    os_lock_release(&set_lock);
+    return is_new;
+}
+
+/* Those behind the gap move up, unless it lies before the place that they belong to. */
+static void set_close_gap(size_t gap)
+{
+    for (size_t slot = (gap + 1) & (set_size - 1); set[slot]; slot = (slot + 1) & (set_size - 1)) {
+        size_t distance =
+            (slot - slot_of((const struct prudence_head *)set[slot])) & (set_size - 1);
+
+        if (distance < ((slot - gap) & (set_size - 1)))
+            continue;
+        set[gap] = set[slot];
+        gap = slot;
+    }
+    set[gap] = 0;
+}
+
+static void set_remove(const struct prudence_head *head)
+{
+    size_t slot;
+
+    os_lock_take(&set_lock);
+    slot = set_size ? set_find(head) : 0;
+    if (set_size && set[slot]) {
+        set_close_gap(slot);
+        set_used--;
+    }
+    os_lock_release(&set_lock);
+}
+
+void call_fork_prepare(void)
+{
+    os_lock_take_for_fork(&set_lock);
+}
+
+void call_fork_done(void)
+{
+    os_lock_release_from_fork(&set_lock);
+}
+
+/* --------------------------------------------------------------------------- what heads stand for */
+
+static size_t weigh(const struct prudence_head *head)
+{
+    const struct slab *slab = os_page_owner(head);
+
+    return slab ? slab_object_bytes(slab) : FOREIGN_BYTES;
+}
+
+static void leave(const struct prudence_head *head)
+{
+    struct slab *slab = os_page_owner(head);
+
+    if (slab)
+        sub_relaxed(&slab->leaving, 1);
+    if (unlikely(check_wanted))
+        set_remove(head);
+}
+
+void call_start(void)
+{
+    callbacks_weigh = weigh;
+    callbacks_leave = leave;
+}
+
+/* ----------------------------------------------------------------------------------- queueing */
+
+/* Too much waits: holds the caller back, if it may be. */
+static void throttle(struct callback_queue *queue, uint64_t limit)
+{
+    if (callback_here() || !callback_worth_waiting(queue) || !gp_may_wait()) {
+        add_relaxed(&call_counts.overruns, 1);
+        gp_overrun("call_limit", callback_bytes(queue), limit);
+        return;
+    }
+    add_relaxed(&call_counts.waits, 1);
+    if (!callback_wait_for_room(queue, limit, os_clock_ns() + load_relaxed(&slab_wait_max)))
+        add_relaxed(&call_counts.expiries, 1);
+}
+
+/* Often enough after the last time: is too much waiting? */
+static void hold_back(struct callback_queue *queue)
+{
+    uint64_t limit = load_relaxed(&call_limit);
+
+    if (limit && !callback_here() && callback_keep_pace(queue))
+        add_relaxed(&call_counts.waits, 1);
+    if (limit && callback_bytes(queue) > limit)
+        throttle(queue, limit);
+}
+
+void call_push(struct callback_queue *queue, struct prudence_head *head,
+               void (*func)(struct prudence_head *head), const char *what)
+{
+    int saved_errno = errno;
+    struct slab *slab;
+
+    if (unlikely(!head || !func))
+        os_panic("%s: the %s is NULL", what, head ? "function" : "head");
+    if (unlikely(check_wanted)) {
+        if (!set_add(head))
+            os_panic("%s: head %p is queued already", what, (void *)head);
+        check_callback_domain(queue->domain, head, what);
+    }
+    slab = os_page_owner(head);
+    if (slab)
+        add_relaxed(&slab->leaving, 1);
+    store_relaxed(&head->func, func);
+    if (unlikely(callback_push(queue, head, slab ? slab_object_bytes(slab) : FOREIGN_BYTES)))
+        hold_back(queue);
+    errno = saved_errno;
+}
+
+void prudence_call(struct prudence_head *head, void (*func)(struct prudence_head *head))
+{
+    process_start();
+    call_push(callback_queue_of(&prudence_default), head, func, "prudence_call");
+}
+
+void prudence_domain_call(struct prudence_domain *domain, struct prudence_head *head,
+                          void (*func)(struct prudence_head *head))
+{
+    process_start();
+    if (unlikely(!domain))
+        os_panic("prudence_domain_call: the domain is NULL");
+    call_push(callback_queue_of(domain), head, func, "prudence_domain_call");
+}
+
+/* ------------------------------------------------------------------------------------ barriers */
+
+static int barrier(struct prudence_domain *domain, const char *what, void *caller)
+{
+    struct wait_request request = {.what = what,
+                                   .of = "for domain",
+                                   .name = domain->name,
+                                   .caller = caller,
+                                   .for_callbacks = true};
+    uint64_t was_online = gp_leave_to_wait(domain);
+    bool may = may_wait_for_code(&request);
+
+    if (may)
+        callback_barrier(callback_queue_of(domain));
+    gp_return_from_wait(domain, was_online);
+    return may ? 0 : EDEADLK;
+}
+
+int prudence_barrier(void)
+{
+    process_start();
+    return barrier(&prudence_default, "prudence_barrier", __builtin_return_address(0));
+}
+
+int prudence_domain_barrier(struct prudence_domain *domain)
+{
+    process_start();
+    if (!domain)
+        return EINVAL;
+    return barrier(domain, "prudence_domain_barrier", __builtin_return_address(0));
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Callbacks, where they meet the allocator (see call.c). */
+#ifndef RCU_CALL_H
+#define RCU_CALL_H
+
+#include "rcu/callbacks.h"
+
+extern uint64_t call_limit; /* the option; bytes, 0: none */
+
+extern struct call_counts {
+    uint64_t waits, expiries, overruns; /* atomic */
+} call_counts;
+
+void call_start(void);
+
+/* Queues a callback; `what` names the public function. */
+void call_push(struct callback_queue *queue, struct prudence_head *head,
+               void (*func)(struct prudence_head *head), const char *what);
+
+void call_fork_prepare(void);
+void call_fork_done(void);
+
+#endif /* RCU_CALL_H */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Callbacks and fork.
+ *
+ * Fork closes the lanes (threads that push wait, except the forking one) and keeps runners from
+ * touching lists: a runner marks itself busy, fences, and looks whether a fork is under way. It does
+ * not wait for a callback to return, which might wait for the forking thread. In the child that one
+ * callback counts as done, and there are no workers until somebody needs one.
+ */
+#include "rcu/callback_queue.h"
+
+uint32_t callbacks_forking;
+
+static void for_all_queues(void (*visit)(struct callback_queue *queue))
+{
+    struct list *item, *at;
+
+    list_for_each(at, &callback_workers)
+    {
+        struct callback_worker *worker = list_entry(at, struct callback_worker, link);
+
+        list_for_each(item, &worker->queues)
+        {
+            visit(list_entry(item, struct callback_queue, link));
+        }
+    }
+}
+
+/* What was pushed is whole, and nothing is pushed any more. */
+static void close_lanes(struct callback_queue *queue)
+{
+    for (unsigned i = 0; i < queue->lanes; i++)
+        __atomic_fetch_or(&queue->lane[i].incoming, CALLBACK_CLOSED, __ATOMIC_SEQ_CST);
+}
+
+static void open_lanes(struct callback_queue *queue)
+{
+    for (unsigned i = 0; i < queue->lanes; i++)
+        __atomic_fetch_and(&queue->lane[i].incoming, ~CALLBACK_CLOSED, __ATOMIC_SEQ_CST);
+}
+
+static void wait_until_idle(struct callback_queue *queue)
+{
+    while (load_acquire(&queue->busy))
+        os_sleep_ns(1000);
+}
+
+void callbacks_fork_prepare(void)
+{
+    os_lock_take_for_fork(&callbacks_lock);
+    store_release(&callbacks_forking, 1u);
+    os_full_fence();
+    for_all_queues(wait_until_idle);
+    for_all_queues(close_lanes);
+}
+
+/* Its runner is not in the child, unless it is who forks: in a callback. */
+static void forget_runner(struct callback_queue *queue)
+{
+    queue->watchers = 0;
+    if (!queue->running || queue->runner == (uintptr_t)&callback_depth)
+        return;
+    queue->running = queue->busy = 0;
+    if (queue->current) {
+        queue->current = NULL;
+        queue->invoked++;
+    }
+}
+
+void callbacks_fork_child(bool whole)
+{
+    struct list *at;
+
+    if (!whole) { /* another thread may have been forking, too */
+        for_all_queues(open_lanes);
+        callbacks_forking = 0;
+    }
+    for_all_queues(forget_runner);
+    list_for_each(at, &callback_workers)
+    {
+        struct callback_worker *worker = list_entry(at, struct callback_worker, link);
+
+        if (worker == callback_worker_here)
+            continue;
+        worker->started = worker->awake = worker->stopping = 0;
+        worker->serving = NULL;
+    }
+}
+
+void callbacks_fork_done(void)
+{
+    for_all_queues(open_lanes);
+    store_release(&callbacks_forking, 0u);
+    os_lock_release_from_fork(&callbacks_lock);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queues of callbacks: how one is pushed, detached, found safe, and handed to the thread that runs it.
+ *
+ * A callback's way: pushed to the lane of a CPU, by one compare-and-swap; detached with all that
+ * the lanes hold by the queue's runner, who then fences and takes a cookie (gp_snapshot), in that
+ * order: the rule of batches (drive.c); put into a segment with that cookie; once it is over, into
+ * `ready`; run (callback_worker.c). There are few segments, with distinct cookies. When all are in use the
+ * newest takes what comes, and its cookie is renewed: the others end meanwhile, so one renewed cookie
+ * cannot keep anything for ever.
+ *
+ * What is not a lane is the runner's, between callback_become_busy() and idle.
+ */
+#include <pthread.h>
+
+#include "gp/user/domain.h"
+#include "rcu/callback_queue.h"
+
+#define LOOK_BYTES 16384 /* pushed to a lane between looks at the limit */
+
+struct os_lock callbacks_lock = OS_LOCK_INIT(OS_RANK_CALLBACKS);
+
+static struct callback_lane default_lanes[CALLBACK_LANES_MAX];
+static struct callback_queue default_queue;
+
+static void segment_init(struct callback_segment *segment)
+{
+    segment->first = NULL;
+    segment->last = &segment->first;
+}
+
+/* `from` behind `to`; `from` is empty then. */
+static void segment_join(struct callback_segment *to, struct callback_segment *from)
+{
+    if (!from->first)
+        return;
+    *to->last = from->first;
+    to->last = from->last;
+    segment_init(from);
+}
+
+static unsigned lanes_for_cpus(unsigned most)
+{
+    return (unsigned)min_size(round_up_to_power_of_two(os_cpu_count()), most);
+}
+
+static void queue_init(struct callback_queue *queue, struct prudence_domain *domain,
+                       struct callback_worker *worker, unsigned lanes)
+{
+    queue->domain = domain;
+    queue->worker = worker;
+    queue->lanes = lanes;
+    for (unsigned i = 0; i < CALLBACK_SEGMENTS; i++)
+        segment_init(&queue->segments[i]);
+    segment_init(&queue->ready);
+    os_lock_take(&callbacks_lock);
+    list_add_tail(&worker->queues, &queue->link);
+    os_lock_release(&callbacks_lock);
+}
+
+static void default_queue_init(void)
+{
+    callback_worker_init(&callback_main_worker, -1, false);
+    default_queue.lane = default_lanes;
+    queue_init(&default_queue, &prudence_default, &callback_main_worker,
+               lanes_for_cpus(CALLBACK_LANES_MAX));
+    store_release(&prudence_default.callbacks, &default_queue);
+}
+
+struct callback_queue *callback_queue_of(struct prudence_domain *domain)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (unlikely(!load_acquire(&prudence_default.callbacks)))
+        pthread_once(&once, default_queue_init);
+    return domain->callbacks;
+}
+
+static size_t lanes_bytes(unsigned lanes)
+{
+    return lanes * sizeof(struct callback_lane);
+}
+
+struct callback_queue *callback_queue_make(struct prudence_domain *domain, unsigned lanes)
+{
+    struct callback_queue *queue = os_meta_alloc(sizeof *queue);
+
+    if (!queue)
+        return NULL;
+    callback_queue_of(&prudence_default);
+    lanes = lanes_for_cpus(lanes);
+    queue->lane = os_meta_alloc(lanes_bytes(lanes));
+    if (!queue->lane) {
+        os_meta_free(queue, sizeof *queue);
+        return NULL;
+    }
+    queue_init(queue, domain, &callback_main_worker, lanes);
+    return queue;
+}
+
+static bool lane_is_empty(const struct callback_lane *lane)
+{
+    return (load_acquire(&lane->incoming) & ~CALLBACK_CLOSED) == 0;
+}
+
+static bool lanes_are_empty(const struct callback_queue *queue)
+{
+    for (unsigned i = 0; i < queue->lanes; i++)
+        if (!lane_is_empty(&queue->lane[i]))
+            return false;
+    return true;
+}
+
+/* In this order: a runner detaches lanes while it is `running`, and says so in `taken` before it
+ * stops. */
+bool callback_is_pending(const struct callback_queue *queue)
+{
+    uint64_t invoked;
+
+    if (!lanes_are_empty(queue) || load_acquire(&queue->running))
+        return true;
+    invoked = load_acquire(&queue->invoked);
+    return load_relaxed(&queue->taken) != invoked;
+}
+
+/* A runner that has detached lanes, and not said so yet, is busy. */
+bool callback_waits(const struct callback_queue *queue)
+{
+    uint64_t invoked;
+
+    if (!lanes_are_empty(queue))
+        return true;
+    while (load_acquire(&queue->busy))
+        os_relax();
+    invoked = load_acquire(&queue->invoked);
+    return load_relaxed(&queue->taken) != invoked;
+}
+
+/* A turn in which nothing is run is soon over. */
+void callback_queue_release(struct callback_queue *queue)
+{
+    bool served;
+
+    do {
+        os_lock_take(&callbacks_lock);
+        served = load_relaxed(&queue->worker->serving) == queue || load_acquire(&queue->running);
+        if (!served)
+            list_remove(&queue->link);
+        os_lock_release(&callbacks_lock);
+        if (served)
+            os_sleep_ns(10000);
+    } while (served);
+    os_meta_free(queue->lane, lanes_bytes(queue->lanes));
+    os_meta_free(queue, sizeof *queue);
+}
+
+uint64_t callback_bytes(const struct callback_queue *queue)
+{
+    uint64_t left = load_relaxed(&queue->bytes_left), pushed = 0;
+
+    for (unsigned i = 0; i < queue->lanes; i++)
+        pushed += load_relaxed(&queue->lane[i].bytes_pushed);
+    return (int64_t)(pushed - left) > 0 ? pushed - left : 0;
+}
+
+/* ------------------------------------------------------------------------------------- pushing */
+
+/* A closed lane opens when the fork is over; the forking thread itself goes on. */
+static uintptr_t lane_newest(const struct callback_lane *lane)
+{
+    uintptr_t newest = load_relaxed(&lane->incoming);
+
+    while (unlikely(newest & CALLBACK_CLOSED) && !os_lock_forking) {
+        os_sleep_ns(10000);
+        newest = load_relaxed(&lane->incoming);
+    }
+    return newest;
+}
+
+static void lane_push(struct callback_lane *lane, struct prudence_head *head)
+{
+    uintptr_t newest;
+
+    do {
+        newest = lane_newest(lane);
+        /* Atomic: where a head is queued twice, and nobody checks, that is no second fault. */
+        store_relaxed(&head->next, (struct prudence_head *)(newest & ~CALLBACK_CLOSED));
+    } while (
+        !compare_exchange(&lane->incoming, &newest, (uintptr_t)head | (newest & CALLBACK_CLOSED)));
+}
+
+bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes)
+{
+    struct callback_lane *lane = &queue->lane[os_cpu_current() & (queue->lanes - 1)];
+    uint64_t before = add_relaxed(&lane->bytes_pushed, bytes);
+
+    tell_release(head);
+    lane_push(lane, head);
+    return (before ^ (before + bytes)) >= LOOK_BYTES;
+}
+
+bool callback_push(struct callback_queue *queue, struct prudence_head *head, size_t bytes)
+{
+    bool look = callback_push_quietly(queue, head, bytes);
+
+    callback_kick(
+        queue->worker); /* the compare-and-swap fenced: it sees the head, or this that it sleeps */
+    return look;
+}
+
+/* ------------------------------------------------------------------- the runner's hold on lists */
+
+bool callback_become_runner(struct callback_queue *queue)
+{
+    uint32_t no = 0;
+
+    if (load_relaxed(&queue->running) || !compare_exchange(&queue->running, &no, 1u))
+        return false;
+    store_relaxed(&queue->runner, (uintptr_t)&callback_depth);
+    return true;
+}
+
+/* `runner` first: a child that is copied between the two words of the next runner must not find this thread
+ * there, which may be the one that forks. */
+void callback_end_running(struct callback_queue *queue)
+{
+    store_relaxed(&queue->runner, (uintptr_t)0);
+    store_release(&queue->running, 0u);
+}
+
+/* Between busy and idle the lists change, and no fork happens. */
+void callback_become_busy(struct callback_queue *queue)
+{
+    os_busy_enter(); /* a signal handler that forks must not wait for this thread */
+    for (;;) {
+        store_relaxed(&queue->busy, 1u);
+        os_full_fence();
+        if (likely(!load_acquire(&callbacks_forking)) || os_lock_forking)
+            return;
+        store_release(&queue->busy, 0u);
+        while (load_relaxed(&callbacks_forking))
+            os_sleep_ns(10000);
+    }
+}
+
+void callback_become_idle(struct callback_queue *queue)
+{
+    store_release(&queue->busy, 0u);
+    os_busy_leave();
+}
+
+static struct callback_segment *newest_segment(struct callback_queue *queue)
+{
+    unsigned last = queue->first_segment + queue->segments_used - 1;
+
+    return &queue->segments[last % CALLBACK_SEGMENTS];
+}
+
+/* A lane's callbacks, oldest first, behind `to`. Returns how many. */
+static uint64_t lane_detach(struct callback_lane *lane, struct callback_segment *to)
+{
+    struct prudence_head *newest, *older = NULL;
+    uint64_t count = 0;
+
+    if (lane_is_empty(lane))
+        return 0;
+    newest = (struct prudence_head *)exchange_acquire(&lane->incoming, (uintptr_t)0);
+    for (struct prudence_head *next, *head = newest; head; head = next, count++) {
+        next = head->next;
+        head->next = older;
+        older = head;
+    }
+    *to->last = older;
+    to->last = &newest->next;
+    return count;
+}
+
+/* Detaches all lanes, fences, takes the cookie: see the head of this file. */
+void callback_collect(struct callback_queue *queue)
+{
+    struct callback_segment fresh;
+    uint64_t count = 0;
+    gp_cookie cookie;
+
+    segment_init(&fresh);
+    store_relaxed(&queue->collecting, queue->collecting + 1);
+    os_full_fence(); /* a barrier that saw the old count pushed before these looks at the lanes */
+    for (unsigned i = 0; i < queue->lanes; i++)
+        count += lane_detach(&queue->lane[i], &fresh);
+    if (count) {
+        cookie = gp_snapshot(queue->domain);
+        if (!queue->segments_used ||
+            (newest_segment(queue)->cookie != cookie && queue->segments_used < CALLBACK_SEGMENTS))
+            queue->segments_used++;
+        newest_segment(queue)->cookie = cookie;
+        segment_join(newest_segment(queue), &fresh);
+    }
+    store_relaxed(&queue->taken, queue->taken + count);
+    store_release(&queue->collected, queue->collecting);
+}
+
+/* Segments whose cookie is over become ready. */
+void callback_promote(struct callback_queue *queue)
+{
+    while (queue->segments_used) {
+        struct callback_segment *oldest = &queue->segments[queue->first_segment];
+
+        if (!gp_poll(queue->domain, oldest->cookie))
+            return;
+        segment_join(&queue->ready, oldest);
+        queue->first_segment = (queue->first_segment + 1) % CALLBACK_SEGMENTS;
+        queue->segments_used--;
+    }
+}
+
+/* The next callback that may run, which is then `current`. */
+struct prudence_head *callback_next_ready(struct callback_queue *queue)
+{
+    struct prudence_head *head = queue->ready.first;
+
+    queue->current = head;
+    if (!head)
+        return NULL;
+    queue->ready.first = head->next;
+    if (!head->next)
+        segment_init(&queue->ready);
+    return head;
+}
+
+void callback_tell_watchers(struct callback_queue *queue)
+{
+    os_full_fence();
+    if (likely(!load_relaxed(&queue->watchers)))
+        return;
+    add_relaxed(&queue->progress, 1);
+    os_word_wake(&queue->progress);
+}
+
+/* All segments, safe or not. */
+void callback_gather(struct callback_queue *queue)
+{
+    callback_collect(queue);
+    for (; queue->segments_used; queue->segments_used--) {
+        segment_join(&queue->ready, &queue->segments[queue->first_segment]);
+        queue->first_segment = (queue->first_segment + 1) % CALLBACK_SEGMENTS;
+    }
+}

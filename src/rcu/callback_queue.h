@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to callback_*.c: what they do to each other's queues and workers. */
+#ifndef RCU_CALLBACK_QUEUE_H
+#define RCU_CALLBACK_QUEUE_H
+
+#include "rcu/callbacks.h"
+
+#define CALLBACK_CLOSED      ((uintptr_t)1) /* in a lane's `incoming` */
+#define CALLBACK_POLL_MAX_NS 1000000        /* between looks, however long it takes */
+
+/* callback_queue.c: the runner's side. */
+
+/* As callback_push, but its worker is not told: callback_start does. */
+bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes);
+
+/* False: another thread is. */
+bool callback_become_runner(struct callback_queue *queue);
+void callback_end_running(struct callback_queue *queue);
+
+/* Between busy and idle the lists change, and no fork happens. */
+void callback_become_busy(struct callback_queue *queue);
+void callback_become_idle(struct callback_queue *queue);
+void callback_collect(struct callback_queue *queue); /* lanes to segments */
+void callback_promote(struct callback_queue *queue); /* safe segments to ready */
+void callback_gather(struct callback_queue *queue);  /* all to ready, safe or not */
+struct prudence_head *
+callback_next_ready(struct callback_queue *queue); /* then `current`; NULL: none */
+void callback_tell_watchers(struct callback_queue *queue);
+
+/* callback_worker.c */
+
+/* One turn of a queue. WAITS also where another thread runs it. */
+enum callback_turn callback_serve(struct callback_queue *queue);
+void callback_wait_for_readers(unsigned round);
+
+/* What a worker's thread does, step by step: one turn of each queue; and when nothing was found for a while,
+ * it says that it sleeps, and looks once more. True: it may sleep until somebody sets `awake`. */
+enum callback_turn callback_serve_all(struct callback_worker *worker);
+bool callback_worker_may_sleep(struct callback_worker *worker);
+
+void callback_worker_init(struct callback_worker *worker, int cpu, bool polls);
+void callback_worker_wake(
+    struct callback_worker *worker); /* starts its thread, or ends its sleep */
+
+extern struct callback_worker callback_main_worker;
+extern struct list callback_workers; /* under callbacks_lock */
+extern __thread struct callback_worker *callback_worker_here;
+extern __thread unsigned callback_depth; /* a barrier without a thread may run some, too */
+
+static inline void callback_kick(struct callback_worker *worker)
+{
+    if (unlikely(!load_relaxed(&worker->awake) || !load_relaxed(&worker->started)))
+        callback_worker_wake(worker);
+}
+
+/* callback_fork.c */
+extern uint32_t callbacks_forking;
+
+#endif /* RCU_CALLBACK_QUEUE_H */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting for callbacks: until all that were queued have returned, until there is room, or a little, so
+ * that threads that queue keep pace with the thread that runs.
+ *
+ * Barrier: a look at all lanes that begins after the barrier did has detached all that was queued
+ * before; when as many callbacks have returned as had been detached at the end of that look, these
+ * are among them. A queue with nothing pending at any moment since the barrier began will do as well: it
+ * may have been moved, and nobody looks at its lanes any more. A barrier needs no memory, and nothing of
+ * it is in the queue: a fork may happen.
+ */
+#include "rcu/callback_queue.h"
+#include "gp/user/domain.h"
+
+#define NAP_NS      20000   /* between looks */
+#define LONG_NAP_NS 200000  /* while a reader lacks a CPU: it takes its time */
+#define PACE_BYTES  262144  /* that wait, before threads that queue keep pace with the runner */
+#define PACE_MAX_NS 4000000 /* longer than the worker loses its processor to another thread */
+#define NO_PACE_NS  1000000 /* after it was in vain; twice as long each time that it is again */
+#define NO_PACE_MAX 20000000
+
+/* Until the queue has made some progress, or nothing is pending there. Where no thread can be had the
+ * caller does the work. A worker that ends is another matter: its queue is about to be moved. */
+static bool serve_here(struct callback_queue *queue, unsigned round)
+{
+    const struct callback_worker *worker = queue->worker;
+
+    if (load_acquire(&worker->started) || load_acquire(&worker->stopping))
+        return false;
+    if (callback_serve(queue) == CALLBACK_TURN_WAITS)
+        callback_wait_for_readers(round);
+    return true;
+}
+
+static void watch(struct callback_queue *queue,
+                  bool (*is_over)(const struct callback_queue *queue, uint64_t goal), uint64_t goal)
+{
+    for (unsigned round = 0; !is_over(queue, goal) && callback_is_pending(queue); round++) {
+        uint32_t progress = load_acquire(&queue->progress);
+
+        callback_kick(queue->worker);
+        if (serve_here(queue, round))
+            continue;
+        add_relaxed(&queue->watchers, 1);
+        os_full_fence();
+        if (!is_over(queue, goal))
+            os_word_wait(&queue->progress, progress, CALLBACK_POLL_MAX_NS);
+        sub_relaxed(&queue->watchers, 1);
+    }
+}
+
+static bool has_collected(const struct callback_queue *queue, uint64_t goal)
+{
+    return (int32_t)(load_acquire(&queue->collected) - (uint32_t)goal) >= 0;
+}
+
+static bool has_invoked(const struct callback_queue *queue, uint64_t goal)
+{
+    return load_acquire(&queue->invoked) >= goal;
+}
+
+void callback_barrier(struct callback_queue *queue)
+{
+    os_copy_check();
+    if (callback_is_pending(queue)) {
+        os_full_fence();
+        watch(queue, has_collected, load_relaxed(&queue->collecting) + 1);
+        watch(queue, has_invoked, load_relaxed(&queue->taken));
+    }
+    tell_acquire(queue);
+}
+
+bool callback_worth_waiting(struct callback_queue *queue)
+{
+    if (load_acquire(&queue->expired)) {
+        if (load_relaxed(&queue->invoked) == load_relaxed(&queue->expired_invoked))
+            return false;
+        store_relaxed(&queue->expired, 0u);
+    }
+    return gp_worth_waiting(queue->domain);
+}
+
+bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64_t deadline)
+{
+    while (callback_bytes(queue) > bytes) {
+        if (os_clock_ns() >= deadline) {
+            gp_note_expired(queue->domain);
+            store_relaxed(&queue->expired_invoked, load_relaxed(&queue->invoked));
+            store_release(&queue->expired, 1u);
+            return false;
+        }
+        callback_kick(queue->worker);
+        gp_drive(queue->domain);
+        os_sleep_ns(NAP_NS);
+    }
+    return true;
+}
+
+/* Why threads that queue are to be held back, when too much waits. */
+enum behind {
+    BEHIND_NOTHING, /* not too much; or readers are inside, who have a CPU or wait for something else */
+    BEHIND_RUNNER, /* callbacks may run, and have not */
+    BEHIND_READER, /* a reader is in the way that wants nothing but a CPU: the caller's will do */
+};
+
+/* (Where the runner has no processor it is the caller that drives the grace period.) */
+static enum behind is_behind(struct callback_queue *queue)
+{
+    gp_cookie cookie = load_relaxed(&queue->waits_for);
+
+    if (callback_bytes(queue) <= PACE_BYTES)
+        return BEHIND_NOTHING;
+    if (!cookie || gp_poll(queue->domain, cookie))
+        return BEHIND_RUNNER;
+    gp_drive(queue->domain);
+    if (gp_poll(queue->domain, cookie))
+        return BEHIND_RUNNER;
+    return gp_reader_lacks_cpu(queue->domain) ? BEHIND_READER : BEHIND_NOTHING;
+}
+
+/* None returned: the one that runs may want a lock of this thread's, or wait for its section. Or the
+ * runner just lost its processor for long: so it is tried again soon, and ever later. */
+static void pace_was_in_vain(struct callback_queue *queue, uint64_t now)
+{
+    uint64_t pause = load_relaxed(&queue->no_pace_ns);
+
+    pause = pause ? min_size(2 * pause, NO_PACE_MAX) : NO_PACE_NS;
+    store_relaxed(&queue->no_pace_ns, pause);
+    store_relaxed(&queue->no_pace_until, now + pause);
+}
+
+bool callback_keep_pace(struct callback_queue *queue)
+{
+    uint64_t before = load_relaxed(&queue->invoked), now, deadline;
+    enum behind behind = is_behind(queue);
+
+    if (behind == BEHIND_NOTHING)
+        return false;
+    now = os_clock_ns();
+    if (behind == BEHIND_RUNNER && now < load_relaxed(&queue->no_pace_until))
+        return false;
+    for (deadline = now + PACE_MAX_NS; behind && now < deadline; now = os_clock_ns()) {
+        callback_kick(queue->worker);
+        os_sleep_ns(behind == BEHIND_READER ? LONG_NAP_NS : NAP_NS);
+        behind = is_behind(queue);
+    }
+    if (behind == BEHIND_RUNNER && load_relaxed(&queue->invoked) == before)
+        pace_was_in_vain(queue, now);
+    else
+        store_relaxed(&queue->no_pace_ns, (uint64_t)0);
+    return true;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The threads that run callbacks.
+ *
+ * One thread at a time runs a queue's callbacks, so those of one lane keep their order, and "so many
+ * have returned" says which. It is a worker: a thread that is started at the first push, drives the
+ * grace periods that its queues wait for, takes turns of RUN_MAX callbacks among them, and sleeps
+ * without waking when all are empty. Nobody else runs a callback: its writer knows no locks of
+ * whoever might be allocating, polling or queueing. Only where no thread can be had does a barrier
+ * (callback_wait.c).
+ *
+ * The process has a worker for the queues of all domains; others may be made for single queues.
+ */
+#include <pthread.h>
+
+#include "rcu/callback_queue.h"
+#include "gp/user/domain.h"
+
+#define RUN_MAX     256   /* callbacks of one queue, before others have their turn */
+#define LINGER_NS   30000 /* between looks of an idle worker, before it sleeps */
+#define LINGER_MAX  3
+#define SPIN_ROUNDS 8
+#define POLL_NS     20000    /* between looks at a grace period */
+#define RETRY_NS    10000000 /* after the system refused a thread */
+
+size_t (*callbacks_weigh)(const struct prudence_head *head);
+void (*callbacks_leave)(const struct prudence_head *head);
+enum callback_turn (*callbacks_other_work)(void);
+
+struct callback_worker callback_main_worker;
+struct list callback_workers = {&callback_workers, &callback_workers};
+__thread struct callback_worker *callback_worker_here;
+__thread unsigned callback_depth;
+
+/* ---------------------------------------------------------------------------------- its thread */
+
+static void work(void *argument);
+
+/* Starts the thread, or ends its sleep. No thread is made while the caller holds something of ours, as a thread that
+ * moves callbacks from queue to queue does: that allocates. Then it looks again afterwards. */
+void callback_worker_wake(struct callback_worker *worker)
+{
+    uint32_t no = 0;
+
+    if (!compare_exchange(&worker->awake, &no, 1u) && load_relaxed(&worker->started))
+        return;
+    no = 0;
+    if (load_relaxed(&worker->started)) {
+        os_word_wake(&worker->awake);
+        return;
+    }
+    if (os_busy || load_acquire(&worker->stopping) ||
+        os_clock_ns() < load_relaxed(&worker->retry_at))
+        return;
+    os_copy_check(); /* a copy is mended before it has a second thread */
+    if (!compare_exchange(&worker->started, &no, 1u))
+        return;
+    store_relaxed(&worker->awake, 1u);
+    if (!os_thread_start("prudence-call", worker->cpu, 0, work, worker)) {
+        store_relaxed(&worker->retry_at, os_clock_ns() + RETRY_NS);
+        store_release(&worker->started, 0u);
+    }
+}
+
+void callbacks_kick(void)
+{
+    callback_queue_of(&prudence_default); /* makes it ready */
+    os_full_fence();                      /* a thread that falls asleep sees what there is to do */
+    callback_kick(&callback_main_worker);
+}
+
+void callback_start(struct callback_queue *queue)
+{
+    os_full_fence();
+    callback_kick(queue->worker);
+}
+
+void callbacks_nudge(void)
+{
+    os_full_fence();
+    if (load_acquire(&callback_main_worker.started) && !load_relaxed(&callback_main_worker.awake))
+        callback_worker_wake(&callback_main_worker);
+}
+
+void callback_worker_init(struct callback_worker *worker, int cpu, bool polls)
+{
+    worker->cpu = cpu;
+    worker->polls = polls;
+    list_init(&worker->queues);
+    os_lock_take(&callbacks_lock);
+    list_add_tail(&callback_workers, &worker->link);
+    os_lock_release(&callbacks_lock);
+}
+
+/* ------------------------------------------------------------------------------------- running */
+
+static void run_one(struct callback_queue *queue, struct prudence_head *head)
+{
+    size_t bytes = callbacks_weigh ? callbacks_weigh(head) : 0;
+
+    if (callbacks_leave)
+        callbacks_leave(head);
+    tell_acquire(head);
+    gp_tell_over(queue->domain);
+    store_relaxed(&queue->bytes_left,
+                  queue->bytes_left + bytes); /* before: a child may not come back */
+    callback_depth++;
+    os_foreign_call("a callback");
+    head->func(head);
+    callback_depth--;
+    tell_release(queue);
+}
+
+bool callback_here(void)
+{
+    return callback_depth > 0;
+}
+
+static unsigned run_ready(struct callback_queue *queue)
+{
+    struct prudence_head *head;
+    unsigned count = 0;
+
+    callback_become_busy(queue);
+    while (count < RUN_MAX && (head = callback_next_ready(queue))) {
+        callback_become_idle(queue);
+        run_one(queue, head);
+        count++;
+        callback_become_busy(queue);
+        queue->current = NULL;
+        store_release(&queue->invoked, queue->invoked + 1);
+    }
+    callback_become_idle(queue);
+    return count;
+}
+
+/* A thread that keeps pace asks whether it is the readers that the oldest callbacks wait for. */
+static void say_what_it_waits_for(struct callback_queue *queue)
+{
+    bool readers = !queue->ready.first && queue->segments_used;
+
+    store_relaxed(&queue->waits_for, readers ? queue->segments[queue->first_segment].cookie : 0);
+}
+
+enum callback_turn callback_serve(struct callback_queue *queue)
+{
+    unsigned count;
+    bool waits;
+    gp_cookie cookie = 0;
+
+    if (!callback_become_runner(queue))
+        return CALLBACK_TURN_WAITS;
+    callback_become_busy(queue);
+    callback_collect(queue);
+    callback_promote(queue);
+    waits = queue->segments_used > 0;
+    if (waits)
+        cookie = queue->segments[queue->first_segment].cookie;
+    callback_become_idle(queue);
+    if (waits) {
+        gp_request(queue->domain, cookie);
+        gp_drive(queue->domain);
+        callback_become_busy(queue);
+        callback_promote(queue);
+        callback_become_idle(queue);
+    }
+    say_what_it_waits_for(queue);
+    count = run_ready(queue);
+    waits = queue->taken != queue->invoked;
+    callback_end_running(queue);
+    callback_tell_watchers(queue);
+    return count ? CALLBACK_TURN_RAN : waits ? CALLBACK_TURN_WAITS : CALLBACK_TURN_EMPTY;
+}
+
+/* The queue that follows the one served last, held against release; NULL at the end of a round. */
+static struct callback_queue *next_queue(struct callback_worker *worker)
+{
+    struct callback_queue *queue;
+    struct list *next;
+
+    os_lock_take(&callbacks_lock);
+    next = worker->serving ? worker->serving->link.next : worker->queues.next;
+    queue = next == &worker->queues ? NULL : list_entry(next, struct callback_queue, link);
+    store_relaxed(&worker->serving, queue);
+    os_lock_release(&callbacks_lock);
+    return queue;
+}
+
+enum callback_turn callback_serve_all(struct callback_worker *worker)
+{
+    struct callback_queue *queue;
+    enum callback_turn most = CALLBACK_TURN_EMPTY, turn;
+
+    while ((queue = next_queue(worker))) {
+        turn = callback_serve(queue);
+        most = turn > most ? turn : most;
+    }
+    if (worker == &callback_main_worker && callbacks_other_work) {
+        turn = callbacks_other_work();
+        most = turn > most ? turn : most;
+    }
+    return most;
+}
+
+/* Readers wake nobody, so it looks again: at once at first, then less and less often. */
+void callback_wait_for_readers(unsigned round)
+{
+    if (round < SPIN_ROUNDS)
+        os_relax();
+    else if (round < SPIN_ROUNDS + 32)
+        os_sleep_ns(POLL_NS);
+    else
+        os_sleep_ns(min_size((size_t)POLL_NS * (round / 32), CALLBACK_POLL_MAX_NS));
+}
+
+/* The fence stands between the word and the look; a push has one between its head and the look at the
+ * word. So either this look finds the head, or the push finds that it has to wake. */
+bool callback_worker_may_sleep(struct callback_worker *worker)
+{
+    store_relaxed(&worker->awake, 0u);
+    os_full_fence();
+    if (callback_serve_all(worker) == CALLBACK_TURN_EMPTY && !load_acquire(&worker->stopping))
+        return true;
+    store_relaxed(&worker->awake, 1u);
+    return false;
+}
+
+static void fall_asleep(struct callback_worker *worker)
+{
+    if (worker->polls) {
+        os_sleep_ns(CALLBACK_POLL_MAX_NS);
+        return;
+    }
+    if (callback_worker_may_sleep(worker))
+        while (!load_acquire(&worker->awake))
+            os_word_wait(&worker->awake, 0, 0);
+}
+
+static void work(void *argument)
+{
+    struct callback_worker *worker = argument;
+    unsigned waited = 0, idle = 0;
+
+    callback_worker_here = worker;
+    store_release(&worker->thread, (uintptr_t)pthread_self());
+    while (!load_acquire(&worker->stopping)) {
+        enum callback_turn turn = callback_serve_all(worker);
+
+        if (turn == CALLBACK_TURN_RAN) {
+            waited = idle = 0;
+        } else if (turn == CALLBACK_TURN_WAITS) {
+            idle = 0;
+            callback_wait_for_readers(waited++);
+        } else if (idle++ < LINGER_MAX) {
+            waited = 0;
+            os_sleep_ns(LINGER_NS);
+        } else {
+            fall_asleep(worker);
+            idle = 0;
+        }
+    }
+    store_release(&worker->started, 0u);
+    os_word_wake(&worker->started);
+}
+
+/* -------------------------------------------------------------------------- workers of their own */
+
+/* From now on the queue is served by a thread of its own. Nothing was pushed yet. */
+struct callback_worker *callback_worker_make(struct callback_queue *queue, int cpu, bool polls)
+{
+    struct callback_worker *worker = os_meta_alloc(sizeof *worker), *before = queue->worker;
+
+    if (!worker)
+        return NULL;
+    callback_worker_init(worker, cpu, polls);
+    os_lock_take(&callbacks_lock);
+    while (load_relaxed(&before->serving) == queue) {
+        os_lock_release(&callbacks_lock);
+        os_sleep_ns(10000);
+        os_lock_take(&callbacks_lock);
+    }
+    list_remove(&queue->link);
+    list_add_tail(&worker->queues, &queue->link);
+    queue->worker = worker;
+    os_lock_release(&callbacks_lock);
+    return worker;
+}
+
+/* Ends its thread; its queues are nobody's then. */
+static void worker_stop(struct callback_worker *worker)
+{
+    store_release(&worker->stopping, 1u);
+    while (load_acquire(&worker->started)) {
+        store_release(&worker->awake, 1u);
+        os_word_wake(&worker->awake);
+        os_word_wait(&worker->started, 1, 1000000);
+    }
+}
+
+/*
+ * A barrier looks at `from` and then at `to`, and must miss nothing, so a callback is in `to` before it
+ * counts as invoked in `from`. The mover is the runner meanwhile: a barrier that finds no worker would
+ * run the queue itself.
+ */
+void callback_move(struct callback_queue *from, struct callback_queue *to)
+{
+    struct prudence_head *head;
+
+    worker_stop(from->worker);
+    while (!callback_become_runner(from))
+        os_sleep_ns(100000);
+    callback_become_busy(from);
+    callback_gather(from);
+    while ((head = callback_next_ready(from))) {
+        size_t bytes = callbacks_weigh ? callbacks_weigh(head) : 0;
+
+        callback_push_quietly(to, head, bytes); /* a new cookie, which is as good as an older one */
+        from->current = NULL;
+        store_relaxed(&from->bytes_left, from->bytes_left + bytes);
+        store_release(&from->invoked, from->invoked + 1);
+    }
+    callback_become_idle(from);
+    callback_end_running(from);
+    callback_tell_watchers(from);
+    if (callback_is_pending(to))
+        callback_start(to); /* not while this thread is busy: it may make a thread */
+}
+
+void callback_worker_release(struct callback_worker *worker)
+{
+    worker_stop(worker);
+    os_lock_take(&callbacks_lock);
+    list_remove(&worker->link);
+    os_lock_release(&callbacks_lock);
+    os_meta_free(worker, sizeof *worker);
+}

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Destructors of deferred objects. A deferred object goes its way as ever; beside it a bit of its slab
+ * says that its destructor has not run (`undone`). The thread that clears the bit runs it: exactly one.
+ *
+ *   allocate   the object's memory is about to be reused: there, unless the caller may run none
+ *   a slab could go back, but has undone objects: it stays, and the callback worker runs them
+ *              (callback_worker.c); never the thread that happens to shrink, which has locks of its caller's
+ *   DESTRUCT_SOON   the worker settles the cache as long as anything is undone, and runs them at once
+ *   shrink, barrier, destroy of the cache: there, as the caller asked for it
+ *
+ * While a destructor runs, its object is to its slab neither free nor latent, so nobody has it.
+ *
+ * Which threads run them. A destructor may do what a callback may, so it may wait for a grace period. So none
+ * runs inside a read-side section, although allocations and shrinks are allowed there: an allocation
+ * takes an object that needs none, and the worker is told. Nor does one run inside another, or a
+ * destructor that allocates would run the next one, and so on until the stack is full.
+ *
+ * Barriers. An undone object may be anywhere: in a ring, on a stack, in the hands of a thread that moves it
+ * or runs its destructor. So a barrier does not look for them all; it waits for a count, from which an
+ * object goes when its destructor has returned. There are two counts, of two epochs, and each
+ * deferral adds to that of the present one. A barrier begins a new epoch, waits until the old
+ * count is 0, and does the same once more. So it has seen each of the counts at 0 after it began,
+ * whichever an object counts in: this is all that its promise needs. That there are two is for progress:
+ * the one that is waited for does not grow (but by threads that read the epoch just before), however many
+ * others defer. One barrier at a time changes epochs; those that wait for it share the next.
+ */
+#include "rcu/destruct.h"
+
+#include "rcu/callbacks.h"
+#include "debug/annotate.h"
+#include "race_detector.h"
+
+#define AT_ONCE      32
+#define TURN_MAX     256   /* objects of one cache, before callbacks have their turn */
+#define BARRIER_NS   20000 /* between looks at what other threads run */
+#define BOTH_EPOCHS  3u    /* a set of them, bit by bit */
+#define EPOCH_SET(e) (1u << (e))
+
+static struct prudence_cache *serving; /* by the worker; under slab_caches_lock */
+static uint32_t wanted;                /* some cache wants the worker */
+static uint64_t turns;                 /* the worker's */
+static __thread bool serving_here;
+__thread struct destruct_run *destruct_runs;
+struct list destruct_hands = {&destruct_hands, &destruct_hands};
+
+static uint64_t undone_of(const struct prudence_cache *cache)
+{
+    const struct destruct_cache *own = destruct_of_cache(cache);
+
+    return load_acquire(&own->undone[0]) + load_acquire(&own->undone[1]);
+}
+
+/* -------------------------------------------------------------------------------------- one object */
+
+static uint64_t *undone_word(struct slab *slab, const void *object, unsigned epoch, uint64_t *bit)
+{
+    unsigned index = slab_index(slab, object);
+
+    *bit = UINT64_C(1) << (index % BITS_PER_WORD);
+    return &undone_bits(slab, epoch)[index / BITS_PER_WORD];
+}
+
+unsigned destruct_epoch(struct slab *slab, const void *object)
+{
+    unsigned epoch = 0;
+    uint64_t bit;
+
+    while (epoch < DESTRUCT_NO_EPOCH &&
+           !(load_relaxed(undone_word(slab, object, epoch, &bit)) & bit))
+        epoch++;
+    return epoch;
+}
+
+/* It is counted before anybody can find it. */
+static void deferred(struct slab *slab, void *object, const char *what)
+{
+    const struct prudence_cache *cache = slab->cache;
+    struct destruct_cache *own = destruct_of_cache(cache);
+    unsigned epoch = load_relaxed(&own->undone_epoch) & 1;
+    uint64_t bit, *word = undone_word(slab, object, epoch, &bit);
+
+    if (destruct_epoch(slab, object) != DESTRUCT_NO_EPOCH ||
+        __atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit)
+        report_double(slab, object, true, "deferred free");
+    (void)what;
+    add_relaxed(&destruct_of(slab)->undone, 1);
+    if (add_relaxed(&own->undone[epoch], 1))
+        return;
+    /* The first: there shall be a worker before somebody with locks held wants it. */
+    if (cache->flags & CACHE_DESTRUCT_SOON)
+        store_release(&wanted, 1u);
+    callbacks_kick();
+}
+
+static void run(const struct destruct_run *run, void *object)
+{
+    const struct prudence_cache *cache = run->slab->cache;
+
+    os_foreign_call("a destructor");
+    annotate_taken(run->slab, object);
+    cache->destructor(object, cache->context);
+    tell_release(cache);
+}
+
+/* It was freed, not deferred: its destructor runs now. */
+static void freed(struct slab *slab, void *object, const char *what)
+{
+    struct destruct_run now = {.slab = slab, .epoch = DESTRUCT_NO_EPOCH};
+
+    (void)what;
+    now.outer = destruct_runs;
+    destruct_runs = &now;
+    run(&now, object);
+    destruct_runs = now.outer;
+}
+
+/* False when another thread has cleared the bit. */
+static bool clear_bit(struct destruct_run *run, const void *object)
+{
+    uint64_t bit, *word;
+
+    run->epoch = destruct_epoch(run->slab, object);
+    if (run->epoch == DESTRUCT_NO_EPOCH)
+        return false;
+    word = undone_word(run->slab, object, run->epoch, &bit);
+    return __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit;
+}
+
+/* Not while the process is copied: so no destructor whose bit is set in a child has begun. */
+static bool claim(struct destruct_run *run, const void *object)
+{
+    bool mine;
+
+    os_carry_begin();
+    mine = clear_bit(run, object);
+    if (mine) {
+        run->outer = destruct_runs;
+        destruct_runs = run;
+    }
+    os_carry_end();
+    return mine;
+}
+
+/*
+ * Runs the destructor of an object that nobody else has, if it is due. In this order: a slab without undone
+ * objects may go, so it has them until they are done. Release: what the destructor did is seen by a
+ * barrier that finds the count at 0. `hand`: further objects that this thread will run.
+ */
+static void destruct(struct slab *slab, void *object, void **hand, unsigned in_hand)
+{
+    struct destruct_run due = {.slab = slab, .hand = hand, .in_hand = in_hand};
+
+    if (!claim(&due, object))
+        return;
+    run(&due, object);
+    extensions_released(slab, object);
+    os_busy_enter(); /* a handler that forks finds it both counted and running, or neither */
+    destruct_runs = due.outer;
+    __atomic_fetch_sub(&destruct_of(slab)->undone, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&destruct_of_cache(slab->cache)->undone[due.epoch], 1, __ATOMIC_RELEASE);
+    os_busy_leave();
+}
+
+const struct prudence_cache *destruct_here(void)
+{
+    return destruct_runs ? destruct_runs->slab->cache : NULL;
+}
+
+/* Unasked: see the head of this file. */
+static bool may_run_any(void)
+{
+    return !destruct_runs && gp_may_wait();
+}
+
+/* Has the worker look at caches that want it. Any locks may be held. */
+static void kick(void)
+{
+    store_release(&wanted, 1u);
+    callbacks_nudge();
+}
+
+static uint64_t select_done(const struct slab *slab, unsigned word, unsigned data)
+{
+    (void)data;
+    return ~(load_relaxed(&undone_bits(slab, 0)[word]) | load_relaxed(&undone_bits(slab, 1)[word]));
+}
+
+static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
+{
+    static const struct node_filter done = {.select = select_done};
+    unsigned here = (unsigned)(node_here(cache) - cache->nodes);
+    void *object = NULL;
+    struct slab *slab;
+
+    for (unsigned i = 0; i < os_node_count() && !object; i++)
+        object = node_take_one(&cache->nodes[(here + i) % os_node_count()], &done);
+    if (object)
+        return object;
+    slab = slab_grow(cache, here, flags);
+    if (slab)
+        node_add_slab_and_take(&cache->nodes[here], slab, &object);
+    return object;
+}
+
+/* An object whose destructor is not to run any more, for a caller that may run none: from a node, or of a
+ * new slab. Past the object cache, which does not tell. */
+static void *alloc_done(struct prudence_cache *cache)
+{
+    struct reclaim reclaim = {.began = 0};
+    void *object;
+
+    do
+        object = take_done(cache, os_alloc_first(OS_ALLOC_DEFAULT));
+    while (!object && pressure_reclaim(cache, OS_ALLOC_DEFAULT, &reclaim));
+    return object ? object : take_done(cache, OS_ALLOC_DEFAULT);
+}
+
+/* Runs the object's destructor if that has not run; where the caller may run none, takes another object. */
+static void *taken(struct prudence_cache *cache, void *object)
+{
+    struct slab *slab = slab_known(object);
+
+    if (likely(destruct_epoch(slab, object) == DESTRUCT_NO_EPOCH))
+        return object;
+    if (may_run_any()) {
+        destruct(slab, object, NULL, 0);
+        return object;
+    }
+    node_put(cache, &object, 1);
+    store_relaxed(&destruct_of_cache(cache)->any, 1u);
+    kick();
+    return alloc_done(cache);
+}
+
+/* -------------------------------------------------------------------------------------- one cache */
+
+static bool has_undone(const struct slab *slab)
+{
+    return load_acquire(&destruct_of(slab)->undone) > 0;
+}
+
+/* Of a set of epochs (bit by bit). */
+static uint64_t select_undone(const struct slab *slab, unsigned word, unsigned epochs)
+{
+    uint64_t bits = 0;
+
+    if (epochs & 1)
+        bits |= load_relaxed(&undone_bits(slab, 0)[word]);
+    if (epochs & 2)
+        bits |= load_relaxed(&undone_bits(slab, 1)[word]);
+    return bits;
+}
+
+static void hand_fill(struct destruct_hand *hand, bool any_slab, unsigned epochs)
+{
+    struct node_filter undone = {.may_have = has_undone, .select = select_undone, .data = epochs};
+    struct node *nodes = hand->cache->nodes;
+
+    os_lock_take(&slab_caches_lock);
+    for (unsigned node = 0; node < os_node_count() && !hand->count; node++)
+        hand->count = node_take_selected(&nodes[node], any_slab, &undone, hand->objects, AT_ONCE);
+    if (hand->count)
+        list_add_tail(&destruct_hands, &hand->link);
+    os_lock_release(&slab_caches_lock);
+}
+
+static void hand_empty(struct destruct_hand *hand)
+{
+    os_lock_take(&slab_caches_lock);
+    list_remove(&hand->link);
+    node_put_selected(hand->cache, hand->objects, hand->count);
+    os_lock_release(&slab_caches_lock);
+}
+
+/* Of these epochs; returns how many. */
+static unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epochs)
+{
+    void *objects[AT_ONCE];
+    struct destruct_hand hand = {.cache = cache, .thread = &destruct_runs, .objects = objects};
+
+    hand_fill(&hand, any_slab, epochs);
+    for (unsigned i = 0; i < hand.count; i++)
+        destruct(slab_known(objects[i]), objects[i], objects + i + 1, hand.count - i - 1);
+    if (hand.count)
+        hand_empty(&hand);
+    return hand.count;
+}
+
+/* No more than there are now: others may defer for ever. */
+void destruct_shrink(struct prudence_cache *cache)
+{
+    uint64_t most = undone_of(cache), done = 0;
+    unsigned some = 1;
+
+    if (!may_run_any())
+        return; /* the worker is told where a slab cannot go (node.c) */
+    cache_settle(cache, true);
+    for (; some && done < most; done += some)
+        some = destruct_some(cache, false, BOTH_EPOCHS);
+}
+
+/* ---------------------------------------------------------------------------------------- barriers */
+
+static bool any_is_latent(struct prudence_cache *cache)
+{
+    unsigned latent = 0;
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        latent += latent_count(cpu_cache_of(cache, i));
+    for (unsigned i = 0; i < os_node_count(); i++)
+        latent += node_latent_objects(&cache->nodes[i], &bytes);
+    return latent > 0;
+}
+
+/* Until no object of the epoch is undone. What cannot be run here is latent, or another thread has it. */
+static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
+{
+    const uint64_t *undone = &destruct_of_cache(cache)->undone[epoch];
+
+    while (load_acquire(undone)) {
+        cache_settle(cache, true);
+        if (destruct_some(cache, true, EPOCH_SET(epoch)))
+            continue;
+        if (any_is_latent(cache))
+            gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+        if (load_acquire(undone))
+            os_sleep_ns(BARRIER_NS);
+    }
+}
+
+static void wait_for_both_epochs(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < 2; i++)
+        wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->undone_epoch, 1) & 1);
+}
+
+/* Any barrier that begins after this call did will do. The fences: a caller that sees that none has begun
+ * has counted its objects before that one looks at the counts. */
+void destruct_barrier(struct prudence_cache *cache)
+{
+    struct destruct_cache *own = destruct_of_cache(cache);
+    uint64_t goal, begun;
+
+    os_full_fence();
+    goal = load_acquire(&own->barriers_begun) + 1;
+    while ((int64_t)(load_acquire(&own->barriers_ended) - goal) < 0) {
+        uintptr_t nobody = 0;
+
+        if (!compare_exchange(&own->barrier_runner, &nobody, (uintptr_t)&destruct_runs)) {
+            os_sleep_ns(BARRIER_NS);
+            continue;
+        }
+        begun = add_relaxed(&own->barriers_begun, 1) + 1;
+        os_full_fence();
+        wait_for_both_epochs(cache);
+        store_release(&own->barriers_ended, begun);
+        store_release(&own->barrier_runner, (uintptr_t)0);
+    }
+    tell_acquire(cache);
+}
+
+static bool is_served(const struct prudence_cache *cache)
+{
+    bool served;
+
+    os_lock_take(&slab_caches_lock);
+    served = serving == cache && !serving_here;
+    os_lock_release(&slab_caches_lock);
+    return served;
+}
+
+/* The worker takes up no cache without undone objects. */
+void destruct_all(struct prudence_cache *cache)
+{
+    while (undone_of(cache))
+        destruct_barrier(cache);
+    while (is_served(cache))
+        os_sleep_ns(BARRIER_NS);
+}
+
+/* ------------------------------------------------------------------------------------- the worker */
+
+static bool wants_worker(const struct prudence_cache *cache)
+{
+    const struct destruct_cache *own = destruct_of_cache(cache);
+
+    return own && undone_of(cache) &&
+           (cache->flags & CACHE_DESTRUCT_SOON || load_relaxed(&own->wanted) ||
+            load_relaxed(&own->any));
+}
+
+/* The cache that has waited longest, held against destruction; NULL: none wants anything. */
+static struct prudence_cache *next_cache(void)
+{
+    struct prudence_cache *next = NULL;
+    struct list *item;
+
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (wants_worker(cache) &&
+            (!next || destruct_of_cache(cache)->turn < destruct_of_cache(next)->turn))
+            next = cache;
+    }
+    serving = next;
+    os_lock_release(&slab_caches_lock);
+    return next;
+}
+
+static void let_go(void)
+{
+    os_lock_take(&slab_caches_lock);
+    serving = NULL;
+    os_lock_release(&slab_caches_lock);
+}
+
+/* As many as are a turn; asks for another one when that was not all. */
+static bool run_turn(struct prudence_cache *cache, bool any_slab)
+{
+    struct destruct_cache *own = destruct_of_cache(cache);
+    unsigned done = 0, some = 1;
+
+    for (; some && done < TURN_MAX; done += some)
+        some = destruct_some(cache, any_slab, BOTH_EPOCHS);
+    if (some)
+        store_relaxed(any_slab ? &own->any : &own->wanted, 1u);
+    return done > 0;
+}
+
+/* Whatever has become safe; then starts what makes the rest safe. Returns whether any was run. */
+static bool serve(struct prudence_cache *cache)
+{
+    struct destruct_cache *own = destruct_of_cache(cache);
+    bool soon = cache->flags & CACHE_DESTRUCT_SOON;
+    bool any_slab = __atomic_exchange_n(&own->any, 0u, __ATOMIC_RELAXED) || soon;
+    bool some;
+
+    store_relaxed(&own->wanted, 0u);
+    own->turn = ++turns;
+    cache_settle(cache, any_slab && !soon);
+    some = run_turn(cache, any_slab);
+    if (soon && !some && undone_of(cache)) {
+        cache_settle(cache, true); /* what allocations took along to the object caches */
+        gp_request(cache->domain, gp_snapshot(cache->domain));
+        gp_drive(cache->domain);
+    } else if (!soon) {
+        for (unsigned node = 0; node < os_node_count(); node++)
+            node_shrink(&cache->nodes[node], cache->free_limit);
+    }
+    return some;
+}
+
+/* Between callbacks. */
+static enum callback_turn work(void)
+{
+    struct prudence_cache *cache;
+    bool some;
+
+    if (likely(!load_acquire(&wanted)))
+        return CALLBACK_TURN_EMPTY;
+    store_relaxed(&wanted, 0u);
+    cache = next_cache();
+    if (!cache)
+        return CALLBACK_TURN_EMPTY;
+    serving_here = true;
+    some = serve(cache);
+    serving_here = false;
+    let_go();
+    store_relaxed(&wanted, 1u);
+    return some ? CALLBACK_TURN_RAN : CALLBACK_TURN_WAITS;
+}
+
+/* ------------------------------------------------------------------------------------ the extension */
+
+static bool wants(const struct cache_layout *layout)
+{
+    return layout->destructor;
+}
+
+static bool cache_made(struct prudence_cache *cache)
+{
+    cache->side[DESTRUCT_EXTENSION] = os_meta_alloc(sizeof(struct destruct_cache));
+    return cache->side[DESTRUCT_EXTENSION] != NULL;
+}
+
+static void cache_going(struct prudence_cache *cache)
+{
+    os_meta_free(cache->side[DESTRUCT_EXTENSION], sizeof(struct destruct_cache));
+    cache->side[DESTRUCT_EXTENSION] = NULL;
+}
+
+static size_t slab_bytes(const struct slab *slab)
+{
+    return sizeof(struct destruct_slab) + (size_t)2 * bits_words(slab->capacity) * sizeof(uint64_t);
+}
+
+static bool made(struct slab *slab)
+{
+    slab->side[DESTRUCT_EXTENSION] = os_meta_alloc(slab_bytes(slab));
+    return slab->side[DESTRUCT_EXTENSION] != NULL;
+}
+
+static void going(struct slab *slab)
+{
+    os_meta_free(slab->side[DESTRUCT_EXTENSION], slab_bytes(slab));
+}
+
+/* Destructors are not run here: the caller has locks of its own. */
+static bool may_go(struct slab *slab)
+{
+    if (likely(!has_undone(slab)))
+        return true;
+    store_relaxed(&destruct_of_cache(slab->cache)->wanted, 1u);
+    return false;
+}
+
+/* Released when its destructor has run (destruct). */
+static bool safe(struct slab *slab, void *object)
+{
+    (void)slab, (void)object;
+    return false;
+}
+
+const struct slab_extension destruct_extension = {.wants = wants,
+                                                  .cache_made = cache_made,
+                                                  .cache_going = cache_going,
+                                                  .made = made,
+                                                  .going = going,
+                                                  .may_go = may_go,
+                                                  .kept = kick,
+                                                  .taken = taken,
+                                                  .freed = freed,
+                                                  .deferred = deferred,
+                                                  .safe = safe};
+
+void destruct_start(void)
+{
+    callbacks_other_work = work;
+}
+
+/* In a forked child, which has the worker only if that forked. */
+void destruct_forget_worker(void)
+{
+    if (!serving_here)
+        serving = NULL;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Destructors and fork. Objects whose destructors another thread was about to run go back to their slabs,
+ * and are destroyed in the child, too; one whose destructor had begun counts as done. What another
+ * thread was just allocating is lost to the child: to its slab it is allocated, for good. So it must not
+ * be counted as undone there, or barriers would wait for it for ever. The child counts anew what it can
+ * find: in slabs, rings, stacks and handfuls, and in the hands of the forking thread. Fork holds all of
+ * them, so nothing moves; nobody carries objects elsewhere.
+ */
+#include "rcu/destruct.h"
+
+static void count(struct slab *slab, const void *object)
+{
+    unsigned epoch = destruct_epoch(slab, object);
+
+    if (epoch == DESTRUCT_NO_EPOCH)
+        return;
+    destruct_of(slab)->undone++;
+    destruct_of_cache(slab->cache)->undone[epoch]++;
+}
+
+static void count_known(const void *object)
+{
+    count(slab_known(object), object);
+}
+
+static void count_in_slab(struct slab *slab)
+{
+    unsigned words = bits_words(slab->capacity);
+
+    destruct_of(slab)->undone = 0;
+    for (unsigned w = 0; w < words; w++) {
+        uint64_t here =
+            slab_free_bits(slab)[w] | slab_waiting_bits(slab)[w] | slab_next_bits(slab)[w];
+
+        for (unsigned epoch = 0; epoch < 2; epoch++) {
+            unsigned undone = (unsigned)__builtin_popcountll(here & undone_bits(slab, epoch)[w]);
+
+            destruct_of(slab)->undone += undone;
+            destruct_of_cache(slab->cache)->undone[epoch] += undone;
+        }
+    }
+}
+
+static void count_in_node(struct node *node)
+{
+    struct list *item;
+
+    for (unsigned list = 0; list < SLAB_LISTS; list++) {
+        list_for_each(item, &node->lists[list])
+        {
+            count_in_slab(list_entry(item, struct slab, link));
+        }
+    }
+}
+
+static void count_in_handfuls(const struct node *node)
+{
+    for (const struct handful *handful = node->handover; handful; handful = handful->next)
+        for (unsigned i = 0; i < handful->count; i++)
+            count_known(handful->objects[i]);
+}
+
+static void count_in_cpu(const struct cpu_cache *cpu)
+{
+    for (unsigned i = 0; i < stack_count(&cpu->line); i++)
+        count_known(cpu->line.stack[i]);
+    for (uint64_t i = cpu->line.ring_head; i != cpu->line.ring_tail; i++)
+        count_known(cpu->line.ring[i & cpu->line.ring_mask]);
+}
+
+/* Slabs first: they begin at 0. */
+static void count_anew(struct prudence_cache *cache)
+{
+    struct destruct_cache *own = destruct_of_cache(cache);
+
+    own->undone[0] = own->undone[1] = 0;
+    for (unsigned i = 0; i < os_node_count(); i++)
+        count_in_node(&cache->nodes[i]);
+    for (unsigned i = 0; i < os_node_count(); i++)
+        count_in_handfuls(&cache->nodes[i]);
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        count_in_cpu(cpu_cache_of(cache, i));
+    if (own->barrier_runner != (uintptr_t)&destruct_runs)
+        own->barrier_runner = 0;
+}
+
+/* A destructor forks: it and what its thread will run after it. */
+static void count_in_hand(const struct destruct_run *run)
+{
+    if (run->epoch != DESTRUCT_NO_EPOCH) {
+        destruct_of(run->slab)->undone++;
+        destruct_of_cache(run->slab->cache)->undone[run->epoch]++;
+    }
+    for (unsigned i = 0; i < run->in_hand; i++)
+        count_known(run->hand[i]);
+}
+
+/* They lie on the stacks of these threads, which are still as they were. A destructor that had begun may have
+ * gone on while page after page was copied, and what came behind it: so that is done again. */
+static void take_back_hands(void)
+{
+    struct list *item, *next;
+
+    for (item = destruct_hands.next; item != &destruct_hands; item = next) {
+        struct destruct_hand *hand = list_entry(item, struct destruct_hand, link);
+
+        next = item->next;
+        if (hand->thread == &destruct_runs)
+            continue;
+        for (unsigned i = 0; i < hand->count; i++)
+            if (destruct_epoch(slab_known(hand->objects[i]), hand->objects[i]) == DESTRUCT_NO_EPOCH)
+                extensions_released(slab_known(hand->objects[i]), hand->objects[i]);
+        list_remove(&hand->link);
+        node_put_selected(hand->cache, hand->objects, hand->count);
+    }
+}
+
+void destruct_fork_child(bool whole)
+{
+    struct list *item;
+
+    destruct_forget_worker();
+    if (!whole)
+        return;
+    take_back_hands();
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (cache->destructor)
+            count_anew(cache);
+    }
+    for (const struct destruct_run *run = destruct_runs; run; run = run->outer)
+        count_in_hand(run);
+}

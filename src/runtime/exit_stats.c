@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The option stats=1: statistics on standard error when the process exits.
+ *
+ * Many programs have closed standard error by then, and another file may have taken its number. So
+ * it is duplicated when the option is set, to a high number that is closed on exec, and at exit
+ * whichever of the two is still the same file is written to. If neither is, nothing is written.
+ */
+#define _GNU_SOURCE /* program_invocation_short_name */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <prudence/stats.h>
+
+#include "runtime/options.h"
+
+static bool enabled;
+static int duplicate = -1;
+static struct stat identity;
+
+static int duplicate_stderr(void)
+{
+    static const int lowest[] = {1000, 200, 20};
+    int fd = -1;
+
+    for (unsigned i = 0; fd < 0 && i < sizeof lowest / sizeof lowest[0]; i++)
+        fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, lowest[i]);
+    return fd;
+}
+
+void exit_stats_set(bool wanted)
+{
+    int saved_errno = errno;
+
+    enabled = wanted && fstat(STDERR_FILENO, &identity) == 0;
+    if (enabled && duplicate < 0)
+        duplicate = duplicate_stderr();
+    errno = saved_errno;
+}
+
+static bool is_our_stderr(int fd)
+{
+    struct stat now;
+
+    return fd >= 0 && fstat(fd, &now) == 0 && now.st_dev == identity.st_dev &&
+           now.st_ino == identity.st_ino;
+}
+
+/* Late: after the destructors of whatever uses the library. */
+__attribute__((destructor(101))) static void at_exit(void)
+{
+    int fd = is_our_stderr(duplicate) ? duplicate : STDERR_FILENO;
+    FILE *file = enabled && is_our_stderr(fd) ? fdopen(fd, "w") : NULL;
+    int cancelable;
+
+    if (!file)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                           &cancelable); /* of the thread that called exit */
+    fprintf(file, "prudence: statistics of process %d (%s)\n", (int)getpid(),
+            program_invocation_short_name);
+    prudence_stats_print(file, PRUDENCE_STATS_TEXT);
+    fflush(file); /* not closed: the descriptor may be standard error itself */
+    pthread_setcancelstate(cancelable, NULL);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fork: one table of the parts that the process's state consists of, in the order of their locks.
+ *
+ * prepare takes, from the first part to the last, all that guards them, and waits for what is half done.
+ * So the child finds every structure whole. Its forking thread first forgets, part by part, what was
+ * of threads that it does not have (child); then parent and child release, from the last part to the first
+ * (done); then the child makes the threads that it wants of its own (revive). docs/reference/fork.md names
+ * every writable word of the library, and what becomes of it; tools/check-fork finds those that it
+ * does not name.
+ *
+ * A thread that allocates meanwhile waits. fork itself must therefore wait for nothing whose holder may
+ * allocate, once prepare has begun: the first parts are the locks that libc takes behind our handler.
+ *
+ * A signal handler may fork that has interrupted this thread in the library: what the thread holds it
+ * will not release before the handler returns. So fork takes nothing then, and the child only mends
+ * words that are safe to mend in any state (`whole` is false). If there are no other threads, or
+ * the child only executes another program or ends, this is enough. What a thread has in its hands (bytes
+ * asked for, objects between a CPU's caches and a node) counts as being in the library: so what is
+ * counted of that is of other threads, and goes.
+ *
+ * A child that was made without the handlers (_Fork, clone) is noticed by os/posix/copy.c, and mended as far
+ * as that goes when the fork took nothing.
+ */
+#include <pthread.h>
+
+#include "rcu/callbacks.h"
+#include "gp/user/domain.h"
+#include "debug/annotate.h"
+#include "heap/background.h"
+#include "rcu/call.h"
+#include "rcu/destruct.h"
+#include "runtime/fork.h"
+#include "debug/guard.h"
+#include "heap/heap.h"
+#include "debug/quarantine.h"
+#include "pages/pages.h"
+#include "scm/scm.h"
+#include "urcu/urcu.h"
+#include "posix.h"
+
+/* ------------------------------------------------------------- libc's list of fork handlers */
+
+/* Not one of our locks: its holder allocates, and may wait for a grace period. */
+static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+
+/* Of this thread; more than one where a handler forks. */
+static __thread unsigned forks_under_way;
+
+/* This thread is at it, perhaps in a handler that it has interrupted itself with. */
+static __thread unsigned registrations;
+
+void fork_registration_begin(void)
+{
+    if (registrations++ == 0 && !os_lock_forking)
+        pthread_mutex_lock(&registering);
+}
+
+void fork_registration_end(void)
+{
+    if (registrations == 1 && !os_lock_forking)
+        pthread_mutex_unlock(&registering);
+    registrations--;
+}
+
+static void registering_take(void)
+{
+    pthread_mutex_lock(&registering);
+}
+
+static void registering_release(void)
+{
+    pthread_mutex_unlock(&registering);
+}
+
+/* -------------------------------------------------------------------------------- other parts */
+
+static void short_term_child(bool whole)
+{
+    (void)whole;
+    scm_fork_child();
+}
+
+static void heap_take(void)
+{
+    os_lock_take_for_fork(&heap_lock);
+}
+
+static void heap_release(void)
+{
+    os_lock_release_from_fork(&heap_lock);
+}
+
+static void system_child(bool whole)
+{
+    (void)whole;
+    posix_membarrier_fork_child();
+    posix_idle_fork_child();
+    posix_pressure_fork_child();
+    posix_thread_trace_fork_child();
+    background_fork_child();
+}
+
+static void quarantine_child(bool whole)
+{
+    (void)whole;
+    quarantine_fork_child();
+}
+
+/* From here on, handlers of others may run on this thread, and use everything. */
+static void let_through(void)
+{
+    os_lock_forking = true;
+}
+
+static void let_nobody_through(void)
+{
+    os_lock_forking = false;
+}
+
+const struct fork_part fork_parts[] = {
+    {.name = "liburcu's tables",
+     .prepare = urcu_tables_fork_prepare,
+     .child = urcu_tables_fork_child,
+     .done = urcu_tables_fork_done,
+     .resume = urcu_tables_fork_resume,
+     .revive = urcu_tables_fork_revive},
+    {.name = "fork handlers", .prepare = registering_take, .done = registering_release},
+    {.name = "streams",
+     .prepare = posix_streams_fork_prepare,
+     .child = posix_streams_fork_child,
+     .done = posix_streams_fork_done},
+    {.name = "system", .child = system_child},
+    {.name = "liburcu's workers",
+     .prepare = urcu_fork_prepare,
+     .child = urcu_fork_child,
+     .done = urcu_fork_done},
+    {.name = "short-term memory",
+     .prepare = scm_fork_prepare,
+     .child = short_term_child,
+     .done = scm_fork_done},
+    {.name = "heap", .prepare = heap_take, .done = heap_release},
+    {.name = "readers",
+     .prepare = gp_fork_prepare,
+     .child = gp_fork_child,
+     .done = gp_fork_done,
+     .revive = external_start_in_child},
+    {.name = "callbacks",
+     .prepare = callbacks_fork_prepare,
+     .child = callbacks_fork_child,
+     .done = callbacks_fork_done},
+    {.name = "queued heads", .prepare = call_fork_prepare, .done = call_fork_done},
+    {.name = "caches",
+     .prepare = slab_fork_prepare,
+     .child = slab_fork_child,
+     .done = slab_fork_done,
+     .revive = preflush_start_helper},
+    {.name = "destructors", .child = destruct_fork_child},
+    {.name = "quarantine",
+     .prepare = quarantine_fork_prepare,
+     .child = quarantine_child,
+     .done = quarantine_fork_done},
+    {.name = "guarded objects", .prepare = guard_fork_prepare, .done = guard_fork_done},
+    {.name = "annotations", .prepare = annotate_fork_prepare, .done = annotate_fork_done},
+    {.name = "pages",
+     .prepare = pages_fork_prepare,
+     .child = pages_fork_child,
+     .done = pages_fork_done},
+    {.name = "the forking thread", .prepare = let_through, .done = let_nobody_through},
+};
+const unsigned fork_parts_count = sizeof fork_parts / sizeof fork_parts[0];
+
+/* ------------------------------------------------------------------------------- the handlers */
+
+static __thread bool interrupted;
+
+static void prepare(void)
+{
+    if (forks_under_way++)
+        return;
+    os_copy_check();
+    interrupted = os_busy > 0 || registrations > 0;
+    for (unsigned i = 0; !interrupted && i < fork_parts_count; i++)
+        if (fork_parts[i].prepare)
+            fork_parts[i].prepare();
+}
+
+static void release(void)
+{
+    for (unsigned i = fork_parts_count; i-- > 0;)
+        if (fork_parts[i].done)
+            fork_parts[i].done();
+}
+
+static void parent(void)
+{
+    if (--forks_under_way || interrupted)
+        return;
+    release();
+    for (unsigned i = 0; i < fork_parts_count; i++)
+        if (fork_parts[i].resume)
+            fork_parts[i].resume();
+}
+
+static void mend(bool whole)
+{
+    for (unsigned i = 0; i < fork_parts_count; i++)
+        if (fork_parts[i].child)
+            fork_parts[i].child(whole);
+}
+
+static void child(void)
+{
+    posix_copy_known();
+    if (--forks_under_way)
+        return;
+    mend(!interrupted);
+    if (interrupted)
+        return;
+    release();
+    for (unsigned i = 0; i < fork_parts_count; i++)
+        if (fork_parts[i].revive)
+            fork_parts[i].revive();
+}
+
+/* A child that was made without handlers, at its first use that cannot do without: as after a fork that
+ * took nothing. Threads of ours are made when they are wanted. */
+static void mend_copy(void)
+{
+    mend(false);
+}
+
+void fork_start(void)
+{
+    posix_copy_start(mend_copy);
+    pthread_atfork(prepare, parent, child);
+}

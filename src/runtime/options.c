@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options: one table, read from PRUDENCE_OPTIONS at start and by prudence_option_set().
+ *
+ * A row says how a value is written and where it goes: to a word or a flag of the layer that looks at it, by an atomic
+ * store, or to a function.
+ */
+#define _GNU_SOURCE /* secure_getenv */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <prudence/prudence.h>
+
+#include "base/checked.h"
+#include "debug/settings.h"
+#include "debug/watch.h"
+#include "gp/user/domain.h"
+#include "heap/background.h"
+#include "heap/heap.h"
+#include "posix.h"
+#include "process.h"
+#include "rcu/call.h"
+#include "runtime/options.h"
+#include "scm/settings.h"
+#include "slab/cache.h"
+
+bool option_rseq = true, option_membarrier = true, option_drop_deepbind = true;
+
+/* -------------------------------------------------------------------------- how values are written */
+
+static const char bytes[] = "bytes (K, M, G)", limit[] = "bytes (K, M, G); 0: none";
+static const char time_or_never[] = "a time (us, ms, s); 0: never";
+static const char time_or_at_once[] = "a time (us, ms, s); 0: at once",
+                  a_time[] = "a time (us, ms, s)";
+
+static const char *const switches[] = {"0", "1", NULL};
+static const char *const reader_modes[] = {"auto", "fenced", "free", NULL}; /* enum reader_mode */
+static const char *const collections[] = {"lazy", "eager", NULL};
+static const char *const expired[] = {"free", "deferred", NULL};
+enum background { BACKGROUND_NEVER, BACKGROUND_ALWAYS, BACKGROUND_IDLE };
+static const char *const backgrounds[] = {"0", "1", "idle", NULL};
+
+/* `most`: of a number. `choices`: the value is the place of one of them. */
+struct option {
+    const char *name;
+    const char *values; /* for messages */
+    bool (*parse)(const struct option *option, const char *text, uint64_t *value);
+    uint64_t most;
+    const char *const *choices;
+
+    uint64_t *word; /* one of these three */
+    bool *flag;
+    void (*set)(uint64_t value);
+
+    bool at_start; /* only before the first cache is made, or at start */
+    void (*apply)(
+        void); /* of an option of the start: makes a later change effective; under heap_lock */
+};
+
+/* A number with one of the suffixes. */
+static bool parse_number(const char *text, const char *const *suffixes, const uint64_t *units,
+                         uint64_t *value)
+{
+    char *end;
+    unsigned long long number;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    number = strtoull(text, &end, 10);
+    if (errno)
+        return false;
+    for (unsigned i = 0; suffixes[i]; i++)
+        if (strcmp(end, suffixes[i]) == 0)
+            return checked_multiply(number, units[i], value);
+    return false;
+}
+
+static bool parse_bytes(const struct option *option, const char *text, uint64_t *value)
+{
+    static const char *const suffixes[] = {"", "K", "M", "G", NULL};
+    static const uint64_t units[] = {1, 1 << 10, 1 << 20, 1 << 30};
+
+    (void)option;
+    return parse_number(text, suffixes, units, value) && *value <= INT64_MAX;
+}
+
+static bool parse_time(const struct option *option, const char *text, uint64_t *value)
+{
+    static const char *const suffixes[] = {"ms", "us", "s", "", NULL};
+    static const uint64_t units[] = {1000000, 1000, 1000000000, 1000000};
+
+    (void)option;
+    return parse_number(text, suffixes, units, value) && *value <= INT64_MAX;
+}
+
+static bool parse_count(const struct option *option, const char *text, uint64_t *value)
+{
+    static const char *const suffixes[] = {"", NULL};
+    static const uint64_t units[] = {1};
+
+    return parse_number(text, suffixes, units, value) && *value <= option->most;
+}
+
+static bool parse_choice(const struct option *option, const char *text, uint64_t *value)
+{
+    for (unsigned i = 0; option->choices[i]; i++) {
+        if (strcmp(text, option->choices[i]) == 0) {
+            *value = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------------------------- where they go */
+
+static void set_decay(uint64_t time)
+{
+    store_relaxed(&slab_decay, time);
+    os_pages_set_decay(time);
+}
+
+static void set_huge_pages(uint64_t wanted)
+{
+    os_pages_set_huge(wanted);
+}
+
+static void set_reader_mode(uint64_t mode)
+{
+    store_relaxed(&gp_reader_mode, (enum reader_mode)mode);
+}
+
+static void set_background(uint64_t choice)
+{
+    preflush_enabled = choice == BACKGROUND_ALWAYS;
+    background_set(choice == BACKGROUND_IDLE);
+}
+
+static void set_stats(uint64_t wanted)
+{
+    exit_stats_set(wanted);
+}
+
+static void set_check(uint64_t wanted)
+{
+    check_wanted = wanted;
+    if (wanted)
+        store_relaxed(&gp_check, true); /* debug builds always do */
+}
+
+static void set_max_extension(uint64_t units)
+{
+    store_relaxed(&scm_max_extension, (uint32_t)units);
+}
+
+static void apply_rseq(void)
+{
+    posix_percpu_start(option_rseq);
+}
+
+static void apply_membarrier(void)
+{
+    posix_membarrier_start(option_membarrier);
+    gp_follow_options();
+}
+
+#define BYTES(name, values)        name, values, parse_bytes
+#define TIME(name, values)         name, values, parse_time
+#define COUNT(name, values, n)     name, values, parse_count, .most = (n)
+#define CHOICE(name, values, list) name, values, parse_choice, .choices = (list)
+#define SWITCH(name)               CHOICE(name, "0 or 1", switches)
+
+/* docs/reference/options.md says what each is for. What needs no lock, and may allocate or make threads, is done by
+ * process_act(). */
+static const struct option options[] = {
+    {BYTES("limit", limit), .set = os_pages_set_limit},
+    {BYTES("latent_limit", limit), .set = latent_limit_set},
+    {BYTES("cache_per_cpu", bytes), .word = &slab_cache_per_cpu},
+    {BYTES("cache_total", bytes), .word = &slab_cache_total},
+    {BYTES("call_limit", limit), .word = &call_limit},
+    {TIME("wait_max", a_time), .word = &slab_wait_max},
+    {TIME("stall_timeout", time_or_never), .word = &gp_stall_timeout},
+    {SWITCH("stall_trace"), .flag = &gp_stall_trace},
+    {BYTES("retain", bytes), .set = os_pages_set_retain},
+    {TIME("decay", time_or_at_once), .set = set_decay},
+    {SWITCH("huge_pages"), .set = set_huge_pages},
+    {CHOICE("background", "idle, 0 or 1", backgrounds), .set = set_background},
+    {SWITCH("stats"), .set = set_stats},
+    {SWITCH("drop_deepbind"), .flag = &option_drop_deepbind},
+    {COUNT("scm_max_extension", "a number of ticks, 0 to 1048576", SCM_EXTENSION_MOST),
+     .set = set_max_extension},
+    {CHOICE("scm_collection", "lazy or eager", collections), .flag = &scm_eager},
+    {CHOICE("scm_expired", "free or deferred", expired), .flag = &scm_deferred},
+
+    {CHOICE("reader_mode", "auto, fenced or free", reader_modes), .set = set_reader_mode,
+     .at_start = true, .apply = gp_follow_options},
+    {SWITCH("check"), .set = set_check, .at_start = true, .apply = watch_start},
+    {COUNT("trace", "0 to 32 calls", OS_TRACE_MAX), .word = &depot_frames, .at_start = true,
+     .apply = watch_start},
+    {SWITCH("zero_on_free"), .flag = &zero_on_free, .at_start = true, .apply = watch_start},
+    {COUNT("guard", "0, or one allocation in so many", UINT32_MAX), .word = &guard_interval,
+     .at_start = true, .apply = watch_start},
+    {BYTES("quarantine", limit), .word = &quarantine_limit, .at_start = true, .apply = watch_start},
+    {SWITCH("annotate"), .flag = &annotate_wanted, .at_start = true, .apply = watch_start},
+    {SWITCH("rseq"), .flag = &option_rseq, .at_start = true, .apply = apply_rseq},
+    {SWITCH("membarrier"), .flag = &option_membarrier, .at_start = true, .apply = apply_membarrier},
+};
+
+static bool set(const struct option *option, const char *text)
+{
+    uint64_t value;
+
+    if (!option->parse(option, text, &value))
+        return false;
+    if (option->word)
+        store_relaxed(option->word, value);
+    else if (option->flag)
+        store_relaxed(option->flag, value != 0);
+    else
+        option->set(value);
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------- setting */
+
+static const struct option *find(const char *name)
+{
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (strcmp(options[i].name, name) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static bool caches_are_none(void)
+{
+    bool none;
+
+    os_lock_take(&slab_caches_lock);
+    none = list_is_empty(&slab_caches);
+    os_lock_release(&slab_caches_lock);
+    return none;
+}
+
+static int bad_value(const struct option *option, const char *value)
+{
+    os_report("option '%s': bad value '%s' (expected: %s)", option->name, value, option->values);
+    return EINVAL;
+}
+
+static int unknown(const char *name, const char *value)
+{
+    os_report("unknown option '%s' (value '%s')", name, value);
+    return ENOENT;
+}
+
+/*
+ * No cache is, or is being made: that takes the same lock. So `check` and `rseq`, which a cache must
+ * find the same throughout its life, have no user yet. What may have happened: threads read, drive
+ * grace periods and make domains; reader_mode and membarrier follow the protocol of mode switches.
+ */
+static int set_at_start(const struct option *option, const char *value)
+{
+    int error = 0;
+
+    os_lock_take(&heap_lock);
+    if (!caches_are_none())
+        error = EBUSY;
+    else if (!set(option, value))
+        error = EINVAL;
+    else if (option->apply)
+        option->apply();
+    os_lock_release(&heap_lock);
+    if (error == EBUSY)
+        os_report("option '%s' can be set only before the first cache is made (value '%s')",
+                  option->name, value);
+    return error == EINVAL ? bad_value(option, value) : error;
+}
+
+int prudence_option_set(const char *name, const char *value)
+{
+    const struct option *option;
+    int error;
+
+    if (!name || !value) {
+        os_report("prudence_option_set: option name or value is NULL");
+        return EINVAL;
+    }
+    process_start();
+    option = find(name);
+    if (!option)
+        return unknown(name, value);
+    if (option->at_start) {
+        error = set_at_start(option, value);
+        process_act();
+        return error;
+    }
+    if (!set(option, value))
+        return bad_value(option, value);
+    process_act();
+    return 0;
+}
+
+/* At start: nothing is yet what `apply` would change. `cut`: there is more of the value. */
+static void set_from_environment(const char *name, const char *value, bool cut)
+{
+    const struct option *option = find(name);
+
+    if (!option)
+        unknown(name, value);
+    else if (cut || !set(option, value))
+        bad_value(option, value);
+}
+
+void options_read_environment(void)
+{
+    /* At start, before any thread of ours could change it. Nothing in a setuid program: what it
+     * prints, and how much memory it may use, is not for its caller to say. */
+    const char *text = secure_getenv("PRUDENCE_OPTIONS"); /* NOLINT(concurrency-mt-unsafe) */
+    char entry[128];
+
+    while (text && *text) {
+        size_t length = strcspn(text, ",");
+        char *equals;
+
+        snprintf(entry, sizeof entry, "%.*s", (int)min_size(length, sizeof entry - 1), text);
+        equals = strchr(entry, '=');
+        if (equals)
+            *equals = '\0';
+        if (length)
+            set_from_environment(entry, equals ? equals + 1 : "", length >= sizeof entry);
+        text += length + (text[length] == ',');
+    }
+}

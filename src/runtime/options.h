@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Options (options.c), and those that only this layer, or libprudence-malloc, looks at. */
+#ifndef RUNTIME_OPTIONS_H
+#define RUNTIME_OPTIONS_H
+
+#include <stdbool.h>
+
+/* At the start of the process: those of PRUDENCE_OPTIONS. */
+void options_read_environment(void);
+
+extern bool option_rseq, option_membarrier;
+
+/* Whether libprudence-malloc drops RTLD_DEEPBIND (preload/deep_binding.c). Atomic. */
+extern bool option_drop_deepbind;
+
+/* exit_stats.c: whether statistics are printed at exit. */
+void exit_stats_set(bool wanted);
+
+#endif /* RUNTIME_OPTIONS_H */

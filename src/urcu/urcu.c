@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * liburcu's callbacks on ours (<prudence/urcu-compat.h>): a call_rcu_data is a queue with a worker of its
+ * own; the default one is that of the domain, and of each flavour has a worker that the other's callbacks
+ * cannot hold up. A list holds those that were made, for barriers; a barrier that uses one outside the
+ * lock pins it, and it stays in the list until no barrier does.
+ *
+ * Barriers beside call_rcu_data_free. A callback only ever moves from a worker of its own to the default one,
+ * and it is there before it is gone here (callback_move). The worker stays in the list until the move is
+ * over. A barrier looks at the list first, and at the default worker last: so whatever was queued before it
+ * is in one of the queues when the barrier looks there, or has returned.
+ */
+#define _GNU_SOURCE /* sched_getcpu */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <prudence/urcu-compat.h>
+
+#include "gp/user/domain.h"
+#include "rcu/call.h"
+#include "heap/heap.h"
+#include "rcu/may_wait.h"
+#include "urcu/urcu.h"
+
+_Static_assert(sizeof(struct rcu_head) == sizeof(struct prudence_head) &&
+                   offsetof(struct rcu_head, func) == offsetof(struct prudence_head, func),
+               "one head, two names");
+
+struct call_rcu_data {
+    struct prudence_domain *domain;
+    struct callback_queue *queue;
+    struct callback_worker *worker; /* NULL: the domain's own */
+    struct list link;               /* in `made`; crdp_lock, as the next two */
+    uint32_t pins;                  /* barriers that are at it */
+    bool moved;                     /* empty for good: nothing for a barrier to wait for */
+};
+
+enum { DEFAULT, QSBR, FLAVOURS };
+
+#define CPUS_MAX 1024
+
+static struct os_lock crdp_lock = OS_LOCK_INIT(OS_RANK_URCU);
+static struct list made = {&made, &made};
+static struct call_rcu_data defaults[FLAVOURS];
+static struct call_rcu_data *of_cpu[FLAVOURS][CPUS_MAX]; /* written under crdp_lock */
+static uint32_t any_of_cpu[FLAVOURS];                    /* some CPU has one */
+static __thread struct call_rcu_data *of_thread[FLAVOURS];
+static __thread struct call_rcu_data
+    *pinned_here; /* by this thread, while it waits for a barrier */
+static struct prudence_domain *qsbr;
+
+/* ------------------------------------------------------------------------------------- flavours */
+
+static void start(void)
+{
+    process_start();
+    qsbr = prudence_domain_create("urcu-qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    if (!qsbr)
+        os_panic("no memory for the domain of urcu-qsbr");
+    gp_make_lasting(qsbr);
+    defaults[DEFAULT] = (struct call_rcu_data){.domain = &prudence_default,
+                                               .queue = callback_queue_of(&prudence_default)};
+    defaults[QSBR] = (struct call_rcu_data){.domain = qsbr, .queue = callback_queue_of(qsbr)};
+    /* A thread that is online in qsbr may wait for callbacks of the other flavours; so those are not
+     * queued behind a callback that waits for quiescent states. Without memory for it they are. */
+    callback_worker_make(defaults[QSBR].queue, -1, false);
+}
+
+static void ready(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, start);
+}
+
+struct prudence_domain *prudence_urcu_qsbr(void)
+{
+    ready();
+    return qsbr;
+}
+
+static unsigned flavour_of(const struct prudence_domain *domain)
+{
+    ready();
+    return domain && domain != &prudence_default ? QSBR : DEFAULT;
+}
+
+/* ------------------------------------------------------------------------------------- which one */
+
+struct call_rcu_data *prudence_urcu_default(struct prudence_domain *domain)
+{
+    return &defaults[flavour_of(domain)];
+}
+
+struct call_rcu_data *prudence_urcu_of_cpu(struct prudence_domain *domain, int cpu)
+{
+    return cpu >= 0 && cpu < CPUS_MAX ? load_acquire(&of_cpu[flavour_of(domain)][cpu]) : NULL;
+}
+
+struct call_rcu_data *prudence_urcu_of_thread(struct prudence_domain *domain)
+{
+    return of_thread[flavour_of(domain)];
+}
+
+struct call_rcu_data *prudence_urcu_current(struct prudence_domain *domain)
+{
+    unsigned flavour = flavour_of(domain);
+    struct call_rcu_data *current = of_thread[flavour];
+
+    if (!current && load_relaxed(&any_of_cpu[flavour]))
+        current = prudence_urcu_of_cpu(domain, sched_getcpu());
+    return current ? current : &defaults[flavour];
+}
+
+void prudence_urcu_set_thread(struct prudence_domain *domain, struct call_rcu_data *worker)
+{
+    of_thread[flavour_of(domain)] = worker;
+}
+
+static int refuse(int error)
+{
+    errno = error;
+    return -1;
+}
+
+int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu, struct call_rcu_data *worker)
+{
+    unsigned flavour = flavour_of(domain);
+    bool taken;
+
+    if (cpu < 0 || (unsigned)cpu >= os_cpu_count() || cpu >= CPUS_MAX)
+        return refuse(EINVAL);
+    os_lock_take(&crdp_lock);
+    taken = worker && of_cpu[flavour][cpu];
+    if (!taken)
+        store_release(&of_cpu[flavour][cpu], worker);
+    if (worker)
+        store_relaxed(&any_of_cpu[flavour], 1u);
+    os_lock_release(&crdp_lock);
+    return taken ? refuse(EEXIST) : 0;
+}
+
+/* --------------------------------------------------------------------------------- made and freed */
+
+struct call_rcu_data *prudence_urcu_create(struct prudence_domain *domain, unsigned long flags,
+                                           int cpu_affinity)
+{
+    unsigned flavour = flavour_of(domain);
+    struct call_rcu_data *data = os_meta_alloc(sizeof *data);
+
+    if (!data)
+        goto no_memory;
+    data->domain = defaults[flavour].domain;
+    data->queue = callback_queue_make(data->domain, 1);
+    if (!data->queue)
+        goto no_queue;
+    data->worker = callback_worker_make(data->queue, cpu_affinity, flags & URCU_CALL_RCU_RT);
+    if (!data->worker)
+        goto no_worker;
+    os_lock_take(&crdp_lock);
+    list_add_tail(&made, &data->link);
+    os_lock_release(&crdp_lock);
+    return data;
+no_worker:
+    callback_queue_release(data->queue);
+no_queue:
+    os_meta_free(data, sizeof *data);
+no_memory:
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* No barrier looks at it from now on; when none is at it any more, it is off the list. */
+static void unlist(struct call_rcu_data *data)
+{
+    os_lock_take(&crdp_lock);
+    data->moved = true;
+    while (data->pins > 0) {
+        os_lock_release(&crdp_lock);
+        os_sleep_ns(100000);
+        os_lock_take(&crdp_lock);
+    }
+    list_remove(&data->link);
+    os_lock_release(&crdp_lock);
+}
+
+static void release(struct call_rcu_data *data)
+{
+    callback_move(data->queue, callback_queue_of(data->domain));
+    unlist(data);
+    callback_queue_release(data->queue);
+    callback_worker_release(data->worker);
+    os_meta_free(data, sizeof *data);
+}
+
+/*
+ * Waits for callbacks of the program: see may_wait.c. Flavours know nothing of each other in liburcu: a
+ * thread that is online in qsbr waits for what the others queued, and stays online, since it may hold
+ * pointers. The other way round would close a circle: inside a section of memb nothing of qsbr is
+ * waited for.
+ */
+static bool may_wait(struct prudence_domain *domain, const char *what, void *caller)
+{
+    struct wait_request request = {.what = what,
+                                   .of = "for domain",
+                                   .name = domain->name,
+                                   .domain = domain == &prudence_default ? domain : NULL,
+                                   .caller = caller,
+                                   .for_callbacks = true};
+
+    return may_wait_for_code(&request);
+}
+
+/* What waits moves to the default worker. A callback that runs is waited for. */
+void prudence_urcu_free(struct call_rcu_data *data)
+{
+    struct prudence_domain *domain;
+    uint64_t was_online;
+
+    if (!data || !data->worker)
+        return;
+    domain = data->domain;
+    was_online = gp_leave_to_wait(domain);
+    if (may_wait(domain, "call_rcu_data_free", __builtin_return_address(0)))
+        release(data);
+    gp_return_from_wait(domain, was_online);
+}
+
+int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags)
+{
+    for (int cpu = 0; cpu < (int)os_cpu_count(); cpu++) {
+        struct call_rcu_data *data;
+
+        if (prudence_urcu_of_cpu(domain, cpu))
+            continue;
+        data = prudence_urcu_create(domain, flags, cpu);
+        if (!data)
+            return -ENOMEM;
+        if (prudence_urcu_set_cpu(domain, cpu, data)) {
+            prudence_urcu_free(data);
+            if (errno != EEXIST) /* another thread set one first: use that */
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* A thread that found one of them for its CPU may be just about to queue: inside a section, as liburcu
+ * wants. So they are taken away, a grace period is waited for, and then they go. */
+static void free_all(unsigned flavour)
+{
+    struct call_rcu_data *data[CPUS_MAX] = {NULL};
+    int cpus = (int)min_size(os_cpu_count(), CPUS_MAX);
+    struct prudence_domain *domain = defaults[flavour].domain;
+
+    for (int cpu = 0; cpu < cpus; cpu++) {
+        data[cpu] = prudence_urcu_of_cpu(domain, cpu);
+        if (data[cpu])
+            prudence_urcu_set_cpu(domain, cpu, NULL);
+    }
+    gp_wait(domain, gp_snapshot(domain), 0);
+    for (int cpu = 0; cpu < cpus; cpu++)
+        if (data[cpu] && data[cpu]->worker)
+            release(data[cpu]);
+}
+
+void prudence_urcu_free_all(struct prudence_domain *domain)
+{
+    unsigned flavour = flavour_of(domain);
+    uint64_t was_online = gp_leave_to_wait(defaults[flavour].domain);
+
+    if (may_wait(defaults[flavour].domain, "free_all_cpu_call_rcu_data",
+                 __builtin_return_address(0)))
+        free_all(flavour);
+    gp_return_from_wait(defaults[flavour].domain, was_online);
+}
+
+unsigned long prudence_urcu_thread(struct call_rcu_data *data)
+{
+    const struct callback_worker *worker = data->queue->worker;
+
+    while (!load_acquire(&worker->thread)) {
+        callback_start(data->queue);
+        os_sleep_ns(100000);
+    }
+    return worker->thread;
+}
+
+/* ------------------------------------------------------------------------------ calls and barriers */
+
+/* Inside a section: liburcu's promise that a worker found for this CPU is there until it ends. */
+void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
+                        void (*func)(struct rcu_head *head))
+{
+    unsigned flavour = flavour_of(domain);
+    bool per_cpu = load_relaxed(&any_of_cpu[flavour]) && flavour == DEFAULT;
+    struct call_rcu_data *data;
+
+    if (per_cpu)
+        prudence_domain_read_lock(&prudence_default);
+    data = prudence_urcu_current(domain);
+    call_push(data->queue, (struct prudence_head *)head,
+              (void (*)(struct prudence_head *))(void (*)(void))func, "call_rcu");
+    if (per_cpu)
+        prudence_domain_read_unlock(&prudence_default);
+}
+
+/* The next one that was made for the domain, pinned; `after` is unpinned: until then it was in the list. */
+static struct call_rcu_data *next_made(const struct prudence_domain *domain,
+                                       struct call_rcu_data *after)
+{
+    struct call_rcu_data *next = NULL;
+    struct list *item;
+
+    os_lock_take(&crdp_lock);
+    for (item = after ? after->link.next : made.next; item != &made && !next; item = item->next) {
+        struct call_rcu_data *data = list_entry(item, struct call_rcu_data, link);
+
+        if (data->domain == domain && !data->moved)
+            next = data;
+    }
+    if (next)
+        next->pins++;
+    if (after)
+        after->pins--;
+    os_lock_release(&crdp_lock);
+    return next;
+}
+
+/* The default one last: what others had when they were freed is there. */
+void prudence_urcu_barrier(struct prudence_domain *domain)
+{
+    struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
+    uint64_t was_online = gp_leave_to_wait(standard->domain);
+
+    if (may_wait(standard->domain, "rcu_barrier", __builtin_return_address(0))) {
+        while ((data = next_made(standard->domain, data))) {
+            pinned_here = data; /* a callback that runs here may fork */
+            callback_barrier(data->queue);
+            pinned_here = NULL;
+        }
+        callback_barrier(standard->queue);
+    }
+    gp_return_from_wait(standard->domain, was_online);
+}
+
+void prudence_urcu_after_fork_child(struct prudence_domain *domain)
+{
+    struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
+
+    while ((data = next_made(standard->domain, data)))
+        if (callback_is_pending(data->queue))
+            callback_start(data->queue);
+    if (callback_is_pending(standard->queue))
+        callback_start(standard->queue);
+}
+
+/* Either waits or does not return. */
+static void synchronize(struct prudence_domain *domain, const char *what, void *caller)
+{
+    uint64_t was_online = gp_leave_to_wait(domain);
+    bool inside = domain == &prudence_default ? prudence_read_lock_held() : !gp_may_wait();
+
+    if (inside)
+        os_panic(
+            "%s for domain '%s', called from %p, inside a read-side critical section: it would "
+            "wait for itself",
+            what, domain->name, caller);
+    gp_wait(domain, gp_snapshot(domain), 0);
+    gp_return_from_wait(domain, was_online);
+}
+
+void prudence_urcu_synchronize(struct prudence_domain *domain)
+{
+    synchronize(defaults[flavour_of(domain)].domain, "synchronize_rcu",
+                __builtin_return_address(0));
+}
+
+void urcu_fork_prepare(void)
+{
+    os_lock_take_for_fork(&crdp_lock);
+}
+
+/* Of the threads that freed a worker or stood in a barrier, only the forking one is in the child. */
+void urcu_fork_child(bool whole)
+{
+    struct list *item;
+
+    if (!whole)
+        return;
+    list_for_each(item, &made)
+    {
+        struct call_rcu_data *data = list_entry(item, struct call_rcu_data, link);
+
+        data->pins = data == pinned_here;
+    }
+}
+
+void urcu_fork_done(void)
+{
+    os_lock_release_from_fork(&crdp_lock);
+}
+
+/* --------------------------------------------------------------------------------- deferred calls */
+
+struct deferred {
+    struct prudence_head head;
+    void (*function)(void *p);
+    void *p;
+};
+
+static void run_deferred(struct prudence_head *head)
+{
+    struct deferred deferred = *(struct deferred *)head;
+
+    prudence_free(head);
+    os_foreign_call("a function of defer_rcu");
+    deferred.function(deferred.p);
+}
+
+/* A free is a deferral, which the allocator plans with. */
+void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *p), void *p)
+{
+    struct call_rcu_data *standard = prudence_urcu_default(domain);
+    struct deferred *deferred;
+
+    if (function == prudence_free && standard->domain == &prudence_default) {
+        prudence_free_deferred(p);
+        return;
+    }
+    deferred = prudence_malloc(sizeof *deferred);
+    if (!deferred) {
+        synchronize(standard->domain, "defer_rcu (there is no memory to defer by)",
+                    __builtin_return_address(0));
+        os_foreign_call("a function of defer_rcu");
+        function(p);
+        return;
+    }
+    deferred->function = function;
+    deferred->p = p;
+    call_push(standard->queue, &deferred->head, run_deferred, "defer_rcu");
+}
+
+/* All deferred calls are in the default queue. */
+void prudence_urcu_defer_barrier(struct prudence_domain *domain)
+{
+    struct call_rcu_data *standard = prudence_urcu_default(domain);
+    uint64_t was_online = gp_leave_to_wait(standard->domain);
+
+    if (may_wait(standard->domain, "rcu_defer_barrier", __builtin_return_address(0)))
+        callback_barrier(standard->queue);
+    gp_return_from_wait(standard->domain, was_online);
+}
+
+/* -------------------------------------------------------------------------------------- pointers */
+
+/* Weak: a program may link liburcu as well, which has the same, even statically. */
+#define WEAK __attribute__((weak))
+
+WEAK void *rcu_dereference_sym(void *p)
+{
+    return p;
+}
+
+/* Of versions after 0.15: given the address, so that the load is theirs. */
+WEAK void *rcu_dereference_sym2(void **p)
+{
+    return __atomic_load_n(p, __ATOMIC_CONSUME);
+}
+
+WEAK void *rcu_set_pointer_sym(void **p, void *v)
+{
+    __atomic_store_n(p, v, __ATOMIC_RELEASE);
+    return v;
+}
+
+WEAK void *rcu_xchg_pointer_sym(void **p, void *v)
+{
+    return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+}
+
+WEAK void *rcu_cmpxchg_pointer_sym(void **p, void *old, void *fresh)
+{
+    __atomic_compare_exchange_n(p, &old, fresh, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return old;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* liburcu's workers across fork (fork.c). */
+#ifndef URCU_URCU_H
+#define URCU_URCU_H
+
+#include "base/base.h"
+
+void urcu_fork_prepare(void);
+void urcu_fork_child(bool whole);
+void urcu_fork_done(void);
+
+/* The workers of liburcu-cds' tables (urcu_fork.c). resume, revive: with nothing held. */
+void urcu_tables_fork_prepare(void);
+void urcu_tables_fork_child(bool whole);
+void urcu_tables_fork_done(void);
+void urcu_tables_fork_resume(void);
+void urcu_tables_fork_revive(void);
+
+#endif /* URCU_URCU_H */

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * liburcu-cds across fork: a hash table that resizes itself has a worker thread, which a child does not
+ * have. So the library of tables registers handlers with its flavour: before a fork the worker is stopped
+ * between two pieces of work, and afterwards goes on, in the child as a new thread.
+ *
+ * liburcu calls them in call_rcu_before_fork and its like, which a program has to call. Here every fork
+ * calls them; a program that calls call_rcu_before_fork only does so earlier. Stopping waits for the
+ * worker, which may wait for a grace period, and so for a reader; and that may wait for a lock that
+ * the forking thread has: an implicit wait, with a deadline. The handler has none, so a thread of ours calls
+ * it, and when that takes longer than wait_max the fork goes on without. Such a child must leave its
+ * tables' sizes alone, and says so.
+ *
+ * Many may want the worker stopped at a time (forks, the program): the first stops it, the last lets it go
+ * on. `lock` guards the state, and is held for no call; fork holds it.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <prudence/urcu-compat/urcu/flavor.h>
+
+#include "heap/heap.h"
+#include "urcu/urcu.h"
+
+#define HANDLERS 4 /* copies of liburcu-cds in one process */
+#define LOOK_NS  20000
+#define FOREVER  UINT64_MAX
+
+static struct handler {
+    struct urcu_atfork *atfork; /* NULL: free; by compare-and-swap */
+    uint32_t registered;        /* times */
+} handlers[HANDLERS];
+
+enum state {
+    GOES_ON,
+    STOPPING, /* a thread of ours, or who calls call_rcu_before_fork, is at it */
+    STOPPED,
+    STARTING,
+    LOST, /* a child whose worker was not stopped */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static enum state state;
+static unsigned wanted; /* by so many */
+static struct urcu_atfork *stopped[HANDLERS];
+static __thread bool by_this_fork;
+static __thread bool by_program; /* between call_rcu_before_fork and its counterpart */
+
+/* A signal handler that forks finds this thread at it. */
+static void take(void)
+{
+    os_busy_enter();
+    if (!os_lock_forking)
+        pthread_mutex_lock(&lock);
+}
+
+static void release(void)
+{
+    if (!os_lock_forking)
+        pthread_mutex_unlock(&lock);
+    os_busy_leave();
+}
+
+/* ------------------------------------------------------------------------------------- handlers */
+
+void prudence_urcu_atfork_register(struct urcu_atfork *atfork)
+{
+    for (unsigned i = 0; i < HANDLERS; i++) {
+        struct urcu_atfork *known = load_acquire(&handlers[i].atfork);
+
+        if (known == atfork || (!known && (compare_exchange(&handlers[i].atfork, &known, atfork) ||
+                                           known == atfork))) {
+            add_relaxed(&handlers[i].registered, 1);
+            return;
+        }
+    }
+    os_report("more than %d copies of liburcu-cds: the tables of one will not survive a fork",
+              HANDLERS);
+}
+
+void prudence_urcu_atfork_unregister(struct urcu_atfork *atfork)
+{
+    for (unsigned i = 0; i < HANDLERS; i++)
+        if (load_acquire(&handlers[i].atfork) == atfork &&
+            sub_relaxed(&handlers[i].registered, 1) == 1)
+            store_release(&handlers[i].atfork, NULL);
+}
+
+static bool any_registered(void)
+{
+    for (unsigned i = 0; i < HANDLERS; i++)
+        if (load_acquire(&handlers[i].atfork))
+            return true;
+    return false;
+}
+
+static void call_before(void)
+{
+    for (unsigned i = 0; i < HANDLERS; i++) {
+        stopped[i] = load_acquire(&handlers[i].atfork);
+        if (stopped[i])
+            stopped[i]->before_fork(stopped[i]->priv);
+    }
+}
+
+static void call_after(bool child)
+{
+    for (unsigned i = 0; i < HANDLERS; i++) {
+        if (stopped[i] && child)
+            stopped[i]->after_fork_child(stopped[i]->priv);
+        else if (stopped[i])
+            stopped[i]->after_fork_parent(stopped[i]->priv);
+        stopped[i] = NULL;
+    }
+}
+
+/* ----------------------------------------------------------------------------- stopping, going on */
+
+/* Called with the lock, which it gives back. */
+static void go_on(void)
+{
+    state = STARTING;
+    release();
+    call_after(false);
+    take();
+    state = GOES_ON;
+    release();
+}
+
+static void stop(void *unused)
+{
+    (void)unused;
+    call_before();
+    take();
+    state = STOPPED;
+    if (wanted)
+        release();
+    else
+        go_on(); /* all have lost their patience */
+}
+
+/* One step towards a stopped worker. With the lock, and gives it back. */
+static void begin_to_stop(bool here)
+{
+    state = STOPPING;
+    release();
+    if (here) {
+        stop(NULL);
+    } else if (!os_thread_start("prudence-fork", -1, 0, stop, NULL)) {
+        take();
+        state = GOES_ON;
+        release();
+    }
+}
+
+/* Until the worker is stopped. FOREVER: by this thread, however long it takes. */
+static bool want_stopped(uint64_t patience)
+{
+    uint64_t began = os_clock_ns();
+
+    take();
+    wanted++;
+    while (state != STOPPED && state != LOST && os_clock_ns() - began < patience) {
+        if (state == GOES_ON)
+            begin_to_stop(patience == FOREVER);
+        else
+            release();
+        os_sleep_ns(LOOK_NS);
+        take();
+    }
+    if (state != STOPPED) {
+        wanted--;
+        release();
+        return false;
+    }
+    release();
+    return true;
+}
+
+static void want_no_more(void)
+{
+    take();
+    if (--wanted == 0 && state == STOPPED)
+        go_on();
+    else
+        release();
+}
+
+void prudence_urcu_before_fork(void)
+{
+    if (!by_program && any_registered())
+        by_program = want_stopped(FOREVER);
+}
+
+void prudence_urcu_after_fork_parent(void)
+{
+    if (by_program)
+        want_no_more();
+    by_program = false;
+}
+
+/* --------------------------------------------------------------------------------- at every fork */
+
+void urcu_tables_fork_prepare(void)
+{
+    int saved_errno = errno;
+
+    by_this_fork = any_registered() && want_stopped(load_relaxed(&slab_wait_max));
+    pthread_mutex_lock(&lock);
+    errno = saved_errno;
+}
+
+/* Nobody but this thread wants anything here. */
+void urcu_tables_fork_child(bool whole)
+{
+    if (!whole)
+        return;
+    if (state == STOPPED) {
+        wanted = 1;
+    } else if (any_registered()) {
+        state = LOST;
+        os_report(
+            "process %d: liburcu-cds' worker did not stop within wait_max before the fork: hash "
+            "tables that resize themselves must not be destroyed in this child (call "
+            "call_rcu_before_fork before the fork)",
+            (int)getpid());
+    }
+}
+
+void urcu_tables_fork_done(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void urcu_tables_fork_resume(void)
+{
+    if (by_this_fork)
+        want_no_more();
+    by_this_fork = false;
+}
+
+/* As the program's call_rcu_after_fork_child would. */
+void urcu_tables_fork_revive(void)
+{
+    int saved_errno = errno;
+
+    by_this_fork = by_program = false;
+    if (state == STOPPED) {
+        call_after(true);
+        wanted = 0;
+        state = GOES_ON;
+    }
+    errno = saved_errno;
+}

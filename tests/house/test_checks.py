@@ -122,9 +122,69 @@ class Layers(Check):
     def test_file_outside_the_layers(self):
         self.breaks("src/misc.c", "", "src/misc.c:1:")
 
+    def test_docs_list_other_layers(self):
+        self.write("docs/explanation/design.md", "# Design\n\n```\nheap/ any size\n```\n")
+        self.fails("check-layers", "docs/explanation/design.md:1:", "1 failures")
+
+    def test_docs_list_these_layers(self):
+        self.write("docs/explanation/design.md", self.run_tool("check-layers", "--list").stdout)
+        self.passes("check-layers")
+
     def test_comments_do_not_count(self):
         self.write("src/base/bits.h", DUAL + '/*\n#include "slab/slab.h"\n*/\n// #include <stdio.h>\n')
         self.passes("check-layers")
+
+
+class Calls(Check):
+    """Layers slab and heap of two files each."""
+
+    def setUp(self):
+        super().setUp()
+        self.compile("slab/node", "int node(void) { return 1; }")
+        self.compile("slab/alloc", "int node(void); int alloc(void) { return node(); }")
+        self.compile("heap/malloc", "int alloc(void); int heap(void) { return alloc(); }")
+
+    def compile(self, name, text):
+        target = self.root / f"build/CMakeFiles/prudence_objects.dir/src/{name}.c.o"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.write(f"src/{name}.c", MIT + text + "\n")
+        subprocess.run(["cc", "-c", "-o", target, self.root / f"src/{name}.c"], check=True)
+
+    def fails_alone(self, *words):
+        self.fails("check-calls", *words, "1 failures", arguments=(self.root / "build", self.root))
+
+    def test_clean_tree(self):
+        self.passes("check-calls", self.root / "build", self.root)
+
+    def test_call_of_a_layer_above(self):
+        self.compile("slab/node", "int heap(void); int node(void) { return heap(); }")
+        self.fails_alone("src/slab/node.c: uses heap of src/heap/malloc.c, a layer above")
+
+    def test_table_that_names_a_layer_above(self):
+        self.compile("slab/node", "int heap(void); int (*const table[])(void) = {heap}; int node(void) { return 1; }")
+        self.fails_alone("src/slab/node.c: uses heap of src/heap/malloc.c, a layer above")
+
+    def test_table_of_the_program(self):
+        self.compile("heap/malloc", "int alloc(void); int (*const slab_extensions[])(void) = {alloc};")
+        self.compile("slab/node", "extern int (*const slab_extensions[])(void); int node(void) { return slab_extensions[0](); }")
+        self.passes("check-calls", self.root / "build", self.root)
+
+    def test_circle(self):
+        self.compile("slab/node", "int alloc(void); int node(void) { return alloc(); }")
+        self.fails_alone("is in a circle", "slab/alloc.c > slab/node.c (node)", "slab/node.c > slab/alloc.c (alloc)")
+
+    def test_function_that_is_set_at_run_time(self):
+        self.compile("slab/node", "int (*above)(void);\nint node(void) { return above(); }")
+        self.fails_alone("src/slab/node.c:2: above: whom does it call?")
+
+    def test_table_that_is_set_at_run_time(self):
+        self.compile("slab/node", "struct above {\n    int (*call)(void);\n};\nconst struct above *above;\n"
+                                  "int node(void) { return above->call(); }")
+        self.fails_alone("src/slab/node.c:5: above: whom does it call?")
+
+    def test_nothing_built(self):
+        shutil.rmtree(self.root / "build")
+        self.fails_alone("no objects in")
 
 
 class Spdx(Check):

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""The layers of src/, from the top to the bottom: what check-layers and check-calls know of them, and what
+docs/explanation/design.md says."""
+
+LAYERS = {  # folder: what it is for; each may use only what stands below it
+    "runtime": "what a process starts, forks and counts; options; the tables that name the parts above",
+    "scm": "short-term memory: objects with expiration dates",
+    "urcu": "liburcu's names: its workers, batches and hash tables",
+    "heap": "any size: size classes, large blocks, public caches; from a pointer to its slab",
+    "rcu": "what runs after a grace period: callbacks, the threads that run them, destructors",
+    "debug": "what looks for bugs: checks, guarded objects, quarantine, traces, annotations",
+    "slab": "the paper: caches, latent caches, nodes, slabs; the gate for extensions. No libc, no threads API",
+    "gp": "when is it safe? domains, readers, driving grace periods (user/; kernel/: the kernel's own RCU)",
+    "pages": "where slabs get their pages: runs, spans, windows, and what goes back to the system",
+    "os": "what is asked of the system: memory, per-CPU lines, barriers, locks, clock, idle work (posix/, kernel/)",
+    "base": "types, bits, lists, atomics, exact division",
+}
+RANK = {layer: rank for rank, layer in enumerate(reversed(LAYERS))}
+
+# Constant tables that the embedding program defines (src/runtime in a process, kernel/ in Linux): by them a layer
+# calls what stands above it and is none of its business.
+PROGRAM_TABLES = {
+    "slab_extensions": "what is called at the steps of an object's life",
+    "process_parts": "what starts with the process",
+    "process_parts_count": "",
+    "domain_queue": "the queue of callbacks that each domain has",
+}
+
+# Variables by which a layer is told at run time whom to call.
+HOOKS = {
+    "callbacks_weigh": "how many bytes wait with a callback: only rcu/call.c knows slabs",
+    "callbacks_leave": "a callback leaves its queue: rcu/call.c has counted its object as leaving",
+    "callbacks_other_work": "the worker runs destructors too",
+    "current_work": "os/posix/idle.c: what is done in idle time",
+    "look_at": "os/posix/fault.c: whose memory was touched",
+    "mend": "os/posix/copy.c: a child that no fork handler has prepared",
+    "injected_current": "tests have their own CPUs",
+    "injected_idle": "tests have their own idle time",
+    "os_memory_fails": "tests refuse memory",
+    "posix_clock_injected": "tests have their own clock",
+    "posix_cpu_injected": "tests say whether a thread has a CPU",
+    "scm_real_time": "tests have their own clock",
+}
+
+
+def listing():
+    """The layers as docs/explanation/design.md has them."""
+    width = max(map(len, LAYERS)) + 2
+    return "".join(f"{layer + '/':<{width}} {purpose}\n" for layer, purpose in LAYERS.items())

@@ -48,7 +48,7 @@ const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {&clean_exte
 
 static void stop(void)
 {
-    relief_stop();
+    prudence_shrinker_stop();
     caches_stop();
     hotplug_stop();
     debugfs_stop();
@@ -74,7 +74,7 @@ static int __init prudence_start(void)
     if (!error)
         error = caches_start();
     if (!error)
-        error = relief_start();
+        error = prudence_shrinker_start();
     if (!error)
         return 0;
 failed:

@@ -19,10 +19,10 @@ void caches_stop(void);
 /* limits.c: adapts the limits of latent memory, and expedites a grace period past its budget; any context */
 void limits_look(void);
 
-/* relief.c: shrinker, OOM, memory hotplug, quiet caches */
-int relief_start(void);
-void relief_stop(void);
-void relief_note_deferral(void);
+/* shrinker.c: shrinker, OOM, memory hotplug, quiet caches */
+int prudence_shrinker_start(void);
+void prudence_shrinker_stop(void);
+void prudence_shrinker_note_deferral(void);
 
 /* hotplug.c */
 int hotplug_start(void);

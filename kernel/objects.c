@@ -161,7 +161,7 @@ static __always_inline void free_object(struct slab *slab, void *const *lines, v
 static noinline void defer_slow(struct slab *slab, void *object)
 {
     cache_free_deferred_slow(slab, object, "prudence_cache_free_deferred");
-    relief_note_deferral();
+    prudence_shrinker_note_deferral();
 }
 
 static noinline void defer_irqs_off(struct slab *slab, void *const *lines, void *object)

@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "../long_reader.h"
+#include "torture/long_reader.h"
 #include "bench.h"
 
 #define ENTRIES 256

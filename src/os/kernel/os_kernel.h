@@ -24,10 +24,10 @@ static inline bool os_may_lock(void)
     return !IS_ENABLED(CONFIG_PREEMPT_RT) || preemptible();
 }
 
-/* later.c: os_pages_free or os_meta_free, where locks may be taken. Any context. */
+/* deferred_work.c: os_pages_free or os_meta_free, where locks may be taken. Any context. */
 void os_free_later(void *memory, size_t bytes, bool pages);
-void os_later_start(void);
-void os_later_stop(void);
+void os_deferred_work_start(void);
+void os_deferred_work_stop(void);
 
 /* idle.c */
 void os_idle_stop(void);

@@ -21,7 +21,7 @@ static inline bool os_may_block(os_alloc_flags flags)
 }
 
 /* An allocation does not interrupt other CPUs to see what lies there, for it would wait for each: with
- * virtual CPUs that is milliseconds, for each 64 objects. kernel/relief.c empties quiet CPUs. */
+ * virtual CPUs that is milliseconds, for each 64 objects. kernel/shrinker.c empties quiet CPUs. */
 #define OS_REMOTE_IS_QUICK false
 
 /* Of variables that every CPU reads often and hardly any writes. */

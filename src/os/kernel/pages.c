@@ -114,7 +114,7 @@ size_t os_pages_trim(void)
     return 0;
 }
 
-/* The shrinker is told (kernel/relief.c), so nobody has to ask. */
+/* The shrinker is told (kernel/shrinker.c), so nobody has to ask. */
 bool os_memory_is_short(void)
 {
     return false;

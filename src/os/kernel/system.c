@@ -89,7 +89,7 @@ bool os_kernel_start(void)
 {
     unsigned cpu;
 
-    os_later_start();
+    os_deferred_work_start();
     for_each_possible_cpu(cpu)
         per_cpu(os_percpu_offset, cpu) = cpu * OS_PERCPU_STRIDE;
     return owned_lines_make() && os_page_map_cover();
@@ -100,6 +100,6 @@ void os_kernel_stop(void)
     os_idle_stop();
     if (os_percpu_owned_lines)
         os_meta_free(os_percpu_owned_lines, os_cpu_count() * OS_PERCPU_STRIDE);
-    os_later_stop();
+    os_deferred_work_stop();
     os_page_map_release();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Latent memory that nobody comes back to (kernel/relief.c), and too much of it (kernel/limits.c). */
+/* Latent memory that nobody comes back to (kernel/shrinker.c), and too much of it (kernel/limits.c). */
 #include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>

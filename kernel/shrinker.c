@@ -59,7 +59,7 @@ static void tidy_later(struct irq_work *unused)
 static struct irq_work tidy_soon;
 
 /* By deferrals that took the slow path, with nothing held of ours. */
-void relief_note_deferral(void)
+void prudence_shrinker_note_deferral(void)
 {
     static uint32_t seen;
 
@@ -250,7 +250,7 @@ static int memory_changes(struct notifier_block *block, unsigned long action, vo
 
 static struct notifier_block memory_block = {.notifier_call = memory_changes};
 
-int relief_start(void)
+int prudence_shrinker_start(void)
 {
     int error;
 
@@ -277,7 +277,7 @@ no_oom:
     return error;
 }
 
-void relief_stop(void)
+void prudence_shrinker_stop(void)
 {
     if (!shrinker)
         return;

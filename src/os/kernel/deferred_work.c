@@ -50,13 +50,13 @@ void os_free_later(void *memory, size_t bytes, bool pages)
     irq_work_queue(&soon);
 }
 
-void os_later_start(void)
+void os_deferred_work_start(void)
 {
     os_irq_work_init(&soon, call_worker);
 }
 
 /* Nobody gives anything back any more. */
-void os_later_stop(void)
+void os_deferred_work_stop(void)
 {
     irq_work_sync(&soon);
     flush_work(&work);

@@ -74,3 +74,55 @@ void grace_period_is_not_lost_beside_an_expedited_one(void)
         pr_info("# no normal grace period began meanwhile, %u times\n", tries);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
+
+/* Batches beside the beginnings of many grace periods: the kernel writes their numbers in several places, one after the
+ * other (tools/kernel-test makes it pause in between). */
+#define SECTIONS    4000
+#define IN_SECTION  512 /* objects; several batches */
+
+static int begin_grace_periods(void *unused)
+{
+    while (!kthread_should_stop())
+        synchronize_rcu();
+    return 0;
+}
+
+/* Object after object is marked with the section's number and deferred, and none that has this number comes back. */
+static unsigned int early_in_section(struct prudence_cache *cache, u32 section)
+{
+    unsigned int i, early = 0;
+
+    rcu_read_lock();
+    for (i = 0; i < IN_SECTION; i++) {
+        u32 *object = prudence_cache_alloc(cache, GFP_NOWAIT | __GFP_NOWARN);
+
+        if (!object)
+            break;
+        early += *object == section;
+        *object = section;
+        prudence_cache_free_deferred(cache, object);
+    }
+    rcu_read_unlock();
+    return early;
+}
+
+static void forget_section(void *object)
+{
+    memset(object, 0, SIZE);
+}
+
+void nothing_comes_back_in_the_section_it_was_deferred_in(void)
+{
+    struct prudence_cache *cache = prudence_cache_create("test", SIZE, 0, 0, forget_section);
+    struct task_struct *other = kthread_run(begin_grace_periods, NULL, "prudence_begin");
+    unsigned int early = 0;
+    u32 section;
+
+    for (section = 1; section <= SECTIONS; section++) {
+        early += early_in_section(cache, section);
+        cond_resched();
+    }
+    EXPECT_EQ(early, 0);
+    kthread_stop(other);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}

@@ -100,6 +100,30 @@ static void take_state(struct rcu_gp_oldstate *state)
     state->rgos_exp = next_number(rcu_exp_batches_completed());
 }
 
+/* Reached, or further ahead than one can be that is not over: what take_state hands out is 8 ahead at most. */
+#define AHEAD_MAX 64
+
+static bool is_over(unsigned long newest, unsigned long number)
+{
+    return number - newest - 1 >= AHEAD_MAX;
+}
+
+/*
+ * Up to 6.14 both numbers are looked at where take_state found them. The kernel's own function looks at rnp->gp_seq there, from
+ * which ours is 8 ahead while a grace period begins, and takes 8 for so far ahead that it has been over for long: objects
+ * were handed out at once. (6.15 changed both functions.)
+ */
+bool gp_kernel_is_over(const struct rcu_gp_oldstate *state)
+{
+    if (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0))
+        return poll_state_synchronize_rcu_full((struct rcu_gp_oldstate *)state);
+    if (!is_over(rcu_get_gp_seq(), state->rgos_norm) &&
+        !is_over(rcu_exp_batches_completed(), state->rgos_exp))
+        return false;
+    smp_mb(); /* the end of the grace period, which writes the number behind a fence, is before what follows */
+    return true;
+}
+
 /* Others may store an older number at the same time: as near. */
 static void stay_near(unsigned long *near, unsigned long number)
 {

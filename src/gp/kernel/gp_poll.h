@@ -8,8 +8,7 @@
  *
  * The upper bits are those near `gp_near`, which gp_snapshot keeps within 2^30 of what it hands out. A cookie
  * that is not over yet is a few grace periods ahead of now, so it is always completed rightly. One that has
- * been over for 2^31 may be completed wrongly, to a number far ahead of now: the kernel takes that for over,
- * too (rcu_seq_done_exact).
+ * been over for 2^31 may be completed wrongly, to a number far ahead of now: that is taken for over, too.
  */
 #ifndef GP_KERNEL_POLL_H
 #define GP_KERNEL_POLL_H
@@ -24,6 +23,9 @@
 #define GP_BATCH_BYTES   ((size_t)256 << 10)
 
 extern struct rcu_gp_oldstate gp_near; /* each number by itself; atomic */
+
+/* gp.c: whether one of the two numbers has been reached. */
+bool gp_kernel_is_over(const struct rcu_gp_oldstate *state);
 
 static inline unsigned long gp_complete_number(const unsigned long *near, uint64_t low)
 {
@@ -40,7 +42,7 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     (void)domain;
     state.rgos_norm = gp_complete_number(&gp_near.rgos_norm, cookie);
     state.rgos_exp = gp_complete_number(&gp_near.rgos_exp, cookie >> 32);
-    return poll_state_synchronize_rcu_full(&state);
+    return gp_kernel_is_over(&state);
 }
 
 enum gp_tried { GP_REFUSED, GP_LATER, GP_ASKED, GP_OVER };

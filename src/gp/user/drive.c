@@ -55,15 +55,11 @@ void gp_tell_section_ends(const struct prudence_domain *domain)
 
 void gp_tell_over(const struct prudence_domain *domain)
 {
-    struct prudence_domain *const *members;
-    unsigned count;
-
     if (likely(!race_detector_on))
         return;
     tell_acquire(ends_of(domain));
-    count = set_members(domain, &members);
-    for (unsigned i = 0; i < count; i++)
-        tell_acquire(ends_of(members[i]));
+    if (domain->scheme->tell_over)
+        domain->scheme->tell_over(domain);
 }
 
 /* Of an external domain, whoever completes its grace periods has synchronized with its readers. */
@@ -207,7 +203,7 @@ bool gp_is_cheap(const struct prudence_domain *domain)
 }
 
 /* Notes the first reader that is in the way; false when there is none. */
-bool gp_note_expired_reader(struct prudence_domain *domain)
+static bool note_expired_reader(struct prudence_domain *domain)
 {
     uint64_t completed = load_relaxed(&domain->progress.completed);
     struct reader_chunk *chunk;
@@ -237,7 +233,7 @@ void gp_note_expired(struct prudence_domain *domain)
 {
     if (domain->scheme->note_expired)
         domain->scheme->note_expired(domain);
-    else if (!gp_note_expired_reader(domain) && domain->scheme != &gp_memb)
+    else if (!note_expired_reader(domain) && !domain->scheme->held_up_by)
         note_expired_grace_period(domain);
 }
 
@@ -261,7 +257,3 @@ bool gp_worth_waiting(struct prudence_domain *domain)
     store_relaxed(&domain->expired_reader, (struct reader_slot *)NULL);
     return true;
 }
-
-/* ------------------------------------------------------------------------------------- manual */
-
-const struct gp_scheme gp_manual = {.name = "manual", .is_busy = readers_any_inside};

@@ -221,6 +221,12 @@ static struct reader_slot *held_up_by(const struct prudence_domain *domain)
     return slot;
 }
 
+static void tell_over(const struct prudence_domain *domain)
+{
+    for (unsigned i = 0; i < domain->set->count; i++)
+        gp_tell_over(domain->set->members[i]);
+}
+
 static void note_expired(struct prudence_domain *domain)
 {
     struct domain_set *set = domain->set;
@@ -259,6 +265,7 @@ const struct gp_scheme gp_set = {
     .is_cheap = is_cheap,
     .held_up_by = held_up_by,
     .is_busy = is_busy,
+    .tell_over = tell_over,
     .note_expired = note_expired,
     .worth_waiting = worth_waiting,
     .close = set_close,

@@ -214,8 +214,8 @@ void callback_collect(struct callback_queue *queue)
         count += lane_detach(&queue->lane[i], &fresh);
     if (count) {
         cookie = gp_snapshot(queue->domain);
-        if (!queue->segments_used ||
-            (newest_segment(queue)->cookie != cookie && queue->segments_used < CALLBACK_SEGMENTS))
+        if (!queue->segments_used || (!gp_is_same(newest_segment(queue)->cookie, cookie) &&
+                                      queue->segments_used < CALLBACK_SEGMENTS))
             queue->segments_used++;
         newest_segment(queue)->cookie = cookie;
         segment_join(newest_segment(queue), &fresh);

@@ -131,14 +131,15 @@ static void say_what_it_waits_for(struct callback_queue *queue)
 {
     bool readers = !queue->ready.first && queue->segments_used;
 
-    store_relaxed(&queue->waits_for, readers ? queue->segments[queue->first_segment].cookie : 0);
+    store_relaxed(&queue->waits_for.value,
+                  readers ? queue->segments[queue->first_segment].cookie.value : 0);
 }
 
 enum callback_turn callback_serve(struct callback_queue *queue)
 {
     unsigned count;
     bool waits;
-    gp_cookie cookie = 0;
+    gp_cookie cookie = {0};
 
     if (!callback_become_runner(queue))
         return CALLBACK_TURN_WAITS;

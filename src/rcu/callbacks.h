@@ -63,7 +63,7 @@ struct callback_queue {
     struct callback_segment segments[CALLBACK_SEGMENTS], ready;
     unsigned first_segment, segments_used;
     struct prudence_head *current;
-    gp_cookie waits_for; /* 0: for nothing but the runner; atomic */
+    gp_cookie waits_for; /* value 0: for nothing but the runner; atomic */
     uint64_t taken;      /* callbacks ever detached from lanes; written before `collected` */
     uint64_t invoked;    /* ... that have returned */
     uint64_t bytes_left; /* ever, what returned callbacks stood for */

@@ -18,7 +18,7 @@
 gp_cookie gp_snapshot(struct prudence_domain *domain)
 {
     os_full_fence(); /* F above */
-    return load_relaxed(&domain->shared.sequence) + GP_STEP;
+    return (gp_cookie){load_relaxed(&domain->shared.sequence) + GP_STEP};
 }
 
 void gp_request(struct prudence_domain *domain, gp_cookie cookie)
@@ -28,7 +28,7 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie)
     if (!domain->scheme->drive)
         return;
     /* A cookie is at most one step ahead, so one success of anybody is enough. */
-    if (sequence_before(sequence, cookie))
+    if (sequence_before(sequence, cookie.value))
         compare_exchange(&domain->shared.sequence, &sequence, sequence + GP_STEP);
 }
 
@@ -109,8 +109,8 @@ bool gp_is_held_up(const struct prudence_domain *domain)
 /* What readers were only asked for (gp_try) nobody else has to push. */
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
 {
-    return !sequence_before(load_relaxed(&domain->shared.sequence), cookie) &&
-           sequence_before(load_relaxed(&domain->asked_goal), cookie);
+    return !sequence_before(load_relaxed(&domain->shared.sequence), cookie.value) &&
+           sequence_before(load_relaxed(&domain->asked_goal), cookie.value);
 }
 
 /* Held up, it drives all the same: that looks how long the reader has stayed, and no further. So no driver scans, and

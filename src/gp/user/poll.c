@@ -11,14 +11,19 @@
 
 #define PATIENCE_NS 100000
 
-static prudence_gp_t cookie_of(gp_cookie cookie)
+static prudence_gp_t given(gp_cookie cookie)
 {
-    return (prudence_gp_t){.private_value = cookie};
+    return (prudence_gp_t){.private_value = cookie.value};
+}
+
+static gp_cookie taken(prudence_gp_t cookie)
+{
+    return (gp_cookie){cookie.private_value};
 }
 
 static bool is_over(struct prudence_domain *domain, prudence_gp_t cookie)
 {
-    if (!gp_poll(domain, cookie.private_value))
+    if (!gp_poll(domain, taken(cookie)))
         return false;
     gp_tell_over(domain);
     return true;
@@ -98,14 +103,13 @@ bool prudence_gp_poll_state(prudence_gp_t cookie)
 void prudence_gp_cond_synchronize(prudence_gp_t cookie)
 {
     if (!is_over(&prudence_default, cookie))
-        wait_or_abort("prudence_gp_cond_synchronize", cookie.private_value,
-                      __builtin_return_address(0));
+        wait_or_abort("prudence_gp_cond_synchronize", taken(cookie), __builtin_return_address(0));
 }
 
 prudence_gp_t prudence_domain_get_state(struct prudence_domain *domain)
 {
     DOMAIN_CHECK(domain);
-    return cookie_of(gp_snapshot(domain));
+    return given(gp_snapshot(domain));
 }
 
 prudence_gp_t prudence_domain_start_poll(struct prudence_domain *domain)
@@ -115,7 +119,7 @@ prudence_gp_t prudence_domain_start_poll(struct prudence_domain *domain)
     DOMAIN_CHECK(domain);
     cookie = gp_snapshot(domain);
     gp_request(domain, cookie);
-    return cookie_of(cookie);
+    return given(cookie);
 }
 
 bool prudence_domain_poll_state(struct prudence_domain *domain, prudence_gp_t cookie)
@@ -136,7 +140,7 @@ int prudence_domain_synchronize(struct prudence_domain *domain)
 
 prudence_gp_t prudence_domain_get_completed(struct prudence_domain *domain)
 {
-    return cookie_of(load_relaxed(&domain->progress.completed));
+    return (prudence_gp_t){load_relaxed(&domain->progress.completed)};
 }
 
 prudence_gp_t prudence_domain_start_poll_expedited(struct prudence_domain *domain)
@@ -145,14 +149,14 @@ prudence_gp_t prudence_domain_start_poll_expedited(struct prudence_domain *domai
 
     gp_request(domain, cookie);
     gp_drive(domain);
-    return cookie_of(cookie);
+    return given(cookie);
 }
 
 int prudence_domain_cond_synchronize(struct prudence_domain *domain, prudence_gp_t cookie)
 {
     if (is_over(domain, cookie))
         return 0;
-    return synchronize(domain, cookie.private_value, false, "prudence_domain_cond_synchronize",
+    return synchronize(domain, taken(cookie), false, "prudence_domain_cond_synchronize",
                        __builtin_return_address(0));
 }
 
@@ -160,8 +164,8 @@ int prudence_domain_cond_synchronize_expedited(struct prudence_domain *domain, p
 {
     if (is_over(domain, cookie))
         return 0;
-    return synchronize(domain, cookie.private_value, true,
-                       "prudence_domain_cond_synchronize_expedited", __builtin_return_address(0));
+    return synchronize(domain, taken(cookie), true, "prudence_domain_cond_synchronize_expedited",
+                       __builtin_return_address(0));
 }
 
 int prudence_domain_synchronize_expedited(struct prudence_domain *domain)
@@ -185,8 +189,8 @@ void prudence_gp_cond_synchronize_expedited(prudence_gp_t cookie)
     if (is_over(&prudence_default, cookie))
         return;
     if (gp_may_wait_for(&prudence_default))
-        hurry(&prudence_default, cookie.private_value);
-    wait_or_abort("prudence_gp_cond_synchronize_expedited", cookie.private_value,
+        hurry(&prudence_default, taken(cookie));
+    wait_or_abort("prudence_gp_cond_synchronize_expedited", taken(cookie),
                   __builtin_return_address(0));
 }
 

@@ -14,7 +14,15 @@
 
 struct prudence_domain;
 
-typedef uint64_t gp_cookie;
+/* A type of its own, so that it cannot be taken for a time or a goal; one word, passed in a register. */
+typedef struct {
+    uint64_t value;
+} gp_cookie;
+
+static inline bool gp_is_same(gp_cookie a, gp_cookie b)
+{
+    return a.value == b.value;
+}
 
 /*
  * snapshot: the cookie of the next grace period to start. Contains the full fence that closing a

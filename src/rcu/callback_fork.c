@@ -9,8 +9,6 @@
  */
 #include "rcu/callback_queue.h"
 
-uint32_t callbacks_forking;
-
 static void for_all_queues(void (*visit)(struct callback_queue *queue))
 {
     struct list *item, *at;

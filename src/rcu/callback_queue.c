@@ -11,17 +11,14 @@
  *
  * What is not a lane is the runner's, between callback_become_busy() and idle.
  */
-#include <pthread.h>
-
 #include "gp/user/domain.h"
 #include "rcu/callback_queue.h"
 
 #define LOOK_BYTES 16384 /* pushed to a lane between looks at the limit */
 
 struct os_lock callbacks_lock = OS_LOCK_INIT(OS_RANK_CALLBACKS);
-
-static struct callback_lane default_lanes[CALLBACK_LANES_MAX];
-static struct callback_queue default_queue;
+uint32_t callbacks_forking;
+__thread unsigned callback_depth;
 
 static void segment_init(struct callback_segment *segment)
 {
@@ -39,13 +36,8 @@ static void segment_join(struct callback_segment *to, struct callback_segment *f
     segment_init(from);
 }
 
-static unsigned lanes_for_cpus(unsigned most)
-{
-    return (unsigned)min_size(round_up_to_power_of_two(os_cpu_count()), most);
-}
-
-static void queue_init(struct callback_queue *queue, struct prudence_domain *domain,
-                       struct callback_worker *worker, unsigned lanes)
+void callback_queue_init(struct callback_queue *queue, struct prudence_domain *domain,
+                         struct callback_worker *worker, unsigned lanes)
 {
     queue->domain = domain;
     queue->worker = worker;
@@ -56,46 +48,6 @@ static void queue_init(struct callback_queue *queue, struct prudence_domain *dom
     os_lock_take(&callbacks_lock);
     list_add_tail(&worker->queues, &queue->link);
     os_lock_release(&callbacks_lock);
-}
-
-static void default_queue_init(void)
-{
-    callback_worker_init(&callback_main_worker, -1, false);
-    default_queue.lane = default_lanes;
-    queue_init(&default_queue, &prudence_default, &callback_main_worker,
-               lanes_for_cpus(CALLBACK_LANES_MAX));
-    store_release(&prudence_default.callbacks, &default_queue);
-}
-
-struct callback_queue *callback_queue_of(struct prudence_domain *domain)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    if (unlikely(!load_acquire(&prudence_default.callbacks)))
-        pthread_once(&once, default_queue_init);
-    return domain->callbacks;
-}
-
-static size_t lanes_bytes(unsigned lanes)
-{
-    return lanes * sizeof(struct callback_lane);
-}
-
-struct callback_queue *callback_queue_make(struct prudence_domain *domain, unsigned lanes)
-{
-    struct callback_queue *queue = os_meta_alloc(sizeof *queue);
-
-    if (!queue)
-        return NULL;
-    callback_queue_of(&prudence_default);
-    lanes = lanes_for_cpus(lanes);
-    queue->lane = os_meta_alloc(lanes_bytes(lanes));
-    if (!queue->lane) {
-        os_meta_free(queue, sizeof *queue);
-        return NULL;
-    }
-    queue_init(queue, domain, &callback_main_worker, lanes);
-    return queue;
 }
 
 static bool lane_is_empty(const struct callback_lane *lane)
@@ -134,24 +86,6 @@ bool callback_waits(const struct callback_queue *queue)
         os_relax();
     invoked = load_acquire(&queue->invoked);
     return load_relaxed(&queue->taken) != invoked;
-}
-
-/* A turn in which nothing is run is soon over. */
-void callback_queue_release(struct callback_queue *queue)
-{
-    bool served;
-
-    do {
-        os_lock_take(&callbacks_lock);
-        served = load_relaxed(&queue->worker->serving) == queue || load_acquire(&queue->running);
-        if (!served)
-            list_remove(&queue->link);
-        os_lock_release(&callbacks_lock);
-        if (served)
-            os_sleep_ns(10000);
-    } while (served);
-    os_meta_free(queue->lane, lanes_bytes(queue->lanes));
-    os_meta_free(queue, sizeof *queue);
 }
 
 uint64_t callback_bytes(const struct callback_queue *queue)
@@ -197,15 +131,6 @@ bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *h
     tell_release(head);
     lane_push(lane, head);
     return (before ^ (before + bytes)) >= LOOK_BYTES;
-}
-
-bool callback_push(struct callback_queue *queue, struct prudence_head *head, size_t bytes)
-{
-    bool look = callback_push_quietly(queue, head, bytes);
-
-    callback_kick(
-        queue->worker); /* the compare-and-swap fenced: it sees the head, or this that it sleeps */
-    return look;
 }
 
 /* ------------------------------------------------------------------- the runner's hold on lists */
@@ -289,8 +214,8 @@ void callback_collect(struct callback_queue *queue)
         count += lane_detach(&queue->lane[i], &fresh);
     if (count) {
         cookie = gp_snapshot(queue->domain);
-        if (!queue->segments_used ||
-            (newest_segment(queue)->cookie != cookie && queue->segments_used < CALLBACK_SEGMENTS))
+        if (!queue->segments_used || (!gp_is_same(newest_segment(queue)->cookie, cookie) &&
+                                      queue->segments_used < CALLBACK_SEGMENTS))
             queue->segments_used++;
         newest_segment(queue)->cookie = cookie;
         segment_join(newest_segment(queue), &fresh);

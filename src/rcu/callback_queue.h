@@ -8,10 +8,20 @@
 #define CALLBACK_CLOSED      ((uintptr_t)1) /* in a lane's `incoming` */
 #define CALLBACK_POLL_MAX_NS 1000000        /* between looks, however long it takes */
 
-/* callback_queue.c: the runner's side. */
+/*
+ * The files, from the bottom to the top; each uses only those before it:
+ *   callback_queue.c    a queue: pushing, and the runner's side
+ *   callback_worker.c   the threads that run callbacks
+ *   callback_life.c     queues are made and released; that of the default domain
+ *   callback_wait.c     barriers, back-pressure
+ *   callback_fork.c     fork
+ */
 
-/* As callback_push, but its worker is not told: callback_start does. */
-bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes);
+/* callback_queue.c */
+
+/* `lane` is there. The worker's list has it from now on. */
+void callback_queue_init(struct callback_queue *queue, struct prudence_domain *domain,
+                         struct callback_worker *worker, unsigned lanes);
 
 /* False: another thread is. */
 bool callback_become_runner(struct callback_queue *queue);
@@ -27,6 +37,10 @@ struct prudence_head *
 callback_next_ready(struct callback_queue *queue); /* then `current`; NULL: none */
 void callback_tell_watchers(struct callback_queue *queue);
 
+extern uint32_t callbacks_forking; /* stored to by callback_fork.c */
+/* Callbacks that this thread is in: a barrier without a thread may run some, too. Its address stands for the thread. */
+extern __thread unsigned callback_depth;
+
 /* callback_worker.c */
 
 /* One turn of a queue. WAITS also where another thread runs it. */
@@ -39,21 +53,9 @@ enum callback_turn callback_serve_all(struct callback_worker *worker);
 bool callback_worker_may_sleep(struct callback_worker *worker);
 
 void callback_worker_init(struct callback_worker *worker, int cpu, bool polls);
-void callback_worker_wake(
-    struct callback_worker *worker); /* starts its thread, or ends its sleep */
 
 extern struct callback_worker callback_main_worker;
 extern struct list callback_workers; /* under callbacks_lock */
 extern __thread struct callback_worker *callback_worker_here;
-extern __thread unsigned callback_depth; /* a barrier without a thread may run some, too */
-
-static inline void callback_kick(struct callback_worker *worker)
-{
-    if (unlikely(!load_relaxed(&worker->awake) || !load_relaxed(&worker->started)))
-        callback_worker_wake(worker);
-}
-
-/* callback_fork.c */
-extern uint32_t callbacks_forking;
 
 #endif /* RCU_CALLBACK_QUEUE_H */

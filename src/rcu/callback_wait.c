@@ -106,11 +106,11 @@ enum behind {
 /* (Where the runner has no processor it is the caller that drives the grace period.) */
 static enum behind is_behind(struct callback_queue *queue)
 {
-    gp_cookie cookie = load_relaxed(&queue->waits_for);
+    gp_cookie cookie = {load_relaxed(&queue->waits_for.value)};
 
     if (callback_bytes(queue) <= PACE_BYTES)
         return BEHIND_NOTHING;
-    if (!cookie || gp_poll(queue->domain, cookie))
+    if (!cookie.value || gp_poll(queue->domain, cookie))
         return BEHIND_RUNNER;
     gp_drive(queue->domain);
     if (gp_poll(queue->domain, cookie))

@@ -30,7 +30,6 @@ enum callback_turn (*callbacks_other_work)(void);
 struct callback_worker callback_main_worker;
 struct list callback_workers = {&callback_workers, &callback_workers};
 __thread struct callback_worker *callback_worker_here;
-__thread unsigned callback_depth;
 
 /* ---------------------------------------------------------------------------------- its thread */
 
@@ -60,13 +59,6 @@ void callback_worker_wake(struct callback_worker *worker)
         store_relaxed(&worker->retry_at, os_clock_ns() + RETRY_NS);
         store_release(&worker->started, 0u);
     }
-}
-
-void callbacks_kick(void)
-{
-    callback_queue_of(&prudence_default); /* makes it ready */
-    os_full_fence();                      /* a thread that falls asleep sees what there is to do */
-    callback_kick(&callback_main_worker);
 }
 
 void callback_start(struct callback_queue *queue)
@@ -139,14 +131,15 @@ static void say_what_it_waits_for(struct callback_queue *queue)
 {
     bool readers = !queue->ready.first && queue->segments_used;
 
-    store_relaxed(&queue->waits_for, readers ? queue->segments[queue->first_segment].cookie : 0);
+    store_relaxed(&queue->waits_for.value,
+                  readers ? queue->segments[queue->first_segment].cookie.value : 0);
 }
 
 enum callback_turn callback_serve(struct callback_queue *queue)
 {
     unsigned count;
     bool waits;
-    gp_cookie cookie = 0;
+    gp_cookie cookie = {0};
 
     if (!callback_become_runner(queue))
         return CALLBACK_TURN_WAITS;

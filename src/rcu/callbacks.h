@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Callbacks after a grace period: queues (callback_queue.c), the threads that serve them
- * (callback_worker.c), and who waits for them (callback_wait.c).
+ * (callback_worker.c), and who waits for them (callback_wait.c). callback_queue.h has the order of the files.
  *
  * A queue belongs to one domain and is served by one worker. Every domain has one, served by the
  * worker of the process; others may be made with a worker of their own. Lifetimes: a queue is
@@ -63,7 +63,7 @@ struct callback_queue {
     struct callback_segment segments[CALLBACK_SEGMENTS], ready;
     unsigned first_segment, segments_used;
     struct prudence_head *current;
-    gp_cookie waits_for; /* 0: for nothing but the runner; atomic */
+    gp_cookie waits_for; /* value 0: for nothing but the runner; atomic */
     uint64_t taken;      /* callbacks ever detached from lanes; written before `collected` */
     uint64_t invoked;    /* ... that have returned */
     uint64_t bytes_left; /* ever, what returned callbacks stood for */
@@ -104,9 +104,29 @@ struct callback_queue *callback_queue_of(struct prudence_domain *domain);
 struct callback_worker *callback_worker_make(struct callback_queue *queue, int cpu, bool polls);
 void callback_worker_release(struct callback_worker *worker); /* its queue is empty */
 
+/* Starts the worker's thread, or ends its sleep. */
+void callback_worker_wake(struct callback_worker *worker);
+
+static inline void callback_kick(struct callback_worker *worker)
+{
+    if (unlikely(!load_relaxed(&worker->awake) || !load_relaxed(&worker->started)))
+        callback_worker_wake(worker);
+}
+
 /* Queues head->func. `bytes`: what callbacks_weigh will say. True when enough was pushed since the
- * last time to look whether it is too much. */
-bool callback_push(struct callback_queue *queue, struct prudence_head *head, size_t bytes);
+ * last time to look whether it is too much. Quietly: its worker is not told; callback_start does. */
+bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes);
+
+static inline bool callback_push(struct callback_queue *queue, struct prudence_head *head,
+                                 size_t bytes)
+{
+    bool look = callback_push_quietly(queue, head, bytes);
+
+    callback_kick(
+        queue->worker); /* the compare-and-swap fenced: it sees the head, or this that it sleeps */
+    return look;
+}
+
 uint64_t callback_bytes(const struct callback_queue *queue); /* that wait now */
 bool callback_is_pending(const struct callback_queue *queue);
 

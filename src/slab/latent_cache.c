@@ -117,7 +117,7 @@ static struct batch *place_for(struct cpu_cache *cpu, gp_cookie cookie)
     unsigned mask = cpu->batch_mask;
     struct batch *newest = &batches_of(cpu)[(cpu->batch_tail - 1) & mask];
 
-    if (cpu->batch_tail != cpu->batch_head && newest->cookie == cookie)
+    if (cpu->batch_tail != cpu->batch_head && gp_is_same(newest->cookie, cookie))
         return newest;
     if (cpu->batch_tail - cpu->batch_head > mask)
         return NULL;
@@ -142,7 +142,7 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     if (!batch)
         return;
     *batch = (struct batch){.end = tail, .cookie = cookie};
-    store_relaxed(&cpu->closed_cookie, cookie);
+    store_relaxed(&cpu->closed_cookie.value, cookie.value);
     os_event(close, cache, (unsigned)(tail - cpu->closed));
     if (GP_CALLERS_DRIVE)
         latent_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->stride);

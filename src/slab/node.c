@@ -149,7 +149,7 @@ static void put_latent(struct node *node, struct run *run, const gp_cookie *cook
     if (!is_waiting(slab)) {
         slab_waiting_bits(slab)[run->word] |= run->bits;
         wait_in_line(node, slab, cookie ? *cookie : gp_snapshot(slab->cache->domain));
-    } else if (cookie && *cookie == slab->waiting_cookie) {
+    } else if (cookie && gp_is_same(*cookie, slab->waiting_cookie)) {
         slab_waiting_bits(slab)[run->word] |= run->bits;
     } else {
         slab_next_bits(slab)[run->word] |= run->bits;

@@ -53,7 +53,7 @@ static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp
 
     if ((int64_t)(end - head) <= 0)
         return NULL;
-    *cookie = load_relaxed(&cpu->closed_cookie);
+    cookie->value = load_relaxed(&cpu->closed_cookie.value);
     if (cache_is_plain(cache))
         return os_percpu_remove(&cache->lines, cpu->line.cpu, head);
     if (!cpu_cache_take_remote(cpu, &object))
@@ -96,7 +96,8 @@ static struct node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
             latent_release(cpu->line.cpu, cache->stride);
             continue;
         }
-        if (handful->count && (node != node_of(slab) || handful->cookie != carry->cookie))
+        if (handful->count &&
+            (node != node_of(slab) || !gp_is_same(handful->cookie, carry->cookie)))
             break;
         node = node_of(slab);
         handful->cookie = carry->cookie;

@@ -10,7 +10,7 @@
 static unsigned safe_in_ring(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     uint64_t closed = load_acquire(&cpu->closed); /* pairs with latent_close */
-    gp_cookie cookie = load_relaxed(&cpu->closed_cookie);
+    gp_cookie cookie = {load_relaxed(&cpu->closed_cookie.value)};
     int64_t count = (int64_t)(closed - load_relaxed(&cpu->line.ring_head));
 
     return count > 0 && gp_poll(cache->domain, cookie) ? (unsigned)count : 0;

@@ -58,7 +58,7 @@ static void one_that_enters_answers(void **state)
         tell(1, read_once);
         assert_false(gp_poll(domain, cookie));
         assert_int_equal(attempt(cookie), GP_OVER);
-        assert_true(domain->barrier_goal == cookie); /* for other drivers as well */
+        assert_true(domain->barrier_goal == cookie.value); /* for other drivers as well */
     }
     assert_int_equal(domain->membarriers, 0);
     assert_int_equal(domain->at_once, 10); /* the choice of mode leaves them out */
@@ -74,7 +74,7 @@ static void a_later_cookie_is_not_over(void **state)
     start_readers(1);
     assert_int_equal(attempt(first), GP_ASKED);
     second = gp_snapshot(domain);
-    assert_true(second != first);
+    assert_false(gp_is_same(second, first));
     tell(0, read_once);
     assert_int_equal(attempt(second), GP_LATER);
     assert_true(gp_poll(domain, first));
@@ -97,7 +97,7 @@ static void an_open_section_is_waited_for(void **state)
     tell(0, read_once); /* nested: it answers */
     for (int i = 0; i < 3; i++)
         assert_int_not_equal(attempt(cookie), GP_OVER);
-    assert_true(domain->barrier_goal == cookie);
+    assert_true(domain->barrier_goal == cookie.value);
     tell(0, leave);
     assert_int_equal(attempt(cookie), GP_OVER);
     end_readers(1);

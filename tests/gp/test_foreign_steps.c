@@ -129,10 +129,10 @@ static void while_it_is_waited_for_as_well(void **state)
     while (!prudence_domain_poll_state(external, first))
         pause_ms(1);
     /* The first has returned, and has completed what it completes; `late` is known by that. */
-    assert_false(gp_poll(external, late.private_value));
+    assert_false(gp_poll(external, (gp_cookie){late.private_value}));
     while (sem_wait(&second_runs))
         ;
-    assert_false(gp_poll(external, late.private_value));
+    assert_false(gp_poll(external, (gp_cookie){late.private_value}));
     sem_post(&second_may_end);
     while (!prudence_domain_poll_state(external, late))
         pause_ms(1);
@@ -175,9 +175,9 @@ static void a_set_does_not_complete_what_began_meanwhile(void **state)
     foreign.in_start_poll = end_and_begin;
     assert_true(prudence_domain_poll_state(set, first));
     assert_null(foreign.in_start_poll);
-    assert_false(gp_poll(set, late.private_value));
+    assert_false(gp_poll(set, (gp_cookie){late.private_value}));
     assert_false(prudence_domain_poll_state(set, late));
-    for (unsigned i = 0; i < 3 && !gp_poll(set, late.private_value); i++) {
+    for (unsigned i = 0; i < 3 && !gp_poll(set, (gp_cookie){late.private_value}); i++) {
         foreign.over = foreign.begun;
         prudence_domain_poll_state(set, late);
     }

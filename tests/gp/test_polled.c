@@ -65,12 +65,12 @@ static void expedited_ends_at_once(void **state)
     prudence_gp_t cookie = prudence_gp_start_poll_expedited();
 
     (void)state;
-    assert_true(gp_poll(&prudence_default, cookie.private_value));
+    assert_true(gp_poll(&prudence_default, (gp_cookie){cookie.private_value}));
     prudence_gp_start_poll_expedited_full(&full);
-    assert_true(gp_poll(&prudence_default, full.private_cookie.private_value));
+    assert_true(gp_poll(&prudence_default, (gp_cookie){full.private_cookie.private_value}));
     cookie = prudence_gp_get_state();
     prudence_gp_cond_synchronize_expedited(cookie);
-    assert_true(gp_poll(&prudence_default, cookie.private_value));
+    assert_true(gp_poll(&prudence_default, (gp_cookie){cookie.private_value}));
 }
 
 static void expedited_waits_for_readers(void **state)

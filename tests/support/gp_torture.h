@@ -212,7 +212,7 @@ TORTURE_UNUSED static bool torture_check_reuse(const struct torture_mark *mark,
         return false;
     if (mark->state == TORTURE_LIVE)
         torture_violation("object %p was handed out while live", (const void *)mark);
-    if (mark->state == TORTURE_RETIRED && !gp_poll(domain, mark->cookie))
+    if (mark->state == TORTURE_RETIRED && !gp_poll(domain, (gp_cookie){mark->cookie}))
         torture_violation(
             "object %p was handed out before its grace period: cookie %llx, "
             "completed %llx",

@@ -101,7 +101,7 @@ TORTURE_UNUSED static void oracle_adopt(struct oracle_object *object, size_t siz
             torture_violation("object %p was handed out while live", (void *)object);
         if (object->state == ORACLE_RETIRED && destroyed && !oracle_was_begun_elsewhere())
             torture_violation("object %p was handed out without its destructor", (void *)object);
-        if (object->state == ORACLE_RETIRED && !gp_poll(domain, object->cookie))
+        if (object->state == ORACLE_RETIRED && !gp_poll(domain, (gp_cookie){object->cookie}))
             torture_violation("object %p was handed out before its grace period", (void *)object);
     }
     object->birth = __atomic_add_fetch(&oracle_births, 1, __ATOMIC_RELAXED);
@@ -164,7 +164,7 @@ TORTURE_UNUSED static void oracle_end(struct oracle_object *object, struct prude
     if (state != ORACLE_RETIRED && state != ORACLE_FREE)
         torture_violation("object %p is ended in state %#llx", (void *)object,
                           (unsigned long long)state);
-    if (state == ORACLE_RETIRED && !gp_poll(domain, object->cookie))
+    if (state == ORACLE_RETIRED && !gp_poll(domain, (gp_cookie){object->cookie}))
         torture_violation("object %p is ended before its grace period", (void *)object);
     oracle_set(object, ORACLE_ENDED);
 }

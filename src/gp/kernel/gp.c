@@ -32,7 +32,7 @@ struct prudence_domain {
     struct work_struct work;
     unsigned long requested; /* the newest normal grace period that was asked for; atomic */
     unsigned long expedited; /* what came next when an expedited one was asked for last; atomic */
-    uint64_t expired;        /* the cookie that outlasted a wait; 0: none */
+    gp_cookie expired;       /* what outlasted a wait; value 0: none; atomic */
     uint32_t wanted;         /* a normal grace period is to be asked for; atomic */
     uint32_t pushed;         /* ... and to be looked at soon; atomic */
     uint32_t hurry;          /* an expedited one is to be asked for; atomic */
@@ -160,7 +160,7 @@ gp_cookie gp_snapshot(struct prudence_domain *domain)
     take_state(&state);
     if (unlikely(!is_requested(state.rgos_norm, load_relaxed(&rcu.requested))))
         request(&state);
-    return (uint64_t)(uint32_t)state.rgos_exp << 32 | (uint32_t)state.rgos_norm;
+    return (gp_cookie){(uint64_t)(uint32_t)state.rgos_exp << 32 | (uint32_t)state.rgos_norm};
 }
 
 /* It was, when it was handed out. */
@@ -242,15 +242,15 @@ bool gp_may_wait(void)
 
 bool gp_worth_waiting(struct prudence_domain *domain)
 {
-    uint64_t expired = load_relaxed(&domain->expired);
+    gp_cookie expired = {load_relaxed(&domain->expired.value)};
 
-    return !expired || gp_poll(domain, expired);
+    return !expired.value || gp_poll(domain, expired);
 }
 
 void gp_note_expired(struct prudence_domain *domain)
 {
     add_relaxed(&domain->stats.expiries, 1);
-    store_relaxed(&domain->expired, gp_snapshot(domain));
+    store_relaxed(&domain->expired.value, gp_snapshot(domain).value);
 }
 
 /* It takes milliseconds: latent caches are to grow until they hold what is deferred meanwhile. */

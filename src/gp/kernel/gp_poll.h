@@ -40,8 +40,8 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     struct rcu_gp_oldstate state;
 
     (void)domain;
-    state.rgos_norm = gp_complete_number(&gp_near.rgos_norm, cookie);
-    state.rgos_exp = gp_complete_number(&gp_near.rgos_exp, cookie >> 32);
+    state.rgos_norm = gp_complete_number(&gp_near.rgos_norm, cookie.value);
+    state.rgos_exp = gp_complete_number(&gp_near.rgos_exp, cookie.value >> 32);
     return gp_kernel_is_over(&state);
 }
 

@@ -144,7 +144,7 @@ static enum gp_tried ask(struct prudence_domain *domain, gp_cookie cookie)
         look(domain);
     if (gp_poll(domain, cookie))
         return GP_OVER;
-    return sequence_before(load_relaxed(&domain->asked_goal), cookie) ? GP_LATER : GP_ASKED;
+    return sequence_before(load_relaxed(&domain->asked_goal), cookie.value) ? GP_LATER : GP_ASKED;
 }
 
 /* Nothing is written while there is nothing to do, because all CPUs' writers call this. */

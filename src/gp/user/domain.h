@@ -46,7 +46,8 @@ struct gp_scheme {
     void (*drive)(struct prudence_domain *domain, uint64_t goal);
     /* For a thread that waits without a deadline, and may as well block there. NULL: there is no such place. */
     void (*block)(struct prudence_domain *domain);
-    bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
+    bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_is_cheap */
+    void (*tell_over)(const struct prudence_domain *domain); /* as gp_tell_over, of more domains */
     /* The slot of the reader that holds up what is under way. NULL: nobody can tell */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
     /* Both for gp_try. at_once: by the CPU that tries again and again; NULL: it takes more than a look. ask: by any */
@@ -57,6 +58,7 @@ struct gp_scheme {
     void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
     void (*note_expired)(struct prudence_domain *domain); /* NULL: by the readers' slots */
     bool (*worth_waiting)(struct prudence_domain *domain);
+    bool (*open)(struct prudence_domain *domain);  /* its own memory; false: there is none */
     void (*close)(struct prudence_domain *domain); /* it is off the list: its own memory goes */
     void (*fork_prepare)(struct prudence_domain *domain);
     void (*fork_parent)(struct prudence_domain *domain);
@@ -137,6 +139,7 @@ struct prudence_domain {
                                           every reader see shared.fenced */
     enum prudence_domain_kind kind;
     bool phases;                      /* see phases.c: nobody waits for its grace periods */
+    bool is_default;                  /* its readers' slots are found by reader_self */
     struct reader_chunk *chunks;      /* pushed by compare-and-swap; read by drivers */
     struct callback_queue *callbacks; /* constant (domain_queue) */
 
@@ -208,46 +211,34 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
     return (int64_t)(a - b) < 0;
 }
 
-/* domain.c: for waits that a caller asks for. Takes a thread offline that is online in the qsbr domain
- * itself or a member, and says where it was; reports a wait that would never end, once for each
- * `caller`. */
-uint64_t gp_leave_to_wait(struct prudence_domain *domain);
-void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
-bool gp_is_first_from(
-    const void *place); /* a calling place: whether nothing was reported of it yet */
-void gp_report_self_wait_once(const char *what, const struct prudence_domain *domain, void *caller);
-void gp_wait_or_abort(const char *what, gp_cookie cookie, void *caller); /* the default domain */
-
-/* outstay.c: whether a reader is in the way that wants a CPU, and has had none for a while. At times some system calls. */
-bool gp_reader_lacks_cpu(struct prudence_domain *domain);
-
-/* drive.c */
-void gp_tell_section_ends(const struct prudence_domain *domain); /* as prudence_tell_section_ends */
-struct reader_slot *gp_held_up_by(const struct prudence_domain *domain);
-uint64_t gp_raise(uint64_t *value, uint64_t to); /* unless it is there already; by how much */
-void gp_complete(struct prudence_domain *domain, uint64_t upto);
-bool gp_note_expired_reader(struct prudence_domain *domain);
+/*
+ * The files of this folder, from the bottom to the top; each uses only those before it, and includes this header.
+ *
+ *   reader_exit.c     how the end of a thread is noticed
+ *   parking.c         readers that stay outside are looked at no more
+ *   slots.c           slots of readers
+ *   thread_memory.c   memory of threads that may end unnoticed
+ *   readers.c         which slot is this thread's
+ *   mode.c            fence-free or fenced readers
+ *   stall.c           readers that stay too long
+ *   drive.c           grace periods of whatever scheme; knows schemes by struct gp_scheme alone
+ *   outstay.c         how the thread of the reader in the way fares
+ *   scan.c, at_once.c, memb.c   the scheme of memb and qsbr
+ *   domain.c          the default domain, which is of that scheme, and the list of all others
+ *   domain_stats.c, overrun.c   what a domain has counted; garbage past its limit
+ *   manual.c, phases.c, srcu.c, set.c, external.c   the other schemes
+ *   read_side.c       the read side out of line
+ *   may_wait.c        whether a thread would wait for itself
+ *   poll.c            grace periods, for programs
+ *   domain_life.c     domains are made and destroyed; the table of all schemes
+ *   process_life.c    start, options, fork
+ */
 
 /* reader_exit.c */
-void reader_exit_start(void);
+void reader_exit_start(void (*ended)(void)); /* is called by each thread that ends */
 bool reader_exit_watch(void);
 void reader_exit_watch_slow(void);
 bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly);
-
-/* Heads a block of metadata of one thread's, which may end without telling. note: when it is made; release:
- * by the thread; the rest when its end is noticed, at the latest when twice as many are there. */
-struct thread_memory {
-    struct thread_memory *next;
-    size_t bytes;
-    uint64_t claimed_at; /* boot time, ns */
-    int32_t thread;      /* 0: it is not needed any more; atomic */
-    int32_t process;     /* after a fork without handlers: another */
-    bool listed;
-};
-void thread_memory_note(struct thread_memory *memory, size_t bytes);
-void thread_memory_release(struct thread_memory *memory);
-void thread_memory_reap(void);
-void thread_memory_fork_child(struct thread_memory *memory);
 extern unsigned reader_keys_without_memory;
 extern HIDDEN __thread bool reader_unwatched __attribute__((tls_model("initial-exec")));
 
@@ -257,42 +248,6 @@ static inline void reader_exit_watch_late(void)
     if (unlikely(reader_unwatched))
         reader_exit_watch_slow();
 }
-
-/* readers.c */
-void readers_thread_exits(void);
-/* This copy's own thread-local pointers: the exported names for them, which inline readers
- * use, may stand for those of another copy of the library (readers_are_superseded, ADR 26). */
-extern __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
-extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
-extern __thread struct prudence_reader *reader_lasting_self
-    __attribute__((tls_model("initial-exec")));
-bool readers_are_superseded(void);
-/* A domain that lives as long as the process, as the default one does: at most one, before any thread knows it. Its
- * readers find their words by a pointer of their own, reader_lasting_self. */
-void gp_make_lasting(const struct prudence_domain *domain);
-bool gp_is_lasting(const struct prudence_domain *domain); /* the default one, too */
-void readers_register_default(void);
-struct reader_slot *
-readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
-struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
-bool readers_any_inside(const struct prudence_domain *domain);
-struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
-bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
-                       uint64_t stayed);
-#define READERS_A_FEW 64
-#define READERS_ALL   UINT32_MAX
-unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);
-void readers_release_chunks(struct prudence_domain *domain);
-extern struct os_lock readers_lock;
-extern struct list readers_domains;
-
-/* Calls for each slot in use, oldest last; `slot` is evaluated only while in use. Slots behind `used`
- * were never claimed, or just now: it is raised before the fence of a registering thread (readers.c). */
-#define for_each_slot(chunk, slot, domain)                                                         \
-    for ((chunk) = load_acquire(&(domain)->chunks); (chunk); (chunk) = (chunk)->next)              \
-        for ((slot) = (chunk)->slots; (slot) < (chunk)->slots + load_acquire(&(chunk)->used);      \
-             (slot)++)                                                                             \
-            if (load_acquire(&(slot)->thread))
 
 /* parking.c: readers that stay outside. A scan looks at the slots that are awake; all others are outside, or
  * their threads wake them, and fence, before they read anything. */
@@ -344,45 +299,67 @@ static inline struct reader_slot *awake_next(struct awake_walk *walk)
     for (struct awake_walk walk = {.chunk = load_acquire(&(domain)->chunks)};                      \
          ((slot) = awake_next(&(walk)));)
 
-/* srcu.c, set.c, external.c: what a new domain of the kind needs; false: no memory. */
-bool srcu_open(struct prudence_domain *domain);
-void srcu_enter_at(struct prudence_domain *domain, int index);
-bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain);
-bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member));
-unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members);
-void set_hold_members(struct prudence_domain *domain);              /* if it is a set */
-bool external_reader_is_here(const struct prudence_domain *domain); /* this thread is one */
-bool external_is_inside(const struct prudence_domain *only); /* ... of `only`; NULL: of any */
+/* slots.c */
+extern struct os_lock readers_lock;
+struct reader_slot *slot_claim(struct prudence_domain *domain); /* NULL: no memory */
+void slot_release(struct prudence_domain *domain, struct reader_slot *slot, int thread);
+void slot_forget(struct reader_slot *slot);
+bool readers_any_inside(const struct prudence_domain *domain);
+bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
+                       uint64_t stayed);
+#define READERS_A_FEW 64
+#define READERS_ALL   UINT32_MAX
+unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);
+void readers_release_chunks(struct prudence_domain *domain); /* under readers_lock */
 
-/* domain.c */
+/* Calls for each slot in use, oldest last; `slot` is evaluated only while in use. Slots behind `used`
+ * were never claimed, or just now: it is raised before the fence of a registering thread (readers.c). */
+#define for_each_slot(chunk, slot, domain)                                                         \
+    for ((chunk) = load_acquire(&(domain)->chunks); (chunk); (chunk) = (chunk)->next)              \
+        for ((slot) = (chunk)->slots; (slot) < (chunk)->slots + load_acquire(&(chunk)->used);      \
+             (slot)++)                                                                             \
+            if (load_acquire(&(slot)->thread))
 
-/*
- * Use of a domain after its end, or of what never was one: under check=1 (and in debug builds) each
- * function looks, reports the place, and stops the process. Destroyed domains are kept for a while
- * then, so that there is something to look at.
- */
-extern bool gp_check;
-void domain_check_slow(const struct prudence_domain *domain, const char *what, const void *caller);
-#define DOMAIN_CHECK(domain)                                                                       \
-    (unlikely(load_relaxed(&gp_check))                                                             \
-         ? domain_check_slow((domain), __func__, __builtin_return_address(0))                      \
-         : (void)0)
+/* thread_memory.c */
 
-bool domain_name_is_valid(const char *what, const char *name); /* else says so */
-void domain_unmake(struct prudence_domain *domain);            /* before it is published */
-struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
-                                    const struct gp_scheme *scheme);
-unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
-                       bool named);
-void domain_publish(struct prudence_domain *domain);
-void domain_visits_fork_child(void); /* visits of the forking thread go on */
+/* Heads a block of metadata of one thread's, which may end without telling. note: when it is made; release:
+ * by the thread; the rest when its end is noticed, at the latest when twice as many are there. */
+struct thread_memory {
+    struct thread_memory *next;
+    size_t bytes;
+    uint64_t claimed_at; /* boot time, ns */
+    int32_t thread;      /* 0: it is not needed any more; atomic */
+    int32_t process;     /* after a fork without handlers: another */
+    bool listed;
+};
+void thread_memory_note(struct thread_memory *memory, size_t bytes);
+void thread_memory_release(struct thread_memory *memory);
+void thread_memory_reap(void);
+void thread_memory_fork_child(struct thread_memory *memory);
 
-/* memb.c: one scan, without more than it takes. Behind the goal's barrier */
-void memb_look(struct prudence_domain *domain, uint64_t goal);
+/* readers.c */
 
-/* at_once.c */
-bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie);
-enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie);
+/* This copy's own thread-local pointers: the exported names for them, which inline readers
+ * use, may stand for those of another copy of the library (readers_are_superseded, ADR 26). */
+extern __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_reader *reader_lasting_self
+    __attribute__((tls_model("initial-exec")));
+bool readers_are_superseded(void);
+/* A domain that lives as long as the process, as the default one does: at most one, before any thread knows it. Its
+ * readers find their words by a pointer of their own, reader_lasting_self. */
+void gp_make_lasting(const struct prudence_domain *domain);
+bool gp_is_lasting(const struct prudence_domain *domain); /* the default one, too */
+struct reader_slot *
+readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
+struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
+struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
+bool readers_has_table(void); /* this thread; else it has a slot in the default domain at most */
+void readers_thread_exits(void);
+void readers_fork_child(void);
+/* In the child of a fork: the slots of threads that it does not have. */
+void readers_forget_others(struct prudence_domain *domain);
+extern struct list readers_domains; /* without the default one; guarded by readers_lock */
 
 /* mode.c */
 void mode_start(struct prudence_domain *domain);
@@ -396,13 +373,75 @@ uint64_t stall_since(const struct reader_slot *slot); /* ns: since when its sect
 void stall_fork_prepare(void);
 void stall_fork_done(void);
 
-/* Process life (runtime/process.c). */
+/* drive.c */
+void gp_tell_section_ends(const struct prudence_domain *domain); /* as prudence_tell_section_ends */
+struct reader_slot *gp_held_up_by(const struct prudence_domain *domain);
+uint64_t gp_raise(uint64_t *value, uint64_t to); /* unless it is there already; by how much */
+void gp_complete(struct prudence_domain *domain, uint64_t upto);
+
+/* outstay.c: whether a reader is in the way that wants a CPU, and has had none for a while. At times some system calls. */
+bool gp_reader_lacks_cpu(struct prudence_domain *domain);
+
+/* scan.c: the least of the goal and all readers' sequences; behind the goal's barrier. memb_look: completes it, and
+ * notes no stalls. *outside: at how many readers it looked in vain. */
+uint64_t memb_scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside);
+void memb_look(struct prudence_domain *domain, uint64_t goal);
+
+/* at_once.c */
+bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie);
+enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie);
+
+/* domain.c */
+
+/*
+ * Use of a domain after its end, or of what never was one: under check=1 (and in debug builds) each
+ * function looks, reports the place, and stops the process. Destroyed domains are kept for a while
+ * then, so that there is something to look at.
+ */
+extern HIDDEN bool gp_check;
+void domain_check_slow(const struct prudence_domain *domain, const char *what, const void *caller);
+#define DOMAIN_CHECK(domain)                                                                       \
+    (unlikely(load_relaxed(&gp_check))                                                             \
+         ? domain_check_slow((domain), __func__, __builtin_return_address(0))                      \
+         : (void)0)
+
+bool gp_is_first_from(
+    const void *place); /* a calling place: whether nothing was reported of it yet */
+bool domain_name_is_valid(const char *what, const char *name); /* else says so */
+void domain_unmake(struct prudence_domain *domain);            /* before it is published */
+struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
+                                    const struct gp_scheme *scheme);
+void domain_publish(struct prudence_domain *domain);
+void domain_bury(struct prudence_domain *domain); /* it is off the list; under readers_lock */
+unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
+                       bool named);
+void domain_visits_fork_child(void); /* visits of the forking thread go on */
+
+/* srcu.c: for tests, the second half of an entry */
+void srcu_enter_at(struct prudence_domain *domain, int index);
+
+/* set.c */
+bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain);
+bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member));
+unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members);
+void set_hold_members(struct prudence_domain *domain); /* if it is a set */
+
+/* external.c */
+bool external_reader_is_here(const struct prudence_domain *domain); /* this thread is one */
+bool external_is_inside(const struct prudence_domain *only); /* ... of `only`; NULL: of any */
+void external_start_in_child(void);                          /* when no lock is held any more */
+
+/* may_wait.c: for waits that a caller asks for. Takes a thread offline that is online in the qsbr domain
+ * itself or a member, and says where it was. */
+uint64_t gp_leave_to_wait(struct prudence_domain *domain);
+void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
+
+/* process_life.c (runtime/process.c, runtime/fork.c); the trace: stall.c */
 void gp_start(void);
 void gp_follow_options(void);
 void gp_stall_trace_prime(void); /* may allocate */
 void gp_fork_prepare(void);
 void gp_fork_child(bool whole); /* forgets what threads were at that the child does not have */
 void gp_fork_done(void);
-void external_start_in_child(void); /* when no lock is held any more */
 
 #endif /* GP_USER_DOMAIN_H */

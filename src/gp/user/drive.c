@@ -18,7 +18,7 @@
 gp_cookie gp_snapshot(struct prudence_domain *domain)
 {
     os_full_fence(); /* F above */
-    return load_relaxed(&domain->shared.sequence) + GP_STEP;
+    return (gp_cookie){load_relaxed(&domain->shared.sequence) + GP_STEP};
 }
 
 void gp_request(struct prudence_domain *domain, gp_cookie cookie)
@@ -28,7 +28,7 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie)
     if (!domain->scheme->drive)
         return;
     /* A cookie is at most one step ahead, so one success of anybody is enough. */
-    if (sequence_before(sequence, cookie))
+    if (sequence_before(sequence, cookie.value))
         compare_exchange(&domain->shared.sequence, &sequence, sequence + GP_STEP);
 }
 
@@ -55,15 +55,11 @@ void gp_tell_section_ends(const struct prudence_domain *domain)
 
 void gp_tell_over(const struct prudence_domain *domain)
 {
-    struct prudence_domain *const *members;
-    unsigned count;
-
     if (likely(!race_detector_on))
         return;
     tell_acquire(ends_of(domain));
-    count = set_members(domain, &members);
-    for (unsigned i = 0; i < count; i++)
-        tell_acquire(ends_of(members[i]));
+    if (domain->scheme->tell_over)
+        domain->scheme->tell_over(domain);
 }
 
 /* Of an external domain, whoever completes its grace periods has synchronized with its readers. */
@@ -113,8 +109,8 @@ bool gp_is_held_up(const struct prudence_domain *domain)
 /* What readers were only asked for (gp_try) nobody else has to push. */
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
 {
-    return !sequence_before(load_relaxed(&domain->shared.sequence), cookie) &&
-           sequence_before(load_relaxed(&domain->asked_goal), cookie);
+    return !sequence_before(load_relaxed(&domain->shared.sequence), cookie.value) &&
+           sequence_before(load_relaxed(&domain->asked_goal), cookie.value);
 }
 
 /* Held up, it drives all the same: that looks how long the reader has stayed, and no further. So no driver scans, and
@@ -207,7 +203,7 @@ bool gp_is_cheap(const struct prudence_domain *domain)
 }
 
 /* Notes the first reader that is in the way; false when there is none. */
-bool gp_note_expired_reader(struct prudence_domain *domain)
+static bool note_expired_reader(struct prudence_domain *domain)
 {
     uint64_t completed = load_relaxed(&domain->progress.completed);
     struct reader_chunk *chunk;
@@ -237,7 +233,7 @@ void gp_note_expired(struct prudence_domain *domain)
 {
     if (domain->scheme->note_expired)
         domain->scheme->note_expired(domain);
-    else if (!gp_note_expired_reader(domain) && domain->scheme != &gp_memb)
+    else if (!note_expired_reader(domain) && !domain->scheme->held_up_by)
         note_expired_grace_period(domain);
 }
 
@@ -261,7 +257,3 @@ bool gp_worth_waiting(struct prudence_domain *domain)
     store_relaxed(&domain->expired_reader, (struct reader_slot *)NULL);
     return true;
 }
-
-/* ------------------------------------------------------------------------------------- manual */
-
-const struct gp_scheme gp_manual = {.name = "manual", .is_busy = readers_any_inside};

@@ -225,7 +225,7 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
         drive_by_polling(domain);
     else if (!load_relaxed(&external->asked))
         ask(external);
-    if (!gp_poll(domain, goal))
+    if (sequence_before(load_acquire(&domain->progress.completed), goal))
         stall_note(domain, &external->stall, load_relaxed(&domain->progress.completed));
     errno = saved_errno;
 }

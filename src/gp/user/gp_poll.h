@@ -21,7 +21,7 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
 {
     const struct gp_progress *progress = (const void *)domain;
 
-    return (int64_t)(load_acquire(&progress->completed) - cookie) >= 0;
+    return (int64_t)(load_acquire(&progress->completed) - cookie.value) >= 0;
 }
 
 /*

@@ -73,49 +73,6 @@ static struct reader_slot *held_up_by(const struct prudence_domain *domain)
                : NULL;
 }
 
-/* Release: another thread may have mapped the slot's chunk, and who finds it here has not met it yet. */
-static void note_behind(struct prudence_domain *domain, struct reader_slot *slot)
-{
-    if (load_relaxed(&domain->furthest_behind) != slot)
-        store_release(&domain->furthest_behind, slot);
-}
-
-/* The least of the goal and all active readers' sequences; and at how many readers it looked in vain. note: is told of
- * the readers that are in the way. */
-static uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside,
-                     void (*note)(struct prudence_domain *, struct reader_slot *, uint64_t))
-{
-    struct reader_slot *slot, *behind = NULL;
-    uint64_t least = goal;
-
-    *outside = 0;
-    for_each_awake(walk, slot, domain)
-    {
-        /* Acquire: pairs with the release at exit; what the section read was read before. */
-        uint64_t word = load_acquire(&slot->reader.word);
-
-        *outside += word == 0;
-        if (word == 0 || !sequence_before(word & ~PRUDENCE_NESTING_MASK, goal))
-            continue;
-        if (note)
-            note(domain, slot, word);
-        if (!behind || sequence_before(word & ~PRUDENCE_NESTING_MASK, least)) {
-            least = word & ~PRUDENCE_NESTING_MASK;
-            behind = slot;
-        }
-    }
-    note_behind(domain, behind);
-    return least;
-}
-
-void memb_look(struct prudence_domain *domain, uint64_t goal)
-{
-    unsigned outside;
-
-    add_relaxed(&domain->scans, 1);
-    gp_complete(domain, scan(domain, goal, &outside, NULL));
-}
-
 static void drive(struct prudence_domain *domain, uint64_t goal)
 {
     struct reader_slot *slot = held_up_by(domain);
@@ -127,7 +84,7 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
     }
     make_barrier(domain, goal);
     add_relaxed(&domain->scans, 1);
-    gp_complete(domain, scan(domain, goal, &outside, stall_note));
+    gp_complete(domain, memb_scan(domain, goal, &outside));
     readers_park(domain, outside);
     mode_choose(domain);
 }

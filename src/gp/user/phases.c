@@ -18,6 +18,17 @@
  */
 #include "gp/user/domain.h"
 
+struct prudence_domain *gp_phases_make(const char *name)
+{
+    struct prudence_domain *domain = domain_make(name, PRUDENCE_DOMAIN_QSBR, &gp_memb);
+
+    if (domain) {
+        domain->phases = true;
+        domain_publish(domain);
+    }
+    return domain;
+}
+
 /* Begins the phase after the one that has just ended, if nobody has. Returns the present one. */
 static uint64_t present_phase(struct prudence_domain *domain)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The rest of the polled interface (<prudence/poll.h>), and expedited waits. */
+/*
+ * Grace periods, for programs: waits, which may be expedited, and the polled interface (<prudence/rcu.h>,
+ * <prudence/poll.h>). No lock of ours is held by the callers.
+ */
 #include <errno.h>
 
 #include <prudence/poll.h>
@@ -8,14 +11,19 @@
 
 #define PATIENCE_NS 100000
 
-static prudence_gp_t cookie_of(gp_cookie cookie)
+static prudence_gp_t given(gp_cookie cookie)
 {
-    return (prudence_gp_t){.private_value = cookie};
+    return (prudence_gp_t){.private_value = cookie.value};
+}
+
+static gp_cookie taken(prudence_gp_t cookie)
+{
+    return (gp_cookie){cookie.private_value};
 }
 
 static bool is_over(struct prudence_domain *domain, prudence_gp_t cookie)
 {
-    if (!gp_poll(domain, cookie.private_value))
+    if (!gp_poll(domain, taken(cookie)))
         return false;
     gp_tell_over(domain);
     return true;
@@ -33,26 +41,106 @@ static void hurry(struct prudence_domain *domain, gp_cookie cookie)
     }
 }
 
+/* Reports a wait that would never end, with the place that asked for it. */
+static void report_self_wait(const char *what, const struct prudence_domain *domain, void *caller)
+{
+    os_report(
+        "%s for domain '%s', called from %p, inside a read-side critical section of this "
+        "thread (or online in a qsbr domain): it would wait for itself; leave the section, or go "
+        "offline, "
+        "first",
+        what, domain->name, caller);
+}
+
 static int synchronize(struct prudence_domain *domain, gp_cookie cookie, bool expedited,
                        const char *what, void *caller)
 {
     uint64_t was_online = gp_leave_to_wait(domain);
     bool may = gp_may_wait_for(domain);
 
-    if (!may) {
-        gp_report_self_wait_once(what, domain, caller);
-    } else {
+    if (may) {
         if (expedited)
             hurry(domain, cookie);
         gp_wait(domain, cookie, 0);
+    } else if (gp_is_first_from(caller)) {
+        report_self_wait(what, domain, caller);
     }
     gp_return_from_wait(domain, was_online);
     return may ? 0 : EDEADLK;
 }
 
+/* Of the default domain. */
+static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
+{
+    if (!gp_may_wait_for(&prudence_default)) {
+        report_self_wait(what, &prudence_default, caller);
+        os_panic("aborting: the caller of %s could free memory that readers still use", what);
+    }
+    gp_wait(&prudence_default, cookie, 0);
+}
+
+void prudence_synchronize(void)
+{
+    wait_or_abort("prudence_synchronize", gp_snapshot(&prudence_default),
+                  __builtin_return_address(0));
+}
+
+prudence_gp_t prudence_gp_get_state(void)
+{
+    return prudence_domain_get_state(&prudence_default);
+}
+
+prudence_gp_t prudence_gp_start_poll(void)
+{
+    return prudence_domain_start_poll(&prudence_default);
+}
+
+bool prudence_gp_poll_state(prudence_gp_t cookie)
+{
+    return prudence_domain_poll_state(&prudence_default, cookie);
+}
+
+void prudence_gp_cond_synchronize(prudence_gp_t cookie)
+{
+    if (!is_over(&prudence_default, cookie))
+        wait_or_abort("prudence_gp_cond_synchronize", taken(cookie), __builtin_return_address(0));
+}
+
+prudence_gp_t prudence_domain_get_state(struct prudence_domain *domain)
+{
+    DOMAIN_CHECK(domain);
+    return given(gp_snapshot(domain));
+}
+
+prudence_gp_t prudence_domain_start_poll(struct prudence_domain *domain)
+{
+    gp_cookie cookie;
+
+    DOMAIN_CHECK(domain);
+    cookie = gp_snapshot(domain);
+    gp_request(domain, cookie);
+    return given(cookie);
+}
+
+bool prudence_domain_poll_state(struct prudence_domain *domain, prudence_gp_t cookie)
+{
+    DOMAIN_CHECK(domain);
+    if (is_over(domain, cookie))
+        return true;
+    gp_drive(domain); /* what is started ends; what is not, is not started here */
+    return is_over(domain, cookie);
+}
+
+int prudence_domain_synchronize(struct prudence_domain *domain)
+{
+    DOMAIN_CHECK(domain);
+    return synchronize(domain, gp_snapshot(domain), false, "prudence_domain_synchronize",
+                       __builtin_return_address(0));
+}
+
 prudence_gp_t prudence_domain_get_completed(struct prudence_domain *domain)
 {
-    return cookie_of(load_relaxed(&domain->progress.completed));
+    return (prudence_gp_t){load_relaxed(&domain->progress.completed)};
 }
 
 prudence_gp_t prudence_domain_start_poll_expedited(struct prudence_domain *domain)
@@ -61,14 +149,14 @@ prudence_gp_t prudence_domain_start_poll_expedited(struct prudence_domain *domai
 
     gp_request(domain, cookie);
     gp_drive(domain);
-    return cookie_of(cookie);
+    return given(cookie);
 }
 
 int prudence_domain_cond_synchronize(struct prudence_domain *domain, prudence_gp_t cookie)
 {
     if (is_over(domain, cookie))
         return 0;
-    return synchronize(domain, cookie.private_value, false, "prudence_domain_cond_synchronize",
+    return synchronize(domain, taken(cookie), false, "prudence_domain_cond_synchronize",
                        __builtin_return_address(0));
 }
 
@@ -76,8 +164,8 @@ int prudence_domain_cond_synchronize_expedited(struct prudence_domain *domain, p
 {
     if (is_over(domain, cookie))
         return 0;
-    return synchronize(domain, cookie.private_value, true,
-                       "prudence_domain_cond_synchronize_expedited", __builtin_return_address(0));
+    return synchronize(domain, taken(cookie), true, "prudence_domain_cond_synchronize_expedited",
+                       __builtin_return_address(0));
 }
 
 int prudence_domain_synchronize_expedited(struct prudence_domain *domain)
@@ -101,9 +189,9 @@ void prudence_gp_cond_synchronize_expedited(prudence_gp_t cookie)
     if (is_over(&prudence_default, cookie))
         return;
     if (gp_may_wait_for(&prudence_default))
-        hurry(&prudence_default, cookie.private_value);
-    gp_wait_or_abort("prudence_gp_cond_synchronize_expedited", cookie.private_value,
-                     __builtin_return_address(0));
+        hurry(&prudence_default, taken(cookie));
+    wait_or_abort("prudence_gp_cond_synchronize_expedited", taken(cookie),
+                  __builtin_return_address(0));
 }
 
 void prudence_synchronize_expedited(void)
@@ -112,5 +200,5 @@ void prudence_synchronize_expedited(void)
 
     if (gp_may_wait_for(&prudence_default))
         hurry(&prudence_default, cookie);
-    gp_wait_or_abort("prudence_synchronize_expedited", cookie, __builtin_return_address(0));
+    wait_or_abort("prudence_synchronize_expedited", cookie, __builtin_return_address(0));
 }

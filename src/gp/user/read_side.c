@@ -6,14 +6,6 @@
  */
 #include "gp/user/domain.h"
 
-void prudence_read_lock_too_deep(void)
-{
-    os_panic(
-        "prudence_read_lock: read-side critical sections nested deeper than %u; look for a path "
-        "that leaves one without prudence_read_unlock",
-        (unsigned)PRUDENCE_NESTING_MASK);
-}
-
 void prudence_read_unlock_unbalanced(void)
 {
     os_panic(
@@ -34,15 +26,6 @@ bool prudence_read_lock_held(void)
     return reader_self && load_relaxed(&reader_self->word) != 0;
 }
 
-struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain)
-{
-    struct reader_slot *slot = readers_slot(domain);
-
-    if (unlikely(!slot))
-        os_panic("no memory to register a reader of domain '%s'", domain->name);
-    return slot;
-}
-
 static void enter(struct prudence_domain *domain, struct reader_slot *slot)
 {
     uint64_t sequence = load_acquire(&domain->shared.sequence);
@@ -61,7 +44,6 @@ static void enter(struct prudence_domain *domain, struct reader_slot *slot)
 
 void prudence_read_lock_first(void)
 {
-    readers_register_default();
     prudence_domain_read_lock(&prudence_default);
 }
 

@@ -139,7 +139,7 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
     set->begun = domain->progress.completed;
     domain->set = set;
     for (unsigned i = 0; i < set->count; i++)
-        set->cookies[i] = load_relaxed(&set->members[i]->progress.completed);
+        set->cookies[i].value = load_relaxed(&set->members[i]->progress.completed);
     os_busy_enter(); /* fork counts the sets that were published */
     set_hold_members(domain);
     domain_publish(domain);
@@ -160,15 +160,20 @@ static void set_close(struct prudence_domain *domain)
 static void begin(struct domain_set *set, uint64_t goal)
 {
     for (unsigned i = 0; i < set->count; i++)
-        gp_raise(&set->cookies[i], gp_snapshot(set->members[i]));
+        gp_raise(&set->cookies[i].value, gp_snapshot(set->members[i]).value);
     gp_raise(&set->begun, goal);
+}
+
+static gp_cookie cookie_of(const struct domain_set *set, unsigned i)
+{
+    return (gp_cookie){load_acquire(&set->cookies[i].value)};
 }
 
 /* Whether the member is through; drives it. Pairs with the raise of `begun`: the cookie is loaded
  * after it. */
 static bool member_is_over(struct domain_set *set, unsigned i)
 {
-    gp_cookie cookie = load_acquire(&set->cookies[i]);
+    gp_cookie cookie = cookie_of(set, i);
 
     if (gp_poll(set->members[i], cookie))
         return true;
@@ -199,7 +204,7 @@ static void block(struct prudence_domain *domain)
     for (unsigned i = 0; i < domain->set->count; i++) {
         struct prudence_domain *member = domain->set->members[i];
 
-        if (member->scheme->block && !gp_poll(member, load_acquire(&domain->set->cookies[i])))
+        if (member->scheme->block && !gp_poll(member, cookie_of(domain->set, i)))
             member->scheme->block(member);
     }
 }
@@ -221,12 +226,18 @@ static struct reader_slot *held_up_by(const struct prudence_domain *domain)
     return slot;
 }
 
+static void tell_over(const struct prudence_domain *domain)
+{
+    for (unsigned i = 0; i < domain->set->count; i++)
+        gp_tell_over(domain->set->members[i]);
+}
+
 static void note_expired(struct prudence_domain *domain)
 {
     struct domain_set *set = domain->set;
 
     for (unsigned i = 0; i < set->count; i++)
-        if (!gp_poll(set->members[i], load_acquire(&set->cookies[i])))
+        if (!gp_poll(set->members[i], cookie_of(set, i)))
             gp_note_expired(set->members[i]);
 }
 
@@ -259,6 +270,7 @@ const struct gp_scheme gp_set = {
     .is_cheap = is_cheap,
     .held_up_by = held_up_by,
     .is_busy = is_busy,
+    .tell_over = tell_over,
     .note_expired = note_expired,
     .worth_waiting = worth_waiting,
     .close = set_close,

@@ -67,7 +67,7 @@ static size_t srcu_bytes(unsigned cpus)
     return sizeof(struct srcu) + cpus * sizeof(struct srcu_cpu);
 }
 
-bool srcu_open(struct prudence_domain *domain)
+static bool srcu_open(struct prudence_domain *domain)
 {
     unsigned cpus = os_cpu_count();
     struct srcu *srcu = os_meta_alloc(srcu_bytes(cpus));
@@ -302,6 +302,7 @@ const struct gp_scheme gp_srcu = {
     .drive = drive,
     .is_busy = is_busy,
     .abandon = abandon,
+    .open = srcu_open,
     .close = srcu_close,
     .fork_child = fork_child,
 };

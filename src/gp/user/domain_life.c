@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Domains: made and destroyed. This file knows all schemes; each is in a file of its own.
+ *
+ * A domain is off the list before anything of it goes; then its visitors are waited for.
+ *
+ * Locks: readers_lock, for the list and to decide that a domain may go.
+ */
+#include <errno.h>
+
+#include "gp/user/domain.h"
+
+static const struct gp_scheme *const schemes[] = {
+    [PRUDENCE_DOMAIN_MEMB] = &gp_memb,     [PRUDENCE_DOMAIN_QSBR] = &gp_memb,
+    [PRUDENCE_DOMAIN_MANUAL] = &gp_manual, [PRUDENCE_DOMAIN_SRCU] = &gp_srcu,
+    [PRUDENCE_DOMAIN_SET] = &gp_set,       [PRUDENCE_DOMAIN_EXTERNAL] = &gp_external,
+};
+
+/* NULL, and a message, where prudence_domain_create() makes no such domain. */
+static const struct gp_scheme *scheme_of(const char *name, enum prudence_domain_kind kind)
+{
+    if ((size_t)kind >= sizeof schemes / sizeof schemes[0])
+        os_report("prudence_domain_create: domain '%s': there is no kind %d", name, (int)kind);
+    else if (kind == PRUDENCE_DOMAIN_SET || kind == PRUDENCE_DOMAIN_EXTERNAL)
+        os_report(
+            "prudence_domain_create: domain '%s': %s domains are made by "
+            "prudence_domain_create_%s",
+            name, schemes[kind]->name, schemes[kind]->name);
+    else
+        return schemes[kind];
+    return NULL;
+}
+
+/* Says which attribute cannot be. */
+static bool attributes_are_valid(const char *name, const struct prudence_domain_attr *attr)
+{
+    static const char what[] = "prudence_domain_create";
+
+    if (!attr)
+        return true;
+    if (attr->size != sizeof *attr)
+        os_report(
+            "%s: domain '%s': attr->size is %zu, not sizeof(struct prudence_domain_attr), "
+            "which is %zu",
+            what, name, attr->size, sizeof *attr);
+    else if (attr->flags || attr->reserved)
+        os_report("%s: domain '%s': attr->flags is 0x%x and attr->reserved %u, not both 0", what,
+                  name, attr->flags, attr->reserved);
+    else
+        return true;
+    return false;
+}
+
+struct prudence_domain *prudence_domain_create(const char *name, enum prudence_domain_kind kind,
+                                               const struct prudence_domain_attr *attr)
+{
+    const struct gp_scheme *scheme =
+        domain_name_is_valid("prudence_domain_create", name) ? scheme_of(name, kind) : NULL;
+    struct prudence_domain *domain;
+
+    if (!scheme || !attributes_are_valid(name, attr)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    domain = domain_make(name, kind, scheme);
+    if (domain && scheme->open && !scheme->open(domain)) {
+        domain_unmake(domain);
+        domain = NULL;
+    }
+    if (!domain) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    domain_publish(domain);
+    return domain;
+}
+
+/* What is left needs no lock except for the readers' chunks. Visitors came before it was off the list;
+ * the longest they stay is wait_max. */
+static void dissolve(struct prudence_domain *domain)
+{
+    while (__atomic_load_n(&domain->visitors, __ATOMIC_ACQUIRE))
+        os_sleep_ns(50000);
+    domain_queue.release(domain->callbacks); /* its worker may just be looking at the readers */
+    if (domain->scheme->close)
+        domain->scheme->close(domain);
+    os_lock_take(&readers_lock);
+    readers_release_chunks(domain);
+    domain_bury(domain);
+    os_lock_release(&readers_lock);
+}
+
+/* Why the domain is not to be destroyed. Under readers_lock, which threads that come to it later want. */
+enum in_the_way { NOTHING, USERS, READERS, CALLBACKS };
+
+static enum in_the_way in_the_way(struct prudence_domain *domain)
+{
+    if (load_acquire(&domain->users))
+        return USERS;
+    if (domain->scheme->is_busy(domain))
+        return READERS;
+    return domain_queue.waits(domain->callbacks) ? CALLBACKS : NOTHING;
+}
+
+static int busy(const struct prudence_domain *domain, enum in_the_way what, const void *caller)
+{
+    static const char *const reasons[] = {
+        [USERS] = "caches or sets name it",
+        [READERS] = "a thread is inside a section of it, or online in it",
+        [CALLBACKS] = "callbacks wait for its grace periods (prudence_domain_barrier)",
+    };
+    unsigned users = load_relaxed(&domain->users);
+
+    if (gp_is_first_from(caller))
+        os_report("prudence_domain_destroy, called from %p: domain '%s' is not destroyed: %.0u%s%s",
+                  caller, domain->name, what == USERS ? users : 0, what == USERS ? " " : "",
+                  reasons[what]);
+    return EBUSY;
+}
+
+int prudence_domain_destroy(struct prudence_domain *domain)
+{
+    const void *caller = __builtin_return_address(0);
+    enum in_the_way what;
+
+    if (!domain || gp_is_lasting(domain))
+        return EINVAL;
+    DOMAIN_CHECK(domain);
+    if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
+        return busy(domain, READERS, caller);
+    readers_reap(domain, true, READERS_ALL); /* a dead thread's section keeps nobody */
+    os_busy_enter();                         /* off the list it still holds its members (a set) */
+    os_lock_take(&readers_lock);
+    what = in_the_way(domain);
+    if (what == NOTHING)
+        list_remove(&domain->link);
+    os_lock_release(&readers_lock);
+    if (what == NOTHING)
+        dissolve(domain);
+    os_busy_leave();
+    return what == NOTHING ? 0 : busy(domain, what, caller);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Manual domains, for tests: a grace period ends when the program says so, whatever readers there are. */
+#include "gp/user/domain.h"
+
+void prudence_manual_advance(struct prudence_domain *domain)
+{
+    uint64_t sequence;
+
+    DOMAIN_CHECK(domain);
+    if (domain->kind != PRUDENCE_DOMAIN_MANUAL) {
+        os_report("prudence_manual_advance: domain '%s' is not manual; nothing done", domain->name);
+        return;
+    }
+    sequence = __atomic_add_fetch(&domain->shared.sequence, GP_STEP, __ATOMIC_SEQ_CST);
+    gp_tell_section_ends(domain);
+    store_release(&domain->progress.completed, sequence);
+    add_relaxed(&domain->grace_periods, 1);
+}
+
+const struct gp_scheme gp_manual = {.name = "manual", .is_busy = readers_any_inside};

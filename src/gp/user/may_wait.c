@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether this thread may wait for a grace period, or would wait for itself; and how it leaves a qsbr domain for a wait.
+ *
+ * Locks: readers_lock, while the thread's slots in other domains than the default one are looked at. None is held while
+ * a foreign function is called.
+ */
+#include "gp/user/domain.h"
+
+/* Readers of srcu may block; so they are in the way of their own grace periods only. */
+static bool is_in_the_way(struct prudence_domain *domain, const struct prudence_domain *waits_for)
+{
+    struct reader_slot *slot = domain->phases ? NULL : readers_slot_if_any(domain);
+
+    if (!slot || !load_relaxed(&slot->reader.word))
+        return false;
+    return domain->kind != PRUDENCE_DOMAIN_SRCU || !waits_for || waits_for == domain ||
+           set_has(waits_for, domain);
+}
+
+static bool may_wait(const struct prudence_domain *waits_for)
+{
+    struct list *item;
+    bool inside = reader_self && load_relaxed(&reader_self->word);
+
+    reader_exit_watch_late();
+    if (!inside && readers_has_table()) {
+        os_lock_take(&readers_lock);
+        list_for_each(item, &readers_domains)
+        {
+            inside |= is_in_the_way(list_entry(item, struct prudence_domain, link), waits_for);
+        }
+        os_lock_release(&readers_lock);
+    }
+    return !inside && !external_is_inside(waits_for);
+}
+
+bool gp_may_wait(void)
+{
+    return may_wait(NULL);
+}
+
+bool gp_may_wait_for(const struct prudence_domain *domain)
+{
+    return may_wait(domain);
+}
+
+/* ------------------------------------------------------------------------------ qsbr */
+
+/* Takes this thread offline in a qsbr domain; false if it was. */
+static bool go_offline(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = readers_slot_if_any(domain);
+
+    if (domain->kind != PRUDENCE_DOMAIN_QSBR || !slot || !load_relaxed(&slot->reader.word))
+        return false;
+    prudence_qsbr_offline(domain);
+    return true;
+}
+
+/* ... in the domain, or in the members of a set. Returns which of them, bit by bit. */
+uint64_t gp_leave_to_wait(struct prudence_domain *domain)
+{
+    struct prudence_domain *const *members;
+    unsigned count = set_members(domain, &members);
+    uint64_t was_online = go_offline(domain);
+
+    for (unsigned i = 0; i < count; i++)
+        was_online |= (uint64_t)go_offline(members[i]) << i;
+    return was_online;
+}
+
+void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online)
+{
+    struct prudence_domain *const *members;
+    unsigned count = set_members(domain, &members);
+
+    if (!count && was_online)
+        prudence_qsbr_online(domain);
+    for (unsigned i = 0; i < count; i++)
+        if (was_online >> i & 1)
+            prudence_qsbr_online(members[i]);
+}

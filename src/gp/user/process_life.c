@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes of domains and readers when the process starts, when its options are set, and when it forks.
+ *
+ * Fork holds readers_lock and the lock of the hook for stalls (stall.c), and has the schemes pause, from prepare to done.
+ */
+#include "gp/user/domain.h"
+
+void gp_start(void)
+{
+    reader_exit_start(readers_thread_exits);
+    mode_start(&prudence_default);
+}
+
+/* All domains: a mode is an option of the process. Under the lock none is made meanwhile. */
+void gp_follow_options(void)
+{
+    struct list *item;
+
+    mode_follow_options(&prudence_default);
+    os_lock_take(&readers_lock);
+    list_for_each(item, &readers_domains)
+    {
+        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
+
+        if (domain->scheme == &gp_memb)
+            mode_follow_options(domain);
+    }
+    os_lock_release(&readers_lock);
+}
+
+/* --- fork: only the forking thread lives on in the child, and its sections with it --- */
+
+void gp_fork_prepare(void)
+{
+    struct list *item;
+
+    os_lock_take_for_fork(&readers_lock);
+    stall_fork_prepare();
+    list_for_each(item, &readers_domains)
+    {
+        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
+
+        if (domain->scheme->fork_prepare)
+            domain->scheme->fork_prepare(domain);
+    }
+}
+
+void gp_fork_done(void)
+{
+    struct list *item;
+
+    list_for_each(item, &readers_domains)
+    {
+        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
+
+        if (domain->scheme->fork_parent)
+            domain->scheme->fork_parent(domain);
+    }
+    stall_fork_done();
+    os_lock_release_from_fork(&readers_lock);
+}
+
+/* What other threads were at while page after page was copied: of two of their stores the child may
+ * have the later one alone. No grace period is over, or has its barrier, that has not started;
+ * drivers skip membarriers exactly where readers fence; of phases one is under way. */
+static void mend(struct prudence_domain *domain)
+{
+    uint64_t *sequence = &domain->shared.sequence;
+
+    if (sequence_before(*sequence, domain->progress.completed))
+        *sequence = domain->progress.completed;
+    if (sequence_before(*sequence, domain->barrier_goal))
+        *sequence = domain->barrier_goal;
+    if (domain->phases && sequence_before(domain->progress.completed, *sequence))
+        domain->progress.completed = *sequence - GP_STEP;
+    domain->shared.fenced = domain->readers_fence_themselves;
+    domain->choosing = 0;
+    domain->scan_began = 0;
+    domain->furthest_behind = NULL;
+    domain->parking = 0;
+    domain->asked_goal = domain->progress.completed;
+}
+
+/* Whole: nothing of this domain is in this thread's hands, nor half done. Caches that name it are counted
+ * again by the owner of their list (slab/fork.c). */
+static void live_on_in_child(struct prudence_domain *domain, bool whole)
+{
+    readers_forget_others(domain);
+    mend(domain);
+    if (!whole)
+        return;
+    domain->visitors = domain->users = 0;
+    if (domain->scheme->fork_child)
+        domain->scheme->fork_child(domain);
+}
+
+void gp_fork_child(bool whole)
+{
+    struct list *item;
+
+    live_on_in_child(&prudence_default, whole);
+    readers_fork_child();
+    list_for_each(item, &readers_domains)
+        live_on_in_child(list_entry(item, struct prudence_domain, link), whole);
+    if (!whole)
+        return;
+    domain_visits_fork_child();
+    list_for_each(item, &readers_domains)
+        set_hold_members(list_entry(item, struct prudence_domain, link));
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slots of readers, and the chunks that they stand in: claimed for a thread, given back, and found to be those of threads
+ * that are gone.
+ *
+ * Each domain owns its chunks. They are never unmapped (drivers look at them without a lock), only passed on to another
+ * domain when theirs is destroyed. What drivers noted in a slot about its last thread is cleared with it, because
+ * sequences of domains are alike. `thread` is claimed by a compare-and-swap, without a lock: in signal handlers, too.
+ *
+ * Locks: readers_lock guards the free chunks; where it is taken, a new chunk is made instead.
+ */
+#define _GNU_SOURCE /* gettid */
+#include <unistd.h>
+
+#include "base/pace.h"
+#include "gp/user/domain.h"
+
+struct os_lock readers_lock = OS_LOCK_INIT(OS_RANK_READERS);
+
+#define BEING_REAPED (-1)
+
+static struct reader_chunk *free_chunks; /* guarded by readers_lock */
+
+/* The slot is nobody's from now on. Release: what its thread did is done before it is claimed again. */
+void slot_forget(struct reader_slot *slot)
+{
+    store_relaxed(&slot->reader.owner, (const void *)NULL);
+    store_relaxed(&slot->stall_word, (uint64_t)0);
+    store_relaxed(&slot->stall_reported, (uint64_t)0);
+    store_relaxed(&slot->claimed_at, (uint64_t)0);
+    store_release(&slot->thread, 0);
+}
+
+void slot_release(struct prudence_domain *domain, struct reader_slot *slot, int thread)
+{
+    uint64_t word = load_relaxed(&slot->reader.word);
+
+    if (word && domain->kind != PRUDENCE_DOMAIN_QSBR)
+        os_report(
+            "thread %d exits inside a read-side critical section of domain '%s'; the section "
+            "is ended",
+            thread, domain->name);
+    store_release(&slot->reader.word, (uint64_t)0);
+    if (word && domain->scheme->abandon)
+        domain->scheme->abandon(domain, slot);
+    slot_forget(slot);
+}
+
+static struct reader_chunk *chunk_make(void)
+{
+    struct reader_chunk *chunk = NULL;
+
+    /* A signal handler may have interrupted the holder: then make a new one. */
+    if (os_lock_try(&readers_lock)) {
+        chunk = free_chunks;
+        if (chunk)
+            free_chunks = chunk->next;
+        os_lock_release(&readers_lock);
+    }
+    return chunk ? chunk : os_meta_alloc(sizeof *chunk);
+}
+
+static void note_used(struct reader_chunk *chunk, uint64_t used)
+{
+    uint64_t before = load_relaxed(&chunk->used);
+
+    while (before < used && !compare_exchange(&chunk->used, &before, used))
+        ;
+}
+
+static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
+{
+    for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++) {
+        int32_t nobody = 0;
+
+        if (load_relaxed(&slot->thread) == 0 &&
+            compare_exchange(&slot->thread, &nobody, gettid())) {
+            slot->chunk = chunk;
+            note_used(chunk, (uint64_t)(slot - chunk->slots) + 1);
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Frees the slot if its thread is gone: one whose end nobody told, or that read again after it, in a signal
+ * handler or a destructor of the last round (reader_exit.c). The compare-and-swap makes one reaper.
+ */
+static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, bool thoroughly)
+{
+    int32_t owner, reaped = BEING_REAPED;
+    uint64_t claimed_at;
+
+    os_copy_check(); /* or this thread is taken for one that is gone */
+    owner = load_acquire(&slot->thread);
+    claimed_at = load_relaxed(&slot->claimed_at);
+    if (!reader_is_gone(owner, claimed_at, thoroughly) ||
+        !compare_exchange(&slot->thread, &owner, BEING_REAPED))
+        return false;
+    if (load_relaxed(&slot->claimed_at) != claimed_at) { /* by a new thread of the same id since */
+        compare_exchange(&slot->thread, &reaped, owner);
+        return false;
+    }
+    slot_release(domain, slot, owner);
+    return true;
+}
+
+#define ASK_NS 1000000 /* between questions, which are system calls */
+#define LOOK_NS                                                                                    \
+    100000000 /* between looks, which open a file; and a section that ended by then needs none */
+
+/*
+ * For a slot that has been in the way for `stayed` ns: whether it is free now. The times are the domain's: where threads
+ * are many times more than CPUs, hundreds of live readers are in the way for long, each in its turn. To open a file for
+ * each of them took a quarter of the writers' time (ADR 60). The one that is furthest behind gets its look: while it is
+ * known to hold up what is under way, drivers ask for no other.
+ */
+bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
+                       uint64_t stayed)
+{
+    if (!is_time_again(&domain->gone_asked_at, now, ASK_NS))
+        return false;
+    return slot_reap(domain, slot,
+                     stayed >= LOOK_NS && is_time_again(&domain->gone_looked_at, now, LOOK_NS));
+}
+
+/*
+ * Such slots among up to `at_most`, where the call before left off, since each look is a system call; returns how many
+ * are in use, of all.
+ */
+unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most)
+{
+    unsigned place = 0, looks = 0, next = 0, in_use = 0;
+    unsigned from = at_most == READERS_ALL ? 0 : load_relaxed(&domain->reap_from);
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+
+    for_each_slot(chunk, slot, domain)
+    {
+        in_use++;
+        if (place++ < from || looks == at_most)
+            continue;
+        in_use -= slot_reap(domain, slot, thoroughly && !load_relaxed(&slot->watched));
+        if (++looks == at_most)
+            next = place;
+    }
+    store_relaxed(&domain->reap_from, next);
+    return in_use;
+}
+
+/*
+ * Before there is one chunk more. To look at all for each chunk would be a system call for each pair of readers; so all
+ * are looked at when half as many have come as were there the last time, and else a few.
+ */
+static void reap_for_room(struct prudence_domain *domain)
+{
+    unsigned slots = 0;
+
+    for (struct reader_chunk *chunk = load_acquire(&domain->chunks); chunk; chunk = chunk->next)
+        slots += SLOTS_IN_CHUNK;
+    if (slots < load_relaxed(&domain->reap_all_at)) {
+        readers_reap(domain, false, READERS_A_FEW);
+    } else {
+        unsigned in_use = readers_reap(domain, false, READERS_ALL);
+
+        store_relaxed(&domain->reap_all_at, in_use + in_use / 2);
+    }
+}
+
+static struct reader_slot *slot_claim_existing(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = NULL;
+
+    for (struct reader_chunk *chunk = load_acquire(&domain->chunks); chunk && !slot;
+         chunk = chunk->next)
+        slot = slot_claim_in(chunk);
+    return slot;
+}
+
+struct reader_slot *slot_claim(struct prudence_domain *domain)
+{
+    struct reader_slot *slot = slot_claim_existing(domain);
+    struct reader_chunk *chunk, *first;
+
+    if (!slot) {
+        reap_for_room(domain);
+        slot = slot_claim_existing(domain);
+    }
+    if (slot)
+        return slot;
+    chunk = chunk_make();
+    if (!chunk)
+        return NULL;
+    slot = slot_claim_in(chunk);
+    first = load_acquire(&domain->chunks);
+    do
+        chunk->next = first;
+    while (!compare_exchange(&domain->chunks, &first, chunk));
+    return slot;
+}
+
+bool readers_any_inside(const struct prudence_domain *domain)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+
+    for_each_slot(chunk, slot, domain) if (load_acquire(&slot->reader.word)) return true;
+    return false;
+}
+
+void readers_release_chunks(struct prudence_domain *domain)
+{
+    while (domain->chunks) {
+        struct reader_chunk *chunk = domain->chunks;
+
+        domain->chunks = chunk->next;
+        for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++)
+            slot_forget(slot);
+        chunk->next = free_chunks;
+        free_chunks = chunk;
+    }
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of single threads, which may end unnoticed (reader_exit.c). That of unwatched threads is in a list: pushed by the thread, perhaps in a handler, and taken out by whoever holds
+ * the readers' lock. The thread itself only marks what it does not need any more.
+ */
+#define _GNU_SOURCE /* gettid */
+#include <unistd.h>
+
+#include "gp/user/domain.h"
+
+static struct thread_memory *listed;
+static unsigned listed_count, reap_at = 16; /* relaxed: how often we look */
+
+static void push(struct thread_memory *memory)
+{
+    struct thread_memory *first = load_relaxed(&listed);
+
+    do
+        memory->next = first;
+    while (!compare_exchange(&listed, &first, memory));
+    add_relaxed(&listed_count, 1);
+}
+
+static void claim(struct thread_memory *memory)
+{
+    memory->process = getpid();
+    memory->claimed_at = os_clock_boot_ns();
+    store_release(&memory->thread, gettid());
+}
+
+/* What a process inherited that was forked behind our back may be this very thread's. */
+static bool is_left_behind(const struct thread_memory *memory)
+{
+    int32_t thread = load_acquire(&memory->thread);
+
+    return memory->process == getpid() &&
+           (!thread || reader_is_gone(thread, memory->claimed_at, true));
+}
+
+static void reap(void)
+{
+    struct thread_memory *next, *memory = __atomic_exchange_n(&listed, NULL, __ATOMIC_ACQUIRE);
+
+    store_relaxed(&listed_count, 0u);
+    for (; memory; memory = next) {
+        next = memory->next;
+        if (is_left_behind(memory))
+            os_meta_free(memory, memory->bytes);
+        else
+            push(memory);
+    }
+    store_relaxed(&reap_at, 2 * load_relaxed(&listed_count) + 16);
+}
+
+void thread_memory_reap(void)
+{
+    if (load_relaxed(&listed) && os_lock_try(&readers_lock)) {
+        reap();
+        os_lock_release(&readers_lock);
+    }
+}
+
+void thread_memory_note(struct thread_memory *memory, size_t bytes)
+{
+    memory->bytes = bytes;
+    memory->listed = !reader_exit_watch();
+    if (!memory->listed)
+        return;
+    claim(memory);
+    push(memory);
+    if (load_relaxed(&listed_count) >= load_relaxed(&reap_at))
+        thread_memory_reap();
+}
+
+void thread_memory_release(struct thread_memory *memory)
+{
+    if (memory->listed)
+        store_release(&memory->thread, 0);
+    else
+        os_meta_free(memory, memory->bytes);
+}
+
+void thread_memory_fork_child(struct thread_memory *memory)
+{
+    if (memory->listed)
+        claim(memory);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queues of callbacks: made and released; and that of the default domain, which is there when it is asked for first.
+ *
+ * Locks: callbacks_lock, for the lists.
+ */
+#include <pthread.h>
+
+#include "gp/user/domain.h"
+#include "rcu/callback_queue.h"
+
+static struct callback_lane default_lanes[CALLBACK_LANES_MAX];
+static struct callback_queue default_queue;
+
+static unsigned lanes_for_cpus(unsigned most)
+{
+    return (unsigned)min_size(round_up_to_power_of_two(os_cpu_count()), most);
+}
+
+static void default_queue_init(void)
+{
+    callback_worker_init(&callback_main_worker, -1, false);
+    default_queue.lane = default_lanes;
+    callback_queue_init(&default_queue, &prudence_default, &callback_main_worker,
+                        lanes_for_cpus(CALLBACK_LANES_MAX));
+    store_release(&prudence_default.callbacks, &default_queue);
+}
+
+struct callback_queue *callback_queue_of(struct prudence_domain *domain)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (unlikely(!load_acquire(&prudence_default.callbacks)))
+        pthread_once(&once, default_queue_init);
+    return domain->callbacks;
+}
+
+void callbacks_kick(void)
+{
+    callback_queue_of(&prudence_default); /* makes it ready */
+    os_full_fence();                      /* a thread that falls asleep sees what there is to do */
+    callback_kick(&callback_main_worker);
+}
+
+static size_t lanes_bytes(unsigned lanes)
+{
+    return lanes * sizeof(struct callback_lane);
+}
+
+struct callback_queue *callback_queue_make(struct prudence_domain *domain, unsigned lanes)
+{
+    struct callback_queue *queue = os_meta_alloc(sizeof *queue);
+
+    if (!queue)
+        return NULL;
+    callback_queue_of(&prudence_default);
+    lanes = lanes_for_cpus(lanes);
+    queue->lane = os_meta_alloc(lanes_bytes(lanes));
+    if (!queue->lane) {
+        os_meta_free(queue, sizeof *queue);
+        return NULL;
+    }
+    callback_queue_init(queue, domain, &callback_main_worker, lanes);
+    return queue;
+}
+
+/* A turn in which nothing is run is soon over. */
+void callback_queue_release(struct callback_queue *queue)
+{
+    bool served;
+
+    do {
+        os_lock_take(&callbacks_lock);
+        served = load_relaxed(&queue->worker->serving) == queue || load_acquire(&queue->running);
+        if (!served)
+            list_remove(&queue->link);
+        os_lock_release(&callbacks_lock);
+        if (served)
+            os_sleep_ns(10000);
+    } while (served);
+    os_meta_free(queue->lane, lanes_bytes(queue->lanes));
+    os_meta_free(queue, sizeof *queue);
+}

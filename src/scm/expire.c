@@ -12,8 +12,9 @@
 #include "race_detector.h"
 #include "scm/regions.h"
 
-_Static_assert(TERM_FINALIZERS == SCM_FINALIZERS, "what is promised");
-static int (*finalizers[TERM_FINALIZERS])(void *object); /* filled from the first; scm_lock */
+_Static_assert(EXPIRY_COUNT_FINALIZERS == SCM_FINALIZERS, "what is promised");
+static int (*finalizers[EXPIRY_COUNT_FINALIZERS])(
+    void *object); /* filled from the first; scm_lock */
 
 int (*finalizer_of(unsigned number))(void *object)
 {
@@ -22,7 +23,7 @@ int (*finalizer_of(unsigned number))(void *object)
 
 /* True when the object is to be freed. The finalizer may have given it new dates. Until it has returned the
  * object counts as kept: it may end the thread instead. */
-static __attribute__((noinline)) bool finalize(struct scm_thread *self, uint32_t *term,
+static __attribute__((noinline)) bool finalize(struct scm_thread *self, uint32_t *word,
                                                void *object)
 {
     bool nested = self->collecting, ends;
@@ -31,14 +32,14 @@ static __attribute__((noinline)) bool finalize(struct scm_thread *self, uint32_t
     count_add(&self->counts.kept, 1);
     annotate_taken(slab_known(object), object);
     os_foreign_call("a finalizer");
-    ends = !finalizer_of(term_finalizer(load_relaxed(term)))(object) &&
-           !term_dates(load_relaxed(term));
+    ends = !finalizer_of(expiry_count_finalizer(load_relaxed(word)))(object) &&
+           !expiry_count_dates(load_relaxed(word));
     self->collecting = nested;
     count_add(&self->counts.kept, (uint64_t)0 - ends);
     return ends;
 }
 
-/* Its word is 0, so its terms let it go. */
+/* Its word is 0, so its expiry count lets it go. */
 static void free_expired_slow(struct slab *slab, void *object, bool deferred)
 {
     int saved_errno = errno;
@@ -87,44 +88,44 @@ static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab 
  * which this date would not have expired. Acquire and release: what other threads did with the object,
  * before they took theirs, is before what its next owner does.
  */
-static inline bool date_is_last(const struct slab *slab, union term *term, uint64_t descriptor,
-                                uint32_t *word)
+static inline bool date_is_last(const struct slab *slab, union expiry_count *expiry,
+                                uint64_t descriptor, uint32_t *word)
 {
     const void *object = object_of(descriptor);
 
-    *word = load_acquire(&term->word);
-    if (likely(term_dates(*word) == 1)) {
-        store_relaxed(&term->both, (uint64_t)*word - 1);
+    *word = load_acquire(&expiry->word);
+    if (likely(expiry_count_dates(*word) == 1)) {
+        store_relaxed(&expiry->both, (uint64_t)*word - 1);
         return true;
     }
     if (descriptor & BEHIND_STAMP)
-        store_relaxed(&term->stamp, 0u);
+        store_relaxed(&expiry->stamp, 0u);
     if (unlikely(race_detector_on)) /* to the thread whose date ends last: its annotate_taken */
         annotate_passes(slab, object);
-    *word = __atomic_fetch_sub(&term->word, 1, __ATOMIC_ACQ_REL);
-    if (unlikely(!term_dates(*word)))
+    *word = __atomic_fetch_sub(&expiry->word, 1, __ATOMIC_ACQ_REL);
+    if (unlikely(!expiry_count_dates(*word)))
         too_few(slab, object);
-    return term_dates(*word) == 1;
+    return expiry_count_dates(*word) == 1;
 }
 
-static inline void date_end(struct scm_thread *self, struct slab *slab, union term *term,
+static inline void date_end(struct scm_thread *self, struct slab *slab, union expiry_count *expiry,
                             uint64_t descriptor)
 {
     void *object = object_of(descriptor);
     uint32_t word;
 
-    if (!date_is_last(slab, term, descriptor, &word))
+    if (!date_is_last(slab, expiry, descriptor, &word))
         return;
     count_add(&slab->may_leave, -1);
     count_add(&self->counts.ended, 1);
-    if (unlikely(term_finalizer(word))) {
-        if (term_finalizer(word) == TERM_REGION) {
+    if (unlikely(expiry_count_finalizer(word))) {
+        if (expiry_count_finalizer(word) == EXPIRY_COUNT_REGION) {
             region_date_over(self, slab, object);
             return;
         }
-        if (!finalize(self, &term->word, object))
+        if (!finalize(self, &expiry->word, object))
             return;
-        store_relaxed(&term->word, 0u);
+        store_relaxed(&expiry->word, 0u);
     }
     free_expired(slab, object);
 }
@@ -182,7 +183,7 @@ static __attribute__((noinline)) uint64_t follow(struct scm_thread *self, const 
         return 0;
     for (; i < end; i++) {
         uint64_t descriptor = page->descriptors[i];
-        uint32_t seen = load_relaxed(&term_of(object_of(descriptor))->stamp);
+        uint32_t seen = load_relaxed(&expiry_count_of(object_of(descriptor))->stamp);
 
         if (!lasts_longer(descriptor, seen, page))
             break;
@@ -215,10 +216,10 @@ static inline uint64_t take(struct scm_thread *self, uint64_t most)
     uint64_t taken = self->begin, descriptor = page->descriptors[taken], followed;
     void *object = object_of(descriptor);
     struct slab *slab = slab_known(object);
-    union term *term = &slab_terms(slab)[slab_index(slab, object)];
+    union expiry_count *expiry = &expiry_counts_in(slab)[slab_index(slab, object)];
     enum following following = IS_OVER;
 
-    if (lasts_longer(descriptor, load_relaxed(&term->stamp), page)) {
+    if (lasts_longer(descriptor, load_relaxed(&expiry->stamp), page)) {
         followed = follow(self, page, taken, most);
         if (likely(followed)) {
             take_to(self, page, taken + followed);
@@ -230,7 +231,7 @@ static inline uint64_t take(struct scm_thread *self, uint64_t most)
     }
     take_to(self, page, taken + 1);
     if (following == IS_OVER)
-        date_end(self, slab, term, descriptor);
+        date_end(self, slab, expiry, descriptor);
     return 1;
 }
 
@@ -258,13 +259,13 @@ int scm_register_finalizer(int (*finalizer)(void *object))
         return -1;
     }
     os_lock_take(&scm_lock);
-    for (int i = 0; i < TERM_FINALIZERS && number < 0; i++)
+    for (int i = 0; i < EXPIRY_COUNT_FINALIZERS && number < 0; i++)
         number = finalizers[i] ? -1 : i;
     if (number >= 0)
         store_release(&finalizers[number], finalizer);
     os_lock_release(&scm_lock);
     if (number < 0) {
-        os_report("scm_register_finalizer: there are %d already", TERM_FINALIZERS);
+        os_report("scm_register_finalizer: there are %d already", EXPIRY_COUNT_FINALIZERS);
         errno = ENOSPC;
     }
     return number;
@@ -273,23 +274,24 @@ int scm_register_finalizer(int (*finalizer)(void *object))
 int scm_set_finalizer(void *object, int number)
 {
     struct slab *slab = object_slab(object, "scm_set_finalizer");
-    union term *terms;
-    uint32_t *term, word;
+    union expiry_count *counts;
+    uint32_t *place, word;
 
-    if (number < -1 || number >= TERM_FINALIZERS || (number >= 0 && !finalizer_of(number + 1))) {
+    if (number < -1 || number >= EXPIRY_COUNT_FINALIZERS ||
+        (number >= 0 && !finalizer_of(number + 1))) {
         os_report("scm_set_finalizer: there is no finalizer %d (object %p)", number, object);
         return EINVAL;
     }
-    terms = slab_terms_make(slab);
-    if (!terms)
+    counts = expiry_counts_make(slab);
+    if (!counts)
         return ENOMEM;
-    term = &terms[slab_index(slab, object)].word;
-    word = load_relaxed(term);
-    if (!term_dates(word))
+    place = &counts[slab_index(slab, object)].word;
+    word = load_relaxed(place);
+    if (!expiry_count_dates(word))
         slab_check_live(slab, object, "scm_set_finalizer");
     /* Dates may come and go meanwhile. */
-    while (!compare_exchange(term, &word,
-                             term_dates(word) | (uint32_t)(number + 1) << TERM_DATES_BITS))
+    while (!compare_exchange(
+        place, &word, expiry_count_dates(word) | (uint32_t)(number + 1) << EXPIRY_COUNT_BITS))
         ;
     return 0;
 }

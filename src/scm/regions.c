@@ -147,23 +147,23 @@ static char *page_begin(struct region_page *page)
     return (char *)(page + 1);
 }
 
-/* An object that no page can hold has a block of its own. Its term says that it is a region's, for region_holding. */
+/* An object that no page can hold has a block of its own. Its expiry count says that it is a region's, for region_holding. */
 static void *allocate_alone(struct scm_thread *self, struct region *region, size_t size)
 {
     struct region_page *block;
-    union term *terms;
+    union expiry_count *counts;
 
     if (size > (size_t)PTRDIFF_MAX)
         return NULL;
     block = prudence_malloc(size + sizeof *block);
     if (!block)
         return NULL;
-    terms = slab_terms_make(slab_known(block));
-    if (!terms) {
+    counts = expiry_counts_make(slab_known(block));
+    if (!counts) {
         prudence_free(block);
         return NULL;
     }
-    store_relaxed(&terms->word, (uint32_t)TERM_REGION << TERM_DATES_BITS);
+    store_relaxed(&counts->word, (uint32_t)EXPIRY_COUNT_REGION << EXPIRY_COUNT_BITS);
     page_join(self, region, block);
     return page_begin(block);
 }
@@ -195,8 +195,8 @@ static void region_page_free(struct scm_thread *self, struct region_page *page)
     struct slab *slab = slab_known(page);
 
     count_page(self, slab, false);
-    if (slab_terms(slab))
-        store_relaxed(&term_of(page)->both, (uint64_t)0);
+    if (expiry_counts_in(slab))
+        store_relaxed(&expiry_count_of(page)->both, (uint64_t)0);
     object_expired(slab, page);
 }
 
@@ -262,10 +262,11 @@ static int check_owner(struct scm_region *handle, const char *what, struct regio
 /* The only date is the owner's by its local clock, and has expired; it has not been processed yet. */
 static bool has_expired(const struct scm_thread *self, const struct region *region)
 {
-    const union term *term = term_of(region->first);
-    uint32_t now = stamp_of(self->local.owner, self->local.now), stamp = load_relaxed(&term->stamp);
+    const union expiry_count *expiry = expiry_count_of(region->first);
+    uint32_t now = stamp_of(self->local.owner, self->local.now),
+             stamp = load_relaxed(&expiry->stamp);
 
-    return term_dates(load_relaxed(&term->word)) == 1 && stamps_share_owner(stamp, now) &&
+    return expiry_count_dates(load_relaxed(&expiry->word)) == 1 && stamps_share_owner(stamp, now) &&
            stamp_lead(now, stamp) > 0;
 }
 
@@ -359,11 +360,11 @@ static struct region_page *first_page(void)
     if (!page)
         return NULL;
     slab = slab_known(page);
-    if (!slab_terms_make(slab)) {
+    if (!expiry_counts_make(slab)) {
         prudence_cache_free(small, page);
         return NULL;
     }
-    store_relaxed(&term_of(page)->word, (uint32_t)TERM_REGION << TERM_DATES_BITS);
+    store_relaxed(&expiry_count_of(page)->word, (uint32_t)EXPIRY_COUNT_REGION << EXPIRY_COUNT_BITS);
     return page;
 }
 
@@ -477,7 +478,7 @@ int scm_region_unregister(struct scm_region *handle)
     if (error)
         return error;
     waiting = something_waits(self);
-    if (term_dates(load_relaxed(&term_of(region->first)->word)))
+    if (expiry_count_dates(load_relaxed(&expiry_count_of(region->first)->word)))
         region->cursor = region->end = NULL;
     else
         region_end(self, region);
@@ -496,9 +497,9 @@ static const struct region_page *page_holding(const void *address)
     if (!slab || (const char *)address < slab->base)
         return NULL;
     if (is_large(slab)) {
-        const union term *terms = slab_terms(slab);
+        const union expiry_count *counts = expiry_counts_in(slab);
 
-        return terms && term_finalizer(load_relaxed(&terms->word)) == TERM_REGION
+        return counts && expiry_count_finalizer(load_relaxed(&counts->word)) == EXPIRY_COUNT_REGION
                    ? (const void *)slab->base
                    : NULL;
     }

@@ -5,8 +5,8 @@
  *   region       what a handle stands for (places.h): where the next object is cut, and the first page
  *   region_page  the head of each page: the next page, and the region's handle
  *
- * A region's dates are those of its first page, which is an object of a slab cache as any other. Its term has
- * TERM_REGION in place of a finalizer, so the end of its last date ends the region (expire.c).
+ * A region's dates are those of its first page, which is an object of a slab cache as any other. Its expiry
+ * count has EXPIRY_COUNT_REGION in place of a finalizer, so the end of its last date ends the region (expire.c).
  *
  * Whose. The thread whose number is `owner` allocates and unregisters; nobody else writes the region until it ends.
  * The thread that ends it is alone with it: the one that takes its last date, or the owner that unregisters it without

@@ -8,7 +8,7 @@
  *   scm_thread  a thread's clocks, and its expired descriptors
  *
  * A thread's clocks and lists are its own, so refreshing and ticking take no lock and no atomic
- * read-modify-write; the counts in slab/terms.h, which threads share, may. A scm_thread that has dates
+ * read-modify-write; the counts in scm/expiry_counts.h, which threads share, may. A scm_thread that has dates
  * outlives its thread: it is an orphan then, in scm_orphans, and belongs to the holder of scm_lock. The
  * next thread that registers takes the oldest orphan as its own; until then each tick of any thread takes
  * over a little of one (left.c). Counters have one writer and are read by scm_get_mem_info.
@@ -37,7 +37,7 @@
 #include "scm/marks.h"
 #include "scm/places.h"
 #include "scm/stamps.h"
-#include "scm/terms.h"
+#include "scm/expiry_counts.h"
 
 #define PAGE_BYTES   ((size_t)1024)
 #define PAGE_OBJECTS ((PAGE_BYTES - 24) / sizeof(uint64_t))
@@ -223,7 +223,7 @@ void left_take_expired(struct scm_thread *self);
 #define TAKEN_PER_CALL 4 /* descriptors that a call processes, unless ticks do */
 void expired_take(struct scm_thread *thread, uint64_t count);
 void object_expired(struct slab *slab, void *object);
-int (*finalizer_of(unsigned number))(void *object); /* 1 to TERM_FINALIZERS */
+int (*finalizer_of(unsigned number))(void *object); /* 1 to EXPIRY_COUNT_FINALIZERS */
 
 /* Where the next descriptor of a date goes, which the clock's ring reaches: the end of its list. NULL: there is no
  * memory. */
@@ -247,12 +247,12 @@ static inline void page_put(struct scm_thread *self, struct scm_clock *clock, st
     count_add(&self->counts.dates, 1);
 }
 
-/* Of an object in a slab that has terms. */
-static inline union term *term_of(const void *object)
+/* Of an object in a slab that has expiry counts. */
+static inline union expiry_count *expiry_count_of(const void *object)
 {
     struct slab *slab = slab_known(object);
 
-    return &slab_terms(slab)[slab_index(slab, object)];
+    return &expiry_counts_in(slab)[slab_index(slab, object)];
 }
 
 /* Descriptors on a list of a ring. */

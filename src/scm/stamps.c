@@ -139,7 +139,8 @@ static bool later_date(struct scm_thread *self, const struct page *page, uint32_
  */
 enum following stamp_follow(struct scm_thread *self, const struct page *page, uint64_t descriptor)
 {
-    uint32_t *stamp = &term_of(object_of(descriptor))->stamp, seen = load_relaxed(stamp), owner;
+    uint32_t *stamp = &expiry_count_of(object_of(descriptor))->stamp, seen = load_relaxed(stamp),
+             owner;
     bool collecting = self->collecting, same_dates;
     struct scm_clock *clock;
     struct page *to;
@@ -168,7 +169,7 @@ enum following stamp_follow(struct scm_thread *self, const struct page *page, ui
 bool page_leave_stamps(struct page *page)
 {
     for (uint32_t i = 0; i < page->count; i++) {
-        uint32_t *stamp = &term_of(object_of(page->descriptors[i]))->stamp;
+        uint32_t *stamp = &expiry_count_of(object_of(page->descriptors[i]))->stamp;
 
         if (!(page->descriptors[i] & BEHIND_STAMP))
             continue;

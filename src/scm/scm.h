@@ -35,6 +35,7 @@
 #include "heap/object.h"
 #include "scm/settings.h"
 #include "scm/marks.h"
+#include "scm/meta.h"
 #include "scm/places.h"
 #include "scm/stamps.h"
 #include "scm/expiry_counts.h"
@@ -127,6 +128,14 @@ struct scm_thread {
     struct list link; /* in scm_threads or scm_orphans; scm_lock */
 };
 
+/* --- registry.c --- */
+extern struct os_lock scm_lock;
+extern struct list scm_threads;    /* of threads that take part; scm_lock */
+extern struct list scm_orphans;    /* without a thread; scm_lock */
+extern struct list scm_abandoned;  /* of threads that fork has not copied; changed by fork only */
+extern struct scm_counts scm_gone; /* of those that left nothing; scm_lock */
+bool scm_is_abandoned(uint64_t number);
+
 /* This thread's, while it takes part and is not blocked; NULL else. */
 extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
 
@@ -139,17 +148,10 @@ void scm_leave(void);
 int scm_refuse_absent(const char *what);
 void scm_reap(void);
 struct scm_thread *scm_enter_to_stay(const char *what);
-bool scm_is_abandoned(uint64_t number);
 extern struct page scm_something_waits; /* never read */
 #define SOMETHING_WAITS (&scm_something_waits)
 void thread_watch(struct scm_thread *self);
-extern struct os_lock scm_lock;
-extern struct list scm_threads, scm_orphans; /* in use; without a thread */
-extern struct scm_counts scm_gone;           /* of threads that left nothing; scm_lock */
-extern struct prudence_domain *scm_phases;   /* global time */
-extern uint64_t scm_meta_bytes;              /* of threads, clocks, rings; atomic */
-void *scm_meta_alloc(size_t bytes);
-void scm_meta_free(void *meta, size_t bytes);
+extern struct prudence_domain *scm_phases; /* global time */
 void scm_thread_free(struct scm_thread *thread);
 void scm_counts_join(struct scm_counts *to, const struct scm_counts *from);
 

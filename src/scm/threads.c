@@ -15,8 +15,6 @@
  * A thread that takes part and is not blocked has joined global time (gp/user/phases.c). When it joins it counts as
  * one that has ticked in the present phase, so it cannot end the phase twice; unless it is the only one: then
  * no other thread would end the phase, so its tick does (thesis, section 4.2.2).
- *
- * scm_lock guards the lists, and orders coming and going; ticks and refreshes never take it.
  */
 #define _GNU_SOURCE /* gettid */
 #include <pthread.h>
@@ -38,37 +36,14 @@ static __thread bool absence_reported __attribute__((tls_model("initial-exec")))
 static __thread bool ending __attribute__((tls_model("initial-exec")));
 static __thread bool is_visiting __attribute__((tls_model("initial-exec")));
 
-struct os_lock scm_lock = OS_LOCK_INIT(OS_RANK_SCM);
-struct list scm_threads = {&scm_threads, &scm_threads};
-struct list scm_orphans = {&scm_orphans, &scm_orphans};
-struct scm_counts scm_gone;
 struct prudence_domain *scm_phases;
-uint64_t scm_meta_bytes;
 
 static unsigned active;      /* threads that have joined global time; scm_lock */
 static uint64_t last_number; /* of threads, ever given; scm_lock */
 
-/* Threads of the processes before this one, fork did not copy them; changed by fork only */
-static struct list abandoned = {&abandoned, &abandoned};
-
 struct page scm_something_waits;
 
 static pthread_key_t exit_key;
-
-void *scm_meta_alloc(size_t bytes)
-{
-    void *meta = os_meta_alloc(bytes);
-
-    if (meta)
-        add_relaxed(&scm_meta_bytes, bytes);
-    return meta;
-}
-
-void scm_meta_free(void *meta, size_t bytes)
-{
-    sub_relaxed(&scm_meta_bytes, bytes);
-    os_meta_free(meta, bytes);
-}
 
 /* ---------------------------------------------------------------------------------- global time */
 
@@ -451,23 +426,10 @@ void scm_fork_child(void)
 {
     if (mine)
         list_remove(&mine->link);
-    list_join(&abandoned, &scm_threads);
+    list_join(&scm_abandoned, &scm_threads);
     if (mine) {
         list_add_tail(&scm_threads, &mine->link);
         note_id(mine);
     }
     active = scm_self != NULL;
-}
-
-/* The number is of a thread that this process has not, because a fork did not copy it. The list changes in fork only. */
-bool scm_is_abandoned(uint64_t number)
-{
-    struct list *item;
-
-    list_for_each(item, &abandoned)
-    {
-        if (list_entry(item, struct scm_thread, link)->number == number)
-            return true;
-    }
-    return false;
 }

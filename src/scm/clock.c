@@ -99,6 +99,22 @@ static bool fits_in_last(const struct page_list *list, const struct page_list *f
     return from->first == from->last && list->last->count + from->last->count <= PAGE_OBJECTS;
 }
 
+/* The page's descriptors go to another one, and leave the stamps. False: one of them has a later date by its stamp. */
+static bool page_leave_stamps(struct page *page)
+{
+    for (uint32_t i = 0; i < page->count; i++) {
+        uint32_t *stamp = &expiry_count_of(object_of(page->descriptors[i]))->stamp;
+
+        if (!(page->descriptors[i] & BEHIND_STAMP))
+            continue;
+        if (stamp_lead(load_relaxed(stamp), page->stamp) > 0)
+            return false;
+        store_relaxed(stamp, 0u);
+        page->descriptors[i] &= ~BEHIND_STAMP;
+    }
+    return true;
+}
+
 static bool can_be_copied(const struct page_list *list, const struct page_list *from)
 {
     return fits_in_last(list, from) && page_leave_stamps(from->last);

@@ -147,59 +147,6 @@ static void page_end(struct scm_thread *self)
     ended_feed(self);
 }
 
-/* True: by its stamp the object has a date that is later than the descriptor's page. */
-static inline bool lasts_longer(uint64_t descriptor, uint32_t stamp, const struct page *page)
-{
-    return (descriptor & BEHIND_STAMP) && stamp_lead(stamp, page->stamp) > 0;
-}
-
-/* Of a clock that still has the stamp's owner: the page for descriptors of that stamp, where the list has one. NULL: none, or
- * the date has passed. */
-static inline struct page *page_to_follow(const struct scm_clock *clock, const struct page *from,
-                                          uint32_t stamp)
-{
-    uint64_t date = from->date + (uint64_t)stamp_lead(stamp, from->stamp);
-    struct page *page = clock->ring[date & clock->mask].last;
-
-    if ((int64_t)(date - clock->now) < 0 || !page || page->stamp != stamp)
-        return NULL;
-    return page;
-}
-
-/*
- * Descriptors of the first expired page, from `taken` on, whose objects last longer, are queued again at that date: as many
- * as go one after another to pages that have room, up to `most`. Returns how many.
- */
-static __attribute__((noinline)) uint64_t follow(struct scm_thread *self, const struct page *page,
-                                                 uint64_t taken, uint64_t most)
-{
-    struct scm_clock *clock =
-        stamps_share_owner(page->stamp, self->local.owner) ? &self->local : &self->global;
-    uint64_t end = most < page->count - taken ? taken + most : page->count, i = taken;
-    uint32_t stamp = page->stamp;
-    struct page *to = NULL;
-
-    if (!stamps_share_owner(stamp, clock->owner))
-        return 0;
-    for (; i < end; i++) {
-        uint64_t descriptor = page->descriptors[i];
-        uint32_t seen = load_relaxed(&expiry_count_of(object_of(descriptor))->stamp);
-
-        if (!lasts_longer(descriptor, seen, page))
-            break;
-        if (seen != stamp)
-            to = page_to_follow(clock, page, seen);
-        if (!to || to->count == PAGE_OBJECTS)
-            break;
-        stamp = seen;
-        to->descriptors[to->count] = descriptor;
-        to->count++;
-    }
-    clock->dates += i - taken;
-    count_add(&self->counts.dates, i - taken);
-    return i - taken;
-}
-
 /* The descriptors before `taken` are done with. */
 static inline void take_to(struct scm_thread *self, const struct page *page, uint64_t taken)
 {
@@ -220,7 +167,7 @@ static inline uint64_t take(struct scm_thread *self, uint64_t most)
     enum following following = IS_OVER;
 
     if (lasts_longer(descriptor, load_relaxed(&expiry->stamp), page)) {
-        followed = follow(self, page, taken, most);
+        followed = stamps_follow(self, page, taken, most);
         if (likely(followed)) {
             take_to(self, page, taken + followed);
             return followed;

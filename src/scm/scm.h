@@ -162,16 +162,25 @@ struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t
 void page_free(struct scm_thread *self, struct page *page);
 void page_spare_free(struct scm_thread *thread);
 
-/* --- stamps.c --- */
-bool stamps_start(void);
+/* --- owners.c: which clock a stamp is of --- */
+bool owners_start(void);
 extern uint32_t scm_owners;
 void clock_take_owner(struct scm_clock *clock);
 void clock_drop_owner(struct scm_clock *clock);
 void clock_begin_life(struct scm_clock *clock);
 void page_set_stamp(struct page *page, uint32_t stamp);
-bool page_leave_stamps(struct page *page);
+
+/* --- stamps.c: descriptors that are queued again --- */
+uint64_t stamps_follow(struct scm_thread *self, const struct page *page, uint64_t taken,
+                       uint64_t most);
 enum following { FOLLOWED, IS_OVER, NO_MEMORY };
 enum following stamp_follow(struct scm_thread *self, const struct page *page, uint64_t descriptor);
+
+/* True: by its stamp the object has a date that is later than the descriptor's page. */
+static inline bool lasts_longer(uint64_t descriptor, uint32_t stamp, const struct page *page)
+{
+    return (descriptor & BEHIND_STAMP) && stamp_lead(stamp, page->stamp) > 0;
+}
 
 /* --- clock.c --- */
 bool clock_init(struct scm_clock *clock);

@@ -156,7 +156,7 @@ static bool start(void)
     process_start();
     if (!has_key)
         has_key = !pthread_key_create(&exit_key, thread_exits);
-    if (!has_key || !pages_start() || !stamps_start())
+    if (!has_key || !pages_start() || !owners_start())
         return false;
     if (!scm_phases)
         scm_phases = gp_phases_make("scm");

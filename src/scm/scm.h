@@ -190,8 +190,6 @@ uint64_t clock_first(const struct scm_clock *clock, uint64_t from);
 void clock_expire(struct scm_thread *self, struct scm_clock *clock, uint64_t place);
 void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
                 struct scm_clock *to, uint64_t date);
-int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
-                struct scm_clock **clock);
 
 /* --- handles.c: clocks that programs make --- */
 struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind);
@@ -325,6 +323,10 @@ static inline void collect_after_tick(struct scm_thread *thread, bool waiting)
     else if (waiting)
         expired_take(thread, TAKEN_PER_CALL);
 }
+
+/* --- clock_calls.c --- */
+int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
+                struct scm_clock **clock);
 
 /* threads.c: around fork. */
 void scm_fork_prepare(void);

@@ -107,10 +107,10 @@ struct scm_counts {
 struct scm_thread {
     struct scm_clock local, global;
     struct page_list expired; /* empty when `last` is NULL; `first` is `nothing` then */
-    struct page *nothing;     /* NULL, or SOMETHING_WAITS: so fast paths test one word */
-    uint64_t begin;           /* descriptors of the first expired page that are taken; atomic */
-    struct page *spare;       /* an empty one, or NULL */
-    bool collecting;          /* a finalizer is running: what it calls does not collect */
+    struct page *nothing; /* NULL, or the address of something_to_do: so fast paths test one word */
+    uint64_t begin;       /* descriptors of the first expired page that are taken; atomic */
+    struct page *spare;   /* an empty one, or NULL */
+    bool collecting;      /* a finalizer is running: what it calls does not collect */
     bool blocked;
     int32_t id, process; /* the thread's, to see whether it is gone */
     uint32_t more; /* ticks have more to do: it has real-time clocks, ended regions, or `left` */
@@ -148,12 +148,7 @@ void scm_leave(void);
 int scm_refuse_absent(const char *what);
 void scm_reap(void);
 struct scm_thread *scm_enter_to_stay(const char *what);
-extern struct page scm_something_waits; /* never read */
-#define SOMETHING_WAITS (&scm_something_waits)
-void thread_watch(struct scm_thread *self);
 extern struct prudence_domain *scm_phases; /* global time */
-void scm_thread_free(struct scm_thread *thread);
-void scm_counts_join(struct scm_counts *to, const struct scm_counts *from);
 
 /* --- pages.c: descriptors --- */
 bool pages_start(void);
@@ -198,6 +193,15 @@ void clock_unmake(struct scm_clock *clock);
 void clock_unmake_locked(struct scm_clock *clock);
 struct scm_clock *clock_of_handle(struct scm_clock *handle, bool *was);
 
+/* --- thread_state.c --- */
+struct scm_thread *thread_make(void);
+void thread_free(struct scm_thread *thread);
+void thread_watch(struct scm_thread *self);
+
+/* --- ended.c: what destroyed clocks leave --- */
+void clock_end(struct scm_thread *self, struct scm_clock *clock);
+void ended_feed(struct scm_thread *self);
+
 /* --- real_time.c --- */
 extern uint64_t (*scm_real_time)(void); /* ns; tests have their own */
 void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t period);
@@ -212,15 +216,13 @@ void real_time_merge(struct scm_thread *self);
 bool real_time_left(void);
 bool real_time_merges(void);
 
-/* --- left.c: what clocks and threads leave --- */
+/* --- left.c: what threads leave --- */
 #define LISTS_PER_CALL 2   /* lists of a ring that a call moves, unless it does all */
 extern uint32_t scm_left;  /* what ended threads have left for others; atomic */
 #define LEFT_FOR_TICKS  1u /* orphans, or something by real time */
 #define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
 void left_note(void);
 bool thread_has_left(const struct scm_thread *thread);
-void clock_end(struct scm_thread *self, struct scm_clock *clock);
-void ended_feed(struct scm_thread *self);
 void left_step_if_any(struct scm_thread *self);
 void clocks_leave(struct scm_thread *thread);
 bool left_step(struct scm_thread *self);

@@ -41,8 +41,6 @@ struct prudence_domain *scm_phases;
 static unsigned active;      /* threads that have joined global time; scm_lock */
 static uint64_t last_number; /* of threads, ever given; scm_lock */
 
-struct page scm_something_waits;
-
 static pthread_key_t exit_key;
 
 /* ---------------------------------------------------------------------------------- global time */
@@ -76,17 +74,6 @@ static void leave_myself(void)
 
 /* ----------------------------------------------------------------------------- coming and going */
 
-/* After real-time clocks, ended regions, or `left`, came or went: fast paths look at them, or do not. */
-void thread_watch(struct scm_thread *self)
-{
-    bool waits = !list_is_empty(&self->real) || !list_is_empty(&self->ended_regions);
-
-    self->nothing = waits ? SOMETHING_WAITS : NULL;
-    self->more = waits || !list_is_empty(&self->left);
-    if (!self->expired.last)
-        self->expired.first = self->nothing;
-}
-
 /* Also out of a finalizer. */
 static void thread_exits(void *unused)
 {
@@ -101,51 +88,6 @@ static void note_id(struct scm_thread *thread)
 {
     thread->id = gettid();
     thread->process = getpid();
-}
-
-static struct scm_thread *thread_make(void)
-{
-    struct scm_thread *thread = scm_meta_alloc(sizeof *thread);
-
-    if (!thread)
-        return NULL;
-    list_init(&thread->clocks);
-    list_init(&thread->real);
-    list_init(&thread->ended);
-    list_init(&thread->left);
-    list_init(&thread->ended_regions);
-    list_init(&thread->region_places);
-    list_init(&thread->link);
-    thread->local.kind = LOCAL_CLOCK;
-    thread->global.kind = GLOBAL_CLOCK;
-    if (clock_init(&thread->local) && clock_init(&thread->global))
-        return thread;
-    clock_release(&thread->local);
-    scm_meta_free(thread, sizeof *thread);
-    return NULL;
-}
-
-void scm_counts_join(struct scm_counts *to, const struct scm_counts *from)
-{
-    to->dates += from->dates;
-    to->taken += from->taken;
-    to->expired += from->expired;
-    to->became += from->became;
-    to->ended += from->ended;
-    to->kept += from->kept;
-    to->pages += from->pages;
-    to->steps += from->steps;
-    to->regions += from->regions;
-    to->region_bytes += from->region_bytes;
-}
-
-/* One without a thread, that has nothing left. Under scm_lock. */
-void scm_thread_free(struct scm_thread *thread)
-{
-    scm_counts_join(&scm_gone, &thread->counts);
-    clock_release(&thread->local);
-    clock_release(&thread->global);
-    scm_meta_free(thread, sizeof *thread);
 }
 
 /* Once, under the lock. */
@@ -174,7 +116,7 @@ static void thread_ends(struct scm_thread *thread)
     if (thread_has_left(thread))
         list_add_tail(&scm_orphans, &thread->link);
     else
-        scm_thread_free(thread);
+        thread_free(thread);
     left_note();
 }
 

@@ -2,71 +2,15 @@
 /*
  * What has expired: descriptors are taken in the order in which they were made. One whose object has a later
  * date by its stamp is queued again (stamps.h); each other one is one less in its object's count, and an object that has
- * none left is freed, unless its finalizer keeps it. If it is the first page of a region, the region ends (regions.c), and its
+ * none left is freed, unless its finalizer keeps it. If it is the first page of a region, the region ends (region_end.c), and its
  * pages are freed after what has expired.
  *
  * The thread that takes the count to 0 is the only one that has the object then: nobody else has a
  * date for it, and who would give it one late has broken the rule that it may not have expired.
  */
-#include "debug/annotate.h"
 #include "race_detector.h"
+#include "scm/free_expired.h"
 #include "scm/regions.h"
-
-_Static_assert(EXPIRY_COUNT_FINALIZERS == SCM_FINALIZERS, "what is promised");
-static int (*finalizers[EXPIRY_COUNT_FINALIZERS])(
-    void *object); /* filled from the first; scm_lock */
-
-int (*finalizer_of(unsigned number))(void *object)
-{
-    return load_acquire(&finalizers[number - 1]);
-}
-
-/* True when the object is to be freed. The finalizer may have given it new dates. Until it has returned the
- * object counts as kept: it may end the thread instead. */
-static __attribute__((noinline)) bool finalize(struct scm_thread *self, uint32_t *word,
-                                               void *object)
-{
-    bool nested = self->collecting, ends;
-
-    self->collecting = true;
-    count_add(&self->counts.kept, 1);
-    annotate_taken(slab_known(object), object);
-    os_foreign_call("a finalizer");
-    ends = !finalizer_of(expiry_count_finalizer(load_relaxed(word)))(object) &&
-           !expiry_count_dates(load_relaxed(word));
-    self->collecting = nested;
-    count_add(&self->counts.kept, (uint64_t)0 - ends);
-    return ends;
-}
-
-/* Its word is 0, so its expiry count lets it go. */
-static void free_expired_slow(struct slab *slab, void *object, bool deferred)
-{
-    int saved_errno = errno;
-
-    if (deferred)
-        cache_free_deferred_slow(slab, object, "expiration");
-    else
-        cache_free_slow(slab, object, "expiration");
-    errno = saved_errno;
-}
-
-static inline __attribute__((always_inline)) void free_expired(struct slab *slab, void *object)
-{
-    struct prudence_cache *cache = slab->cache;
-    bool deferred = load_relaxed(&scm_deferred);
-
-    if (likely(!deferred) && likely(cache_is_plain(cache)) && os_percpu_push(&cache->lines, object))
-        return;
-    annotate_taken(slab, object);
-    free_expired_slow(slab, object, deferred);
-}
-
-/* Its word is 0. */
-void object_expired(struct slab *slab, void *object)
-{
-    free_expired(slab, object);
-}
 
 static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab *slab,
                                                               const void *object)
@@ -194,51 +138,4 @@ void expired_take(struct scm_thread *self, uint64_t count)
         taken = take(self, left);
     if (unlikely(self->nothing != NULL))
         regions_free_pages(self, count);
-}
-
-int scm_register_finalizer(int (*finalizer)(void *object))
-{
-    int number = -1;
-
-    if (!finalizer) {
-        os_report("scm_register_finalizer: the finalizer is NULL");
-        errno = EINVAL;
-        return -1;
-    }
-    os_lock_take(&scm_lock);
-    for (int i = 0; i < EXPIRY_COUNT_FINALIZERS && number < 0; i++)
-        number = finalizers[i] ? -1 : i;
-    if (number >= 0)
-        store_release(&finalizers[number], finalizer);
-    os_lock_release(&scm_lock);
-    if (number < 0) {
-        os_report("scm_register_finalizer: there are %d already", EXPIRY_COUNT_FINALIZERS);
-        errno = ENOSPC;
-    }
-    return number;
-}
-
-int scm_set_finalizer(void *object, int number)
-{
-    struct slab *slab = object_slab(object, "scm_set_finalizer");
-    union expiry_count *counts;
-    uint32_t *place, word;
-
-    if (number < -1 || number >= EXPIRY_COUNT_FINALIZERS ||
-        (number >= 0 && !finalizer_of(number + 1))) {
-        os_report("scm_set_finalizer: there is no finalizer %d (object %p)", number, object);
-        return EINVAL;
-    }
-    counts = expiry_counts_make(slab);
-    if (!counts)
-        return ENOMEM;
-    place = &counts[slab_index(slab, object)].word;
-    word = load_relaxed(place);
-    if (!expiry_count_dates(word))
-        slab_check_live(slab, object, "scm_set_finalizer");
-    /* Dates may come and go meanwhile. */
-    while (!compare_exchange(
-        place, &word, expiry_count_dates(word) | (uint32_t)(number + 1) << EXPIRY_COUNT_BITS))
-        ;
-    return 0;
 }

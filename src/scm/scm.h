@@ -230,11 +230,12 @@ void left_steps(struct scm_thread *self);
 void left_take(struct scm_thread *self, enum clock_kind kind);
 void left_take_expired(struct scm_thread *self);
 
+/* --- finalizers.c --- */
+bool finalize(struct scm_thread *self, uint32_t *word, void *object);
+
 /* --- expire.c --- */
 #define TAKEN_PER_CALL 4 /* descriptors that a call processes, unless ticks do */
 void expired_take(struct scm_thread *thread, uint64_t count);
-void object_expired(struct slab *slab, void *object);
-int (*finalizer_of(unsigned number))(void *object); /* 1 to EXPIRY_COUNT_FINALIZERS */
 
 /* Where the next descriptor of a date goes, which the clock's ring reaches: the end of its list. NULL: there is no
  * memory. */

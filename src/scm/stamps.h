@@ -64,7 +64,7 @@ struct owner {
 };
 
 /* STAMP_OWNERS of them; the first is not used: 0 is no owner. Made before any thread has entered, then constant. */
-extern struct owner *scm_owner_table;
+extern HIDDEN struct owner *scm_owner_table;
 
 static inline struct owner *owner_of(uint32_t stamp)
 {

@@ -53,6 +53,14 @@ static inline union expiry_count *expiry_counts_in(struct slab *slab)
     return load_acquire(&slab->side[EXPIRY_COUNTS_EXTENSION]);
 }
 
+/* Of an object in a slab that has them. */
+static inline union expiry_count *expiry_count_of(const void *object)
+{
+    struct slab *slab = slab_known(object);
+
+    return &expiry_counts_in(slab)[slab_index(slab, object)];
+}
+
 static inline uint32_t expiry_count_dates(uint32_t word)
 {
     return word & EXPIRY_COUNT_MASK;

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to scm/: what a thread that takes part in short-term memory is made of.
+ * Private to scm/: what a thread that takes part in short-term memory is made of, and what each file offers.
  *
  *   page        descriptors: objects that share an expiration date. One may last longer (stamps.h)
  *   page_list   all descriptors of one date; or all that have expired
  *   scm_clock   its time, and a ring of lists: one for each date that has not expired
  *   scm_thread  a thread's clocks, and its expired descriptors
+ *
+ * The files. Each uses those of the lines above its own, and those before it in its line (ADR 63).
+ *
+ *   settings, meta, registry            options; memory for these books; the lock and the lists of threads
+ *   places, expiry_counts, finalizers   tables behind handles; an object's words; functions that may keep an object
+ *   owners, pages, clock                whose stamps are; pages of descriptors; a ring of lists
+ *   handles, thread_state, stamps       clocks of programs; making and freeing a thread; descriptors that are queued again
+ *   ended, real_time                    what destroyed clocks leave; clocks that follow real time
+ *   region_places, region_end           places behind handles of regions; what regions leave
+ *   expire                              what becomes of an object whose date is over
+ *   left                                what threads leave
+ *   threads                             taking part, blocking, ending, fork
+ *   clock_calls, regions                the calls of programs: for clocks and regions,
+ *   refresh, tick, memory               for dates and time, for memory and statistics
  *
  * A thread's clocks and lists are its own, so refreshing and ticking take no lock and no atomic
  * read-modify-write; the counts in scm/expiry_counts.h, which threads share, may. A scm_thread that has dates
@@ -33,12 +47,12 @@
 
 #include "base/list.h"
 #include "heap/object.h"
-#include "scm/settings.h"
+#include "scm/expiry_counts.h"
 #include "scm/marks.h"
 #include "scm/meta.h"
 #include "scm/places.h"
+#include "scm/settings.h"
 #include "scm/stamps.h"
-#include "scm/expiry_counts.h"
 
 #define PAGE_BYTES   ((size_t)1024)
 #define PAGE_OBJECTS ((PAGE_BYTES - 24) / sizeof(uint64_t))
@@ -120,7 +134,7 @@ struct scm_thread {
     struct list clocks; /* that it made; not those of real time */
     struct list real;   /* its real-time clocks, in the order in which they are looked at */
     struct list ended;  /* clocks that were destroyed: all their dates have expired */
-    struct list ended_regions; /* with pages that are to be freed (regions.c) */
+    struct list ended_regions; /* with pages that are to be freed (region_end.c) */
     struct list region_places; /* unused ones */
     uint32_t region_place_count;
     struct list left; /* clocks with dates of a thread that has ended, and whose heir this one is */
@@ -128,7 +142,7 @@ struct scm_thread {
     struct list link; /* in scm_threads or scm_orphans; scm_lock */
 };
 
-/* --- registry.c --- */
+/* --- registry.c: all threads --- */
 extern struct os_lock scm_lock;
 extern struct list scm_threads;    /* of threads that take part; scm_lock */
 extern struct list scm_orphans;    /* without a thread; scm_lock */
@@ -136,26 +150,8 @@ extern struct list scm_abandoned;  /* of threads that fork has not copied; chang
 extern struct scm_counts scm_gone; /* of those that left nothing; scm_lock */
 bool scm_is_abandoned(uint64_t number);
 
-/* This thread's, while it takes part and is not blocked; NULL else. */
-extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
-
-/* --- threads.c: coming and going. scm_enter is for callers that find scm_self NULL: the thread's, newly
- * registered; NULL with *error set (and reported) when it is blocked, or there is no memory; scm_leave
- * comes after the call. scm_refuse_absent is for calls that have nothing to do then: reports, and returns
- * the error. --- */
-struct scm_thread *scm_enter(const char *what, int *error);
-void scm_leave(void);
-int scm_refuse_absent(const char *what);
-void scm_reap(void);
-struct scm_thread *scm_enter_to_stay(const char *what);
-extern struct prudence_domain *scm_phases; /* global time */
-
-/* --- pages.c: descriptors --- */
-bool pages_start(void);
-struct prudence_cache *pages_cache(void);
-struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t date);
-void page_free(struct scm_thread *self, struct page *page);
-void page_spare_free(struct scm_thread *thread);
+/* --- finalizers.c: functions of the program that may keep an object --- */
+bool finalize(struct scm_thread *self, uint32_t *word, void *object);
 
 /* --- owners.c: which clock a stamp is of --- */
 bool owners_start(void);
@@ -165,77 +161,12 @@ void clock_drop_owner(struct scm_clock *clock);
 void clock_begin_life(struct scm_clock *clock);
 void page_set_stamp(struct page *page, uint32_t stamp);
 
-/* --- stamps.c: descriptors that are queued again --- */
-uint64_t stamps_follow(struct scm_thread *self, const struct page *page, uint64_t taken,
-                       uint64_t most);
-enum following { FOLLOWED, IS_OVER, NO_MEMORY };
-enum following stamp_follow(struct scm_thread *self, const struct page *page, uint64_t descriptor);
-
-/* True: by its stamp the object has a date that is later than the descriptor's page. */
-static inline bool lasts_longer(uint64_t descriptor, uint32_t stamp, const struct page *page)
-{
-    return (descriptor & BEHIND_STAMP) && stamp_lead(stamp, page->stamp) > 0;
-}
-
-/* --- clock.c --- */
-bool clock_init(struct scm_clock *clock);
-void clock_release(struct scm_clock *clock);
-bool clock_reach(struct scm_clock *clock, uint64_t extension);
-uint64_t clock_first(const struct scm_clock *clock, uint64_t from);
-void clock_expire(struct scm_thread *self, struct scm_clock *clock, uint64_t place);
-void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
-                struct scm_clock *to, uint64_t date);
-
-/* --- handles.c: clocks that programs make --- */
-struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind);
-void clock_retire(struct scm_clock *clock);
-void clock_unmake(struct scm_clock *clock);
-void clock_unmake_locked(struct scm_clock *clock);
-struct scm_clock *clock_of_handle(struct scm_clock *handle, bool *was);
-
-/* --- thread_state.c --- */
-struct scm_thread *thread_make(void);
-void thread_free(struct scm_thread *thread);
-void thread_watch(struct scm_thread *self);
-
-/* --- ended.c: what destroyed clocks leave --- */
-void clock_end(struct scm_thread *self, struct scm_clock *clock);
-void ended_feed(struct scm_thread *self);
-
-/* --- real_time.c --- */
-extern uint64_t (*scm_real_time)(void); /* ns; tests have their own */
-void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t period);
-void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t ns,
-                      uint64_t lists);
-void real_time_look(struct scm_thread *self, bool at_all);
-void real_time_glance(struct scm_thread *self);
-bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint64_t units);
-void real_time_leave(struct scm_clock *clock);
-void real_time_left_step(struct scm_thread *self, bool all);
-void real_time_merge(struct scm_thread *self);
-bool real_time_left(void);
-bool real_time_merges(void);
-
-/* --- left.c: what threads leave --- */
-#define LISTS_PER_CALL 2   /* lists of a ring that a call moves, unless it does all */
-extern uint32_t scm_left;  /* what ended threads have left for others; atomic */
-#define LEFT_FOR_TICKS  1u /* orphans, or something by real time */
-#define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
-void left_note(void);
-bool thread_has_left(const struct scm_thread *thread);
-void left_step_if_any(struct scm_thread *self);
-void clocks_leave(struct scm_thread *thread);
-bool left_step(struct scm_thread *self);
-void left_steps(struct scm_thread *self);
-void left_take(struct scm_thread *self, enum clock_kind kind);
-void left_take_expired(struct scm_thread *self);
-
-/* --- finalizers.c --- */
-bool finalize(struct scm_thread *self, uint32_t *word, void *object);
-
-/* --- expire.c --- */
-#define TAKEN_PER_CALL 4 /* descriptors that a call processes, unless ticks do */
-void expired_take(struct scm_thread *thread, uint64_t count);
+/* --- pages.c: descriptors --- */
+bool pages_start(void);
+struct prudence_cache *pages_cache(void);
+struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t date);
+void page_free(struct scm_thread *self, struct page *page);
+void page_spare_free(struct scm_thread *thread);
 
 /* Where the next descriptor of a date goes, which the clock's ring reaches: the end of its list. NULL: there is no
  * memory. */
@@ -259,13 +190,15 @@ static inline void page_put(struct scm_thread *self, struct scm_clock *clock, st
     count_add(&self->counts.dates, 1);
 }
 
-/* Of an object in a slab that has expiry counts. */
-static inline union expiry_count *expiry_count_of(const void *object)
-{
-    struct slab *slab = slab_known(object);
-
-    return &expiry_counts_in(slab)[slab_index(slab, object)];
-}
+/* --- clock.c: a ring of lists --- */
+#define LISTS_PER_CALL 2 /* lists of a ring that a call moves, unless it does all */
+bool clock_init(struct scm_clock *clock);
+void clock_release(struct scm_clock *clock);
+bool clock_reach(struct scm_clock *clock, uint64_t extension);
+uint64_t clock_first(const struct scm_clock *clock, uint64_t from);
+void clock_expire(struct scm_thread *self, struct scm_clock *clock, uint64_t place);
+void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
+                struct scm_clock *to, uint64_t date);
 
 /* Descriptors on a list of a ring. */
 static inline uint64_t list_dates(const struct page_list *list)
@@ -305,6 +238,51 @@ static inline bool clock_is_empty(const struct scm_clock *clock)
     return !clock->ring || clock_first(clock, 0) > clock->mask;
 }
 
+/* --- handles.c: clocks that programs make --- */
+struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind);
+void clock_retire(struct scm_clock *clock);
+void clock_unmake(struct scm_clock *clock);
+void clock_unmake_locked(struct scm_clock *clock);
+struct scm_clock *clock_of_handle(struct scm_clock *handle, bool *was);
+
+/* --- thread_state.c: what a thread is made of --- */
+struct scm_thread *thread_make(void);
+void thread_free(struct scm_thread *thread);
+void thread_watch(struct scm_thread *self);
+
+/* --- stamps.c: descriptors that are queued again --- */
+uint64_t stamps_follow(struct scm_thread *self, const struct page *page, uint64_t taken,
+                       uint64_t most);
+enum following { FOLLOWED, IS_OVER, NO_MEMORY };
+enum following stamp_follow(struct scm_thread *self, const struct page *page, uint64_t descriptor);
+
+/* True: by its stamp the object has a date that is later than the descriptor's page. */
+static inline bool lasts_longer(uint64_t descriptor, uint32_t stamp, const struct page *page)
+{
+    return (descriptor & BEHIND_STAMP) && stamp_lead(stamp, page->stamp) > 0;
+}
+
+/* --- ended.c: what destroyed clocks leave --- */
+void clock_end(struct scm_thread *self, struct scm_clock *clock);
+void ended_feed(struct scm_thread *self);
+
+/* --- real_time.c: clocks that follow real time --- */
+extern uint64_t (*scm_real_time)(void); /* ns; tests have their own */
+void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t period);
+void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t ns,
+                      uint64_t lists);
+void real_time_look(struct scm_thread *self, bool at_all);
+void real_time_glance(struct scm_thread *self);
+bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint64_t units);
+void real_time_leave(struct scm_clock *clock);
+void real_time_left_step(struct scm_thread *self, bool all);
+bool real_time_left(void);
+bool real_time_merges(void);
+
+/* --- expire.c: what becomes of an object whose date is over --- */
+#define TAKEN_PER_CALL 4 /* descriptors that a call processes, unless ticks do */
+void expired_take(struct scm_thread *thread, uint64_t count);
+
 static inline bool something_waits(const struct scm_thread *thread)
 {
     return thread->expired.first != NULL;
@@ -327,13 +305,39 @@ static inline void collect_after_tick(struct scm_thread *thread, bool waiting)
         expired_take(thread, TAKEN_PER_CALL);
 }
 
-/* --- clock_calls.c --- */
-int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
-                struct scm_clock **clock);
+/* --- left.c: what threads leave --- */
+extern uint32_t scm_left;  /* what ended threads have left for others; atomic */
+#define LEFT_FOR_TICKS  1u /* orphans, or something by real time */
+#define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
+void left_note(void);
+bool thread_has_left(const struct scm_thread *thread);
+void left_step_if_any(struct scm_thread *self);
+void clocks_leave(struct scm_thread *thread);
+bool left_step(struct scm_thread *self);
+void left_steps(struct scm_thread *self);
+void real_time_merge(struct scm_thread *self);
+void left_take(struct scm_thread *self, enum clock_kind kind);
+void left_take_expired(struct scm_thread *self);
 
-/* threads.c: around fork. */
+/* --- threads.c: coming and going. scm_enter is for callers that find scm_self NULL: the thread's, newly
+ * registered; NULL with *error set (and reported) when it is blocked, or there is no memory; scm_leave
+ * comes after the call. scm_refuse_absent is for calls that have nothing to do then: reports, and returns
+ * the error. --- */
+struct scm_thread *scm_enter(const char *what, int *error);
+void scm_leave(void);
+int scm_refuse_absent(const char *what);
+void scm_reap(void);
+struct scm_thread *scm_enter_to_stay(const char *what);
+extern struct prudence_domain *scm_phases; /* global time */
 void scm_fork_prepare(void);
 void scm_fork_child(void);
 void scm_fork_done(void);
+
+/* This thread's, while it takes part and is not blocked; NULL else. */
+extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
+
+/* --- clock_calls.c --- */
+int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
+                struct scm_clock **clock);
 
 #endif /* SCM_SCM_H */

@@ -11,10 +11,13 @@
 #include "debug/guard.h"
 #include "debug/quarantine.h"
 #include "debug/watch.h"
-#include "scm/terms.h"
+#include "scm/expiry_counts.h"
 
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
-    [TERMS_EXTENSION] = &terms_extension, [GUARD_EXTENSION] = &guard_extension,
-    [CHECK_EXTENSION] = &check_extension, [DESTRUCT_EXTENSION] = &destruct_extension,
-    [WATCH_EXTENSION] = &watch_extension, [QUARANTINE_EXTENSION] = &quarantine_extension,
+    [EXPIRY_COUNTS_EXTENSION] = &expiry_counts_extension,
+    [GUARD_EXTENSION] = &guard_extension,
+    [CHECK_EXTENSION] = &check_extension,
+    [DESTRUCT_EXTENSION] = &destruct_extension,
+    [WATCH_EXTENSION] = &watch_extension,
+    [QUARANTINE_EXTENSION] = &quarantine_extension,
 };

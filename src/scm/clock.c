@@ -99,6 +99,22 @@ static bool fits_in_last(const struct page_list *list, const struct page_list *f
     return from->first == from->last && list->last->count + from->last->count <= PAGE_OBJECTS;
 }
 
+/* The page's descriptors go to another one, and leave the stamps. False: one of them has a later date by its stamp. */
+static bool page_leave_stamps(struct page *page)
+{
+    for (uint32_t i = 0; i < page->count; i++) {
+        uint32_t *stamp = &expiry_count_of(object_of(page->descriptors[i]))->stamp;
+
+        if (!(page->descriptors[i] & BEHIND_STAMP))
+            continue;
+        if (stamp_lead(load_relaxed(stamp), page->stamp) > 0)
+            return false;
+        store_relaxed(stamp, 0u);
+        page->descriptors[i] &= ~BEHIND_STAMP;
+    }
+    return true;
+}
+
 static bool can_be_copied(const struct page_list *list, const struct page_list *from)
 {
     return fits_in_last(list, from) && page_leave_stamps(from->last);
@@ -134,83 +150,4 @@ void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
     }
     *source = (struct page_list){.before = 0};
     marks_clear(from->marks, from->mask + 1, place);
-}
-
-/* -------------------------------------------------------------------------- the public functions */
-
-static struct scm_clock *create(enum clock_kind kind, uint64_t period, const char *what)
-{
-    struct scm_thread *self = scm_enter_to_stay(what);
-    struct scm_clock *clock;
-
-    if (!self)
-        return NULL;
-    left_steps(self);
-    clock = clock_make(self, kind);
-    if (!clock) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    if (kind == REAL_TIME_CLOCK)
-        real_time_start(self, clock, period);
-    return (struct scm_clock *)(uintptr_t)clock->handle;
-}
-
-struct scm_clock *scm_clock_create(void)
-{
-    return create(USER_CLOCK, 0, "scm_clock_create");
-}
-
-struct scm_clock *scm_clock_create_realtime(unsigned period)
-{
-    if (!period || period > 86400000) {
-        os_report("scm_clock_create_realtime: a period of %u ms is not in 1 to 86400000", period);
-        errno = EINVAL;
-        return NULL;
-    }
-    return create(REAL_TIME_CLOCK, (uint64_t)period * 1000000, "scm_clock_create_realtime");
-}
-
-static int refuse(const char *what, const struct scm_clock *handle, const char *why, int error)
-{
-    os_report("%s: clock %p %s", what, (const void *)handle, why);
-    return error;
-}
-
-/* Whether the calling thread may use the clock: 0, or an error number. */
-int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
-                struct scm_clock **clock)
-{
-    bool was = false;
-
-    *self = scm_self;
-    if (!handle) {
-        os_report("%s: the clock is NULL", what);
-        return EINVAL;
-    }
-    if (!*self)
-        return scm_refuse_absent(what);
-    *clock = clock_of_handle(handle, &was);
-    if (unlikely(!*clock))
-        return was ? refuse(what, handle, "is gone: it was destroyed, or its thread has ended",
-                            EPERM)
-                   : refuse(what, handle, "is not one that scm_clock_create returned", EINVAL);
-    if (load_relaxed(&(*clock)->thread) != *self)
-        return refuse(what, handle, "is another thread's", EPERM);
-    return 0;
-}
-
-int scm_clock_destroy(struct scm_clock *handle)
-{
-    struct scm_thread *self;
-    struct scm_clock *clock;
-    int error = clock_check(handle, "scm_clock_destroy", &self, &clock);
-    bool waiting;
-
-    if (error)
-        return error;
-    waiting = something_waits(self);
-    clock_end(self, clock);
-    collect_after_tick(self, waiting);
-    return 0;
 }

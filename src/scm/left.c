@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What clocks and threads leave: rings with lists that are not empty. Nothing walks a ring at once. It is
- * kept as it is, and emptied list by list by the calls that come:
+ * What threads leave: rings with lists that are not empty. Nothing walks a ring at once. It is kept as it is, and
+ * emptied list by list by the calls that come:
  *
- *  ended    a clock that was destroyed. All its dates have expired; a list goes to the expired ones whenever
- *           these are used up.
  *  left     a clock of a thread that has ended, kept by that thread's heir. It goes on with the heir's local
  *           clock, to which its lists are moved, earliest first, before their date comes, if the heir
  *           ticks often enough; what is later expires when it is found.
@@ -38,38 +36,6 @@ bool thread_has_left(const struct scm_thread *thread)
     return thread->expired.last || !list_is_empty(&thread->ended) ||
            !list_is_empty(&thread->ended_regions) || !list_is_empty(&thread->left) ||
            !clock_is_empty(&thread->local) || !clock_is_empty(&thread->global);
-}
-
-/* --------------------------------------------------------------------------------------- ended */
-
-/* If the expired list is empty: the next list of an ended clock, whose dates were counted when it ended. */
-void ended_feed(struct scm_thread *self)
-{
-    struct scm_clock *clock = list_first(&self->ended, struct scm_clock, link);
-    uint64_t place;
-
-    if (!clock || self->expired.last)
-        return;
-    place = clock_first(clock, 0);
-    list_expires(self, &clock->ring[place]);
-    marks_clear(clock->marks, clock->mask + 1, place);
-    count_add(&self->counts.steps, 1);
-    if (clock_is_empty(clock))
-        clock_unmake(clock);
-}
-
-/* Time is over on this clock. */
-void clock_end(struct scm_thread *self, struct scm_clock *clock)
-{
-    clock_retire(clock);
-    thread_watch(self);
-    if (clock_is_empty(clock)) {
-        clock_unmake(clock);
-        return;
-    }
-    count_add(&self->counts.expired, clock->dates);
-    list_add_tail(&self->ended, &clock->link);
-    ended_feed(self);
 }
 
 /* ---------------------------------------------------------------------------------------- left */
@@ -219,7 +185,7 @@ static void take_from(struct scm_thread *self, struct scm_thread *orphan, enum c
     if (thread_has_left(orphan))
         list_add_tail(&scm_orphans, &orphan->link);
     else
-        scm_thread_free(orphan);
+        thread_free(orphan);
 }
 
 /* A little of what ended threads have left: for a tick of that clock. */

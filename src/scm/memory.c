@@ -77,7 +77,7 @@ void scm_get_mem_info(struct scm_mem_info *info)
     *info = (struct scm_mem_info){.allocated = 0};
     os_lock_take(&scm_lock);
     scm_reap();
-    info->overhead = load_relaxed(&scm_meta_bytes) + slab_terms_bytes();
+    info->overhead = load_relaxed(&scm_meta_bytes) + expiry_counts_bytes();
     add_counts(info, &scm_gone, NULL);
     list_for_each(item, &scm_threads)
     {

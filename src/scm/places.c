@@ -2,7 +2,7 @@
 /* Tables behind handles: how they grow (places.h). */
 #include "scm/places.h"
 
-#include "scm/scm.h"
+#include "scm/meta.h"
 
 void *places_new(struct places *places, uint32_t *number)
 {

@@ -12,7 +12,7 @@
  * These calls look: a tick and scm_collect, with the precise time; every other call that collects, with the coarse
  * time, which the system updates at its timer interrupts (every 1 to 10 ms). So that the fast paths of
  * threads without such clocks have no test for it, the expired list of a thread that has some is never
- * NULL: when it is empty, `first` is SOMETHING_WAITS. Of a thread's clocks each call looks at a few, in
+ * NULL: when it is empty, `first` is something_to_do (thread_state.c). Of a thread's clocks each call looks at a few, in
  * turn.
  *
  * Clocks of threads that have ended. Their dates go, list by list, to a clock of a class: one for each power

@@ -31,7 +31,7 @@ static __attribute__((noinline, cold)) int too_many(const struct scm_clock *cloc
                                                     const void *object)
 {
     os_report("%s: %p has %u expiration dates; no more are possible", name_of(clock),
-              region_or_object(object), (unsigned)TERM_DATES_MAX);
+              region_or_object(object), (unsigned)EXPIRY_COUNT_MAX);
     return EOVERFLOW;
 }
 
@@ -44,38 +44,39 @@ static inline bool is_last(const struct page_list *list, const void *object)
 
 /* One date more, and the stamp if the object has none: in one operation, so that there is never a stamp without a
  * date. Returns the descriptor for it, and whether it is the object's first. */
-static inline uint64_t term_add(union term *term, uint32_t stamp, void *object, bool *first)
+static inline uint64_t expiry_count_add(union expiry_count *expiry, uint32_t stamp, void *object,
+                                        bool *first)
 {
-    uint64_t seen = load_relaxed(&term->both), descriptor = (uintptr_t)object;
+    uint64_t seen = load_relaxed(&expiry->both), descriptor = (uintptr_t)object;
 
     while (likely(stamp_owner(stamp) != NO_OWNER) && !(seen >> 32)) {
-        if (compare_exchange(&term->both, &seen, (seen + 1) | (uint64_t)stamp << 32)) {
-            *first = !term_dates((uint32_t)seen);
+        if (compare_exchange(&expiry->both, &seen, (seen + 1) | (uint64_t)stamp << 32)) {
+            *first = !expiry_count_dates((uint32_t)seen);
             return descriptor | BEHIND_STAMP;
         }
     }
-    *first = !term_dates(add_relaxed(&term->word, 1));
+    *first = !expiry_count_dates(add_relaxed(&expiry->word, 1));
     return descriptor;
 }
 
 static inline int date_add(struct scm_thread *self, struct scm_clock *clock, uint64_t date,
-                           struct slab *slab, union term *term, void *object)
+                           struct slab *slab, union expiry_count *expiry, void *object)
 {
-    uint32_t dates = term_dates(load_relaxed(&term->word));
+    uint32_t dates = expiry_count_dates(load_relaxed(&expiry->word));
     struct page *page;
     bool first;
 
-    if (!dates && unlikely(slab_may_be_dead(slab, (unsigned)(term - slab_terms(slab)),
-                                            EXTENSION_BIT(TERMS_EXTENSION))))
+    if (!dates && unlikely(slab_may_be_dead(slab, (unsigned)(expiry - expiry_counts_in(slab)),
+                                            EXTENSION_BIT(EXPIRY_COUNTS_EXTENSION))))
         slab_check_live(slab, object, name_of(clock));
     if (unlikely(dates) && is_last(&clock->ring[date & clock->mask], object))
         return 0;
-    if (unlikely(dates >= TERM_DATES_MAX))
+    if (unlikely(dates >= EXPIRY_COUNT_MAX))
         return too_many(clock, object);
     page = page_with_room(self, clock, date);
     if (unlikely(!page))
         return ENOMEM;
-    page_put(self, clock, page, term_add(term, page->stamp, object, &first));
+    page_put(self, clock, page, expiry_count_add(expiry, page->stamp, object, &first));
     if (first)
         becomes_short_term(self, slab);
     return 0;
@@ -84,10 +85,10 @@ static inline int date_add(struct scm_thread *self, struct scm_clock *clock, uin
 /* A descriptor: the object's stamp is not the clock's. */
 static __attribute__((noinline)) int date_add_and_collect(struct scm_thread *self,
                                                           struct scm_clock *clock, uint64_t date,
-                                                          struct slab *slab, union term *term,
-                                                          void *object)
+                                                          struct slab *slab,
+                                                          union expiry_count *expiry, void *object)
 {
-    int error = date_add(self, clock, date, slab, term, object);
+    int error = date_add(self, clock, date, slab, expiry, object);
 
     collect_some(self);
     return error;
@@ -104,15 +105,15 @@ static __attribute__((noinline)) int collect_and_succeed(struct scm_thread *self
  * something waits. Only the thread whose clock owns the stamp writes it (stamps.h), so no atomic read-modify-write.
  */
 static inline int date_give(struct scm_thread *self, struct scm_clock *clock, uint64_t date,
-                            struct slab *slab, union term *terms, void *object)
+                            struct slab *slab, union expiry_count *counts, void *object)
 {
-    union term *term = &terms[slab_index(slab, object)];
-    uint32_t stamp = stamp_of(clock->owner, date), seen = load_relaxed(&term->stamp);
+    union expiry_count *expiry = &counts[slab_index(slab, object)];
+    uint32_t stamp = stamp_of(clock->owner, date), seen = load_relaxed(&expiry->stamp);
 
     if (!stamps_share_owner(seen, stamp))
-        return date_add_and_collect(self, clock, date, slab, term, object);
+        return date_add_and_collect(self, clock, date, slab, expiry, object);
     if (stamp_lead(stamp, seen) > 0)
-        store_relaxed(&term->stamp, stamp);
+        store_relaxed(&expiry->stamp, stamp);
     return unlikely(something_waits(self)) ? collect_and_succeed(self) : 0;
 }
 
@@ -133,7 +134,7 @@ static __attribute__((noinline, cold)) int refresh_slow(struct scm_thread *self,
 {
     uint64_t units = (uint64_t)extension + more;
     struct slab *slab;
-    union term *terms;
+    union expiry_count *counts;
 
     if (extension > load_relaxed(&scm_max_extension))
         return beyond_reach(clock, extension, object);
@@ -144,12 +145,12 @@ static __attribute__((noinline, cold)) int refresh_slow(struct scm_thread *self,
             return refresh_region(self, clock, region, extension, more);
     }
     slab = object_slab(object, name_of(clock));
-    terms = slab_terms_make(slab);
-    if (!terms || (units > clock->mask && !clock_reach(clock, units))) {
+    counts = expiry_counts_make(slab);
+    if (!counts || (units > clock->mask && !clock_reach(clock, units))) {
         collect_some(self);
         return ENOMEM;
     }
-    return date_give(self, clock, clock->now + units, slab, terms, object);
+    return date_give(self, clock, clock->now + units, slab, counts, object);
 }
 
 /* Of units: `extension` as the caller gave it, `more` that are added to it. */
@@ -159,12 +160,12 @@ static inline __attribute__((always_inline)) int refresh(struct scm_thread *self
 {
     uint64_t units = (uint64_t)extension + more;
     struct slab *slab = slab_of(object);
-    union term *terms = likely(slab) ? slab_terms(slab) : NULL;
+    union expiry_count *counts = likely(slab) ? expiry_counts_in(slab) : NULL;
 
-    if (unlikely(!terms) || unlikely(units > clock->mask) ||
+    if (unlikely(!counts) || unlikely(units > clock->mask) ||
         unlikely(extension > load_relaxed(&scm_max_extension)))
         return refresh_slow(self, clock, object, extension, more);
-    return date_give(self, clock, clock->now + units, slab, terms, object);
+    return date_give(self, clock, clock->now + units, slab, counts, object);
 }
 
 static int refresh_region(struct scm_thread *self, struct scm_clock *clock, struct region *region,

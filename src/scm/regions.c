@@ -1,98 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions (regions.h): making them, allocating in them, and their end. Refreshing them is in refresh.c.
+ * Regions (regions.h): making them, and allocating in them. Refreshing them is in refresh.c.
  *
  * Allocating is a comparison and an addition, and the check that the thread may: the handle is good, the region is the
  * thread's, and its latest local date has not passed. Everything else is on the slow way.
  */
 #include "scm/regions.h"
 
-#include "debug/annotate.h"
-
-#define PLACES_AT_ONCE 8 /* that a thread takes from all, or gives back */
-
-struct places region_places = {.size = sizeof(struct region)};
-static struct list unused = {&unused, &unused}; /* places; scm_lock */
-static struct prudence_cache *small, *big;      /* of pages */
-
-/* --------------------------------------------------------------------------------------- places */
-
-/* Under scm_lock. */
-static struct region *place_new(void)
-{
-    uint32_t number;
-    struct region *region = places_new(&region_places, &number);
-
-    if (region)
-        store_relaxed(&region->handle, handle_of(0, number));
-    return region;
-}
-
-static void place_keep(struct scm_thread *self, struct region *region)
-{
-    list_add_head(&self->region_places, &region->link);
-    self->region_place_count++;
-}
-
-static struct region *place_kept(struct scm_thread *self)
-{
-    struct region *region = list_first(&self->region_places, struct region, link);
-
-    if (!region)
-        return NULL;
-    list_remove(&region->link);
-    self->region_place_count--;
-    return region;
-}
-
-static void places_take_some(struct scm_thread *self)
-{
-    os_lock_take(&scm_lock);
-    for (unsigned i = 0; i < PLACES_AT_ONCE; i++) {
-        struct region *region = list_first(&unused, struct region, link);
-
-        if (region)
-            list_remove(&region->link);
-        else if (!i)
-            region = place_new();
-        if (!region)
-            break;
-        place_keep(self, region);
-    }
-    os_lock_release(&scm_lock);
-}
-
-/* Under scm_lock. */
-static void places_leave(struct scm_thread *thread, unsigned count)
-{
-    while (count--)
-        list_add_tail(&unused, &place_kept(thread)->link);
-}
-
-/* Under scm_lock: the thread has ended. */
-void region_places_leave(struct scm_thread *thread)
-{
-    places_leave(thread, thread->region_place_count);
-}
-
-static struct region *place_take(struct scm_thread *self)
-{
-    if (list_is_empty(&self->region_places))
-        places_take_some(self);
-    return place_kept(self);
-}
-
-static void place_give_back(struct scm_thread *self, struct region *region)
-{
-    if (handle_turn(region->handle) == UINT32_MAX)
-        return;
-    place_keep(self, region);
-    if (self->region_place_count < 3 * PLACES_AT_ONCE)
-        return;
-    os_lock_take(&scm_lock);
-    places_leave(self, PLACES_AT_ONCE);
-    os_lock_release(&scm_lock);
-}
+static struct prudence_cache *small, *big; /* of pages */
 
 /* ---------------------------------------------------------------------------------------- pages */
 
@@ -122,13 +37,6 @@ static bool is_of_cache(const struct slab *slab)
     return slab->cache == load_acquire(&small) || slab->cache == load_acquire(&big);
 }
 
-static void count_page(struct scm_thread *self, const struct slab *slab, bool taken)
-{
-    int64_t bytes = (int64_t)slab_object_bytes(slab);
-
-    count_add(&self->counts.region_bytes, taken ? bytes : -bytes);
-}
-
 /* The region has it from now on; the first page stays the first. */
 static void page_join(struct scm_thread *self, struct region *region, struct region_page *page)
 {
@@ -139,7 +47,7 @@ static void page_join(struct scm_thread *self, struct region *region, struct reg
     if (first)
         first->next = page;
     region->pages++;
-    count_page(self, slab_known(page), true);
+    count_add(&self->counts.region_bytes, (int64_t)slab_object_bytes(slab_known(page)));
 }
 
 static char *page_begin(struct region_page *page)
@@ -147,23 +55,23 @@ static char *page_begin(struct region_page *page)
     return (char *)(page + 1);
 }
 
-/* An object that no page can hold has a block of its own. Its term says that it is a region's, for region_holding. */
+/* An object that no page can hold has a block of its own. Its expiry count says that it is a region's, for region_holding. */
 static void *allocate_alone(struct scm_thread *self, struct region *region, size_t size)
 {
     struct region_page *block;
-    union term *terms;
+    union expiry_count *counts;
 
     if (size > (size_t)PTRDIFF_MAX)
         return NULL;
     block = prudence_malloc(size + sizeof *block);
     if (!block)
         return NULL;
-    terms = slab_terms_make(slab_known(block));
-    if (!terms) {
+    counts = expiry_counts_make(slab_known(block));
+    if (!counts) {
         prudence_free(block);
         return NULL;
     }
-    store_relaxed(&terms->word, (uint32_t)TERM_REGION << TERM_DATES_BITS);
+    store_relaxed(&counts->word, (uint32_t)EXPIRY_COUNT_REGION << EXPIRY_COUNT_BITS);
     page_join(self, region, block);
     return page_begin(block);
 }
@@ -190,30 +98,12 @@ static void *allocate_in_new_page(struct scm_thread *self, struct region *region
     return object;
 }
 
-static void region_page_free(struct scm_thread *self, struct region_page *page)
-{
-    struct slab *slab = slab_known(page);
-
-    count_page(self, slab, false);
-    if (slab_terms(slab))
-        store_relaxed(&term_of(page)->both, (uint64_t)0);
-    object_expired(slab, page);
-}
-
 /* ------------------------------------------------------------------------------- what is refused */
 
 static int refuse(const char *what, const struct scm_region *handle, const char *why, int error)
 {
     os_report("%s: region %p %s", what, (const void *)handle, why);
     return error;
-}
-
-/* Its memory, as the child has it, may be of two minds. */
-static bool is_abandoned(const struct scm_thread *self, const struct region *region)
-{
-    uint64_t owner = load_relaxed(&region->owner);
-
-    return self->number != owner && scm_is_abandoned(owner);
 }
 
 /* Whether the handle is good: 0, or an error number. ESTALE, not reported: the region has ended. */
@@ -230,7 +120,7 @@ static int find(struct scm_region *handle, const char *what, struct region **fou
         return refuse(what, handle, "is not one that scm_region_create returned", EINVAL);
     if (!handle_is(region, handle) || !load_acquire(&region->first))
         return ESTALE;
-    if (unlikely(is_abandoned(scm_self, region)))
+    if (unlikely(region_is_abandoned(scm_self, region)))
         return refuse(what, handle, "is of a thread that fork has not copied", EPERM);
     *found = region;
     return 0;
@@ -262,10 +152,11 @@ static int check_owner(struct scm_region *handle, const char *what, struct regio
 /* The only date is the owner's by its local clock, and has expired; it has not been processed yet. */
 static bool has_expired(const struct scm_thread *self, const struct region *region)
 {
-    const union term *term = term_of(region->first);
-    uint32_t now = stamp_of(self->local.owner, self->local.now), stamp = load_relaxed(&term->stamp);
+    const union expiry_count *expiry = expiry_count_of(region->first);
+    uint32_t now = stamp_of(self->local.owner, self->local.now),
+             stamp = load_relaxed(&expiry->stamp);
 
-    return term_dates(load_relaxed(&term->word)) == 1 && stamps_share_owner(stamp, now) &&
+    return expiry_count_dates(load_relaxed(&expiry->word)) == 1 && stamps_share_owner(stamp, now) &&
            stamp_lead(now, stamp) > 0;
 }
 
@@ -359,11 +250,11 @@ static struct region_page *first_page(void)
     if (!page)
         return NULL;
     slab = slab_known(page);
-    if (!slab_terms_make(slab)) {
+    if (!expiry_counts_make(slab)) {
         prudence_cache_free(small, page);
         return NULL;
     }
-    store_relaxed(&term_of(page)->word, (uint32_t)TERM_REGION << TERM_DATES_BITS);
+    store_relaxed(&expiry_count_of(page)->word, (uint32_t)EXPIRY_COUNT_REGION << EXPIRY_COUNT_BITS);
     return page;
 }
 
@@ -390,11 +281,11 @@ struct scm_region *scm_region_create(void)
         return NULL;
     collect_some(self);
     self = scm_enter_to_stay("scm_region_create"); /* a finalizer may have changed it */
-    region = self ? place_take(self) : NULL;
+    region = self ? region_place_take(self) : NULL;
     page = region ? first_page() : NULL;
     if (!page) {
         if (region)
-            place_give_back(self, region);
+            region_place_give_back(self, region);
         errno = self ? ENOMEM : errno;
         return NULL;
     }
@@ -403,62 +294,6 @@ struct scm_region *scm_region_create(void)
 }
 
 /* ----------------------------------------------------------------------------------------- ends */
-
-/* Its handle is refused from now on. The pages are freed by this thread's calls. */
-static void region_end(struct scm_thread *self, struct region *region)
-{
-    region->going = region->first;
-    store_relaxed(&region->owner, (uint64_t)0);
-    store_relaxed(&region->first, (struct region_page *)NULL);
-    count_add(&self->counts.regions, -1);
-    list_add_tail(&self->ended_regions, &region->link);
-    thread_watch(self);
-}
-
-static __attribute__((noinline, cold, noreturn)) void head_is_damaged(const void *page)
-{
-    os_report(
-        "the head of page %p of a region is overwritten: the program wrote beyond the end of an "
-        "object at a lower address",
-        page);
-    os_abort();
-}
-
-/* The region's last date is over. */
-void region_date_over(struct scm_thread *self, struct slab *slab, void *page)
-{
-    const struct scm_region *handle = (void *)(uintptr_t)((struct region_page *)page)->handle;
-    struct region *region = region_at(handle);
-
-    if (unlikely(!region) || unlikely(!handle_is(region, handle)) ||
-        unlikely(region->first != page))
-        head_is_damaged(page);
-    if (unlikely(is_abandoned(self, region))) {
-        count_add(&self->counts.kept, 1);
-        return;
-    }
-    annotate_taken(slab, page);
-    region_end(self, region);
-}
-
-/* A few pages of the thread's ended regions. */
-void regions_free_pages(struct scm_thread *self, uint64_t count)
-{
-    while (count && !list_is_empty(&self->ended_regions)) {
-        struct region *region = list_first(&self->ended_regions, struct region, link);
-        struct region_page *page = region->going;
-
-        region->going = page->next;
-        region_page_free(self, page);
-        count_add(&self->counts.steps, 1);
-        count--;
-        if (region->going)
-            continue;
-        list_remove(&region->link);
-        place_give_back(self, region);
-    }
-    thread_watch(self);
-}
 
 int scm_region_unregister(struct scm_region *handle)
 {
@@ -477,7 +312,7 @@ int scm_region_unregister(struct scm_region *handle)
     if (error)
         return error;
     waiting = something_waits(self);
-    if (term_dates(load_relaxed(&term_of(region->first)->word)))
+    if (expiry_count_dates(load_relaxed(&expiry_count_of(region->first)->word)))
         region->cursor = region->end = NULL;
     else
         region_end(self, region);
@@ -496,9 +331,9 @@ static const struct region_page *page_holding(const void *address)
     if (!slab || (const char *)address < slab->base)
         return NULL;
     if (is_large(slab)) {
-        const union term *terms = slab_terms(slab);
+        const union expiry_count *counts = expiry_counts_in(slab);
 
-        return terms && term_finalizer(load_relaxed(&terms->word)) == TERM_REGION
+        return counts && expiry_count_finalizer(load_relaxed(&counts->word)) == EXPIRY_COUNT_REGION
                    ? (const void *)slab->base
                    : NULL;
     }

@@ -5,8 +5,8 @@
  *   region       what a handle stands for (places.h): where the next object is cut, and the first page
  *   region_page  the head of each page: the next page, and the region's handle
  *
- * A region's dates are those of its first page, which is an object of a slab cache as any other. Its term has
- * TERM_REGION in place of a finalizer, so the end of its last date ends the region (expire.c).
+ * A region's dates are those of its first page, which is an object of a slab cache as any other. Its expiry
+ * count has EXPIRY_COUNT_REGION in place of a finalizer, so the end of its last date ends the region (expire.c).
  *
  * Whose. The thread whose number is `owner` allocates and unregisters; nobody else writes the region until it ends.
  * The thread that ends it is alone with it: the one that takes its last date, or the owner that unregisters it without
@@ -51,7 +51,7 @@ struct region {
 _Static_assert(sizeof(struct region) == CACHE_LINE,
                "a place is found by a shift, and is nobody else's line");
 
-extern struct places region_places;
+extern HIDDEN struct places region_places;
 
 /* NULL: no such place. Whether the handle is good is to be asked. */
 static inline struct region *region_at(const struct scm_region *handle)
@@ -74,11 +74,27 @@ static inline void region_note_date(struct region *region, const struct scm_thre
         region->good_until = now + extension;
 }
 
+/* Its thread is one that fork has not copied: its memory, as the child has it, may be of two minds. */
+static inline bool region_is_abandoned(const struct scm_thread *self, const struct region *region)
+{
+    uint64_t owner = load_relaxed(&region->owner);
+
+    return self->number != owner && scm_is_abandoned(owner);
+}
+
+/* --- region_places.c --- */
+struct region *region_place_take(struct scm_thread *self);
+void region_place_give_back(struct scm_thread *self, struct region *region);
+void region_places_leave(struct scm_thread *thread);
+
+/* --- region_end.c --- */
+void region_end(struct scm_thread *self, struct region *region);
+void region_date_over(struct scm_thread *self, struct slab *slab, void *page);
+void regions_free_pages(struct scm_thread *self, uint64_t count);
+
+/* --- regions.c --- */
 int region_check(struct scm_region *handle, const char *what, struct region **region);
 struct region *region_holding(const void *object, const char *what);
 const void *region_or_object(const void *object);
-void region_date_over(struct scm_thread *self, struct slab *slab, void *page);
-void regions_free_pages(struct scm_thread *self, uint64_t count);
-void region_places_leave(struct scm_thread *thread);
 
 #endif /* SCM_REGIONS_H */

@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to scm/: what a thread that takes part in short-term memory is made of.
+ * Private to scm/: what a thread that takes part in short-term memory is made of, and what each file offers.
  *
  *   page        descriptors: objects that share an expiration date. One may last longer (stamps.h)
  *   page_list   all descriptors of one date; or all that have expired
  *   scm_clock   its time, and a ring of lists: one for each date that has not expired
  *   scm_thread  a thread's clocks, and its expired descriptors
  *
+ * The files. Each uses those of the lines above its own, and those before it in its line (ADR 63).
+ *
+ *   settings, meta, registry            options; memory for these books; the lock and the lists of threads
+ *   places, expiry_counts, finalizers   tables behind handles; an object's words; functions that may keep an object
+ *   owners, pages, clock                whose stamps are; pages of descriptors; a ring of lists
+ *   handles, thread_state, stamps       clocks of programs; making and freeing a thread; descriptors that are queued again
+ *   ended, real_time                    what destroyed clocks leave; clocks that follow real time
+ *   region_places, region_end           places behind handles of regions; what regions leave
+ *   expire                              what becomes of an object whose date is over
+ *   left                                what threads leave
+ *   threads                             taking part, blocking, ending, fork
+ *   clock_calls, regions                the calls of programs: for clocks and regions,
+ *   refresh, tick, memory               for dates and time, for memory and statistics
+ *
  * A thread's clocks and lists are its own, so refreshing and ticking take no lock and no atomic
- * read-modify-write; the counts in slab/terms.h, which threads share, may. A scm_thread that has dates
+ * read-modify-write; the counts in scm/expiry_counts.h, which threads share, may. A scm_thread that has dates
  * outlives its thread: it is an orphan then, in scm_orphans, and belongs to the holder of scm_lock. The
  * next thread that registers takes the oldest orphan as its own; until then each tick of any thread takes
  * over a little of one (left.c). Counters have one writer and are read by scm_get_mem_info.
@@ -33,11 +47,12 @@
 
 #include "base/list.h"
 #include "heap/object.h"
-#include "scm/settings.h"
+#include "scm/expiry_counts.h"
 #include "scm/marks.h"
+#include "scm/meta.h"
 #include "scm/places.h"
+#include "scm/settings.h"
 #include "scm/stamps.h"
-#include "scm/terms.h"
 
 #define PAGE_BYTES   ((size_t)1024)
 #define PAGE_OBJECTS ((PAGE_BYTES - 24) / sizeof(uint64_t))
@@ -106,10 +121,10 @@ struct scm_counts {
 struct scm_thread {
     struct scm_clock local, global;
     struct page_list expired; /* empty when `last` is NULL; `first` is `nothing` then */
-    struct page *nothing;     /* NULL, or SOMETHING_WAITS: so fast paths test one word */
-    uint64_t begin;           /* descriptors of the first expired page that are taken; atomic */
-    struct page *spare;       /* an empty one, or NULL */
-    bool collecting;          /* a finalizer is running: what it calls does not collect */
+    struct page *nothing; /* NULL, or the address of something_to_do: so fast paths test one word */
+    uint64_t begin;       /* descriptors of the first expired page that are taken; atomic */
+    struct page *spare;   /* an empty one, or NULL */
+    bool collecting;      /* a finalizer is running: what it calls does not collect */
     bool blocked;
     int32_t id, process; /* the thread's, to see whether it is gone */
     uint32_t more; /* ticks have more to do: it has real-time clocks, ended regions, or `left` */
@@ -119,7 +134,7 @@ struct scm_thread {
     struct list clocks; /* that it made; not those of real time */
     struct list real;   /* its real-time clocks, in the order in which they are looked at */
     struct list ended;  /* clocks that were destroyed: all their dates have expired */
-    struct list ended_regions; /* with pages that are to be freed (regions.c) */
+    struct list ended_regions; /* with pages that are to be freed (region_end.c) */
     struct list region_places; /* unused ones */
     uint32_t region_place_count;
     struct list left; /* clocks with dates of a thread that has ended, and whose heir this one is */
@@ -127,31 +142,24 @@ struct scm_thread {
     struct list link; /* in scm_threads or scm_orphans; scm_lock */
 };
 
-/* This thread's, while it takes part and is not blocked; NULL else. */
-extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
-
-/* --- threads.c: coming and going. scm_enter is for callers that find scm_self NULL: the thread's, newly
- * registered; NULL with *error set (and reported) when it is blocked, or there is no memory; scm_leave
- * comes after the call. scm_refuse_absent is for calls that have nothing to do then: reports, and returns
- * the error. --- */
-struct scm_thread *scm_enter(const char *what, int *error);
-void scm_leave(void);
-int scm_refuse_absent(const char *what);
-void scm_reap(void);
-struct scm_thread *scm_enter_to_stay(const char *what);
-bool scm_is_abandoned(uint64_t number);
-extern struct page scm_something_waits; /* never read */
-#define SOMETHING_WAITS (&scm_something_waits)
-void thread_watch(struct scm_thread *self);
+/* --- registry.c: all threads --- */
 extern struct os_lock scm_lock;
-extern struct list scm_threads, scm_orphans; /* in use; without a thread */
-extern struct scm_counts scm_gone;           /* of threads that left nothing; scm_lock */
-extern struct prudence_domain *scm_phases;   /* global time */
-extern uint64_t scm_meta_bytes;              /* of threads, clocks, rings; atomic */
-void *scm_meta_alloc(size_t bytes);
-void scm_meta_free(void *meta, size_t bytes);
-void scm_thread_free(struct scm_thread *thread);
-void scm_counts_join(struct scm_counts *to, const struct scm_counts *from);
+extern struct list scm_threads;    /* of threads that take part; scm_lock */
+extern struct list scm_orphans;    /* without a thread; scm_lock */
+extern struct list scm_abandoned;  /* of threads that fork has not copied; changed by fork only */
+extern struct scm_counts scm_gone; /* of those that left nothing; scm_lock */
+bool scm_is_abandoned(uint64_t number);
+
+/* --- finalizers.c: functions of the program that may keep an object --- */
+bool finalize(struct scm_thread *self, uint32_t *word, void *object);
+
+/* --- owners.c: which clock a stamp is of --- */
+bool owners_start(void);
+extern uint32_t scm_owners;
+void clock_take_owner(struct scm_clock *clock);
+void clock_drop_owner(struct scm_clock *clock);
+void clock_begin_life(struct scm_clock *clock);
+void page_set_stamp(struct page *page, uint32_t stamp);
 
 /* --- pages.c: descriptors --- */
 bool pages_start(void);
@@ -159,71 +167,6 @@ struct prudence_cache *pages_cache(void);
 struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t date);
 void page_free(struct scm_thread *self, struct page *page);
 void page_spare_free(struct scm_thread *thread);
-
-/* --- stamps.c --- */
-bool stamps_start(void);
-extern uint32_t scm_owners;
-void clock_take_owner(struct scm_clock *clock);
-void clock_drop_owner(struct scm_clock *clock);
-void clock_begin_life(struct scm_clock *clock);
-void page_set_stamp(struct page *page, uint32_t stamp);
-bool page_leave_stamps(struct page *page);
-enum following { FOLLOWED, IS_OVER, NO_MEMORY };
-enum following stamp_follow(struct scm_thread *self, const struct page *page, uint64_t descriptor);
-
-/* --- clock.c --- */
-bool clock_init(struct scm_clock *clock);
-void clock_release(struct scm_clock *clock);
-bool clock_reach(struct scm_clock *clock, uint64_t extension);
-uint64_t clock_first(const struct scm_clock *clock, uint64_t from);
-void clock_expire(struct scm_thread *self, struct scm_clock *clock, uint64_t place);
-void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
-                struct scm_clock *to, uint64_t date);
-int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
-                struct scm_clock **clock);
-
-/* --- handles.c: clocks that programs make --- */
-struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind);
-void clock_retire(struct scm_clock *clock);
-void clock_unmake(struct scm_clock *clock);
-void clock_unmake_locked(struct scm_clock *clock);
-struct scm_clock *clock_of_handle(struct scm_clock *handle, bool *was);
-
-/* --- real_time.c --- */
-extern uint64_t (*scm_real_time)(void); /* ns; tests have their own */
-void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t period);
-void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t ns,
-                      uint64_t lists);
-void real_time_look(struct scm_thread *self, bool at_all);
-void real_time_glance(struct scm_thread *self);
-bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint64_t units);
-void real_time_leave(struct scm_clock *clock);
-void real_time_left_step(struct scm_thread *self, bool all);
-void real_time_merge(struct scm_thread *self);
-bool real_time_left(void);
-bool real_time_merges(void);
-
-/* --- left.c: what clocks and threads leave --- */
-#define LISTS_PER_CALL 2   /* lists of a ring that a call moves, unless it does all */
-extern uint32_t scm_left;  /* what ended threads have left for others; atomic */
-#define LEFT_FOR_TICKS  1u /* orphans, or something by real time */
-#define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
-void left_note(void);
-bool thread_has_left(const struct scm_thread *thread);
-void clock_end(struct scm_thread *self, struct scm_clock *clock);
-void ended_feed(struct scm_thread *self);
-void left_step_if_any(struct scm_thread *self);
-void clocks_leave(struct scm_thread *thread);
-bool left_step(struct scm_thread *self);
-void left_steps(struct scm_thread *self);
-void left_take(struct scm_thread *self, enum clock_kind kind);
-void left_take_expired(struct scm_thread *self);
-
-/* --- expire.c --- */
-#define TAKEN_PER_CALL 4 /* descriptors that a call processes, unless ticks do */
-void expired_take(struct scm_thread *thread, uint64_t count);
-void object_expired(struct slab *slab, void *object);
-int (*finalizer_of(unsigned number))(void *object); /* 1 to TERM_FINALIZERS */
 
 /* Where the next descriptor of a date goes, which the clock's ring reaches: the end of its list. NULL: there is no
  * memory. */
@@ -247,13 +190,15 @@ static inline void page_put(struct scm_thread *self, struct scm_clock *clock, st
     count_add(&self->counts.dates, 1);
 }
 
-/* Of an object in a slab that has terms. */
-static inline union term *term_of(const void *object)
-{
-    struct slab *slab = slab_known(object);
-
-    return &slab_terms(slab)[slab_index(slab, object)];
-}
+/* --- clock.c: a ring of lists --- */
+#define LISTS_PER_CALL 2 /* lists of a ring that a call moves, unless it does all */
+bool clock_init(struct scm_clock *clock);
+void clock_release(struct scm_clock *clock);
+bool clock_reach(struct scm_clock *clock, uint64_t extension);
+uint64_t clock_first(const struct scm_clock *clock, uint64_t from);
+void clock_expire(struct scm_thread *self, struct scm_clock *clock, uint64_t place);
+void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
+                struct scm_clock *to, uint64_t date);
 
 /* Descriptors on a list of a ring. */
 static inline uint64_t list_dates(const struct page_list *list)
@@ -293,6 +238,51 @@ static inline bool clock_is_empty(const struct scm_clock *clock)
     return !clock->ring || clock_first(clock, 0) > clock->mask;
 }
 
+/* --- handles.c: clocks that programs make --- */
+struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind);
+void clock_retire(struct scm_clock *clock);
+void clock_unmake(struct scm_clock *clock);
+void clock_unmake_locked(struct scm_clock *clock);
+struct scm_clock *clock_of_handle(struct scm_clock *handle, bool *was);
+
+/* --- thread_state.c: what a thread is made of --- */
+struct scm_thread *thread_make(void);
+void thread_free(struct scm_thread *thread);
+void thread_watch(struct scm_thread *self);
+
+/* --- stamps.c: descriptors that are queued again --- */
+uint64_t stamps_follow(struct scm_thread *self, const struct page *page, uint64_t taken,
+                       uint64_t most);
+enum following { FOLLOWED, IS_OVER, NO_MEMORY };
+enum following stamp_follow(struct scm_thread *self, const struct page *page, uint64_t descriptor);
+
+/* True: by its stamp the object has a date that is later than the descriptor's page. */
+static inline bool lasts_longer(uint64_t descriptor, uint32_t stamp, const struct page *page)
+{
+    return (descriptor & BEHIND_STAMP) && stamp_lead(stamp, page->stamp) > 0;
+}
+
+/* --- ended.c: what destroyed clocks leave --- */
+void clock_end(struct scm_thread *self, struct scm_clock *clock);
+void ended_feed(struct scm_thread *self);
+
+/* --- real_time.c: clocks that follow real time --- */
+extern uint64_t (*scm_real_time)(void); /* ns; tests have their own */
+void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t period);
+void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t ns,
+                      uint64_t lists);
+void real_time_look(struct scm_thread *self, bool at_all);
+void real_time_glance(struct scm_thread *self);
+bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint64_t units);
+void real_time_leave(struct scm_clock *clock);
+void real_time_left_step(struct scm_thread *self, bool all);
+bool real_time_left(void);
+bool real_time_merges(void);
+
+/* --- expire.c: what becomes of an object whose date is over --- */
+#define TAKEN_PER_CALL 4 /* descriptors that a call processes, unless ticks do */
+void expired_take(struct scm_thread *thread, uint64_t count);
+
 static inline bool something_waits(const struct scm_thread *thread)
 {
     return thread->expired.first != NULL;
@@ -315,9 +305,39 @@ static inline void collect_after_tick(struct scm_thread *thread, bool waiting)
         expired_take(thread, TAKEN_PER_CALL);
 }
 
-/* threads.c: around fork. */
+/* --- left.c: what threads leave --- */
+extern uint32_t scm_left;  /* what ended threads have left for others; atomic */
+#define LEFT_FOR_TICKS  1u /* orphans, or something by real time */
+#define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
+void left_note(void);
+bool thread_has_left(const struct scm_thread *thread);
+void left_step_if_any(struct scm_thread *self);
+void clocks_leave(struct scm_thread *thread);
+bool left_step(struct scm_thread *self);
+void left_steps(struct scm_thread *self);
+void real_time_merge(struct scm_thread *self);
+void left_take(struct scm_thread *self, enum clock_kind kind);
+void left_take_expired(struct scm_thread *self);
+
+/* --- threads.c: coming and going. scm_enter is for callers that find scm_self NULL: the thread's, newly
+ * registered; NULL with *error set (and reported) when it is blocked, or there is no memory; scm_leave
+ * comes after the call. scm_refuse_absent is for calls that have nothing to do then: reports, and returns
+ * the error. --- */
+struct scm_thread *scm_enter(const char *what, int *error);
+void scm_leave(void);
+int scm_refuse_absent(const char *what);
+void scm_reap(void);
+struct scm_thread *scm_enter_to_stay(const char *what);
+extern struct prudence_domain *scm_phases; /* global time */
 void scm_fork_prepare(void);
 void scm_fork_child(void);
 void scm_fork_done(void);
+
+/* This thread's, while it takes part and is not blocked; NULL else. */
+extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
+
+/* --- clock_calls.c --- */
+int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
+                struct scm_clock **clock);
 
 #endif /* SCM_SCM_H */

@@ -3,7 +3,10 @@
  * Private to scm/: stamps, by which an object has one descriptor of a thread's clock however often it is refreshed.
  *
  *   stamp   of an object: which clock owns it, and the latest date by that clock. 0: no clock does
- *   owner   a number that stands for a thread's local or global clock in stamps
+ *   owner   a number that stands for a thread's local or global clock in stamps (owners.c)
+ *   life    a clock in the hands of one thread after another, each of which has all its lists. It ends when another thread
+ *           takes a part of them; from then on its dates there are counted by that thread's clock, and pages under its
+ *           owners say by how much a stamp is later than the page, no longer when that is
  *
  * Invariants. An object that has a stamp has exactly one descriptor with BEHIND_STAMP, which counts as any other, in a page
  * of the stamp's owner. So the owner refreshes by storing a later date; when that descriptor is taken, and the stamp's date
@@ -51,6 +54,21 @@ static inline uint32_t stamp_owner(uint32_t stamp)
 static inline bool stamps_share_owner(uint32_t a, uint32_t b)
 {
     return (a ^ b) < STAMP_DATES;
+}
+
+/* `global` and `life` are written before any page refers to it. */
+struct owner {
+    uint32_t references; /* the clock's, and each page's; atomic */
+    bool global;         /* it stands for a global clock */
+    uint64_t life;
+};
+
+/* STAMP_OWNERS of them; the first is not used: 0 is no owner. Made before any thread has entered, then constant. */
+extern HIDDEN struct owner *scm_owner_table;
+
+static inline struct owner *owner_of(uint32_t stamp)
+{
+    return &scm_owner_table[stamp >> STAMP_DATE_BITS];
 }
 
 /* Of stamps of one owner: by how many units the first is later, negative if it is earlier. */

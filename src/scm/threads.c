@@ -15,8 +15,6 @@
  * A thread that takes part and is not blocked has joined global time (gp/user/phases.c). When it joins it counts as
  * one that has ticked in the present phase, so it cannot end the phase twice; unless it is the only one: then
  * no other thread would end the phase, so its tick does (thesis, section 4.2.2).
- *
- * scm_lock guards the lists, and orders coming and going; ticks and refreshes never take it.
  */
 #define _GNU_SOURCE /* gettid */
 #include <pthread.h>
@@ -38,37 +36,12 @@ static __thread bool absence_reported __attribute__((tls_model("initial-exec")))
 static __thread bool ending __attribute__((tls_model("initial-exec")));
 static __thread bool is_visiting __attribute__((tls_model("initial-exec")));
 
-struct os_lock scm_lock = OS_LOCK_INIT(OS_RANK_SCM);
-struct list scm_threads = {&scm_threads, &scm_threads};
-struct list scm_orphans = {&scm_orphans, &scm_orphans};
-struct scm_counts scm_gone;
 struct prudence_domain *scm_phases;
-uint64_t scm_meta_bytes;
 
 static unsigned active;      /* threads that have joined global time; scm_lock */
 static uint64_t last_number; /* of threads, ever given; scm_lock */
 
-/* Threads of the processes before this one, fork did not copy them; changed by fork only */
-static struct list abandoned = {&abandoned, &abandoned};
-
-struct page scm_something_waits;
-
 static pthread_key_t exit_key;
-
-void *scm_meta_alloc(size_t bytes)
-{
-    void *meta = os_meta_alloc(bytes);
-
-    if (meta)
-        add_relaxed(&scm_meta_bytes, bytes);
-    return meta;
-}
-
-void scm_meta_free(void *meta, size_t bytes)
-{
-    sub_relaxed(&scm_meta_bytes, bytes);
-    os_meta_free(meta, bytes);
-}
 
 /* ---------------------------------------------------------------------------------- global time */
 
@@ -101,17 +74,6 @@ static void leave_myself(void)
 
 /* ----------------------------------------------------------------------------- coming and going */
 
-/* After real-time clocks, ended regions, or `left`, came or went: fast paths look at them, or do not. */
-void thread_watch(struct scm_thread *self)
-{
-    bool waits = !list_is_empty(&self->real) || !list_is_empty(&self->ended_regions);
-
-    self->nothing = waits ? SOMETHING_WAITS : NULL;
-    self->more = waits || !list_is_empty(&self->left);
-    if (!self->expired.last)
-        self->expired.first = self->nothing;
-}
-
 /* Also out of a finalizer. */
 static void thread_exits(void *unused)
 {
@@ -128,51 +90,6 @@ static void note_id(struct scm_thread *thread)
     thread->process = getpid();
 }
 
-static struct scm_thread *thread_make(void)
-{
-    struct scm_thread *thread = scm_meta_alloc(sizeof *thread);
-
-    if (!thread)
-        return NULL;
-    list_init(&thread->clocks);
-    list_init(&thread->real);
-    list_init(&thread->ended);
-    list_init(&thread->left);
-    list_init(&thread->ended_regions);
-    list_init(&thread->region_places);
-    list_init(&thread->link);
-    thread->local.kind = LOCAL_CLOCK;
-    thread->global.kind = GLOBAL_CLOCK;
-    if (clock_init(&thread->local) && clock_init(&thread->global))
-        return thread;
-    clock_release(&thread->local);
-    scm_meta_free(thread, sizeof *thread);
-    return NULL;
-}
-
-void scm_counts_join(struct scm_counts *to, const struct scm_counts *from)
-{
-    to->dates += from->dates;
-    to->taken += from->taken;
-    to->expired += from->expired;
-    to->became += from->became;
-    to->ended += from->ended;
-    to->kept += from->kept;
-    to->pages += from->pages;
-    to->steps += from->steps;
-    to->regions += from->regions;
-    to->region_bytes += from->region_bytes;
-}
-
-/* One without a thread, that has nothing left. Under scm_lock. */
-void scm_thread_free(struct scm_thread *thread)
-{
-    scm_counts_join(&scm_gone, &thread->counts);
-    clock_release(&thread->local);
-    clock_release(&thread->global);
-    scm_meta_free(thread, sizeof *thread);
-}
-
 /* Once, under the lock. */
 static bool start(void)
 {
@@ -181,7 +98,7 @@ static bool start(void)
     process_start();
     if (!has_key)
         has_key = !pthread_key_create(&exit_key, thread_exits);
-    if (!has_key || !pages_start() || !stamps_start())
+    if (!has_key || !pages_start() || !owners_start())
         return false;
     if (!scm_phases)
         scm_phases = gp_phases_make("scm");
@@ -199,7 +116,7 @@ static void thread_ends(struct scm_thread *thread)
     if (thread_has_left(thread))
         list_add_tail(&scm_orphans, &thread->link);
     else
-        scm_thread_free(thread);
+        thread_free(thread);
     left_note();
 }
 
@@ -451,23 +368,10 @@ void scm_fork_child(void)
 {
     if (mine)
         list_remove(&mine->link);
-    list_join(&abandoned, &scm_threads);
+    list_join(&scm_abandoned, &scm_threads);
     if (mine) {
         list_add_tail(&scm_threads, &mine->link);
         note_id(mine);
     }
     active = scm_self != NULL;
-}
-
-/* The number is of a thread that this process has not, because a fork did not copy it. The list changes in fork only. */
-bool scm_is_abandoned(uint64_t number)
-{
-    struct list *item;
-
-    list_for_each(item, &abandoned)
-    {
-        if (list_entry(item, struct scm_thread, link)->number == number)
-            return true;
-    }
-    return false;
 }

@@ -39,7 +39,7 @@ static int act_many_by_clock(void *dates)
 /* Whichever threads made and freed their pages. */
 static void expect_no_descriptors(void)
 {
-    assert_int_equal(mem_info().overhead, scm_meta_bytes + slab_terms_bytes());
+    assert_int_equal(mem_info().overhead, scm_meta_bytes + expiry_counts_bytes());
 }
 
 static void all_is_inherited(int (*gives)(void *), unsigned threads, unsigned dates,

@@ -129,15 +129,15 @@ static void a_date_that_is_not_counted(void **state)
 {
     void *object = scm_malloc(100);
     struct slab *slab = slab_known(object);
-    uint32_t *term;
+    uint32_t *word;
 
     (void)state;
     assert_int_equal(scm_refresh(object, 0), 0);
     assert_int_equal(scm_refresh(object, 1), 0);
-    term = &slab_terms(slab)[slab_index(slab, object)].word;
-    (*term)--;
+    word = &expiry_counts_in(slab)[slab_index(slab, object)].word;
+    (*word)--;
     expect(tick_three_times, object, "an expiration date of", "was not counted");
-    (*term)++;
+    (*word)++;
     ticks(2);
 }
 
@@ -313,13 +313,13 @@ static void too_many_dates(void **state)
 
     (void)state;
     assert_int_equal(scm_refresh(object, 0), 0);
-    add_relaxed(&slab_terms(slab)[slab_index(slab, object)].word, TERM_DATES_MAX - 2);
+    add_relaxed(&expiry_counts_in(slab)[slab_index(slab, object)].word, EXPIRY_COUNT_MAX - 2);
     assert_int_equal(scm_clock_refresh(clock, object, 1), 0);
     assert_int_equal(scm_clock_refresh(clock, object, 2), EOVERFLOW);
     assert_int_equal(scm_global_refresh(object, 2), EOVERFLOW);
     assert_int_equal(scm_refresh(object, 1), 0); /* no more dates: a later one */
     assert_int_equal(mem_info().num_dates, 2);
-    sub_relaxed(&slab_terms(slab)[slab_index(slab, object)].word, TERM_DATES_MAX - 2);
+    sub_relaxed(&expiry_counts_in(slab)[slab_index(slab, object)].word, EXPIRY_COUNT_MAX - 2);
     ticks(1);
     assert_int_equal(scm_clock_destroy(clock), 0);
     assert_false(has_ended(object));

@@ -307,7 +307,7 @@ static void an_owner_is_not_used_twice(void **state)
     assert_int_equal(scm_register_thread(), 0);
     actor_start(&first);
     assert_int_equal(refreshes(&first, object, 1), 0);
-    assert_int_equal(term_of(object)->stamp >> STAMP_DATE_BITS, 1);
+    assert_int_equal(expiry_count_of(object)->stamp >> STAMP_DATE_BITS, 1);
     actor_end(&first);
     ticks(1);
     actor_start(&second);

@@ -4,7 +4,7 @@
  * and the ring's stop reached (docs/adr/0051). A release opens what the owner left. A line may be closed and nobody's:
  * then the next slow path opens it.
  */
-#include "scm/terms.h"
+#include "scm/expiry_counts.h"
 #include "support/slab_test.h"
 
 #define ROOM 24

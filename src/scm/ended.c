@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What clocks leave that were destroyed. All their dates have expired, but nothing walks a ring at once: a list goes to the
+ * expired ones whenever these are used up.
+ */
+#include "scm/scm.h"
+
+/* If the expired list is empty: the next list of an ended clock, whose dates were counted when it ended. */
+void ended_feed(struct scm_thread *self)
+{
+    struct scm_clock *clock = list_first(&self->ended, struct scm_clock, link);
+    uint64_t place;
+
+    if (!clock || self->expired.last)
+        return;
+    place = clock_first(clock, 0);
+    list_expires(self, &clock->ring[place]);
+    marks_clear(clock->marks, clock->mask + 1, place);
+    count_add(&self->counts.steps, 1);
+    if (clock_is_empty(clock))
+        clock_unmake(clock);
+}
+
+/* Time is over on this clock. */
+void clock_end(struct scm_thread *self, struct scm_clock *clock)
+{
+    clock_retire(clock);
+    thread_watch(self);
+    if (clock_is_empty(clock)) {
+        clock_unmake(clock);
+        return;
+    }
+    count_add(&self->counts.expired, clock->dates);
+    list_add_tail(&self->ended, &clock->link);
+    ended_feed(self);
+}

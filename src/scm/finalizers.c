@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finalizers: functions of the program that are called with an object whose last date is over, and may keep it. An object's
+ * number of one is in its expiry count.
+ */
+#include "debug/annotate.h"
+#include "scm/scm.h"
+
+_Static_assert(EXPIRY_COUNT_FINALIZERS == SCM_FINALIZERS, "what is promised");
+
+/* Filled from the first on, under scm_lock; read by anybody. */
+static int (*finalizers[EXPIRY_COUNT_FINALIZERS])(void *object);
+
+/* From 1 on. NULL: there is no such one. */
+static int (*finalizer_of(unsigned number))(void *object)
+{
+    return load_acquire(&finalizers[number - 1]);
+}
+
+/* True when the object is to be freed. The finalizer may have given it new dates. Until it has returned the
+ * object counts as kept: it may end the thread instead. */
+bool finalize(struct scm_thread *self, uint32_t *word, void *object)
+{
+    bool nested = self->collecting, ends;
+
+    self->collecting = true;
+    count_add(&self->counts.kept, 1);
+    annotate_taken(slab_known(object), object);
+    os_foreign_call("a finalizer");
+    ends = !finalizer_of(expiry_count_finalizer(load_relaxed(word)))(object) &&
+           !expiry_count_dates(load_relaxed(word));
+    self->collecting = nested;
+    count_add(&self->counts.kept, (uint64_t)0 - ends);
+    return ends;
+}
+
+int scm_register_finalizer(int (*finalizer)(void *object))
+{
+    int number = -1;
+
+    if (!finalizer) {
+        os_report("scm_register_finalizer: the finalizer is NULL");
+        errno = EINVAL;
+        return -1;
+    }
+    os_lock_take(&scm_lock);
+    for (int i = 0; i < EXPIRY_COUNT_FINALIZERS && number < 0; i++)
+        number = finalizers[i] ? -1 : i;
+    if (number >= 0)
+        store_release(&finalizers[number], finalizer);
+    os_lock_release(&scm_lock);
+    if (number < 0) {
+        os_report("scm_register_finalizer: there are %d already", EXPIRY_COUNT_FINALIZERS);
+        errno = ENOSPC;
+    }
+    return number;
+}
+
+int scm_set_finalizer(void *object, int number)
+{
+    struct slab *slab = object_slab(object, "scm_set_finalizer");
+    union expiry_count *counts;
+    uint32_t *place, word;
+
+    if (number < -1 || number >= EXPIRY_COUNT_FINALIZERS ||
+        (number >= 0 && !finalizer_of(number + 1))) {
+        os_report("scm_set_finalizer: there is no finalizer %d (object %p)", number, object);
+        return EINVAL;
+    }
+    counts = expiry_counts_make(slab);
+    if (!counts)
+        return ENOMEM;
+    place = &counts[slab_index(slab, object)].word;
+    word = load_relaxed(place);
+    if (!expiry_count_dates(word))
+        slab_check_live(slab, object, "scm_set_finalizer");
+    /* Dates may come and go meanwhile. */
+    while (!compare_exchange(
+        place, &word, expiry_count_dates(word) | (uint32_t)(number + 1) << EXPIRY_COUNT_BITS))
+        ;
+    return 0;
+}

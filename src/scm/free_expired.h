@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to scm/: freeing an object that has expired; or deferring it, for readers that still hold it. */
+#ifndef SCM_FREE_EXPIRED_H
+#define SCM_FREE_EXPIRED_H
+
+#include <errno.h>
+
+#include "debug/annotate.h"
+#include "heap/object.h"
+#include "scm/settings.h"
+
+/* Its word is 0, so its expiry count lets it go. */
+static inline void free_expired_slow(struct slab *slab, void *object, bool deferred)
+{
+    int saved_errno = errno;
+
+    if (deferred)
+        cache_free_deferred_slow(slab, object, "expiration");
+    else
+        cache_free_slow(slab, object, "expiration");
+    errno = saved_errno;
+}
+
+static inline __attribute__((always_inline)) void free_expired(struct slab *slab, void *object)
+{
+    struct prudence_cache *cache = slab->cache;
+    bool deferred = load_relaxed(&scm_deferred);
+
+    if (likely(!deferred) && likely(cache_is_plain(cache)) && os_percpu_push(&cache->lines, object))
+        return;
+    annotate_taken(slab, object);
+    free_expired_slow(slab, object, deferred);
+}
+
+#endif /* SCM_FREE_EXPIRED_H */

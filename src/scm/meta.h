@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to scm/: memory for its own books (threads, clocks, rings, tables), counted for scm_get_mem_info. */
+#ifndef SCM_META_H
+#define SCM_META_H
+
+#include "os/os.h"
+
+extern uint64_t scm_meta_bytes;     /* atomic */
+void *scm_meta_alloc(size_t bytes); /* zero; NULL: there is no memory */
+void scm_meta_free(void *meta, size_t bytes);
+
+#endif /* SCM_META_H */

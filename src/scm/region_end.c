@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of regions (regions.h): their handles are refused, and their pages freed bit by bit. */
+#include "scm/free_expired.h"
+#include "scm/regions.h"
+
+static void region_page_free(struct scm_thread *self, struct region_page *page)
+{
+    struct slab *slab = slab_known(page);
+
+    count_add(&self->counts.region_bytes, -(int64_t)slab_object_bytes(slab));
+    if (expiry_counts_in(slab))
+        store_relaxed(&expiry_count_of(page)->both, (uint64_t)0);
+    free_expired(slab, page);
+}
+
+/* Its handle is refused from now on. The pages are freed by this thread's calls. */
+void region_end(struct scm_thread *self, struct region *region)
+{
+    region->going = region->first;
+    store_relaxed(&region->owner, (uint64_t)0);
+    store_relaxed(&region->first, (struct region_page *)NULL);
+    count_add(&self->counts.regions, -1);
+    list_add_tail(&self->ended_regions, &region->link);
+    thread_watch(self);
+}
+
+static __attribute__((noinline, cold, noreturn)) void head_is_damaged(const void *page)
+{
+    os_report(
+        "the head of page %p of a region is overwritten: the program wrote beyond the end of an "
+        "object at a lower address",
+        page);
+    os_abort();
+}
+
+/* The region's last date is over. */
+void region_date_over(struct scm_thread *self, struct slab *slab, void *page)
+{
+    const struct scm_region *handle = (void *)(uintptr_t)((struct region_page *)page)->handle;
+    struct region *region = region_at(handle);
+
+    if (unlikely(!region) || unlikely(!handle_is(region, handle)) ||
+        unlikely(region->first != page))
+        head_is_damaged(page);
+    if (unlikely(region_is_abandoned(self, region))) {
+        count_add(&self->counts.kept, 1);
+        return;
+    }
+    annotate_taken(slab, page);
+    region_end(self, region);
+}
+
+/* A few pages of the thread's ended regions. */
+void regions_free_pages(struct scm_thread *self, uint64_t count)
+{
+    while (count && !list_is_empty(&self->ended_regions)) {
+        struct region *region = list_first(&self->ended_regions, struct region, link);
+        struct region_page *page = region->going;
+
+        region->going = page->next;
+        region_page_free(self, page);
+        count_add(&self->counts.steps, 1);
+        count--;
+        if (region->going)
+            continue;
+        list_remove(&region->link);
+        region_place_give_back(self, region);
+    }
+    thread_watch(self);
+}

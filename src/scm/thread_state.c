@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* What a thread that takes part is made of: how it is made and freed, and what its fast paths look at. */
+#include "scm/scm.h"
+
+static struct page something_to_do; /* an address only: never read */
+
+/* NULL: there is no memory. */
+struct scm_thread *thread_make(void)
+{
+    struct scm_thread *thread = scm_meta_alloc(sizeof *thread);
+
+    if (!thread)
+        return NULL;
+    list_init(&thread->clocks);
+    list_init(&thread->real);
+    list_init(&thread->ended);
+    list_init(&thread->left);
+    list_init(&thread->ended_regions);
+    list_init(&thread->region_places);
+    list_init(&thread->link);
+    thread->local.kind = LOCAL_CLOCK;
+    thread->global.kind = GLOBAL_CLOCK;
+    if (clock_init(&thread->local) && clock_init(&thread->global))
+        return thread;
+    clock_release(&thread->local);
+    scm_meta_free(thread, sizeof *thread);
+    return NULL;
+}
+
+static void counts_join(struct scm_counts *to, const struct scm_counts *from)
+{
+    to->dates += from->dates;
+    to->taken += from->taken;
+    to->expired += from->expired;
+    to->became += from->became;
+    to->ended += from->ended;
+    to->kept += from->kept;
+    to->pages += from->pages;
+    to->steps += from->steps;
+    to->regions += from->regions;
+    to->region_bytes += from->region_bytes;
+}
+
+/* One without a thread, that has nothing left. Under scm_lock. */
+void thread_free(struct scm_thread *thread)
+{
+    counts_join(&scm_gone, &thread->counts);
+    clock_release(&thread->local);
+    clock_release(&thread->global);
+    scm_meta_free(thread, sizeof *thread);
+}
+
+/* After real-time clocks, ended regions, or `left`, came or went: fast paths look at them, or do not. */
+void thread_watch(struct scm_thread *self)
+{
+    bool waits = !list_is_empty(&self->real) || !list_is_empty(&self->ended_regions);
+
+    self->nothing = waits ? &something_to_do : NULL;
+    self->more = waits || !list_is_empty(&self->left);
+    if (!self->expired.last)
+        self->expired.first = self->nothing;
+}

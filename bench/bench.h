@@ -21,6 +21,7 @@
 
 #include <jansson.h>
 
+#include "histogram.h"
 #include "measure.h"
 #include "subject.h"
 

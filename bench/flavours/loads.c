@@ -16,6 +16,7 @@
 
 #include <prudence/rcu.h>
 
+#include "histogram.h"
 #include "measure.h"
 
 #define OBJECT_SIZE 64

@@ -23,6 +23,7 @@
 
 #include "crowd.h"
 #include "host.h"
+#include "histogram.h"
 #include "measure.h"
 #include "numbers.h"
 

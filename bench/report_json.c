@@ -13,15 +13,9 @@
 
 #include "host.h"
 #include "runner.h"
+#include "statistics.h"
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The numbers under `key` in an array of objects, sorted; how many there are. */
+/* The numbers under `key` in an array of objects; how many there are. */
 static size_t numbers_under(json_t *objects, const char *key, double *values)
 {
     size_t index, count = 0;
@@ -34,13 +28,12 @@ static size_t numbers_under(json_t *objects, const char *key, double *values)
         if (json_is_number(number))
             values[count++] = json_number_value(number);
     }
-    qsort(values, count, sizeof *values, by_value);
     return count;
 }
 
-static json_t *median(const double *values, size_t count, bool integer)
+static json_t *median(double *values, size_t count, bool integer)
 {
-    double value = (values[(count - 1) / 2] + values[count / 2]) / 2;
+    double value = numbers_median(values, count);
 
     return integer ? json_integer((json_int_t)value) : json_real(value);
 }
@@ -124,6 +117,7 @@ static json_t *spread(json_t *repeats)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         size_t count = numbers_under(repeats, keys[i], values);
 
+        numbers_sort(values, count);
         if (count)
             json_object_set_new(
                 spreads, keys[i],

@@ -25,6 +25,7 @@
 #include "measure.h"
 #include "numbers.h"
 #include "scm.h"
+#include "statistics.h"
 
 #define MAX_BENCH_THREADS 1000
 #define WARM_UP           20 /* rounds that do not count, on top of the extension */
@@ -49,19 +50,6 @@ struct crew_member {
     double *samples[TIMED]; /* of each round */
 };
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-double scm_median(double *samples, size_t count)
-{
-    qsort(samples, count, sizeof *samples, compare);
-    return samples[count / 2];
-}
-
 /* What two readings of the counter in a row differ by. */
 static double reading_cost(void)
 {
@@ -72,7 +60,7 @@ static double reading_cost(void)
 
         samples[i] = (double)(cycles() - began);
     }
-    return scm_median(samples, 1001);
+    return numbers_median(samples, 1001);
 }
 
 static void die(const char *what)
@@ -215,7 +203,7 @@ static void run(const struct scm_request *request, unsigned threads, uint64_t ob
     for (unsigned i = 0; i < threads; i++)
         pthread_join(crew[i].thread, NULL);
     for (unsigned timed = 0; timed < TIMED; timed++) {
-        results[timed] = scm_median(samples[timed], count);
+        results[timed] = numbers_median(samples[timed], count);
         free(samples[timed]);
     }
     pthread_barrier_destroy(&begin);

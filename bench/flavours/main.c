@@ -19,6 +19,7 @@
 #include "host.h"
 #include "loads.h"
 #include "numbers.h"
+#include "statistics.h"
 
 #define ROWS_MAX    512
 #define REPEATS_MAX 100
@@ -210,13 +211,6 @@ static json_t *run_once(const struct row *row)
                      WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no result");
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The median of what the repeats say under `key`, in `inner` if that is given; 0: nothing. */
 static double median(unsigned row, unsigned repeat, const char *inner, const char *key)
 {
@@ -230,10 +224,7 @@ static double median(unsigned row, unsigned repeat, const char *inner, const cha
         if (json_is_number(number))
             values[count++] = json_number_value(number);
     }
-    if (!count)
-        return 0;
-    qsort(values, count, sizeof *values, by_value);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+    return numbers_median(values, count);
 }
 
 static unsigned measure(unsigned repeat)

@@ -11,6 +11,7 @@
 #include <prudence/prudence.h>
 
 #include "choice.h"
+#include "document.h"
 #include "numbers.h"
 #include "runner.h"
 #include "scm.h"

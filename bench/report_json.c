@@ -4,14 +4,11 @@
  * of a row is the median of its repeats; "spread" has the smallest and largest of the main ones,
  * "repeats" everything that each run said.
  */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include <prudence/prudence.h>
 
-#include "host.h"
+#include "document.h"
 #include "runner.h"
 #include "statistics.h"
 
@@ -137,13 +134,12 @@ void rows_merge(struct row *rows, unsigned count)
 
 json_t *document_create(const struct scenario *scenario)
 {
-    time_t now = time(NULL);
-    char date[32];
+    json_t *document = document_begin("prudence-bench");
 
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:[], s:[]}", "program", "prudence-bench",
-                     "prudence", prudence_version(), "scenario", scenario->name, "pair",
-                     scenario->pair, "date", date, "host", host_description(), "skipped", "rows");
+    json_object_update_new(document, json_pack("{s:s, s:s, s:s, s:[], s:[]}", "prudence",
+                                               prudence_version(), "scenario", scenario->name,
+                                               "pair", scenario->pair, "skipped", "rows"));
+    return document;
 }
 
 void document_skip(json_t *document, const struct subject *subject, const char *why)
@@ -162,12 +158,4 @@ void document_add(json_t *document, const struct row *rows, unsigned count)
         json_object_set(row, "repeats", rows[i].repeats);
         json_array_append_new(json_object_get(document, "rows"), row);
     }
-}
-
-int document_write(json_t *document, const char *path)
-{
-    if (!json_dump_file(document, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
-        return 0;
-    fprintf(stderr, "prudence-bench: cannot write %s\n", path);
-    return -1;
 }

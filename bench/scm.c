@@ -22,7 +22,7 @@
 
 #include <prudence/scm.h>
 
-#include "measure.h"
+#include "document.h"
 #include "numbers.h"
 #include "scm.h"
 #include "statistics.h"
@@ -369,17 +369,17 @@ int scm_bench(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &request);
     persistent = overhead(request.size, false);
     short_term = overhead(request.size, true);
-    document =
-        json_pack("{s:s, s:f, s:f, s:[]}", "version", prudence_version(), "overhead_persistent",
-                  persistent, "overhead_short_term", short_term, "rows");
+    document = document_begin(name);
+    json_object_update_new(document,
+                           json_pack("{s:s, s:f, s:f, s:[]}", "version", prudence_version(),
+                                     "overhead_persistent", persistent, "overhead_short_term",
+                                     short_term, "rows"));
     run_all(&request, json_object_get(document, "rows"));
     run_bursts(&request, document);
     printf("\nbytes beside an object of %llu: persistent %.2f, with one date %.2f\n",
            (unsigned long long)request.size, persistent, short_term);
-    if (request.json && json_dump_file(document, request.json, JSON_INDENT(1))) {
-        fprintf(stderr, "prudence-bench scm: cannot write '%s'\n", request.json);
+    if (request.json && document_write(document, request.json))
         return EXIT_FAILURE;
-    }
     json_decref(document);
     return EXIT_SUCCESS;
 }

@@ -15,13 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "alignment.h"
-#include "host.h"
+#include "document.h"
+#include "measure.h"
 #include "numbers.h"
 
 #define MAX_LOOPS 16
@@ -37,14 +37,6 @@ struct request {
 
 static const struct aligned_loop *loops[PLACES];
 static uint64_t fastest[PLACES][MAX_LOOPS]; /* ns of PAIRS pairs */
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void die(const char *what, const char *why)
 {
@@ -148,18 +140,16 @@ static json_t *report_loop(unsigned loop)
 
 static json_t *report(const struct request *request)
 {
-    time_t now = time(NULL);
-    json_t *rows = json_array();
-    char date[32];
+    json_t *document = document_begin("prudence-alignment"), *rows = json_array();
 
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     printf("ns of a pair of %llu bytes, the fastest run at each place\n%-38s %7s %7s %6s   %s\n",
            (unsigned long long)request->size, "loop", "min", "max", "ratio", "by place");
     for (unsigned loop = 0; loops[0][loop].name; loop++)
         json_array_append_new(rows, report_loop(loop));
-    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:[], s:o}", "program", "prudence-alignment",
-                     "scenario", "alignment", "date", date, "size", (json_int_t)request->size,
-                     "host", host_description(), "skipped", "rows", rows);
+    json_object_update_new(document,
+                           json_pack("{s:s, s:I, s:[], s:o}", "scenario", "alignment", "size",
+                                     (json_int_t)request->size, "skipped", "rows", rows));
+    return document;
 }
 
 static const struct argp_option options[] = {
@@ -213,8 +203,8 @@ int main(int argc, char **argv)
         load(place, request.size);
     measure(&request);
     document = report(&request);
-    if (request.json && json_dump_file(document, request.json, JSON_INDENT(1)))
-        die(request.json, "cannot be written");
+    if (request.json && document_write(document, request.json))
+        return EXIT_FAILURE;
     json_decref(document);
     return EXIT_SUCCESS;
 }

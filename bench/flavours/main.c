@@ -11,12 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <prudence/prudence.h>
 
-#include "host.h"
+#include "document.h"
 #include "loads.h"
 #include "numbers.h"
 #include "statistics.h"
@@ -280,20 +279,14 @@ static json_t *row_to_json(unsigned index, unsigned repeat)
 
 static int write_json(const char *path, unsigned repeat)
 {
-    time_t now = time(NULL);
-    char date[32];
-    json_t *document;
+    json_t *document = document_begin("prudence-flavours");
     int failed;
 
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    document = json_pack("{s:s, s:s, s:s, s:s, s:o, s:[]}", "program", "prudence-flavours",
-                         "prudence", prudence_version(), "liburcu", LIBURCU_VERSION, "date", date,
-                         "host", host_description(), "rows");
+    json_object_update_new(document, json_pack("{s:s, s:s, s:[]}", "prudence", prudence_version(),
+                                               "liburcu", LIBURCU_VERSION, "rows"));
     for (unsigned row = 0; row < row_count; row++)
         json_array_append_new(json_object_get(document, "rows"), row_to_json(row, repeat));
-    failed = json_dump_file(document, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    if (failed)
-        fprintf(stderr, "prudence-flavours: cannot write %s\n", path);
+    failed = document_write(document, path);
     json_decref(document);
     return failed;
 }

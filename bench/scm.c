@@ -22,8 +22,8 @@
 
 #include <prudence/scm.h>
 
+#include "arguments.h"
 #include "document.h"
-#include "numbers.h"
 #include "scm.h"
 #include "statistics.h"
 
@@ -252,25 +252,30 @@ static void report(json_t *rows, const char *collection, unsigned threads, uint6
     json_array_append_new(rows, row);
 }
 
+static const char *strategy_name(unsigned strategy)
+{
+    static const char *const names[] = {"lazy", "eager", NULL};
+
+    return names[strategy];
+}
+
 static void run_all(const struct scm_request *request, json_t *rows)
 {
-    static const char *const strategies[] = {"lazy", "eager"};
-
     printf("%-10s %7s %8s", "collection", "threads", "objects");
     for (unsigned timed = 0; timed < TIMED; timed++)
         printf(" %14s", timed_names[timed]);
     putchar('\n');
-    for (unsigned i = 0; i < 2; i++) {
-        if (request->collection && strcmp(request->collection, strategies[i]) != 0)
+    for (unsigned i = 0; strategy_name(i); i++) {
+        if (request->collection && strcmp(request->collection, strategy_name(i)) != 0)
             continue;
-        prudence_option_set("scm_collection", strategies[i]);
+        prudence_option_set("scm_collection", strategy_name(i));
         for (unsigned j = 0; j < request->threads.count * request->objects.count; j++) {
             unsigned threads = (unsigned)request->threads.value[j / request->objects.count];
             uint64_t objects = request->objects.value[j % request->objects.count];
             double results[TIMED];
 
             run(request, threads, objects, results);
-            report(rows, strategies[i], threads, objects, results);
+            report(rows, strategy_name(i), threads, objects, results);
         }
     }
 }
@@ -312,27 +317,25 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct scm_request *request = state->input;
-    bool good = true;
 
     switch (key) {
     case 't':
-        good = numbers_parse(text, 1, MAX_BENCH_THREADS, &request->threads);
+        request->threads = argument_numbers(state, key, text, 1, MAX_BENCH_THREADS);
         break;
     case 'o':
-        good = numbers_parse(text, 1, 1 << 24, &request->objects);
+        request->objects = argument_numbers(state, key, text, 1, 1 << 24);
         break;
     case 's':
-        good = number_parse(text, 1, 1 << 30, &request->size);
+        request->size = argument_number(state, key, text, 1, 1 << 30);
         break;
     case 'e':
-        good = number_parse(text, 0, 4095, &request->extension);
+        request->extension = argument_number(state, key, text, 0, 4095);
         break;
     case 'n':
-        good = number_parse(text, 1, 1 << 24, &request->rounds);
+        request->rounds = argument_number(state, key, text, 1, 1 << 24);
         break;
     case 'c':
-        good = !strcmp(text, "lazy") || !strcmp(text, "eager");
-        request->collection = text;
+        request->collection = strategy_name(argument_name(state, key, text, strategy_name));
         break;
     case 'p':
         request->plain = true;
@@ -346,8 +349,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
-    if (!good)
-        argp_error(state, "bad value '%s' of the option -%c", text, key);
     return 0;
 }
 

@@ -20,9 +20,9 @@
 #include <jansson.h>
 
 #include "alignment.h"
+#include "arguments.h"
 #include "document.h"
 #include "measure.h"
-#include "numbers.h"
 
 #define MAX_LOOPS 16
 
@@ -159,24 +159,16 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static void number(struct argp_state *state, const char *option, const char *text, uint64_t most,
-                   uint64_t *value)
-{
-    if (!number_parse(text, 1, most, value))
-        argp_error(state, "--%s: '%s' is not a number from 1 to %llu", option, text,
-                   (unsigned long long)most);
-}
-
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct request *request = state->input;
 
     switch (key) {
     case 's':
-        number(state, "size", text, 32768, &request->size);
+        request->size = argument_number(state, key, text, 1, 32768);
         return 0;
     case 'n':
-        number(state, "rounds", text, 1000000, &request->rounds);
+        request->rounds = argument_number(state, key, text, 1, 1000000);
         return 0;
     case 'j':
         request->json = text;

@@ -48,7 +48,6 @@ extern const struct flavour flavour_none, flavour_induced, flavour_taskq, flavou
     flavour_polling, flavour_barrier, flavour_memb, flavour_qsbr, flavour_urcu_memb,
     flavour_urcu_qsbr, flavour_urcu_mb;
 extern const struct flavour *const flavours[]; /* ended by NULL */
-const struct flavour *flavour_find(const char *name);
 
 /* ------------------------------------------------------------ what a program of RCU variants does */
 

@@ -19,15 +19,6 @@ const struct flavour *const flavours[] = {
     &flavour_polling,   &flavour_barrier, &flavour_none,      NULL,
 };
 
-const struct flavour *flavour_find(const char *name)
-{
-    for (unsigned i = 0; flavours[i]; i++) {
-        if (!strcmp(flavours[i]->name, name))
-            return flavours[i];
-    }
-    return NULL;
-}
-
 void lab_start(const struct flavour *flavour, unsigned places)
 {
     lab_flavour = flavour;

@@ -396,12 +396,3 @@ const struct load loads[] = {
     {.name = "storm", .what = "a malloc and a call", .possible = has_callbacks, .run = load_storm},
     {.name = NULL},
 };
-
-const struct load *load_find(const char *name)
-{
-    for (const struct load *load = loads; load->name; load++) {
-        if (!strcmp(load->name, name))
-            return load;
-    }
-    return NULL;
-}

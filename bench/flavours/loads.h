@@ -26,6 +26,5 @@ struct load {
 };
 
 extern const struct load loads[]; /* ended by a NULL name */
-const struct load *load_find(const char *name);
 
 #endif /* FLAVOURS_LOADS_H */

@@ -15,9 +15,9 @@
 
 #include <prudence/prudence.h>
 
+#include "arguments.h"
 #include "document.h"
 #include "loads.h"
-#include "numbers.h"
 #include "statistics.h"
 
 #define ROWS_MAX    512
@@ -25,7 +25,7 @@
 #define PATIENCE    60 /* seconds beyond those measured, until a run counts as hanging */
 
 struct request {
-    const char *flavours, *loads; /* names, with commas between */
+    struct numbers flavours, loads; /* indices */
     struct numbers workers, readers, batches;
     double seconds;
     uint64_t repeat;
@@ -46,32 +46,48 @@ static const struct argp_option options[] = {
     {0},
 };
 
+#define ALL 0 /* of the names of flavours */
+
+static const char *flavour_name(unsigned index)
+{
+    const struct flavour *flavour = index == ALL ? NULL : flavours[index - 1];
+
+    return index == ALL ? "all" : flavour ? flavour->name : NULL;
+}
+
+static const char *load_name(unsigned index)
+{
+    return loads[index].name;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct request *request = state->input;
-    bool good = true;
 
     switch (key) {
+    case ARGP_KEY_INIT:
+        request->loads = argument_names(state, 'l', "read,switch,synchronize,call", load_name);
+        break;
     case 'f':
-        request->flavours = text;
+        request->flavours = argument_names(state, key, text, flavour_name);
         break;
     case 'l':
-        request->loads = text;
+        request->loads = argument_names(state, key, text, load_name);
         break;
     case 'w':
-        good = numbers_parse(text, 1, PLACES_MAX / 2, &request->workers);
+        request->workers = argument_numbers(state, key, text, 1, PLACES_MAX / 2);
         break;
     case 'r':
-        good = numbers_parse(text, 0, PLACES_MAX / 2, &request->readers);
+        request->readers = argument_numbers(state, key, text, 0, PLACES_MAX / 2);
         break;
     case 'b':
-        good = numbers_parse(text, 1, 1 << 22, &request->batches);
+        request->batches = argument_numbers(state, key, text, 1, 1 << 22);
         break;
     case 'T':
-        good = seconds_parse(text, &request->seconds);
+        request->seconds = argument_real(state, key, text, 86400);
         break;
     case 'R':
-        good = number_parse(text, 1, REPEATS_MAX, &request->repeat);
+        request->repeat = argument_number(state, key, text, 1, REPEATS_MAX);
         break;
     case 'j':
         request->json = text;
@@ -85,44 +101,16 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
-    if (!good)
-        argp_error(state, "-%c: '%s' is not what is wanted here", key, text);
     return 0;
 }
 
-static bool is_named(const char *names, const char *name)
+static bool is_among(const struct numbers *indices, unsigned index)
 {
-    size_t length = strlen(name);
-
-    for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        if (!strncmp(at, name, length) && (at[length] == ',' || !at[length]))
+    for (unsigned i = 0; i < indices->count; i++) {
+        if (indices->value[i] == index)
             return true;
     }
     return false;
-}
-
-/* Every name is known, or the process ends. */
-static void check_names(const char *names, const char *what, bool (*known)(const char *name))
-{
-    char *copy = strdup(names), *rest = copy, *name;
-
-    while ((name = strsep(&rest, ","))) {
-        if (known(name))
-            continue;
-        fprintf(stderr, "prudence-flavours: unknown %s '%s' (see --list)\n", what, name);
-        exit(EXIT_FAILURE);
-    }
-    free(copy);
-}
-
-static bool is_flavour(const char *name)
-{
-    return flavour_find(name) || !strcmp(name, "all");
-}
-
-static bool is_load(const char *name)
-{
-    return load_find(name) != NULL;
 }
 
 static void list(void)
@@ -170,13 +158,12 @@ static void add_rows(const struct request *request, const struct load *load,
 
 static void make_rows(const struct request *request)
 {
-    for (const struct load *load = loads; load->name; load++) {
-        if (!is_named(request->loads, load->name))
+    for (unsigned load = 0; loads[load].name; load++) {
+        if (!is_among(&request->loads, load))
             continue;
         for (unsigned i = 0; flavours[i]; i++)
-            if (is_named(request->flavours, flavours[i]->name) ||
-                is_named(request->flavours, "all"))
-                add_rows(request, load, flavours[i]);
+            if (is_among(&request->flavours, i + 1) || is_among(&request->flavours, ALL))
+                add_rows(request, &loads[load], flavours[i]);
     }
 }
 
@@ -299,8 +286,7 @@ int main(int argc, char **argv)
         .doc = "Grace periods beside each other: Prudence's, liburcu's, and the historical ones.",
     };
     struct request request = {
-        .flavours = "all",
-        .loads = "read,switch,synchronize,call",
+        .flavours = {.value = {ALL}, .count = 1},
         .workers = {.value = {1}, .count = 1},
         .readers = {.value = {0, 1}, .count = 2},
         .batches = {.value = {1, 64, 4096, 262144}, .count = 4},
@@ -314,8 +300,6 @@ int main(int argc, char **argv)
         list();
         return EXIT_SUCCESS;
     }
-    check_names(request.flavours, "flavour", is_flavour);
-    check_names(request.loads, "load", is_load);
     make_rows(&request);
     printf("%-12s %-10s %7s %7s %7s %12s %12s %12s %9s\n", "load", "flavour", "workers", "readers",
            "batch", "ns", "worker's cpu", "all cpu ns", "peak MB");

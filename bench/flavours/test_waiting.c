@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "flavour.h"
+#include "support/torture_seconds.h"
 
 /* A flavour has static state, and liburcu threads: each in a process of its own. */
 static int in_child(int (*body)(const struct flavour *flavour), const struct flavour *flavour)
@@ -37,14 +38,6 @@ static int in_child(int (*body)(const struct flavour *flavour), const struct fla
     if (!WIFEXITED(status))
         fail_msg("%s: ended by signal %d", flavour->name, WTERMSIG(status));
     return WEXITSTATUS(status);
-}
-
-static double torture_seconds(void)
-{
-    const char *text = getenv("PRUDENCE_TORTURE_SECONDS");
-    double seconds = text ? atof(text) : 0;
-
-    return seconds > 2 ? seconds / 10 : 0.2;
 }
 
 /* ------------------------------------------------------------------------------- one that stays */
@@ -308,13 +301,14 @@ static void *read_often(void *argument)
 static int torture(const struct flavour *flavour)
 {
     pthread_t threads[READERS + WRITERS];
+    double seconds = torture_seconds(0);
     uint64_t bad = 0;
 
     shared = object_take();
     lab_start(flavour, READERS + WRITERS);
     for (uintptr_t i = 0; i < READERS + WRITERS; i++)
         pthread_create(&threads[i], NULL, i < WRITERS ? write_often : read_often, (void *)i);
-    lab_sleep_ns((uint64_t)(torture_seconds() * 1e9));
+    lab_sleep_ns((uint64_t)((seconds > 2 ? seconds / 10 : 0.2) * 1e9));
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < READERS + WRITERS; i++)
         pthread_join(threads[i], NULL);

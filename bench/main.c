@@ -366,11 +366,11 @@ static int malloc_bench(int argc, char **argv)
     return EXIT_FAILURE;
 }
 
-/* `rcu` and `flavours` are one program: it measures grace periods, not objects. What is typed behind the
+/* `rcu` and `variants` are one program: it measures grace periods, not objects. What is typed behind the
  * command comes after what the command stands for, so it counts. */
-static int flavours_bench(int argc, char **argv)
+static int variants_bench(int argc, char **argv)
 {
-    static char program[] = PRUDENCE_BINARY_DIR "/bin/prudence-flavours";
+    static char program[] = PRUDENCE_BINARY_DIR "/bin/prudence-variants";
     bool rcu = !strcmp(argv[0], "rcu");
     char **arguments = calloc((size_t)argc + 3, sizeof *arguments);
 
@@ -378,7 +378,7 @@ static int flavours_bench(int argc, char **argv)
         abort();
     arguments[0] = program;
     arguments[1] =
-        strdup(rcu ? "--flavour=memb,qsbr,urcu-memb,urcu-mb,urcu-qsbr" : "--flavour=all");
+        strdup(rcu ? "--variant=memb,qsbr,urcu-memb,urcu-mb,urcu-qsbr" : "--variant=all");
     arguments[2] = strdup(rcu ? "--load=read,synchronize,call,poll,update,deferred"
                               : "--load=switch,synchronize,call,storm");
     memcpy(arguments + 3, argv + 1, (size_t)(argc - 1) * sizeof *arguments);
@@ -397,8 +397,8 @@ static const struct {
     {"rcu",
      "reading, waiting, callbacks, polling, updates beside liburcu "
      "(docs/explanation/rcu-variants.md)",
-     flavours_bench},
-    {"flavours", "the same beside the historical implementations of RCU", flavours_bench},
+     variants_bench},
+    {"variants", "the same beside the historical implementations of RCU", variants_bench},
     {"scm", "what the calls of short-term memory cost", scm_bench},
     {"run", NULL, child_run},
     {"probe", NULL, child_probe},

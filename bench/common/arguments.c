@@ -74,7 +74,7 @@ static const char *option_name(const struct argp *argp, int key)
 
 const char *argument_option(const struct argp_state *state, int key)
 {
-    return option_name(state->root_argp, key);
+    return key == ARGP_KEY_ARG ? NULL : option_name(state->root_argp, key);
 }
 
 void argument_refuse(struct argp_state *state, int key, const char *text, const char *wanted)

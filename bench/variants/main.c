@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-flavours: grace periods beside each other, ours, liburcu's, and the historical ones.
+ * prudence-variants: grace periods beside each other, ours, liburcu's, and the historical ones.
  *
  * Each run is a child process of its own; the repeats of all rows are interleaved, so that a slow minute of
  * the machine strikes all alike, and medians are reported.
@@ -25,7 +25,7 @@
 #define PATIENCE    60 /* seconds beyond those measured, until a run counts as hanging */
 
 struct request {
-    struct numbers flavours, loads; /* indices */
+    struct numbers variants, loads; /* indices */
     struct numbers workers, readers, batches;
     double seconds;
     uint64_t repeat;
@@ -34,25 +34,26 @@ struct request {
 };
 
 static const struct argp_option options[] = {
-    {"flavour", 'f', "NAME,...", 0, "Who is measured (see --list)", 0},
-    {"load", 'l', "NAME,...", 0, "What is measured (see --list)", 0},
+    {"variant", 'v', "NAME,...", 0, "What is measured (see --list)", 0},
+    {"flavour", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0}, /* older revisions know this one */
+    {"load", 'l', "NAME,...", 0, "What they do (see --list)", 0},
     {"workers", 'w', "N,...", 0, "Places that are measured", 0},
     {"readers", 'r', "N,...", 0, "Places that read beside them", 0},
     {"batch", 'b', "N,...", 0, "Objects freed together, of the load update", 0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
     {"repeat", 'R', "N", 0, "Runs of each row, interleaved; medians are shown", 0},
     {"json", 'j', "FILE", 0, "Write all results to FILE", 0},
-    {"list", 'i', NULL, 0, "List flavours and loads, and end", 0},
+    {"list", 'i', NULL, 0, "List variants and loads, and end", 0},
     {0},
 };
 
-#define ALL 0 /* of the names of flavours */
+#define ALL 0 /* of the names of variants */
 
-static const char *flavour_name(unsigned index)
+static const char *variant_name(unsigned index)
 {
-    const struct flavour *flavour = index == ALL ? NULL : flavours[index - 1];
+    const struct variant *variant = index == ALL ? NULL : variants[index - 1];
 
-    return index == ALL ? "all" : flavour ? flavour->name : NULL;
+    return index == ALL ? "all" : variant ? variant->name : NULL;
 }
 
 static const char *load_name(unsigned index)
@@ -68,8 +69,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT:
         request->loads = argument_names(state, 'l', "read,switch,synchronize,call", load_name);
         break;
-    case 'f':
-        request->flavours = argument_names(state, key, text, flavour_name);
+    case 'v':
+        request->variants = argument_names(state, key, text, variant_name);
         break;
     case 'l':
         request->loads = argument_names(state, key, text, load_name);
@@ -115,9 +116,9 @@ static bool is_among(const struct numbers *indices, unsigned index)
 
 static void list(void)
 {
-    for (unsigned i = 0; flavours[i]; i++)
-        printf("%-12s%s%s\n", flavours[i]->name, flavours[i]->historical ? "historical: " : "",
-               flavours[i]->origin);
+    for (unsigned i = 0; variants[i]; i++)
+        printf("%-12s%s%s\n", variants[i]->name, variants[i]->historical ? "historical: " : "",
+               variants[i]->origin);
     putchar('\n');
     for (const struct load *load = loads; load->name; load++)
         printf("%-12s%s\n", load->name, load->what);
@@ -131,26 +132,26 @@ static unsigned row_count;
 
 static void add_row(const struct row *row)
 {
-    if (row->flavour == &flavour_none && row->readers)
+    if (row->variant == &variant_none && row->readers)
         return;
-    if (row->load->possible && !row->load->possible(row->flavour))
+    if (row->load->possible && !row->load->possible(row->variant))
         return;
     if (row_count == ROWS_MAX) {
-        fprintf(stderr, "prudence-flavours: more than %d rows\n", ROWS_MAX);
+        fprintf(stderr, "prudence-variants: more than %d rows\n", ROWS_MAX);
         exit(EXIT_FAILURE);
     }
     rows[row_count++] = *row;
 }
 
 static void add_rows(const struct request *request, const struct load *load,
-                     const struct flavour *flavour)
+                     const struct variant *variant)
 {
     unsigned batches = load->batches ? request->batches.count : 1;
 
     for (unsigned w = 0; w < request->workers.count; w++)
         for (unsigned r = 0; r < request->readers.count; r++)
             for (unsigned b = 0; b < batches; b++)
-                add_row(&(struct row){load, flavour, (unsigned)request->readers.value[r],
+                add_row(&(struct row){load, variant, (unsigned)request->readers.value[r],
                                       (unsigned)request->workers.value[w],
                                       load->batches ? (unsigned)request->batches.value[b] : 0,
                                       request->seconds});
@@ -161,9 +162,9 @@ static void make_rows(const struct request *request)
     for (unsigned load = 0; loads[load].name; load++) {
         if (!is_among(&request->loads, load))
             continue;
-        for (unsigned i = 0; flavours[i]; i++)
-            if (is_among(&request->flavours, i + 1) || is_among(&request->flavours, ALL))
-                add_rows(request, &loads[load], flavours[i]);
+        for (unsigned i = 0; variants[i]; i++)
+            if (is_among(&request->variants, i + 1) || is_among(&request->variants, ALL))
+                add_rows(request, &loads[load], variants[i]);
     }
 }
 
@@ -175,7 +176,7 @@ static json_t *run_once(const struct row *row)
     pid_t child;
 
     if (pipe(ends) || (child = fork()) < 0) {
-        perror("prudence-flavours: cannot start a child");
+        perror("prudence-variants: cannot start a child");
         exit(EXIT_FAILURE);
     }
     if (child == 0) {
@@ -223,8 +224,8 @@ static unsigned measure(unsigned repeat)
             if (!json_object_get(results[row][i], "failed"))
                 continue;
             failed++;
-            fprintf(stderr, "prudence-flavours: %s %s: %s\n", rows[row].load->name,
-                    rows[row].flavour->name,
+            fprintf(stderr, "prudence-variants: %s %s: %s\n", rows[row].load->name,
+                    rows[row].variant->name,
                     json_string_value(json_object_get(results[row][i], "failed")));
         }
     return failed;
@@ -235,7 +236,7 @@ static void print_row(unsigned index, unsigned repeat)
     const struct row *row = &rows[index];
 
     printf("%-12s %-10s %7u %7u %7u %12.1f %12.1f %12.1f %9.1f", row->load->name,
-           row->flavour->name, row->workers, row->readers, row->batch,
+           row->variant->name, row->workers, row->readers, row->batch,
            median(index, repeat, NULL, "ns"), median(index, repeat, NULL, "worker_cpu_ns"),
            median(index, repeat, NULL, "cpu_ns"),
            median(index, repeat, NULL, "peak_rss_bytes") / 1e6);
@@ -250,7 +251,7 @@ static json_t *row_to_json(unsigned index, unsigned repeat)
     const struct row *row = &rows[index];
     json_t *json = json_pack(
         "{s:s, s:s, s:b, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:[]}", "load",
-        row->load->name, "flavour", row->flavour->name, "historical", row->flavour->historical,
+        row->load->name, "variant", row->variant->name, "historical", row->variant->historical,
         "workers", row->workers, "readers", row->readers, "batch", row->batch, "seconds",
         row->seconds, "ns", median(index, repeat, NULL, "ns"), "worker_cpu_ns",
         median(index, repeat, NULL, "worker_cpu_ns"), "cpu_ns",
@@ -266,7 +267,7 @@ static json_t *row_to_json(unsigned index, unsigned repeat)
 
 static int write_json(const char *path, unsigned repeat)
 {
-    json_t *document = document_begin("prudence-flavours");
+    json_t *document = document_begin("prudence-variants");
     int failed;
 
     json_object_update_new(document, json_pack("{s:s, s:s, s:[]}", "prudence", prudence_version(),
@@ -286,7 +287,7 @@ int main(int argc, char **argv)
         .doc = "Grace periods beside each other: Prudence's, liburcu's, and the historical ones.",
     };
     struct request request = {
-        .flavours = {.value = {ALL}, .count = 1},
+        .variants = {.value = {ALL}, .count = 1},
         .workers = {.value = {1}, .count = 1},
         .readers = {.value = {0, 1}, .count = 2},
         .batches = {.value = {1, 64, 4096, 262144}, .count = 4},
@@ -301,7 +302,7 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     make_rows(&request);
-    printf("%-12s %-10s %7s %7s %7s %12s %12s %12s %9s\n", "load", "flavour", "workers", "readers",
+    printf("%-12s %-10s %7s %7s %7s %12s %12s %12s %9s\n", "load", "variant", "workers", "readers",
            "batch", "ns", "worker's cpu", "all cpu ns", "peak MB");
     failed = measure((unsigned)request.repeat);
     for (unsigned row = 0; row < row_count; row++)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench check \
+.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench check \
 	format library install uninstall clean
 
 PREFIX ?= /usr/local
@@ -14,7 +14,10 @@ help: ## show this list
 setup: ## install the Debian packages that are missing
 	@tools/setup
 
-setup-programs: ## the same, and the programs that are run on our malloc
+setup-demo: ## install what the demo needs, and no more
+	@tools/setup --demo
+
+setup-programs: ## what setup installs, and the programs that are run on our malloc
 	@tools/setup --programs
 
 setup-fuzz: ## the same, and what fuzzing needs
@@ -27,7 +30,9 @@ build: ## compile the release build into build/
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release
 
-demo: setup build ## watch Prudence hold a flat memory line under an update storm
+demo: setup-demo ## watch Prudence hold a flat memory line under an update storm
+	@cmake --preset demo >/dev/null
+	@cmake --build --preset demo
 	@tools/demo
 
 test: setup ## all checks, and all tests in four builds (real programs: those that are installed)

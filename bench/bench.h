@@ -21,6 +21,7 @@
 
 #include <jansson.h>
 
+#include "histogram.h"
 #include "measure.h"
 #include "subject.h"
 
@@ -136,8 +137,7 @@ struct scenario {
 extern const struct scenario *const scenarios[]; /* ended by NULL */
 const struct scenario *scenario_find(const char *name);
 
-const char *order_name(enum order order);
-bool order_find(const char *name, enum order *order);
+const char *order_name(unsigned order); /* NULL behind the last */
 
 json_t *config_to_json(const struct config *config);
 int config_from_json(struct config *config, json_t *json);
@@ -146,8 +146,8 @@ int config_from_json(struct config *config, json_t *json);
 void crew_work(struct run *run, json_t *result);
 
 /* child.c: the hidden subcommands, in the child. Return an exit status. */
-int child_run(const char *config_text);
-int child_probe(void);
+int child_run(int argc, char **argv); /* argv[1]: the configuration */
+int child_probe(int argc, char **argv);
 
 /* What loops call now and then. */
 void worker_out_of_memory(struct worker *worker);

@@ -58,12 +58,12 @@ static int check_allocator(const struct allocator *allocator)
     return -1;
 }
 
-int child_run(const char *config_text)
+int child_run(int argc, char **argv)
 {
     struct run *run = &current;
     json_t *result = json_object();
 
-    if (prepare(run, config_text) || check_allocator(run->subject->allocator))
+    if (argc != 2 || prepare(run, argv[1]) || check_allocator(run->subject->allocator))
         return EXIT_FAILURE;
     alarm((unsigned)run->config.seconds + PATIENCE);
     if (run->subject->family->start)
@@ -78,10 +78,11 @@ int child_run(const char *config_text)
     _exit(EXIT_SUCCESS); /* nothing is torn down: the system takes it all */
 }
 
-int child_probe(void)
+int child_probe(int argc, char **argv)
 {
     json_t *allocator = host_allocator();
 
+    (void)argc, (void)argv;
     json_dumpf(allocator, stdout, JSON_COMPACT);
     json_decref(allocator);
     return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numbers.h"
+#include "arguments.h"
 #include "runner.h"
 
 #define MOST_IN_BATCH (1 << 20)

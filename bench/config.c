@@ -2,6 +2,7 @@
 /* A run's configuration as JSON: on its way to the child, and in each row of the result. */
 #include <string.h>
 
+#include "arguments.h"
 #include "scenario.h"
 
 const struct scenario *const scenarios[] = {
@@ -18,21 +19,12 @@ const struct scenario *scenario_find(const char *name)
     return NULL;
 }
 
-static const char *const order_names[] = {
-    [ORDER_TIGHT] = "tight", [ORDER_IN_ORDER] = "in-order", [ORDER_RANDOM] = "random"};
-
-const char *order_name(enum order order)
+const char *order_name(unsigned order)
 {
-    return order_names[order];
-}
+    static const char *const names[] = {
+        [ORDER_TIGHT] = "tight", [ORDER_IN_ORDER] = "in-order", [ORDER_RANDOM] = "random", NULL};
 
-bool order_find(const char *name, enum order *order)
-{
-    for (unsigned i = 0; i < sizeof order_names / sizeof *order_names; i++) {
-        if (!strcmp(order_names[i], name))
-            return *order = (enum order)i, true;
-    }
-    return false;
+    return names[order];
 }
 
 json_t *config_to_json(const struct config *config)
@@ -66,7 +58,8 @@ static int text(char *to, size_t size, json_t *json, const char *key)
 
 int config_from_json(struct config *config, json_t *json)
 {
-    char order[16];
+    const char *order = json_string_value(json_object_get(json, "order"));
+    unsigned index;
 
     *config = (struct config){
         .size = number(json, "size"),
@@ -86,8 +79,9 @@ int config_from_json(struct config *config, json_t *json)
         .mixed = json_is_true(json_object_get(json, "mixed")),
         .progress = json_is_true(json_object_get(json, "progress")),
     };
-    if (text(order, sizeof order, json, "order") || !order_find(order, &config->order))
+    if (!order || !name_parse(order, order_name, &index))
         return -1;
+    config->order = (enum order)index;
     return text(config->scenario, sizeof config->scenario, json, "scenario") |
            text(config->subject, sizeof config->subject, json, "subject") |
            text(config->options, sizeof config->options, json, "options");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hot loops, as templates: SUBJECT_LOOPS(operations) in a family's file compiles each of them
- * with that family's operations, a constant, so that the calls in them are direct.
+ * The hot loops, as templates: FAMILY_LOOPS(name) in a family's file compiles each of them with that
+ * family's operations, a constant, so that the calls in them are direct.
  *
  * Every loop works in slices, and looks at the clock's verdict (worker_goes_on) between two of
  * them. An object is touched in one byte, as its user would at least.
@@ -390,34 +390,36 @@ TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
 
 /* ---------------------------------------------------------------------------- instantiation */
 
-#define SUBJECT_LOOP(name)                                                                         \
-    static void subject_##name(struct worker *worker)                                              \
+#define FAMILY_LOOP(name, loop)                                                                    \
+    static void name##_##loop(struct worker *worker)                                               \
     {                                                                                              \
-        loop_##name(worker, &operations);                                                          \
+        loop_##loop(worker, &name##_operations);                                                   \
     }
 
-/* Compiles every loop with the file's `static const struct operations operations`. */
-#define SUBJECT_LOOPS                                                                              \
-    SUBJECT_LOOP(pairs)                                                                            \
-    SUBJECT_LOOP(replace)                                                                          \
-    SUBJECT_LOOP(read)                                                                             \
-    SUBJECT_LOOP(update)                                                                           \
-    SUBJECT_LOOP(traverse)                                                                         \
-    SUBJECT_LOOP(reuse)                                                                            \
-    SUBJECT_LOOP(demand)                                                                           \
-    SUBJECT_LOOP(stay)                                                                             \
-    SUBJECT_LOOP(produce)                                                                          \
-    SUBJECT_LOOP(consume)                                                                          \
-    SUBJECT_LOOP(destroy)
+/* Compiles every loop with `static const struct operations NAME_operations`. */
+#define FAMILY_LOOPS(name)                                                                         \
+    FAMILY_LOOP(name, pairs)                                                                       \
+    FAMILY_LOOP(name, replace)                                                                     \
+    FAMILY_LOOP(name, read)                                                                        \
+    FAMILY_LOOP(name, update)                                                                      \
+    FAMILY_LOOP(name, traverse)                                                                    \
+    FAMILY_LOOP(name, reuse)                                                                       \
+    FAMILY_LOOP(name, demand)                                                                      \
+    FAMILY_LOOP(name, stay)                                                                        \
+    FAMILY_LOOP(name, produce)                                                                     \
+    FAMILY_LOOP(name, consume)                                                                     \
+    FAMILY_LOOP(name, destroy)
 
-#define SUBJECT_LOOP_TABLE                                                                         \
-    {                                                                                              \
-        [LOOP_PAIRS] = subject_pairs, [LOOP_REPLACE] = subject_replace,                            \
-        [LOOP_READ] = subject_read, [LOOP_UPDATE] = subject_update,                                \
-        [LOOP_TRAVERSE] = subject_traverse, [LOOP_REUSE] = subject_reuse,                          \
-        [LOOP_DEMAND] = subject_demand, [LOOP_STAY] = subject_stay,                                \
-        [LOOP_PRODUCE] = subject_produce, [LOOP_CONSUME] = subject_consume,                        \
-        [LOOP_DESTROY] = subject_destroy,                                                          \
+/* For struct family: those operations and loops. */
+#define FAMILY_MEMBERS(name)                                                                       \
+    .operations = &name##_operations,                                                              \
+    .loops = {                                                                                     \
+        [LOOP_PAIRS] = name##_pairs,       [LOOP_REPLACE] = name##_replace,                        \
+        [LOOP_READ] = name##_read,         [LOOP_UPDATE] = name##_update,                          \
+        [LOOP_TRAVERSE] = name##_traverse, [LOOP_REUSE] = name##_reuse,                            \
+        [LOOP_DEMAND] = name##_demand,     [LOOP_STAY] = name##_stay,                              \
+        [LOOP_PRODUCE] = name##_produce,   [LOOP_CONSUME] = name##_consume,                        \
+        [LOOP_DESTROY] = name##_destroy,                                                           \
     }
 
 #endif /* BENCH_LOOPS_H */

@@ -10,11 +10,13 @@
 
 #include <prudence/prudence.h>
 
+#include "arguments.h"
 #include "choice.h"
-#include "numbers.h"
+#include "document.h"
 #include "runner.h"
 #include "scm.h"
 
+#define MOST_SECONDS  86400
 #define OPTIONS_TYPED 96 /* of struct config's options; the rest is for those of the subject */
 
 struct request {
@@ -59,13 +61,6 @@ static const struct argp_option all_options[] = {
 
 static const char common_options[] = "strSTRmlOjpi";
 
-static void want(bool good, struct argp_state *state, const char *option, const char *text,
-                 const char *wanted)
-{
-    if (!good)
-        argp_error(state, "--%s: '%s' is not %s", option, text, wanted);
-}
-
 /* Appends `option` to the list in `options`. False: there is no room. */
 static bool append_option(char *options, size_t size, const char *option)
 {
@@ -73,50 +68,6 @@ static bool append_option(char *options, size_t size, const char *option)
     int added = snprintf(options + used, size - used, "%s%s", used ? "," : "", option);
 
     return (size_t)added < size - used;
-}
-
-static void add_option(struct request *request, const char *text, struct argp_state *state)
-{
-    want(strchr(text, '='), state, "option", text, "NAME=VALUE");
-    if (!append_option(request->config.options, OPTIONS_TYPED, text))
-        argp_error(state, "--option: too long");
-}
-
-static void want_numbers(struct argp_state *state, const char *option, const char *text,
-                         uint64_t least, uint64_t most, struct numbers *numbers)
-{
-    char wanted[80];
-
-    snprintf(wanted, sizeof wanted, "a list of numbers from %llu to %llu",
-             (unsigned long long)least, (unsigned long long)most);
-    want(numbers_parse(text, least, most, numbers), state, option, text, wanted);
-}
-
-static uint64_t want_number(struct argp_state *state, const char *option, const char *text,
-                            uint64_t least, uint64_t most)
-{
-    uint64_t value = least;
-    char wanted[80];
-
-    snprintf(wanted, sizeof wanted, "a number from %llu to %llu", (unsigned long long)least,
-             (unsigned long long)most);
-    want(number_parse(text, least, most, &value), state, option, text, wanted);
-    return value;
-}
-
-static void add_orders(struct request *request, const char *text, struct argp_state *state)
-{
-    char *copy = strdup(text), *rest = copy, *name;
-    struct numbers *orders = &request->orders;
-    enum order order;
-
-    orders->count = 0;
-    while ((name = strsep(&rest, ","))) {
-        want(orders->count < NUMBERS && order_find(name, &order), state, "order", name,
-             "tight, in-order or random");
-        orders->value[orders->count++] = order;
-    }
-    free(copy);
 }
 
 static struct numbers one_number(uint64_t value)
@@ -133,57 +84,58 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
     switch (key) {
     case 's':
-        want_numbers(state, "size", text, least_size, MAX_SIZE, &request->sizes);
+        request->sizes = argument_numbers(state, key, text, least_size, MAX_SIZE);
         break;
     case 't':
-        want_numbers(state, "threads", text, counts_readers ? 0 : 1, MAX_THREADS,
-                     &request->threads);
+        request->threads = argument_numbers(state, key, text, counts_readers ? 0 : 1, MAX_THREADS);
         break;
     case 'r':
-        want_numbers(state, "readers", text, 0, MAX_THREADS, &request->readers);
+        request->readers = argument_numbers(state, key, text, 0, MAX_THREADS);
         break;
     case 'b':
-        want_numbers(state, "batch", text, 1, 1 << 20, &request->batches);
+        request->batches = argument_numbers(state, key, text, 1, 1 << 20);
         break;
     case 'e':
-        add_orders(request, text, state);
+        request->orders = argument_names(state, key, text, order_name);
         break;
     case 'V':
-        want_numbers(state, "live", text, 1, MAX_LIVE, &request->lives);
+        request->lives = argument_numbers(state, key, text, 1, MAX_LIVE);
         break;
     case 'y':
-        want_numbers(state, "stay", text, 1, 60000, &request->stays);
+        request->stays = argument_numbers(state, key, text, 1, 60000);
         break;
     case 'l':
-        want_numbers(state, "latent-limit", text, 1, UINT64_MAX >> 1, &request->latent_limits);
+        request->latent_limits = argument_numbers(state, key, text, 1, UINT64_MAX >> 1);
         break;
     case 'n':
-        config->pairs = want_number(state, "pairs", text, 1, UINT64_MAX >> 1);
+        config->pairs = argument_number(state, key, text, 1, UINT64_MAX >> 1);
         break;
     case 'c':
-        config->cycles = (unsigned)want_number(state, "cycles", text, 1, 1 << 30);
+        config->cycles = (unsigned)argument_number(state, key, text, 1, 1 << 30);
         break;
     case 'o':
-        config->objects = (unsigned)want_number(state, "objects", text, 1, 1 << 24);
+        config->objects = (unsigned)argument_number(state, key, text, 1, 1 << 24);
         break;
     case 'L':
-        config->length = (unsigned)want_number(state, "length", text, 1, 1 << 24);
+        config->length = (unsigned)argument_number(state, key, text, 1, 1 << 24);
         break;
     case 'R':
-        request->repeat = want_number(state, "repeat", text, 1, 1000);
+        request->repeat = argument_number(state, key, text, 1, 1000);
         break;
     case 'm':
-        config->limit = want_number(state, "limit", text, 1 << 20, UINT64_MAX >> 1);
+        config->limit = argument_number(state, key, text, 1 << 20, UINT64_MAX >> 1);
         break;
     case 'T':
-        want(seconds_parse(text, &config->seconds), state, "seconds", text,
-             "a number above 0, up to 86400");
+        config->seconds = argument_real(state, key, text, MOST_SECONDS);
         break;
     case 'S':
         request->patterns = text;
         break;
     case 'O':
-        add_option(request, text, state);
+        if (!strchr(text, '='))
+            argument_refuse(state, key, text, "NAME=VALUE");
+        if (!append_option(config->options, OPTIONS_TYPED, text))
+            argp_error(state, "--option: too long");
         break;
     case 'j':
         request->json = text;
@@ -195,7 +147,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         config->demand = true;
         break;
     case 'x':
-        want(!strcmp(text, "mixed"), state, "sizes", text, "'mixed'");
+        if (strcmp(text, "mixed") != 0)
+            argument_refuse(state, key, text, "'mixed'");
         config->mixed = true;
         break;
     case 'i':
@@ -400,91 +353,125 @@ static int carry_out(const struct request *request)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static void usage(FILE *file)
-{
-    fputs(
-        "Usage: prudence-bench SCENARIO [OPTION...]\n"
-        "Measure Prudence beside other allocators and reclaimers.\n\n",
-        file);
-    for (unsigned i = 0; scenarios[i]; i++)
-        fprintf(file, "  %-11s%s\n", scenarios[i]->name, scenarios[i]->summary);
-    fputs(
-        "  malloc     patterns and whole programs under Prudence and under other allocators\n"
-        "  rcu        reading, waiting, callbacks, polling, updates beside liburcu "
-        "(docs/explanation/rcu-variants.md)\n"
-        "  flavours   the same beside the historical implementations of RCU\n"
-        "  scm        what the calls of short-term memory cost\n"
-        "\n  prudence-bench SCENARIO --help   its options\n"
-        "  prudence-bench --list            the subjects\n"
-        "  prudence-bench --version\n",
-        file);
-}
-
 /* `malloc` runs other programs and does statistics: it is a script beside the sources. */
-static int malloc_bench(char **argv)
+static int malloc_bench(int argc, char **argv)
 {
     static char script[] = PRUDENCE_SOURCE_DIR "/tools/bench-malloc";
 
+    (void)argc;
     setenv("PRUDENCE_BUILD_DIR", PRUDENCE_BINARY_DIR, 1);
-    argv[1] = script;
-    execv(script, argv + 1);
+    argv[0] = script;
+    execv(script, argv);
     fprintf(stderr, "prudence-bench: cannot run %s: %s\n", script, strerror(errno));
     return EXIT_FAILURE;
 }
 
-/* `rcu` and `flavours` are one program: it measures grace periods, not objects. What is typed behind the
+/* `rcu` and `variants` are one program: it measures grace periods, not objects. What is typed behind the
  * command comes after what the command stands for, so it counts. */
-static int flavours_bench(int argc, char **argv, const char *names, const char *loads)
+static int variants_bench(int argc, char **argv)
 {
-    static char program[] = PRUDENCE_BINARY_DIR "/bin/prudence-flavours";
-    char **arguments = calloc((size_t)argc + 4, sizeof *arguments);
+    static char program[] = PRUDENCE_BINARY_DIR "/bin/prudence-variants";
+    bool rcu = !strcmp(argv[0], "rcu");
+    char **arguments = calloc((size_t)argc + 3, sizeof *arguments);
 
     if (!arguments)
         abort();
     arguments[0] = program;
-    arguments[1] = strdup("--flavour");
-    arguments[2] = strdup(names);
-    arguments[3] = strdup("--load");
-    arguments[4] = strdup(loads);
-    memcpy(arguments + 5, argv + 2, (size_t)(argc - 2) * sizeof *arguments);
+    arguments[1] =
+        strdup(rcu ? "--variant=memb,qsbr,urcu-memb,urcu-mb,urcu-qsbr" : "--variant=all");
+    arguments[2] = strdup(rcu ? "--load=read,synchronize,call,poll,update,deferred"
+                              : "--load=switch,synchronize,call,storm");
+    memcpy(arguments + 3, argv + 1, (size_t)(argc - 1) * sizeof *arguments);
     execv(program, arguments);
     fprintf(stderr, "prudence-bench: cannot run %s: %s\n", program, strerror(errno));
     return EXIT_FAILURE;
 }
 
-int main(int argc, char **argv)
+static const struct {
+    const char *name;
+    const char *summary; /* NULL: between this program and its children */
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"malloc", "patterns and whole programs under Prudence and under other allocators",
+     malloc_bench},
+    {"rcu",
+     "reading, waiting, callbacks, polling, updates beside liburcu "
+     "(docs/explanation/rcu-variants.md)",
+     variants_bench},
+    {"variants", "the same beside the historical implementations of RCU", variants_bench},
+    {"scm", "what the calls of short-term memory cost", scm_bench},
+    {"run", NULL, child_run},
+    {"probe", NULL, child_probe},
+};
+
+#define COMMANDS (sizeof commands / sizeof *commands)
+
+static int measure_scenario(const struct scenario *scenario, int argc, char **argv)
 {
-    const char *command = argc > 1 ? argv[1] : "";
     struct request request;
 
-    if (!strcmp(command, "run") && argc == 3)
-        return child_run(argv[2]);
-    if (!strcmp(command, "malloc"))
-        return malloc_bench(argv);
-    if (!strcmp(command, "rcu"))
-        return flavours_bench(argc, argv, "memb,qsbr,urcu-memb,urcu-mb,urcu-qsbr",
-                              "read,synchronize,call,poll,update,deferred");
-    if (!strcmp(command, "flavours"))
-        return flavours_bench(argc, argv, "all", "switch,synchronize,call,storm");
-    if (!strcmp(command, "scm"))
-        return scm_bench(argc - 1, argv + 1);
-    if (!strcmp(command, "probe"))
-        return child_probe();
-    if (!strcmp(command, "--list"))
-        return list_subjects(), EXIT_SUCCESS;
-    if (!strcmp(command, "--version"))
-        return printf("prudence-bench %s\n", prudence_version()), EXIT_SUCCESS;
-    if (!strcmp(command, "--help"))
-        return usage(stdout), EXIT_SUCCESS;
-    if (!scenario_find(command)) {
-        if (*command)
-            fprintf(stderr, "prudence-bench: unknown scenario '%s'\n", command);
-        usage(stderr);
-        return EXIT_FAILURE;
-    }
-    set_defaults(&request, scenario_find(command));
-    parse_request(&request, argc - 1, argv + 1);
+    set_defaults(&request, scenario);
+    parse_request(&request, argc, argv);
     if (request.list)
         return list_subjects(), EXIT_SUCCESS;
     return carry_out(&request);
+}
+
+/* ---------------------------------------------------------------- a command line without a scenario */
+
+static error_t parse_general(int key, char *text, struct argp_state *state)
+{
+    switch (key) {
+    case 'i':
+        list_subjects();
+        exit(EXIT_SUCCESS);
+    case ARGP_KEY_ARG:
+        argp_failure(state, EXIT_FAILURE, 0, "unknown scenario '%s' (--help shows all)", text);
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_state_help(state, stderr, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC);
+        exit(EXIT_FAILURE);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* --help, --version, --list, or a mistake. Does not return. Each line of the help is a group, so that argp does not
+ * sort them. */
+static void explain(int argc, char **argv)
+{
+    struct argp_option options[32] = {{"list", 'i', NULL, 0, "List the subjects and end", 1}};
+    const struct argp argp = {options,
+                              parse_general,
+                              "SCENARIO [OPTION...]",
+                              "Measure Prudence beside other allocators and reclaimers.\v"
+                              "prudence-bench SCENARIO --help shows the options of a scenario.",
+                              NULL,
+                              NULL,
+                              NULL};
+    static char version[64] = "prudence-bench ";
+    int line = 1, flags = OPTION_DOC | OPTION_NO_USAGE;
+
+    for (unsigned i = 0; scenarios[i]; i++, line++)
+        options[line] = (struct argp_option){scenarios[i]->name,    0,       NULL, flags,
+                                             scenarios[i]->summary, line + 1};
+    for (unsigned i = 0; commands[i].summary; i++, line++)
+        options[line] =
+            (struct argp_option){commands[i].name, 0, NULL, flags, commands[i].summary, line + 1};
+    argp_program_version = strcat(version, prudence_version());
+    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+
+    for (unsigned i = 0; i < COMMANDS; i++) {
+        if (!strcmp(commands[i].name, name))
+            return commands[i].run(argc - 1, argv + 1);
+    }
+    if (scenario_find(name))
+        return measure_scenario(scenario_find(name), argc - 1, argv + 1);
+    explain(argc, argv);
+    return EXIT_FAILURE;
 }

@@ -4,24 +4,15 @@
  * of a row is the median of its repeats; "spread" has the smallest and largest of the main ones,
  * "repeats" everything that each run said.
  */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include <prudence/prudence.h>
 
-#include "host.h"
+#include "document.h"
 #include "runner.h"
+#include "statistics.h"
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The numbers under `key` in an array of objects, sorted; how many there are. */
+/* The numbers under `key` in an array of objects; how many there are. */
 static size_t numbers_under(json_t *objects, const char *key, double *values)
 {
     size_t index, count = 0;
@@ -34,13 +25,12 @@ static size_t numbers_under(json_t *objects, const char *key, double *values)
         if (json_is_number(number))
             values[count++] = json_number_value(number);
     }
-    qsort(values, count, sizeof *values, by_value);
     return count;
 }
 
-static json_t *median(const double *values, size_t count, bool integer)
+static json_t *median(double *values, size_t count, bool integer)
 {
-    double value = (values[(count - 1) / 2] + values[count / 2]) / 2;
+    double value = numbers_median(values, count);
 
     return integer ? json_integer((json_int_t)value) : json_real(value);
 }
@@ -124,6 +114,7 @@ static json_t *spread(json_t *repeats)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         size_t count = numbers_under(repeats, keys[i], values);
 
+        numbers_sort(values, count);
         if (count)
             json_object_set_new(
                 spreads, keys[i],
@@ -143,13 +134,12 @@ void rows_merge(struct row *rows, unsigned count)
 
 json_t *document_create(const struct scenario *scenario)
 {
-    time_t now = time(NULL);
-    char date[32];
+    json_t *document = document_begin("prudence-bench");
 
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:[], s:[]}", "program", "prudence-bench",
-                     "prudence", prudence_version(), "scenario", scenario->name, "pair",
-                     scenario->pair, "date", date, "host", host_description(), "skipped", "rows");
+    json_object_update_new(document, json_pack("{s:s, s:s, s:s, s:[], s:[]}", "prudence",
+                                               prudence_version(), "scenario", scenario->name,
+                                               "pair", scenario->pair, "skipped", "rows"));
+    return document;
 }
 
 void document_skip(json_t *document, const struct subject *subject, const char *why)
@@ -168,12 +158,4 @@ void document_add(json_t *document, const struct row *rows, unsigned count)
         json_object_set(row, "repeats", rows[i].repeats);
         json_array_append_new(json_object_get(document, "rows"), row);
     }
-}
-
-int document_write(json_t *document, const char *path)
-{
-    if (!json_dump_file(document, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
-        return 0;
-    fprintf(stderr, "prudence-bench: cannot write %s\n", path);
-    return -1;
 }

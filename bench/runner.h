@@ -22,12 +22,11 @@ bool runner_has(const struct allocator *allocator);
  */
 unsigned runner_run(struct row *rows, unsigned count, unsigned repeat);
 
-/* report_json.c: medians; the whole document; the file (0, or -1 with a message). */
+/* report_json.c: medians; the whole document. */
 void rows_merge(struct row *rows, unsigned count);
 json_t *document_create(const struct scenario *scenario);
 void document_add(json_t *document, const struct row *rows, unsigned count);
 void document_skip(json_t *document, const struct subject *subject, const char *why);
-int document_write(json_t *document, const char *path);
 
 /* report_text.c: a table on standard output. */
 void table_head(const struct scenario *scenario);

@@ -22,9 +22,10 @@
 
 #include <prudence/scm.h>
 
-#include "measure.h"
-#include "numbers.h"
+#include "arguments.h"
+#include "document.h"
 #include "scm.h"
+#include "statistics.h"
 
 #define MAX_BENCH_THREADS 1000
 #define WARM_UP           20 /* rounds that do not count, on top of the extension */
@@ -49,19 +50,6 @@ struct crew_member {
     double *samples[TIMED]; /* of each round */
 };
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-double scm_median(double *samples, size_t count)
-{
-    qsort(samples, count, sizeof *samples, compare);
-    return samples[count / 2];
-}
-
 /* What two readings of the counter in a row differ by. */
 static double reading_cost(void)
 {
@@ -72,7 +60,7 @@ static double reading_cost(void)
 
         samples[i] = (double)(cycles() - began);
     }
-    return scm_median(samples, 1001);
+    return numbers_median(samples, 1001);
 }
 
 static void die(const char *what)
@@ -215,7 +203,7 @@ static void run(const struct scm_request *request, unsigned threads, uint64_t ob
     for (unsigned i = 0; i < threads; i++)
         pthread_join(crew[i].thread, NULL);
     for (unsigned timed = 0; timed < TIMED; timed++) {
-        results[timed] = scm_median(samples[timed], count);
+        results[timed] = numbers_median(samples[timed], count);
         free(samples[timed]);
     }
     pthread_barrier_destroy(&begin);
@@ -264,25 +252,30 @@ static void report(json_t *rows, const char *collection, unsigned threads, uint6
     json_array_append_new(rows, row);
 }
 
+static const char *strategy_name(unsigned strategy)
+{
+    static const char *const names[] = {"lazy", "eager", NULL};
+
+    return names[strategy];
+}
+
 static void run_all(const struct scm_request *request, json_t *rows)
 {
-    static const char *const strategies[] = {"lazy", "eager"};
-
     printf("%-10s %7s %8s", "collection", "threads", "objects");
     for (unsigned timed = 0; timed < TIMED; timed++)
         printf(" %14s", timed_names[timed]);
     putchar('\n');
-    for (unsigned i = 0; i < 2; i++) {
-        if (request->collection && strcmp(request->collection, strategies[i]) != 0)
+    for (unsigned i = 0; strategy_name(i); i++) {
+        if (request->collection && strcmp(request->collection, strategy_name(i)) != 0)
             continue;
-        prudence_option_set("scm_collection", strategies[i]);
+        prudence_option_set("scm_collection", strategy_name(i));
         for (unsigned j = 0; j < request->threads.count * request->objects.count; j++) {
             unsigned threads = (unsigned)request->threads.value[j / request->objects.count];
             uint64_t objects = request->objects.value[j % request->objects.count];
             double results[TIMED];
 
             run(request, threads, objects, results);
-            report(rows, strategies[i], threads, objects, results);
+            report(rows, strategy_name(i), threads, objects, results);
         }
     }
 }
@@ -324,27 +317,25 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct scm_request *request = state->input;
-    bool good = true;
 
     switch (key) {
     case 't':
-        good = numbers_parse(text, 1, MAX_BENCH_THREADS, &request->threads);
+        request->threads = argument_numbers(state, key, text, 1, MAX_BENCH_THREADS);
         break;
     case 'o':
-        good = numbers_parse(text, 1, 1 << 24, &request->objects);
+        request->objects = argument_numbers(state, key, text, 1, 1 << 24);
         break;
     case 's':
-        good = number_parse(text, 1, 1 << 30, &request->size);
+        request->size = argument_number(state, key, text, 1, 1 << 30);
         break;
     case 'e':
-        good = number_parse(text, 0, 4095, &request->extension);
+        request->extension = argument_number(state, key, text, 0, 4095);
         break;
     case 'n':
-        good = number_parse(text, 1, 1 << 24, &request->rounds);
+        request->rounds = argument_number(state, key, text, 1, 1 << 24);
         break;
     case 'c':
-        good = !strcmp(text, "lazy") || !strcmp(text, "eager");
-        request->collection = text;
+        request->collection = strategy_name(argument_name(state, key, text, strategy_name));
         break;
     case 'p':
         request->plain = true;
@@ -358,8 +349,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
-    if (!good)
-        argp_error(state, "bad value '%s' of the option -%c", text, key);
     return 0;
 }
 
@@ -381,17 +370,17 @@ int scm_bench(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &request);
     persistent = overhead(request.size, false);
     short_term = overhead(request.size, true);
-    document =
-        json_pack("{s:s, s:f, s:f, s:[]}", "version", prudence_version(), "overhead_persistent",
-                  persistent, "overhead_short_term", short_term, "rows");
+    document = document_begin(name);
+    json_object_update_new(document,
+                           json_pack("{s:s, s:f, s:f, s:[]}", "version", prudence_version(),
+                                     "overhead_persistent", persistent, "overhead_short_term",
+                                     short_term, "rows"));
     run_all(&request, json_object_get(document, "rows"));
     run_bursts(&request, document);
     printf("\nbytes beside an object of %llu: persistent %.2f, with one date %.2f\n",
            (unsigned long long)request.size, persistent, short_term);
-    if (request.json && json_dump_file(document, request.json, JSON_INDENT(1))) {
-        fprintf(stderr, "prudence-bench scm: cannot write '%s'\n", request.json);
+    if (request.json && document_write(document, request.json))
         return EXIT_FAILURE;
-    }
     json_decref(document);
     return EXIT_SUCCESS;
 }

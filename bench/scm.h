@@ -12,9 +12,6 @@
 /* The command line behind "scm"; returns the exit status. */
 int scm_bench(int argc, char **argv);
 
-/* Sorts the samples. */
-double scm_median(double *samples, size_t count);
-
 /* --- scm_bursts.c --- */
 #define BURST_OBJECTS 1000
 enum burst_way { BURSTS_BY_FREE, BURSTS_IN_REGIONS, BURSTS_BY_DATES, BURST_WAYS };

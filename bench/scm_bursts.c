@@ -9,6 +9,7 @@
 #include <prudence/scm.h>
 
 #include "scm.h"
+#include "statistics.h"
 
 #define LARGEST 1000
 #define KEPT    (BURST_OBJECTS / 5)
@@ -124,7 +125,7 @@ bool scm_bursts(uint64_t rounds, double results[BURST_WAYS])
     draw_sizes();
     for (unsigned way = 0; good && way < BURST_WAYS; way++) {
         good = run(way, rounds, samples);
-        results[way] = scm_median(samples, rounds);
+        results[way] = numbers_median(samples, rounds);
     }
     free(samples);
     return good && !scm_unregister_thread();

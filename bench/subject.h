@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is measured. A family says how objects are allocated and reclaimed; a subject is a family
- * over one allocator. Each family is one file, subject_*.c, which exports one struct family.
+ * over one allocator. Families are in the files subject_*.c; subject_table.h names all subjects.
  *
  * The hot loops of loops.h are compiled once for each family, with its operations as constants:
  * what they call is called directly, or in a shared library by one indirect call, for all alike.
@@ -86,12 +86,6 @@ struct subject {
     const struct allocator *allocator;
     const char *options; /* PRUDENCE_OPTIONS that make it what it is; NULL: none */
 };
-
-extern const struct family prudence_replace_family, prudence_inline_family;
-extern const struct family prudence_replace_inline_family, prudence_static_family;
-extern const struct family prudence_family, prudence_heap_family, classic_family, urcu_memb_family,
-    urcu_memb_percpu_family, urcu_mb_family, ck_epoch_family, plain_family, plain_prudence_family,
-    plain_cache_family;
 
 /* All subjects; *count says how many. */
 const struct subject *subjects(unsigned *count);

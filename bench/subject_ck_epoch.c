@@ -98,7 +98,7 @@ static inline void discard(union pool pool, void *object)
     free(object);
 }
 
-static const struct operations operations = {
+static const struct operations ck_epoch_operations = {
     .pool_create = pool_create,
     .pool_destroy = pool_destroy,
     .allocate = allocate,
@@ -111,7 +111,7 @@ static const struct operations operations = {
     .times_callbacks = true,
 };
 
-SUBJECT_LOOPS
+FAMILY_LOOPS(ck_epoch)
 
 const struct family ck_epoch_family = {
     .library = "ck",
@@ -121,6 +121,5 @@ const struct family ck_epoch_family = {
     .thread_start = thread_start,
     .thread_stop = thread_stop,
     .latent = reclaimed_latent,
-    .operations = &operations,
-    .loops = SUBJECT_LOOP_TABLE,
+    FAMILY_MEMBERS(ck_epoch),
 };

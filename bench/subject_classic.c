@@ -45,7 +45,7 @@ static void report(struct run *run, json_t *result)
     json_object_set_new(result, "latent_peak_bytes", latent);
 }
 
-static const struct operations operations = {
+static const struct operations classic_operations = {
     .pool_create = pool_create,
     .pool_destroy = pool_drain_and_destroy,
     .allocate = allocate,
@@ -57,7 +57,7 @@ static const struct operations operations = {
     .times_callbacks = true,
 };
 
-SUBJECT_LOOPS
+FAMILY_LOOPS(classic)
 
 const struct family classic_family = {
     .library = "prudence",
@@ -67,6 +67,5 @@ const struct family classic_family = {
     .quiesce = classic_barrier,
     .latent = reclaimed_latent,
     .report = report,
-    .operations = &operations,
-    .loops = SUBJECT_LOOP_TABLE,
+    FAMILY_MEMBERS(classic),
 };

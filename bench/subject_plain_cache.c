@@ -2,7 +2,7 @@
 /* Prudence's slab caches used as a plain allocator: prudence_cache_alloc and prudence_cache_free. */
 #include "prudence_pool.h"
 
-static const struct operations operations = {
+static const struct operations plain_cache_operations = {
     .pool_create = pool_create,
     .pool_destroy = pool_destroy,
     .allocate = allocate,
@@ -13,12 +13,11 @@ static const struct operations operations = {
     .read_unlock = prudence_read_unlock,
 };
 
-SUBJECT_LOOPS
+FAMILY_LOOPS(plain_cache)
 
 const struct family plain_cache_family = {
     .library = "prudence",
     .library_version = prudence_version,
     .report = prudence_report,
-    .operations = &operations,
-    .loops = SUBJECT_LOOP_TABLE,
+    FAMILY_MEMBERS(plain_cache),
 };

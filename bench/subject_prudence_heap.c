@@ -30,7 +30,7 @@ static inline void discard(union pool pool, void *object)
     prudence_free(object);
 }
 
-static const struct operations operations = {
+static const struct operations prudence_heap_operations = {
     .pool_create = pool_create,
     .pool_destroy = pool_destroy,
     .allocate = allocate,
@@ -41,7 +41,7 @@ static const struct operations operations = {
     .read_unlock = prudence_read_unlock,
 };
 
-SUBJECT_LOOPS
+FAMILY_LOOPS(prudence_heap)
 
 const struct family prudence_heap_family = {
     .library = "prudence",
@@ -51,6 +51,5 @@ const struct family prudence_heap_family = {
     .quiesce = prudence_synchronize,
     .latent = prudence_latent,
     .report = prudence_report_totals,
-    .operations = &operations,
-    .loops = SUBJECT_LOOP_TABLE,
+    FAMILY_MEMBERS(prudence_heap),
 };

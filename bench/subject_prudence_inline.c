@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Fast paths inlined into the loops: an allocation and a deferred free. */
+/* Prudence with its fast paths inlined into the loops. */
 #include <prudence/inline.h>
 
-#define FAMILY  prudence_inline_family
-#define REPLACE NULL
 #include "prudence_family.h"
+
+PRUDENCE_FAMILY(prudence_inline, NULL, NULL)
+PRUDENCE_FAMILY(prudence_replace_inline, replace, NULL)

@@ -3,4 +3,4 @@
 #define RCU_MB
 #include "urcu_family.h"
 
-const struct family urcu_mb_family = URCU_FAMILY("liburcu-mb", start);
+URCU_FAMILY(urcu_mb, "liburcu-mb", start)

@@ -10,5 +10,5 @@ static void start_per_cpu(struct run *run)
     create_all_cpu_call_rcu_data(0);
 }
 
-const struct family urcu_memb_family = URCU_FAMILY("liburcu-memb", start);
-const struct family urcu_memb_percpu_family = URCU_FAMILY("liburcu-memb", start_per_cpu);
+URCU_FAMILY(urcu_memb, "liburcu-memb", start)
+URCU_FAMILY(urcu_memb_percpu, "liburcu-memb", start_per_cpu)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of subjects: each family that takes malloc's objects, over each allocator. */
+/* The subjects of subject_table.h, each with its allocator; and what callbacks have freed. */
 #include "subject.h"
 
 #include <stdio.h>
@@ -8,62 +8,54 @@
 
 #include "bench.h"
 
-static const struct allocator glibc = {"glibc", NULL, "libc.so"};
-
+/* The first serves what a subject with slabs of its own does not. */
 static const struct allocator allocators[] = {
+    {"glibc", NULL, "libc.so"},
     {"jemalloc", "libjemalloc.so.2", "libjemalloc.so"},
     {"mimalloc", "libmimalloc.so.2", "libmimalloc.so"},
     {"tcmalloc", "libtcmalloc_minimal.so.4", "libtcmalloc_minimal.so"},
 };
 
-/* Those with slabs of their own; glibc serves the rest of the process. */
-static const struct subject self_contained[] = {
-    {"prudence", &prudence_family, &glibc, NULL},
-    {"prudence-fenced", &prudence_family, &glibc, "reader_mode=fenced"},
-    {"prudence-free", &prudence_family, &glibc, "reader_mode=free"},
-    {"prudence-static", &prudence_static_family, &glibc, NULL},
-    {"prudence-inline", &prudence_inline_family, &glibc, NULL},
-    {"prudence-replace-inline", &prudence_replace_inline_family, &glibc, NULL},
-    {"prudence-replace", &prudence_replace_family, &glibc, NULL},
-    {"prudence-heap", &prudence_heap_family, &glibc, NULL},
-    {"classic", &classic_family, &glibc, NULL},
-    {"plain+prudence", &plain_prudence_family, &glibc, NULL},
-    {"plain+cache", &plain_cache_family, &glibc, NULL},
-};
+#define SUBJECT(row_name, name, row_options) extern const struct family name##_family;
+#include "subject_table.h"
 
 static const struct {
     const char *name;
     const struct family *family;
-} over_malloc[] = {
-    {"urcu", &urcu_memb_family},  {"urcu-percpu", &urcu_memb_percpu_family},
-    {"urcu-mb", &urcu_mb_family}, {"ck-epoch", &ck_epoch_family},
-    {"plain", &plain_family},
+    const char *options;
+} rows[] = {
+#define SUBJECT(row_name, name, row_options) {row_name, &name##_family, row_options},
+#include "subject_table.h"
 };
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
-#define SUBJECTS      (LENGTH(self_contained) + LENGTH(over_malloc) * (LENGTH(allocators) + 1))
 
-static void combine(struct subject *subject, const char *family_name, const struct family *family,
-                    const struct allocator *allocator)
+static unsigned make_subjects(struct subject *table)
 {
-    *subject = (struct subject){.family = family, .allocator = allocator};
-    snprintf(subject->name, sizeof subject->name, "%s+%s", family_name, allocator->name);
+    unsigned made = 0;
+
+    for (unsigned row = 0; row < LENGTH(rows); row++) {
+        bool over_each = rows[row].name[strlen(rows[row].name) - 1] == '+';
+
+        for (unsigned i = 0; i < (over_each ? LENGTH(allocators) : 1); i++) {
+            struct subject *subject = &table[made++];
+
+            *subject = (struct subject){"", rows[row].family, &allocators[i], rows[row].options};
+            snprintf(subject->name, sizeof subject->name, "%s%s", rows[row].name,
+                     over_each ? allocators[i].name : "");
+        }
+    }
+    return made;
 }
 
 const struct subject *subjects(unsigned *count)
 {
-    static struct subject table[SUBJECTS];
-    unsigned next = LENGTH(self_contained);
+    static struct subject table[LENGTH(rows) * LENGTH(allocators)];
+    static unsigned made;
 
-    *count = SUBJECTS;
-    if (table[0].family)
-        return table;
-    memcpy(table, self_contained, sizeof self_contained);
-    for (unsigned i = 0; i < LENGTH(over_malloc); i++) {
-        combine(&table[next++], over_malloc[i].name, over_malloc[i].family, &glibc);
-        for (unsigned j = 0; j < LENGTH(allocators); j++)
-            combine(&table[next++], over_malloc[i].name, over_malloc[i].family, &allocators[j]);
-    }
+    if (!made)
+        made = make_subjects(table);
+    *count = made;
     return table;
 }
 

@@ -86,7 +86,7 @@ static inline void discard(union pool pool, void *object)
     free(object);
 }
 
-static const struct operations operations = {
+static const struct operations urcu_operations = {
     .pool_create = pool_create,
     .pool_destroy = pool_destroy,
     .allocate = allocate,
@@ -98,13 +98,19 @@ static const struct operations operations = {
     .times_callbacks = true,
 };
 
-SUBJECT_LOOPS
+FAMILY_LOOPS(urcu)
 
-#define URCU_FAMILY(flavor, start_function)                                                        \
-    {                                                                                              \
-        .library = flavor, .version = LIBURCU_VERSION, .deferring = true, .start = start_function, \
-        .thread_start = thread_start, .thread_stop = thread_stop, .quiesce = quiesce,              \
-        .latent = reclaimed_latent, .operations = &operations, .loops = SUBJECT_LOOP_TABLE,        \
-    }
+#define URCU_FAMILY(name, flavor, start_function)                                                  \
+    const struct family name##_family = {                                                          \
+        .library = flavor,                                                                         \
+        .version = LIBURCU_VERSION,                                                                \
+        .deferring = true,                                                                         \
+        .start = start_function,                                                                   \
+        .thread_start = thread_start,                                                              \
+        .thread_stop = thread_stop,                                                                \
+        .quiesce = quiesce,                                                                        \
+        .latent = reclaimed_latent,                                                                \
+        FAMILY_MEMBERS(urcu),                                                                      \
+    };
 
 #endif /* BENCH_URCU_FAMILY_H */

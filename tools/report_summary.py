@@ -380,36 +380,36 @@ def destroy(results, _):
           row["latency_ns"]["count"]] for row in rows])
 
 
-def flavour_rows(results, part, **wanted):
+def variant_rows(results, part, **wanted):
     return [row for row in results.parts.get(part, {"rows": []})["rows"]
-            if "flavour" in row and all(row[key] == value for key, value in wanted.items())]
+            if "variant" in row and all(row[key] == value for key, value in wanted.items())]
 
 
 def beside_liburcu(rows, key, better_by=1):
     """For each of our rows the best of liburcu's under the same load: how many are as good."""
     good = total = 0
     for row in rows:
-        peers = [peer[key] for peer in rows if peer["flavour"].startswith("urcu")
+        peers = [peer[key] for peer in rows if peer["variant"].startswith("urcu")
                  and all(peer[same] == row[same]
                          for same in ("load", "workers", "readers", "batch")) and peer[key]]
-        if row["flavour"] in ("memb", "qsbr") and peers and row[key]:
+        if row["variant"] in ("memb", "qsbr") and peers and row[key]:
             total += 1
             good += row[key] * better_by <= min(peers)
     return good, total
 
 
-def flavours_table(rows):
-    return table(["load", "flavour", "workers", "readers", "batch", "ns", "p50, µs", "p99, µs",
+def variants_table(rows):
+    return table(["load", "variant", "workers", "readers", "batch", "ns", "p50, µs", "p99, µs",
                   "peak, MB"],
-                 [[row["load"], row["flavour"], row["workers"], row["readers"],
+                 [[row["load"], row["variant"], row["workers"], row["readers"],
                    row["batch"] or "", f'{row["ns"]:.1f}', f'{row["p50_ns"] / 1e3:.1f}',
                    f'{row["p99_ns"] / 1e3:.1f}', f'{row["peak_rss_bytes"] / MEGA:.1f}']
                   for row in rows])
 
 
 def rcu(results, verdicts):
-    rows = flavour_rows(results, "rcu")
-    storm = flavour_rows(results, "storm", load="storm")
+    rows = variant_rows(results, "rcu")
+    storm = variant_rows(results, "storm", load="storm")
     for load in ("read", "synchronize", "update"):
         some = [row for row in rows if row["load"] == load]
         if some:
@@ -422,12 +422,12 @@ def rcu(results, verdicts):
     if storm:
         verdicts.add("a storm of callbacks: a twentieth of liburcu's memory",
                      *beside_liburcu(storm, "peak_rss_bytes", 20))
-    return rows + storm and "## Grace periods beside liburcu\n\n" + flavours_table(rows + storm)
+    return rows + storm and "## Grace periods beside liburcu\n\n" + variants_table(rows + storm)
 
 
-def flavours(results, _):
-    rows = flavour_rows(results, "flavours")
-    return rows and "## Grace periods, historical implementations\n\n" + flavours_table(rows)
+def variants(results, _):
+    rows = variant_rows(results, "variants")
+    return rows and "## Grace periods, historical implementations\n\n" + variants_table(rows)
 
 
 def malloc(results, verdicts):
@@ -503,7 +503,7 @@ def main():
         sys.exit(f"report_summary: no results in {sys.argv[1]}")
     sections = [section(results, verdicts) for section in (
         pairs, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers,
-        stall, recycle, destroy, rcu, flavours, growth, malloc, public)]
+        stall, recycle, destroy, rcu, variants, growth, malloc, public)]
     document = next(iter(results.parts.values()))
     host = document["host"]
     print(f'# Measurements of {document["date"][:10]}\n')

@@ -15,14 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "alignment.h"
-#include "host.h"
-#include "numbers.h"
+#include "arguments.h"
+#include "document.h"
+#include "measure.h"
 
 #define MAX_LOOPS 16
 
@@ -37,14 +37,6 @@ struct request {
 
 static const struct aligned_loop *loops[PLACES];
 static uint64_t fastest[PLACES][MAX_LOOPS]; /* ns of PAIRS pairs */
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void die(const char *what, const char *why)
 {
@@ -148,18 +140,16 @@ static json_t *report_loop(unsigned loop)
 
 static json_t *report(const struct request *request)
 {
-    time_t now = time(NULL);
-    json_t *rows = json_array();
-    char date[32];
+    json_t *document = document_begin("prudence-alignment"), *rows = json_array();
 
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     printf("ns of a pair of %llu bytes, the fastest run at each place\n%-38s %7s %7s %6s   %s\n",
            (unsigned long long)request->size, "loop", "min", "max", "ratio", "by place");
     for (unsigned loop = 0; loops[0][loop].name; loop++)
         json_array_append_new(rows, report_loop(loop));
-    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:[], s:o}", "program", "prudence-alignment",
-                     "scenario", "alignment", "date", date, "size", (json_int_t)request->size,
-                     "host", host_description(), "skipped", "rows", rows);
+    json_object_update_new(document,
+                           json_pack("{s:s, s:I, s:[], s:o}", "scenario", "alignment", "size",
+                                     (json_int_t)request->size, "skipped", "rows", rows));
+    return document;
 }
 
 static const struct argp_option options[] = {
@@ -169,24 +159,16 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static void number(struct argp_state *state, const char *option, const char *text, uint64_t most,
-                   uint64_t *value)
-{
-    if (!number_parse(text, 1, most, value))
-        argp_error(state, "--%s: '%s' is not a number from 1 to %llu", option, text,
-                   (unsigned long long)most);
-}
-
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct request *request = state->input;
 
     switch (key) {
     case 's':
-        number(state, "size", text, 32768, &request->size);
+        request->size = argument_number(state, key, text, 1, 32768);
         return 0;
     case 'n':
-        number(state, "rounds", text, 1000000, &request->rounds);
+        request->rounds = argument_number(state, key, text, 1, 1000000);
         return 0;
     case 'j':
         request->json = text;
@@ -213,8 +195,8 @@ int main(int argc, char **argv)
         load(place, request.size);
     measure(&request);
     document = report(&request);
-    if (request.json && json_dump_file(document, request.json, JSON_INDENT(1)))
-        die(request.json, "cannot be written");
+    if (request.json && document_write(document, request.json))
+        return EXIT_FAILURE;
     json_decref(document);
     return EXIT_SUCCESS;
 }

@@ -21,10 +21,11 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
+#include "arguments.h"
 #include "crowd.h"
+#include "histogram.h"
 #include "host.h"
 #include "measure.h"
-#include "numbers.h"
 
 #define SLICE        256
 #define WARM_NS      20000000
@@ -36,8 +37,6 @@
 #define ROOM         2 /* available memory must be so many times what live objects take */
 
 enum axis { IDLE_READERS, BUSY_READERS, CACHES, LIVE, WRITERS, AXES };
-static const char *const axis_names[AXES] = {"idle-readers", "busy-readers", "caches", "live",
-                                             "writers"};
 static const uint64_t axis_most[AXES] = {MOST_READERS, MOST_READERS, MOST_CACHES, UINT64_C(1) << 36,
                                          MOST_WRITERS};
 
@@ -244,15 +243,26 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static void take_axis(struct request *request, const char *text, struct argp_state *state)
+static const char *axis_name(unsigned axis)
 {
-    for (unsigned i = 0; i < AXES; i++) {
-        if (!strcmp(text, axis_names[i])) {
-            request->axis = (enum axis)i;
-            return;
-        }
+    static const char *const names[] = {"idle-readers", "busy-readers", "caches",
+                                        "live",         "writers",      NULL};
+
+    return names[axis];
+}
+
+static void take_argument(struct request *request, const char *text, struct argp_state *state)
+{
+    switch (request->given++) {
+    case 0:
+        request->axis = (enum axis)argument_name(state, ARGP_KEY_ARG, text, axis_name);
+        break;
+    case 1:
+        request->value = argument_number(state, ARGP_KEY_ARG, text, 1, axis_most[request->axis]);
+        break;
+    default:
+        argp_error(state, "unexpected '%s'", text);
     }
-    argp_error(state, "'%s' is not idle-readers, busy-readers, caches, live or writers", text);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -261,21 +271,13 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
     switch (key) {
     case 's':
-        if (!number_parse(text, 8, 32768, &request->size))
-            argp_error(state, "--size: '%s' is not a number from 8 to 32768", text);
+        request->size = argument_number(state, key, text, 8, 32768);
         break;
     case 'T':
-        if (!seconds_parse(text, &request->seconds))
-            argp_error(state, "--seconds: '%s' is not a number above 0, up to 86400", text);
+        request->seconds = argument_real(state, key, text, 86400);
         break;
     case ARGP_KEY_ARG:
-        if (request->given == 0)
-            take_axis(request, text, state);
-        else if (request->given > 1 ||
-                 !number_parse(text, 1, axis_most[request->axis], &request->value))
-            argp_error(state, "'%s' is not a number from 1 to %llu", text,
-                       (unsigned long long)axis_most[request->axis]);
-        request->given++;
+        take_argument(request, text, state);
         break;
     case ARGP_KEY_END:
         if (request->given < 2)

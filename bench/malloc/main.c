@@ -13,10 +13,10 @@
 
 #include <jansson.h>
 
+#include "arguments.h"
 #include "host.h"
 #include "load.h"
 #include "measure.h"
-#include "numbers.h"
 
 static const struct pattern *const patterns[] = {
     &pattern_one_size,
@@ -73,25 +73,19 @@ static const struct pattern *pattern_find(const char *name)
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct request *request = state->input;
-    uint64_t number;
 
     switch (key) {
     case 't':
-        if (!number_parse(text, 1, MAX_THREADS, &number))
-            argp_error(state, "--threads: '%s' is not a number from 1 to %d", text, MAX_THREADS);
-        request->load.threads = (unsigned)number;
+        request->load.threads = (unsigned)argument_number(state, key, text, 1, MAX_THREADS);
         break;
     case 'c':
-        if (!seconds_parse(text, &request->load.scale) || request->load.scale > 80000)
-            argp_error(state, "--scale: '%s' is not a number above 0, up to 80000", text);
+        request->load.scale = argument_real(state, key, text, 80000);
         break;
     case 's':
-        if (!number_parse(text, 0, UINT64_MAX, &request->load.seed))
-            argp_error(state, "--seed: '%s' is not a number", text);
+        request->load.seed = argument_number(state, key, text, 0, UINT64_MAX);
         break;
     case 'p':
-        if (!seconds_parse(text, &request->pause))
-            argp_error(state, "--pause: '%s' is not a number above 0, up to 86400", text);
+        request->pause = argument_real(state, key, text, 86400);
         break;
     case ARGP_KEY_ARG:
         request->pattern = pattern_find(text);

@@ -19,23 +19,16 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
+
+#include "measure.h"
 
 static void fail(const char *what, const char *name, int error)
 {
     fprintf(stderr, "prudence-malloc-watch: %s %s: %s\n", what, name, strerror(error));
     exit(EXIT_FAILURE);
-}
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 /* In the child: waits until it is traced, then becomes the command. Says through `trouble` why not. */
@@ -124,7 +117,7 @@ int main(int argc, char **argv)
     struct rusage usage;
     char *library;
     json_t *result;
-    double began;
+    uint64_t began;
     bool mapped;
     int status;
     pid_t pid;
@@ -137,14 +130,14 @@ int main(int argc, char **argv)
     library = realpath(argv[2], NULL);
     if (!library)
         fail("cannot find", argv[2], errno);
-    began = now();
+    began = now_ns();
     pid = start(argv + 3, library);
     mapped = follow(pid, library, &status, &usage);
     result = json_pack("{s:b, s:i, s:i, s:f, s:f, s:f, s:I, s:I, s:I}", "mapped", mapped,
                        "exit_status", WIFEXITED(status) ? WEXITSTATUS(status) : 0, "signal",
-                       WIFSIGNALED(status) ? WTERMSIG(status) : 0, "wall_seconds", now() - began,
-                       "user_seconds", seconds(usage.ru_utime), "system_seconds",
-                       seconds(usage.ru_stime), "peak_rss_bytes",
+                       WIFSIGNALED(status) ? WTERMSIG(status) : 0, "wall_seconds",
+                       (double)(now_ns() - began) / 1e9, "user_seconds", seconds(usage.ru_utime),
+                       "system_seconds", seconds(usage.ru_stime), "peak_rss_bytes",
                        (json_int_t)usage.ru_maxrss * 1024, "minor_faults",
                        (json_int_t)usage.ru_minflt, "major_faults", (json_int_t)usage.ru_majflt);
     if (json_dump_file(result, argv[1], JSON_COMPACT | JSON_REAL_PRECISION(9)))

@@ -194,10 +194,10 @@ class Refused(unittest.TestCase):
             self.refused(f"{name}: '{value}' is not a number from", option)
 
     def test_names(self):
-        self.refused("--model: 'fast' is not one of persistent, short-term, deferred, none",
+        self.refused("--model: 'fast' is not persistent, short-term, deferred or none",
                      "--model=fast")
-        self.refused("--reclaimer: 'x' is not one of prudence, liburcu", "--reclaimer=x")
-        self.refused("--collection: 'x' is not one of lazy, eager", "--collection=x")
+        self.refused("--reclaimer: 'x' is not prudence or liburcu", "--reclaimer=x")
+        self.refused("--collection: 'x' is not lazy or eager", "--collection=x")
         self.refused("'size' is not an option", "size")
         self.refused("unrecognized option '--size=1'", "--size=1")
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: cost 45
 """bench-acdc: its statistics against a textbook's figures, its findings, what it measures next, runs that
 are interrupted and gone on with, a short run and its page."""
 

@@ -3,6 +3,8 @@
  * Children that were made without the handlers of fork: _Fork and clone are noticed and reported, once, and
  * may read, allocate and free; those that share their parent's memory (vfork, posix_spawn, clone with
  * CLONE_VM) change nothing.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

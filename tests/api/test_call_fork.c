@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* fork, with callbacks queued, running and being queued: the child runs what waits, once. */
+/*
+ * fork, with callbacks queued, running and being queued: the child runs what waits, once.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* fork in a multi-threaded process: parent and child both go on, inside and outside sections. */
+/*
+ * fork in a multi-threaded process: parent and child both go on, inside and outside sections.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: inlined-too
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

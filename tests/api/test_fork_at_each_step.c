@@ -5,6 +5,8 @@
  *
  * rseq=0, since restartable sequences cannot be stepped through. Threads cannot be made under the trap flag (that
  * blocks signals), so callbacks are run by the test's own thread, which takes the steps of a worker.
+ *
+ * ctest: cost 17
  */
 #define _GNU_SOURCE
 #include <limits.h>

@@ -2,6 +2,8 @@
 /*
  * A fork while another thread makes the first object of a size: the child has no such thread, and
  * must be able to make objects of that size (and of any other new size) itself.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
 #define _DEFAULT_SOURCE /* usleep */
 #include <setjmp.h>

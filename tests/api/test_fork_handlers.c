@@ -2,6 +2,8 @@
 /*
  * Handlers of pthread_atfork that use the library, registered before its own and after: run while
  * its locks are held, and while they are not.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -2,6 +2,8 @@
 /*
  * A signal handler that forks, wherever in the library it has interrupted its thread: fork does not
  * wait for what that thread holds. The child of a process with one thread goes on as ever.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

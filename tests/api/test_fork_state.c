@@ -2,6 +2,8 @@
 /*
  * Walks the table of the process's state (runtime/fork.h): each part is brought into a state that has to do with
  * other threads, the process forks, and the child finds nothing of them. Every part has a row here.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

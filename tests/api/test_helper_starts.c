@@ -5,6 +5,8 @@
  * defers makes a thread: its caller may hold what pthread_create wants.
  *
  * pthread_create is this program's own, which counts and passes on.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

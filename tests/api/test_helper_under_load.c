@@ -4,6 +4,9 @@
  * neither fork nor the destruction of a cache waits for a thread that gets no CPU. As a thread of
  * idle priority it kept them waiting for up to seconds here, even when it owned nothing of the
  * library's: a page fault is enough to hold the lock of the address space.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: alone (measures how long a fork takes beside a busy helper)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Before main, after exit, across exec, and when threads go: all of it may use the library. */
+/*
+ * Before main, after exit, across exec, and when threads go: all of it may use the library.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,6 +3,8 @@
  * rcu_barrier while another thread is in call_rcu_data_free: what was queued before the barrier has returned when
  * it does, wherever the callbacks are moved meanwhile. And what it does in odd places: in qsbr, in a
  * section, in a callback.
+ *
+ * ctest: needs liburcu
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* liburcu's interface on ours: both sorts of flavours, workers, barriers, deferred calls, fork. */
+/*
+ * liburcu's interface on ours: both sorts of flavours, workers, barriers, deferred calls, fork.
+ *
+ * ctest: needs liburcu
+ */
 #define _GNU_SOURCE
 #define _LGPL_SOURCE /* a program that wants liburcu's inline functions */
 #include <urcu.h>    /* the first, for what programs expect to come along with it */

@@ -2,6 +2,10 @@
 /*
  * liburcu-cds' hash table that resizes itself, on our headers, in a forked child: its worker is there,
  * whether or not the program calls what liburcu wants to be called around a fork.
+ *
+ * ctest: needs liburcu
+ * ctest: not-with address (liburcu-cds makes threads beside forks, and AddressSanitizer's list of threads stays locked)
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -2,6 +2,8 @@
 /*
  * An idle process makes no wake-ups: after all that the library does, also with garbage left, no
  * thread of it runs; and by default there is no thread but the program's own.
+ *
+ * ctest: not-with sanitizers (what wakes up is counted, and a sanitizer may have a thread of its own)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Fenced and fence-free readers: chosen by option or by measured rates, and switched under load. */
+/*
+ * Fenced and fence-free readers: chosen by option or by measured rates, and switched under load.
+ *
+ * ctest: not-with thread (ThreadSanitizer changes the rates that the choice of mode follows)
+ * ctest: alone (measures what is chosen at which rates of readers)
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

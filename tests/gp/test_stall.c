@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A reader that stays too long is named once: thread, id, duration. */
+/*
+ * A reader that stays too long is named once: thread, id, duration.
+ *
+ * ctest: alone (measures how long a reader stays)
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Caches whose objects liburcu's readers see: every flavor of Debian's liburcu. */
+/*
+ * Caches whose objects liburcu's readers see: every flavor of Debian's liburcu.
+ *
+ * ctest: needs liburcu
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The adapter for liburcu from 0.14 on, which can be polled: with a flavor made of a domain of ours
- * (tests/support/urcu-polling), since Debian 12 has an older one. */
+/*
+ * The adapter for liburcu from 0.14 on, which can be polled: with a flavor made of a domain of ours
+ * (tests/support/urcu-polling), since Debian 12 has an older one.
+ *
+ * ctest: needs liburcu
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,8 @@
  * that really has the size, or fails with the right errno, and then what was there is intact. For all
  * functions of the public interface that take a size, a count or an alignment; those of malloc's names
  * are in preload/test_boundary_sizes.c.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include <prudence/scm.h>
 

@@ -2,6 +2,8 @@
 /*
  * Under check=1 a reader of an object is told when it is in no section of the domain that the object's
  * cache is driven by, and a callback when it waits for the readers of another one; else nothing is said.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #define PRUDENCE_CHECK_READERS
 #include "support/slab_test.h"

@@ -3,6 +3,8 @@
  * A destroyed cache is not used unnoticed, with check=1 and without: each function that takes a cache
  * names it and stops. A cache with live objects is not destroyed: it says how many there are, and with
  * check=1 who allocated them.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

@@ -3,6 +3,10 @@
  * Objects of any size, whichever call to the page source, metadata or page map fails: no crash,
  * ENOMEM, whole contents, and in the end nothing is held. In a child for each, so that size classes
  * and the cache of large blocks are made anew. Also with each of the options that look for bugs.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
+ * ctest: timeout 600 (a process for each failing call)
+ * ctest: cost 24
  */
 #include <unistd.h>
 

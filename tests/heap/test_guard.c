@@ -3,6 +3,8 @@
  * guard=1: every object that can be stands alone between closed pages. Overflow, underflow and use
  * after free end the process by SIGSEGV, behind a report of what, where, and whose; a deferred object
  * can be read until its grace period is over, and not after it. Everything else works as ever.
+ *
+ * ctest: inlined-too
  */
 #include <sys/mman.h>
 #include <unistd.h>

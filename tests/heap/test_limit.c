@@ -2,6 +2,8 @@
 /*
  * The option limit bounds the pages that slabs and large blocks hold, those kept for reuse
  * included: kept ones go back to the system before an allocation fails.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

@@ -2,6 +2,8 @@
 /*
  * With check=1 every double free, double deferral, and free or deferral of an object that is
  * deferred or free dies at the call; of cache objects, of any size, and in bulk.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

@@ -3,6 +3,8 @@
  * Misuse that is always caught at the call, with pointer, cache and what happened, then an abort:
  * foreign, interior and misaligned pointers, the wrong cache, a size that cannot be. By every
  * function that takes an object; see also test_misuse_checked.c.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

@@ -3,6 +3,8 @@
  * quarantine=BYTES: a freed object is not handed out again, nor is its slab given back, until so
  * many bytes were freed after it; never more than BYTES rest; the oldest leaves first; and pressure,
  * shrinking, trimming and destruction let all of them go.
+ *
+ * ctest: inlined-too
  */
 #include "debug/quarantine.h"
 #include "support/slab_test.h"

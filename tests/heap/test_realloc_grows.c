@@ -2,6 +2,8 @@
 /*
  * Growth by realloc, by a factor or in small steps, copies a bounded number of bytes for each byte of
  * the result, also while other blocks are in the way; and no memory is held that is not needed.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/slab_test.h"
 

@@ -10,6 +10,8 @@
  * is meant, the table below follows, and docs/explanation/scaling.md with the reason.
  *
  *     heap_test_shared_lines [CPUS NODES]     prints what it counts, for another machine too, and who shares what
+ *
+ * ctest: cost 20
  */
 #define _GNU_SOURCE /* gettid */
 #include <linux/membarrier.h>

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: cost 17
 """The JSON of prudence_stats_print is JSON, and the same, in every locale and with any bytes in names."""
 
 import json

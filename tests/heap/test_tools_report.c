@@ -6,6 +6,10 @@
  *
  * Under the asan preset by AddressSanitizer, in builds without sanitizers by Valgrind if there is one: in
  * the release build each bug, in one with internal checks what they look at in a program without.
+ *
+ * ctest: not-with undefined (Valgrind looks at builds without a sanitizer)
+ * ctest: timeout 600 (a process for each bug under Valgrind)
+ * ctest: cost 70
  */
 #include <pthread.h>
 #include <sys/wait.h>

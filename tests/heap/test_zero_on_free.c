@@ -3,6 +3,8 @@
  * zero_on_free=1: freed memory is zeroed at once, deferred memory when its grace period is over, by
  * whatever way it comes back, and never before. Objects that may be looked at when free are left as
  * they are. With check=1 a write after the free is found at the next allocation.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 PAGES = sorted((ROOT / "docs/man").iterdir())
 SCENARIOS = ("endurance", "pairs", "latency", "stall", "recycle", "destroy", "readers", "malloc", "rcu",
-             "flavours", "scm")
+             "variants", "scm")
 
 
 def warnings(page):

@@ -3,6 +3,7 @@
 """tools/setup on a made-up system: commands that only note how they were called."""
 
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -96,6 +97,18 @@ class Setup(unittest.TestCase):
         done = self.run_setup("--programs", setup=self.copy_of_setup())
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("the benchmark goes without it", done.stdout)
+
+    def test_the_demo_needs_less(self):
+        self.installed("not-installed")
+        done = self.run_setup("--demo")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn(" libjansson-dev ", done.stdout)
+        for other in ("clang", "qemu", "cmocka", "cargo", "busybox", "valgrind", "crates"):
+            self.assertNotIn(other, done.stdout)
+        called = subprocess.run(["make", "-n", "demo"], cwd=SETUP.parents[1], check=True, text=True,
+                                capture_output=True).stdout
+        self.assertEqual(re.findall(r"tools/setup.*|--preset \S+", called),
+                         ["tools/setup --demo", "--preset demo", "--preset demo"])
 
     def test_the_debug_kernel_is_extra(self):
         self.installed("not-installed")

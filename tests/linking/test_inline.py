@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: cost 35
 """Inlined fast paths (<prudence/inline.h>) in programs and plugins, linked in every way; libraries whose layout is an older
 or a newer one are refused when the program is loaded (docs/adr/0040)."""
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: cost 30
 """Inline readers beside the library, linked in every way: grace periods end, garbage stays within
 latent_limit, and no program gets a copy of the library's data (docs/adr/0026).
 

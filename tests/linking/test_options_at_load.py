@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: cost 21
 """Programs start and end with every option, and with every pair of options: preloaded, static, loaded late.
 
 An option may want what is not possible yet where options are read: inside the dynamic loader's first

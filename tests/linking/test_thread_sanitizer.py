@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: cost 50
 """Programs built with ThreadSanitizer on a library that is not: no false report, and true races are found."""
 
 import os

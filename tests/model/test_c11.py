@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: cost 30
 """The models on the C11 memory model: builds tests/model/c11 with cargo, and runs it.
 
 Needs cargo, and the crates that c11/Cargo.lock names (`make setup` fetches them). Without: skipped,

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: cost 40
 """The grace period protocol: reader entry, cookie, driver, mode switch, re-scan.
 
 Shared words: seq, the global sequence; word[i], reader i's own word (0: idle);

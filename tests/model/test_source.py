@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: cost 45
 """The library's own sources, explored: every schedule within a bound of the cases in source/*_cases.c, which
 must hold (or break, where they are about the explorer itself); and of the mutants in tests/mutants/mutants.toml that name a case, which must be found.
 

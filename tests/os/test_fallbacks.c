@@ -2,6 +2,8 @@
 /*
  * Where rseq or membarrier is missing, refused at start, or refused later: what is used instead is
  * told by the statistics, and works. Each case is a process of its own.
+ *
+ * ctest: not-with thread (ThreadSanitizer installs what a seccomp filter then refuses)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -3,6 +3,8 @@
  * Looking for memory pressure happens inside of an allocation, on whatever stack that has: it needs
  * little of it, and all of an allocation that finds memory short fits into the least that a thread
  * can have.
+ *
+ * ctest: not-with thread (ThreadSanitizer puts its state of a thread on the stack, which is small here)
  */
 #include <limits.h>
 #include <pthread.h>

@@ -3,6 +3,8 @@
  * Free pages: what the demand of the last one or two spans of `decay` lets expect is kept, so that a
  * churn costs no page faults; the rest beyond `retain` goes back; a pause is enough for all of it.
  * The clock is the test's.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include <sys/mman.h>
 #include <sys/resource.h>

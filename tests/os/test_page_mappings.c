@@ -2,6 +2,8 @@
 /*
  * The number of mappings stays bounded, whatever is taken, freed and resized in whatever order; and
  * where no further mapping can be had, pages are kept or given back all the same.
+ *
+ * ctest: not-with thread (ThreadSanitizer clears its own memory at each mapping's end, and has mappings of its own)
  */
 #include <sys/mman.h>
 

@@ -2,6 +2,8 @@
 /*
  * Memory that is moved by its page tables is one mapping afterwards, since Linux before 6.17 neither
  * moves nor extends several; and what the system refused to move does no harm.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include <inttypes.h>
 #include <linux/filter.h>

@@ -3,6 +3,8 @@
  * Resizing pages: runs grow into free neighbours, spans into reserved address space or by moving
  * page tables; both shrink in place. Contents stay, the page map names the owner for exactly the
  * pages, and a failure at any call changes nothing.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include <sys/mman.h>
 

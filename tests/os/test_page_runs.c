@@ -2,6 +2,8 @@
 /*
  * Runs of pages: the first hole that fits, at the alignment asked for; neighbours become one when
  * they are free; the first regions are used first and empty ones go back; never twice the same page.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/pages.h"
 

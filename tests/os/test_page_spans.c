@@ -2,6 +2,8 @@
 /*
  * Spans: aligned to huge pages; a freed one serves the next request that it fits, the smallest first;
  * what is too much of it is split off or cut; a smaller one is grown without copying.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include <sys/mman.h>
 

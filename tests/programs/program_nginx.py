@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: processors 2
 """nginx: two workers under wrk's load, reloaded meanwhile; files come back as they are, also zipped."""
 
 import gzip

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: processors 2
 """Node.js: buffers, compression, digests and worker threads. V8's own heap is not malloc's; buffers,
 zlib, OpenSSL, the compiler's zones and all of the C++ around it are."""
 

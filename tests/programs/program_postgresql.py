@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: processors 2
 """PostgreSQL: initdb, pgbench, consistent balances, indexes checked, a dump that restores the same."""
 
 import signal

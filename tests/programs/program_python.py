@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: cost 19
 """CPython and its own tests, with PYTHONMALLOC=malloc: every object is ours, not one of pymalloc's."""
 
 from support import Failed, Program

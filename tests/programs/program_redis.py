@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: processors 2
 """redis-server: a benchmark of many commands, then every key is compared across save and restore.
 
 Debian's redis links libjemalloc.so.2, by the unprefixed names malloc, free and malloc_usable_size, so a

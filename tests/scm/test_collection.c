@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Lazy and eager collection, chosen at run time: thesis, sections 4.2.2 ("Runtime complexity"), 4.5. */
+/*
+ * Lazy and eager collection, chosen at run time: thesis, sections 4.2.2 ("Runtime complexity"), 4.5.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
+ */
 #include "support/scm_test.h"
 
 #include <prudence/rcu.h>

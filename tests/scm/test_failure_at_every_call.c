@@ -2,6 +2,8 @@
 /*
  * Whichever call for memory fails: ENOMEM, and nothing has happened. An object whose refresh was refused has
  * the dates that it had before; if it had none, it may be freed. In the end nothing is short-term.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/scm_test.h"
 #include "support/slab_test.h"

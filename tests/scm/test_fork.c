@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Fork: the child's thread goes on with its dates; other threads' objects stay, and hold up nothing. */
+/*
+ * Fork: the child's thread goes on with its dates; other threads' objects stay, and hold up nothing.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ */
 #include "support/scm_test.h"
 #include "support/gp_child.h"
 

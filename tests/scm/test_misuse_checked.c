@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Under check=1 every refresh of a freed or deferred object is caught at the call, and that of a guarded
- * one; and what is watched expires as ever. */
+/*
+ * Under check=1 every refresh of a freed or deferred object is caught at the call, and that of a guarded
+ * one; and what is watched expires as ever.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
+ */
 #include "support/scm_test.h"
 #include "support/self.h"
 #include "support/slab_test.h"

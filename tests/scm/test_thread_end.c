@@ -3,6 +3,8 @@
  * Destructors of thread-specific data that use short-term memory: in any round, before or after the library's
  * own, for the first time or not. No thread takes part when it has ended, so global time goes on, and what
  * it gave dates is inherited.
+ *
+ * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
  */
 #include "support/scm_test.h"
 

@@ -2,6 +2,8 @@
 /*
  * Bulk calls: as many single ones. All objects differ; NULLs are ignored; where memory runs out the
  * count says how many there are, errno is ENOMEM, and they are the caller's.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

@@ -2,6 +2,8 @@
 /*
  * No thread waits for the owner of a CPU's caches: one that finds them owned goes to the node instead, or
  * to the latent slab, and is counted as a bypass.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

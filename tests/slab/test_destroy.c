@@ -2,6 +2,8 @@
 /*
  * Destroying a cache: EBUSY while objects are live, with the cache usable as before; waits for its
  * own deferred objects and for nobody else's; EDEADLK inside a read-side critical section.
+ *
+ * ctest: inlined-too
  */
 #include <pthread.h>
 #include <unistd.h>

@@ -2,6 +2,8 @@
 /*
  * Destructors: exactly once for each object that is freed or deferred; of deferred ones after the grace
  * period, and before the memory is reused or goes back.
+ *
+ * ctest: inlined-too
  */
 #include <errno.h>
 #include <pthread.h>

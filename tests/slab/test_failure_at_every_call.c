@@ -4,6 +4,8 @@
  * out is whole, all counts add up, and in the end every slab goes back. The n-th call fails, for
  * n = 0, 1, ... until the scenario no longer comes that far; alone, with the two that follow, and
  * with all that follow.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

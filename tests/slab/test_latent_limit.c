@@ -2,6 +2,8 @@
 /*
  * Bound on garbage: beyond latent_limit a deferral is held back until grace periods bring garbage
  * under it, at most for wait_max; it then succeeds all the same. Not inside a read-side section.
+ *
+ * ctest: inlined-too
  */
 #include "support/gp_reader.h"
 #include "support/slab_test.h"

@@ -4,6 +4,8 @@
  * each CPU, and grace periods that do not end. It is measured by adding up every cache's objects,
  * not by the account that the limit is held by. And nearly all of the limit can be used: what rings
  * reserve and do not use is taken back before anybody waits.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/slab_test.h"
 

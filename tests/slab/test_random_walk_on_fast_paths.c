@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The random walk on one CPU, with its fast paths; shrinking a little more often. */
+/*
+ * The random walk on one CPU, with its fast paths; shrinking a little more often.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
+ * ctest: inlined-too
+ */
 #include "support/random_walk.h"
 
 static void shrink(struct prudence_cache *cache)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The random walk on several CPUs of several nodes. */
+/*
+ * The random walk on several CPUs of several nodes.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
+ */
 #include "support/random_walk.h"
 
 static void go_elsewhere(struct prudence_cache *cache)

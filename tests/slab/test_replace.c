@@ -2,6 +2,8 @@
 /*
  * prudence_cache_replace: the old object is deferred whatever becomes of the allocation, then there is another
  * object; nothing is lost where memory runs out, in paths fast and slow, one by one and in bulk.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

@@ -2,6 +2,8 @@
 /*
  * The latent cache is a ring, and its fast path does not wrap: a batch ends where a turn of the ring
  * does. Over many turns, with batches that do not divide the ring, each object waits in its slot.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

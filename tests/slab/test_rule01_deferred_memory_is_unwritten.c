@@ -2,6 +2,8 @@
 /*
  * Rule 1: a deferred object keeps every byte until its grace period is over, wherever it waits:
  * latent cache, latent slab, on its way between them, and under memory pressure.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

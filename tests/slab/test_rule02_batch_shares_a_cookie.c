@@ -2,6 +2,8 @@
 /*
  * Rule 2: objects are not tracked one by one. Those that are deferred in a row share a batch and
  * its one cookie; a batch is closed when it is full, by the deferral that follows.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

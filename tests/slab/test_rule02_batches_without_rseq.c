@@ -2,6 +2,8 @@
 /*
  * Rule 2 without fast paths (no rseq, or check=1): there, too, objects that are deferred in a row
  * share a batch and its cookie.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

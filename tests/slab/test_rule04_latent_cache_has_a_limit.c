@@ -3,6 +3,8 @@
  * Rule 4: a latent cache holds no more than the object cache's size. At the limit a deferral
  * flushes the object cache and merges, if that helps; else latent objects, the oldest, go to their
  * latent slabs, and those are pre-moved.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

@@ -3,6 +3,8 @@
  * Rule 9: before an allocation fails, with latent objects outstanding, the open batches of all
  * caches are closed, one grace period is waited for, everything is merged and shrunk, and the
  * allocation tried again. So nothing fails while what is deferred would do.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

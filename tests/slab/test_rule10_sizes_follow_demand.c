@@ -2,6 +2,8 @@
 /*
  * Rule 10: object and latent caches grow to hold what is deferred during one grace period, within
  * their budget of bytes; so deferrals stay off the nodes' locks. Without demand they stay small.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "gp/user/domain.h"
 

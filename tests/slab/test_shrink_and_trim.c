@@ -2,6 +2,8 @@
 /*
  * Shrink empties the object caches of all CPUs, merges what is safe and returns exactly the bytes
  * of the slabs that went; trim does so for all caches and gives the pages back to the system.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

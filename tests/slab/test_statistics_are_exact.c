@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics are exact whenever nothing is in progress, though fast paths count nothing. */
+/*
+ * Statistics are exact whenever nothing is in progress, though fast paths count nothing.
+ *
+ * ctest: inlined-too
+ */
 #include "support/slab_test.h"
 
 static void *objects[2000];

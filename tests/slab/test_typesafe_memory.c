@@ -3,6 +3,8 @@
  * Type-safe memory: an object that is freed may be handed out again at once, but its page stays a
  * slab of its cache until a grace period after the slab became free. Without the flag it goes when
  * it is free.
+ *
+ * ctest: inlined-too
  */
 #include "support/slab_test.h"
 

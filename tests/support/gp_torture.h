@@ -38,6 +38,7 @@
 #include "posix.h"
 #include "support/gp_tsan.h"
 #include "support/self.h"
+#include "support/torture_seconds.h"
 
 #define TORTURE_UNUSED __attribute__((unused))
 
@@ -233,14 +234,6 @@ struct torture_variant {
 #define TORTURE_TIMES 1
 #endif
 
-static double torture_seconds(void)
-{
-    const char *text = getenv("PRUDENCE_TORTURE_SECONDS");
-    double seconds = text ? atof(text) : 0;
-
-    return TORTURE_TIMES * (seconds > 0 ? seconds : 2);
-}
-
 /*
  * When all threads have ended and everything was freed or deferred: merges what is latent, gives
  * everything back, and nothing may be left. Three rounds: close; merge, and close what was next;
@@ -404,7 +397,7 @@ TORTURE_UNUSED static int torture_main(int argc, char **argv,
                                        const struct torture_variant *variants, unsigned count,
                                        int (*body)(const char *variant, double seconds))
 {
-    double seconds = torture_seconds();
+    double seconds = TORTURE_TIMES * torture_seconds(2);
     int failed = 0;
 
     torture_trace_at_abort();

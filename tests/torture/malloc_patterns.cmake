@@ -6,15 +6,10 @@ list(FILTER patterns EXCLUDE REGEX "/(watch|block)\\.c$")
 add_library(torture_malloc_block OBJECT ${PROJECT_SOURCE_DIR}/bench/malloc/block.c)
 target_compile_definitions(torture_malloc_block PRIVATE malloc=prudence_malloc
     realloc=prudence_realloc free=prudence_free)
-add_executable(torture_malloc ${patterns} $<TARGET_OBJECTS:torture_malloc_block>
-    ${PROJECT_SOURCE_DIR}/bench/host.c ${PROJECT_SOURCE_DIR}/bench/measure.c
-    ${PROJECT_SOURCE_DIR}/bench/numbers.c)
-foreach(target torture_malloc_block torture_malloc)
-    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/bench)
-    target_compile_options(${target} PRIVATE ${PRUDENCE_WARNINGS})
-endforeach()
-target_link_libraries(torture_malloc PRIVATE prudence_internal PkgConfig::JANSSON Threads::Threads
-    ${CMAKE_DL_LIBS})
+add_executable(torture_malloc ${patterns} $<TARGET_OBJECTS:torture_malloc_block>)
+target_compile_options(torture_malloc_block PRIVATE ${PRUDENCE_WARNINGS})
+target_compile_options(torture_malloc PRIVATE ${PRUDENCE_WARNINGS})
+target_link_libraries(torture_malloc PRIVATE prudence_internal bench_common)
 # Here AddressSanitizer shall see every block.
 set(pattern_environment ${test_environment})
 list(FILTER pattern_environment EXCLUDE REGEX "^PRUDENCE_OPTIONS=annotate=0")

@@ -7,6 +7,8 @@
  * Every live object is filled with its owner's pattern and stands in a table of owners: no two
  * owners, nothing written by the allocator while live or latent. A deferred object remembers its
  * cookie; the next owner checks that this is over.
+ *
+ * ctest: inlined-too
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"

@@ -10,6 +10,9 @@
  * Every object knows its state, age and content (support/torture_oracle.h). PRUDENCE_TORTURE_SEED repeats
  * the choices of every thread; the variant "stepped" has one thread, so nothing but the library's own
  * threads is left to chance.
+ *
+ * ctest: timeout 3000 (takes ten times as long as the others)
+ * ctest: cost 10
  */
 #define _GNU_SOURCE
 #define TORTURE_TIMES 10 /* a minute of all builds of make test */

@@ -5,6 +5,9 @@
  * in flight: callbacks, destructors of both kinds, barriers, domains that come and go, short-term
  * memory, liburcu's workers. Each child does all that, too, starts threads, forks again, and waits for
  * whatever waits. A child that hangs or fails is a violation.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: inlined-too
  */
 #define _GNU_SOURCE
 #include <prudence/call.h>

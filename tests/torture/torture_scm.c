@@ -14,6 +14,8 @@
 
 #include <prudence/scm.h>
 
+#include "support/torture_seconds.h"
+
 #define THREADS 6
 #define SHARED  64
 #define OWN     128
@@ -280,8 +282,7 @@ static void end_all(void)
 
 int main(void)
 {
-    const char *text = getenv("PRUDENCE_TORTURE_SECONDS");
-    time_t until = time(NULL) + (text ? atoi(text) : 2);
+    time_t until = time(NULL) + (time_t)torture_seconds(2);
     pthread_t threads[THREADS];
     unsigned seed = 1;
 

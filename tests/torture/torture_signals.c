@@ -3,6 +3,8 @@
  * Signal handlers that read, at any point of what the threads do: inside sections, inside restartable
  * sequences (which a signal aborts), in the first entry of a thread, in its exit. What is found inside
  * a section must not change there, in handlers as elsewhere.
+ *
+ * ctest: inlined-too
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"

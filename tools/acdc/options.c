@@ -10,8 +10,8 @@
 
 #include <prudence/prudence.h>
 
+#include "arguments.h"
 #include "draw.h"
-#include "numbers.h"
 
 enum {
     KEY_RECLAIMER = 256,
@@ -102,85 +102,33 @@ struct parsing {
     unsigned list_share;
 };
 
-static const char *name_of(int key)
-{
-    unsigned i = 0;
-
-    while (all_options[i].key != key || !all_options[i].name)
-        i++;
-    return all_options[i].name;
-}
-
-/* "2^N", or as number_parse has it. */
-static bool parse_number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-    uint64_t power;
-
-    if (strncmp(text, "2^", 2))
-        return number_parse(text, least, most, value);
-    if (!number_parse(text + 2, 0, 63, &power))
-        return false;
-    *value = UINT64_C(1) << power;
-    return *value >= least && *value <= most;
-}
-
-static uint64_t number(struct argp_state *state, int key, const char *text, uint64_t least,
-                       uint64_t most)
-{
-    uint64_t value = 0;
-
-    if (!parse_number(text, least, most, &value))
-        argp_error(state, "--%s: '%s' is not a number from %llu to %llu", name_of(key), text,
-                   (unsigned long long)least, (unsigned long long)most);
-    return value;
-}
-
 static unsigned percent(struct argp_state *state, int key, const char *text)
 {
-    return (unsigned)number(state, key, text, 0, 100);
+    return (unsigned)argument_number(state, key, text, 0, 100);
 }
 
 /* The exponent: "3", or "2^3". */
 static unsigned power(struct argp_state *state, int key, const char *text)
 {
-    return (unsigned)number(state, key, strncmp(text, "2^", 2) ? text : text + 2, 0, MOST_SIZE);
+    return (unsigned)argument_number(state, key, strncmp(text, "2^", 2) ? text : text + 2, 0,
+                                     MOST_SIZE);
 }
-
-/* The index in `names` (which ends with NULL). */
-static unsigned choice(struct argp_state *state, int key, const char *text,
-                       const char *const *names)
-{
-    char known[96] = "";
-
-    for (unsigned i = 0; names[i]; i++) {
-        if (!strcmp(text, names[i]))
-            return i;
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
-                 names[i]);
-    }
-    argp_error(state, "--%s: '%s' is not one of %s", name_of(key), text, known);
-    return 0;
-}
-
-static const char *const models[] = {"persistent", "short-term", "deferred", "none", NULL};
-static const char *const reclaimers[] = {"prudence", "liburcu", NULL};
-static const char *const collections[] = {"lazy", "eager", NULL};
 
 static bool parse_model(int key, const char *text, struct argp_state *state,
                         struct settings *settings)
 {
     switch (key) {
     case 'm':
-        settings->model = (enum memory_model)choice(state, key, text, models);
+        settings->model = (enum memory_model)argument_name(state, key, text, model_text);
         return true;
     case KEY_RECLAIMER:
-        settings->reclaimer = (enum reclaimer)choice(state, key, text, reclaimers);
+        settings->reclaimer = (enum reclaimer)argument_name(state, key, text, reclaimer_text);
         return true;
     case KEY_DEFERRED_SHARE:
         settings->deferred_share = percent(state, key, text);
         return true;
     case KEY_COLLECTION:
-        settings->collection = (enum collection)choice(state, key, text, collections);
+        settings->collection = (enum collection)argument_name(state, key, text, collection_text);
         return true;
     default:
         return false;
@@ -192,20 +140,20 @@ static bool parse_time(int key, const char *text, struct argp_state *state,
 {
     switch (key) {
     case 'n':
-        settings->threads = (unsigned)number(state, key, text, 1, MOST_THREADS);
+        settings->threads = (unsigned)argument_number(state, key, text, 1, MOST_THREADS);
         return true;
     case 'd':
-        settings->duration = number(state, key, text, 1, MOST_DURATION);
+        settings->duration = argument_number(state, key, text, 1, MOST_DURATION);
         return true;
     case 't':
-        settings->time_quantum = number(state, key, text, 1, INT64_MAX);
+        settings->time_quantum = argument_number(state, key, text, 1, INT64_MAX);
         return true;
     case 'g':
         settings->max_drift =
-            strcmp(text, "any") ? number(state, key, text, 0, MOST_DURATION) : ANY_DRIFT;
+            strcmp(text, "any") ? argument_number(state, key, text, 0, MOST_DURATION) : ANY_DRIFT;
         return true;
     case 'r':
-        settings->seed = number(state, key, text, 0, INT64_MAX);
+        settings->seed = argument_number(state, key, text, 0, INT64_MAX);
         return true;
     case KEY_PIN:
         settings->pinned = true;
@@ -228,19 +176,19 @@ static bool parse_objects(int key, const char *text, struct argp_state *state,
         settings->max_size = power(state, key, text);
         return true;
     case 'l':
-        settings->min_liveness = number(state, key, text, 1, MOST_LIVENESS);
+        settings->min_liveness = argument_number(state, key, text, 1, MOST_LIVENESS);
         return true;
     case 'L':
-        settings->max_liveness = number(state, key, text, 1, MOST_LIVENESS);
+        settings->max_liveness = argument_number(state, key, text, 1, MOST_LIVENESS);
         return true;
     case 'D':
-        settings->deallocation_delay = number(state, key, text, 0, MOST_LIVENESS);
+        settings->deallocation_delay = argument_number(state, key, text, 0, MOST_LIVENESS);
         return true;
     case KEY_MULTIPLIER:
-        settings->multiplier = number(state, key, text, 1, MOST_MULTIPLIER);
+        settings->multiplier = argument_number(state, key, text, 1, MOST_MULTIPLIER);
         return true;
     case 'F':
-        settings->objects = number(state, key, text, 1, MOST_OBJECTS);
+        settings->objects = argument_number(state, key, text, 1, MOST_OBJECTS);
         return true;
     case 'q':
         parsing->list_share = percent(state, key, text);
@@ -249,7 +197,7 @@ static bool parse_objects(int key, const char *text, struct argp_state *state,
         settings->tree_share = percent(state, key, text);
         return true;
     case KEY_THINK:
-        settings->think = number(state, key, text, 0, 1000000);
+        settings->think = argument_number(state, key, text, 0, 1000000);
         return true;
     default:
         return false;
@@ -267,7 +215,7 @@ static bool parse_access(int key, const char *text, struct argp_state *state,
         settings->write_ratio = percent(state, key, text);
         return true;
     case 'i':
-        settings->write_iterations = (unsigned)number(state, key, text, 1, 1000000);
+        settings->write_iterations = (unsigned)argument_number(state, key, text, 1, 1000000);
         return true;
     case 'O':
         settings->shared = true;
@@ -306,10 +254,10 @@ static bool parse_results(int key, const char *text, struct argp_state *state,
 {
     switch (key) {
     case KEY_TIMED:
-        options->settings.timed = number(state, key, text, 0, 1000000);
+        options->settings.timed = argument_number(state, key, text, 0, 1000000);
         return true;
     case KEY_SAMPLES:
-        options->settings.samples = number(state, key, text, 0, 10000000);
+        options->settings.samples = argument_number(state, key, text, 0, 10000000);
         return true;
     case KEY_JSON:
         options->json = text;
@@ -340,7 +288,7 @@ static void needs(struct argp_state *state, const struct given *given, int key, 
                   const char *needed)
 {
     if (given->key[key] && !there)
-        argp_error(state, "--%s needs %s", name_of(key), needed);
+        argp_error(state, "--%s needs %s", argument_option(state, key), needed);
 }
 
 static void check_needs(struct argp_state *state, const struct given *given,

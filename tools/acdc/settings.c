@@ -32,21 +32,25 @@ void settings_defaults(struct settings *settings)
     };
 }
 
-const char *model_text(enum memory_model model)
+const char *model_text(unsigned model)
 {
-    static const char *const text[] = {"persistent", "short-term", "deferred", "none"};
+    static const char *const text[] = {"persistent", "short-term", "deferred", "none", NULL};
 
     return text[model];
 }
 
-const char *reclaimer_text(enum reclaimer reclaimer)
+const char *reclaimer_text(unsigned reclaimer)
 {
-    return reclaimer == RECLAIMER_PRUDENCE ? "prudence" : "liburcu";
+    static const char *const text[] = {"prudence", "liburcu", NULL};
+
+    return text[reclaimer];
 }
 
-const char *collection_text(enum collection collection)
+const char *collection_text(unsigned collection)
 {
-    return collection == COLLECTION_LAZY ? "lazy" : "eager";
+    static const char *const text[] = {"lazy", "eager", NULL};
+
+    return text[collection];
 }
 
 __attribute__((format(printf, 3, 4))) static bool refuse(char *why, size_t size, const char *format,

@@ -62,9 +62,10 @@ static inline unsigned receivers(const struct settings *settings)
     return 1 + (settings->threads - 1) * settings->receiver_ratio / 100;
 }
 
-const char *model_text(enum memory_model model);
-const char *reclaimer_text(enum reclaimer reclaimer);
-const char *collection_text(enum collection collection);
+/* The names of these three enums; NULL behind the last. */
+const char *model_text(unsigned model);
+const char *reclaimer_text(unsigned reclaimer);
+const char *collection_text(unsigned collection);
 
 /* Whether these values, each of them good, go together. False: `why` names those that do not. */
 bool settings_check(const struct settings *settings, char *why, size_t size);

@@ -26,24 +26,12 @@ uint64_t times_overhead(void)
     return overhead;
 }
 
-static unsigned bucket_of(uint64_t ticks)
+/* The last one holds whatever is above it, too. */
+static unsigned bucket_of_ticks(uint64_t ticks)
 {
-    unsigned shift, bucket;
+    unsigned bucket = bucket_of(ticks, TIME_SUB_BITS);
 
-    if (ticks < 1u << TIME_SUB_BITS)
-        return (unsigned)ticks;
-    shift = 63 - TIME_SUB_BITS - (unsigned)__builtin_clzll(ticks);
-    bucket =
-        ((shift + 1) << TIME_SUB_BITS) + (unsigned)((ticks >> shift) & ((1u << TIME_SUB_BITS) - 1));
     return bucket < TIME_BUCKETS ? bucket : TIME_BUCKETS - 1;
-}
-
-static uint64_t bucket_value(unsigned bucket)
-{
-    unsigned shift = bucket >> TIME_SUB_BITS;
-    uint64_t sub = bucket & ((1u << TIME_SUB_BITS) - 1);
-
-    return shift ? (sub + (1u << TIME_SUB_BITS)) << (shift - 1) : sub;
 }
 
 void times_record_each(struct times *times, uint64_t began, uint64_t ended, uint64_t count)
@@ -57,8 +45,8 @@ void times_record_each(struct times *times, uint64_t began, uint64_t ended, uint
     times->timed++;
     times->sum += ticks;
     times->squares += (double)ticks * (double)ticks;
-    times->bucket[bucket_of(ticks)]++;
-    times->bucket_sum[bucket_of(ticks)] += ticks;
+    times->bucket[bucket_of_ticks(ticks)]++;
+    times->bucket_sum[bucket_of_ticks(ticks)] += ticks;
 }
 
 void times_add(struct times *sum, const struct times *times)
@@ -109,12 +97,6 @@ double times_trimmed_mean(const struct times *times, double share)
 
 uint64_t times_quantile(const struct times *times, double quantile)
 {
-    uint64_t wanted = (uint64_t)(quantile * (double)times->timed), seen = 0;
-
-    for (unsigned i = 0; i < TIME_BUCKETS; i++) {
-        seen += times->bucket[i];
-        if (seen > wanted)
-            return bucket_value(i);
-    }
-    return times->largest;
+    return buckets_quantile(times->bucket, TIME_BUCKETS, TIME_SUB_BITS, times->timed, quantile,
+                            times->largest);
 }

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "histogram.h"
 #include "measure.h"
 
 enum operation {

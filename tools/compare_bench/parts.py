@@ -74,9 +74,10 @@ def parts(quick):
                         "--scale", "0.02" if quick else "0.2",
                         *(["--program", "larson,mix"] if quick else [])],
              ("program",), ("wall_seconds", "cpu_seconds", "peak_rss_bytes")),
+        # --flavour, and the key of that name: what older revisions say for --variant
         Part("rcu", ["rcu", "--flavour", "memb,qsbr", "--seconds", seconds, "--workers", "1",
                      "--readers", "0,1"],
-             ("load", "flavour", "workers", "readers", "batch"), ("ns", "peak_rss_bytes")),
+             ("load", "variant", "flavour", "workers", "readers", "batch"), ("ns", "peak_rss_bytes")),
         Part("scm", ["scm", "--rounds", "20" if quick else "300", "--threads", crew, "--objects",
                      "100" if quick else "100,1000"],
              ("collection", "threads", "objects"), None),

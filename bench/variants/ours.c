@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Prudence's flavours, and none at all: what the loops cost by themselves. */
-#include "flavour.h"
+/* Prudence's variants, and none at all: what the loops cost by themselves. */
+#include "variant.h"
 
 #include <stdlib.h>
 
 #include <prudence/call.h>
 #include <prudence/rcu.h>
 
-_Static_assert(sizeof(struct lab_head) == sizeof(struct prudence_head) &&
-                   offsetof(struct lab_head, func) == offsetof(struct prudence_head, func),
+_Static_assert(sizeof(struct variant_head) == sizeof(struct prudence_head) &&
+                   offsetof(struct variant_head, func) == offsetof(struct prudence_head, func),
                "one head for all");
 
 /* ---------------------------------------------------------------------------------------- memb */
@@ -25,7 +25,8 @@ static void memb_read_unlock(unsigned place)
     prudence_read_unlock();
 }
 
-static void memb_call(unsigned place, struct lab_head *head, void (*func)(struct lab_head *))
+static void memb_call(unsigned place, struct variant_head *head,
+                      void (*func)(struct variant_head *))
 {
     (void)place;
     prudence_call((struct prudence_head *)head, (void (*)(struct prudence_head *))func);
@@ -52,7 +53,7 @@ static void memb_stop(void)
     prudence_barrier();
 }
 
-const struct flavour flavour_memb = {
+const struct variant variant_memb = {
     .name = "memb",
     .origin = "Prudence's default: readers register themselves, membarrier or fences by rates",
     .stop = memb_stop,
@@ -71,7 +72,7 @@ static struct prudence_domain *qsbr;
 static void qsbr_start(unsigned places)
 {
     (void)places;
-    qsbr = prudence_domain_create("laboratory", PRUDENCE_DOMAIN_QSBR, NULL);
+    qsbr = prudence_domain_create("variant", PRUDENCE_DOMAIN_QSBR, NULL);
     if (!qsbr)
         abort();
 }
@@ -94,7 +95,8 @@ static void qsbr_switch(unsigned place)
     prudence_qsbr_quiescent(qsbr);
 }
 
-static void qsbr_call(unsigned place, struct lab_head *head, void (*func)(struct lab_head *))
+static void qsbr_call(unsigned place, struct variant_head *head,
+                      void (*func)(struct variant_head *))
 {
     (void)place;
     prudence_domain_call(qsbr, (struct prudence_head *)head,
@@ -125,7 +127,7 @@ static void qsbr_stop(void)
         abort();
 }
 
-const struct flavour flavour_qsbr = {
+const struct variant variant_qsbr = {
     .name = "qsbr",
     .origin = "Prudence's qsbr domain: free reads, explicit quiescent states",
     .start = qsbr_start,
@@ -141,13 +143,14 @@ const struct flavour flavour_qsbr = {
 
 /* ---------------------------------------------------------------------------------------- none */
 
-static void none_call(unsigned place, struct lab_head *head, void (*func)(struct lab_head *))
+static void none_call(unsigned place, struct variant_head *head,
+                      void (*func)(struct variant_head *))
 {
     (void)place;
     func(head); /* waits for nobody: for what the loop costs, never with readers */
 }
 
-const struct flavour flavour_none = {
+const struct variant variant_none = {
     .name = "none",
     .origin = "no reclamation: the loops by themselves; readers are not waited for",
     .called_at_once = true,

@@ -13,15 +13,15 @@
  * nor do handlers queue callbacks, so there is one queue for all interrupt levels. On one place alone each
  * switch is a grace period.
  */
-#include "flavour.h"
+#include "variant.h"
 
 static struct {
     uint64_t count;
-    uint64_t seen;                /* own: the count at the last grace period's end */
-    struct lab_queue next, waits; /* own */
-} __attribute__((aligned(LAB_LINE))) ring[PLACES_MAX];
+    uint64_t seen;                    /* own: the count at the last grace period's end */
+    struct variant_queue next, waits; /* own */
+} __attribute__((aligned(VARIANT_LINE))) ring[PLACES_MAX];
 
-static uint64_t pending __attribute__((aligned(LAB_LINE))); /* callbacks; atomic */
+static uint64_t pending __attribute__((aligned(VARIANT_LINE))); /* callbacks; atomic */
 
 static uint64_t count_of(unsigned place)
 {
@@ -30,7 +30,7 @@ static uint64_t count_of(unsigned place)
 
 static unsigned before(unsigned place)
 {
-    return (place ? place : lab_place_count) - 1;
+    return (place ? place : variant_place_count) - 1;
 }
 
 /* Raises a counter to one more than that before it. */
@@ -48,21 +48,21 @@ static void pass_idle(unsigned place)
 {
     unsigned first = place;
 
-    lab_full_fence();
-    while (before(first) != place && lab_is_idle(before(first)))
+    variant_full_fence();
+    while (before(first) != place && variant_is_idle(before(first)))
         first = before(first);
-    for (; first != place; first = (first + 1) % lab_place_count)
+    for (; first != place; first = (first + 1) % variant_place_count)
         pass(first);
 }
 
-static void invoke(struct lab_queue *queue)
+static void invoke(struct variant_queue *queue)
 {
-    struct lab_queue mine = {0};
+    struct variant_queue mine = {0};
     uint64_t called = 0;
 
     queue_make_empty(&mine);
     queue_move(&mine, queue);
-    for (struct lab_head *head = mine.first; head; head = head->next)
+    for (struct variant_head *head = mine.first; head; head = head->next)
         called++;
     queue_invoke(&mine);
     if (called)
@@ -72,7 +72,7 @@ static void invoke(struct lab_queue *queue)
 /* The own counter has changed: what was waiting since the change before may go. */
 static void grace_period_ended(unsigned place)
 {
-    struct lab_queue over;
+    struct variant_queue over;
 
     queue_make_empty(&over);
     queue_move(&over, &ring[place].waits);
@@ -86,14 +86,14 @@ static void context_switch(unsigned place)
         return; /* the global read that an idle system pays */
     pass_idle(place);
     pass(place);
-    lab_full_fence();
+    variant_full_fence();
     if (count_of(place) != ring[place].seen) {
         ring[place].seen = count_of(place);
         grace_period_ended(place);
     }
 }
 
-static void call(unsigned place, struct lab_head *head, void (*func)(struct lab_head *))
+static void call(unsigned place, struct variant_head *head, void (*func)(struct variant_head *))
 {
     head->func = func;
     queue_append(&ring[place].next, head);
@@ -105,7 +105,7 @@ static void idle(unsigned place)
 {
     while (ring[place].next.first || ring[place].waits.first) {
         context_switch(place);
-        lab_pause();
+        variant_pause();
     }
 }
 
@@ -120,7 +120,7 @@ static void start(unsigned places)
     }
 }
 
-const struct flavour flavour_ring = {
+const struct variant variant_ring = {
     .name = "ring",
     .origin = "ring of counters, passed on at context switches (rcu-sched, 4.4.2)",
     .historical = true,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liburcu behind the interface of flavour.h: a file that includes this has chosen the flavor by
+ * liburcu behind the interface of variant.h: a file that includes this has chosen the flavor by
  * liburcu's own switches, and names it by URCU_NAME, URCU_SYMBOL and URCU_ORIGIN. Places are registered
  * while they are busy.
  */
 #define _LGPL_SOURCE /* the read side inlined, as ours is */
 #include URCU_HEADER
 
-#include "flavour.h"
+#include "variant.h"
 
-_Static_assert(sizeof(struct lab_head) == sizeof(struct rcu_head), "one head for all");
+_Static_assert(sizeof(struct variant_head) == sizeof(struct rcu_head), "one head for all");
 
 static __thread bool registered;
 
@@ -61,7 +61,7 @@ static void read_unlock(unsigned place)
 #endif
 
 /* liburcu's head has the queue's link first as well; ours is only its room. */
-static void call(unsigned place, struct lab_head *head, void (*func)(struct lab_head *))
+static void call(unsigned place, struct variant_head *head, void (*func)(struct variant_head *))
 {
     (void)place;
     call_rcu((struct rcu_head *)head, (void (*)(struct rcu_head *))func);
@@ -78,7 +78,7 @@ static void stop(void)
     rcu_barrier();
 }
 
-const struct flavour URCU_SYMBOL = {
+const struct variant URCU_SYMBOL = {
     .name = URCU_NAME,
     .origin = URCU_ORIGIN,
     .stop = stop,

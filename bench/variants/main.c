@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-flavours: grace periods beside each other, ours, liburcu's, and the historical ones.
+ * prudence-variants: grace periods beside each other, ours, liburcu's, and the historical ones.
  *
  * Each run is a child process of its own; the repeats of all rows are interleaved, so that a slow minute of
  * the machine strikes all alike, and medians are reported.
@@ -11,21 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <prudence/prudence.h>
 
-#include "host.h"
+#include "arguments.h"
+#include "document.h"
 #include "loads.h"
-#include "numbers.h"
+#include "statistics.h"
 
 #define ROWS_MAX    512
 #define REPEATS_MAX 100
 #define PATIENCE    60 /* seconds beyond those measured, until a run counts as hanging */
 
 struct request {
-    const char *flavours, *loads; /* names, with commas between */
+    struct numbers variants, loads; /* indices */
     struct numbers workers, readers, batches;
     double seconds;
     uint64_t repeat;
@@ -34,44 +34,61 @@ struct request {
 };
 
 static const struct argp_option options[] = {
-    {"flavour", 'f', "NAME,...", 0, "Who is measured (see --list)", 0},
-    {"load", 'l', "NAME,...", 0, "What is measured (see --list)", 0},
+    {"variant", 'v', "NAME,...", 0, "What is measured (see --list)", 0},
+    {"flavour", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0}, /* older revisions know this one */
+    {"load", 'l', "NAME,...", 0, "What they do (see --list)", 0},
     {"workers", 'w', "N,...", 0, "Places that are measured", 0},
     {"readers", 'r', "N,...", 0, "Places that read beside them", 0},
     {"batch", 'b', "N,...", 0, "Objects freed together, of the load update", 0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
     {"repeat", 'R', "N", 0, "Runs of each row, interleaved; medians are shown", 0},
     {"json", 'j', "FILE", 0, "Write all results to FILE", 0},
-    {"list", 'i', NULL, 0, "List flavours and loads, and end", 0},
+    {"list", 'i', NULL, 0, "List variants and loads, and end", 0},
     {0},
 };
+
+#define ALL 0 /* of the names of variants */
+
+static const char *variant_name(unsigned index)
+{
+    const struct variant *variant = index == ALL ? NULL : variants[index - 1];
+
+    return index == ALL ? "all" : variant ? variant->name : NULL;
+}
+
+static const char *load_name(unsigned index)
+{
+    return loads[index].name;
+}
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct request *request = state->input;
-    bool good = true;
 
     switch (key) {
-    case 'f':
-        request->flavours = text;
+    case ARGP_KEY_INIT:
+        request->loads = argument_names(state, 'l', "read,switch,synchronize,call", load_name);
+        break;
+    case 'v':
+        request->variants = argument_names(state, key, text, variant_name);
         break;
     case 'l':
-        request->loads = text;
+        request->loads = argument_names(state, key, text, load_name);
         break;
     case 'w':
-        good = numbers_parse(text, 1, PLACES_MAX / 2, &request->workers);
+        request->workers = argument_numbers(state, key, text, 1, PLACES_MAX / 2);
         break;
     case 'r':
-        good = numbers_parse(text, 0, PLACES_MAX / 2, &request->readers);
+        request->readers = argument_numbers(state, key, text, 0, PLACES_MAX / 2);
         break;
     case 'b':
-        good = numbers_parse(text, 1, 1 << 22, &request->batches);
+        request->batches = argument_numbers(state, key, text, 1, 1 << 22);
         break;
     case 'T':
-        good = seconds_parse(text, &request->seconds);
+        request->seconds = argument_real(state, key, text, 86400);
         break;
     case 'R':
-        good = number_parse(text, 1, REPEATS_MAX, &request->repeat);
+        request->repeat = argument_number(state, key, text, 1, REPEATS_MAX);
         break;
     case 'j':
         request->json = text;
@@ -85,51 +102,23 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
-    if (!good)
-        argp_error(state, "-%c: '%s' is not what is wanted here", key, text);
     return 0;
 }
 
-static bool is_named(const char *names, const char *name)
+static bool is_among(const struct numbers *indices, unsigned index)
 {
-    size_t length = strlen(name);
-
-    for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        if (!strncmp(at, name, length) && (at[length] == ',' || !at[length]))
+    for (unsigned i = 0; i < indices->count; i++) {
+        if (indices->value[i] == index)
             return true;
     }
     return false;
 }
 
-/* Every name is known, or the process ends. */
-static void check_names(const char *names, const char *what, bool (*known)(const char *name))
-{
-    char *copy = strdup(names), *rest = copy, *name;
-
-    while ((name = strsep(&rest, ","))) {
-        if (known(name))
-            continue;
-        fprintf(stderr, "prudence-flavours: unknown %s '%s' (see --list)\n", what, name);
-        exit(EXIT_FAILURE);
-    }
-    free(copy);
-}
-
-static bool is_flavour(const char *name)
-{
-    return flavour_find(name) || !strcmp(name, "all");
-}
-
-static bool is_load(const char *name)
-{
-    return load_find(name) != NULL;
-}
-
 static void list(void)
 {
-    for (unsigned i = 0; flavours[i]; i++)
-        printf("%-12s%s%s\n", flavours[i]->name, flavours[i]->historical ? "historical: " : "",
-               flavours[i]->origin);
+    for (unsigned i = 0; variants[i]; i++)
+        printf("%-12s%s%s\n", variants[i]->name, variants[i]->historical ? "historical: " : "",
+               variants[i]->origin);
     putchar('\n');
     for (const struct load *load = loads; load->name; load++)
         printf("%-12s%s\n", load->name, load->what);
@@ -143,26 +132,26 @@ static unsigned row_count;
 
 static void add_row(const struct row *row)
 {
-    if (row->flavour == &flavour_none && row->readers)
+    if (row->variant == &variant_none && row->readers)
         return;
-    if (row->load->possible && !row->load->possible(row->flavour))
+    if (row->load->possible && !row->load->possible(row->variant))
         return;
     if (row_count == ROWS_MAX) {
-        fprintf(stderr, "prudence-flavours: more than %d rows\n", ROWS_MAX);
+        fprintf(stderr, "prudence-variants: more than %d rows\n", ROWS_MAX);
         exit(EXIT_FAILURE);
     }
     rows[row_count++] = *row;
 }
 
 static void add_rows(const struct request *request, const struct load *load,
-                     const struct flavour *flavour)
+                     const struct variant *variant)
 {
     unsigned batches = load->batches ? request->batches.count : 1;
 
     for (unsigned w = 0; w < request->workers.count; w++)
         for (unsigned r = 0; r < request->readers.count; r++)
             for (unsigned b = 0; b < batches; b++)
-                add_row(&(struct row){load, flavour, (unsigned)request->readers.value[r],
+                add_row(&(struct row){load, variant, (unsigned)request->readers.value[r],
                                       (unsigned)request->workers.value[w],
                                       load->batches ? (unsigned)request->batches.value[b] : 0,
                                       request->seconds});
@@ -170,13 +159,12 @@ static void add_rows(const struct request *request, const struct load *load,
 
 static void make_rows(const struct request *request)
 {
-    for (const struct load *load = loads; load->name; load++) {
-        if (!is_named(request->loads, load->name))
+    for (unsigned load = 0; loads[load].name; load++) {
+        if (!is_among(&request->loads, load))
             continue;
-        for (unsigned i = 0; flavours[i]; i++)
-            if (is_named(request->flavours, flavours[i]->name) ||
-                is_named(request->flavours, "all"))
-                add_rows(request, load, flavours[i]);
+        for (unsigned i = 0; variants[i]; i++)
+            if (is_among(&request->variants, i + 1) || is_among(&request->variants, ALL))
+                add_rows(request, &loads[load], variants[i]);
     }
 }
 
@@ -188,7 +176,7 @@ static json_t *run_once(const struct row *row)
     pid_t child;
 
     if (pipe(ends) || (child = fork()) < 0) {
-        perror("prudence-flavours: cannot start a child");
+        perror("prudence-variants: cannot start a child");
         exit(EXIT_FAILURE);
     }
     if (child == 0) {
@@ -210,13 +198,6 @@ static json_t *run_once(const struct row *row)
                      WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no result");
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The median of what the repeats say under `key`, in `inner` if that is given; 0: nothing. */
 static double median(unsigned row, unsigned repeat, const char *inner, const char *key)
 {
@@ -230,10 +211,7 @@ static double median(unsigned row, unsigned repeat, const char *inner, const cha
         if (json_is_number(number))
             values[count++] = json_number_value(number);
     }
-    if (!count)
-        return 0;
-    qsort(values, count, sizeof *values, by_value);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+    return numbers_median(values, count);
 }
 
 static unsigned measure(unsigned repeat)
@@ -246,8 +224,8 @@ static unsigned measure(unsigned repeat)
             if (!json_object_get(results[row][i], "failed"))
                 continue;
             failed++;
-            fprintf(stderr, "prudence-flavours: %s %s: %s\n", rows[row].load->name,
-                    rows[row].flavour->name,
+            fprintf(stderr, "prudence-variants: %s %s: %s\n", rows[row].load->name,
+                    rows[row].variant->name,
                     json_string_value(json_object_get(results[row][i], "failed")));
         }
     return failed;
@@ -258,7 +236,7 @@ static void print_row(unsigned index, unsigned repeat)
     const struct row *row = &rows[index];
 
     printf("%-12s %-10s %7u %7u %7u %12.1f %12.1f %12.1f %9.1f", row->load->name,
-           row->flavour->name, row->workers, row->readers, row->batch,
+           row->variant->name, row->workers, row->readers, row->batch,
            median(index, repeat, NULL, "ns"), median(index, repeat, NULL, "worker_cpu_ns"),
            median(index, repeat, NULL, "cpu_ns"),
            median(index, repeat, NULL, "peak_rss_bytes") / 1e6);
@@ -273,7 +251,7 @@ static json_t *row_to_json(unsigned index, unsigned repeat)
     const struct row *row = &rows[index];
     json_t *json = json_pack(
         "{s:s, s:s, s:b, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:[]}", "load",
-        row->load->name, "flavour", row->flavour->name, "historical", row->flavour->historical,
+        row->load->name, "variant", row->variant->name, "historical", row->variant->historical,
         "workers", row->workers, "readers", row->readers, "batch", row->batch, "seconds",
         row->seconds, "ns", median(index, repeat, NULL, "ns"), "worker_cpu_ns",
         median(index, repeat, NULL, "worker_cpu_ns"), "cpu_ns",
@@ -289,20 +267,14 @@ static json_t *row_to_json(unsigned index, unsigned repeat)
 
 static int write_json(const char *path, unsigned repeat)
 {
-    time_t now = time(NULL);
-    char date[32];
-    json_t *document;
+    json_t *document = document_begin("prudence-variants");
     int failed;
 
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    document = json_pack("{s:s, s:s, s:s, s:s, s:o, s:[]}", "program", "prudence-flavours",
-                         "prudence", prudence_version(), "liburcu", LIBURCU_VERSION, "date", date,
-                         "host", host_description(), "rows");
+    json_object_update_new(document, json_pack("{s:s, s:s, s:[]}", "prudence", prudence_version(),
+                                               "liburcu", LIBURCU_VERSION, "rows"));
     for (unsigned row = 0; row < row_count; row++)
         json_array_append_new(json_object_get(document, "rows"), row_to_json(row, repeat));
-    failed = json_dump_file(document, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    if (failed)
-        fprintf(stderr, "prudence-flavours: cannot write %s\n", path);
+    failed = document_write(document, path);
     json_decref(document);
     return failed;
 }
@@ -315,8 +287,7 @@ int main(int argc, char **argv)
         .doc = "Grace periods beside each other: Prudence's, liburcu's, and the historical ones.",
     };
     struct request request = {
-        .flavours = "all",
-        .loads = "read,switch,synchronize,call",
+        .variants = {.value = {ALL}, .count = 1},
         .workers = {.value = {1}, .count = 1},
         .readers = {.value = {0, 1}, .count = 2},
         .batches = {.value = {1, 64, 4096, 262144}, .count = 4},
@@ -330,10 +301,8 @@ int main(int argc, char **argv)
         list();
         return EXIT_SUCCESS;
     }
-    check_names(request.flavours, "flavour", is_flavour);
-    check_names(request.loads, "load", is_load);
     make_rows(&request);
-    printf("%-12s %-10s %7s %7s %7s %12s %12s %12s %9s\n", "load", "flavour", "workers", "readers",
+    printf("%-12s %-10s %7s %7s %7s %12s %12s %12s %9s\n", "load", "variant", "workers", "readers",
            "batch", "ns", "worker's cpu", "all cpu ns", "peak MB");
     failed = measure((unsigned)request.repeat);
     for (unsigned row = 0; row < row_count; row++)

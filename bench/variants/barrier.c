@@ -14,7 +14,7 @@
  * does a tick (the original interrupts them). A place with callbacks stays until they have run before it
  * becomes idle.
  */
-#include "flavour.h"
+#include "variant.h"
 
 #include <pthread.h>
 
@@ -22,8 +22,8 @@ static struct {
     uint64_t switches, noted, tick, batch; /* own */
     bool has_noted;
     uint64_t noted_batch;
-    struct lab_queue next, current; /* own */
-} __attribute__((aligned(LAB_LINE))) cpu[PLACES_MAX];
+    struct variant_queue next, current; /* own */
+} __attribute__((aligned(VARIANT_LINE))) cpu[PLACES_MAX];
 
 static struct {
     pthread_mutex_t lock;
@@ -39,7 +39,7 @@ static void begin(void)
 
     if (barrier.mask || barrier.wanted < barrier.current)
         return;
-    for (unsigned i = 0; i < lab_place_count; i++)
+    for (unsigned i = 0; i < variant_place_count; i++)
         mask |= UINT64_C(1) << i;
     __atomic_store_n(&barrier.mask, mask, __ATOMIC_RELEASE);
 }
@@ -62,10 +62,10 @@ static void clear_idle(void)
 {
     uint64_t mask;
 
-    lab_full_fence();
+    variant_full_fence();
     mask = barrier.mask;
-    for (unsigned i = 0; i < lab_place_count; i++) {
-        if (mask >> i & 1 && lab_is_idle(i))
+    for (unsigned i = 0; i < variant_place_count; i++) {
+        if (mask >> i & 1 && variant_is_idle(i))
             clear(i);
     }
 }
@@ -114,7 +114,7 @@ static void advance_callbacks(unsigned place)
 {
     if (cpu[place].current.first &&
         cpu[place].batch < __atomic_load_n(&barrier.current, __ATOMIC_ACQUIRE)) {
-        struct lab_queue over;
+        struct variant_queue over;
 
         queue_make_empty(&over);
         queue_move(&over, &cpu[place].current);
@@ -134,17 +134,17 @@ static void do_tick(unsigned place)
 
 static void context_switch(unsigned place)
 {
-    uint64_t ticks = __atomic_load_n(&lab_ticks, __ATOMIC_RELAXED);
+    uint64_t ticks = __atomic_load_n(&variant_ticks, __ATOMIC_RELAXED);
 
     cpu[place].switches++; /* of its own thread only: nobody else reads it */
-    lab_full_fence();      /* the switch itself */
+    variant_full_fence();  /* the switch itself */
     if (ticks == cpu[place].tick)
         return;
     cpu[place].tick = ticks;
     do_tick(place);
 }
 
-static void call(unsigned place, struct lab_head *head, void (*func)(struct lab_head *))
+static void call(unsigned place, struct variant_head *head, void (*func)(struct variant_head *))
 {
     head->func = func;
     queue_append(&cpu[place].next, head);
@@ -154,7 +154,7 @@ static void idle(unsigned place)
 {
     while (cpu[place].next.first || cpu[place].current.first) {
         context_switch(place);
-        lab_pause();
+        variant_pause();
     }
 }
 
@@ -167,15 +167,15 @@ static void start(unsigned places)
         queue_make_empty(&cpu[i].next);
         queue_make_empty(&cpu[i].current);
     }
-    lab_ticks_start();
+    variant_ticks_start();
 }
 
-const struct flavour flavour_barrier = {
+const struct variant variant_barrier = {
     .name = "barrier",
     .origin = "counters and barrier, driven by the timer (rcu-ltimer, 4.4.1)",
     .historical = true,
     .start = start,
-    .stop = lab_ticks_stop,
+    .stop = variant_ticks_stop,
     .idle = idle,
     .context_switch = context_switch,
     .call = call,

@@ -7,12 +7,12 @@
  * reschedule; then it looks at the counters again and again; when all have moved, it calls the callbacks and
  * begins anew. Shortest grace periods, least batching.
  *
- * Differences. The reschedule interrupt is a word that the place looks at in lab_switch(), where it
+ * Differences. The reschedule interrupt is a word that the place looks at in variant_switch(), where it
  * would have switched anyway; so a place in a long section is not hurried, and neither was a CPU of the
  * original in a section that could not be preempted. The tasklet is carried on by places in their context
  * switches, and by the place that queues; idle places count as switched.
  */
-#include "flavour.h"
+#include "variant.h"
 
 #include <pthread.h>
 
@@ -21,19 +21,19 @@ static struct {
     uint64_t noted;      /* the task's */
     uint32_t reschedule; /* set by the task */
     uint64_t last_round; /* own: of its last callback */
-} __attribute__((aligned(LAB_LINE))) cpu[PLACES_MAX];
+} __attribute__((aligned(VARIANT_LINE))) cpu[PLACES_MAX];
 
 static struct {
     pthread_mutex_t list_lock; /* next */
-    struct lab_queue next;
+    struct variant_queue next;
     uint64_t round;       /* that takes up what is queued now; under list_lock */
     pthread_mutex_t task; /* held by the place that carries it on: the rest */
-    struct lab_queue waits;
+    struct variant_queue waits;
     uint64_t mask;        /* places that have not switched yet */
     uint64_t waits_for;   /* the round of `waits` */
     uint64_t rounds_over; /* whose callbacks have returned; atomic */
     uint32_t active
-        __attribute__((aligned(LAB_LINE))); /* there are callbacks; written under list_lock */
+        __attribute__((aligned(VARIANT_LINE))); /* there are callbacks; written under list_lock */
 } polling = {.list_lock = PTHREAD_MUTEX_INITIALIZER, .task = PTHREAD_MUTEX_INITIALIZER};
 
 /* The next grace period, for what was queued until now. */
@@ -47,8 +47,8 @@ static void prepare(void)
     polling.mask = 0;
     if (!polling.waits.first)
         return;
-    lab_full_fence();
-    for (unsigned i = 0; i < lab_place_count; i++) {
+    variant_full_fence();
+    for (unsigned i = 0; i < variant_place_count; i++) {
         cpu[i].noted = __atomic_load_n(&cpu[i].switches, __ATOMIC_ACQUIRE);
         __atomic_store_n(&cpu[i].reschedule, 1, __ATOMIC_RELAXED);
         polling.mask |= UINT64_C(1) << i;
@@ -58,17 +58,18 @@ static void prepare(void)
 /* Once around: who has switched? */
 static void look(void)
 {
-    lab_full_fence();
-    for (unsigned i = 0; i < lab_place_count; i++) {
+    variant_full_fence();
+    for (unsigned i = 0; i < variant_place_count; i++) {
         if (polling.mask >> i & 1 &&
-            (lab_is_idle(i) || __atomic_load_n(&cpu[i].switches, __ATOMIC_ACQUIRE) != cpu[i].noted))
+            (variant_is_idle(i) ||
+             __atomic_load_n(&cpu[i].switches, __ATOMIC_ACQUIRE) != cpu[i].noted))
             polling.mask &= ~(UINT64_C(1) << i);
     }
 }
 
 static void carry_on(void)
 {
-    struct lab_queue over;
+    struct variant_queue over;
     uint64_t round = 0;
 
     if (pthread_mutex_trylock(&polling.task))
@@ -82,7 +83,7 @@ static void carry_on(void)
         prepare();
     }
     pthread_mutex_unlock(&polling.task);
-    lab_full_fence();
+    variant_full_fence();
     queue_invoke(&over);
     /* Rounds may end out of order: the place that invokes may lose its CPU. Only idle places ask. */
     if (round > __atomic_load_n(&polling.rounds_over, __ATOMIC_RELAXED))
@@ -92,14 +93,14 @@ static void carry_on(void)
 static void context_switch(unsigned place)
 {
     __atomic_store_n(&cpu[place].switches, cpu[place].switches + 1, __ATOMIC_RELEASE);
-    lab_full_fence(); /* the switch itself: what is read next is read after it was counted */
+    variant_full_fence(); /* the switch itself: what is read next is read after it was counted */
     if (__atomic_load_n(&cpu[place].reschedule, __ATOMIC_RELAXED))
         __atomic_store_n(&cpu[place].reschedule, 0, __ATOMIC_RELAXED);
     if (__atomic_load_n(&polling.active, __ATOMIC_RELAXED))
         carry_on();
 }
 
-static void call(unsigned place, struct lab_head *head, void (*func)(struct lab_head *))
+static void call(unsigned place, struct variant_head *head, void (*func)(struct variant_head *))
 {
     head->func = func;
     pthread_mutex_lock(&polling.list_lock);
@@ -114,7 +115,7 @@ static void idle(unsigned place)
 {
     while (__atomic_load_n(&polling.rounds_over, __ATOMIC_ACQUIRE) < cpu[place].last_round) {
         context_switch(place);
-        lab_pause();
+        variant_pause();
     }
 }
 
@@ -126,7 +127,7 @@ static void start(unsigned places)
     polling.round = 1;
 }
 
-const struct flavour flavour_polling = {
+const struct variant variant_polling = {
     .name = "polling",
     .origin = "one list, one task that polls the CPUs' counters (rcu-poll, C.2.3)",
     .historical = true,

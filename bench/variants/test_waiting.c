@@ -2,7 +2,7 @@
 /*
  * Each RCU variant waits for its readers: one reader that stays, deterministically; then many,
  * with the ages of what they see. An object's age is 0 while it can be found, 1 from its removal, and one
- * more with each grace period that began since; a reader that sees 2 was not waited for. The flavour that waits
+ * more with each grace period that began since; a reader that sees 2 was not waited for. The variant that waits
  * for nobody must be caught.
  */
 #define _GNU_SOURCE
@@ -19,10 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "flavour.h"
+#include "variant.h"
+#include "support/torture_seconds.h"
 
-/* A flavour has static state, and liburcu threads: each in a process of its own. */
-static int in_child(int (*body)(const struct flavour *flavour), const struct flavour *flavour)
+/* A variant has static state, and liburcu threads: each in a process of its own. */
+static int in_child(int (*body)(const struct variant *variant), const struct variant *variant)
 {
     int status;
     pid_t child;
@@ -31,20 +32,12 @@ static int in_child(int (*body)(const struct flavour *flavour), const struct fla
     child = fork();
     if (child == 0) {
         alarm(60);
-        _exit(body(flavour));
+        _exit(body(variant));
     }
     assert_true(child > 0 && waitpid(child, &status, 0) == child);
     if (!WIFEXITED(status))
-        fail_msg("%s: ended by signal %d", flavour->name, WTERMSIG(status));
+        fail_msg("%s: ended by signal %d", variant->name, WTERMSIG(status));
     return WEXITSTATUS(status);
-}
-
-static double torture_seconds(void)
-{
-    const char *text = getenv("PRUDENCE_TORTURE_SECONDS");
-    double seconds = text ? atof(text) : 0;
-
-    return seconds > 2 ? seconds / 10 : 0.2;
 }
 
 /* ------------------------------------------------------------------------------- one that stays */
@@ -59,28 +52,28 @@ static void set_step(int value)
 static void wait_for_step(int value)
 {
     while (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < value)
-        lab_sleep_ns(100000);
+        variant_sleep_ns(100000);
 }
 
 static void *stay(void *unused)
 {
-    lab_busy(1);
-    lab_read_lock(1);
+    variant_busy(1);
+    variant_read_lock(1);
     set_step(1);
     wait_for_step(2);
-    lab_read_unlock(1);
-    lab_switch(1);
+    variant_read_unlock(1);
+    variant_switch(1);
     while (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < 3) {
-        lab_switch(1);
-        lab_sleep_ns(100000);
+        variant_switch(1);
+        variant_sleep_ns(100000);
     }
-    lab_leave(1);
+    variant_leave(1);
     return unused;
 }
 
 static int early;
 
-static void note_callback(struct lab_head *head)
+static void note_callback(struct variant_head *head)
 {
     (void)head;
     if (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < 2)
@@ -90,83 +83,83 @@ static void note_callback(struct lab_head *head)
 
 static void *let_go(void *unused)
 {
-    lab_sleep_ns(30000000);
+    variant_sleep_ns(30000000);
     if (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < 2)
         set_step(2);
     return unused;
 }
 
-static int callback_waits(const struct flavour *flavour)
+static int callback_waits(const struct variant *variant)
 {
     pthread_t reader, timer;
-    struct lab_head head;
+    struct variant_head head;
 
-    lab_start(flavour, 2);
+    variant_start(variant, 2);
     pthread_create(&reader, NULL, stay, NULL);
     wait_for_step(1);
-    lab_busy(0);
+    variant_busy(0);
     pthread_create(&timer, NULL, let_go, NULL);
-    lab_call(0, &head, note_callback);
+    variant_call(0, &head, note_callback);
     while (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < 3) {
-        lab_switch(0);
-        lab_pause();
+        variant_switch(0);
+        variant_pause();
     }
     pthread_join(timer, NULL);
     pthread_join(reader, NULL);
-    lab_leave(0);
-    lab_stop();
+    variant_leave(0);
+    variant_stop();
     return early;
 }
 
-static int synchronize_waits(const struct flavour *flavour)
+static int synchronize_waits(const struct variant *variant)
 {
     pthread_t reader, timer;
     int too_early;
 
-    lab_start(flavour, 2);
+    variant_start(variant, 2);
     pthread_create(&reader, NULL, stay, NULL);
     wait_for_step(1);
-    lab_busy(0);
+    variant_busy(0);
     pthread_create(&timer, NULL, let_go, NULL);
-    lab_synchronize(0);
+    variant_synchronize(0);
     too_early = __atomic_load_n(&step, __ATOMIC_SEQ_CST) < 2;
     set_step(3);
     pthread_join(timer, NULL);
     pthread_join(reader, NULL);
-    lab_leave(0);
-    lab_stop();
+    variant_leave(0);
+    variant_stop();
     return too_early;
 }
 
 static void a_reader_that_stays_is_waited_for(void **state)
 {
     (void)state;
-    for (unsigned i = 0; flavours[i]; i++) {
-        bool waits = flavours[i] != &flavour_none;
+    for (unsigned i = 0; variants[i]; i++) {
+        bool waits = variants[i] != &variant_none;
 
-        if ((in_child(callback_waits, flavours[i]) == 0) != waits)
-            fail_msg("%s: callback", flavours[i]->name);
-        if (waits && in_child(synchronize_waits, flavours[i]))
-            fail_msg("%s: synchronize", flavours[i]->name);
+        if ((in_child(callback_waits, variants[i]) == 0) != waits)
+            fail_msg("%s: callback", variants[i]->name);
+        if (waits && in_child(synchronize_waits, variants[i]))
+            fail_msg("%s: synchronize", variants[i]->name);
     }
 }
 
-static int idle_places_are_passed(const struct flavour *flavour)
+static int idle_places_are_passed(const struct variant *variant)
 {
-    lab_start(flavour, 8); /* seven of them idle */
-    lab_busy(0);
+    variant_start(variant, 8); /* seven of them idle */
+    variant_busy(0);
     for (unsigned i = 0; i < 10; i++)
-        lab_synchronize(0);
-    lab_leave(0);
-    lab_stop();
+        variant_synchronize(0);
+    variant_leave(0);
+    variant_stop();
     return 0;
 }
 
 static void idle_places_hold_up_nobody(void **state)
 {
     (void)state;
-    for (unsigned i = 0; flavours[i]; i++)
-        assert_int_equal(in_child(idle_places_are_passed, flavours[i]), 0);
+    for (unsigned i = 0; variants[i]; i++)
+        assert_int_equal(in_child(idle_places_are_passed, variants[i]), 0);
 }
 
 /* ---------------------------------------------------------------------------------------- many */
@@ -177,9 +170,9 @@ static void idle_places_hold_up_nobody(void **state)
 #define AGE_MAX 6 /* then it is used again */
 
 struct object {
-    struct lab_head head; /* first */
-    unsigned age;         /* atomic */
-    int used;             /* atomic */
+    struct variant_head head; /* first */
+    unsigned age;             /* atomic */
+    int used;                 /* atomic */
 };
 
 static struct object objects[OBJECTS];
@@ -211,9 +204,9 @@ static bool object_ages(struct object *object)
 }
 
 /* Callbacks may run on a thread that is no place: those go round by the next writer. */
-static struct lab_head *again;
+static struct variant_head *again;
 
-static void object_aged(struct lab_head *head)
+static void object_aged(struct variant_head *head)
 {
     struct object *object = (void *)head;
 
@@ -227,12 +220,12 @@ static void object_aged(struct lab_head *head)
 
 static void call_again(unsigned place)
 {
-    struct lab_head *head = __atomic_exchange_n(&again, NULL, __ATOMIC_SEQ_CST);
+    struct variant_head *head = __atomic_exchange_n(&again, NULL, __ATOMIC_SEQ_CST);
 
     while (head) {
-        struct lab_head *next = head->next;
+        struct variant_head *next = head->next;
 
-        lab_call(place, head, object_aged);
+        variant_call(place, head, object_aged);
         head = next;
     }
 }
@@ -240,7 +233,7 @@ static void call_again(unsigned place)
 static void age_by_waiting(unsigned place, struct object *object)
 {
     do
-        lab_synchronize(place);
+        variant_synchronize(place);
     while (object_ages(object));
 }
 
@@ -249,14 +242,14 @@ static void *write_often(void *argument)
     unsigned place = (unsigned)(uintptr_t)argument;
     bool synchronous = place % 2;
 
-    lab_busy(place);
+    variant_busy(place);
     while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
         struct object *fresh = object_take(), *old;
 
         call_again(place);
-        lab_switch(place);
+        variant_switch(place);
         if (!fresh) {
-            lab_pause();
+            variant_pause();
             continue;
         }
         old = __atomic_exchange_n(&shared, fresh, __ATOMIC_ACQ_REL);
@@ -264,9 +257,9 @@ static void *write_often(void *argument)
         if (synchronous)
             age_by_waiting(place, old);
         else
-            lab_call(place, &old->head, object_aged);
+            variant_call(place, &old->head, object_aged);
     }
-    lab_leave(place);
+    variant_leave(place);
     return NULL;
 }
 
@@ -282,44 +275,45 @@ static void *read_often(void *argument)
     unsigned place = (unsigned)(uintptr_t)argument;
     uint64_t done = 0;
 
-    lab_busy(place);
+    variant_busy(place);
     for (; !__atomic_load_n(&over, __ATOMIC_RELAXED); done++) {
         const struct object *object;
 
-        lab_read_lock(place);
+        variant_read_lock(place);
         object = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
         note_age(object);
         if (done % 512 == 0)
-            lab_sleep_ns(100000); /* switched out inside */
+            variant_sleep_ns(100000); /* switched out inside */
         note_age(object);
-        lab_read_unlock(place);
-        lab_switch(place);
+        variant_read_unlock(place);
+        variant_switch(place);
         if (done % 4096 == 0) { /* and idle for a while */
-            lab_idle(place);
-            lab_sleep_ns(100000);
-            lab_busy(place);
+            variant_idle(place);
+            variant_sleep_ns(100000);
+            variant_busy(place);
         }
     }
-    lab_leave(place);
+    variant_leave(place);
     return NULL;
 }
 
 /* 0: no violation; 1: some; 2: nothing was tested. */
-static int torture(const struct flavour *flavour)
+static int torture(const struct variant *variant)
 {
     pthread_t threads[READERS + WRITERS];
+    double seconds = torture_seconds(0);
     uint64_t bad = 0;
 
     shared = object_take();
-    lab_start(flavour, READERS + WRITERS);
+    variant_start(variant, READERS + WRITERS);
     for (uintptr_t i = 0; i < READERS + WRITERS; i++)
         pthread_create(&threads[i], NULL, i < WRITERS ? write_often : read_often, (void *)i);
-    lab_sleep_ns((uint64_t)(torture_seconds() * 1e9));
+    variant_sleep_ns((uint64_t)((seconds > 2 ? seconds / 10 : 0.2) * 1e9));
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < READERS + WRITERS; i++)
         pthread_join(threads[i], NULL);
-    lab_stop();
-    printf("%-10s ages", flavour->name);
+    variant_stop();
+    printf("%-10s ages", variant->name);
     for (unsigned i = 0; i <= AGE_MAX; i++) {
         printf(" %u:%llu", i, (unsigned long long)ages[i]);
         bad += i >= 2 ? ages[i] : 0;
@@ -332,9 +326,9 @@ static int torture(const struct flavour *flavour)
 static void no_reader_sees_what_is_two_grace_periods_old(void **state)
 {
     (void)state;
-    for (unsigned i = 0; flavours[i]; i++)
-        if (flavours[i] != &flavour_none && in_child(torture, flavours[i]))
-            fail_msg("%s", flavours[i]->name);
+    for (unsigned i = 0; variants[i]; i++)
+        if (variants[i] != &variant_none && in_child(torture, variants[i]))
+            fail_msg("%s", variants[i]->name);
 }
 
 int main(void)

@@ -16,14 +16,15 @@
 
 #include <prudence/rcu.h>
 
+#include "histogram.h"
 #include "measure.h"
 
 #define OBJECT_SIZE 64
 
 struct object {
-    struct lab_head head;
+    struct variant_head head;
     uint64_t called_at;
-    char rest[OBJECT_SIZE - sizeof(struct lab_head) - 8];
+    char rest[OBJECT_SIZE - sizeof(struct variant_head) - 8];
 };
 
 static struct object *shared;
@@ -58,13 +59,13 @@ static void *run_worker(void *argument)
     uint64_t began, cpu_began;
 
     pin(worker->place);
-    lab_busy(worker->place);
+    variant_busy(worker->place);
     began = now_ns();
     cpu_began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     worker->done = worker->body(worker->row, worker->place);
     worker->ns = now_ns() - began;
     worker->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
-    lab_leave(worker->place);
+    variant_leave(worker->place);
     return NULL;
 }
 
@@ -75,11 +76,11 @@ static uint64_t read_sections(const struct row *row, unsigned place)
     (void)row;
     for (; goes_on(); done += 256) {
         for (unsigned i = 0; i < 256; i++) {
-            lab_read_lock(place);
+            variant_read_lock(place);
             (void)__atomic_load_n(&shared, __ATOMIC_RELAXED);
-            lab_read_unlock(place);
+            variant_read_unlock(place);
         }
-        lab_switch(place);
+        variant_switch(place);
     }
     return done;
 }
@@ -91,10 +92,10 @@ static uint64_t read_beside(const struct row *row, unsigned place)
 
     (void)row;
     for (; goes_on(); done++) {
-        lab_read_lock(place);
+        variant_read_lock(place);
         (void)__atomic_load_n(&shared, __ATOMIC_RELAXED);
-        lab_read_unlock(place);
-        lab_switch(place);
+        variant_read_unlock(place);
+        variant_switch(place);
     }
     return done;
 }
@@ -112,7 +113,7 @@ static json_t *run_crew(const struct row *row,
     unsigned count = row->workers + row->readers;
     uint64_t ns = 0, cpu_ns = 0, done = 0, cpu;
 
-    lab_start(row->flavour, count);
+    variant_start(row->variant, count);
     cpu = process_cpu_ns();
     for (unsigned i = count; i-- > 0;) { /* readers first */
         workers[i] = (struct worker){.row = row, .place = i};
@@ -131,7 +132,7 @@ static json_t *run_crew(const struct row *row,
         done += workers[i].done;
     }
     cpu = process_cpu_ns() - cpu;
-    lab_stop();
+    variant_stop();
     return json_pack("{s:f, s:f, s:f, s:I, s:I}", "ns", per(ns, done), "worker_cpu_ns",
                      per(cpu_ns, done), "cpu_ns", per(cpu, done), "operations", (json_int_t)done,
                      "peak_rss_bytes", (json_int_t)resident_bytes_peak());
@@ -151,7 +152,7 @@ static uint64_t switches(const struct row *row, unsigned place)
     (void)row;
     for (; goes_on(); done += 256) {
         for (unsigned i = 0; i < 256; i++)
-            lab_switch(place);
+            variant_switch(place);
     }
     return done;
 }
@@ -161,9 +162,9 @@ static json_t *load_switch(const struct row *row)
     return run_crew(row, switches);
 }
 
-static bool has_switch(const struct flavour *flavour)
+static bool has_switch(const struct variant *variant)
 {
-    return flavour->context_switch || flavour == &flavour_none;
+    return variant->context_switch || variant == &variant_none;
 }
 
 /* ----------------------------------------------------------------------------------- latencies */
@@ -184,7 +185,7 @@ static uint64_t synchronizes(const struct row *row, unsigned place)
     for (; goes_on(); done++) {
         uint64_t began = now_ns();
 
-        lab_synchronize(place);
+        variant_synchronize(place);
         histogram_record(latencies, now_ns() - began);
     }
     return done;
@@ -196,7 +197,7 @@ static json_t *load_synchronize(const struct row *row)
     return with_latencies(run_crew(row, synchronizes));
 }
 
-static void note_latency(struct lab_head *head)
+static void note_latency(struct variant_head *head)
 {
     struct object *object = (void *)head;
 
@@ -213,9 +214,9 @@ static uint64_t calls(const struct row *row, unsigned place)
     (void)row;
     for (; goes_on(); done++) {
         object->called_at = now_ns();
-        lab_call(place, &object->head, note_latency);
+        variant_call(place, &object->head, note_latency);
         while (__atomic_load_n(&object->called_at, __ATOMIC_ACQUIRE))
-            lab_rest(place);
+            variant_rest(place);
     }
     free(object);
     return done;
@@ -232,10 +233,10 @@ static uint64_t polls(const struct row *row, unsigned place)
     uint64_t done = 0;
 
     for (; goes_on(); done++) {
-        uint64_t began = now_ns(), cookie = row->flavour->start_poll();
+        uint64_t began = now_ns(), cookie = row->variant->start_poll();
 
-        while (!row->flavour->poll(cookie))
-            lab_rest(place);
+        while (!row->variant->poll(cookie))
+            variant_rest(place);
         histogram_record(latencies, now_ns() - began);
     }
     return done;
@@ -247,9 +248,9 @@ static json_t *load_poll(const struct row *row)
     return with_latencies(run_crew(row, polls));
 }
 
-static bool can_poll(const struct flavour *flavour)
+static bool can_poll(const struct variant *variant)
 {
-    return flavour->start_poll != NULL;
+    return variant->start_poll != NULL;
 }
 
 /* ------------------------------------------------------------------------------------- updates */
@@ -263,7 +264,7 @@ static uint64_t synchronize_for(const struct row *row, unsigned place)
 {
     uint64_t began = row->batch >= BATCH_TIMED ? now_ns() : 0;
 
-    lab_synchronize(place);
+    variant_synchronize(place);
     return began ? now_ns() - began : 0;
 }
 
@@ -327,14 +328,14 @@ static json_t *load_deferred(const struct row *row)
     return run_crew(row, deferred_updates);
 }
 
-static bool is_memb(const struct flavour *flavour)
+static bool is_memb(const struct variant *variant)
 {
-    return flavour == &flavour_memb;
+    return variant == &variant_memb;
 }
 
 /* --------------------------------------------------------------------------------------- storm */
 
-static void free_object(struct lab_head *head)
+static void free_object(struct variant_head *head)
 {
     free(head);
 }
@@ -348,9 +349,9 @@ static uint64_t storms(const struct row *row, unsigned place)
         struct object *object = malloc(sizeof *object);
 
         memset(object, 1, sizeof *object);
-        lab_call(place, &object->head, free_object);
+        variant_call(place, &object->head, free_object);
         if (done % 64 == 0)
-            lab_switch(place);
+            variant_switch(place);
     }
     return done;
 }
@@ -360,14 +361,14 @@ static json_t *load_storm(const struct row *row)
     return run_crew(row, storms);
 }
 
-static bool waits(const struct flavour *flavour)
+static bool waits(const struct variant *variant)
 {
-    return flavour != &flavour_none;
+    return variant != &variant_none;
 }
 
-static bool has_callbacks(const struct flavour *flavour)
+static bool has_callbacks(const struct variant *variant)
 {
-    return !flavour->called_at_once;
+    return !variant->called_at_once;
 }
 
 const struct load loads[] = {
@@ -395,12 +396,3 @@ const struct load loads[] = {
     {.name = "storm", .what = "a malloc and a call", .possible = has_callbacks, .run = load_storm},
     {.name = NULL},
 };
-
-const struct load *load_find(const char *name)
-{
-    for (const struct load *load = loads; load->name; load++) {
-        if (!strcmp(load->name, name))
-            return load;
-    }
-    return NULL;
-}

@@ -12,13 +12,13 @@
  * the original the daemons' wake-ups preempt what runs in user mode; here the place must reach its next switch. The
  * original induced form has no callbacks: call waits, as the thesis's caller would.
  */
-#include "flavour.h"
+#include "variant.h"
 
 #include <pthread.h>
 
 static struct {
     uint64_t wanted, done; /* run here: requests, and those carried out */
-} __attribute__((aligned(LAB_LINE))) runs[PLACES_MAX];
+} __attribute__((aligned(VARIANT_LINE))) runs[PLACES_MAX];
 
 static void context_switch(unsigned place)
 {
@@ -26,7 +26,7 @@ static void context_switch(unsigned place)
 
     if (wanted == runs[place].done)
         return;
-    lab_full_fence(); /* the switch itself */
+    variant_full_fence(); /* the switch itself */
     __atomic_store_n(&runs[place].done, wanted, __ATOMIC_RELEASE);
 }
 
@@ -40,11 +40,12 @@ static uint64_t ask(unsigned place)
 static void wait_for(unsigned place, uint64_t wanted, int self)
 {
     for (;;) {
-        if (__atomic_load_n(&runs[place].done, __ATOMIC_ACQUIRE) >= wanted || lab_is_idle(place))
+        if (__atomic_load_n(&runs[place].done, __ATOMIC_ACQUIRE) >= wanted ||
+            variant_is_idle(place))
             return;
         if (self >= 0)
             context_switch((unsigned)self);
-        lab_pause();
+        variant_pause();
     }
 }
 
@@ -55,23 +56,24 @@ static void take_turn(unsigned self)
 {
     while (pthread_mutex_trylock(&one_waiter)) {
         context_switch(self);
-        lab_pause();
+        variant_pause();
     }
 }
 
 static void induced_synchronize(unsigned self)
 {
     take_turn(self);
-    lab_full_fence();
-    for (unsigned place = 0; place < lab_place_count; place++) {
+    variant_full_fence();
+    for (unsigned place = 0; place < variant_place_count; place++) {
         if (place != self)
             wait_for(place, ask(place), (int)self);
     }
     pthread_mutex_unlock(&one_waiter);
-    lab_full_fence();
+    variant_full_fence();
 }
 
-static void induced_call(unsigned place, struct lab_head *head, void (*func)(struct lab_head *))
+static void induced_call(unsigned place, struct variant_head *head,
+                         void (*func)(struct variant_head *))
 {
     induced_synchronize(place);
     func(head);
@@ -82,7 +84,7 @@ static void induced_call(unsigned place, struct lab_head *head, void (*func)(str
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    struct lab_queue waiting; /* under lock */
+    struct variant_queue waiting; /* under lock */
     bool ending;
     pthread_t task;
 } taskq = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
@@ -91,17 +93,17 @@ static void run_everywhere(void)
 {
     uint64_t wanted[PLACES_MAX];
 
-    lab_full_fence();
-    for (unsigned place = 0; place < lab_place_count; place++)
+    variant_full_fence();
+    for (unsigned place = 0; place < variant_place_count; place++)
         wanted[place] = ask(place);
-    for (unsigned place = 0; place < lab_place_count; place++)
+    for (unsigned place = 0; place < variant_place_count; place++)
         wait_for(place, wanted[place], -1);
-    lab_full_fence();
+    variant_full_fence();
 }
 
 static void *task(void *unused)
 {
-    struct lab_queue batch;
+    struct variant_queue batch;
 
     pthread_mutex_lock(&taskq.lock);
     for (;;) {
@@ -120,7 +122,8 @@ static void *task(void *unused)
     return unused;
 }
 
-static void taskq_call(unsigned place, struct lab_head *head, void (*func)(struct lab_head *))
+static void taskq_call(unsigned place, struct variant_head *head,
+                       void (*func)(struct variant_head *))
 {
     (void)place;
     head->func = func;
@@ -149,7 +152,7 @@ static void taskq_stop(void)
     pthread_join(taskq.task, NULL);
 }
 
-const struct flavour flavour_induced = {
+const struct variant variant_induced = {
     .name = "induced",
     .origin = "quiescent states induced by running on each CPU (synchronize_kernel, 4.3.1)",
     .historical = true,
@@ -159,7 +162,7 @@ const struct flavour flavour_induced = {
     .synchronize = induced_synchronize,
 };
 
-const struct flavour flavour_taskq = {
+const struct variant variant_taskq = {
     .name = "taskq",
     .origin = "the same with batches, by one task (rcu-taskq, C.1)",
     .historical = true,

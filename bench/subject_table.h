@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All subjects, in the order of --list: SUBJECT(NAME, FAMILY, OPTIONS), where FAMILY_family is defined by a file
+ * subject_*.c, and the options are those of Prudence that make it what it is. A name that ends in + stands for one subject
+ * over each allocator (urcu+glibc, urcu+jemalloc, ...). Whoever includes this defines SUBJECT.
+ */
+SUBJECT("prudence", prudence, NULL)
+SUBJECT("prudence-fenced", prudence, "reader_mode=fenced")
+SUBJECT("prudence-free", prudence, "reader_mode=free")
+SUBJECT("prudence-static", prudence_static, NULL)
+SUBJECT("prudence-inline", prudence_inline, NULL)
+SUBJECT("prudence-replace-inline", prudence_replace_inline, NULL)
+SUBJECT("prudence-replace", prudence_replace, NULL)
+SUBJECT("prudence-heap", prudence_heap, NULL)
+SUBJECT("classic", classic, NULL)
+SUBJECT("plain+prudence", plain_prudence, NULL)
+SUBJECT("plain+cache", plain_cache, NULL)
+SUBJECT("urcu+", urcu_memb, NULL)
+SUBJECT("urcu-percpu+", urcu_memb_percpu, NULL)
+SUBJECT("urcu-mb+", urcu_mb, NULL)
+SUBJECT("ck-epoch+", ck_epoch, NULL)
+SUBJECT("plain+", plain, NULL)
+#undef SUBJECT

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RCU variants: ways to find out when a grace period is over, behind one small interface.
+ *
+ * The historical ones come from kernels whose readers cannot be preempted. A CPU of theirs is here a
+ * *place*: a thread that reads, and between its sections passes through variant_switch(), which is their
+ * context switch. A place that blocks is idle (variant_idle, variant_busy) and holds up nobody. A place is
+ * never preempted inside a section by another section, which is what their argument needs; the
+ * thread under it may be, which only makes the section long.
+ *
+ * Where each differs from its original stands at the top of its file, and in docs/explanation/rcu-variants.md.
+ */
+#ifndef VARIANTS_VARIANT_H
+#define VARIANTS_VARIANT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PLACES_MAX 64
+
+struct variant_head {
+    struct variant_head *next;
+    void (*func)(struct variant_head *head);
+};
+
+struct variant {
+    const char *name;
+    const char *origin;  /* what it is, where it comes from */
+    bool historical;     /* of the thesis */
+    bool called_at_once; /* call waits for the grace period itself: it has no callbacks */
+
+    void (*start)(unsigned places); /* once, before any place; all places begin idle */
+    void (*stop)(void);             /* after the last one; nothing is outstanding */
+    void (*idle)(unsigned place);   /* the place blocks; not in a section */
+    void (*busy)(unsigned place);
+    void (*leave)(void);                 /* the thread of an idle place ends; NULL: nothing to do */
+    void (*read_lock)(unsigned place);   /* NULL: nothing to do */
+    void (*read_unlock)(unsigned place); /* likewise */
+    void (*context_switch)(unsigned place); /* NULL: nothing to do; not in a section */
+    void (*call)(unsigned place, struct variant_head *head,
+                 void (*func)(struct variant_head *head));
+    void (*synchronize)(unsigned place); /* NULL: by call */
+    uint64_t (*start_poll)(void);        /* NULL: cannot be polled */
+    bool (*poll)(uint64_t cookie);
+};
+
+extern const struct variant variant_none, variant_induced, variant_taskq, variant_ring,
+    variant_polling, variant_barrier, variant_memb, variant_qsbr, variant_urcu_memb,
+    variant_urcu_qsbr, variant_urcu_mb;
+extern const struct variant *const variants[]; /* ended by NULL */
+
+/* ------------------------------------------------------------ what a program of RCU variants does */
+
+void variant_start(const struct variant *variant, unsigned places);
+void variant_stop(void);
+extern const struct variant *variant_in_use;
+
+static inline void variant_full_fence(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void variant_read_lock(unsigned place)
+{
+    if (variant_in_use->read_lock)
+        variant_in_use->read_lock(place);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void variant_read_unlock(unsigned place)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (variant_in_use->read_unlock)
+        variant_in_use->read_unlock(place);
+}
+
+/* A context switch: a quiescent state, and the work that is due there, callbacks too. */
+static inline void variant_switch(unsigned place)
+{
+    if (variant_in_use->context_switch)
+        variant_in_use->context_switch(place);
+}
+
+void variant_idle(unsigned place);
+void variant_busy(unsigned place);
+void variant_leave(unsigned place); /* idle, and the thread ends */
+void variant_call(unsigned place, struct variant_head *head,
+                  void (*func)(struct variant_head *head));
+void variant_synchronize(unsigned place); /* by a busy place, outside of sections */
+
+/* ------------------------------------------------------------------- what the historical ones share */
+
+#define VARIANT_LINE 128
+
+/* Per place; the variants have arrays of their own beside it. */
+struct variant_place {
+    uint32_t is_idle; /* written by its thread, read by the others */
+} __attribute__((aligned(VARIANT_LINE)));
+
+extern struct variant_place variant_places[PLACES_MAX];
+extern unsigned variant_place_count;
+
+/*
+ * Whether the place has been idle at a moment after the caller's last full fence: then it is in no
+ * section, or in one that began since. (Both sides: write, full fence, read.)
+ */
+static inline bool variant_is_idle(unsigned place)
+{
+    return __atomic_load_n(&variant_places[place].is_idle, __ATOMIC_ACQUIRE);
+}
+
+/* The tick: counted up every VARIANT_TICK_NS by a thread, as a timer interrupt would. */
+#define VARIANT_TICK_NS 1000000 /* HZ=1000 */
+extern uint64_t variant_ticks;
+void variant_ticks_start(void);
+void variant_ticks_stop(void);
+
+struct variant_queue {
+    struct variant_head *first, **last;
+};
+
+static inline void queue_make_empty(struct variant_queue *queue)
+{
+    queue->first = NULL;
+    queue->last = &queue->first;
+}
+
+static inline void queue_append(struct variant_queue *queue, struct variant_head *head)
+{
+    head->next = NULL;
+    *queue->last = head;
+    queue->last = &head->next;
+}
+
+/* Everything of `from` behind what is in `to`. */
+static inline void queue_move(struct variant_queue *to, struct variant_queue *from)
+{
+    if (!from->first)
+        return;
+    *to->last = from->first;
+    to->last = from->last;
+    queue_make_empty(from);
+}
+
+/* Calls every callback of the queue; they may queue again, elsewhere. */
+void queue_invoke(struct variant_queue *queue);
+
+void variant_pause(void);
+/* A switch; and a busy place blocks now and then, idle meanwhile. */
+void variant_rest(unsigned place);
+void variant_sleep_ns(uint64_t nanoseconds);
+
+#endif /* VARIANTS_VARIANT_H */

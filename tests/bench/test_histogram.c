@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Buckets hold each value once, as exactly as they say; percentiles of what was recorded. */
+#include "support/slab_test.h"
+
+#include <pthread.h>
+
+#include "histogram.h"
+
+static void each_value_is_in_the_bucket_that_begins_below_it(void **state)
+{
+    (void)state;
+    for (unsigned sub_bits = 3; sub_bits <= 6; sub_bits += 3) {
+        for (unsigned power = 0; power < 64; power++) {
+            for (unsigned i = 0; i < 64; i++) {
+                uint64_t value = (UINT64_C(1) << power) + ((uint64_t)i << power >> 6);
+                unsigned bucket = bucket_of(value, sub_bits);
+
+                assert_true(bucket_value(bucket, sub_bits) <= value);
+                assert_true(value - bucket_value(bucket, sub_bits) <= value >> sub_bits);
+                assert_true(bucket < (64 - sub_bits + 1) << sub_bits);
+                if (value < UINT64_MAX >> 1)
+                    assert_true(bucket_value(bucket + 1, sub_bits) > value);
+            }
+        }
+        assert_int_equal(bucket_of(0, sub_bits), 0);
+        assert_int_equal(bucket_of(UINT64_MAX, sub_bits), ((65 - sub_bits) << sub_bits) - 1);
+    }
+}
+
+static void an_empty_one_has_a_count_alone(void **state)
+{
+    struct histogram *histogram = histogram_create();
+    json_t *json = histogram_to_json(histogram);
+
+    (void)state;
+    assert_int_equal(json_object_size(json), 1);
+    assert_int_equal(json_integer_value(json_object_get(json, "count")), 0);
+    json_decref(json);
+    free(histogram);
+}
+
+#define THREADS 4
+#define VALUES  10000
+
+static void *record(void *histogram)
+{
+    for (uint64_t i = 1; i <= VALUES; i++)
+        histogram_record(histogram, i);
+    return NULL;
+}
+
+static void threads_may_record_at_the_same_time(void **state)
+{
+    struct histogram *histogram = histogram_create();
+    pthread_t thread[THREADS];
+    json_t *json;
+
+    (void)state;
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, record, histogram), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(histogram_count(histogram), THREADS * VALUES);
+    assert_in_range(histogram_quantile(histogram, 0.5), VALUES / 2 * 63 / 64, VALUES / 2 + 1);
+    assert_int_equal(histogram_quantile(histogram, 1), VALUES);
+    json = histogram_to_json(histogram);
+    assert_int_equal(json_integer_value(json_object_get(json, "max")), VALUES);
+    assert_in_range(json_integer_value(json_object_get(json, "p99_9")), VALUES * 0.98, VALUES);
+    json_decref(json);
+    free(histogram);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_value_is_in_the_bucket_that_begins_below_it),
+        cmocka_unit_test(an_empty_one_has_a_count_alone),
+        cmocka_unit_test(threads_may_record_at_the_same_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -37,6 +37,7 @@ HOOKS = {
     "injected_current": "tests have their own CPUs",
     "injected_idle": "tests have their own idle time",
     "os_memory_fails": "tests refuse memory",
+    "thread_ended": "gp/user/reader_exit.c: what becomes of the slots of a thread that ends (readers.c)",
     "posix_clock_injected": "tests have their own clock",
     "posix_cpu_injected": "tests say whether a thread has a CPU",
     "scm_real_time": "tests have their own clock",

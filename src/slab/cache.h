@@ -123,7 +123,7 @@ struct node {
     struct os_lock lock __attribute__((aligned(CACHE_LINE)));
     struct list lists[SLAB_LISTS];
     unsigned free_slabs; /* on SLAB_FREE */
-    unsigned free_noted; /* of them, as tidy.c knows */
+    unsigned free_noted; /* of them, as the process knows (node_free_bytes) */
     unsigned slabs;      /* on all lists */
     struct list waiting; /* slabs with waiting objects, oldest cookie first */
     unsigned latent;     /* objects in latent slabs */
@@ -212,7 +212,7 @@ struct prudence_cache {
     void *side[OS_EXTENSIONS]; /* a word for each extension */
 
     uint32_t next_color __attribute__((aligned(CACHE_LINE))); /* atomic; what changes begins here */
-    uint32_t visitors; /* threads that hold it without the list's lock (tidy.c, give.c); atomic */
+    uint32_t visitors; /* threads that hold it without the list's lock (cache_hold); atomic */
     uint64_t slabs_now, slabs_peak; /* atomic, as the next */
     uint64_t bypasses, preflushed, pressure_waits, remote_drains;
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
@@ -278,11 +278,13 @@ static inline size_t slab_object_bytes(const struct slab *slab)
     return slab->cache->lines ? slab->cache->stride : slab->bytes;
 }
 
-/* All caches, and the lock of the list; it is never held across a wait for a grace period. */
+/* --- all_caches.c: the list --- */
 extern struct os_lock slab_caches_lock;
 extern struct list slab_caches;
+void for_all_caches(void (*visit)(struct prudence_cache *cache));
+void cache_wait_for_visitors(const struct prudence_cache *cache);
 
-/* Under that lock: the cache is not destroyed until it is let go (tidy_forget). Whoever holds it waits for nothing but the
+/* Under that lock: the cache is not destroyed until it is let go. Whoever holds it waits for nothing but the
  * lock of a node and the end of a fork. */
 static inline void cache_hold(struct prudence_cache *cache)
 {
@@ -417,10 +419,12 @@ void *object_cache_pop(struct cpu_cache *cpu);
 unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count);
 unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count);
 unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsigned count);
+unsigned object_cache_flush_count(const struct cpu_cache *cpu);
+
+/* --- refill.c: slabs -> object cache --- */
 void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
                           os_alloc_flags flags);
 void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags);
-unsigned object_cache_flush_count(const struct cpu_cache *cpu);
 
 /* --- latent_cache.c: the ring, owned --- */
 static inline unsigned latent_count(const struct cpu_cache *cpu)
@@ -465,6 +469,9 @@ static inline unsigned batch_slots(const struct prudence_cache *cache, unsigned 
 }
 
 /* --- node.c: slabs of one node --- */
+void node_init(struct node *node);
+void node_end(struct node *node, size_t slab_bytes);
+uint64_t node_free_bytes(void);
 unsigned node_take(struct prudence_cache *cache, struct node *node, void **objects, unsigned count);
 void node_put(struct prudence_cache *cache, void **objects, unsigned count);
 bool node_put_latent(struct slab *slab, void *object, bool past_limit);
@@ -493,8 +500,6 @@ unsigned node_take_selected(struct node *node, bool any_slab, const struct node_
 void *node_take_one(struct node *node, const struct node_filter *filter);
 void node_add_slab_and_take(struct node *node, struct slab *slab, void **object);
 void node_put_selected(struct prudence_cache *cache, void **objects, unsigned count);
-#define BYPASSES_A_VISIT 16
-bool node_count_bypass(struct prudence_cache *cache);
 void node_hand_over(struct node *node, struct handful *handful);
 unsigned node_latent_objects(struct node *node, uint64_t *bytes);
 
@@ -506,6 +511,10 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
 void slab_unmake(struct slab *slab);
 void slab_count(struct prudence_cache *cache);
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags);
+struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *page, void *object,
+                          uint32_t extensions);
+
+/* --- large.c: slabs of one object --- */
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
                              bool *zeroed, os_alloc_flags flags);
 bool slab_resize_large(struct slab *slab, size_t bytes);
@@ -515,6 +524,7 @@ struct slab *slab_make_lone(struct prudence_cache *cache, void *page, void *obje
 /* --- latent_account.c: bytes deferred and not merged, under latent_limit --- */
 extern uint64_t slab_latent_limit; /* bytes; 0: none */
 extern uint64_t slab_growth_limit; /* latent bytes past which growing waits; 0: none */
+extern uint64_t latent_overruns;   /* deferrals past the limit */
 bool latent_account_start(void);
 void latent_account_stop(void);
 void latent_limit_set(uint64_t bytes);
@@ -559,7 +569,6 @@ void budget_shrink(const struct prudence_cache *cache, struct cpu_cache *cpu, un
 
 /* --- give.c: caches of a CPU give to those that are used more --- */
 void give_start(void);
-void give_begin(struct cpu_cache *cpu);
 void give_to(struct prudence_cache *cache, unsigned size);
 void give_half(struct prudence_cache *cache);
 void give_forget(const struct prudence_cache *cache);
@@ -587,13 +596,11 @@ bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, uns
 
 /* --- tidy.c: what nobody has wanted for long --- */
 extern bool slab_tidies;
-void tidy_note_free(int64_t bytes);
-uint64_t tidy_free_slabs(void);
 uint64_t tidy_kept(void);
 bool tidy_is_worth_it(void);
 uint64_t tidy_rounds(void);
 void tidy_forget(struct prudence_cache *cache);
-void tidy_fork_child(bool whole);
+void tidy_fork_child(void);
 bool tidy_some(unsigned caches, unsigned moves);
 void tidy_come_by(void);
 void tidy_drive(void);
@@ -602,8 +609,21 @@ void tidy_drive(void);
 void spare_give(unsigned node, size_t bytes);
 void spare_forget(const struct prudence_cache *cache);
 
-/* --- pressure.c: garbage and memory under their limits --- */
+/* --- wait.c: waits for grace periods, each of which has an end --- */
 extern uint64_t slab_wait_max; /* ns */
+struct wait_counts {
+    uint64_t waits, expiries, pressure_waits;
+};
+extern struct wait_counts wait_counts;
+void latent_drive_all(void);
+bool wait_is_allowed(void);
+bool wait_is_worth_it(void);
+bool wait_has_outlasted(uint64_t began);
+bool wait_give_up(uint64_t began);
+bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uint64_t began);
+bool wait_for_domains(uint64_t began);
+
+/* --- throttle.c: garbage under its limit --- */
 void latent_take_back_here(void);
 bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags);
 struct throttle {   /* of a thread that is held back */
@@ -617,21 +637,23 @@ struct throttle {   /* of a thread that is held back */
 bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle);
 bool latent_wait(struct prudence_cache *cache);
 void throttle_fork_child(void);
-void latent_drive_all(void);
+
+/* --- pressure.c: memory is short --- */
 struct reclaim {
     uint64_t began, pause; /* ns */
     bool go_on;            /* the last wait ended by a grace period */
 };
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim);
 void pressure_relieve(void);
+
+/* --- upkeep.c: what threads on a slow path do for all --- */
 void pages_decay(void);
 void come_by(void);
-struct throttle_counts {
-    uint64_t waits, expiries, pressure_waits, overruns;
-};
-extern struct throttle_counts throttle_counts;
+#define BYPASSES_A_VISIT 16
+bool count_bypass(struct prudence_cache *cache);
 
-/* --- preflush.c --- */
+/* --- handful.c --- */
+#define HANDFULS    32
 #define HANDFUL_MAX 15
 struct handful {
     struct handful *next;
@@ -639,6 +661,10 @@ struct handful {
     unsigned count;
     void *objects[HANDFUL_MAX];
 };
+struct handful *handful_claim(void);
+void handful_return(struct handful *handful);
+
+/* --- preflush.c --- */
 extern bool preflush_enabled;
 bool preflush_start(void);
 void preflush_stop(void);
@@ -650,9 +676,8 @@ void preflush_forget(struct prudence_cache *cache);
 void preflush_fork_prepare(void);
 void preflush_fork_child(void);
 void preflush_fork_done(void);
-void handful_return(struct handful *handful);
 
-/* --- process life --- */
+/* --- start.c, fork.c: process life --- */
 bool slab_start(void);
 void slab_stop(void);
 void slab_fork_prepare(void);

@@ -161,11 +161,11 @@ static bool append_or_overflow(struct prudence_cache *cache, void *object,
         gp_advance(cache->domain, deferral->cookie);
         owned = append_and_put_away(cache, object, true, deferral);
     }
-    deferral->comes_by = owned || node_count_bypass(cache);
+    deferral->comes_by = owned || count_bypass(cache);
     return deferral->appended;
 }
 
-/* False when latent_limit does not allow it, and `past_limit` does not override it. *comes_by: see node_count_bypass. */
+/* False when latent_limit does not allow it, and `past_limit` does not override it. *comes_by: see count_bypass. */
 static bool defer_past_ring(struct slab *slab, void *object, bool past_limit, bool *comes_by)
 {
     struct prudence_cache *cache = slab->cache;

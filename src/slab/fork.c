@@ -82,6 +82,7 @@ static void count_anew(struct prudence_cache *cache)
         count_node(cache, &cache->nodes[i]);
     }
     cache->slabs_now = slabs;
+    cache->visitors = 0; /* other threads' visits do not go on */
 }
 
 void slab_fork_child(bool whole)
@@ -92,7 +93,7 @@ void slab_fork_child(bool whole)
      * is in the copy, and nobody would take it away. */
     os_carry_forget_others();
     preflush_fork_child();
-    tidy_fork_child(whole);
+    tidy_fork_child();
     if (!whole) { /* another thread may have been forking, too */
         os_carry_go_on();
         preflush_fork_done();

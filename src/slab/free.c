@@ -64,7 +64,7 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
         if (flush.no_arrays && cpu_cache_grow(cache, cache->size_min))
             pushed = push_or_flush(cache, object, &flush);
         if (!pushed && !flush.no_arrays)
-            comes_by = node_count_bypass(cache);
+            comes_by = count_bypass(cache);
     }
     for (; flush.taken; flush_more(cache, &flush))
         node_flush(cache, flush.objects, flush.taken);

@@ -39,6 +39,7 @@ static int64_t credit_max READ_MOSTLY = 0,
 /* What all CPUs write. */
 static int64_t total __attribute__((aligned(CACHE_LINES_APART)));
 static int64_t total_peak;
+uint64_t latent_overruns;
 
 /* A CPU's share of half the limit may be reserved ahead. */
 static void set_shares(void)
@@ -132,7 +133,7 @@ void latent_reserve_past_limit(unsigned cpu, size_t bytes)
     if (latent_reserve(cpu, bytes))
         return;
     note_peak(add_relaxed(&total, (int64_t)bytes) + (int64_t)bytes);
-    add_relaxed(&throttle_counts.overruns, 1);
+    add_relaxed(&latent_overruns, 1);
 }
 
 /* Bytes that are latent no more, or were not used. */

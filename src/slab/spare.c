@@ -8,7 +8,7 @@
  * both in memory. SPARE_BYTES stay untouched, so that caches that take turns in small do not remake their slabs.
  *
  * Locks: the place in the list is guarded by slab_caches_lock, which is not held while a cache gives. Such a cache is held by
- * its count of visitors, as by tidy.c. No thread waits here, except for a node's lock.
+ * its count of visitors (all_caches.c). No thread waits here, except for a node's lock.
  */
 #include "slab/cache.h"
 
@@ -63,7 +63,7 @@ void spare_give(unsigned node, size_t bytes)
 {
     struct prudence_cache *cache;
 
-    if (!slab_tidies || likely(tidy_free_slabs() <= SPARE_BYTES) || os_pages_kept() >= bytes)
+    if (!slab_tidies || likely(node_free_bytes() <= SPARE_BYTES) || os_pages_kept() >= bytes)
         return;
     os_hands_full();
     cache = hold_one(node);

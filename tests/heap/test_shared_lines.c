@@ -295,7 +295,7 @@ static const struct scenario {
      false,
      true,
      {60, 0, 0, 0, 0},
-     {33, 1468, 961, 37, 43},
+     {33, 1467, 958, 34, 40},
      NULL},
 };
 

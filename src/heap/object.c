@@ -8,6 +8,8 @@
 #include "heap/background.h"
 #include "heap/cache_life.h"
 #include "debug/guard.h"
+#include "slab/gate.h"
+#include "slab/misuse.h"
 
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
 {

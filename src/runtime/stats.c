@@ -17,7 +17,11 @@
 #include "rcu/call.h"
 #include "runtime/stats.h"
 #include "heap/heap.h"
+#include "slab/all_caches.h"
+#include "slab/budget.h"
+#include "slab/latent_account.h"
 #include "slab/stats.h"
+#include "slab/wait.h"
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {

@@ -11,6 +11,8 @@
 #include "debug/annotate.h"
 #include "race_detector.h"
 #include "scm/regions.h"
+#include "slab/gate.h"
+#include "slab/misuse.h"
 
 _Static_assert(TERM_FINALIZERS == SCM_FINALIZERS, "what is promised");
 static int (*finalizers[TERM_FINALIZERS])(void *object); /* filled from the first; scm_lock */

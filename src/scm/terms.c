@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The words behind terms.h: made at a slab's first expiration date, gone with the slab. */
 #include "scm/terms.h"
+#include "slab/misuse.h"
 
 static uint64_t terms_bytes; /* of all slabs; atomic */
 

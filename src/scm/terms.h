@@ -18,8 +18,8 @@
 #ifndef SCM_TERMS_H
 #define SCM_TERMS_H
 
-#include "slab/cache.h"
 #include "slab/extension.h"
+#include "slab/slab.h"
 
 enum { TERMS_EXTENSION = 0 }; /* its number; its side data: the words of a slab */
 extern const struct slab_extension terms_extension;

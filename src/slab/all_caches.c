@@ -5,7 +5,9 @@
  * `slab_caches_lock` guards the list; it is never held across a wait for a grace period. A thread that looks at a cache for
  * longer holds that cache by its count of visitors (cache_hold), and releases the lock; the cache's destruction waits for it.
  */
-#include "slab/cache.h"
+#include "slab/all_caches.h"
+
+#include "os/os.h"
 
 struct os_lock slab_caches_lock = OS_LOCK_INIT(OS_RANK_CACHES);
 struct list slab_caches = {&slab_caches, &slab_caches};

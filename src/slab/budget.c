@@ -18,7 +18,12 @@
  *
  * Any thread; sums change where a size does. A sum is raised before the size, and lowered after it.
  */
+#include "slab/budget.h"
+
+#include "os/os.h"
 #include "slab/cache.h"
+#include "slab/cpu_cache.h"
+#include "slab/latent_account.h"
 
 #define NEARLY_ALONE 8 /* the others have such a part of the budget, at most */
 #define ALONE_MORE   2 /* times the budget */

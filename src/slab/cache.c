@@ -9,7 +9,18 @@
 #include "slab/cache.h"
 
 #include "base/name.h"
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/cpu_cache.h"
 #include "slab/extension.h"
+#include "slab/give.h"
+#include "slab/latent_cache.h"
+#include "slab/node.h"
+#include "slab/object_cache.h"
+#include "slab/preflush.h"
+#include "slab/spare.h"
+#include "slab/tidy.h"
 
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8

@@ -7,8 +7,21 @@
  * fails, and waits only to keep garbage under latent_limit (latent_make_room): before the object is
  * in anybody's books, so that what waits is not yet garbage.
  */
+#include "gp/gp.h"
+#include "os/os.h"
 #include "slab/cache.h"
+#include "slab/cpu_cache.h"
 #include "slab/extension.h"
+#include "slab/give.h"
+#include "slab/latent_account.h"
+#include "slab/latent_cache.h"
+#include "slab/node.h"
+#include "slab/object_cache.h"
+#include "slab/preflush.h"
+#include "slab/slab.h"
+#include "slab/slow_path.h"
+#include "slab/throttle.h"
+#include "slab/upkeep.h"
 
 #define LONG_RING 2048 /* objects: longer than what waits for readers that answer */
 

@@ -5,7 +5,17 @@
  * caches can be counted anew from that; what other threads were at is then not in it. Caches that handlers of
  * others make in between are nobody's.
  */
-#include "slab/cache.h"
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/cpu_cache.h"
+#include "slab/handful.h"
+#include "slab/latent_account.h"
+#include "slab/node.h"
+#include "slab/preflush.h"
+#include "slab/start.h"
+#include "slab/throttle.h"
+#include "slab/tidy.h"
 
 static char fork_token;
 

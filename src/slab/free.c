@@ -2,7 +2,13 @@
 /*
  * An object's way in, when no reader can hold it: object cache; when that is full, a flush first.
  */
+#include "os/os.h"
 #include "slab/cache.h"
+#include "slab/cpu_cache.h"
+#include "slab/node.h"
+#include "slab/object_cache.h"
+#include "slab/slow_path.h"
+#include "slab/upkeep.h"
 
 /* Objects on their way from the object cache to their slabs. */
 struct flush {

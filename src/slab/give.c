@@ -11,7 +11,13 @@
  * The giver is held by its count of visitors (all_caches.c), so the lock of the list is held for the looks only, and only
  * tried. Its caches are owned for a batch of objects at a time, by a thread of that CPU: no membarrier.
  */
-#include "slab/cache.h"
+#include "slab/give.h"
+
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/budget.h"
+#include "slab/cpu_cache.h"
+#include "slab/drain.h"
 
 #define ASKED      8   /* used on that CPU; the one with the fewest hits for its bytes is taken */
 #define LOOKS      64  /* at caches of the list */

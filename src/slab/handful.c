@@ -3,7 +3,7 @@
  * The pool of handfuls: objects that the idle helper carries from a CPU's latent cache to a node (preflush.c). The helper
  * claims a handful, the next holder of the node's lock returns it. Any thread, no locks.
  */
-#include "slab/cache.h"
+#include "slab/handful.h"
 
 static struct handful pool[HANDFULS];
 static uint32_t pool_used[HANDFULS];

@@ -3,7 +3,13 @@
  * Slabs of one object, which pass no CPU's caches: large blocks, and objects that an extension has put on a page of its own.
  * They begin their life in their node, allocated.
  */
-#include "slab/cache.h"
+#include "slab/large.h"
+
+#include "os/os.h"
+#include "slab/node.h"
+#include "slab/pressure.h"
+#include "slab/slab.h"
+#include "slab/throttle.h"
 
 /* A slab of one object, of any size: a large block. It is live when this returns. */
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,

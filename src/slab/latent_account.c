@@ -14,7 +14,9 @@
  * holds the node's lock, or carries what they account for: so fork finds the account standing still, and
  * the child counts it anew (fork.c).
  */
-#include "slab/cache.h"
+#include "slab/latent_account.h"
+
+#include "os/os.h"
 
 #define CREDIT_MAX ((int64_t)64 << 10)
 

@@ -10,8 +10,17 @@
  * count, a deferral moves its slab at once to where it will belong: pre-movement (rule 8). In the
  * partial and draining lists, slabs with free objects stand before those without.
  */
+#include "slab/node.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/cache.h"
 #include "slab/extension.h"
+#include "slab/handful.h"
+#include "slab/latent_account.h"
+#include "slab/misuse.h"
 #include "slab/runs.h"
+#include "slab/slab.h"
 
 /* A refill looks at so many partial slabs (paper, section 5.4). */
 #define SLABS_WEIGHED 10

@@ -5,10 +5,16 @@
  * All functions are called by the CPU's owner. Pops are counted in the stack's word, where the
  * fast path counts them too.
  */
+#include "slab/object_cache.h"
+
 #include "slab/cache.h"
+#include "slab/latent_cache.h"
 
 /* Pointers that are moved down at most, to take some from below them: a few hundred nanoseconds. */
 #define COLD_STACK_MAX 1024
+
+/* A flush is at most so many moves of objects to a node. */
+#define FLUSH_MAX ((size_t)4 * TRANSFER_MAX)
 
 void *object_cache_pop(struct cpu_cache *cpu)
 {

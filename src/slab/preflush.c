@@ -11,7 +11,18 @@
  * Fork and the destruction of a cache do wait for a helper that has objects in its hand: for a thread
  * of ordinary priority, that looks for idle time empty-handed, and for a pool of handfuls at most.
  */
+#include "slab/preflush.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
 #include "slab/cache.h"
+#include "slab/cpu_cache.h"
+#include "slab/handful.h"
+#include "slab/latent_account.h"
+#include "slab/latent_cache.h"
+#include "slab/node.h"
+#include "slab/slab.h"
+#include "slab/tidy.h"
 
 /* ------------------------------------------------------------------------------ one CPU's work */
 

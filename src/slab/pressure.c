@@ -4,8 +4,15 @@
  *
  * The lock of the list of caches is held while caches are emptied, never across a wait.
  */
-#include "slab/cache.h"
+#include "slab/pressure.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/drain.h"
 #include "slab/extension.h"
+#include "slab/latent_account.h"
+#include "slab/wait.h"
 
 /* Between two waits of an allocation whose memory others take before it: longer each time. */
 #define RECLAIM_PAUSE_MIN_NS 50000

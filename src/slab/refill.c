@@ -3,7 +3,18 @@
  * Refill: slabs -> object cache, and where the objects come from: this CPU's node, quiet CPUs, other caches' free slabs, new
  * pages, any node. Nothing is owned.
  */
+#include "slab/refill.h"
+
+#include "os/os.h"
 #include "slab/cache.h"
+#include "slab/cpu_cache.h"
+#include "slab/drain.h"
+#include "slab/node.h"
+#include "slab/object_cache.h"
+#include "slab/pressure.h"
+#include "slab/slab.h"
+#include "slab/spare.h"
+#include "slab/upkeep.h"
 
 /* Puts refilled objects on the stack of the CPU that runs now; what does not fit goes back. */
 static void stack_refilled(struct prudence_cache *cache, void **objects, unsigned count)

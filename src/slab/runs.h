@@ -10,7 +10,7 @@
 #ifndef SLAB_RUNS_H
 #define SLAB_RUNS_H
 
-#include "slab/cache.h"
+#include "slab/slab.h"
 
 /* So many at a time: they stand on a stack, which in a kernel is small. */
 #define RUNS_MAX 24

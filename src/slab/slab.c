@@ -3,6 +3,10 @@
  * One slab: its pages, and apart from them its metadata. Metadata is type-stable enough for a
  * lookup that races: a page's owner is cleared before the pages go.
  */
+#include "slab/slab.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
 #include "slab/cache.h"
 #include "slab/extension.h"
 

@@ -10,7 +10,12 @@
  * Locks: the place in the list is guarded by slab_caches_lock, which is not held while a cache gives. Such a cache is held by
  * its count of visitors (all_caches.c). No thread waits here, except for a node's lock.
  */
-#include "slab/cache.h"
+#include "slab/spare.h"
+
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/node.h"
+#include "slab/tidy.h"
 
 #define SPARE_BYTES ((uint64_t)4 << 20) /* of the process: nobody else's business */
 #define GIVEN_BYTES ((size_t)1 << 20)   /* at a time, so that it is worth the visit */

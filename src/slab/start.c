@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The slab layer's beginning and end: what its files need one of for each CPU. Before and after all caches. */
-#include "slab/cache.h"
+#include "slab/start.h"
+
+#include "os/os.h"
+#include "slab/budget.h"
+#include "slab/give.h"
+#include "slab/latent_account.h"
+#include "slab/preflush.h"
 
 /* False: no memory. */
 bool slab_start(void)

@@ -12,7 +12,14 @@
  * place in the round is guarded by slab_caches_lock, which is not held while a cache is looked at. Such a
  * cache is held by its count of visitors, and its destruction waits for them.
  */
-#include "slab/cache.h"
+#include "slab/tidy.h"
+
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/drain.h"
+#include "slab/latent_account.h"
+#include "slab/node.h"
+#include "slab/wait.h"
 
 /* A visit of a thread that has other things to do: so many caches, or so many moves of a batch of objects or slabs. */
 #define VISIT_CACHES 4

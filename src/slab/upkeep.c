@@ -3,7 +3,12 @@
  * Upkeep: what threads on a slow path do for all now and then. They tidy up, let pages decay, push grace periods on that
  * nobody else asks for, and wake the idle helper.
  */
+#include "slab/upkeep.h"
+
+#include "os/os.h"
 #include "slab/cache.h"
+#include "slab/preflush.h"
+#include "slab/tidy.h"
 
 /* Called from paths that run often, with no lock of this layer held: what is kept grows older though nobody takes or
  * frees any. No foreign function is called. */

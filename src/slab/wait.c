@@ -6,7 +6,10 @@
  * after one was in vain no thread waits again until that reader has left. None is made inside a read-side critical
  * section, and none with the lock of the list of caches held.
  */
-#include "slab/cache.h"
+#include "slab/wait.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
 
 #define WAITS_IN_A_ROW   20 /* times wait_max is the end, whatever is in the way */
 #define PATIENCE_LOOK_NS 10000000

@@ -3,6 +3,7 @@
  * With check=1 every double free, double deferral, and free or deferral of an object that is
  * deferred or free dies at the call; of cache objects, of any size, and in bulk.
  */
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 
 static struct prudence_cache *cache;

@@ -21,6 +21,8 @@
 
 #include "gp/user/domain.h"
 #include "posix.h"
+#include "slab/all_caches.h"
+#include "slab/start.h"
 #include "support/line_travel.h"
 #include "support/slab_test.h"
 

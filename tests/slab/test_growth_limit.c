@@ -5,6 +5,8 @@
  * again before its cache grows. Not below the limit, not inside a section, and not again while the
  * reader that was waited for in vain is still there.
  */
+#include "slab/latent_account.h"
+#include "slab/wait.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 

@@ -3,6 +3,7 @@
  * Bound on garbage: beyond latent_limit a deferral is held back until grace periods bring garbage
  * under it, at most for wait_max; it then succeeds all the same. Not inside a read-side section.
  */
+#include "slab/latent_account.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 

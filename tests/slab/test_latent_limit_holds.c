@@ -5,6 +5,9 @@
  * not by the account that the limit is held by. And nearly all of the limit can be used: what rings
  * reserve and do not use is taken back before anybody waits.
  */
+#include "slab/latent_account.h"
+#include "slab/latent_cache.h"
+#include "slab/wait.h"
 #include "support/slab_test.h"
 
 #define CACHES  24

@@ -5,6 +5,9 @@
  */
 #include "os/posix/posix.h"
 
+#include "slab/latent_account.h"
+#include "slab/throttle.h"
+#include "slab/wait.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 

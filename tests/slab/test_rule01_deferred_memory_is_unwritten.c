@@ -3,6 +3,8 @@
  * Rule 1: a deferred object keeps every byte until its grace period is over, wherever it waits:
  * latent cache, latent slab, on its way between them, and under memory pressure.
  */
+#include "slab/latent_cache.h"
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 
 #define SIZE  96

@@ -3,6 +3,7 @@
  * Rule 3: an allocation miss closes the caller's open batch, then merges what is safe, and only
  * then refills. An allocation served by a merge is a hit and does not visit the node.
  */
+#include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 #define ROOM 16

@@ -4,6 +4,7 @@
  * flushes the object cache and merges, if that helps; else latent objects, the oldest, go to their
  * latent slabs, and those are pre-moved.
  */
+#include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 #define ROOM 16 /* batches of 8 */

@@ -4,6 +4,7 @@
  * caches are closed, one grace period is waited for, everything is merged and shrunk, and the
  * allocation tried again. So nothing fails while what is deferred would do.
  */
+#include "slab/wait.h"
 #include "support/slab_test.h"
 
 #define COUNT 1000

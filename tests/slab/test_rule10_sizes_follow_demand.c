@@ -5,6 +5,7 @@
  */
 #include "gp/user/domain.h"
 
+#include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];

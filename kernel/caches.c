@@ -7,6 +7,11 @@
 #include "gp_kernel.h"
 #include "module.h"
 #include "os_kernel.h"
+#include "slab/cache.h"
+#include "slab/drain.h"
+#include "slab/latent_account.h"
+#include "slab/stats.h"
+#include "slab/wait.h"
 
 #define OBJECT_CACHE_MIN   ((size_t)256 << 10)
 #define OBJECT_CACHE_MAX   ((size_t)16 << 20)
@@ -214,7 +219,7 @@ void prudence_stats(struct prudence_stats *stats)
         .expedited = gp.expedited,
         .waits = gp.waits,
         .expiries = gp.expiries,
-        .throttle_waits = load_relaxed(&throttle_counts.waits),
+        .throttle_waits = load_relaxed(&wait_counts.waits),
         .interrupts = load_relaxed(&os_percpu_interrupts),
     };
 }

@@ -3,7 +3,9 @@
 #ifndef PRUDENCE_CLASSES_H
 #define PRUDENCE_CLASSES_H
 
-#include "slab/cache.h"
+#include "base/base.h"
+
+struct prudence_cache;
 
 #define CLASS_SIZE_MAX ((size_t)4096)
 #define CLASS_STEP     8

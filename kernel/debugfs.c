@@ -5,6 +5,7 @@
  */
 
 #include "module.h"
+#include "slab/all_caches.h"
 
 static struct dentry *folder;
 static DEFINE_XARRAY(files); /* of caches, by address */

@@ -4,6 +4,7 @@
 #include "module.h"
 #include "os_kernel.h"
 #include "seams.h"
+#include "slab/drain.h"
 
 static int state;
 

@@ -6,6 +6,8 @@
 #include "base/pace.h"
 #include "gp_kernel.h"
 #include "module.h"
+#include "slab/latent_account.h"
+#include "slab/wait.h"
 
 static unsigned long latent_budget_kb;
 module_param(latent_budget_kb, ulong, 0644);

@@ -4,7 +4,12 @@
 #include "gp_kernel.h"
 #include "module.h"
 #include "os_kernel.h"
+#include "slab/all_caches.h"
 #include "slab/extension.h"
+#include "slab/latent_account.h"
+#include "slab/preflush.h"
+#include "slab/slab.h"
+#include "slab/start.h"
 
 static bool preflush = true;
 module_param(preflush, bool, 0444);

@@ -5,8 +5,7 @@
 
 #include <linux/prudence.h>
 
-#include "slab/cache.h"
-#include "slab/stats.h"
+#include "base/base.h"
 
 /* A cache's flags, beside those of src/slab: it has a constructor. Where there are flags at all, contents are not to
  * be zeroed just so (init_on_alloc, init_on_free). */

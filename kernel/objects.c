@@ -6,6 +6,9 @@
 #include "classes.h"
 #include "module.h"
 #include "seams.h"
+#include "slab/gate.h"
+#include "slab/large.h"
+#include "slab/slab.h"
 
 /*
  * Fast paths are for callers with interrupts on: so it is known for nothing that this is no NMI, and how

@@ -9,6 +9,12 @@
 #include "module.h"
 #include "os_kernel.h"
 #include "seams.h"
+#include "slab/all_caches.h"
+#include "slab/drain.h"
+#include "slab/latent_account.h"
+#include "slab/node.h"
+#include "slab/stats.h"
+#include "slab/wait.h"
 
 #define LOOK_EVERY 16 /* slow deferrals between two looks at the budget */
 #define TIDY_AFTER HZ /* latent memory that nobody comes back to is merged so much later */

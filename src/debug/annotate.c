@@ -17,6 +17,8 @@
 #include "gp/gp.h"
 #include "debug/watch.h"
 #include "race_detector.h"
+#include "slab/cache.h"
+#include "slab/slab.h"
 
 #ifdef PRUDENCE_VALGRIND
 #include <valgrind/memcheck.h>

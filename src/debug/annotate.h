@@ -4,7 +4,8 @@
 #define DEBUG_ANNOTATE_H
 
 #include "debug/settings.h"
-#include "slab/cache.h"
+
+struct slab;
 
 #define ANNOTATE_REDZONE ((size_t)16) /* spare bytes behind each object */
 

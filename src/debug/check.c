@@ -8,6 +8,7 @@
 #include "debug/depot.h"
 #include "debug/guard.h"
 #include "debug/quarantine.h"
+#include "slab/misuse.h"
 
 /* What rests in quarantine looks live to its slab: only its state says more. */
 static bool wants(const struct cache_layout *layout)

@@ -7,8 +7,8 @@
 #define DEBUG_CHECK_H
 
 #include "debug/settings.h"
-#include "slab/cache.h"
 #include "slab/extension.h"
+#include "slab/slab.h"
 
 enum { CHECK_EXTENSION = 2 }; /* its number */
 extern const struct slab_extension check_extension;

@@ -12,7 +12,7 @@ uint32_t depot_here(void);
 void depot_print(const char *title, uint32_t number);
 void depot_print_frames(uint32_t number); /* without a title */
 
-/* Writes who allocated and who released the object that has this word (slab/cache.h). */
+/* Writes who allocated and who released the object that has this word (debug/check.h). */
 void depot_print_word(uint64_t word);
 
 #endif /* DEBUG_DEPOT_H */

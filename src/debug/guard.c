@@ -20,6 +20,10 @@
 #include "base/pace.h"
 #include "debug/depot.h"
 #include "debug/guard.h"
+#include "slab/all_caches.h"
+#include "slab/large.h"
+#include "slab/node.h"
+#include "slab/wait.h"
 
 #define PATTERN   0xb5
 #define SETTLE_NS 10000000 /* full: how often the whole process is searched for what is safe */

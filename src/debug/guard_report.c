@@ -6,6 +6,7 @@
  */
 #include "debug/depot.h"
 #include "debug/guard.h"
+#include "slab/misuse.h"
 
 /*
  * The slot that an address in the pool is about. A closed page lies between two slots: the nearer

@@ -13,6 +13,8 @@
 #include "debug/quarantine.h"
 
 #include "debug/watch.h"
+#include "slab/gate.h"
+#include "slab/slab.h"
 
 #define CHUNK_BYTES   ((size_t)4096)
 #define CHUNK_OBJECTS ((CHUNK_BYTES - 2 * sizeof(void *)) / sizeof(void *))

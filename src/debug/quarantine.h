@@ -4,7 +4,7 @@
 #define DEBUG_QUARANTINE_H
 
 #include "debug/settings.h"
-#include "slab/cache.h"
+#include "slab/extension.h"
 
 enum { QUARANTINE_EXTENSION = 5 }; /* its number; the last: an object rests when all else is done */
 extern const struct slab_extension quarantine_extension;

@@ -18,6 +18,7 @@
 #include "debug/depot.h"
 #include "debug/guard.h"
 #include "race_detector.h"
+#include "slab/misuse.h"
 
 static bool wants(const struct cache_layout *layout)
 {

@@ -4,7 +4,6 @@
 #define DEBUG_WATCH_H
 
 #include "debug/settings.h"
-#include "slab/cache.h"
 #include "slab/extension.h"
 
 enum { WATCH_EXTENSION = 4 }; /* its number; its side data are annotate.c's */

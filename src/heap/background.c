@@ -27,7 +27,9 @@
 #include "heap/background.h"
 #include "heap/heap.h"
 #include "race_detector.h"
-#include "slab/cache.h"
+#include "slab/latent_account.h"
+#include "slab/node.h"
+#include "slab/tidy.h"
 
 #define STACK       ((size_t)256 << 10)
 #define START_BYTES ((uint64_t)1 << 20)   /* beyond retain, before a thread is made */

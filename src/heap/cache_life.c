@@ -12,6 +12,8 @@
 #include "gp/user/domain.h"
 #include "debug/check.h"
 #include "debug/depot.h"
+#include "slab/all_caches.h"
+#include "slab/node.h"
 
 #define GRAVES       64
 #define NAMED_AT_END 8 /* live objects whose allocation is told */

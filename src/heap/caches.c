@@ -9,6 +9,9 @@
 #include "rcu/may_wait.h"
 #include "heap/object.h"
 #include "debug/quarantine.h"
+#include "slab/all_caches.h"
+#include "slab/drain.h"
+#include "slab/gate.h"
 
 _Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");
 _Static_assert(PRUDENCE_CACHE_DESTRUCT_SOON == CACHE_DESTRUCT_SOON, "one flag, two names");

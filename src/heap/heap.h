@@ -6,8 +6,8 @@
 #define HEAP_HEAP_H
 
 #include "process.h"
-#include "slab/cache.h"
 #include "slab/extension.h"
+#include "slab/slab.h"
 
 /* Guards the making of caches: size classes, the cache of large blocks, and all others, which must
  * not be made while a start option changes (size_class.c). */

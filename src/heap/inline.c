@@ -50,17 +50,18 @@ void *NAME(cache_alloc)(struct prudence_cache *cache)
 
 void NAME(cache_free)(struct prudence_cache *cache, void *object)
 {
-    object_free_slow(cache, object, "prudence_cache_free");
+    object_free_slow(cache, object, slab_of_cache(cache, object), "prudence_cache_free");
 }
 
 void NAME(cache_free_deferred)(struct prudence_cache *cache, void *object)
 {
-    object_free_deferred_slow(cache, object, "prudence_cache_free_deferred");
+    object_free_deferred_slow(cache, object, slab_of_cache(cache, object),
+                              "prudence_cache_free_deferred");
 }
 
 void *NAME(cache_replace)(struct prudence_cache *cache, void *old)
 {
-    return object_replace_slow(cache, old, "prudence_cache_replace");
+    return object_replace_slow(cache, old, slab_of_cache(cache, old), "prudence_cache_replace");
 }
 
 /* By a constructor of the module that has `address` in it. */

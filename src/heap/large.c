@@ -7,6 +7,8 @@
 #include "base/checked.h"
 #include "debug/check.h"
 #include "heap/heap.h"
+#include "slab/large.h"
+#include "slab/node.h"
 
 /* Larger ones the page source grows without copying, on nearly every system. */
 #define GROWN_BY_COPYING ((size_t)32 << 20)

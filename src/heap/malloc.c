@@ -9,6 +9,7 @@
 #include "heap/object.h"
 #include "heap/size_class.h"
 #include "debug/watch.h"
+#include "slab/misuse.h"
 
 static void *out_of_memory(void)
 {

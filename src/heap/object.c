@@ -8,6 +8,8 @@
 #include "heap/background.h"
 #include "heap/cache_life.h"
 #include "debug/guard.h"
+#include "slab/gate.h"
+#include "slab/misuse.h"
 
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
 {
@@ -31,36 +33,32 @@ static __attribute__((noinline)) struct slab *report(const struct prudence_cache
     return slab_of_checked(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);
 }
 
-static struct slab *slab_or_panic(const struct prudence_cache *cache, const void *object,
-                                  const char *what)
-{
-    struct slab *slab = cache == OBJECT_ANY_CACHE ? slab_of(object) : slab_of_cache(cache, object);
-
-    return likely(slab) ? slab : report(cache, object, what);
-}
-
 struct slab *object_slab(const void *object, const char *what)
 {
-    return slab_or_panic(OBJECT_ANY_CACHE, object, what);
+    struct slab *slab = slab_of(object);
+
+    return likely(slab) ? slab : report(OBJECT_ANY_CACHE, object, what);
 }
 
-void object_free_slow(struct prudence_cache *cache, void *object, const char *what)
+void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
+                      const char *what)
 {
     int saved_errno = errno;
 
     if (object) {
-        cache_free_slow(slab_or_panic(cache, object, what), object, what);
+        cache_free_slow(likely(slab) ? slab : report(cache, object, what), object, what);
         background_come_by(__builtin_return_address(0));
     }
     errno = saved_errno;
 }
 
-void object_free_deferred_slow(struct prudence_cache *cache, void *object, const char *what)
+void object_free_deferred_slow(struct prudence_cache *cache, void *object, struct slab *slab,
+                               const char *what)
 {
     int saved_errno = errno;
 
     if (object) {
-        cache_free_deferred_slow(slab_or_panic(cache, object, what), object, what);
+        cache_free_deferred_slow(likely(slab) ? slab : report(cache, object, what), object, what);
         background_come_by(NULL);
     }
     errno = saved_errno;
@@ -68,8 +66,9 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, const
 
 /* `old` is in the books before memory is asked for, so it is not lost when there is none; and it may be what a grace
  * period then gives back. */
-void *object_replace_slow(struct prudence_cache *cache, void *old, const char *what)
+void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
+                          const char *what)
 {
-    object_free_deferred_slow(cache, old, what);
+    object_free_deferred_slow(cache, old, slab, what);
     return object_alloc(cache, 0, what);
 }

@@ -9,15 +9,18 @@
 #include "heap/heap.h"
 #include "slab/fast_path.h"
 
-/* object.c. These check the pointer again, report misuse, and keep errno (alloc sets it). `cache`
- * is the one that the caller named, OBJECT_ANY_CACHE where the function takes none. `what` names
- * the public function, `size` is what its caller asked for; 0: a whole object. */
+/* object.c. These report misuse, and keep errno (alloc sets it). `cache` is the one that the caller
+ * named, OBJECT_ANY_CACHE where the function takes none. `slab` is what slab_of or slab_of_cache
+ * found for the object: NULL for misuse and for a NULL object, which these functions tell apart.
+ * `what` names the public function, `size` is what its caller asked for; 0: a whole object. */
 #define OBJECT_ANY_CACHE ((struct prudence_cache *)-1)
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what);
-void object_free_slow(struct prudence_cache *cache, void *object, const char *what);
-void object_free_deferred_slow(struct prudence_cache *cache, void *object, const char *what);
-
-void *object_replace_slow(struct prudence_cache *cache, void *old, const char *what);
+void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
+                      const char *what);
+void object_free_deferred_slow(struct prudence_cache *cache, void *object, struct slab *slab,
+                               const char *what);
+void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
+                          const char *what);
 
 /* The slab of an object; misuse, if it has none. */
 struct slab *object_slab(const void *object, const char *what);
@@ -37,13 +40,11 @@ static inline void *const *object_lines(const struct slab *slab, struct prudence
     return named ? &cache->fast_lines : &slab->fast_lines;
 }
 
-/* `slab` is what slab_of or slab_of_cache found for the object: NULL for misuse and for a NULL
- * object, which the slow side tells apart. */
 static inline void object_free(struct slab *slab, struct prudence_cache *cache, bool named,
                                void *object, const char *what)
 {
     if (unlikely(!slab) || unlikely(!cache_free_fast(object_lines(slab, cache, named), object)))
-        object_free_slow(cache, object, what);
+        object_free_slow(cache, object, slab, what);
 }
 
 static inline void object_free_deferred(struct slab *slab, struct prudence_cache *cache, bool named,
@@ -51,7 +52,7 @@ static inline void object_free_deferred(struct slab *slab, struct prudence_cache
 {
     if (unlikely(!slab) ||
         unlikely(!cache_free_deferred_fast(object_lines(slab, cache, named), object)))
-        object_free_deferred_slow(cache, object, what);
+        object_free_deferred_slow(cache, object, slab, what);
 }
 
 /* A deferral and an allocation: the second sequence finds the cache's words and the CPU's line where the first left
@@ -62,7 +63,7 @@ static inline void *object_replace(struct prudence_cache *cache, void *old, cons
     void *object;
 
     if (unlikely(!slab) || unlikely(!os_percpu_append_and_pop(&cache->fast_lines, old, &object)))
-        return object_replace_slow(cache, old, what);
+        return object_replace_slow(cache, old, slab, what);
     return likely(object) ? object : object_alloc_slow(cache, 0, what);
 }
 

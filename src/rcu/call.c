@@ -17,7 +17,7 @@
 #include "debug/check.h"
 #include "process.h"
 #include "debug/check_reader.h"
-#include "slab/cache.h"
+#include "slab/wait.h"
 #include "rcu/may_wait.h"
 
 #define FOREIGN_BYTES ((size_t)64)

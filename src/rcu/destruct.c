@@ -30,6 +30,13 @@
 #include "rcu/callbacks.h"
 #include "debug/annotate.h"
 #include "race_detector.h"
+#include "slab/all_caches.h"
+#include "slab/cpu_cache.h"
+#include "slab/drain.h"
+#include "slab/latent_cache.h"
+#include "slab/misuse.h"
+#include "slab/node.h"
+#include "slab/pressure.h"
 
 #define AT_ONCE      32
 #define TURN_MAX     256   /* objects of one cache, before callbacks have their turn */

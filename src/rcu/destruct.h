@@ -3,8 +3,8 @@
 #ifndef RCU_DESTRUCT_H
 #define RCU_DESTRUCT_H
 
-#include "slab/cache.h"
 #include "slab/extension.h"
+#include "slab/slab.h"
 
 enum { DESTRUCT_EXTENSION = 3 }; /* its number */
 extern const struct slab_extension destruct_extension;

@@ -8,6 +8,10 @@
  * them, so nothing moves; nobody carries objects elsewhere.
  */
 #include "rcu/destruct.h"
+#include "slab/all_caches.h"
+#include "slab/cpu_cache.h"
+#include "slab/handful.h"
+#include "slab/node.h"
 
 static void count(struct slab *slab, const void *object)
 {

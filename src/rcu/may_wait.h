@@ -3,7 +3,9 @@
 #ifndef RCU_MAY_WAIT_H
 #define RCU_MAY_WAIT_H
 
-#include "slab/cache.h"
+#include "base/base.h"
+
+struct prudence_domain;
 
 /* What a caller asks to wait for, on behalf of whom. */
 struct wait_request {

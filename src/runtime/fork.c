@@ -38,6 +38,8 @@
 #include "scm/scm.h"
 #include "urcu/urcu.h"
 #include "posix.h"
+#include "slab/preflush.h"
+#include "slab/start.h"
 
 /* ------------------------------------------------------------- libc's list of fork handlers */
 

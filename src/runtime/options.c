@@ -24,7 +24,12 @@
 #include "rcu/call.h"
 #include "runtime/options.h"
 #include "scm/settings.h"
-#include "slab/cache.h"
+#include "slab/all_caches.h"
+#include "slab/budget.h"
+#include "slab/latent_account.h"
+#include "slab/node.h"
+#include "slab/preflush.h"
+#include "slab/wait.h"
 
 bool option_rseq = true, option_membarrier = true, option_drop_deepbind = true;
 

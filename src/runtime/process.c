@@ -16,6 +16,9 @@
 #include "rcu/destruct.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
+#include "slab/preflush.h"
+#include "slab/start.h"
+#include "slab/tidy.h"
 
 static const char version[] = PRUDENCE_VERSION;
 

@@ -17,7 +17,11 @@
 #include "rcu/call.h"
 #include "runtime/stats.h"
 #include "heap/heap.h"
+#include "slab/all_caches.h"
+#include "slab/budget.h"
+#include "slab/latent_account.h"
 #include "slab/stats.h"
+#include "slab/wait.h"
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -120,10 +124,10 @@ static void add_memory(struct prudence_stats *total)
     total->latent_limit = load_relaxed(&slab_latent_limit);
     total->cache_per_cpu = load_relaxed(&slab_cache_per_cpu);
     total->cache_total = load_relaxed(&slab_cache_total);
-    total->pressure_waits = load_relaxed(&throttle_counts.pressure_waits);
-    total->throttle_waits = load_relaxed(&throttle_counts.waits);
-    total->throttle_expiries = load_relaxed(&throttle_counts.expiries);
-    total->latent_overruns = load_relaxed(&throttle_counts.overruns);
+    total->pressure_waits = load_relaxed(&wait_counts.pressure_waits);
+    total->throttle_waits = load_relaxed(&wait_counts.waits);
+    total->throttle_expiries = load_relaxed(&wait_counts.expiries);
+    total->latent_overruns = load_relaxed(&latent_overruns);
     total->call_bytes = callback_bytes(callback_queue_of(&prudence_default));
     total->call_waits = load_relaxed(&call_counts.waits);
     total->call_expiries = load_relaxed(&call_counts.expiries);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The words of expiry_counts.h: made at a slab's first expiration date, gone with the slab. */
 #include "scm/expiry_counts.h"
+#include "slab/misuse.h"
 
 static uint64_t counts_bytes; /* of all slabs; atomic */
 

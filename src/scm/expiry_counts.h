@@ -18,7 +18,7 @@
 #ifndef SCM_EXPIRY_COUNTS_H
 #define SCM_EXPIRY_COUNTS_H
 
-#include "slab/cache.h"
+#include "slab/slab.h"
 #include "slab/extension.h"
 
 enum { EXPIRY_COUNTS_EXTENSION = 0 }; /* its number; its side data: the words of a slab */

@@ -5,6 +5,7 @@
  */
 #include "debug/annotate.h"
 #include "scm/scm.h"
+#include "slab/misuse.h"
 
 _Static_assert(EXPIRY_COUNT_FINALIZERS == SCM_FINALIZERS, "what is promised");
 

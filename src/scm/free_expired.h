@@ -8,6 +8,7 @@
 #include "debug/annotate.h"
 #include "heap/object.h"
 #include "scm/settings.h"
+#include "slab/gate.h"
 
 /* Its word is 0, so its expiry count lets it go. */
 static inline void free_expired_slow(struct slab *slab, void *object, bool deferred)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocating, by the names of the thesis; and what scm_get_mem_info and scm_get_region_info say. */
 #include "scm/scm.h"
+#include "slab/all_caches.h"
 #include "slab/stats.h"
 
 /* What has expired is freed where memory is wanted: it is used again at once. */

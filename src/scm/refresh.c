@@ -13,6 +13,7 @@
  * A refresh of an object in a region, which is no object of the allocator, is one of the region: of its first page.
  */
 #include "scm/regions.h"
+#include "slab/misuse.h"
 
 static const char *name_of(const struct scm_clock *clock)
 {

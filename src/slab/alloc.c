@@ -3,7 +3,18 @@
  * An object's way out: object cache, else merge, else refill (paper, Algorithm 1, lines 1 to 33).
  */
 #include "base/pace.h"
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/budget.h"
 #include "slab/cache.h"
+#include "slab/cpu_cache.h"
+#include "slab/give.h"
+#include "slab/latent_account.h"
+#include "slab/latent_cache.h"
+#include "slab/object_cache.h"
+#include "slab/refill.h"
+#include "slab/slow_path.h"
+#include "slab/throttle.h"
 
 /*
  * Bytes deferred on one CPU that are worth a grace period. Where it costs no system call: so few

@@ -18,7 +18,12 @@
  *
  * Any thread; sums change where a size does. A sum is raised before the size, and lowered after it.
  */
+#include "slab/budget.h"
+
+#include "os/os.h"
 #include "slab/cache.h"
+#include "slab/cpu_cache.h"
+#include "slab/latent_account.h"
 
 #define NEARLY_ALONE 8 /* the others have such a part of the budget, at most */
 #define ALONE_MORE   2 /* times the budget */
@@ -36,8 +41,6 @@ static int64_t used_by_all __attribute__((aligned(CACHE_LINES_APART)));
 bool budget_start(void)
 {
     slab_budgets = os_meta_alloc(os_cpu_count() * sizeof *slab_budgets);
-    if (slab_budgets && OS_CACHES_GIVE)
-        give_start();
     return slab_budgets != NULL;
 }
 
@@ -168,6 +171,13 @@ bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_ca
            load_relaxed(&slab_budgets[cpu->line.cpu].used) < most_of_a_cpu() / START_PART;
 }
 
+/* Caches of a CPU get their first arrays: their hits count from now on (give.c). */
+static void weigh_from_now(struct cpu_cache *cpu)
+{
+    store_relaxed(&cpu->worth_pops, (uint32_t)stack_pops(&cpu->line));
+    store_relaxed(&cpu->worth_since, load_relaxed(&slab_budgets[cpu->line.cpu].wishes));
+}
+
 /* The caches of a CPU, owned, get that size, more than now; or their floor; or keep what they have: false. */
 bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
 {
@@ -180,7 +190,7 @@ bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsi
         change_anyway(cache, cpu, size);
     }
     if (OS_CACHES_GIVE && !cpu->size)
-        give_begin(cpu);
+        weigh_from_now(cpu);
     store_relaxed(&cpu->size, size); /* read by the idle helper and statistics */
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A slab cache's beginning and end, and the list of all of them.
+ * A slab cache's beginning and end.
  *
  * Sizes follow proven heuristics: a slab is the smallest power of two of pages that holds 128
  * objects, up to 64 KiB, or at least 8 of the large ones; a node keeps 5 to 10 free slabs. Strides that would
@@ -9,7 +9,18 @@
 #include "slab/cache.h"
 
 #include "base/name.h"
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/cpu_cache.h"
 #include "slab/extension.h"
+#include "slab/give.h"
+#include "slab/latent_cache.h"
+#include "slab/node.h"
+#include "slab/object_cache.h"
+#include "slab/preflush.h"
+#include "slab/spare.h"
+#include "slab/tidy.h"
 
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8
@@ -25,8 +36,6 @@
 #define BUDGET_OBJECTS   ((size_t)1024) /* of large objects, at least up to BUDGET_BYTES_MAX */
 #define BUDGET_BYTES_MAX ((size_t)4 << 20)
 
-struct os_lock slab_caches_lock = OS_LOCK_INIT(OS_RANK_CACHES);
-struct list slab_caches = {&slab_caches, &slab_caches};
 size_t slab_redzone READ_MOSTLY = 0;
 
 /* As round_up_to_power_of_two(): whether a lone object would need more pages where they are short. */
@@ -142,14 +151,8 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
 static bool nodes_make(struct prudence_cache *cache)
 {
     cache->nodes = os_meta_alloc(os_node_count() * sizeof *cache->nodes);
-    for (unsigned i = 0; cache->nodes && i < os_node_count(); i++) {
-        struct node *node = &cache->nodes[i];
-
-        os_lock_init(&node->lock, OS_RANK_NODE);
-        list_init(&node->waiting);
-        for (unsigned list = 0; list < SLAB_LISTS; list++)
-            list_init(&node->lists[list]);
-    }
+    for (unsigned i = 0; cache->nodes && i < os_node_count(); i++)
+        node_init(&cache->nodes[i]);
     return cache->nodes != NULL;
 }
 
@@ -173,10 +176,8 @@ static void cache_release_parts(struct prudence_cache *cache)
     store_relaxed(&cache->fast_lines, (void *)os_percpu_owned_lines);
     store_relaxed(&cache->nodes, (struct node *)NULL);
     cache->lines = NULL;
-    for (unsigned i = 0; nodes && i < os_node_count(); i++) {
-        tidy_note_free(-((int64_t)nodes[i].free_noted * (int64_t)cache->slab_bytes));
-        os_lock_destroy(&nodes[i].lock);
-    }
+    for (unsigned i = 0; nodes && i < os_node_count(); i++)
+        node_end(&nodes[i], cache->slab_bytes);
     if (cache->window)
         os_window_unmake(cache->window);
     if (nodes)
@@ -282,7 +283,9 @@ static bool retire(struct prudence_cache *cache, size_t *live)
     bool settled;
 
     os_lock_take(&slab_caches_lock);
+    cache_wait_for_visitors(cache);
     tidy_forget(cache);
+    spare_forget(cache);
     if (OS_CACHES_GIVE)
         give_forget(cache);
     cpu_cache_claim_all(cache, &settled);

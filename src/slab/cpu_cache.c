@@ -6,7 +6,11 @@
  * and again when the size follows demand. A new block is made before the caches are taken and the
  * old one freed after they are released, since neither may happen in between.
  */
-#include "slab/cache.h"
+#include "slab/cpu_cache.h"
+
+#include "os/os.h"
+#include "slab/budget.h"
+#include "slab/latent_cache.h"
 
 struct cpu_cache *cpu_cache_take(struct prudence_cache *cache, const void *token)
 {

@@ -5,8 +5,17 @@
  *
  * Each step owns the CPU's caches, for a batch at most; the nodes are visited in between, with nothing owned.
  */
+#include "slab/drain.h"
+
 #include "base/pace.h"
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/all_caches.h"
 #include "slab/cache.h"
+#include "slab/cpu_cache.h"
+#include "slab/latent_cache.h"
+#include "slab/node.h"
+#include "slab/object_cache.h"
 
 #define OWNER_PAUSE_NS 5000
 #define QUIET_NS       10000000

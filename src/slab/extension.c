@@ -2,7 +2,9 @@
 /* Calling extensions: each function here calls those of the same name, of all extensions of a slab or a cache. */
 #include "slab/extension.h"
 
+#include "os/os.h"
 #include "slab/cache.h"
+#include "slab/slab.h"
 
 #define ALL_EXTENSIONS (EXTENSION_BIT(OS_EXTENSIONS) - 1)
 

@@ -5,7 +5,17 @@
  * caches can be counted anew from that; what other threads were at is then not in it. Caches that handlers of
  * others make in between are nobody's.
  */
-#include "slab/cache.h"
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/cpu_cache.h"
+#include "slab/handful.h"
+#include "slab/latent_account.h"
+#include "slab/node.h"
+#include "slab/preflush.h"
+#include "slab/start.h"
+#include "slab/throttle.h"
+#include "slab/tidy.h"
 
 static char fork_token;
 
@@ -82,6 +92,7 @@ static void count_anew(struct prudence_cache *cache)
         count_node(cache, &cache->nodes[i]);
     }
     cache->slabs_now = slabs;
+    cache->visitors = 0; /* other threads' visits do not go on */
 }
 
 void slab_fork_child(bool whole)
@@ -92,7 +103,7 @@ void slab_fork_child(bool whole)
      * is in the copy, and nobody would take it away. */
     os_carry_forget_others();
     preflush_fork_child();
-    tidy_fork_child(whole);
+    tidy_fork_child();
     if (!whole) { /* another thread may have been forking, too */
         os_carry_go_on();
         preflush_fork_done();

@@ -2,7 +2,13 @@
 /*
  * An object's way in, when no reader can hold it: object cache; when that is full, a flush first.
  */
+#include "os/os.h"
 #include "slab/cache.h"
+#include "slab/cpu_cache.h"
+#include "slab/node.h"
+#include "slab/object_cache.h"
+#include "slab/slow_path.h"
+#include "slab/upkeep.h"
 
 /* Objects on their way from the object cache to their slabs. */
 struct flush {
@@ -64,7 +70,7 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
         if (flush.no_arrays && cpu_cache_grow(cache, cache->size_min))
             pushed = push_or_flush(cache, object, &flush);
         if (!pushed && !flush.no_arrays)
-            comes_by = node_count_bypass(cache);
+            comes_by = count_bypass(cache);
     }
     for (; flush.taken; flush_more(cache, &flush))
         node_flush(cache, flush.objects, flush.taken);

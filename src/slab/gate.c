@@ -4,8 +4,12 @@
  * it is closed, or because it does not exist. What has extensions meets them here, and nowhere else; then the
  * object goes its way by the restartable sequences, if those may serve it and were not tried, or by the slow one.
  */
-#include "slab/cache.h"
+#include "slab/gate.h"
+
+#include "os/os.h"
 #include "slab/extension.h"
+#include "slab/slab.h"
+#include "slab/slow_path.h"
 
 /* Whether the restartable sequences may serve a cache, although its fast paths may be closed. */
 static bool sequences_serve(const struct prudence_cache *cache)

@@ -8,10 +8,16 @@
  * that CPU; now and then, when a cache is asked, half of both is forgotten. Two that are used alike keep what they have.
  * Where nobody gave, nobody is asked for a while.
  *
- * The giver is held by its count of visitors (tidy.c), so the lock of the list is held for the looks only, and only
+ * The giver is held by its count of visitors (all_caches.c), so the lock of the list is held for the looks only, and only
  * tried. Its caches are owned for a batch of objects at a time, by a thread of that CPU: no membarrier.
  */
-#include "slab/cache.h"
+#include "slab/give.h"
+
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/budget.h"
+#include "slab/cpu_cache.h"
+#include "slab/drain.h"
 
 #define ASKED      8   /* used on that CPU; the one with the fewest hits for its bytes is taken */
 #define LOOKS      64  /* at caches of the list */
@@ -36,13 +42,6 @@ void give_forget(const struct prudence_cache *cache)
 static uint32_t now_on(unsigned cpu)
 {
     return load_relaxed(&slab_budgets[cpu].wishes);
-}
-
-/* Caches of a CPU get their first arrays. */
-void give_begin(struct cpu_cache *cpu)
-{
-    store_relaxed(&cpu->worth_pops, (uint32_t)stack_pops(&cpu->line));
-    store_relaxed(&cpu->worth_since, now_on(cpu->line.cpu));
 }
 
 /* Hits lately, for what the caches may hold, in a unit of time. */

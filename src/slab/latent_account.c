@@ -14,7 +14,9 @@
  * holds the node's lock, or carries what they account for: so fork finds the account standing still, and
  * the child counts it anew (fork.c).
  */
-#include "slab/cache.h"
+#include "slab/latent_account.h"
+
+#include "os/os.h"
 
 #define CREDIT_MAX ((int64_t)64 << 10)
 
@@ -39,6 +41,7 @@ static int64_t credit_max READ_MOSTLY = 0,
 /* What all CPUs write. */
 static int64_t total __attribute__((aligned(CACHE_LINES_APART)));
 static int64_t total_peak;
+uint64_t latent_overruns;
 
 /* A CPU's share of half the limit may be reserved ahead. */
 static void set_shares(void)
@@ -132,7 +135,7 @@ void latent_reserve_past_limit(unsigned cpu, size_t bytes)
     if (latent_reserve(cpu, bytes))
         return;
     note_peak(add_relaxed(&total, (int64_t)bytes) + (int64_t)bytes);
-    add_relaxed(&throttle_counts.overruns, 1);
+    add_relaxed(&latent_overruns, 1);
 }
 
 /* Bytes that are latent no more, or were not used. */

@@ -9,8 +9,16 @@
  *
  * All functions are called by the CPU's owner.
  */
+#include "slab/latent_cache.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/budget.h"
 #include "slab/cache.h"
+#include "slab/cpu_cache.h"
 #include "slab/extension.h"
+#include "slab/latent_account.h"
+#include "slab/slab.h"
 
 #define MERGE_MAX 1024 /* objects; a batch is as large when many share a cookie */
 

@@ -3,8 +3,11 @@
  * Misuse: one clear message with pointer, cache and what happened, then abort. Nothing here trusts
  * the pointer or the memory around it.
  */
-#include "slab/cache.h"
+#include "slab/misuse.h"
+
+#include "os/os.h"
 #include "slab/extension.h"
+#include "slab/slab.h"
 
 void explain_and_abort(const struct slab *slab, const void *object)
 {

@@ -10,8 +10,17 @@
  * count, a deferral moves its slab at once to where it will belong: pre-movement (rule 8). In the
  * partial and draining lists, slabs with free objects stand before those without.
  */
+#include "slab/node.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/cache.h"
 #include "slab/extension.h"
+#include "slab/handful.h"
+#include "slab/latent_account.h"
+#include "slab/misuse.h"
 #include "slab/runs.h"
+#include "slab/slab.h"
 
 /* A refill looks at so many partial slabs (paper, section 5.4). */
 #define SLABS_WEIGHED 10
@@ -27,11 +36,26 @@ static enum slab_list list_for(const struct slab *slab)
     return SLAB_FULL;
 }
 
+/* ---------------------------------------------------------------------------------- what is free */
+
 /* Free slabs that are not noted, in bytes, at most. */
 #define FREE_UNNOTED ((size_t)64 << 10)
 
-/* What is free is known to all of the process (tidy.c) except a little of each node: that needs no locked operation
- * for each slab. */
+/* What all nodes noted; atomic. All CPUs write it, so it has its lines for itself. */
+static struct noted {
+    int64_t free_bytes;
+} __attribute__((aligned(CACHE_LINES_APART))) noted;
+
+/* Bytes of free slabs, of all caches and nodes; roughly. */
+uint64_t node_free_bytes(void)
+{
+    int64_t bytes = load_relaxed(&noted.free_bytes);
+
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/* What is free is known to all of the process except a little of each node: that needs no locked operation for each
+ * slab. */
 static void note_free(struct node *node, size_t slab_bytes, size_t unnoted)
 {
     int64_t more = (int64_t)node->free_slabs - (int64_t)node->free_noted;
@@ -39,8 +63,25 @@ static void note_free(struct node *node, size_t slab_bytes, size_t unnoted)
 
     if (likely((size_t)(bytes < 0 ? -bytes : bytes) <= unnoted))
         return;
-    tidy_note_free(bytes);
+    add_relaxed(&noted.free_bytes, bytes);
     store_relaxed(&node->free_noted, node->free_slabs); /* read by spare.c, without the lock */
+}
+
+/* ------------------------------------------------------------------------------------------ lists */
+
+void node_init(struct node *node)
+{
+    os_lock_init(&node->lock, OS_RANK_NODE);
+    list_init(&node->waiting);
+    for (unsigned list = 0; list < SLAB_LISTS; list++)
+        list_init(&node->lists[list]);
+}
+
+/* It has no slab. */
+void node_end(struct node *node, size_t slab_bytes)
+{
+    sub_relaxed(&noted.free_bytes, (int64_t)node->free_noted * (int64_t)slab_bytes);
+    os_lock_destroy(&node->lock);
 }
 
 static void attach(struct node *node, struct slab *slab, enum slab_list list)
@@ -854,16 +895,6 @@ static void count_nothing(struct node *node, unsigned objects, bool first)
 void node_put_selected(struct prudence_cache *cache, void **objects, unsigned count)
 {
     put_all(cache, objects, count, put_free, NULL, count_nothing);
-}
-
-/*
- * An operation found the CPU's caches owned by another thread, and goes to the node. Returns whether its thread is to come
- * by (come_by), as any on a slow path does. Where the owner has lost its CPU, all operations of that CPU go this way until
- * it is back, and to come by each time would be a fifth of their cost.
- */
-bool node_count_bypass(struct prudence_cache *cache)
-{
-    return add_relaxed(&cache->bypasses, 1) % BYPASSES_A_VISIT == 0;
 }
 
 /* Objects in the node's latent slabs and on their way there; adds their bytes to *bytes. */

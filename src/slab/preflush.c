@@ -5,37 +5,24 @@
  *
  * Whoever does it may lose its CPU, so it owns nothing that allocating or freeing threads wait for: it
  * takes single objects from its own CPU by a restartable sequence, holds a counted handful, and hands
- * that over by a lock-free push, which the next holder of the node's lock receives. Handfuls come
- * from a fixed pool; when it is used up the work waits.
+ * that over by a lock-free push, which the next holder of the node's lock receives. When the pool of handfuls
+ * (handful.c) is used up the work waits.
  *
  * Fork and the destruction of a cache do wait for a helper that has objects in its hand: for a thread
  * of ordinary priority, that looks for idle time empty-handed, and for a pool of handfuls at most.
  */
+#include "slab/preflush.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
 #include "slab/cache.h"
-
-#define HANDFULS 32
-
-static struct handful pool[HANDFULS];
-static uint32_t pool_used[HANDFULS];
-
-static struct handful *handful_claim(void)
-{
-    for (unsigned i = 0; i < HANDFULS; i++) {
-        uint32_t unused = 0;
-
-        if (!load_relaxed(&pool_used[i]) && compare_exchange(&pool_used[i], &unused, 1u)) {
-            pool[i].count = 0;
-            return &pool[i];
-        }
-    }
-    return NULL;
-}
-
-/* Release: its contents were read before it is claimed again. */
-void handful_return(struct handful *handful)
-{
-    store_release(&pool_used[handful - pool], 0u);
-}
+#include "slab/cpu_cache.h"
+#include "slab/handful.h"
+#include "slab/latent_account.h"
+#include "slab/latent_cache.h"
+#include "slab/node.h"
+#include "slab/slab.h"
+#include "slab/tidy.h"
 
 /* ------------------------------------------------------------------------------ one CPU's work */
 

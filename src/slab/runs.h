@@ -3,14 +3,14 @@
  * Runs: objects whose bits stand in one word of one slab's bitmaps. What goes to a node or comes from
  * it is turned into runs before its lock is taken, and back into objects after it is released: under
  * the lock a run costs what an object would. Objects that were handed out together lie side by side
- * (object_cache.c), and are mostly freed or deferred together.
+ * (refill.c), and are mostly freed or deferred together.
  *
  * Whoever has a run has its objects: they are allocated or latent, so their slab stays.
  */
 #ifndef SLAB_RUNS_H
 #define SLAB_RUNS_H
 
-#include "slab/cache.h"
+#include "slab/slab.h"
 
 /* So many at a time: they stand on a stack, which in a kernel is small. */
 #define RUNS_MAX 24

@@ -3,6 +3,10 @@
  * One slab: its pages, and apart from them its metadata. Metadata is type-stable enough for a
  * lookup that races: a page's owner is cleared before the pages go.
  */
+#include "slab/slab.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
 #include "slab/cache.h"
 #include "slab/extension.h"
 
@@ -131,6 +135,25 @@ no_pages:
     return NULL;
 }
 
+/* The slab of one object that lies alone on a page of the caller's. NULL: no memory. */
+struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *page, void *object,
+                          uint32_t extensions)
+{
+    struct slab *slab = os_meta_alloc(metadata_bytes(1));
+
+    if (!slab)
+        return NULL;
+    slab->pages = page;
+    slab->base = object;
+    slab->alone = true;
+    slab_init(slab, cache, node, 1, OS_PAGE_SIZE);
+    slab->extensions |= extensions;
+    if (slab_complete(slab))
+        return slab;
+    os_meta_free(slab, metadata_bytes(1));
+    return NULL;
+}
+
 void slab_unmake(struct slab *slab)
 {
     struct prudence_cache *cache = slab->cache;
@@ -198,71 +221,5 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_fla
         extensions_ready(slab);
     if (cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(cache->domain);
-    return slab;
-}
-
-/* A slab of one object, of any size: a large block. It is live when this returns. */
-struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
-                             bool *zeroed, os_alloc_flags flags)
-{
-    unsigned node = os_node_of_cpu(os_cpu_current());
-    struct reclaim reclaim = {.began = 0};
-    struct slab *slab;
-
-    latent_throttle(cache, flags);
-    do
-        slab = slab_make(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
-    while (!slab && pressure_reclaim(cache, flags, &reclaim));
-    if (!slab)
-        slab = slab_make(cache, node, bytes, alignment, zeroed, flags);
-    if (!slab)
-        return NULL;
-    add_relaxed(&cache->large_grown, slab->bytes);
-    node_adopt_live(node_of(slab), slab);
-    pressure_relieve();
-    return slab;
-}
-
-/*
- * Changes the size of a large block that is live, without copying. False, with nothing changed, when
- * the page source cannot. Only whoever frees it looks at a live block's size and place, so no lock is
- * held while they change.
- */
-bool slab_resize_large(struct slab *slab, size_t bytes)
-{
-    void *pages = os_pages_resize(slab->pages, slab->bytes, bytes, slab);
-
-    if (!pages)
-        return false;
-    if (bytes > slab->bytes)
-        add_relaxed(&slab->cache->large_grown, bytes - slab->bytes);
-    else
-        add_relaxed(&slab->cache->large_shrunk, slab->bytes - bytes);
-    slab->pages = slab->base = pages;
-    slab->bytes = bytes;
-    pressure_relieve();
-    return true;
-}
-
-/* A slab of the one object `object`, alone on its page, which is the caller's again when this fails
- * (NULL). Else it is live, and the page goes with the slab: to the extension whose `going` knows it. */
-struct slab *slab_make_lone(struct prudence_cache *cache, void *page, void *object,
-                            uint32_t extensions)
-{
-    unsigned node = os_node_of_cpu(os_cpu_current());
-    struct slab *slab = os_meta_alloc(metadata_bytes(1));
-
-    if (!slab)
-        return NULL;
-    slab->pages = page;
-    slab->base = object;
-    slab->alone = true;
-    slab_init(slab, cache, node, 1, OS_PAGE_SIZE);
-    slab->extensions |= extensions;
-    if (!slab_complete(slab)) {
-        os_meta_free(slab, metadata_bytes(1));
-        return NULL;
-    }
-    node_adopt_live(&cache->nodes[node], slab);
     return slab;
 }

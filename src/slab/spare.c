@@ -8,9 +8,14 @@
  * both in memory. SPARE_BYTES stay untouched, so that caches that take turns in small do not remake their slabs.
  *
  * Locks: the place in the list is guarded by slab_caches_lock, which is not held while a cache gives. Such a cache is held by
- * its count of visitors, as by tidy.c. No thread waits here, except for a node's lock.
+ * its count of visitors (all_caches.c). No thread waits here, except for a node's lock.
  */
-#include "slab/cache.h"
+#include "slab/spare.h"
+
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/node.h"
+#include "slab/tidy.h"
 
 #define SPARE_BYTES ((uint64_t)4 << 20) /* of the process: nobody else's business */
 #define GIVEN_BYTES ((size_t)1 << 20)   /* at a time, so that it is worth the visit */
@@ -63,7 +68,7 @@ void spare_give(unsigned node, size_t bytes)
 {
     struct prudence_cache *cache;
 
-    if (!slab_tidies || likely(tidy_free_slabs() <= SPARE_BYTES) || os_pages_kept() >= bytes)
+    if (!slab_tidies || likely(node_free_bytes() <= SPARE_BYTES) || os_pages_kept() >= bytes)
         return;
     os_hands_full();
     cache = hold_one(node);

@@ -3,7 +3,9 @@
 #ifndef SLAB_STATS_H
 #define SLAB_STATS_H
 
-#include "slab/cache.h"
+#include "base/base.h"
+
+struct prudence_cache;
 
 struct cache_sums {
     uint64_t hits, hits_after_merge, misses, frees, deferred, overflowed;

@@ -12,7 +12,14 @@
  * place in the round is guarded by slab_caches_lock, which is not held while a cache is looked at. Such a
  * cache is held by its count of visitors, and its destruction waits for them.
  */
-#include "slab/cache.h"
+#include "slab/tidy.h"
+
+#include "os/os.h"
+#include "slab/all_caches.h"
+#include "slab/drain.h"
+#include "slab/latent_account.h"
+#include "slab/node.h"
+#include "slab/wait.h"
 
 /* A visit of a thread that has other things to do: so many caches, or so many moves of a batch of objects or slabs. */
 #define VISIT_CACHES 4
@@ -28,7 +35,6 @@ static uint32_t under_way; /* a round is */
 static uint64_t rounds;    /* ever ended */
 static uint32_t drive_due; /* since one ended while something was latent */
 static uint64_t cached;    /* bytes that the last round found in object caches */
-static int64_t free_bytes; /* of free slabs, roughly (node.c, note_free) */
 
 /* The cache whose turn it is; slab_caches_lock. */
 static struct list *turn;
@@ -42,23 +48,10 @@ static struct place {
 } place;
 static uint64_t cached_now; /* of the thread that is tidying */
 
-void tidy_note_free(int64_t bytes)
-{
-    add_relaxed(&free_bytes, bytes);
-}
-
-/* Bytes of free slabs; roughly. */
-uint64_t tidy_free_slabs(void)
-{
-    int64_t slabs = load_relaxed(&free_bytes);
-
-    return slabs > 0 ? (uint64_t)slabs : 0;
-}
-
 /* What slabs and object caches keep without its being live, and what is latent; roughly. */
 uint64_t tidy_kept(void)
 {
-    return tidy_free_slabs() + load_relaxed(&cached) + latent_bytes_roughly();
+    return node_free_bytes() + load_relaxed(&cached) + latent_bytes_roughly();
 }
 
 /* Whether a thread that has nothing else to do should. */
@@ -72,34 +65,19 @@ uint64_t tidy_rounds(void)
     return load_relaxed(&rounds);
 }
 
-/* A cache is about to go off the list, whose lock is held. Waits until nobody looks at it: visitors come under the lock
- * only, and wait for nothing but a node's lock, and the end of a fork. Acquire: what they did is done. */
+/* A cache is about to go off the list, whose lock is held. Nobody holds it. */
 void tidy_forget(struct prudence_cache *cache)
 {
-    while (load_acquire(&cache->visitors)) {
-        os_lock_release(&slab_caches_lock);
-        os_sleep_ns(10000);
-        os_lock_take(&slab_caches_lock);
-    }
     if (turn == &cache->link) {
         turn = turn->next;
         place = (struct place){.done = false};
     }
-    spare_forget(cache);
 }
 
-/* In a forked child nobody is tidying. `whole`: nor does a visit of another thread go on. */
-void tidy_fork_child(bool whole)
+/* In a forked child nobody is tidying. */
+void tidy_fork_child(void)
 {
-    struct list *item;
-
     tidying = 0;
-    if (!whole)
-        return;
-    list_for_each(item, &slab_caches)
-    {
-        list_entry(item, struct prudence_cache, link)->visitors = 0;
-    }
 }
 
 /* ---------------------------------------------------------------------------------------- a cache */

@@ -22,6 +22,7 @@
 
 #include "heap/heap.h"
 #include "urcu/urcu.h"
+#include "slab/wait.h"
 
 #define HANDLERS 4 /* copies of liburcu-cds in one process */
 #define LOOK_NS  20000

@@ -16,7 +16,7 @@
 
 #include <prudence/prudence.h>
 
-#include "slab/cache.h"
+#include "slab/node.h"
 #include "support/gp_reader.h"
 
 static atomic_bool destroyed;

@@ -27,6 +27,7 @@
 #include "gp/user/domain.h"
 #include "debug/guard.h"
 #include "heap/heap.h"
+#include "slab/all_caches.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

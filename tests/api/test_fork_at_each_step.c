@@ -19,7 +19,8 @@
 #include "rcu/callback_queue.h"
 #include "gp/user/domain.h"
 #include "posix.h"
-#include "slab/cache.h"
+#include "slab/latent_account.h"
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 #include "support/fork_at_step.h"
 

@@ -28,7 +28,7 @@
 #include "gp/user/domain.h"
 #include "runtime/fork.h"
 #include "heap/heap.h"
-#include "slab/cache.h"
+#include "slab/latent_account.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

@@ -15,6 +15,7 @@
 
 #include "heap/background.h"
 #include "posix.h"
+#include "slab/tidy.h"
 #include "support/slab_test.h"
 
 #define BLOCKS 20000

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "debug/quarantine.h"
+#include "slab/gate.h"
 #include "support/slab_test.h"
 
 #define OBJECTS 10

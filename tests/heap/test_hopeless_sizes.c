@@ -5,6 +5,7 @@
  * loss of what caches hold. One that the system refuses is asked for twice, and not more, when nothing
  * could be given back in between.
  */
+#include "slab/all_caches.h"
 #include "support/slab_test.h"
 
 #include <linux/seccomp.h>

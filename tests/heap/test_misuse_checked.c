@@ -5,6 +5,7 @@
  *
  * ctest: inlined-too
  */
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 
 static struct prudence_cache *cache;

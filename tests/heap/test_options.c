@@ -8,6 +8,8 @@
 #include "gp/user/domain.h"
 #include "debug/check.h"
 #include "runtime/options.h"
+#include "slab/latent_account.h"
+#include "slab/wait.h"
 #include "support/slab_test.h"
 
 static char output[8192];

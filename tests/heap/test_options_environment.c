@@ -8,6 +8,8 @@
 
 #include "gp/user/domain.h"
 #include "debug/check.h"
+#include "slab/preflush.h"
+#include "slab/wait.h"
 #include "support/self.h"
 #include "support/slab_test.h"
 

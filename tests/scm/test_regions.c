@@ -3,6 +3,7 @@
  * Regions: what is allocated in one is apart from all else and stays until the region's last date, whoever gave it and
  * by whichever clock; then it is gone, and the handle is refused for ever. What is large is given back bit by bit.
  */
+#include "slab/latent_account.h"
 #include "support/scm_test.h"
 #include "support/slab_test.h"
 

@@ -4,6 +4,7 @@
  * many are deferred. A reader that is inside keeps what it may see, as ever. Beside one that enters all the time, and
  * does not fence, it takes some batches more, since it is asked to fence.
  */
+#include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 #include "gp/user/domain.h"

@@ -5,6 +5,7 @@
  * slabs. No object may be lost, and none that is latent may come back as free.
  */
 #include "rcu/callbacks.h"
+#include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 #define SIZE    64

@@ -13,6 +13,7 @@
 
 #include "rcu/callbacks.h"
 #include "rcu/destruct.h"
+#include "slab/drain.h"
 #include "support/slab_test.h"
 
 #include "support/gp_child.h"

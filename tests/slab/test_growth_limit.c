@@ -5,6 +5,8 @@
  * again before its cache grows. Not below the limit, not inside a section, and not again while the
  * reader that was waited for in vain is still there.
  */
+#include "slab/latent_account.h"
+#include "slab/wait.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 
@@ -22,7 +24,7 @@ static uint64_t grows(struct prudence_cache *cache)
 
 static uint64_t waits(void)
 {
-    return throttle_counts.waits;
+    return wait_counts.waits;
 }
 
 /* Allocates until the cache grows or `most` are live; returns how many. */
@@ -139,7 +141,7 @@ static void below_the_limit_nobody_waits(void **state)
 static void in_vain_it_grows_and_does_not_wait_again(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
-    uint64_t waited = waits(), expired = throttle_counts.expiries, began;
+    uint64_t waited = waits(), expired = wait_counts.expiries, began;
     unsigned live;
 
     (void)state;
@@ -152,7 +154,7 @@ static void in_vain_it_grows_and_does_not_wait_again(void **state)
     assert_true(live < 300);
     live += allocate_until_it_grows(cache, objects + live, 300);
     assert_int_equal(waits(), waited + 1);
-    assert_int_equal(throttle_counts.expiries, expired + 1);
+    assert_int_equal(wait_counts.expiries, expired + 1);
     free_all(cache, objects, live);
     destroy_empty(cache);
 }

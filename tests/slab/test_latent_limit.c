@@ -5,6 +5,7 @@
  *
  * ctest: inlined-too
  */
+#include "slab/latent_account.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 

@@ -7,6 +7,9 @@
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
+#include "slab/latent_account.h"
+#include "slab/latent_cache.h"
+#include "slab/wait.h"
 #include "support/slab_test.h"
 
 #define CACHES  24
@@ -27,7 +30,7 @@ static unsigned choose(unsigned below)
 
 static uint64_t expiries(void)
 {
-    return load_relaxed(&throttle_counts.expiries);
+    return load_relaxed(&wait_counts.expiries);
 }
 
 static size_t bytes_in_flight(void)
@@ -142,8 +145,7 @@ static void inside_a_section_too(void **state)
     seed = 7;
     caches_make();
     prudence_read_lock();
-    for (before = load_relaxed(&throttle_counts.overruns);
-         load_relaxed(&throttle_counts.overruns) == before;)
+    for (before = load_relaxed(&latent_overruns); load_relaxed(&latent_overruns) == before;)
         defer_one_of_any_size();
     prudence_read_unlock();
     if (bytes_in_flight() <= limit)

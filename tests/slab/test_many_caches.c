@@ -4,6 +4,7 @@
  * latent_limit ahead where many do.
  */
 #include "gp/user/domain.h"
+#include "slab/latent_account.h"
 #include "support/slab_test.h"
 
 #define OBJECTS 16

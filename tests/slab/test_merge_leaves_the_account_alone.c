@@ -3,6 +3,9 @@
  * What a merge brings back becomes the ring's reservation for what is deferred next: so in steady state a miss leaves
  * the account of latent bytes as it is. Above the limit, and where the reservation was taken back, it is released.
  */
+#include "slab/latent_account.h"
+#include "slab/latent_cache.h"
+#include "slab/throttle.h"
 #include "support/slab_test.h"
 
 #define ROOM 32

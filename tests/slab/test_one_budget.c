@@ -5,6 +5,12 @@
  */
 #include "gp/user/domain.h"
 #include "os/posix/posix.h"
+#include "slab/budget.h"
+#include "slab/give.h"
+#include "slab/latent_account.h"
+#include "slab/latent_cache.h"
+#include "slab/object_cache.h"
+#include "slab/start.h"
 #include "support/slab_test.h"
 
 #define MANY   32

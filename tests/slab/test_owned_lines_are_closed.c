@@ -5,6 +5,8 @@
  * then the next slow path opens it.
  */
 #include "scm/expiry_counts.h"
+#include "slab/drain.h"
+#include "slab/object_cache.h"
 #include "support/slab_test.h"
 
 #define ROOM 24

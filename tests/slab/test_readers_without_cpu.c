@@ -5,6 +5,9 @@
  */
 #include "os/posix/posix.h"
 
+#include "slab/latent_account.h"
+#include "slab/throttle.h"
+#include "slab/wait.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 
@@ -41,7 +44,7 @@ static void say(bool anything, bool wants_cpu, uint64_t had_more)
 
 static uint64_t expiries(void)
 {
-    return load_relaxed(&throttle_counts.expiries);
+    return load_relaxed(&wait_counts.expiries);
 }
 
 /* The limit is full of what the reader may see. */
@@ -164,7 +167,7 @@ static void an_allocation_waits_too(void **state)
 
 static void *enter_later(void *waits_before)
 {
-    while (load_relaxed(&throttle_counts.waits) == *(uint64_t *)waits_before)
+    while (load_relaxed(&wait_counts.waits) == *(uint64_t *)waits_before)
         pause_ms(1);
     pause_ms(10 * WAIT_MAX_MS); /* of the 20 after which the deferral gives up */
     held_reader_start(&reader);
@@ -173,7 +176,7 @@ static void *enter_later(void *waits_before)
 
 static uint64_t waits_of_two_deferrals(void)
 {
-    uint64_t before = load_relaxed(&throttle_counts.waits);
+    uint64_t before = load_relaxed(&wait_counts.waits);
     pthread_t enters;
 
     reader = (struct held_reader){.domain = NULL};
@@ -182,7 +185,7 @@ static uint64_t waits_of_two_deferrals(void)
     pthread_join(enters, NULL);
     defer_all(cache, objects + 1, 1);
     held_reader_end(&reader);
-    return load_relaxed(&throttle_counts.waits) - before;
+    return load_relaxed(&wait_counts.waits) - before;
 }
 
 static void none_is_blamed_for_what_others_were_faster_at(void **state)

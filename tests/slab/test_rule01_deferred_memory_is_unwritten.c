@@ -5,6 +5,8 @@
  *
  * ctest: inlined-too
  */
+#include "slab/latent_cache.h"
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 
 #define SIZE  96

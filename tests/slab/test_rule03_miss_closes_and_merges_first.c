@@ -5,6 +5,7 @@
  *
  * ctest: inlined-too
  */
+#include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 #define ROOM 16

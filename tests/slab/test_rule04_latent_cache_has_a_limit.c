@@ -6,6 +6,7 @@
  *
  * ctest: inlined-too
  */
+#include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 #define ROOM 16 /* batches of 8 */

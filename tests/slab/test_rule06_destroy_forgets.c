@@ -4,6 +4,8 @@
  * forgotten by the helper, with what is on its way received first.
  */
 #include "posix.h"
+#include "slab/handful.h"
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 
 #define ROOM 32

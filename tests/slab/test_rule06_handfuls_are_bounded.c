@@ -4,6 +4,7 @@
  * several nodes alternate; and when the pool of handfuls is used up, every object is still counted
  * once.
  */
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 
 #define ROOM 256 /* batches of 128 */

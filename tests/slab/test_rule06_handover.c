@@ -3,6 +3,8 @@
  * Rule 6: pre-flush owns nothing that others wait for. It pushes its handfuls without the node's
  * lock; the next holder of the lock receives them, under the cookie that they came with.
  */
+#include "slab/handful.h"
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 
 #define ROOM 32

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include "posix.h"
+#include "slab/handful.h"
+#include "slab/latent_cache.h"
+#include "slab/preflush.h"
 #include "support/gp_tsan.h"
 #include "support/slab_test.h"
 #include "support/step.h"

@@ -4,6 +4,8 @@
  * and latent cache fit together into the object cache's size; not one more. It hands out nothing
  * and loses nothing.
  */
+#include "slab/latent_cache.h"
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 
 #define ROOM 64 /* batches of 32 */

@@ -5,6 +5,9 @@
  * a round, and on until both caches fit. The test is the helper, so nothing happens by chance.
  */
 #include "posix.h"
+#include "slab/handful.h"
+#include "slab/latent_cache.h"
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 
 #define ROOM   256 /* batches of 128 */

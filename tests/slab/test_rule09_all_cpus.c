@@ -3,6 +3,7 @@
  * Rule 9: what is deferred on any CPU is closed, merged and shrunk, also where that CPU does
  * nothing any more; and an allocation may then use another node's objects.
  */
+#include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 #define COUNT 640

@@ -6,6 +6,7 @@
  *
  * ctest: inlined-too
  */
+#include "slab/wait.h"
 #include "support/slab_test.h"
 
 #define COUNT 1000
@@ -67,7 +68,7 @@ static uint64_t never_the_same(void *unused)
 static bool somebody_waits(void *unused, uint64_t cookie)
 {
     (void)unused, (void)cookie;
-    return load_relaxed(&throttle_counts.pressure_waits) > 0;
+    return load_relaxed(&wait_counts.pressure_waits) > 0;
 }
 
 static struct prudence_domain *domain_of_waiters(void)
@@ -77,7 +78,7 @@ static struct prudence_domain *domain_of_waiters(void)
     struct prudence_domain *domain = prudence_domain_create_external("waiters", &ops, NULL);
 
     assert_non_null(domain);
-    throttle_counts.pressure_waits = 0;
+    wait_counts.pressure_waits = 0;
     return domain;
 }
 
@@ -142,7 +143,7 @@ static void nothing_latent_is_left_to_wait_for(void **state)
     memory_fail(0, UINT32_MAX);
     assert_null(prudence_malloc((size_t)64 << 20));
     memory_succeed();
-    assert_int_equal(throttle_counts.pressure_waits, 1);
+    assert_int_equal(wait_counts.pressure_waits, 1);
     destroy_empty(has);
 }
 
@@ -159,7 +160,7 @@ static void no_page_is_left_to_wait_for(void **state)
     memory_fail(0, UINT32_MAX);
     assert_null(prudence_cache_alloc(wants));
     memory_succeed();
-    assert_int_equal(throttle_counts.pressure_waits, 1);
+    assert_int_equal(wait_counts.pressure_waits, 1);
     destroy_empty(wants);
     destroy_empty(has);
 }

@@ -7,6 +7,7 @@
  */
 #include "gp/user/domain.h"
 
+#include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];

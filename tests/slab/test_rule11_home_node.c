@@ -3,6 +3,7 @@
  * Rule 11: the node that counts is that of the slab's home: a CPU allocates from its own node, and
  * what is freed or deferred on another node's CPU returns to the node that it came from.
  */
+#include "slab/preflush.h"
 #include "support/slab_test.h"
 
 #define COUNT 500

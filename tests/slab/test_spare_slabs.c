@@ -4,6 +4,7 @@
  * the process does not have yet, it gets theirs. Not the last 4 MiB of the process, and not while the page source has
  * something. The clock is the test's, and stands still.
  */
+#include "slab/tidy.h"
 #include "support/pages.h"
 
 #define SPARE (4 * MIB) /* stays where it is */

@@ -3,6 +3,10 @@
  * Callers give back what was not used for `decay`: objects that lie on CPUs in vain, what is safe, free
  * slabs; a little each visit. The clock is the test's, and so are grace periods.
  */
+#include "slab/all_caches.h"
+#include "slab/latent_account.h"
+#include "slab/tidy.h"
+#include "slab/upkeep.h"
 #include "support/pages.h"
 
 #define DECAY   UINT64_C(100000000)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See random_walk.h. */
+#include "slab/drain.h"
+#include "slab/preflush.h"
 #include "support/random_walk.h"
 
 #define SIZE  64

@@ -11,6 +11,9 @@
 #include "heap/background.h"
 #include "heap/heap.h"
 #include "posix.h"
+#include "slab/latent_cache.h"
+#include "slab/start.h"
+#include "slab/tidy.h"
 #include "support/slab_test.h"
 
 /* ------------------------------------------------------------------------- where the test runs */

@@ -24,7 +24,8 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "slab/cache.h"
+#include "slab/cpu_cache.h"
+#include "slab/node.h"
 
 /* Large enough for whatever a test holds at a time. */
 #define OBJECTS_MAX 8192
@@ -59,7 +60,7 @@ void node_take_all(struct prudence_cache *cache, struct node *node, void **objec
 struct prudence_cache_stats stats_of(struct prudence_cache *cache);
 bool contains(void *const *objects, unsigned count, const void *object);
 
-/* Every invariant of cache.h that can be counted: bitmaps, lists, lines; and that live, latent,
+/* Every invariant of slab.h, node.h and cpu_cache.h that can be counted: bitmaps, lists, lines; and that live, latent,
  * cached and free objects add up to all slabs' objects. */
 void check_books(struct prudence_cache *cache);
 

@@ -9,6 +9,7 @@
 
 #include "posix.h"
 #include "slab/cache.h"
+#include "slab/start.h"
 
 #define THREADS 8
 #define CPUS    64

@@ -9,6 +9,12 @@
 #include "posix.h"
 #include "slab/cache.h"
 #include "slab/fast_path.h"
+#include "slab/gate.h"
+#include "slab/handful.h"
+#include "slab/latent_cache.h"
+#include "slab/node.h"
+#include "slab/preflush.h"
+#include "slab/start.h"
 
 #define OBJECTS 8
 

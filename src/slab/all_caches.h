@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The list of all slab caches, and holding one of them. */
+#ifndef SLAB_ALL_CACHES_H
+#define SLAB_ALL_CACHES_H
+
+#include "base/list.h"
+#include "os/os.h"
+#include "slab/cache.h"
+
+extern struct os_lock slab_caches_lock;
+extern struct list slab_caches;
+void for_all_caches(void (*visit)(struct prudence_cache *cache));
+void cache_wait_for_visitors(const struct prudence_cache *cache);
+
+/* Under that lock: the cache is not destroyed until it is let go. Whoever holds it waits for nothing but the
+ * lock of a node and the end of a fork. */
+static inline void cache_hold(struct prudence_cache *cache)
+{
+    add_relaxed(&cache->visitors, 1);
+}
+
+/* Release: what was done to the cache is done before its destruction goes on. */
+static inline void cache_let_go(struct prudence_cache *cache)
+{
+    __atomic_fetch_sub(&cache->visitors, 1, __ATOMIC_RELEASE);
+}
+
+#endif /* SLAB_ALL_CACHES_H */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the caches of a CPU may hold together, and those of all CPUs. */
+#ifndef SLAB_BUDGET_H
+#define SLAB_BUDGET_H
+
+#include "base/list.h"
+#include "os/os.h"
+
+struct cpu_cache;
+struct prudence_cache;
+
+struct cpu_budget {
+    int64_t used; /* bytes that object caches and rings of all slab caches may hold; atomic */
+    /* Of give.c. */
+    struct list *hand;       /* the cache that is asked next; slab_caches_lock */
+    uint32_t in_vain, pause; /* hints, as the next */
+    uint32_t wishes;         /* ever made; the clock by which hits are weighed */
+    char pad[CACHE_LINES_APART - 4 * sizeof(uint64_t)];
+};
+extern struct cpu_budget *slab_budgets;
+extern uint64_t slab_cache_per_cpu, slab_cache_total; /* bytes; options */
+bool budget_start(void);
+void budget_stop(void);
+unsigned budget_least(const struct prudence_cache *cache);
+int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                      unsigned size);
+void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cache *cpu);
+bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size);
+bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu);
+bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
+void budget_shrink(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
+
+#endif /* SLAB_BUDGET_H */

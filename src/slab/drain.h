@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What CPUs have goes to the nodes. */
+#ifndef SLAB_DRAIN_H
+#define SLAB_DRAIN_H
+
+#include "base/base.h"
+
+struct cpu_cache;
+struct prudence_cache;
+
+size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep);
+size_t cache_shrink(struct prudence_cache *cache);
+size_t cache_shrink_slabs(struct prudence_cache *cache, size_t wanted);
+size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted);
+size_t cache_spare_arrays(const struct prudence_cache *cache);
+void cache_settle(struct prudence_cache *cache, bool free_ones);
+void cache_settle_here(struct prudence_cache *cache);
+void slab_retire_cpu(unsigned cpu);
+bool drain_quiet_cpus(struct prudence_cache *cache);
+bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
+/* How far drain_unwanted() has come. */
+struct drain_place {
+    unsigned cpu;
+    unsigned spare; /* objects of that CPU that are still to be taken */
+    bool looked;    /* at that CPU */
+    bool ring;      /* nothing was deferred there */
+    uint64_t left;  /* bytes that stay in object caches */
+};
+bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves);
+
+#endif /* SLAB_DRAIN_H */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Slabs of one object, which pass no CPU's caches: large blocks, and objects that an extension has put on a page of its own.
+ * They begin their life in their node, allocated.
+ */
+#include "slab/large.h"
+
+#include "os/os.h"
+#include "slab/node.h"
+#include "slab/pressure.h"
+#include "slab/slab.h"
+#include "slab/throttle.h"
+
+/* A slab of one object, of any size: a large block. It is live when this returns. */
+struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
+                             bool *zeroed, os_alloc_flags flags)
+{
+    unsigned node = os_node_of_cpu(os_cpu_current());
+    struct reclaim reclaim = {.began = 0};
+    struct slab *slab;
+
+    latent_throttle(cache, flags);
+    do
+        slab = slab_make(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
+    while (!slab && pressure_reclaim(cache, flags, &reclaim));
+    if (!slab)
+        slab = slab_make(cache, node, bytes, alignment, zeroed, flags);
+    if (!slab)
+        return NULL;
+    add_relaxed(&cache->large_grown, slab->bytes);
+    node_adopt_live(node_of(slab), slab);
+    pressure_relieve();
+    return slab;
+}
+
+/*
+ * Changes the size of a large block that is live, without copying. False, with nothing changed, when
+ * the page source cannot. Only whoever frees it looks at a live block's size and place, so no lock is
+ * held while they change.
+ */
+bool slab_resize_large(struct slab *slab, size_t bytes)
+{
+    void *pages = os_pages_resize(slab->pages, slab->bytes, bytes, slab);
+
+    if (!pages)
+        return false;
+    if (bytes > slab->bytes)
+        add_relaxed(&slab->cache->large_grown, bytes - slab->bytes);
+    else
+        add_relaxed(&slab->cache->large_shrunk, slab->bytes - bytes);
+    slab->pages = slab->base = pages;
+    slab->bytes = bytes;
+    pressure_relieve();
+    return true;
+}
+
+/* A slab of the one object `object`, alone on its page, which is the caller's again when this fails
+ * (NULL). Else it is live, and the page goes with the slab: to the extension whose `going` knows it. */
+struct slab *slab_make_lone(struct prudence_cache *cache, void *page, void *object,
+                            uint32_t extensions)
+{
+    unsigned node = os_node_of_cpu(os_cpu_current());
+    struct slab *slab = slab_make_on(cache, node, page, object, extensions);
+
+    if (slab)
+        node_adopt_live(node_of(slab), slab);
+    return slab;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Slabs of one object: large blocks, and what extensions put on pages of their own. */
+#ifndef SLAB_LARGE_H
+#define SLAB_LARGE_H
+
+#include "os/os.h"
+
+struct prudence_cache;
+struct slab;
+
+struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
+                             bool *zeroed, os_alloc_flags flags);
+bool slab_resize_large(struct slab *slab, size_t bytes);
+struct slab *slab_make_lone(struct prudence_cache *cache, void *page, void *object,
+                            uint32_t extensions);
+
+#endif /* SLAB_LARGE_H */

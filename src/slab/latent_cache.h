@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The latent cache: a ring of deferred objects a CPU. Called by its owner, except latent_count(). */
+#ifndef SLAB_LATENT_CACHE_H
+#define SLAB_LATENT_CACHE_H
+
+#include "slab/cpu_cache.h"
+
+static inline unsigned latent_count(const struct cpu_cache *cpu)
+{
+    /* The head first: it never passes a tail read after it, so the difference is never negative. */
+    uint64_t head = load_acquire(&cpu->line.ring_head);
+
+    return (unsigned)(load_relaxed(&cpu->line.ring_tail) - head);
+}
+
+/* What latent_open() found: none under the limit; room for one object or more; the same, but what
+ * other rings of the CPU have reserved leaves no more than that. */
+enum latent_room { LATENT_NO_ROOM, LATENT_ROOM, LATENT_ROOM_CROWDED };
+bool latent_is_open(const struct prudence_cache *cache, const struct cpu_cache *cpu);
+enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu);
+void latent_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu);
+void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *cpu);
+void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object);
+unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
+                          unsigned count);
+unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
+                            unsigned count, gp_cookie *cookie);
+unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_newest_cookie(const struct cpu_cache *cpu, gp_cookie *cookie);
+bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu);
+void latent_set_stop(struct cpu_cache *cpu, unsigned batch);
+
+#endif /* SLAB_LATENT_CACHE_H */

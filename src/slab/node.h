@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* A node: one NUMA node's lists of the slabs of a cache, and their lock. */
+#ifndef SLAB_NODE_H
+#define SLAB_NODE_H
+
+#include "base/list.h"
+#include "os/os.h"
+#include "slab/slab.h"
+
+/* Where a slab stands in its node. */
+enum slab_list {
+    SLAB_FULL,     /* nothing free, nothing latent */
+    SLAB_PARTIAL,  /* some free or latent, some live; those with free objects stand first */
+    SLAB_DRAINING, /* all that is allocated is latent; used last, and only what is truly free */
+    SLAB_FREE,     /* everything is free */
+    SLAB_RETIRED, /* a lone object's that is free: it goes with the next thread that leaves the node */
+    SLAB_LISTS,
+};
+
+/* Counters of a node; written under its lock. */
+struct node_counts {
+    uint64_t allocations; /* objects handed out without passing an object cache: misses, bypasses */
+    uint64_t frees;       /* objects freed without passing an object cache */
+    uint64_t deferred;    /* objects deferred straight into their latent slab */
+    uint64_t merges, merged_objects, premoved_slabs, grows, shrinks;
+    uint64_t overflowed; /* latent objects put into their latent slabs because the ring was full */
+    uint64_t flushes, flushed_objects;
+};
+
+struct node {
+    struct os_lock lock __attribute__((aligned(CACHE_LINE)));
+    struct list lists[SLAB_LISTS];
+    unsigned free_slabs; /* on SLAB_FREE */
+    unsigned free_noted; /* of them, as the process knows (node_free_bytes) */
+    unsigned slabs;      /* on all lists */
+    struct list waiting; /* slabs with waiting objects, oldest cookie first */
+    unsigned latent;     /* objects in latent slabs */
+    uint64_t latent_bytes;
+    unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
+    uint64_t window_end;                  /* ns */
+    struct node_counts counts;
+    bool kept;                /* a free slab has to stay for an extension */
+    struct node *helper;      /* whose pages its last slab got, if not its own; atomic, a hint */
+    struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
+};
+
+static inline struct node *node_here(const struct prudence_cache *cache)
+{
+    return &cache->nodes[os_node_of_cpu(os_cpu_current())];
+}
+
+static inline struct node *node_of(const struct slab *slab)
+{
+    return &slab->cache->nodes[slab->node];
+}
+
+void node_init(struct node *node);
+void node_end(struct node *node, size_t slab_bytes);
+uint64_t node_free_bytes(void);
+unsigned node_take(struct prudence_cache *cache, struct node *node, void **objects, unsigned count);
+void node_put(struct prudence_cache *cache, void **objects, unsigned count);
+bool node_put_latent(struct slab *slab, void *object, bool past_limit);
+void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
+void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
+void node_add_slab(struct node *node, struct slab *slab);
+void node_adopt_live(struct node *node, struct slab *slab);
+void node_check_live(struct slab *slab, const char *what);
+bool node_shrink_some(struct node *node, unsigned keep, size_t wanted, size_t *bytes);
+size_t node_shrink(struct node *node, unsigned keep);
+/* Slabs whose waiting objects one visit merges, and free slabs it takes out, at most, so that the lock is
+ * not held for long. */
+#define NODE_SLABS_A_VISIT 64
+bool node_tidy(struct prudence_cache *cache, struct node *node);
+void node_try_shrink(struct node *node, unsigned keep);
+size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted);
+/* Which free objects an extension wants to have. */
+struct node_filter {
+    bool (*may_have)(const struct slab *slab); /* NULL: any slab may */
+    uint64_t (*select)(const struct slab *slab, unsigned word,
+                       unsigned data); /* of each word of them */
+    unsigned data;
+};
+unsigned node_take_selected(struct node *node, bool any_slab, const struct node_filter *filter,
+                            void **objects, unsigned count);
+void *node_take_one(struct node *node, const struct node_filter *filter);
+void node_add_slab_and_take(struct node *node, struct slab *slab, void **object);
+void node_put_selected(struct prudence_cache *cache, void **objects, unsigned count);
+void node_hand_over(struct node *node, struct handful *handful);
+unsigned node_latent_objects(struct node *node, uint64_t *bytes);
+
+extern uint64_t slab_decay; /* ns; the option decay */
+
+#endif /* SLAB_NODE_H */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The object cache: a stack of free objects a CPU. Called by its owner. */
+#ifndef SLAB_OBJECT_CACHE_H
+#define SLAB_OBJECT_CACHE_H
+
+#include "base/base.h"
+
+struct cpu_cache;
+
+void *object_cache_pop(struct cpu_cache *cpu);
+unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count);
+unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count);
+unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsigned count);
+unsigned object_cache_flush_count(const struct cpu_cache *cpu);
+
+#endif /* SLAB_OBJECT_CACHE_H */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Refill: slabs -> object cache. */
+#ifndef SLAB_REFILL_H
+#define SLAB_REFILL_H
+
+#include "os/os.h"
+
+struct prudence_cache;
+
+void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
+                          os_alloc_flags flags);
+void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags);
+
+#endif /* SLAB_REFILL_H */

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* One slab: a run of pages cut into equal objects, and its latent slab (two bitmaps). */
+#ifndef SLAB_SLAB_H
+#define SLAB_SLAB_H
+
+#include "base/bits.h"
+#include "base/grid.h"
+#include "base/list.h"
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/cache.h"
+
+/* Invariants (under the node's lock): |free| = slab->free; |waiting| + |next| = slab->latent; the
+ * three bitmaps are disjoint; list = list_for(slab); in node->waiting exactly when |waiting| > 0;
+ * next is empty unless waiting is not. */
+struct slab {
+    /* What every free looks at; constant except the lines. */
+    struct prudence_cache *cache;
+    char *base; /* the first object */
+    struct grid grid;
+    void *fast_lines;  /* the cache's; closed if the slab has extensions that the cache has not */
+    uint32_t capacity; /* objects */
+    uint16_t node;
+    bool alone; /* one object, on pages of the extension that made it: never in CPUs' caches */
+    void *pages;
+    size_t bytes;
+    /* What moving objects between the node and CPUs' caches changes: a line of its own. */
+    uint32_t free __attribute__((aligned(CACHE_LINE))); /* objects; the node's lock, as all below */
+    uint32_t latent;                                    /* objects in waiting and next */
+    uint8_t list;                                       /* enum slab_list (node.h) */
+    uint32_t extensions;                                /* a bit each (extension.h); atomic */
+    /* Hints for ranking (node.c); atomic. Live objects that something else is about to free, ... */
+    uint32_t leaving;
+    int32_t may_leave; /* ... and that it may free; not exact */
+    gp_cookie waiting_cookie;
+    gp_cookie free_cookie; /* type-safe memory: when the pages may go, once the slab is free */
+    struct list link;      /* in a list of its node */
+    struct list waiting_link;
+    void *side[OS_EXTENSIONS]; /* a word for each extension */
+    uint64_t bits[];           /* free, waiting, next: bits_words(capacity) words each */
+};
+
+static inline uint64_t *slab_free_bits(struct slab *slab)
+{
+    return slab->bits;
+}
+
+static inline uint64_t *slab_waiting_bits(struct slab *slab)
+{
+    return slab->bits + bits_words(slab->capacity);
+}
+
+static inline uint64_t *slab_next_bits(struct slab *slab)
+{
+    return slab->bits + (size_t)2 * bits_words(slab->capacity);
+}
+
+static inline uint64_t slab_offset(const struct slab *slab, const void *object)
+{
+    return (uint64_t)((const char *)object - slab->base);
+}
+
+/* Whether an address in the slab's pages is that of an object. */
+static inline bool slab_has(const struct slab *slab, const void *object)
+{
+    return grid_has(slab->grid, slab_offset(slab, object));
+}
+
+static inline unsigned slab_index(const struct slab *slab, const void *object)
+{
+    return grid_index(slab->grid, slab_offset(slab, object));
+}
+
+static inline void *slab_object(const struct slab *slab, unsigned index, size_t stride)
+{
+    return slab->base + index * stride;
+}
+
+/* What one object of the slab takes. */
+static inline size_t slab_object_bytes(const struct slab *slab)
+{
+    return slab->cache->lines ? slab->cache->stride : slab->bytes;
+}
+
+/* ------------------------------------------------------------------------- from an object to its slab */
+
+/* The slab of an object that is known to be ours. NULL, in a kernel only: it is not, since it was freed twice and its
+ * slab has gone meanwhile. */
+static inline struct slab *slab_known(const void *object)
+{
+    struct slab *slab = os_page_owner(object);
+
+    if (unlikely(!slab)) {
+        os_report("object %p has lost its slab: was it freed twice?", object);
+        os_misuse();
+    }
+    return slab;
+}
+
+/* The slab of an object of any cache, or NULL for misuse. */
+static inline struct slab *slab_of(const void *object)
+{
+    struct slab *slab = os_page_owner(object);
+
+    return likely(slab && slab_has(slab, object)) ? slab : NULL;
+}
+
+/* The slab of an object of `cache`, or NULL for misuse. */
+static inline struct slab *slab_of_cache(const struct prudence_cache *cache, const void *object)
+{
+    struct slab *slab = os_page_owner(object);
+
+    return likely(slab && slab->cache == cache && slab_has(slab, object)) ? slab : NULL;
+}
+
+/* ---------------------------------------------------------------------------- making: slab.c */
+
+struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
+                       bool *zeroed, os_alloc_flags flags);
+void slab_unmake(struct slab *slab);
+void slab_count(struct prudence_cache *cache);
+struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags);
+struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *page, void *object,
+                          uint32_t extensions);
+
+#endif /* SLAB_SLAB_H */

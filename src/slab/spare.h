@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Free slabs are for all caches. */
+#ifndef SLAB_SPARE_H
+#define SLAB_SPARE_H
+
+#include "base/base.h"
+
+struct prudence_cache;
+
+void spare_give(unsigned node, size_t bytes);
+void spare_forget(const struct prudence_cache *cache);
+
+#endif /* SLAB_SPARE_H */

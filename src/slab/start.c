@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The slab layer's beginning and end: what its files need one of for each CPU. Before and after all caches. */
+#include "slab/start.h"
+
+#include "os/os.h"
+#include "slab/budget.h"
+#include "slab/give.h"
+#include "slab/latent_account.h"
+#include "slab/preflush.h"
+
+/* False: no memory. */
+bool slab_start(void)
+{
+    if (!latent_account_start() || !budget_start() || !preflush_start())
+        return false;
+    if (OS_CACHES_GIVE)
+        give_start();
+    return true;
+}
+
+/* No cache is left, and nobody calls any more. */
+void slab_stop(void)
+{
+    preflush_stop();
+    budget_stop();
+    latent_account_stop();
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Upkeep: what threads on a slow path do for all. */
+#ifndef SLAB_UPKEEP_H
+#define SLAB_UPKEEP_H
+
+#include "base/base.h"
+
+struct prudence_cache;
+
+void pages_decay(void);
+void come_by(void);
+#define BYPASSES_A_VISIT 16
+bool count_bypass(struct prudence_cache *cache);
+
+#endif /* SLAB_UPKEEP_H */

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Waits for grace periods, of all domains that caches name.
+ *
+ * Implicit waits (ADR 6): a caller may hold a lock that a reader wants inside its section. So each wait has an end, and
+ * after one was in vain no thread waits again until that reader has left. None is made inside a read-side critical
+ * section, and none with the lock of the list of caches held.
+ */
+#include "slab/wait.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
+
+#define WAITS_IN_A_ROW   20 /* times wait_max is the end, whatever is in the way */
+#define PATIENCE_LOOK_NS 10000000
+#define DOMAINS_AT_ONCE  16
+
+uint64_t slab_wait_max READ_MOSTLY = UINT64_C(500000000);
+struct wait_counts wait_counts;
+
+/* For all domains that caches name, however many: some at a time, held against destruction. Stops
+ * where `visit` says false, and is false then. */
+static bool for_all_domains(bool (*visit)(struct prudence_domain *domain))
+{
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    uint64_t after = 0;
+    unsigned count;
+    bool go_on = true;
+
+    do {
+        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
+        for (unsigned i = 0; i < count; i++) {
+            go_on = go_on && visit(domains[i]);
+            gp_domain_leave(domains[i]);
+        }
+    } while (go_on && count == DOMAINS_AT_ONCE);
+    return go_on;
+}
+
+static bool drive_domain(struct prudence_domain *domain)
+{
+    gp_request(domain, gp_snapshot(domain));
+    gp_drive(domain);
+    return true;
+}
+
+/* Garbage is that of all domains: each may be what keeps it above the limit. Foreign functions may be
+ * called (gp_drive), so nothing is held. */
+void latent_drive_all(void)
+{
+    for_all_domains(drive_domain);
+}
+
+/* Whether a wait may be made now, ... */
+bool wait_is_allowed(void)
+{
+    return wait_is_worth_it() && gp_may_wait();
+}
+
+/* ... and, once it has begun, gone on with: no thread's wait was in vain meanwhile. */
+bool wait_is_worth_it(void)
+{
+    return for_all_domains(gp_worth_waiting);
+}
+
+static bool note_expired_in(struct prudence_domain *domain)
+{
+    gp_note_expired(domain);
+    return true;
+}
+
+/*
+ * Whether a section has been in the way for wait_max. A caller may hold a lock that a reader wants inside its section: that
+ * section then stays. So none is waited for longer, except one whose thread has no CPU to leave it with. Sections that
+ * end want no such lock, and are waited for, however many: where threads are more than CPUs, each reader in turn stays
+ * until it has its CPU again.
+ */
+static bool a_section_stays(uint64_t began)
+{
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    uint64_t after = 0, max = load_relaxed(&slab_wait_max);
+    bool stays = false;
+    unsigned count;
+
+    do {
+        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
+        for (unsigned i = 0; i < count; i++) {
+            stays = stays || gp_outstays(domains[i], began, max);
+            gp_domain_leave(domains[i]);
+        }
+    } while (!stays && count == DOMAINS_AT_ONCE);
+    return stays;
+}
+
+/* Whether a wait that began then is to end. */
+bool wait_has_outlasted(uint64_t began)
+{
+    uint64_t age = os_clock_ns() - began, max = load_relaxed(&slab_wait_max);
+
+    return age >= max && (age >= WAITS_IN_A_ROW * max || a_section_stays(began));
+}
+
+/* A wait was in vain. True: because a section stays, and no other thread waits for it either. Else others were faster,
+ * again and again. */
+bool wait_give_up(uint64_t began)
+{
+    bool stays = a_section_stays(began);
+
+    add_relaxed(&wait_counts.expiries, 1);
+    if (stays)
+        for_all_domains(note_expired_in);
+    return stays;
+}
+
+/* False: in vain. */
+bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uint64_t began)
+{
+    uint64_t deadline = began + load_relaxed(&slab_wait_max);
+
+    while (!gp_wait(domain, cookie, deadline)) {
+        if (wait_has_outlasted(began))
+            return false;
+        deadline = os_clock_ns() + PATIENCE_LOOK_NS;
+    }
+    return true;
+}
+
+/* Whether all of them ended one. */
+static bool wait_for(struct prudence_domain **domains, unsigned count, uint64_t began)
+{
+    gp_cookie cookies[DOMAINS_AT_ONCE];
+    bool ended = true;
+
+    for (unsigned i = 0; i < count; i++) {
+        cookies[i] = gp_snapshot(domains[i]);
+        gp_request(domains[i], cookies[i]);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (!gp_worth_waiting(domains[i])) {
+            ended = false;
+        } else if (!wait_patiently(domains[i], cookies[i], began)) {
+            add_relaxed(&wait_counts.expiries, 1);
+            gp_note_expired(domains[i]);
+            ended = false;
+        }
+        gp_domain_leave(domains[i]);
+    }
+    return ended;
+}
+
+/* Waits for one grace period of each domain, all as one wait that began then; whether all of them ended one. */
+bool wait_for_domains(uint64_t began)
+{
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    uint64_t after = 0;
+    unsigned count;
+    bool ended = true;
+
+    do {
+        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
+        ended = wait_for(domains, count, began) && ended;
+    } while (count == DOMAINS_AT_ONCE);
+    return ended;
+}

@@ -194,7 +194,7 @@ void prudence_cache_stats(struct prudence_cache *cache, struct prudence_cache_st
     stats->slabs_peak = load_relaxed(&cache->slabs_peak);
     gone = stats->frees + stats->deferred_frees;
     stats->objects_live = stats->allocations > gone ? stats->allocations - gone : 0;
-    if (stats->objects_live && cache->lines)
+    if (stats->objects_live && cache->percpu)
         stats->fragmentation_permille = div64_u64(stats->slabs_now * stats->slab_size * 1000,
                                                   stats->objects_live * stats->object_size);
 }

@@ -92,7 +92,7 @@ static noinline void *alloc_irqs_off(struct prudence_cache *cache, gfp_t gfp)
 
     if (refused_in_nmi())
         return NULL;
-    object = os_percpu_pop_here(&cache->fast_lines);
+    object = os_percpu_pop_here(&cache->fast_percpu);
     return object ? ready(cache, object, gfp) : alloc_slow(cache, gfp);
 }
 
@@ -103,7 +103,7 @@ static __always_inline void *alloc(struct prudence_cache *cache, gfp_t gfp)
     if (unlikely(irqs_disabled()))
         return alloc_irqs_off(cache, gfp);
     local_irq_disable();
-    object = os_percpu_pop_here(&cache->fast_lines);
+    object = os_percpu_pop_here(&cache->fast_percpu);
     if (unlikely(!object)) {
         local_irq_enable();
         return alloc_slow(cache, gfp);
@@ -199,7 +199,7 @@ void prudence_cache_free(struct prudence_cache *cache, void *object)
     struct slab *slab = slab_of_cache(cache, object);
 
     if (likely(slab))
-        free_object(slab, &cache->fast_lines, object);
+        free_object(slab, &cache->fast_percpu, object);
     else
         misuse(cache, object);
 }
@@ -210,7 +210,7 @@ void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
     struct slab *slab = slab_of_cache(cache, object);
 
     if (likely(slab))
-        defer_object(slab, &cache->fast_lines, object);
+        defer_object(slab, &cache->fast_percpu, object);
     else
         misuse(cache, object);
 }
@@ -232,11 +232,11 @@ void *prudence_cache_replace(struct prudence_cache *cache, void *old, gfp_t gfp)
     if (unlikely(!slab) || unlikely(irqs_disabled()))
         return replace_slow(cache, old, gfp);
     local_irq_disable();
-    if (unlikely(!os_percpu_append_here(&cache->fast_lines, old))) {
+    if (unlikely(!os_percpu_append_here(&cache->fast_percpu, old))) {
         local_irq_enable();
         return replace_slow(cache, old, gfp);
     }
-    object = os_percpu_pop_here(&cache->fast_lines);
+    object = os_percpu_pop_here(&cache->fast_percpu);
     local_irq_enable();
     return likely(object) ? ready(cache, object, gfp) : alloc_slow(cache, gfp);
 }
@@ -281,7 +281,7 @@ void prudence_kfree(const void *object)
     struct slab *slab = slab_of(object);
 
     if (likely(slab))
-        free_object(slab, &slab->fast_lines, (void *)object);
+        free_object(slab, &slab->fast_percpu, (void *)object);
     else
         misuse(NULL, object);
 }
@@ -292,7 +292,7 @@ void prudence_kfree_deferred(const void *object)
     struct slab *slab = slab_of(object);
 
     if (likely(slab))
-        defer_object(slab, &slab->fast_lines, (void *)object);
+        defer_object(slab, &slab->fast_percpu, (void *)object);
     else
         misuse(NULL, object);
 }

@@ -123,7 +123,7 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
         cache_sum(cache, &sums);
         arrays += cache_spare_arrays(cache);
         gone = sums.frees + sums.deferred;
-        if (cache->lines && sums.hits + sums.misses > gone)
+        if (cache->percpu && sums.hits + sums.misses > gone)
             live += (sums.hits + sums.misses - gone) * cache->stride;
     }
     os_lock_release(&slab_caches_lock);

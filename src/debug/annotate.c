@@ -15,7 +15,7 @@
  */
 #include "debug/annotate.h"
 #include "gp/gp.h"
-#include "debug/watch.h"
+#include "debug/instruments.h"
 #include "race_detector.h"
 #include "slab/cache.h"
 #include "slab/slab.h"
@@ -109,18 +109,18 @@ void annotate_pages_pass(const struct slab *slab)
 
 static bool has_notes(const struct slab *slab)
 {
-    return slab->side[WATCH_EXTENSION] != NULL;
+    return slab->side[INSTRUMENTS_EXTENSION] != NULL;
 }
 
 static struct note *note_of(const struct slab *slab, const void *object)
 {
-    return (struct note *)slab->side[WATCH_EXTENSION] + slab_index(slab, object);
+    return (struct note *)slab->side[INSTRUMENTS_EXTENSION] + slab_index(slab, object);
 }
 
 /* ----------------------------------------------------------------------------------- the tools */
 
 /* The tool has a lock of its own here, which fork does not take. */
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_WATCH);
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 
 static void root_region(void (*tell)(const void *address, size_t size), const struct slab *slab)
 {
@@ -212,7 +212,7 @@ bool annotate_made(struct slab *slab)
     if (!annotate_on)
         return true;
     if (!typesafe) {
-        slab->side[WATCH_EXTENSION] = os_meta_alloc(slab->capacity * sizeof(struct note));
+        slab->side[INSTRUMENTS_EXTENSION] = os_meta_alloc(slab->capacity * sizeof(struct note));
         if (!has_notes(slab))
             return false;
     }
@@ -226,8 +226,8 @@ void annotate_going(struct slab *slab)
         return;
     end_pages(slab);
     if (has_notes(slab))
-        os_meta_free(slab->side[WATCH_EXTENSION], slab->capacity * sizeof(struct note));
-    slab->side[WATCH_EXTENSION] = NULL;
+        os_meta_free(slab->side[INSTRUMENTS_EXTENSION], slab->capacity * sizeof(struct note));
+    slab->side[INSTRUMENTS_EXTENSION] = NULL;
 }
 
 void annotate_allocated(struct slab *slab, void *object, size_t size, bool defined)

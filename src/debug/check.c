@@ -5,7 +5,7 @@
  */
 #include "debug/check.h"
 
-#include "debug/depot.h"
+#include "debug/stack_depot.h"
 #include "debug/guard.h"
 #include "debug/quarantine.h"
 #include "slab/misuse.h"
@@ -56,7 +56,7 @@ void object_state_change(const struct slab *slab, const void *object, enum objec
     uint64_t *place = &object_words(slab)[slab_index(slab, object)], word = load_relaxed(place);
     bool by_caller =
         from == OBJECT_LIVE || to == OBJECT_LIVE; /* not by the end of a grace period */
-    uint32_t trace = by_caller && (check_wanted || guard_interval) ? depot_here() : 0;
+    uint32_t trace = by_caller && (check_wanted || guard_interval) ? stack_depot_here() : 0;
 
     while (state_of_word(word) == from)
         if (compare_exchange(place, &word, word_after(word, to, trace)))
@@ -103,14 +103,14 @@ static void check_live(const struct slab *slab, const void *object, const char *
 /* The traces of a guarded object are its slot's to tell (guard_report.c): its slab may be gone. */
 static void explain(const struct slab *slab, const void *pointer)
 {
-    uint32_t here = depot_here();
+    uint32_t here = stack_depot_here();
 
     if (slab && !object_words(slab))
         os_report("  the option check=1 tells who allocated and who freed it");
     if (here)
-        depot_print("called by:", here);
+        stack_depot_print("called by:", here);
     if (slab && object_words(slab) && !slab->alone && slab_has(slab, pointer))
-        depot_print_word(load_relaxed(&object_words(slab)[slab_index(slab, pointer)]));
+        stack_depot_print_word(load_relaxed(&object_words(slab)[slab_index(slab, pointer)]));
 }
 
 const struct slab_extension check_extension = {.wants = wants,

@@ -10,7 +10,7 @@
 
 #include "gp/user/domain.h"
 #include "debug/check.h"
-#include "debug/depot.h"
+#include "debug/stack_depot.h"
 
 static struct prudence_cache *cache_of(const void *object)
 {
@@ -50,5 +50,5 @@ void check_callback_domain(struct prudence_domain *domain, const void *head, con
         "%s: %p of cache '%s' waits for the readers of domain '%s', but those of its cache are of "
         "domain '%s' (attr.domain)",
         what, head, cache->name, domain->name, cache->domain->name);
-    depot_print("called by:", depot_here());
+    stack_depot_print("called by:", stack_depot_here());
 }

@@ -12,13 +12,13 @@
  * Not guarded: objects that do not fit a page, and those of caches with a constructor or type-safe
  * memory, whose freed objects may be looked at.
  *
- * Locks: one (OS_RANK_WATCH) for the queue of resting slots. A slot's record is written by the thread that
+ * Locks: one (OS_RANK_DEBUG) for the queue of resting slots. A slot's record is written by the thread that
  * took it from the queue, or that ends its slab; reports read it without a lock.
  */
 #include <string.h>
 
 #include "base/pace.h"
-#include "debug/depot.h"
+#include "debug/stack_depot.h"
 #include "debug/guard.h"
 #include "slab/all_caches.h"
 #include "slab/large.h"
@@ -28,7 +28,7 @@
 #define PATTERN   0xb5
 #define SETTLE_NS 10000000 /* full: how often the whole process is searched for what is safe */
 
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_WATCH);
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static uint16_t resting[GUARD_SLOTS]; /* oldest first, from `oldest` on */
 static unsigned oldest, resting_count;
 static uint64_t turns;      /* atomic: right and left */

@@ -4,7 +4,7 @@
  * were written, about a pointer in a report of misuse. May run in a signal handler: nothing here
  * allocates, or takes a lock of ours.
  */
-#include "debug/depot.h"
+#include "debug/stack_depot.h"
 #include "debug/guard.h"
 #include "slab/misuse.h"
 
@@ -98,7 +98,7 @@ void guard_look_at_fault(const struct os_fault *fault)
               fault->address);
     print_place(slot, fault->address);
     print_access(fault);
-    depot_print_word(guard_word(slot));
+    stack_depot_print_word(guard_word(slot));
 }
 
 void guard_report_damage(const struct guard_slot *slot, const char *byte)
@@ -106,7 +106,7 @@ void guard_report_damage(const struct guard_slot *slot, const char *byte)
     os_report("%s: write of %p, found when the object's page was given back",
               byte < slot->object ? "underflow" : "overflow", (const void *)byte);
     print_place(slot, byte);
-    depot_print_word(guard_word(slot));
+    stack_depot_print_word(guard_word(slot));
     os_abort();
 }
 
@@ -132,5 +132,5 @@ void guard_explain(const struct slab *slab, const void *pointer)
     if (!slot || slot->state == GUARD_UNUSED)
         return;
     print_place(slot, pointer);
-    depot_print_word(guard_word(slot));
+    stack_depot_print_word(guard_word(slot));
 }

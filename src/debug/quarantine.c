@@ -12,7 +12,7 @@
  */
 #include "debug/quarantine.h"
 
-#include "debug/watch.h"
+#include "debug/instruments.h"
 #include "slab/gate.h"
 #include "slab/slab.h"
 
@@ -28,7 +28,7 @@ struct chunk {
 };
 _Static_assert(sizeof(struct chunk) == CHUNK_BYTES, "no byte is lost");
 
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_WATCH);
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static struct chunk *oldest, *youngest;
 static uint64_t bytes;
 static uint64_t entered, left; /* objects, ever */
@@ -97,7 +97,7 @@ static void leaver_is_done(struct leaver *leaver)
 
 static void free_for_good(struct slab *slab, void *object)
 {
-    watch_check_zero(slab, object);
+    instruments_check_zero(slab, object);
     cache_put_kept(slab, object);
 }
 

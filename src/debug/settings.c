@@ -8,4 +8,4 @@ bool annotate_wanted = true;
 bool zero_on_free;
 uint64_t guard_interval READ_MOSTLY = 0;
 uint64_t quarantine_limit;
-uint64_t depot_frames = 12;
+uint64_t stack_depot_frames = 12;

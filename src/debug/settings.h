@@ -11,8 +11,8 @@
 extern bool check_wanted;
 extern bool annotate_wanted;
 extern bool zero_on_free;
-extern uint64_t guard_interval;   /* one allocation in so many is guarded; 0: none */
-extern uint64_t quarantine_limit; /* bytes; 0: nothing rests */
-extern uint64_t depot_frames;     /* of a trace; 0: none are captured */
+extern uint64_t guard_interval;     /* one allocation in so many is guarded; 0: none */
+extern uint64_t quarantine_limit;   /* bytes; 0: nothing rests */
+extern uint64_t stack_depot_frames; /* of a trace; 0: none are captured */
 
 #endif /* DEBUG_SETTINGS_H */

@@ -11,7 +11,7 @@
 
 #include "gp/user/domain.h"
 #include "debug/check.h"
-#include "debug/depot.h"
+#include "debug/stack_depot.h"
 #include "slab/all_caches.h"
 #include "slab/node.h"
 
@@ -28,7 +28,7 @@ static unsigned next_grave;
 static void bury(struct prudence_cache *cache)
 {
     struct grave *grave, oldest;
-    uint32_t destroyed_by = is_checked(cache) ? depot_here() : 0;
+    uint32_t destroyed_by = is_checked(cache) ? stack_depot_here() : 0;
 
     os_lock_take(&slab_caches_lock);
     grave = &graves[next_grave];
@@ -45,10 +45,10 @@ void cache_refuse(const struct prudence_cache *cache, const char *what)
     if (!cache)
         os_panic("%s: the cache is NULL", what);
     os_report("%s: cache '%s' (%p) was destroyed", what, cache->name, (const void *)cache);
-    depot_print("called by:", depot_here());
+    stack_depot_print("called by:", stack_depot_here());
     for (unsigned i = 0; i < GRAVES; i++)
         if (graves[i].cache == cache)
-            depot_print("destroyed by:", graves[i].destroyed_by);
+            stack_depot_print("destroyed by:", graves[i].destroyed_by);
     os_abort();
 }
 
@@ -94,7 +94,7 @@ static void tell_who_allocated(const struct prudence_cache *cache)
         note_live_of_node(&cache->nodes[i], &live);
     for (unsigned i = 0; i < live.count; i++) {
         os_report("  %p, allocated by:", live.objects[i]);
-        depot_print_frames(allocation_trace_of_word(live.words[i]));
+        stack_depot_print_frames(allocation_trace_of_word(live.words[i]));
     }
 }
 

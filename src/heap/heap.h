@@ -19,7 +19,7 @@ bool large_resize(struct slab *slab, size_t size);
 size_t large_growing(size_t size);
 static inline bool is_large(const struct slab *slab)
 {
-    return !slab->cache->lines;
+    return !slab->cache->percpu;
 }
 
 /* What the user of an object may use of it: without the line that spreads some strides (ADR 38), and without the red
@@ -28,7 +28,7 @@ static inline size_t slab_usable_bytes(const struct slab *slab)
 {
     const struct prudence_cache *cache = slab->cache;
 
-    if (!cache->lines)
+    if (!cache->percpu)
         return slab->bytes;
     return round_up(cache->object_size + cache->redzone, cache->alignment) - cache->redzone;
 }

@@ -14,7 +14,7 @@
 #define SAME_PLACE(ours, member, theirs, its)                                                      \
     _Static_assert(offsetof(ours, member) == offsetof(theirs, its), "known to inlined fast paths")
 
-SAME_PLACE(struct prudence_cache, fast_lines, struct prudence_inline_cache, lines);
+SAME_PLACE(struct prudence_cache, fast_percpu, struct prudence_inline_cache, lines);
 SAME_PLACE(struct prudence_cache, page_map, struct prudence_inline_cache, leaves);
 SAME_PLACE(struct prudence_cache, window_words.base, struct prudence_inline_cache, window);
 SAME_PLACE(struct prudence_cache, window_words.extent, struct prudence_inline_cache, extent);

@@ -41,10 +41,10 @@ static struct prudence_cache *large_cache(void)
 static bool pages_of(size_t size, size_t alignment, size_t *bytes)
 {
     uint64_t limit = os_pages_limit();
-    size_t span;
+    size_t huge;
 
     return checked_round_up(max_size(size, 1), OS_PAGE_SIZE, bytes) &&
-           checked_add(*bytes, alignment, &span) && span <= ADDRESSES &&
+           checked_add(*bytes, alignment, &huge) && huge <= ADDRESSES &&
            (!limit || *bytes <= limit);
 }
 

@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "heap/object.h"
 #include "heap/size_class.h"
-#include "debug/watch.h"
+#include "debug/instruments.h"
 #include "slab/misuse.h"
 
 static void *out_of_memory(void)
@@ -83,7 +83,7 @@ static void *move(void *object, const struct slab *slab, size_t size, bool owned
     size_t usable = object_usable(slab, object), growing = large_growing(size);
     void *moved = NULL;
 
-    if (growing > size && is_large(slab) && size > usable && !watch_moves(slab))
+    if (growing > size && is_large(slab) && size > usable && !instruments_move(slab))
         moved = prudence_malloc(growing);
     if (!moved)
         moved = prudence_malloc(size);
@@ -109,7 +109,7 @@ void *prudence_realloc(void *object, size_t size)
         slab_check_live(slab, object, "prudence_realloc");
     usable = object_usable(slab, object);
     owned = extensions_own(slab, object);
-    if (watch_moves(slab)) {
+    if (instruments_move(slab)) {
         ; /* below */
     } else if (is_large(slab) && !owned) {
         if (large_resize(slab, size))

@@ -37,7 +37,7 @@ static inline void *object_alloc(struct prudence_cache *cache, size_t size, cons
 static inline void *const *object_lines(const struct slab *slab, struct prudence_cache *cache,
                                         bool named)
 {
-    return named ? &cache->fast_lines : &slab->fast_lines;
+    return named ? &cache->fast_percpu : &slab->fast_percpu;
 }
 
 static inline void object_free(struct slab *slab, struct prudence_cache *cache, bool named,
@@ -62,7 +62,7 @@ static inline void *object_replace(struct prudence_cache *cache, void *old, cons
     struct slab *slab = slab_of_cache(cache, old);
     void *object;
 
-    if (unlikely(!slab) || unlikely(!os_percpu_append_and_pop(&cache->fast_lines, old, &object)))
+    if (unlikely(!slab) || unlikely(!os_percpu_append_and_pop(&cache->fast_percpu, old, &object)))
         return object_replace_slow(cache, old, slab, what);
     return likely(object) ? object : object_alloc_slow(cache, 0, what);
 }

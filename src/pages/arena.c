@@ -14,7 +14,7 @@
 
 #define FANOUT      64u
 #define GROUP_SLOTS (FANOUT * FANOUT)
-#define GROUPS      FANOUT /* 16 TiB a node; what is beyond gets spans */
+#define GROUPS      FANOUT /* 16 TiB a node; what is beyond gets huge mappings */
 
 struct group {
     uint16_t longest[GROUP_SLOTS], longest_of_64[FANOUT];

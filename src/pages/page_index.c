@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page source's index: for each 2 MiB of address space the region that lies there, or the span
+ * The page source's index: for each 2 MiB of address space the region that lies there, or the huge mapping
  * that begins there. A table of leaves; a leaf covers 16 GiB and is never unmade. Leaves are entered
  * without the lock (index_prepare), everything else happens under pages_lock.
  */
@@ -13,7 +13,8 @@
 #define LEAVES       ((size_t)1 << (PAGE_MAP_ADDRESS_BITS - UNIT_SHIFT - LEAF_SHIFT))
 #define IS_SPAN      ((uintptr_t)1)
 
-_Static_assert((size_t)1 << UNIT_SHIFT == SPAN_ALIGNMENT, "one entry for each possible beginning");
+_Static_assert((size_t)1 << UNIT_SHIFT == HUGE_MAPPING_ALIGNMENT,
+               "one entry for each possible beginning");
 
 static uintptr_t *leaves[LEAVES];
 
@@ -63,13 +64,13 @@ void index_set_region(const struct region *region, bool there)
 {
     size_t bytes = region->window ? REGION_SIZE : region->pages * OS_PAGE_SIZE;
 
-    for (size_t at = 0; at < bytes; at += SPAN_ALIGNMENT)
+    for (size_t at = 0; at < bytes; at += HUGE_MAPPING_ALIGNMENT)
         *entry_of(region->base + at) = there ? (uintptr_t)region : 0;
 }
 
-void index_set_span(const struct span *span, bool there)
+void index_set_huge_mapping(const struct huge_mapping *huge, bool there)
 {
-    *entry_of(span->base) = there ? (uintptr_t)span | IS_SPAN : 0;
+    *entry_of(huge->base) = there ? (uintptr_t)huge | IS_SPAN : 0;
 }
 
 struct place index_find(const void *pages)
@@ -78,6 +79,6 @@ struct place index_find(const void *pages)
     uintptr_t value = entry ? *entry : 0;
 
     if (value & IS_SPAN)
-        return (struct place){.span = (struct span *)(value & ~IS_SPAN)};
+        return (struct place){.huge = (struct huge_mapping *)(value & ~IS_SPAN)};
     return (struct place){.region = (struct region *)value};
 }

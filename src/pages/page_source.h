@@ -3,16 +3,16 @@
  * Private to the page source (os/os.h says what it is for), which asks the system by os/posix/mapping.c. One file a
  * concept:
  *
- *   page_index.c    address -> region or span, in constant time
+ *   page_index.c    address -> region or huge mapping, in constant time
  *   region.c        runs: up to 32 MiB, cut from regions of 64 MiB at most
  *   arena.c         the regions of a node; which of them has a free run
  *   window.c        regions of which one cache has all
- *   span.c          own mappings, for what is larger; the freed ones
- *   demand.c        accounting; how much of what is free will be wanted again
- *   give_back.c     the rest goes back to the system
+ *   huge_mapping.c          own mappings, for what is larger; the freed ones
+ *   working_set.c        accounting; how much of what is free will be wanted again
+ *   purge.c     the rest goes back to the system
  *   pages.c         the functions of os/os.h
  *
- * Two locks. `pages_lock` guards all of this and is held for no system call. `give_back_lock`,
+ * Two locks. `pages_lock` guards all of this and is held for no system call. `purge_lock`,
  * taken before it, is held by the one thread at a time that gives memory back: it takes pages out
  * of circulation under pages_lock, gives them back without it, and puts them back as clean ones.
  * An allocation takes the former only before it would fail.
@@ -41,19 +41,19 @@ extern size_t region_small; /* that, or what a test says: 0: no region is small 
 
 _Static_assert(REGION_PAGES >> (RUN_ORDERS - 1) == 1, "the last order is a whole region");
 
-/* Where regions and spans begin: multiples of a huge page. So no two begin in the same one. */
-#define SPAN_ALIGNMENT ((size_t)2 << 20)
+/* Where regions and huge mappings begin: multiples of a huge page. So no two begin in the same one. */
+#define HUGE_MAPPING_ALIGNMENT ((size_t)2 << 20)
 
-extern struct os_lock pages_lock, give_back_lock; /* demand.c, give_back.c */
+extern struct os_lock pages_lock, purge_lock; /* working_set.c, purge.c */
 
-/* --- page_index.c. What stands at an address: a region, a span, or nothing. --- */
+/* --- page_index.c. What stands at an address: a region, a huge mapping, or nothing. --- */
 struct place {
     struct region *region; /* at most one of both */
-    struct span *span;
+    struct huge_mapping *huge;
 };
 bool index_prepare(const void *base, size_t bytes); /* room; afterwards setting cannot fail */
 void index_set_region(const struct region *region, bool there);
-void index_set_span(const struct span *span, bool there);
+void index_set_huge_mapping(const struct huge_mapping *huge, bool there);
 struct place index_find(const void *pages);
 
 /* --- region.c --- */
@@ -124,8 +124,8 @@ struct region *arena_find(unsigned node, unsigned *slot, unsigned pages);
 /* The last region before *slot that has dirty pages, with its slot. Begin with ARENA_FULL. */
 struct region *arena_find_dirty(unsigned node, unsigned *slot);
 
-/* --- span.c --- */
-struct span {
+/* --- huge_mapping.c --- */
+struct huge_mapping {
     struct list link; /* free: in its bin */
     struct list age;  /* free: in the list of all, oldest first */
     char *base;
@@ -134,47 +134,52 @@ struct span {
     unsigned node;
 };
 
-/* A free span for `bytes`, taken out; NULL: none fits. It may be dirty beyond `bytes`. */
-struct span *span_take(size_t bytes, size_t alignment, unsigned node);
-struct span *span_take_smaller(size_t bytes, unsigned node); /* the largest worth growing */
-struct span *span_take_oldest(void);
-void span_put(struct span *span);
+/* A free huge mapping for `bytes`, taken out; NULL: none fits. It may be dirty beyond `bytes`. */
+struct huge_mapping *huge_mapping_take(size_t bytes, size_t alignment, unsigned node);
+struct huge_mapping *huge_mapping_take_smaller(size_t bytes,
+                                               unsigned node); /* the largest worth growing */
+struct huge_mapping *huge_mapping_take_oldest(void);
+void huge_mapping_put(struct huge_mapping *huge);
 
 /* Without the lock. */
-struct span *span_make(size_t bytes, size_t alignment, unsigned node);
-bool span_unmake(struct span *span);            /* not in the index; false: refused */
-bool span_cut(struct span *span, size_t bytes); /* what is beyond becomes clean, or goes */
-size_t span_reserve_for(size_t bytes);
-bool span_reserve(struct span *span, size_t bytes); /* in place: mapped >= bytes and a reserve */
-bool span_move(struct span *span, size_t bytes, size_t reserve, void *owner, size_t owned);
-void span_lose(struct span *span, size_t bytes); /* its first bytes may be no longer its own */
+struct huge_mapping *huge_mapping_make(size_t bytes, size_t alignment, unsigned node);
+bool huge_mapping_unmake(struct huge_mapping *huge); /* not in the index; false: refused */
+bool huge_mapping_cut(struct huge_mapping *huge,
+                      size_t bytes); /* what is beyond becomes clean, or goes */
+size_t huge_mapping_reserve_for(size_t bytes);
+bool huge_mapping_reserve(struct huge_mapping *huge,
+                          size_t bytes); /* in place: mapped >= bytes and a reserve */
+bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t reserve, void *owner,
+                       size_t owned);
+void huge_mapping_lose(struct huge_mapping *huge,
+                       size_t bytes); /* its first bytes may be no longer its own */
 
-/* --- demand.c; all under pages_lock --- */
-enum page_kind { RUNS, SPANS, PAGE_KINDS };
+/* --- working_set.c; all under pages_lock --- */
+enum page_kind { RUNS, HUGE_MAPPINGS, PAGE_KINDS };
 
-void demand_took(enum page_kind kind, size_t bytes, size_t dirty);
-void demand_freed(enum page_kind kind, size_t bytes);
-void demand_gave_back(enum page_kind kind, size_t bytes);
-void demand_trimmed(void);
-void demand_dirtied(enum page_kind kind, size_t bytes);
-bool demand_fits(size_t bytes); /* under the option limit, beside what is dirty or asked for */
-bool demand_ask(size_t bytes);  /* fits; the system will be asked for them without the lock */
-void demand_answered(size_t bytes);
-/* Dirty bytes of a free span, by a thread that has released the lock. */
-void demand_in_hand(size_t bytes, bool taken);
-void demand_fork_child(void);
-bool demand_is_due(void); /* the next look at the excess; without the lock */
+void working_set_took(enum page_kind kind, size_t bytes, size_t dirty);
+void working_set_freed(enum page_kind kind, size_t bytes);
+void working_set_purged(enum page_kind kind, size_t bytes);
+void working_set_trimmed(void);
+void working_set_dirtied(enum page_kind kind, size_t bytes);
+bool working_set_fits(size_t bytes); /* under the option limit, beside what is dirty or asked for */
+bool working_set_ask(size_t bytes);  /* fits; the system will be asked for them without the lock */
+void working_set_answered(size_t bytes);
+/* Dirty bytes of a free huge mapping, by a thread that has released the lock. */
+void working_set_in_hand(size_t bytes, bool taken);
+void working_set_fork_child(void);
+bool working_set_is_due(void); /* the next look at the excess; without the lock */
 
 /* What is to be given back, by kind; false: nothing, or not so much that it is worth it yet. */
 struct excess {
     size_t bytes[PAGE_KINDS];
 };
-bool demand_excess(struct excess *excess, bool all_of_it);
-void demand_stats(struct os_pages_stats *stats);
+bool working_set_excess(struct excess *excess, bool all_of_it);
+void working_set_stats(struct os_pages_stats *stats);
 
-/* --- give_back.c; without pages_lock --- */
-size_t give_back(const struct excess *excess, bool patient);
-size_t give_back_everything(void);
-uint64_t give_back_ever(void); /* how many bytes have gone since the process began */
+/* --- purge.c; without pages_lock --- */
+size_t purge(const struct excess *excess, bool patient);
+size_t purge_everything(void);
+uint64_t purged_ever(void); /* how many bytes have gone since the process began */
 
 #endif /* PAGES_PAGE_SOURCE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page source: the functions of os/os.h, made of runs and spans (page_source.h names the parts).
+ * The page source: the functions of os/os.h, made of runs and huge mappings (page_source.h names the parts).
  *
  * Invariant: used + dirty bytes bound what is resident of its pages, and stay within the option
  * limit. Pages are counted as asked for before the system is asked, as used when it has given them,
@@ -9,37 +9,37 @@
 #include "pages/page_source.h"
 #include "pages/pages.h"
 
-/* A span's user may have so much (an eighth) more than it wants that is dirty; else that is cut. */
+/* A huge mapping's user may have so much (an eighth) more than it wants that is dirty; else that is cut. */
 #define SLACK_SHIFT 3
 
 /* A mapping of its own is not worth less than this: its user better moves to a run. */
-#define SPAN_SHRUNK_MIN ((size_t)512 << 10)
+#define HUGE_MAPPING_SHRUNK_MIN ((size_t)512 << 10)
 
-/* A run that has grown to more than this, and cannot where it is, becomes a span: its memory moves,
+/* A run that has grown to more than this, and cannot where it is, becomes a huge mapping: its memory moves,
  * and need not be copied, now or when it grows on. */
-#define RUN_GROWN_MAX SPAN_ALIGNMENT
+#define RUN_GROWN_MAX HUGE_MAPPING_ALIGNMENT
 
 /* Clean pages that were handed out since the system's limits were looked at last; pages_lock. */
 #define UNCHECKED_MAX ((size_t)4 << 20)
 static size_t unchecked;
 
-static void give_back_excess(bool all_of_it)
+static void purge_excess(bool all_of_it)
 {
     struct excess excess;
     bool any;
 
     os_lock_take(&pages_lock);
-    any = demand_excess(&excess, all_of_it);
+    any = working_set_excess(&excess, all_of_it);
     os_lock_release(&pages_lock);
     if (any)
-        give_back(&excess, false);
+        purge(&excess, false);
 }
 
 /* ------------------------------------------------------------------------------------------- runs */
 
 void run_count(unsigned pages, unsigned dirty)
 {
-    demand_took(RUNS, pages * OS_PAGE_SIZE, dirty * OS_PAGE_SIZE);
+    working_set_took(RUNS, pages * OS_PAGE_SIZE, dirty * OS_PAGE_SIZE);
     unchecked += (pages - dirty) * OS_PAGE_SIZE;
 }
 
@@ -97,7 +97,7 @@ static void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clea
         bool fits;
 
         os_lock_take(&pages_lock);
-        fits = demand_fits(bytes);
+        fits = working_set_fits(bytes);
         if (fits)
             run = run_take_and_count(node, (unsigned)(bytes / OS_PAGE_SIZE),
                                      (unsigned)(alignment / OS_PAGE_SIZE), clean);
@@ -123,11 +123,11 @@ static bool run_grow(struct region *region, char *run, size_t bytes, size_t want
     bool grown;
 
     os_lock_take(&pages_lock);
-    grown = more <= REGION_SIZE && demand_fits(more) &&
+    grown = more <= REGION_SIZE && working_set_fits(more) &&
             run_extend(region, page_in_region(region, run + bytes), (unsigned)(more / OS_PAGE_SIZE),
                        &dirty);
     if (grown)
-        demand_took(RUNS, more, dirty * OS_PAGE_SIZE);
+        working_set_took(RUNS, more, dirty * OS_PAGE_SIZE);
     os_lock_release(&pages_lock);
     if (grown)
         os_page_owner_set(run + bytes, more, owner);
@@ -140,11 +140,11 @@ static void run_shrink(struct region *region, char *run, size_t bytes, size_t wa
     os_lock_take(&pages_lock);
     run_free(region, page_in_region(region, run + wanted),
              (unsigned)((bytes - wanted) / OS_PAGE_SIZE));
-    demand_freed(RUNS, bytes - wanted);
+    working_set_freed(RUNS, bytes - wanted);
     os_lock_release(&pages_lock);
 }
 
-/* ------------------------------------------------------------------------------------------ spans */
+/* ------------------------------------------------------------------------------------------ huge mappings */
 
 /* Under the limit, or false; then the system may be asked for them. */
 static bool ask(size_t bytes)
@@ -152,22 +152,22 @@ static bool ask(size_t bytes)
     bool fits;
 
     os_lock_take(&pages_lock);
-    fits = demand_ask(bytes);
+    fits = working_set_ask(bytes);
     os_lock_release(&pages_lock);
     if (fits)
         os_hands_full(); /* until the answer is noted */
     return fits;
 }
 
-/* A span of the caller's has, or has not, got the bytes that were asked for. */
-static void note_answer(struct span *span, size_t bytes, bool got)
+/* A huge mapping of the caller's has, or has not, got the bytes that were asked for. */
+static void note_answer(struct huge_mapping *huge, size_t bytes, bool got)
 {
     os_lock_take(&pages_lock);
-    demand_answered(bytes);
+    working_set_answered(bytes);
     if (got)
-        demand_took(SPANS, bytes, 0);
-    if (span)
-        index_set_span(span, true);
+        working_set_took(HUGE_MAPPINGS, bytes, 0);
+    if (huge)
+        index_set_huge_mapping(huge, true);
     os_lock_release(&pages_lock);
     os_hands_empty();
 }
@@ -176,137 +176,139 @@ static void note_answer(struct span *span, size_t bytes, bool got)
 static void count_back(size_t bytes)
 {
     os_lock_take(&pages_lock);
-    demand_freed(SPANS, bytes);
-    demand_gave_back(SPANS, bytes);
+    working_set_freed(HUGE_MAPPINGS, bytes);
+    working_set_purged(HUGE_MAPPINGS, bytes);
     os_lock_release(&pages_lock);
 }
 
 /* A free one that has room, cut to size if much of it is too much. */
-static struct span *span_reuse(size_t bytes, size_t alignment, unsigned node, bool *clean)
+static struct huge_mapping *huge_mapping_reuse(size_t bytes, size_t alignment, unsigned node,
+                                               bool *clean)
 {
-    struct span *span;
+    struct huge_mapping *huge;
     size_t dirty = 0;
 
     os_lock_take(&pages_lock);
-    span = span_take(bytes, alignment, node);
-    if (span) {
-        dirty = span->bytes;
-        if (demand_fits(bytes - min_size(bytes, dirty))) {
-            span->bytes = max_size(bytes, dirty);
-            demand_took(SPANS, span->bytes, dirty);
-            index_set_span(span, true);
+    huge = huge_mapping_take(bytes, alignment, node);
+    if (huge) {
+        dirty = huge->bytes;
+        if (working_set_fits(bytes - min_size(bytes, dirty))) {
+            huge->bytes = max_size(bytes, dirty);
+            working_set_took(HUGE_MAPPINGS, huge->bytes, dirty);
+            index_set_huge_mapping(huge, true);
         } else {
-            span_put(span);
-            span = NULL;
+            huge_mapping_put(huge);
+            huge = NULL;
         }
     }
     os_lock_release(&pages_lock);
     *clean = dirty == 0;
-    if (span && dirty > bytes + (bytes >> SLACK_SHIFT) && span_cut(span, bytes)) {
-        span->bytes = bytes;
+    if (huge && dirty > bytes + (bytes >> SLACK_SHIFT) && huge_mapping_cut(huge, bytes)) {
+        huge->bytes = bytes;
         count_back(dirty - bytes);
     }
-    return span;
+    return huge;
 }
 
 /* A smaller free one, grown: what it has need not be faulted in again. */
-static struct span *span_reuse_smaller(size_t bytes, unsigned node)
+static struct huge_mapping *huge_mapping_reuse_smaller(size_t bytes, unsigned node)
 {
-    struct span *span;
+    struct huge_mapping *huge;
     size_t dirty = 0;
     bool moved;
 
     os_lock_take(&pages_lock);
-    span = demand_fits(bytes) ? span_take_smaller(bytes, node) : NULL;
-    if (span) {
+    huge = working_set_fits(bytes) ? huge_mapping_take_smaller(bytes, node) : NULL;
+    if (huge) {
         os_hands_full();
-        dirty = span->bytes;
-        demand_ask(bytes - dirty);
-        demand_in_hand(dirty, true);
+        dirty = huge->bytes;
+        working_set_ask(bytes - dirty);
+        working_set_in_hand(dirty, true);
     }
     os_lock_release(&pages_lock);
-    if (!span)
+    if (!huge)
         return NULL;
-    moved = span_move(span, bytes, 0, NULL, 0);
+    moved = huge_mapping_move(huge, bytes, 0, NULL, 0);
     os_lock_take(&pages_lock);
-    demand_answered(bytes - dirty);
-    demand_in_hand(dirty, false);
+    working_set_answered(bytes - dirty);
+    working_set_in_hand(dirty, false);
     if (moved) {
-        span->bytes = bytes;
-        demand_took(SPANS, bytes, dirty);
-        index_set_span(span, true);
+        huge->bytes = bytes;
+        working_set_took(HUGE_MAPPINGS, bytes, dirty);
+        index_set_huge_mapping(huge, true);
     } else {
-        span_put(span);
+        huge_mapping_put(huge);
     }
     os_lock_release(&pages_lock);
     os_hands_empty();
-    return moved ? span : NULL;
+    return moved ? huge : NULL;
 }
 
-static struct span *span_fresh(size_t bytes, size_t alignment, unsigned node)
+static struct huge_mapping *huge_mapping_fresh(size_t bytes, size_t alignment, unsigned node)
 {
-    struct span *span;
+    struct huge_mapping *huge;
 
     if (!ask(bytes))
         return NULL;
     posix_pressure_check(bytes);
-    span = span_make(bytes, alignment, node);
-    note_answer(span, bytes, span != NULL);
-    return span;
+    huge = huge_mapping_make(bytes, alignment, node);
+    note_answer(huge, bytes, huge != NULL);
+    return huge;
 }
 
-static void *span_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
+static void *huge_mapping_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
 {
-    struct span *span = span_reuse(bytes, alignment, node, clean);
+    struct huge_mapping *huge = huge_mapping_reuse(bytes, alignment, node, clean);
 
-    if (!span && alignment <= SPAN_ALIGNMENT) {
-        span = span_reuse_smaller(bytes, node);
+    if (!huge && alignment <= HUGE_MAPPING_ALIGNMENT) {
+        huge = huge_mapping_reuse_smaller(bytes, node);
         *clean = false;
     }
-    if (!span) {
-        span = span_fresh(bytes, alignment, node);
+    if (!huge) {
+        huge = huge_mapping_fresh(bytes, alignment, node);
         *clean = true;
     }
-    return span ? span->base : NULL;
+    return huge ? huge->base : NULL;
 }
 
-/* Into what is reserved behind it, or what is free there, or to another place. The span is in the
+/* Into what is reserved behind it, or what is free there, or to another place. The huge mapping is in the
  * index again when its answer is noted. */
-static bool span_make_room(struct span *span, size_t bytes, size_t wanted, void *owner)
+static bool huge_mapping_make_room(struct huge_mapping *huge, size_t bytes, size_t wanted,
+                                   void *owner)
 {
-    if (wanted <= span->mapped || span_reserve(span, wanted))
-        return os_page_owner_prepare(span->base, wanted);
+    if (wanted <= huge->mapped || huge_mapping_reserve(huge, wanted))
+        return os_page_owner_prepare(huge->base, wanted);
     os_lock_take(&pages_lock);
-    index_set_span(span, false);
+    index_set_huge_mapping(huge, false);
     os_lock_release(&pages_lock);
-    return span_move(span, wanted, span_reserve_for(wanted), owner, bytes);
+    return huge_mapping_move(huge, wanted, huge_mapping_reserve_for(wanted), owner, bytes);
 }
 
-static bool span_grow(struct span *span, size_t bytes, size_t wanted, void *owner)
+static bool huge_mapping_grow(struct huge_mapping *huge, size_t bytes, size_t wanted, void *owner)
 {
-    size_t more = wanted - min_size(wanted, span->bytes);
+    size_t more = wanted - min_size(wanted, huge->bytes);
     bool done;
 
     if (!ask(more))
         return false;
     posix_pressure_check(more);
-    done = span_make_room(span, bytes, wanted, owner);
-    note_answer(span, more, done);
+    done = huge_mapping_make_room(huge, bytes, wanted, owner);
+    note_answer(huge, more, done);
     if (!done)
         return false;
-    span->bytes += more;
-    os_page_owner_set(span->base + bytes, wanted - bytes, owner);
+    huge->bytes += more;
+    os_page_owner_set(huge->base + bytes, wanted - bytes, owner);
     return true;
 }
 
-/* A failure to cut leaves the span as it was, with more than its user sees. */
-static void span_shrink(struct span *span, size_t bytes, size_t wanted)
+/* A failure to cut leaves the huge mapping as it was, with more than its user sees. */
+static void huge_mapping_shrink(struct huge_mapping *huge, size_t bytes, size_t wanted)
 {
-    size_t before = span->bytes;
+    size_t before = huge->bytes;
 
-    os_page_owner_set(span->base + wanted, bytes - wanted, NULL);
-    if (span_cut(span, wanted)) {
-        span->bytes = wanted;
+    os_page_owner_set(huge->base + wanted, bytes - wanted, NULL);
+    if (huge_mapping_cut(huge, wanted)) {
+        huge->bytes = wanted;
         count_back(before - wanted);
     }
 }
@@ -318,77 +320,78 @@ static void span_shrink(struct span *span, size_t bytes, size_t wanted)
  * moves once more, while only its first `bytes` bytes have been used. When that is refused it stays as it
  * is: growing on will copy it.
  */
-static void span_weld(struct span *span, size_t bytes)
+static void huge_mapping_weld(struct huge_mapping *huge, size_t bytes)
 {
-    size_t wanted = span->bytes;
+    size_t wanted = huge->bytes;
 
     os_lock_take(&pages_lock);
-    index_set_span(span, false);
+    index_set_huge_mapping(huge, false);
     os_lock_release(&pages_lock);
-    span->bytes = bytes;
-    span_move(span, wanted, span_reserve_for(wanted), NULL, 0);
-    span->bytes = wanted;
+    huge->bytes = bytes;
+    huge_mapping_move(huge, wanted, huge_mapping_reserve_for(wanted), NULL, 0);
+    huge->bytes = wanted;
     os_lock_take(&pages_lock);
-    index_set_span(span, true);
+    index_set_huge_mapping(huge, true);
     os_lock_release(&pages_lock);
 }
 
-/* A used span whose first bytes the system has perhaps unmapped: nobody may get it again. */
-static void span_drop(struct span *span, size_t bytes)
+/* A used huge mapping whose first bytes the system has perhaps unmapped: nobody may get it again. */
+static void huge_mapping_drop(struct huge_mapping *huge, size_t bytes)
 {
     os_lock_take(&pages_lock);
-    index_set_span(span, false);
+    index_set_huge_mapping(huge, false);
     os_lock_release(&pages_lock);
-    count_back(span->bytes);
-    span_lose(span, bytes);
+    count_back(huge->bytes);
+    huge_mapping_lose(huge, bytes);
 }
 
-/* A run becomes a span that has room for `wanted` bytes: its memory moves there. NULL, with nothing
+/* A run becomes a huge mapping that has room for `wanted` bytes: its memory moves there. NULL, with nothing
  * changed, where that cannot be. The old addresses can be another thread's as soon as the run is
  * free, so their entries are cleared before. */
-static char *run_move_to_span(struct region *region, char *run, size_t bytes, size_t wanted,
-                              void *owner)
+static char *run_move_to_huge_mapping(struct region *region, char *run, size_t bytes, size_t wanted,
+                                      void *owner)
 {
-    struct span *span = span_fresh(wanted, OS_PAGE_SIZE, region->node);
+    struct huge_mapping *huge = huge_mapping_fresh(wanted, OS_PAGE_SIZE, region->node);
     unsigned start = page_in_region(region, run);
     bool lost = false;
 
-    if (!span)
+    if (!huge)
         return NULL;
-    if (!os_page_owner_prepare(span->base, wanted) ||
-        !mapping_move_out(run, bytes, span->base, &lost)) {
+    if (!os_page_owner_prepare(huge->base, wanted) ||
+        !mapping_move_out(run, bytes, huge->base, &lost)) {
         if (lost)
-            span_drop(span, bytes);
+            huge_mapping_drop(huge, bytes);
         else
-            os_pages_free(span->base, wanted);
+            os_pages_free(huge->base, wanted);
         return NULL;
     }
     os_page_owner_set(run, bytes, NULL);
-    span_weld(span, bytes);
-    os_page_owner_set(span->base, wanted, owner);
+    huge_mapping_weld(huge, bytes);
+    os_page_owner_set(huge->base, wanted, owner);
     os_lock_take(&pages_lock);
     run_free_clean(region, start, (unsigned)(bytes / OS_PAGE_SIZE));
-    demand_freed(RUNS, bytes);
-    demand_gave_back(RUNS, bytes);
+    working_set_freed(RUNS, bytes);
+    working_set_purged(RUNS, bytes);
     os_lock_release(&pages_lock);
-    return span->base;
+    return huge->base;
 }
 
 static void *pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
 {
     if (bytes <= RUN_MAX && alignment <= REGION_SIZE) {
-        /* Spans are made as well of runs that have grown. */
-        struct span *span =
-            bytes >= SPAN_ALIGNMENT ? span_reuse(bytes, alignment, node, clean) : NULL;
+        /* Huge mappings are made as well of runs that have grown. */
+        struct huge_mapping *huge = bytes >= HUGE_MAPPING_ALIGNMENT
+                                        ? huge_mapping_reuse(bytes, alignment, node, clean)
+                                        : NULL;
 
-        return span ? span->base : run_alloc(bytes, alignment, node, clean);
+        return huge ? huge->base : run_alloc(bytes, alignment, node, clean);
     }
-    return span_alloc(bytes, alignment, node, clean);
+    return huge_mapping_alloc(bytes, alignment, node, clean);
 }
 
 void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed)
 {
-    uint64_t given = give_back_ever();
+    uint64_t given = purged_ever();
     bool clean = true;
     void *pages;
 
@@ -396,14 +399,14 @@ void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed
         return NULL;
     pages = pages_alloc(bytes, alignment, node, &clean);
     if (!pages) {
-        give_back_everything();        /* what the system lacks may lie in our dirty pages */
-        if (give_back_ever() != given) /* by this thread or by another */
+        purge_everything();         /* what the system lacks may lie in our dirty pages */
+        if (purged_ever() != given) /* by this thread or by another */
             pages = pages_alloc(bytes, alignment, node, &clean);
     }
     if (!pages && bytes <= RUN_MAX) /* perhaps there is no room for a region */
-        pages = span_alloc(bytes, alignment, node, &clean);
+        pages = huge_mapping_alloc(bytes, alignment, node, &clean);
     if (os_pages_decaying())
-        give_back_excess(false);
+        purge_excess(false);
     if (zeroed)
         *zeroed = clean;
     return pages;
@@ -420,7 +423,7 @@ static struct place place_of(const void *pages)
 {
     struct place place = index_find(pages);
 
-    if (unlikely(!place.region && !place.span))
+    if (unlikely(!place.region && !place.huge))
         os_panic("pages %p are not the page source's", pages);
     return place;
 }
@@ -436,16 +439,16 @@ void os_pages_free(void *pages, size_t bytes)
     if (place.region) {
         run_free(place.region, page_in_region(place.region, pages),
                  (unsigned)(bytes / OS_PAGE_SIZE));
-        demand_freed(RUNS, bytes);
+        working_set_freed(RUNS, bytes);
     } else {
-        index_set_span(place.span, false);
-        demand_freed(SPANS, place.span->bytes);
-        span_put(place.span);
+        index_set_huge_mapping(place.huge, false);
+        working_set_freed(HUGE_MAPPINGS, place.huge->bytes);
+        huge_mapping_put(place.huge);
     }
-    any = demand_excess(&excess, false);
+    any = working_set_excess(&excess, false);
     os_lock_release(&pages_lock);
     if (any)
-        give_back(&excess, false);
+        purge(&excess, false);
 }
 
 /* -------------------------------------------------------------------------------------- resizing */
@@ -455,10 +458,11 @@ static void *grow(const struct place *place, void *pages, size_t bytes, size_t w
     if (place->region) {
         if (run_grow(place->region, pages, bytes, wanted, owner))
             return pages;
-        return wanted > RUN_GROWN_MAX ? run_move_to_span(place->region, pages, bytes, wanted, owner)
-                                      : NULL;
+        return wanted > RUN_GROWN_MAX
+                   ? run_move_to_huge_mapping(place->region, pages, bytes, wanted, owner)
+                   : NULL;
     }
-    return span_grow(place->span, bytes, wanted, owner) ? place->span->base : NULL;
+    return huge_mapping_grow(place->huge, bytes, wanted, owner) ? place->huge->base : NULL;
 }
 
 void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
@@ -474,11 +478,11 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
         return grow(&place, pages, bytes, wanted, owner);
     if (place.region)
         run_shrink(place.region, pages, bytes, wanted);
-    else if (wanted >= SPAN_SHRUNK_MIN)
-        span_shrink(place.span, bytes, wanted);
+    else if (wanted >= HUGE_MAPPING_SHRUNK_MIN)
+        huge_mapping_shrink(place.huge, bytes, wanted);
     else
         return NULL;
-    give_back_excess(false);
+    purge_excess(false);
     return pages;
 }
 
@@ -486,27 +490,27 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
 
 bool os_pages_decay(void)
 {
-    if (demand_is_due())
-        give_back_excess(true);
+    if (working_set_is_due())
+        purge_excess(true);
     return os_pages_decaying();
 }
 
 size_t os_pages_trim(void)
 {
-    return give_back_everything();
+    return purge_everything();
 }
 
 void os_pages_stats(struct os_pages_stats *stats)
 {
     os_lock_take(&pages_lock);
-    demand_stats(stats);
+    working_set_stats(stats);
     os_lock_release(&pages_lock);
     stats->metadata = metadata_bytes();
 }
 
 void pages_fork_prepare(void)
 {
-    os_lock_take_for_fork(&give_back_lock);
+    os_lock_take_for_fork(&purge_lock);
     os_lock_take_for_fork(&pages_lock);
     metadata_fork_prepare();
 }
@@ -514,12 +518,12 @@ void pages_fork_prepare(void)
 void pages_fork_child(bool whole)
 {
     if (whole)
-        demand_fork_child();
+        working_set_fork_child();
 }
 
 void pages_fork_done(void)
 {
     metadata_fork_done();
     os_lock_release_from_fork(&pages_lock);
-    os_lock_release_from_fork(&give_back_lock);
+    os_lock_release_from_fork(&purge_lock);
 }

@@ -175,7 +175,8 @@ static bool region_map(struct region *region, size_t wanted, size_t least, size_
 {
     for (;;) {
         region->base = mapping_make_on_node(
-            wanted, wanted == REGION_SIZE ? REGION_SIZE : max_size(alignment, SPAN_ALIGNMENT),
+            wanted,
+            wanted == REGION_SIZE ? REGION_SIZE : max_size(alignment, HUGE_MAPPING_ALIGNMENT),
             region->node);
         region->pages = (unsigned)(wanted / OS_PAGE_SIZE);
         if (region->base || wanted == least)

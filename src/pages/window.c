@@ -73,7 +73,7 @@ static struct region *space_make(void)
     if (!region)
         return NULL;
     region->window = true;
-    region->base = mapping_reserve(REGION_SIZE, SPAN_ALIGNMENT);
+    region->base = mapping_reserve(REGION_SIZE, HUGE_MAPPING_ALIGNMENT);
     if (region->base && index_prepare(region->base, REGION_SIZE)) {
         bits_set_range(region->used, 0, REGION_PAGES);
         if (region_append_made(region))
@@ -118,13 +118,13 @@ void os_window_unmake(struct os_window *window)
 {
     struct region *region = window->region;
 
-    os_lock_take(&give_back_lock);
+    os_lock_take(&purge_lock);
     os_lock_take(&pages_lock);
     debug_assert(region->free_pages == region->pages && !window->live);
-    demand_gave_back(RUNS, run_take_all(region) * OS_PAGE_SIZE);
+    working_set_purged(RUNS, run_take_all(region) * OS_PAGE_SIZE);
     region_remove(region);
     os_lock_release(&pages_lock);
-    os_lock_release(&give_back_lock);
+    os_lock_release(&purge_lock);
     space_unmake(region);
     os_meta_free(window, window_bytes(window->places));
     sub_relaxed(&windows, 1);
@@ -164,7 +164,7 @@ void *os_window_take(struct os_window *window, bool *zeroed)
         bool fits;
 
         os_lock_take(&pages_lock);
-        fits = demand_fits(bytes);
+        fits = working_set_fits(bytes);
         if (fits)
             place = run_take_in(window->region, window->place_pages, window->place_pages, &dirty);
         if (place)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Destructors of deferred objects. A deferred object goes its way as ever; beside it a bit of its slab
- * says that its destructor has not run (`undone`). The thread that clears the bit runs it: exactly one.
+ * says that its destructor has not run (`pending`). The thread that clears the bit runs it: exactly one.
  *
  *   allocate   the object's memory is about to be reused: there, unless the caller may run none
- *   a slab could go back, but has undone objects: it stays, and the callback worker runs them
+ *   a slab could go back, but has objects with pending destructors: it stays, and the callback worker runs them
  *              (callback_worker.c); never the thread that happens to shrink, which has locks of its caller's
- *   DESTRUCT_SOON   the worker settles the cache as long as anything is undone, and runs them at once
+ *   DESTRUCT_SOON   the worker settles the cache as long as a destructor is pending, and runs them at once
  *   shrink, barrier, destroy of the cache: there, as the caller asked for it
  *
  * While a destructor runs, its object is to its slab neither free nor latent, so nobody has it.
@@ -16,7 +16,7 @@
  * takes an object that needs none, and the worker is told. Nor does one run inside another, or a
  * destructor that allocates would run the next one, and so on until the stack is full.
  *
- * Barriers. An undone object may be anywhere: in a ring, on a stack, in the hands of a thread that moves it
+ * Barriers. An object with a pending destructor may be anywhere: in a ring, on a stack, in the hands of a thread that moves it
  * or runs its destructor. So a barrier does not look for them all; it waits for a count, from which an
  * object goes when its destructor has returned. There are two counts, of two epochs, and each
  * deferral adds to that of the present one. A barrier begins a new epoch, waits until the old
@@ -51,21 +51,21 @@ static __thread bool serving_here;
 __thread struct destruct_run *destruct_runs;
 struct list destruct_hands = {&destruct_hands, &destruct_hands};
 
-static uint64_t undone_of(const struct prudence_cache *cache)
+static uint64_t pending_of(const struct prudence_cache *cache)
 {
     const struct destruct_cache *own = destruct_of_cache(cache);
 
-    return load_acquire(&own->undone[0]) + load_acquire(&own->undone[1]);
+    return load_acquire(&own->pending[0]) + load_acquire(&own->pending[1]);
 }
 
 /* -------------------------------------------------------------------------------------- one object */
 
-static uint64_t *undone_word(struct slab *slab, const void *object, unsigned epoch, uint64_t *bit)
+static uint64_t *pending_word(struct slab *slab, const void *object, unsigned epoch, uint64_t *bit)
 {
     unsigned index = slab_index(slab, object);
 
     *bit = UINT64_C(1) << (index % BITS_PER_WORD);
-    return &undone_bits(slab, epoch)[index / BITS_PER_WORD];
+    return &pending_bits(slab, epoch)[index / BITS_PER_WORD];
 }
 
 unsigned destruct_epoch(struct slab *slab, const void *object)
@@ -74,7 +74,7 @@ unsigned destruct_epoch(struct slab *slab, const void *object)
     uint64_t bit;
 
     while (epoch < DESTRUCT_NO_EPOCH &&
-           !(load_relaxed(undone_word(slab, object, epoch, &bit)) & bit))
+           !(load_relaxed(pending_word(slab, object, epoch, &bit)) & bit))
         epoch++;
     return epoch;
 }
@@ -84,15 +84,15 @@ static void deferred(struct slab *slab, void *object, const char *what)
 {
     const struct prudence_cache *cache = slab->cache;
     struct destruct_cache *own = destruct_of_cache(cache);
-    unsigned epoch = load_relaxed(&own->undone_epoch) & 1;
-    uint64_t bit, *word = undone_word(slab, object, epoch, &bit);
+    unsigned epoch = load_relaxed(&own->pending_epoch) & 1;
+    uint64_t bit, *word = pending_word(slab, object, epoch, &bit);
 
     if (destruct_epoch(slab, object) != DESTRUCT_NO_EPOCH ||
         __atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit)
         report_double(slab, object, true, "deferred free");
     (void)what;
-    add_relaxed(&destruct_of(slab)->undone, 1);
-    if (add_relaxed(&own->undone[epoch], 1))
+    add_relaxed(&destruct_of(slab)->pending, 1);
+    if (add_relaxed(&own->pending[epoch], 1))
         return;
     /* The first: there shall be a worker before somebody with locks held wants it. */
     if (cache->flags & CACHE_DESTRUCT_SOON)
@@ -130,7 +130,7 @@ static bool clear_bit(struct destruct_run *run, const void *object)
     run->epoch = destruct_epoch(run->slab, object);
     if (run->epoch == DESTRUCT_NO_EPOCH)
         return false;
-    word = undone_word(run->slab, object, run->epoch, &bit);
+    word = pending_word(run->slab, object, run->epoch, &bit);
     return __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit;
 }
 
@@ -150,7 +150,7 @@ static bool claim(struct destruct_run *run, const void *object)
 }
 
 /*
- * Runs the destructor of an object that nobody else has, if it is due. In this order: a slab without undone
+ * Runs the destructor of an object that nobody else has, if it is due. In this order: a slab without pending
  * objects may go, so it has them until they are done. Release: what the destructor did is seen by a
  * barrier that finds the count at 0. `hand`: further objects that this thread will run.
  */
@@ -164,8 +164,8 @@ static void destruct(struct slab *slab, void *object, void **hand, unsigned in_h
     extensions_released(slab, object);
     os_busy_enter(); /* a handler that forks finds it both counted and running, or neither */
     destruct_runs = due.outer;
-    __atomic_fetch_sub(&destruct_of(slab)->undone, 1, __ATOMIC_RELEASE);
-    __atomic_fetch_sub(&destruct_of_cache(slab->cache)->undone[due.epoch], 1, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&destruct_of(slab)->pending, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&destruct_of_cache(slab->cache)->pending[due.epoch], 1, __ATOMIC_RELEASE);
     os_busy_leave();
 }
 
@@ -190,7 +190,8 @@ static void kick(void)
 static uint64_t select_done(const struct slab *slab, unsigned word, unsigned data)
 {
     (void)data;
-    return ~(load_relaxed(&undone_bits(slab, 0)[word]) | load_relaxed(&undone_bits(slab, 1)[word]));
+    return ~(load_relaxed(&pending_bits(slab, 0)[word]) |
+             load_relaxed(&pending_bits(slab, 1)[word]));
 }
 
 static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
@@ -242,31 +243,32 @@ static void *taken(struct prudence_cache *cache, void *object)
 
 /* -------------------------------------------------------------------------------------- one cache */
 
-static bool has_undone(const struct slab *slab)
+static bool has_pending(const struct slab *slab)
 {
-    return load_acquire(&destruct_of(slab)->undone) > 0;
+    return load_acquire(&destruct_of(slab)->pending) > 0;
 }
 
 /* Of a set of epochs (bit by bit). */
-static uint64_t select_undone(const struct slab *slab, unsigned word, unsigned epochs)
+static uint64_t select_pending(const struct slab *slab, unsigned word, unsigned epochs)
 {
     uint64_t bits = 0;
 
     if (epochs & 1)
-        bits |= load_relaxed(&undone_bits(slab, 0)[word]);
+        bits |= load_relaxed(&pending_bits(slab, 0)[word]);
     if (epochs & 2)
-        bits |= load_relaxed(&undone_bits(slab, 1)[word]);
+        bits |= load_relaxed(&pending_bits(slab, 1)[word]);
     return bits;
 }
 
 static void hand_fill(struct destruct_hand *hand, bool any_slab, unsigned epochs)
 {
-    struct node_filter undone = {.may_have = has_undone, .select = select_undone, .data = epochs};
+    struct node_filter pending = {
+        .may_have = has_pending, .select = select_pending, .data = epochs};
     struct node *nodes = hand->cache->nodes;
 
     os_lock_take(&slab_caches_lock);
     for (unsigned node = 0; node < os_node_count() && !hand->count; node++)
-        hand->count = node_take_selected(&nodes[node], any_slab, &undone, hand->objects, AT_ONCE);
+        hand->count = node_take_selected(&nodes[node], any_slab, &pending, hand->objects, AT_ONCE);
     if (hand->count)
         list_add_tail(&destruct_hands, &hand->link);
     os_lock_release(&slab_caches_lock);
@@ -297,7 +299,7 @@ static unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsig
 /* No more than there are now: others may defer for ever. */
 void destruct_shrink(struct prudence_cache *cache)
 {
-    uint64_t most = undone_of(cache), done = 0;
+    uint64_t most = pending_of(cache), done = 0;
     unsigned some = 1;
 
     if (!may_run_any())
@@ -321,18 +323,18 @@ static bool any_is_latent(struct prudence_cache *cache)
     return latent > 0;
 }
 
-/* Until no object of the epoch is undone. What cannot be run here is latent, or another thread has it. */
+/* Until no destructor of the epoch is pending. What cannot be run here is latent, or another thread has it. */
 static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
 {
-    const uint64_t *undone = &destruct_of_cache(cache)->undone[epoch];
+    const uint64_t *pending = &destruct_of_cache(cache)->pending[epoch];
 
-    while (load_acquire(undone)) {
+    while (load_acquire(pending)) {
         cache_settle(cache, true);
         if (destruct_some(cache, true, EPOCH_SET(epoch)))
             continue;
         if (any_is_latent(cache))
             gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
-        if (load_acquire(undone))
+        if (load_acquire(pending))
             os_sleep_ns(BARRIER_NS);
     }
 }
@@ -340,7 +342,7 @@ static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
 static void wait_for_both_epochs(struct prudence_cache *cache)
 {
     for (unsigned i = 0; i < 2; i++)
-        wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->undone_epoch, 1) & 1);
+        wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->pending_epoch, 1) & 1);
 }
 
 /* Any barrier that begins after this call did will do. The fences: a caller that sees that none has begun
@@ -378,10 +380,10 @@ static bool is_served(const struct prudence_cache *cache)
     return served;
 }
 
-/* The worker takes up no cache without undone objects. */
+/* The worker takes up no cache without pending objects. */
 void destruct_all(struct prudence_cache *cache)
 {
-    while (undone_of(cache))
+    while (pending_of(cache))
         destruct_barrier(cache);
     while (is_served(cache))
         os_sleep_ns(BARRIER_NS);
@@ -393,7 +395,7 @@ static bool wants_worker(const struct prudence_cache *cache)
 {
     const struct destruct_cache *own = destruct_of_cache(cache);
 
-    return own && undone_of(cache) &&
+    return own && pending_of(cache) &&
            (cache->flags & CACHE_DESTRUCT_SOON || load_relaxed(&own->wanted) ||
             load_relaxed(&own->any));
 }
@@ -450,7 +452,7 @@ static bool serve(struct prudence_cache *cache)
     own->turn = ++turns;
     cache_settle(cache, any_slab && !soon);
     some = run_turn(cache, any_slab);
-    if (soon && !some && undone_of(cache)) {
+    if (soon && !some && pending_of(cache)) {
         cache_settle(cache, true); /* what allocations took along to the object caches */
         gp_request(cache->domain, gp_snapshot(cache->domain));
         gp_drive(cache->domain);
@@ -519,7 +521,7 @@ static void going(struct slab *slab)
 /* Destructors are not run here: the caller has locks of its own. */
 static bool may_go(struct slab *slab)
 {
-    if (likely(!has_undone(slab)))
+    if (likely(!has_pending(slab)))
         return true;
     store_relaxed(&destruct_of_cache(slab->cache)->wanted, 1u);
     return false;

@@ -34,8 +34,8 @@ void destruct_fork_child(bool whole);
 
 /* Of a cache with a destructor; all atomic but the last. */
 struct destruct_cache {
-    uint64_t undone[2];       /* objects whose destructor has not returned, by epoch of deferral */
-    uint32_t undone_epoch;    /* which of them deferrals count in: its lowest bit */
+    uint64_t pending[2];      /* objects whose destructor has not returned, by epoch of deferral */
+    uint32_t pending_epoch;   /* which of them deferrals count in: its lowest bit */
     uint32_t wanted;          /* free slabs cannot go */
     uint32_t any;             /* an allocation may run no destructor, and found nothing else */
     uintptr_t barrier_runner; /* the thread whose barrier changes epochs; 0: none */
@@ -45,7 +45,7 @@ struct destruct_cache {
 
 /* Of a slab of such a cache; atomic, without a lock. */
 struct destruct_slab {
-    uint32_t undone; /* objects whose destructor has not returned */
+    uint32_t pending; /* objects whose destructor has not returned */
     /* Deferred objects whose destructor has not begun: latent ones, and free ones that were not handed out again. Of
      * both epochs, bits_words(capacity) words each. */
     uint64_t bits[];
@@ -61,7 +61,7 @@ static inline struct destruct_slab *destruct_of(const struct slab *slab)
     return slab->side[DESTRUCT_EXTENSION];
 }
 
-static inline uint64_t *undone_bits(const struct slab *slab, unsigned epoch)
+static inline uint64_t *pending_bits(const struct slab *slab, unsigned epoch)
 {
     return destruct_of(slab)->bits + (size_t)epoch * bits_words(slab->capacity);
 }

@@ -3,14 +3,14 @@
  * Destructors and fork. Objects whose destructors another thread was about to run go back to their slabs,
  * and are destroyed in the child, too; one whose destructor had begun counts as done. What another
  * thread was just allocating is lost to the child: to its slab it is allocated, for good. So it must not
- * be counted as undone there, or barriers would wait for it for ever. The child counts anew what it can
- * find: in slabs, rings, stacks and handfuls, and in the hands of the forking thread. Fork holds all of
+ * be counted as pending there, or barriers would wait for it for ever. The child counts anew what it can
+ * find: in slabs, rings, stacks and transfer batches, and in the hands of the forking thread. Fork holds all of
  * them, so nothing moves; nobody carries objects elsewhere.
  */
 #include "rcu/destruct.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
-#include "slab/handful.h"
+#include "slab/transfer_batch.h"
 #include "slab/node.h"
 
 static void count(struct slab *slab, const void *object)
@@ -19,8 +19,8 @@ static void count(struct slab *slab, const void *object)
 
     if (epoch == DESTRUCT_NO_EPOCH)
         return;
-    destruct_of(slab)->undone++;
-    destruct_of_cache(slab->cache)->undone[epoch]++;
+    destruct_of(slab)->pending++;
+    destruct_of_cache(slab->cache)->pending[epoch]++;
 }
 
 static void count_known(const void *object)
@@ -32,16 +32,16 @@ static void count_in_slab(struct slab *slab)
 {
     unsigned words = bits_words(slab->capacity);
 
-    destruct_of(slab)->undone = 0;
+    destruct_of(slab)->pending = 0;
     for (unsigned w = 0; w < words; w++) {
         uint64_t here =
             slab_free_bits(slab)[w] | slab_waiting_bits(slab)[w] | slab_next_bits(slab)[w];
 
         for (unsigned epoch = 0; epoch < 2; epoch++) {
-            unsigned undone = (unsigned)__builtin_popcountll(here & undone_bits(slab, epoch)[w]);
+            unsigned pending = (unsigned)__builtin_popcountll(here & pending_bits(slab, epoch)[w]);
 
-            destruct_of(slab)->undone += undone;
-            destruct_of_cache(slab->cache)->undone[epoch] += undone;
+            destruct_of(slab)->pending += pending;
+            destruct_of_cache(slab->cache)->pending[epoch] += pending;
         }
     }
 }
@@ -58,11 +58,11 @@ static void count_in_node(struct node *node)
     }
 }
 
-static void count_in_handfuls(const struct node *node)
+static void count_in_transfer_batches(const struct node *node)
 {
-    for (const struct handful *handful = node->handover; handful; handful = handful->next)
-        for (unsigned i = 0; i < handful->count; i++)
-            count_known(handful->objects[i]);
+    for (const struct transfer_batch *batch = node->handover; batch; batch = batch->next)
+        for (unsigned i = 0; i < batch->count; i++)
+            count_known(batch->objects[i]);
 }
 
 static void count_in_cpu(const struct cpu_cache *cpu)
@@ -78,11 +78,11 @@ static void count_anew(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
 
-    own->undone[0] = own->undone[1] = 0;
+    own->pending[0] = own->pending[1] = 0;
     for (unsigned i = 0; i < os_node_count(); i++)
         count_in_node(&cache->nodes[i]);
     for (unsigned i = 0; i < os_node_count(); i++)
-        count_in_handfuls(&cache->nodes[i]);
+        count_in_transfer_batches(&cache->nodes[i]);
     for (unsigned i = 0; i < os_cpu_count(); i++)
         count_in_cpu(cpu_cache_of(cache, i));
     if (own->barrier_runner != (uintptr_t)&destruct_runs)
@@ -93,8 +93,8 @@ static void count_anew(struct prudence_cache *cache)
 static void count_in_hand(const struct destruct_run *run)
 {
     if (run->epoch != DESTRUCT_NO_EPOCH) {
-        destruct_of(run->slab)->undone++;
-        destruct_of_cache(run->slab->cache)->undone[run->epoch]++;
+        destruct_of(run->slab)->pending++;
+        destruct_of_cache(run->slab->cache)->pending[run->epoch]++;
     }
     for (unsigned i = 0; i < run->in_hand; i++)
         count_known(run->hand[i]);

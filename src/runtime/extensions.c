@@ -10,7 +10,7 @@
 #include "rcu/destruct.h"
 #include "debug/guard.h"
 #include "debug/quarantine.h"
-#include "debug/watch.h"
+#include "debug/instruments.h"
 #include "scm/expiry_counts.h"
 
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
@@ -18,6 +18,6 @@ const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
     [GUARD_EXTENSION] = &guard_extension,
     [CHECK_EXTENSION] = &check_extension,
     [DESTRUCT_EXTENSION] = &destruct_extension,
-    [WATCH_EXTENSION] = &watch_extension,
+    [INSTRUMENTS_EXTENSION] = &instruments_extension,
     [QUARANTINE_EXTENSION] = &quarantine_extension,
 };

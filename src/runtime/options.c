@@ -15,7 +15,7 @@
 
 #include "base/checked.h"
 #include "debug/settings.h"
-#include "debug/watch.h"
+#include "debug/instruments.h"
 #include "gp/user/domain.h"
 #include "heap/background.h"
 #include "heap/heap.h"
@@ -202,14 +202,15 @@ static const struct option options[] = {
 
     {CHOICE("reader_mode", "auto, fenced or free", reader_modes), .set = set_reader_mode,
      .at_start = true, .apply = gp_follow_options},
-    {SWITCH("check"), .set = set_check, .at_start = true, .apply = watch_start},
-    {COUNT("trace", "0 to 32 calls", OS_TRACE_MAX), .word = &depot_frames, .at_start = true,
-     .apply = watch_start},
-    {SWITCH("zero_on_free"), .flag = &zero_on_free, .at_start = true, .apply = watch_start},
+    {SWITCH("check"), .set = set_check, .at_start = true, .apply = instruments_start},
+    {COUNT("trace", "0 to 32 calls", OS_TRACE_MAX), .word = &stack_depot_frames, .at_start = true,
+     .apply = instruments_start},
+    {SWITCH("zero_on_free"), .flag = &zero_on_free, .at_start = true, .apply = instruments_start},
     {COUNT("guard", "0, or one allocation in so many", UINT32_MAX), .word = &guard_interval,
-     .at_start = true, .apply = watch_start},
-    {BYTES("quarantine", limit), .word = &quarantine_limit, .at_start = true, .apply = watch_start},
-    {SWITCH("annotate"), .flag = &annotate_wanted, .at_start = true, .apply = watch_start},
+     .at_start = true, .apply = instruments_start},
+    {BYTES("quarantine", limit), .word = &quarantine_limit, .at_start = true,
+     .apply = instruments_start},
+    {SWITCH("annotate"), .flag = &annotate_wanted, .at_start = true, .apply = instruments_start},
     {SWITCH("rseq"), .flag = &option_rseq, .at_start = true, .apply = apply_rseq},
     {SWITCH("membarrier"), .flag = &option_membarrier, .at_start = true, .apply = apply_membarrier},
 };

@@ -7,7 +7,7 @@
  */
 #include <prudence/prudence.h>
 
-#include "debug/watch.h"
+#include "debug/instruments.h"
 #include "gp/user/domain.h"
 #include "heap/background.h"
 #include "posix.h"
@@ -83,7 +83,7 @@ const struct process_part process_parts[] = {
     {"membarrier", .start = start_membarrier},
     {"rseq", .start = start_percpu},
     {"grace periods", .start = gp_start, .act = gp_stall_trace_prime},
-    {"instruments", .start = watch_start, .act = watch_prime},
+    {"instruments", .start = instruments_start, .act = instruments_prime},
     {"callbacks", .start = call_start},
     {"destructors", .start = destruct_start},
     {"caches", .start = start_caches, .act = preflush_start_helper},

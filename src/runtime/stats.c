@@ -71,7 +71,7 @@ static void fill(const struct prudence_cache *cache, struct prudence_cache_stats
     stats->slabs_peak = load_relaxed(&cache->slabs_peak);
     stats->bytes_latent = sums.latent_bytes;
     stats->bytes_cached = sums.cached * cache->stride;
-    if (stats->objects_live && cache->lines)
+    if (stats->objects_live && cache->percpu)
         stats->total_fragmentation = (double)stats->slabs_now * (double)stats->slab_size /
                                      ((double)stats->objects_live * (double)stats->object_size);
 }

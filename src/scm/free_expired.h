@@ -27,7 +27,8 @@ static inline __attribute__((always_inline)) void free_expired(struct slab *slab
     struct prudence_cache *cache = slab->cache;
     bool deferred = load_relaxed(&scm_deferred);
 
-    if (likely(!deferred) && likely(cache_is_plain(cache)) && os_percpu_push(&cache->lines, object))
+    if (likely(!deferred) && likely(cache_is_plain(cache)) &&
+        os_percpu_push(&cache->percpu, object))
         return;
     annotate_taken(slab, object);
     free_expired_slow(slab, object, deferred);

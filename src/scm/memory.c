@@ -42,7 +42,7 @@ static void add_cache(struct scm_mem_info *info, const struct prudence_cache *ca
     cache_sum(cache, &sums);
     info->num_alloc += sums.hits + sums.misses;
     info->num_freed += sums.frees + sums.deferred;
-    if (cache->lines) {
+    if (cache->percpu) {
         info->allocated += (sums.hits + sums.misses) * cache->stride;
         info->freed += (sums.frees + sums.deferred) * cache->stride;
     } else {

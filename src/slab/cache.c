@@ -133,7 +133,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->sized = layout->object_cache_bytes > 0;
     cache->extensions = extensions_wanted(layout);
     cache->redzone = (uint16_t)slab_redzone;
-    cache->fast_lines = os_percpu_owned_lines;
+    cache->fast_percpu = os_percpu_owned_lines;
     cache->page_map = os_page_map_root();
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
     if (layout->no_cpu_caches) {
@@ -158,12 +158,12 @@ static bool nodes_make(struct prudence_cache *cache)
 
 static bool lines_make(struct prudence_cache *cache)
 {
-    cache->lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+    cache->percpu = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         os_percpu_line_init(&cpu_cache_of(cache, i)->line, i);
     if (os_percpu_rseq && !cache->extensions)
-        cache->fast_lines = cache->lines;
-    return cache->lines != NULL;
+        cache->fast_percpu = cache->percpu;
+    return cache->percpu != NULL;
 }
 
 /* All but the cache itself. Its fast paths are closed, so a call that uses it nevertheless takes the slow
@@ -171,11 +171,11 @@ static bool lines_make(struct prudence_cache *cache)
 static void cache_release_parts(struct prudence_cache *cache)
 {
     struct node *nodes = cache->nodes;
-    void *lines = cache->lines;
+    void *lines = cache->percpu;
 
-    store_relaxed(&cache->fast_lines, (void *)os_percpu_owned_lines);
+    store_relaxed(&cache->fast_percpu, (void *)os_percpu_owned_lines);
     store_relaxed(&cache->nodes, (struct node *)NULL);
-    cache->lines = NULL;
+    cache->percpu = NULL;
     for (unsigned i = 0; nodes && i < os_node_count(); i++)
         node_end(&nodes[i], cache->slab_bytes);
     if (cache->window)
@@ -234,7 +234,7 @@ static void settle_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
 
 static void settle_all(struct prudence_cache *cache)
 {
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         settle_cpu(cache, cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
         node_shrink(&cache->nodes[i], 0);
@@ -256,7 +256,7 @@ static size_t live_objects(struct prudence_cache *cache)
     struct list *item;
     size_t allocated = 0, latent = 0;
 
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         latent += latent_count(cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++) {
         os_lock_take(&cache->nodes[i].lock);
@@ -319,7 +319,7 @@ bool cache_destroy(struct prudence_cache *cache, size_t *live)
         os_hands_full();
     }
     preflush_forget(cache);
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         cpu_cache_free_arrays(cache, cpu_cache_of(cache, i));
     gp_domain_put(cache->domain);
     os_hands_empty();

@@ -8,12 +8,12 @@
  *   batch           objects deferred together, under one cookie: cpu_cache.h
  *   node            one NUMA node's lists of slabs, and their lock: node.h
  *   slab            a run of pages cut into equal objects, and its latent slab (two bitmaps): slab.h
- *   handful         latent objects on their way from the idle helper to a node: handful.h
+ *   transfer batch         latent objects on their way from the idle helper to a node: transfer_batch.h
  *
  * Functions of NAME.c are declared in NAME.h; those of alloc.c, free.c and defer.c in slow_path.h, those of fork.c in
  * start.h. Which file may use which: docs/explanation/design.md.
  *
- * Where an object can be: live (with the caller), on a stack, in a ring, in a handful, or in its
+ * Where an object can be: live (with the caller), on a stack, in a ring, in a transfer batch, or in its
  * slab: free, waiting or next. Exactly one of them at any time. To its slab an object is
  * "allocated" unless its free bit is set; "latent" when it is waiting or next.
  */
@@ -35,14 +35,14 @@
 enum window_wish { WINDOW_NEVER, WINDOW_IF_WANTED, WINDOW_WANTED };
 
 struct prudence_cache {
-    /* What fast paths look at; constant, but that `fast_lines` may be closed (slab_extend). */
-    void *fast_lines; /* = lines, or os_percpu_owned_lines (extensions, no rseq, large blocks) */
+    /* What fast paths look at; constant, but that `fast_percpu` may be closed (slab_extend). */
+    void *fast_percpu; /* = lines, or os_percpu_owned_lines (extensions, no rseq, large blocks) */
     const void *page_map; /* os_page_map_root(), which programs that inline fast paths find here */
     /* Of objects in its window: base and extent, and where in a place they begin; they look here, too. */
     struct os_window_words window_words;
     uint64_t window_mask; /* of an address: where it is in its place */
     struct grid window_grid;
-    void *lines; /* the first CPU's cpu_cache; NULL: large blocks, which have none */
+    void *percpu; /* the first CPU's cpu_cache; NULL: large blocks, which have none */
     struct prudence_domain *domain;
 
     size_t object_size, stride, alignment;
@@ -55,7 +55,7 @@ struct prudence_cache {
     unsigned flags;
     uint32_t extensions; /* a bit each (extension.h) */
     uint16_t redzone;    /* spare bytes behind each object */
-    bool named; /* its users name it when they free, so its own `fast_lines` are looked at */
+    bool named; /* its users name it when they free, so its own `fast_percpu` are looked at */
     uint8_t window_wish; /* enum window_wish; atomic */
     bool sized; /* its creator said what its object caches may hold: they do, whatever the budget */
     void (*constructor)(void *object, void *context);
@@ -96,7 +96,7 @@ static inline bool cache_is_destroyed(const struct prudence_cache *cache)
 /* Whether fast paths would serve the objects of all its slabs, except slabs with an extension of their own. */
 static inline bool cache_is_plain(const struct prudence_cache *cache)
 {
-    return likely(os_percpu_rseq) && likely(!cache->extensions) && likely(cache->lines != NULL);
+    return likely(os_percpu_rseq) && likely(!cache->extensions) && likely(cache->percpu != NULL);
 }
 
 /* ------------------------------------------------------------------------------------- its life: cache.c */

@@ -17,7 +17,7 @@ struct cpu_cache *cpu_cache_take(struct prudence_cache *cache, const void *token
     struct cpu_cache *cpu;
 
     os_busy_enter();
-    cpu = (struct cpu_cache *)os_percpu_take(cache->lines, token);
+    cpu = (struct cpu_cache *)os_percpu_take(cache->percpu, token);
     if (!cpu)
         os_busy_leave();
     return cpu;
@@ -62,7 +62,7 @@ static void claim_patiently(struct os_percpu_line *line, const void *token)
 
 void cpu_cache_claim_all(struct prudence_cache *cache, const void *token)
 {
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         claim_patiently(&cpu_cache_of(cache, i)->line, token);
 }
 
@@ -70,7 +70,7 @@ void cpu_cache_claim_all(struct prudence_cache *cache, const void *token)
  * off, and threads that want all CPUs sleep. */
 void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token)
 {
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++) {
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++) {
         struct os_percpu_line *line = &cpu_cache_of(cache, i)->line;
 
         while (!os_percpu_confirm(line, token)) {
@@ -82,7 +82,7 @@ void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token)
 
 void cpu_cache_release_all(struct prudence_cache *cache, const void *token)
 {
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         if (os_percpu_confirm(&cpu_cache_of(cache, i)->line, token))
             os_percpu_release(&cpu_cache_of(cache, i)->line);
 }

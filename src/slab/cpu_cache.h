@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride
 
 static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache, unsigned cpu)
 {
-    return (struct cpu_cache *)((char *)cache->lines + cpu * OS_PERCPU_STRIDE);
+    return (struct cpu_cache *)((char *)cache->percpu + cpu * OS_PERCPU_STRIDE);
 }
 
 /* Objects that share a cookie: less in a small ring. */

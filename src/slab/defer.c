@@ -155,7 +155,7 @@ static bool defer(struct deferral *deferral)
     struct prudence_cache *cache = deferral->cache;
     bool done;
 
-    if (!cache->lines || unlikely(deferral->slab->alone))
+    if (!cache->percpu || unlikely(deferral->slab->alone))
         return node_put_latent(deferral->slab, deferral->object, deferral->past_limit);
     deferral->room = LATENT_ROOM; /* there will be a latent slab, where the ring is another's */
     deferral->appended = deferral->may_drive = deferral->begins = false;

@@ -244,7 +244,7 @@ size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
 {
     size_t bytes = 0;
 
-    for (unsigned cpu = 0; cache->lines && cpu < os_cpu_count(); cpu++)
+    for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++)
         empty_cpu(cache, cpu_cache_of(cache, cpu), free_ones);
     for (unsigned node = 0; node < os_node_count(); node++)
         bytes += node_shrink(&cache->nodes[node], keep);
@@ -254,7 +254,7 @@ size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
 /* Arrays go where there was nothing in them before: what a CPU uses it would make again at once. */
 size_t cache_shrink(struct prudence_cache *cache)
 {
-    for (unsigned cpu = 0; cache->lines && cpu < os_cpu_count(); cpu++)
+    for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++)
         drop_arrays(cache, cpu_cache_of(cache, cpu));
     return cache_empty(cache, true, 0);
 }
@@ -274,7 +274,7 @@ size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted)
 {
     size_t bytes = 0;
 
-    for (unsigned i = 0; cache->lines && i < os_cpu_count() && bytes < wanted; i++) {
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count() && bytes < wanted; i++) {
         struct cpu_cache *cpu = cpu_cache_of(cache, i);
 
         if (!os_may_disturb(i))
@@ -291,7 +291,7 @@ size_t cache_spare_arrays(const struct prudence_cache *cache)
 {
     size_t bytes = 0;
 
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++) {
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++) {
         const struct cpu_cache *cpu = cpu_cache_of(cache, i);
         unsigned slots = load_relaxed(&cpu->slots);
 
@@ -311,7 +311,7 @@ void cache_settle(struct prudence_cache *cache, bool free_ones)
  * slabs, where most of it is when much is latent. */
 void cache_settle_here(struct prudence_cache *cache)
 {
-    if (cache->lines)
+    if (cache->percpu)
         empty_cpu_by(visit_here, cache, cpu_cache_of(cache, os_cpu_current()), false);
     for (unsigned node = 0; node < os_node_count(); node++)
         node_try_shrink(&cache->nodes[node], cache->free_limit);
@@ -338,7 +338,7 @@ void slab_retire_cpu(unsigned cpu)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        if (cache->lines)
+        if (cache->percpu)
             retire_cpu_of(cache, cpu_cache_of(cache, cpu));
     }
     os_lock_release(&slab_caches_lock);
@@ -353,7 +353,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 {
     size_t moved = 0;
 
-    if (!cache->lines || !is_time_again(&cache->quiet_checked_at, os_clock_ns(), QUIET_NS))
+    if (!cache->percpu || !is_time_again(&cache->quiet_checked_at, os_clock_ns(), QUIET_NS))
         return false;
     for (unsigned i = 0; i < os_cpu_count(); i++) {
         struct cpu_cache *cpu = cpu_cache_of(cache, i);

@@ -123,17 +123,17 @@ void extensions_kept(void)
 }
 
 /* The paths are closed first: whoever finds the extension finds them so. */
-static void close_path(void **fast_lines)
+static void close_path(void **fast_percpu)
 {
-    if (load_relaxed(fast_lines) != os_percpu_owned_lines)
-        store_relaxed(fast_lines, os_percpu_owned_lines);
+    if (load_relaxed(fast_percpu) != os_percpu_owned_lines)
+        store_relaxed(fast_percpu, os_percpu_owned_lines);
 }
 
 void slab_extend(struct slab *slab, unsigned number)
 {
-    close_path(&slab->fast_lines);
+    close_path(&slab->fast_percpu);
     if (slab->cache->named)
-        close_path(&slab->cache->fast_lines);
+        close_path(&slab->cache->fast_percpu);
     __atomic_fetch_or(&slab->extensions, EXTENSION_BIT(number), __ATOMIC_RELEASE);
 }
 

@@ -12,7 +12,7 @@
 /* NULL: take the slow path. */
 static inline __attribute__((always_inline)) void *cache_alloc_fast(struct prudence_cache *cache)
 {
-    return os_percpu_pop(&cache->fast_lines);
+    return os_percpu_pop(&cache->fast_percpu);
 }
 
 /* `lines`: of the slab, or the same from a cache that the caller named: then what follows does not

@@ -9,7 +9,7 @@
 #include "os/os.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
-#include "slab/handful.h"
+#include "slab/transfer_batch.h"
 #include "slab/latent_account.h"
 #include "slab/node.h"
 #include "slab/preflush.h"
@@ -63,7 +63,7 @@ void slab_fork_done(void)
 /* Reserved, by rings. */
 static void count_rings(const struct prudence_cache *cache)
 {
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++) {
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++) {
         const struct cpu_cache *cpu = cpu_cache_of(cache, i);
 
         if (cpu->slots)
@@ -76,8 +76,8 @@ static void count_node(const struct prudence_cache *cache, const struct node *no
 {
     size_t objects = 0;
 
-    for (const struct handful *handful = node->handover; handful; handful = handful->next)
-        objects += handful->count;
+    for (const struct transfer_batch *batch = node->handover; batch; batch = batch->next)
+        objects += batch->count;
     latent_account_add(0, node->latent_bytes + objects * cache->stride, 0);
 }
 

@@ -65,7 +65,7 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
 
     flush.wanted = flush.taken = 0;
     os_carry_begin();
-    if (cache->lines) {
+    if (cache->percpu) {
         pushed = push_or_flush(cache, object, &flush);
         if (flush.no_arrays && cpu_cache_grow(cache, cache->size_min))
             pushed = push_or_flush(cache, object, &flush);

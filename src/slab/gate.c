@@ -14,12 +14,12 @@
 /* Whether the restartable sequences may serve a cache, although its fast paths may be closed. */
 static bool sequences_serve(const struct prudence_cache *cache)
 {
-    return likely(os_percpu_rseq) && likely(cache->lines != NULL);
+    return likely(os_percpu_rseq) && likely(cache->percpu != NULL);
 }
 
 static bool is_open(const struct prudence_cache *cache)
 {
-    return likely(load_relaxed(&cache->fast_lines) == cache->lines);
+    return likely(load_relaxed(&cache->fast_percpu) == cache->percpu);
 }
 
 static void *take(struct prudence_cache *cache, os_alloc_flags flags)
@@ -27,7 +27,7 @@ static void *take(struct prudence_cache *cache, os_alloc_flags flags)
     void *object = NULL;
 
     if (!is_open(cache) && sequences_serve(cache))
-        object = os_percpu_pop(&cache->lines);
+        object = os_percpu_pop(&cache->percpu);
     return object ? object : cache_take(cache, flags);
 }
 
@@ -69,7 +69,7 @@ void cache_put_kept(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
 
-    if (slab->alone || !sequences_serve(cache) || !os_percpu_push(&cache->lines, object))
+    if (slab->alone || !sequences_serve(cache) || !os_percpu_push(&cache->percpu, object))
         cache_put(slab, object);
 }
 
@@ -93,7 +93,7 @@ static void defer_extended(struct slab *slab, void *object, const char *what)
     bool alone = slab->alone;
 
     extensions_deferred(slab, object, what);
-    if (alone || !sequences_serve(cache) || !os_percpu_append(&cache->lines, object))
+    if (alone || !sequences_serve(cache) || !os_percpu_append(&cache->percpu, object))
         cache_defer(slab, object);
     extensions_after_deferral(cache, extensions, alone);
 }

@@ -91,7 +91,7 @@ static struct prudence_cache *ask(const struct prudence_cache *asker, unsigned c
         uint64_t has;
 
         cache = turn_hand(&slab_budgets[cpu]);
-        if (!cache || cache == asker || !cache->lines)
+        if (!cache || cache == asker || !cache->percpu)
             continue;
         caches = cpu_cache_of(cache, cpu);
         if (!load_relaxed(&caches->slots))

@@ -4,7 +4,7 @@
  *
  * Invariant: the account is never below the truth. Bytes are reserved in it before an object is
  * deferred, and released after it is merged. It is the sum of
- *   - the latent bytes: in rings, in handfuls, in latent slabs;
+ *   - the latent bytes: in rings, in transfer batches, in latent slabs;
  *   - what rings have reserved ahead, since fast paths append without asking: for each cache and
  *     CPU at most a batch. Those of one CPU together are kept below ahead_max (latent_take_back);
  *   - credits: what was released on a CPU lately, ready to be reserved there again.

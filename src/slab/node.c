@@ -16,7 +16,7 @@
 #include "os/os.h"
 #include "slab/cache.h"
 #include "slab/extension.h"
-#include "slab/handful.h"
+#include "slab/transfer_batch.h"
 #include "slab/latent_account.h"
 #include "slab/misuse.h"
 #include "slab/runs.h"
@@ -300,38 +300,38 @@ static unsigned keep_for_demand(struct node *node)
 /* ----------------------------------------------------------------------------------- hand-over */
 
 /* Without the lock: by whoever must own nothing. Release: pairs with the acquire in `receive`. */
-void node_hand_over(struct node *node, struct handful *handful)
+void node_hand_over(struct node *node, struct transfer_batch *batch)
 {
-    struct handful *first = load_relaxed(&node->handover);
+    struct transfer_batch *first = load_relaxed(&node->handover);
 
     do
-        handful->next = first;
-    while (!compare_exchange(&node->handover, &first, handful));
+        batch->next = first;
+    while (!compare_exchange(&node->handover, &first, batch));
 }
 
 static void receive(struct node *node)
 {
-    struct handful *handful = load_relaxed(&node->handover);
+    struct transfer_batch *batch = load_relaxed(&node->handover);
 
-    if (likely(!handful))
+    if (likely(!batch))
         return;
-    handful = exchange_acquire(&node->handover, NULL);
-    while (handful) {
-        struct handful *next = handful->next;
+    batch = exchange_acquire(&node->handover, NULL);
+    while (batch) {
+        struct transfer_batch *next = batch->next;
 
-        for (unsigned i = 0; i < handful->count;) {
-            struct slab *slab = slab_known(handful->objects[i]);
+        for (unsigned i = 0; i < batch->count;) {
+            struct slab *slab = slab_known(batch->objects[i]);
             struct run run;
 
             if (unlikely(!slab)) { /* and nobody knows how much it was */
                 i++;
                 continue;
             }
-            i += run_gather(&run, slab, handful->objects + i, handful->count - i);
-            put_latent(node, &run, &handful->cookie);
+            i += run_gather(&run, slab, batch->objects + i, batch->count - i);
+            put_latent(node, &run, &batch->cookie);
         }
-        handful_return(handful);
-        handful = next;
+        transfer_batch_return(batch);
+        batch = next;
     }
 }
 

@@ -39,9 +39,10 @@ struct node {
     unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
-    bool kept;                /* a free slab has to stay for an extension */
-    struct node *helper;      /* whose pages its last slab got, if not its own; atomic, a hint */
-    struct handful *handover; /* pushed without the lock by the idle helper; emptied under it */
+    bool kept;           /* a free slab has to stay for an extension */
+    struct node *helper; /* whose pages its last slab got, if not its own; atomic, a hint */
+    struct transfer_batch
+        *handover; /* pushed without the lock by the idle helper; emptied under it */
 };
 
 static inline struct node *node_here(const struct prudence_cache *cache)
@@ -85,7 +86,7 @@ unsigned node_take_selected(struct node *node, bool any_slab, const struct node_
 void *node_take_one(struct node *node, const struct node_filter *filter);
 void node_add_slab_and_take(struct node *node, struct slab *slab, void **object);
 void node_put_selected(struct prudence_cache *cache, void **objects, unsigned count);
-void node_hand_over(struct node *node, struct handful *handful);
+void node_hand_over(struct node *node, struct transfer_batch *batch);
 unsigned node_latent_objects(struct node *node, uint64_t *bytes);
 
 extern uint64_t slab_decay; /* ns; the option decay */

@@ -4,12 +4,12 @@
  * would overflow the object cache (paper, section 4.2).
  *
  * Whoever does it may lose its CPU, so it owns nothing that allocating or freeing threads wait for: it
- * takes single objects from its own CPU by a restartable sequence, holds a counted handful, and hands
- * that over by a lock-free push, which the next holder of the node's lock receives. When the pool of handfuls
- * (handful.c) is used up the work waits.
+ * takes single objects from its own CPU by a restartable sequence, holds a counted transfer batch, and hands
+ * that over by a lock-free push, which the next holder of the node's lock receives. When the pool of transfer batches
+ * (transfer_batch.c) is used up the work waits.
  *
  * Fork and the destruction of a cache do wait for a helper that has objects in its hand: for a thread
- * of ordinary priority, that looks for idle time empty-handed, and for a pool of handfuls at most.
+ * of ordinary priority, that looks for idle time empty-handed, and for a pool of transfer batches at most.
  */
 #include "slab/preflush.h"
 
@@ -17,7 +17,7 @@
 #include "os/os.h"
 #include "slab/cache.h"
 #include "slab/cpu_cache.h"
-#include "slab/handful.h"
+#include "slab/transfer_batch.h"
 #include "slab/latent_account.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
@@ -42,7 +42,7 @@ static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp
         return NULL;
     cookie->value = load_relaxed(&cpu->closed_cookie.value);
     if (cache_is_plain(cache))
-        return os_percpu_remove(&cache->lines, cpu->line.cpu, head);
+        return os_percpu_remove(&cache->percpu, cpu->line.cpu, head);
     if (!cpu_cache_take_remote(cpu, &object))
         return NULL;
     if (load_relaxed(&cpu->line.ring_head) == head) {
@@ -58,7 +58,7 @@ static bool fits(const struct cpu_cache *cpu)
     return stack_count(&cpu->line) + latent_count(cpu) <= load_relaxed(&cpu->size);
 }
 
-/* Fills a handful with objects of one node and one cookie, or as far as there are any; `carry` is
+/* Fills a transfer batch with objects of one node and one cookie, or as far as there are any; `carry` is
  * an object that began the last one but belongs to another node or batch. */
 struct carry {
     void *object;
@@ -66,11 +66,11 @@ struct carry {
 };
 
 static struct node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
-                         struct handful *handful, struct carry *carry)
+                         struct transfer_batch *batch, struct carry *carry)
 {
     struct node *node = NULL;
 
-    while (handful->count < HANDFUL_MAX) {
+    while (batch->count < TRANSFER_BATCH_MAX) {
         struct slab *slab;
 
         if (!carry->object)
@@ -83,52 +83,51 @@ static struct node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
             latent_release(cpu->line.cpu, cache->stride);
             continue;
         }
-        if (handful->count &&
-            (node != node_of(slab) || !gp_is_same(handful->cookie, carry->cookie)))
+        if (batch->count && (node != node_of(slab) || !gp_is_same(batch->cookie, carry->cookie)))
             break;
         node = node_of(slab);
-        handful->cookie = carry->cookie;
-        handful->objects[handful->count++] = carry->object;
+        batch->cookie = carry->cookie;
+        batch->objects[batch->count++] = carry->object;
         carry->object = NULL;
     }
     return node;
 }
 
-static unsigned hand_over(struct node *node, struct handful *handful)
+static unsigned hand_over(struct node *node, struct transfer_batch *batch)
 {
-    unsigned count = handful->count;
+    unsigned count = batch->count;
 
-    node_hand_over(node, handful);
+    node_hand_over(node, batch);
     return count;
 }
 
 /*
- * Pre-flushes a CPU until both caches fit, `handfuls` were handed over or the pool is used up. With
- * rseq the caller runs on that CPU. Returns the objects moved. One handful is spare, for an object
+ * Pre-flushes a CPU until both caches fit, `transfer batches` were handed over or the pool is used up. With
+ * rseq the caller runs on that CPU. Returns the objects moved. One transfer batch is spare, for an object
  * that was taken and then found to belong to another node than the others.
  */
-unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigned handfuls)
+unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigned batches)
 {
     struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
     struct carry carry = {.object = NULL};
-    struct handful *spare = handful_claim(), *handful;
+    struct transfer_batch *spare = transfer_batch_claim(), *batch;
     unsigned moved = 0;
 
-    while (spare && handfuls-- > 0 && (handful = handful_claim())) {
-        struct node *node = fill(cache, cpu, handful, &carry);
+    while (spare && batches-- > 0 && (batch = transfer_batch_claim())) {
+        struct node *node = fill(cache, cpu, batch, &carry);
 
         if (!node) {
-            handful_return(handful);
+            transfer_batch_return(batch);
             break;
         }
-        moved += hand_over(node, handful);
+        moved += hand_over(node, batch);
     }
     if (carry.object) { /* its slab is there: fill has seen it */
         spare->cookie = carry.cookie;
         spare->objects[spare->count++] = carry.object;
         moved += hand_over(node_of(slab_known(carry.object)), spare);
     } else if (spare) {
-        handful_return(spare);
+        transfer_batch_return(spare);
     }
     add_relaxed(&cache->preflushed, moved);
     os_event(preflush, cache, moved);
@@ -186,8 +185,8 @@ static bool serve(unsigned cpu, bool here)
         return false;
     os_full_fence(); /* the mark before the test: fork sees one, or this the other */
     if (!load_acquire(&paused)) {
-        unsigned handfuls = is_urgent(cpu_cache_of(cache, cpu)) ? HANDFULS : 2;
-        unsigned moved = here ? preflush_cpu(cache, cpu, handfuls) : 0;
+        unsigned batches = is_urgent(cpu_cache_of(cache, cpu)) ? TRANSFER_BATCHES : 2;
+        unsigned moved = here ? preflush_cpu(cache, cpu, batches) : 0;
 
         /* Nothing could be moved: the next batch that is closed asks again. */
         more = moved && !fits(cpu_cache_of(cache, cpu));
@@ -255,7 +254,7 @@ void preflush_forget(struct prudence_cache *cache)
     }
 }
 
-/* Fork: the child has no helper, so none of its handfuls may be half full meanwhile. */
+/* Fork: the child has no helper, so none of its transfer batches may be half full meanwhile. */
 void preflush_fork_prepare(void)
 {
     if (!boxes)

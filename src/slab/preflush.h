@@ -12,7 +12,7 @@ extern bool preflush_enabled;
 bool preflush_start(void);
 void preflush_stop(void);
 void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu);
-unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu, unsigned handfuls);
+unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu, unsigned batches);
 bool preflush_work(void);
 void preflush_start_helper(void);
 void preflush_forget(struct prudence_cache *cache);

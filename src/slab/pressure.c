@@ -35,7 +35,7 @@ static size_t give_back_to(const struct prudence_cache *wants)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        bytes += cache_empty(cache, true, cache == wants && cache->lines ? ~0u : 0);
+        bytes += cache_empty(cache, true, cache == wants && cache->percpu ? ~0u : 0);
     }
     os_lock_release(&slab_caches_lock);
     return bytes;
@@ -81,7 +81,7 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
         bytes += give_back_to(cache);
     }
     bytes += os_pages_trim();
-    return cache->lines || bytes || reclaim->go_on;
+    return cache->percpu || bytes || reclaim->go_on;
 }
 
 /*

@@ -81,7 +81,7 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
     slab->bytes = bytes;
     slab->node = (uint16_t)node;
     slab->grid = grid_of(capacity > 1 ? cache->stride : bytes, capacity);
-    slab->fast_lines = cache->fast_lines;
+    slab->fast_percpu = cache->fast_percpu;
     slab->extensions = cache->extensions;
     slab->free = capacity;
     bits_fill(slab_free_bits(slab), capacity);
@@ -164,7 +164,7 @@ void slab_unmake(struct slab *slab)
         extensions_going(slab);
     if (!slab->alone)
         os_pages_free(slab->pages, slab->bytes);
-    if (!cache->lines)
+    if (!cache->percpu)
         add_relaxed(&cache->large_shrunk, slab->bytes);
     sub_relaxed(&cache->slabs_now, 1);
     os_meta_free(slab, metadata_bytes(slab->capacity));

@@ -18,7 +18,7 @@ struct slab {
     struct prudence_cache *cache;
     char *base; /* the first object */
     struct grid grid;
-    void *fast_lines;  /* the cache's; closed if the slab has extensions that the cache has not */
+    void *fast_percpu; /* the cache's; closed if the slab has extensions that the cache has not */
     uint32_t capacity; /* objects */
     uint16_t node;
     bool alone; /* one object, on pages of the extension that made it: never in CPUs' caches */
@@ -79,7 +79,7 @@ static inline void *slab_object(const struct slab *slab, unsigned index, size_t 
 /* What one object of the slab takes. */
 static inline size_t slab_object_bytes(const struct slab *slab)
 {
-    return slab->cache->lines ? slab->cache->stride : slab->bytes;
+    return slab->cache->percpu ? slab->cache->stride : slab->bytes;
 }
 
 /* ------------------------------------------------------------------------- from an object to its slab */

@@ -68,7 +68,7 @@ static void sum_node(struct cache_sums *sums, struct node *node)
 void cache_sum(const struct prudence_cache *cache, struct cache_sums *sums)
 {
     *sums = (struct cache_sums){.hits = 0};
-    for (unsigned i = 0; cache->lines && i < os_cpu_count(); i++)
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         sum_cpu(sums, cache, cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
         sum_node(sums, &cache->nodes[i]);

@@ -36,7 +36,7 @@ static void settle(struct prudence_cache *cache)
 
 static void take_back_here(struct prudence_cache *cache)
 {
-    struct cpu_cache *cpu = cache->lines ? cpu_cache_of(cache, os_cpu_current()) : NULL;
+    struct cpu_cache *cpu = cache->percpu ? cpu_cache_of(cache, os_cpu_current()) : NULL;
 
     if (!cpu || !load_relaxed(&cpu->ahead))
         return;

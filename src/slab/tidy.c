@@ -100,7 +100,7 @@ static bool tidy_nodes(struct prudence_cache *cache, unsigned *moves)
 
 static bool tidy_cache(struct prudence_cache *cache, unsigned *moves)
 {
-    if (cache->lines && !drain_unwanted(cache, &place.drain, moves))
+    if (cache->percpu && !drain_unwanted(cache, &place.drain, moves))
         return false;
     return tidy_nodes(cache, moves);
 }

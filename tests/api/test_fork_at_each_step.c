@@ -800,7 +800,7 @@ static void while_caches_and_domains_come_and_go(void **state)
     FORK_AT_ALL(paths);
 }
 
-static void while_the_helper_has_a_handful(void **state)
+static void while_the_helper_has_a_transfer_batch(void **state)
 {
     static const struct path path = {.name = "pre-flush",
                                      .set_up = fill_for_preflush,
@@ -890,7 +890,7 @@ int main(void)
         cmocka_unit_test(while_memory_comes_and_goes),
         cmocka_unit_test(while_somebody_waits_for_memory),
         cmocka_unit_test(while_caches_and_domains_come_and_go),
-        cmocka_unit_test(while_the_helper_has_a_handful),
+        cmocka_unit_test(while_the_helper_has_a_transfer_batch),
         cmocka_unit_test(while_objects_are_made_and_destroyed),
     };
 

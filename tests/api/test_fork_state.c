@@ -491,7 +491,7 @@ static void destructors(void)
 
 static __thread unsigned questions;
 
-/* The third question of a large allocation (its slab, its pages, its span): its bytes are asked for, and no lock is held. */
+/* The third question of a large allocation (its slab, its pages, its huge mapping): its bytes are asked for, and no lock is held. */
 static bool block_at_third(void)
 {
     if (questions && ++questions == 4)

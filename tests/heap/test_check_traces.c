@@ -6,7 +6,7 @@
  */
 #include <pthread.h>
 
-#include "debug/depot.h"
+#include "debug/stack_depot.h"
 #include "support/slab_test.h"
 
 #define CODE_MAX 256 /* bytes; more than any of the functions below has */
@@ -173,31 +173,31 @@ static void same_place_one_trace(void **state)
 
     (void)state;
     for (int i = 0; i < 1000; i++) {
-        uint32_t here = depot_here();
+        uint32_t here = stack_depot_here();
 
         assert_int_not_equal(here, 0);
         assert_true(i == 0 || here == number);
         number = here;
     }
-    assert_int_not_equal(depot_here(), number); /* another line */
+    assert_int_not_equal(stack_depot_here(), number); /* another line */
 }
 
 static void cannot_be_had(void *ignored)
 {
     (void)ignored;
     memory_fail(0, UINT32_MAX);
-    if (depot_here())
+    if (stack_depot_here())
         abort();
     memory_succeed();
-    if (!depot_here())
+    if (!stack_depot_here())
         abort();
-    depot_frames = 0;
-    if (depot_here())
+    stack_depot_frames = 0;
+    if (stack_depot_here())
         abort();
     act("af");
 }
 
-/* No memory for the depot, or trace=0: the report only says so. In a child, whose depot is new. */
+/* No memory for the stack depot, or trace=0: the report only says so. In a child, whose depot is new. */
 static void unknown_ones(void **state)
 {
     char output[16384];
@@ -214,7 +214,7 @@ static NOINLINE unsigned deep(unsigned depth, uint64_t way)
     unsigned known;
 
     if (depth == 0)
-        return depot_here() != 0;
+        return stack_depot_here() != 0;
     /* Two places to call from: 2^depth different traces. */
     if (way & 1) {
         known = deep(depth - 1, way >> 1);
@@ -231,7 +231,7 @@ static void fill_it(void *ignored)
     uint64_t way = 0;
 
     (void)ignored;
-    depot_frames = OS_TRACE_MAX;
+    stack_depot_frames = OS_TRACE_MAX;
     while (deep(20, way))
         if (++way == 200000)
             abort(); /* 16 MiB must be full by then */
@@ -247,7 +247,7 @@ static int check_on(void **state)
     return 0;
 }
 
-static void a_full_depot(void **state)
+static void a_full_stack_depot(void **state)
 {
     char output[4096];
 
@@ -259,7 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown_ones),
-        cmocka_unit_test(a_full_depot),
+        cmocka_unit_test(a_full_stack_depot),
         cmocka_unit_test(of_a_double_free),
         cmocka_unit_test(of_a_deferred_object),
         cmocka_unit_test(of_an_object_deferred_long_ago),

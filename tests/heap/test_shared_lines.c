@@ -406,9 +406,9 @@ static void places_of_cache(const struct prudence_cache *cache)
         place_add("struct node", &cache->nodes[node], sizeof *cache->nodes, ~(size_t)0);
         places_of_node(&cache->nodes[node]);
     }
-    if (!cache->lines)
+    if (!cache->percpu)
         return;
-    place_add("a CPU's caches", cache->lines, own.cpus * OS_PERCPU_STRIDE, OS_PERCPU_STRIDE);
+    place_add("a CPU's caches", cache->percpu, own.cpus * OS_PERCPU_STRIDE, OS_PERCPU_STRIDE);
     for (unsigned cpu = 0; cpu < own.cpus; cpu++)
         if (cpu_cache_of(cache, cpu)->slots)
             place_add("a CPU's arrays", cpu_cache_of(cache, cpu)->line.stack - 1,

@@ -246,7 +246,7 @@ static void what_is_handed_out_is_looked_at(void **state)
     os_pages_free(first, OS_PAGE_SIZE);
 }
 
-/* Through the whole house: what is free in caches and pages goes when more is asked for. */
+/* Through all layers: what is free in caches and pages goes when more is asked for. */
 static void caches_are_emptied(void **state)
 {
     static void *objects[20000];

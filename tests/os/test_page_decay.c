@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Free pages: what the demand of the last one or two spans of `decay` lets expect is kept, so that a
+ * Free pages: what the demand of the last one or two huge mappings of `decay` lets expect is kept, so that a
  * churn costs no page faults; the rest beyond `retain` goes back; a pause is enough for all of it.
  * The clock is the test's.
  *
@@ -89,7 +89,7 @@ static void a_churn_of_runs_costs_no_faults(void **state)
     a_churn_is_kept(256 << 10);
 }
 
-static void a_churn_of_spans_costs_no_faults(void **state)
+static void a_churn_of_huge_mappings_costs_no_faults(void **state)
 {
     (void)state;
     a_churn_is_kept(3 * MIB);
@@ -138,15 +138,15 @@ static void decay_of_none(void **state)
     assert_int_equal(pages().retained, 0);
 }
 
-/* Spans are kept for the next ones; but not while runs take their place, or both would be held. */
+/* Huge mappings are kept for the next ones; but not while runs take their place, or both would be held. */
 static void the_peak_of_both_is_not_exceeded(void **state)
 {
-    char *spans[BLOCKS], *runs[4 * BLOCKS];
+    char *huge_mappings[BLOCKS], *runs[4 * BLOCKS];
     uint64_t most = 0;
 
     (void)state;
-    take_all(spans, 4 * MIB);
-    free_all_of(spans, 4 * MIB);
+    take_all(huge_mappings, 4 * MIB);
+    free_all_of(huge_mappings, 4 * MIB);
     for (unsigned i = 0; i < 4 * BLOCKS; i++) {
         runs[i] = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
         most = max_size(most, pages().used + pages().retained);
@@ -305,7 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_churn_of_runs_costs_no_faults, begin),
-        cmocka_unit_test_setup(a_churn_of_spans_costs_no_faults, begin),
+        cmocka_unit_test_setup(a_churn_of_huge_mappings_costs_no_faults, begin),
         cmocka_unit_test_setup(a_pause_is_enough_at_once, begin),
         cmocka_unit_test_setup(what_grew_slowly_goes_at_once, begin),
         cmocka_unit_test_setup(decay_of_none, begin),

@@ -76,7 +76,7 @@ static void mappings_stay_bounded(void **state)
             most = (unsigned)max_size(most, mappings());
     }
     print_message("%u mappings before, at most %u\n", before, most);
-    assert_in_range(most, before, before + 4 * BLOCKS); /* about one a span, used or free */
+    assert_in_range(most, before, before + 4 * BLOCKS); /* about one a huge mapping, used or free */
     for (unsigned i = 0; i < BLOCKS; i++)
         prudence_free(blocks[i]);
     prudence_trim();

@@ -66,7 +66,7 @@ static void stays_one_mapping(size_t bytes)
         give(others[--steps], MIB);
 }
 
-static void a_span_that_grows(void **state)
+static void a_huge_mapping_that_grows(void **state)
 {
     (void)state;
     stays_one_mapping(RUN_MAX + MIB);
@@ -119,7 +119,7 @@ static void a_run_that_is_protected(void **state)
     protected_in_the_middle(4 * MIB);
 }
 
-static void a_span_that_is_protected(void **state)
+static void a_huge_mapping_that_is_protected(void **state)
 {
     (void)state;
     protected_in_the_middle(RUN_MAX + 2 * MIB);
@@ -185,10 +185,10 @@ static void a_system_that_cannot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_span_that_grows, begin_with_everything_kept),
+        cmocka_unit_test_setup(a_huge_mapping_that_grows, begin_with_everything_kept),
         cmocka_unit_test_setup(a_run_that_grows, begin_with_everything_kept),
         cmocka_unit_test_setup(a_run_that_is_protected, begin_with_everything_kept),
-        cmocka_unit_test_setup(a_span_that_is_protected, begin_with_everything_kept),
+        cmocka_unit_test_setup(a_huge_mapping_that_is_protected, begin_with_everything_kept),
         cmocka_unit_test_setup(a_system_that_cannot, begin_with_everything_kept),
     };
 

@@ -82,10 +82,10 @@ static void growth(void **state)
 {
     (void)state;
     expect_no_growth(3 * MIB);     /* a run */
-    expect_no_growth(2 * RUN_MAX); /* a span */
+    expect_no_growth(2 * RUN_MAX); /* a huge mapping */
 }
 
-/* A free span that would have to grow stays as it was, and dirty. */
+/* A free huge mapping that would have to grow stays as it was, and dirty. */
 static void growth_of_a_free_one(void **state)
 {
     struct os_pages_stats then;
@@ -116,10 +116,10 @@ static void demand_forgets_it(void **state)
     os_pages_free(block, 5 * MIB);
     os_pages_set_retain(0);
     os_lock_take(&pages_lock);
-    any = demand_excess(&excess, true);
+    any = working_set_excess(&excess, true);
     os_lock_release(&pages_lock);
     assert_true(any);
-    assert_int_equal(excess.bytes[RUNS] + excess.bytes[SPANS], 5 * MIB);
+    assert_int_equal(excess.bytes[RUNS] + excess.bytes[HUGE_MAPPINGS], 5 * MIB);
 }
 
 static void by_realloc(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resizing pages: runs grow into free neighbours, spans into reserved address space or by moving
+ * Resizing pages: runs grow into free neighbours, huge mappings into reserved address space or by moving
  * page tables; both shrink in place. Contents stay, the page map names the owner for exactly the
  * pages, and a failure at any call changes nothing.
  *
@@ -67,9 +67,9 @@ static void runs_shrink_in_place(void **state)
 }
 
 /* With its memory; what it leaves is free, and clean. */
-static void a_run_that_grows_becomes_a_span(void **state)
+static void a_run_that_grows_becomes_a_huge_mapping(void **state)
 {
-    char *run, *next, *span;
+    char *run, *next, *huge;
     bool zeroed;
 
     (void)state;
@@ -78,13 +78,13 @@ static void a_run_that_grows_becomes_a_span(void **state)
     next = take(PAGE);
     write_numbers(run, 0, 3 * MIB);
     assert_non_null(index_find(run).region);
-    span = os_pages_resize(run, 3 * MIB, 4 * MIB, &owner);
-    if (!span)
+    huge = os_pages_resize(run, 3 * MIB, 4 * MIB, &owner);
+    if (!huge)
         skip(); /* a system without MREMAP_DONTUNMAP: it will be copied */
-    assert_ptr_equal(index_find(span).span->base, span);
+    assert_ptr_equal(index_find(huge).huge->base, huge);
     assert_ptr_not_equal(os_page_owner(run), &owner);
-    write_numbers(span, 3 * MIB, 4 * MIB);
-    assert_owned(span, 4 * MIB);
+    write_numbers(huge, 3 * MIB, 4 * MIB);
+    assert_owned(huge, 4 * MIB);
     assert_int_equal(pages().used, 4 * MIB + PAGE);
     assert_int_equal(pages().retained, 0);
     give(next, PAGE);
@@ -94,48 +94,48 @@ static void a_run_that_grows_becomes_a_span(void **state)
     for (size_t at = 0; at < MIB; at += PAGE)
         assert_int_equal(next[at], 0);
     os_pages_free(next, MIB);
-    give(span, 4 * MIB);
-    span = take(3 * MIB); /* what is free of a span serves any block of its size */
-    assert_ptr_equal(index_find(span).span->base, span);
-    give(span, 3 * MIB);
+    give(huge, 4 * MIB);
+    huge = take(3 * MIB); /* what is free of a huge mapping serves any block of its size */
+    assert_ptr_equal(index_find(huge).huge->base, huge);
+    give(huge, 3 * MIB);
     os_pages_trim();
 }
 
-static void spans_grow_and_shrink(void **state)
+static void huge_mappings_grow_and_shrink(void **state)
 {
     size_t bytes = 3 * MIB;
-    char *span = take(bytes), *below[40];
+    char *huge = take(bytes), *below[40];
     unsigned moves = 0;
 
     (void)state;
-    write_numbers(span, 0, bytes);
+    write_numbers(huge, 0, bytes);
     for (unsigned i = 0; i < 40; i++) { /* somebody's in the way */
         char *moved;
         size_t wanted = bytes + (i % 7 + 1) * 300 * PAGE;
 
         below[i] = take(2 * MIB + PAGE);
-        moved = os_pages_resize(span, bytes, wanted, &owner);
+        moved = os_pages_resize(huge, bytes, wanted, &owner);
         assert_non_null(moved);
         assert_int_equal((uintptr_t)moved % (2 * MIB), 0);
-        moves += moved != span;
-        if (moved != span)
-            assert_ptr_not_equal(os_page_owner(span), &owner);
-        span = moved;
-        write_numbers(span, bytes, wanted);
+        moves += moved != huge;
+        if (moved != huge)
+            assert_ptr_not_equal(os_page_owner(huge), &owner);
+        huge = moved;
+        write_numbers(huge, bytes, wanted);
         bytes = wanted;
-        assert_owned(span, bytes);
+        assert_owned(huge, bytes);
         assert_int_equal(pages().used, bytes + (i + 1) * (2 * MIB + PAGE));
     }
     assert_in_range(moves, 1, 20); /* the reserve spares the others */
     while (bytes > MIB) {
-        assert_ptr_equal(os_pages_resize(span, bytes, round_up(bytes / 3 * 2, PAGE), &owner), span);
+        assert_ptr_equal(os_pages_resize(huge, bytes, round_up(bytes / 3 * 2, PAGE), &owner), huge);
         bytes = round_up(bytes / 3 * 2, PAGE);
-        assert_owned(span, bytes);
+        assert_owned(huge, bytes);
         assert_int_equal(pages().used, bytes + 40 * (2 * MIB + PAGE));
     }
-    span = os_pages_resize(span, bytes, 30 * MIB, &owner);
-    assert_non_null(span);
-    give(span, 30 * MIB);
+    huge = os_pages_resize(huge, bytes, 30 * MIB, &owner);
+    assert_non_null(huge);
+    give(huge, 30 * MIB);
     for (unsigned i = 0; i < 40; i++)
         give(below[i], 2 * MIB + PAGE);
     assert_int_equal(pages().used, 0);
@@ -144,23 +144,23 @@ static void spans_grow_and_shrink(void **state)
 /* A program has protected some pages of its block: such a mapping cannot be moved as one. */
 static void what_cannot_be_moved_stays(void **state)
 {
-    char *span = take(8 * MIB), *moved;
+    char *huge = take(8 * MIB), *moved;
     struct os_pages_stats before = pages();
 
     (void)state;
-    write_numbers(span, 0, 8 * MIB);
-    assert_int_equal(mprotect(span + 3 * MIB, PAGE, PROT_READ), 0);
-    moved = os_pages_resize(span, 8 * MIB, 64 * MIB, &owner);
+    write_numbers(huge, 0, 8 * MIB);
+    assert_int_equal(mprotect(huge + 3 * MIB, PAGE, PROT_READ), 0);
+    moved = os_pages_resize(huge, 8 * MIB, 64 * MIB, &owner);
     if (moved) { /* a newer system can, or there was room behind it */
-        span = moved;
-        assert_int_equal(mprotect(span + 3 * MIB, PAGE, PROT_READ | PROT_WRITE), 0);
-        assert_ptr_equal(os_pages_resize(span, 64 * MIB, 8 * MIB, &owner), span);
+        huge = moved;
+        assert_int_equal(mprotect(huge + 3 * MIB, PAGE, PROT_READ | PROT_WRITE), 0);
+        assert_ptr_equal(os_pages_resize(huge, 64 * MIB, 8 * MIB, &owner), huge);
     } else {
         assert_int_equal(pages().used, before.used);
-        assert_int_equal(mprotect(span + 3 * MIB, PAGE, PROT_READ | PROT_WRITE), 0);
+        assert_int_equal(mprotect(huge + 3 * MIB, PAGE, PROT_READ | PROT_WRITE), 0);
     }
-    assert_owned(span, 8 * MIB);
-    give(span, 8 * MIB);
+    assert_owned(huge, 8 * MIB);
+    give(huge, 8 * MIB);
 }
 
 /* Whichever call fails: all of it stays as it was. */
@@ -202,9 +202,12 @@ static void failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_grow_into_free_pages),       cmocka_unit_test(runs_shrink_in_place),
-        cmocka_unit_test(a_run_that_grows_becomes_a_span), cmocka_unit_test(spans_grow_and_shrink),
-        cmocka_unit_test(what_cannot_be_moved_stays),      cmocka_unit_test(failures),
+        cmocka_unit_test(runs_grow_into_free_pages),
+        cmocka_unit_test(runs_shrink_in_place),
+        cmocka_unit_test(a_run_that_grows_becomes_a_huge_mapping),
+        cmocka_unit_test(huge_mappings_grow_and_shrink),
+        cmocka_unit_test(what_cannot_be_moved_stays),
+        cmocka_unit_test(failures),
     };
 
     region_small = 0; /* the first region is as large as all others */

@@ -114,7 +114,7 @@ static void empty_regions_are_unmapped(void **state)
     assert_non_null(index_find(third).region);
     os_pages_trim();
     assert_null(index_find(third).region);
-    assert_null(index_find(third + SPAN_ALIGNMENT).region);
+    assert_null(index_find(third + HUGE_MAPPING_ALIGNMENT).region);
     os_pages_free(first, PAGES / 2 * PAGE);
     os_pages_free(second, PAGES / 2 * PAGE);
     os_pages_trim();

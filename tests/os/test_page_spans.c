@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spans: aligned to huge pages; a freed one serves the next request that it fits, the smallest first;
+ * Huge mappings: aligned to huge pages; a freed one serves the next request that it fits, the smallest first;
  * what is too much of it is split off or cut; a smaller one is grown without copying.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
@@ -9,28 +9,28 @@
 
 #include "support/pages.h"
 
-#define UNIT (RUN_MAX / 2) /* what is larger than two of them is a span */
+#define UNIT (RUN_MAX / 2) /* what is larger than two of them is a huge mapping */
 
 static char *take(size_t bytes, bool *zeroed)
 {
-    char *span = os_pages_alloc(bytes, OS_PAGE_SIZE, 0, zeroed);
+    char *huge = os_pages_alloc(bytes, OS_PAGE_SIZE, 0, zeroed);
 
-    assert_non_null(span);
-    return span;
+    assert_non_null(huge);
+    return huge;
 }
 
 static void they_begin_at_huge_pages(void **state)
 {
-    char *spans[20];
+    char *huge_mappings[20];
 
     (void)state;
     for (unsigned i = 0; i < 20; i++) {
-        spans[i] = take(2 * UNIT + (i + 1) * 37 * OS_PAGE_SIZE, NULL);
-        assert_int_equal((uintptr_t)spans[i] % SPAN_ALIGNMENT, 0);
-        assert_ptr_equal(index_find(spans[i]).span->base, spans[i]);
+        huge_mappings[i] = take(2 * UNIT + (i + 1) * 37 * OS_PAGE_SIZE, NULL);
+        assert_int_equal((uintptr_t)huge_mappings[i] % HUGE_MAPPING_ALIGNMENT, 0);
+        assert_ptr_equal(index_find(huge_mappings[i]).huge->base, huge_mappings[i]);
     }
     for (unsigned i = 0; i < 20; i++)
-        os_pages_free(spans[i], 2 * UNIT + (i + 1) * 37 * OS_PAGE_SIZE);
+        os_pages_free(huge_mappings[i], 2 * UNIT + (i + 1) * 37 * OS_PAGE_SIZE);
     assert_int_equal(pages().used, 0);
 }
 
@@ -87,49 +87,49 @@ static void a_much_larger_one_is_split(void **state)
     assert_int_equal(os_pages_trim(), 64 * UNIT);
 }
 
-/* A run that has grown is a span, which may be smaller than others. */
+/* A run that has grown is a huge mapping, which may be smaller than others. */
 static char *take_grown(size_t bytes)
 {
     char *run = take(bytes / 2, NULL), *next = take(OS_PAGE_SIZE, NULL);
-    char *span = os_pages_resize(run, bytes / 2, bytes, NULL);
+    char *huge = os_pages_resize(run, bytes / 2, bytes, NULL);
 
     os_pages_free(next, OS_PAGE_SIZE);
     os_pages_trim();
-    return span;
+    return huge;
 }
 
 /* Up to an eighth more is left to the user, and counted; more is given back. */
 static void what_is_too_much_is_cut(void **state)
 {
     unsigned char resident[MIB / OS_PAGE_SIZE];
-    char *span = take_grown(4 * MIB);
+    char *huge = take_grown(4 * MIB);
 
     (void)state;
-    if (!span)
+    if (!huge)
         skip(); /* a system without MREMAP_DONTUNMAP */
-    memset(span, 1, 4 * MIB);
-    os_pages_free(span, 4 * MIB);
-    assert_ptr_equal(take(4 * MIB - 4 * OS_PAGE_SIZE, NULL), span);
+    memset(huge, 1, 4 * MIB);
+    os_pages_free(huge, 4 * MIB);
+    assert_ptr_equal(take(4 * MIB - 4 * OS_PAGE_SIZE, NULL), huge);
     assert_int_equal(pages().used, 4 * MIB);
-    os_pages_free(span, 4 * MIB - 4 * OS_PAGE_SIZE);
+    os_pages_free(huge, 4 * MIB - 4 * OS_PAGE_SIZE);
     assert_int_equal(pages().retained, 4 * MIB);
-    assert_ptr_equal(take(3 * MIB, NULL), span);
+    assert_ptr_equal(take(3 * MIB, NULL), huge);
     assert_int_equal(pages().used, 3 * MIB);
     assert_int_equal(pages().retained, 0);
-    assert_int_equal(mincore(span + 3 * MIB, MIB, resident), 0);
+    assert_int_equal(mincore(huge + 3 * MIB, MIB, resident), 0);
     for (unsigned i = 0; i < MIB / OS_PAGE_SIZE; i++)
         assert_false(resident[i] & 1);
-    os_pages_free(span, 3 * MIB);
+    os_pages_free(huge, 3 * MIB);
 }
 
 static void a_smaller_one_is_grown(void **state)
 {
-    char *span = take(8 * UNIT, NULL), *grown;
+    char *huge = take(8 * UNIT, NULL), *grown;
     bool zeroed;
 
     (void)state;
-    memset(span, 7, 8 * UNIT);
-    os_pages_free(span, 8 * UNIT);
+    memset(huge, 7, 8 * UNIT);
+    os_pages_free(huge, 8 * UNIT);
     grown = take(12 * UNIT, &zeroed);
     assert_false(zeroed);
     for (size_t i = 0; i < 12 * UNIT; i += OS_PAGE_SIZE) /* its pages, and new ones */
@@ -141,11 +141,11 @@ static void a_smaller_one_is_grown(void **state)
 
 static void the_limit_counts_free_ones(void **state)
 {
-    char *span = take(8 * UNIT, NULL), *other;
+    char *huge = take(8 * UNIT, NULL), *other;
 
     (void)state;
     os_pages_set_limit(12 * UNIT);
-    os_pages_free(span, 8 * UNIT);
+    os_pages_free(huge, 8 * UNIT);
     other = take(10 * UNIT, NULL);
     assert_true(pages().used + pages().retained <= 12 * UNIT);
     assert_null(os_pages_alloc(3 * UNIT, OS_PAGE_SIZE, 0, NULL));

@@ -262,9 +262,9 @@ static void destroy_follows_a_chain(void **state)
 static int barrier_in_the_child(void *unused)
 {
     (void)unused;
-    const uint64_t *undone = destruct_of_cache(cache)->undone;
+    const uint64_t *pending = destruct_of_cache(cache)->pending;
 
-    return prudence_cache_barrier(cache) == 0 && undone[0] + undone[1] == 0 ? 42 : 1;
+    return prudence_cache_barrier(cache) == 0 && pending[0] + pending[1] == 0 ? 42 : 1;
 }
 
 static void a_child_does_not_wait_for_threads_that_it_does_not_have(void **state)

@@ -43,9 +43,9 @@ static void assert_closed(void)
 {
     uint64_t word = cpu->line.stack_word, tail = cpu->line.ring_tail;
 
-    assert_null(os_percpu_pop(&cache->lines));
-    assert_false(os_percpu_push(&cache->lines, objects[0]));
-    assert_false(os_percpu_append(&cache->lines, objects[0]));
+    assert_null(os_percpu_pop(&cache->percpu));
+    assert_false(os_percpu_push(&cache->percpu, objects[0]));
+    assert_false(os_percpu_append(&cache->percpu, objects[0]));
     assert_int_equal(cpu->line.stack_word, word);
     assert_int_equal(cpu->line.ring_tail, tail);
 }
@@ -53,12 +53,12 @@ static void assert_closed(void)
 /* Each fast path once. */
 static void assert_open(void)
 {
-    void *object = os_percpu_pop(&cache->lines);
+    void *object = os_percpu_pop(&cache->percpu);
 
     assert_non_null(object);
-    assert_true(os_percpu_push(&cache->lines, object));
-    object = os_percpu_pop(&cache->lines);
-    assert_true(os_percpu_append(&cache->lines, object));
+    assert_true(os_percpu_push(&cache->percpu, object));
+    object = os_percpu_pop(&cache->percpu);
+    assert_true(os_percpu_append(&cache->percpu, object));
 }
 
 static void taken_here(void **state)
@@ -106,18 +106,18 @@ static void a_release_opens_what_is_there(void **state)
     (void)state;
     prepare();
     stop = cpu->line.ring_stop;
-    assert_true(os_percpu_append(&cache->lines, os_percpu_pop(&cache->lines)));
+    assert_true(os_percpu_append(&cache->percpu, os_percpu_pop(&cache->percpu)));
     assert_ptr_equal(cpu_cache_take(cache, &token), cpu);
     assert_int_equal(object_cache_take(cpu, taken, 2), 2);
     cpu_cache_release(cpu);
     assert_int_equal(cpu->line.ring_stop, stop);
-    assert_true(os_percpu_push(&cache->lines, taken[1]));
-    assert_true(os_percpu_push(&cache->lines, taken[0]));
-    assert_ptr_equal(os_percpu_pop(&cache->lines), taken[0]);
-    assert_true(os_percpu_push(&cache->lines, taken[0]));
+    assert_true(os_percpu_push(&cache->percpu, taken[1]));
+    assert_true(os_percpu_push(&cache->percpu, taken[0]));
+    assert_ptr_equal(os_percpu_pop(&cache->percpu), taken[0]);
+    assert_true(os_percpu_push(&cache->percpu, taken[0]));
     while (stack_count(&cpu->line) &&
-           os_percpu_append(&cache->lines, cpu->line.stack[stack_count(&cpu->line) - 1])) {
-        assert_non_null(os_percpu_pop(&cache->lines));
+           os_percpu_append(&cache->percpu, cpu->line.stack[stack_count(&cpu->line) - 1])) {
+        assert_non_null(os_percpu_pop(&cache->percpu));
         appended++;
     }
     assert_int_equal(cpu->line.ring_tail, stop);
@@ -134,12 +134,12 @@ static void an_empty_stack_has_nothing_below(void **state)
     (void)state;
     prepare();
     while (stack_count(&cpu->line))
-        more[count++] = os_percpu_pop(&cache->lines);
+        more[count++] = os_percpu_pop(&cache->percpu);
     word = cpu->line.stack_word;
-    assert_null(os_percpu_pop(&cache->lines));
+    assert_null(os_percpu_pop(&cache->percpu));
     assert_int_equal(cpu->line.stack_word, word);
     while (count)
-        assert_true(os_percpu_push(&cache->lines, more[--count]));
+        assert_true(os_percpu_push(&cache->percpu, more[--count]));
     finish();
 }
 
@@ -177,9 +177,9 @@ static void lines_without_arrays_and_owned_for_good(void **state)
     fresh = fixed_cache(64, ROOM, manual_domain());
     for (unsigned rounds = 0; rounds < 2; rounds++) { /* new, and after a trim */
         assert_int_equal(cpu_here(fresh)->slots, 0);
-        assert_null(os_percpu_pop(&fresh->lines));
-        assert_false(os_percpu_push(&fresh->lines, objects[0]));
-        assert_false(os_percpu_append(&fresh->lines, objects[0]));
+        assert_null(os_percpu_pop(&fresh->percpu));
+        assert_false(os_percpu_push(&fresh->percpu, objects[0]));
+        assert_false(os_percpu_append(&fresh->percpu, objects[0]));
         prudence_cache_free(fresh, prudence_cache_alloc(fresh));
         for (unsigned i = 0; i < 3; i++) /* empties the caches, and finds them empty */
             cache_shrink(fresh);

@@ -4,7 +4,7 @@
  * forgotten by the helper, with what is on its way received first.
  */
 #include "posix.h"
-#include "slab/handful.h"
+#include "slab/transfer_batch.h"
 #include "slab/preflush.h"
 #include "support/slab_test.h"
 
@@ -70,16 +70,16 @@ static void a_destroyed_cache_is_not_served(void **state)
     destroy_empty(second);
 }
 
-static void handfuls_on_their_way_do_not_outlive_it(void **state)
+static void transfer_batches_on_their_way_do_not_outlive_it(void **state)
 {
     struct prudence_cache *cache = overfull_cache();
 
     (void)state;
-    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), HANDFUL_MAX);
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), TRANSFER_BATCH_MAX);
     destroy_empty(cache);
-    for (unsigned i = 0; i < 100; i++) { /* and the pool of handfuls is whole */
+    for (unsigned i = 0; i < 100; i++) { /* and the pool of transfer batches is whole */
         cache = overfull_cache();
-        assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), HANDFUL_MAX);
+        assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), TRANSFER_BATCH_MAX);
         destroy_empty(cache);
     }
 }
@@ -151,7 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_helper_serves_a_scheduled_cache),
         cmocka_unit_test(a_destroyed_cache_is_not_served),
-        cmocka_unit_test(handfuls_on_their_way_do_not_outlive_it),
+        cmocka_unit_test(transfer_batches_on_their_way_do_not_outlive_it),
         cmocka_unit_test(the_helper_ends_when_nothing_can_be_moved),
         cmocka_unit_test(a_fork_under_way_stops_the_helper),
         cmocka_unit_test(the_helper_gives_up_on_busy_cpus),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 6: pre-flush owns nothing that others wait for. It pushes its handfuls without the node's
+ * Rule 6: pre-flush owns nothing that others wait for. It pushes its transfer batches without the node's
  * lock; the next holder of the lock receives them, under the cookie that they came with.
  */
-#include "slab/handful.h"
+#include "slab/transfer_batch.h"
 #include "slab/preflush.h"
 #include "support/slab_test.h"
 
@@ -12,7 +12,7 @@
 static void *objects[200];
 
 /* 15 objects on their way to their node. */
-static struct node *node_with_handful(struct prudence_cache **made)
+static struct node *node_with_transfer_batch(struct prudence_cache **made)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     struct cpu_cache *cpu;
@@ -26,7 +26,7 @@ static struct node *node_with_handful(struct prudence_cache **made)
     defer_all(cache, objects, 17); /* a closed batch of 16 and an open one */
     node = node_of(slab_of(objects[0]));
     os_lock_take(&node->lock); /* its holder does not stop the helper */
-    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), HANDFUL_MAX);
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), TRANSFER_BATCH_MAX);
     assert_non_null(node->handover);
     assert_int_equal(slab_of(objects[0])->latent, 0);
     os_lock_release(&node->lock);
@@ -37,14 +37,14 @@ static struct node *node_with_handful(struct prudence_cache **made)
 static void the_next_holder_of_the_lock_receives(void **state)
 {
     struct prudence_cache *cache;
-    struct node *node = node_with_handful(&cache);
+    struct node *node = node_with_transfer_batch(&cache);
     struct slab *slab = slab_of(objects[0]);
 
     (void)state;
     node_put(cache, &objects[18], 1);
     assert_null(node->handover);
-    assert_int_equal(slab->latent, HANDFUL_MAX);
-    for (unsigned i = 0; i < HANDFUL_MAX; i++)
+    assert_int_equal(slab->latent, TRANSFER_BATCH_MAX);
+    for (unsigned i = 0; i < TRANSFER_BATCH_MAX; i++)
         assert_true(bits_test(slab_waiting_bits(slab), slab_index(slab, objects[i])));
     check_books(cache);
 }
@@ -53,7 +53,7 @@ static void the_next_holder_of_the_lock_receives(void **state)
 static void they_keep_their_cookie(void **state)
 {
     struct prudence_cache *cache;
-    struct node *node = node_with_handful(&cache);
+    struct node *node = node_with_transfer_batch(&cache);
     struct slab *slab = slab_of(objects[0]);
 
     (void)state;
@@ -61,7 +61,7 @@ static void they_keep_their_cookie(void **state)
     node_put(cache, &objects[18], 1);
     assert_null(node->handover);
     assert_int_equal(slab->latent, 0);
-    for (unsigned i = 0; i < HANDFUL_MAX; i++)
+    for (unsigned i = 0; i < TRANSFER_BATCH_MAX; i++)
         assert_true(bits_test(slab_free_bits(slab), slab_index(slab, objects[i])));
     check_books(cache);
 }
@@ -71,7 +71,7 @@ static void they_count_as_latent_on_their_way(void **state)
     struct prudence_cache *cache;
 
     (void)state;
-    node_with_handful(&cache);
+    node_with_transfer_batch(&cache);
     assert_int_equal(stats_of(cache).objects_latent, 17);
     check_books(cache);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rule 6: the idle helper stopped in the middle, with one object in its hand. An owner that closes a
- * batch then must not make it mix two cookies in a handful; fork and the destruction of the cache wait
+ * batch then must not make it mix two cookies in a transfer batch; fork and the destruction of the cache wait
  * for it, or they would find that object nowhere.
  */
 #define _GNU_SOURCE
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "posix.h"
-#include "slab/handful.h"
+#include "slab/transfer_batch.h"
 #include "slab/latent_cache.h"
 #include "slab/preflush.h"
 #include "support/gp_tsan.h"
@@ -85,15 +85,15 @@ static void preflush_all(void *unused)
     preflush_cpu(cache, os_cpu_current(), 100);
 }
 
-static void expect_cookie_covers_all(const struct handful *handful)
+static void expect_cookie_covers_all(const struct transfer_batch *batch)
 {
-    if (!gp_poll(cache->domain, handful->cookie))
+    if (!gp_poll(cache->domain, batch->cookie))
         return;
-    for (unsigned i = 0; i < handful->count; i++)
-        assert_true(contains(objects, FIRST, handful->objects[i]));
+    for (unsigned i = 0; i < batch->count; i++)
+        assert_true(contains(objects, FIRST, batch->objects[i]));
 }
 
-static void no_handful_mixes_two_cookies(void **state)
+static void no_transfer_batch_mixes_two_cookies(void **state)
 {
     (void)state;
     fill_cache();
@@ -101,7 +101,7 @@ static void no_handful_mixes_two_cookies(void **state)
     assert_true(closed);
     assert_true(load_relaxed(&cache->preflushed) > FIRST + 10);
     for (unsigned node = 0; node < os_node_count(); node++)
-        for (const struct handful *on_its_way = cache->nodes[node].handover; on_its_way;
+        for (const struct transfer_batch *on_its_way = cache->nodes[node].handover; on_its_way;
              on_its_way = on_its_way->next)
             expect_cookie_covers_all(on_its_way);
     check_books(cache);
@@ -218,7 +218,7 @@ static bool is_idle(unsigned cpu)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_handful_mixes_two_cookies),
+        cmocka_unit_test(no_transfer_batch_mixes_two_cookies),
         cmocka_unit_test(fork_waits_for_it),
         cmocka_unit_test(destruction_waits_for_it),
     };

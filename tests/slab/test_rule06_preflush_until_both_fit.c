@@ -84,7 +84,7 @@ static void nothing_is_handed_out_early(void **state)
 
     (void)state;
     preflush_cpu(cache, os_cpu_current(), 100);
-    /* The first batch's grace period is over, the second's is not: no handful mixes them. */
+    /* The first batch's grace period is over, the second's is not: no transfer batch mixes them. */
     allocate_all(cache, others, 2 * ROOM);
     for (unsigned i = 0; i < ROOM / 2; i++)
         assert_false(contains(others, 2 * ROOM, objects[ROOM / 2 + i]));

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rule 6: the helper is quick (all that does not fit, in one round) when the latent cache is nearly
- * full and deferrals have outpaced allocations since its last look; else it is gentle: two handfuls
+ * full and deferrals have outpaced allocations since its last look; else it is gentle: two transfer batches
  * a round, and on until both caches fit. The test is the helper, so nothing happens by chance.
  */
 #include "posix.h"
-#include "slab/handful.h"
+#include "slab/transfer_batch.h"
 #include "slab/latent_cache.h"
 #include "slab/preflush.h"
 #include "support/slab_test.h"
 
 #define ROOM   256 /* batches of 128 */
-#define GENTLE (2 * HANDFUL_MAX)
+#define GENTLE (2 * TRANSFER_BATCH_MAX)
 
 static void *objects[3 * ROOM];
 static unsigned held; /* live: objects[0 .. held) */

@@ -25,7 +25,7 @@ static const size_t boundary_sizes[] = {
     16384,                          /* half of the largest object */
     32768,                          /* the largest object */
     65536,                          /* a large block */
-    2 * BOUNDARY_MIB,               /* a run that becomes a span when it grows */
+    2 * BOUNDARY_MIB,               /* a run that becomes a huge mapping when it grows */
     32 * BOUNDARY_MIB,              /* the largest run */
     64 * BOUNDARY_MIB,              /* a region */
     (size_t)1 << 32,                /* wraps in 32 bits */
@@ -37,7 +37,7 @@ static const size_t boundary_sizes[] = {
     PTRDIFF_MAX / 9 * 8,            /* the same, with an eighth added, */
     PTRDIFF_MAX / 5 * 4,            /* or a quarter */
     PTRDIFF_MAX - 4095,             /* rounded to pages, */
-    PTRDIFF_MAX - 2 * BOUNDARY_MIB, /* or to what a span begins at */
+    PTRDIFF_MAX - 2 * BOUNDARY_MIB, /* or to what a huge mapping begins at */
     PTRDIFF_MAX,
     SIZE_MAX / 2 + 4096,
     SIZE_MAX / 9 * 8, /* wraps with an eighth added: the least such, */

@@ -58,10 +58,10 @@ static inline void held_reader_end(struct held_reader *reader)
 
 static inline void pause_ms(unsigned milliseconds)
 {
-    struct timespec span = {.tv_sec = milliseconds / 1000,
+    struct timespec huge = {.tv_sec = milliseconds / 1000,
                             .tv_nsec = (long)(milliseconds % 1000) * 1000000};
 
-    nanosleep(&span, NULL);
+    nanosleep(&huge, NULL);
 }
 
 static inline unsigned long long now_ns(void)

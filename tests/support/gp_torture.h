@@ -60,10 +60,10 @@ static uint64_t torture_now(void)
 
 TORTURE_UNUSED static void torture_sleep_us(unsigned microseconds)
 {
-    struct timespec span = {.tv_sec = microseconds / 1000000,
+    struct timespec huge = {.tv_sec = microseconds / 1000000,
                             .tv_nsec = (long)(microseconds % 1000000) * 1000};
 
-    nanosleep(&span, NULL);
+    nanosleep(&huge, NULL);
 }
 
 /* Until a count is no longer 0; a minute at most, as threads may be without a CPU for long. */
@@ -330,7 +330,7 @@ static void torture_say_where(int number)
 /* A process that hangs, has found a fault or met one: every thread says where it is, one after the other. */
 static void torture_say_all(int number, siginfo_t *info, void *unused)
 {
-    struct timespec span = {.tv_nsec = 20000000};
+    struct timespec huge = {.tv_nsec = 20000000};
     const struct dirent *entry;
     DIR *threads;
 
@@ -344,7 +344,7 @@ static void torture_say_all(int number, siginfo_t *info, void *unused)
 
         if (thread > 0 && thread != gettid() &&
             syscall(SYS_tgkill, getpid(), thread, TORTURE_TRACE_SIGNAL) == 0)
-            nanosleep(&span, NULL);
+            nanosleep(&huge, NULL);
     }
     raise(number);
 }

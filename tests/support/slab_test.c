@@ -203,7 +203,7 @@ static uint64_t check_node(struct node *node, unsigned *slabs)
 
 void check_books(struct prudence_cache *cache)
 {
-    struct prudence_cache_stats stats = stats_of(cache); /* receives handfuls, too */
+    struct prudence_cache_stats stats = stats_of(cache); /* receives transfer batches, too */
     uint64_t allocated = 0, in_rings = 0, on_stacks = 0;
     unsigned slabs = 0;
 

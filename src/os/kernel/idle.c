@@ -6,7 +6,7 @@
  * Why not the idle notifier: no module may hook the idle loop. Why no deferrable work: it is run when
  * its CPU happens to be awake, that is busy, and never while it idles; here it is the other way round.
  * Only the destruction of a cache that this thread is just serving waits for it, and then for a pool of
- * handfuls at most (src/slab/preflush.c).
+ * transfer batches at most (src/slab/preflush.c).
  */
 
 #include "os_kernel.h"

@@ -36,11 +36,11 @@ uint64_t os_clock_coarse_ns(void)
 
 void os_sleep_ns(uint64_t nanoseconds)
 {
-    struct timespec span = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
+    struct timespec huge = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
                             .tv_nsec = (long)(nanoseconds % 1000000000u)};
     int saved_errno = errno;
 
     /* Not nanosleep(), at which a thread may be canceled. Woken early by a signal: callers loop. */
-    syscall(SYS_nanosleep, &span, NULL);
+    syscall(SYS_nanosleep, &huge, NULL);
     errno = saved_errno;
 }

@@ -161,7 +161,7 @@ bool mapping_unmake(void *pages, size_t bytes)
 }
 
 /* False for memory that is locked. */
-bool mapping_give_back(void *pages, size_t bytes)
+bool mapping_purge(void *pages, size_t bytes)
 {
     int saved_errno = errno;
     bool done = madvise(pages, bytes, MADV_DONTNEED) == 0;

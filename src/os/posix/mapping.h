@@ -17,7 +17,7 @@ bool mapping_unmake(void *pages, size_t bytes);
 void *mapping_reserve(size_t bytes, size_t alignment);       /* nobody may touch it yet */
 bool mapping_open(void *pages, size_t bytes);                /* of what is reserved */
 void mapping_wish_huge(void *pages, size_t bytes);           /* if the option says so */
-bool mapping_give_back(void *pages, size_t bytes);           /* they read as zero afterwards */
+bool mapping_purge(void *pages, size_t bytes);               /* they read as zero afterwards */
 bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
 bool mapping_is_locked(void); /* what is mapped now would be resident at once (mlockall) */
 /* Onto a mapping of `room` bytes, which it replaces. */

@@ -176,10 +176,10 @@ static bool stall_read(bool has_group, uint64_t *total)
 
 static bool has_stalled(uint64_t now, bool has_group)
 {
-    uint64_t span = now - stall_looked_at, total, before = stall_before;
+    uint64_t huge = now - stall_looked_at, total, before = stall_before;
     bool known = stall_known;
 
-    if (known && span < STALL_LOOK_NS)
+    if (known && huge < STALL_LOOK_NS)
         return false;
     stall_known = stall_read(has_group, &total);
     if (!stall_known)
@@ -187,7 +187,7 @@ static bool has_stalled(uint64_t now, bool has_group)
     stall_before = total;
     stall_looked_at = now;
     return known && total > before &&
-           (total - before) * 1000 >= min_size(span, STALL_SPAN_NS) / STALL_SHARE;
+           (total - before) * 1000 >= min_size(huge, STALL_SPAN_NS) / STALL_SHARE;
 }
 
 /* Returns when to look again. */

@@ -140,7 +140,7 @@ void os_arrays_free(void *arrays, size_t bytes)
         os_meta_free(arrays, bytes);
         return;
     }
-    if (!mapping_give_back(arrays, bytes))
+    if (!mapping_purge(arrays, bytes))
         fill_unseen(arrays, 0, bytes);
     sub_relaxed(&meta_bytes, round_up(bytes, OS_PAGE_SIZE));
     os_lock_take(&meta_lock);

@@ -28,7 +28,7 @@ enum os_lock_rank {
     OS_RANK_CALL_SET,  /* the set of queued heads */
     OS_RANK_CACHES,
     OS_RANK_NODE,
-    OS_RANK_WATCH, /* the guarded pool, the quarantine */
+    OS_RANK_DEBUG, /* the guarded pool, the quarantine */
     OS_RANK_GIVE_BACK,
     OS_RANK_PAGES,
     OS_RANK_META,

@@ -10,7 +10,7 @@
 #include "slab/cache.h"
 #include "slab/fast_path.h"
 #include "slab/gate.h"
-#include "slab/handful.h"
+#include "slab/transfer_batch.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/preflush.h"
@@ -28,7 +28,7 @@ static struct cpu_cache *cpu_0(void)
 
 static void give_back(void *object)
 {
-    if (!cache_free_fast(&cache->fast_lines, object))
+    if (!cache_free_fast(&cache->fast_percpu, object))
         cache_free_slow(slab_known(object), object, "free");
 }
 
@@ -61,7 +61,7 @@ static void make_cache(bool sequences)
 
 static void defer(void *object)
 {
-    if (!cache_free_deferred_fast(&cache->fast_lines, object))
+    if (!cache_free_deferred_fast(&cache->fast_percpu, object))
         cache_free_deferred_slow(slab_known(object), object, "deferred free");
 }
 
@@ -105,9 +105,9 @@ static void pre_flush_by_owning(void)
 /* Nobody has driven a grace period. */
 static void nothing_moved_is_safe(void)
 {
-    for (struct handful *handful = cache->nodes[0].handover; handful; handful = handful->next) {
-        explore_assert(handful->count == 1 && handful->objects[0] == objects[0]);
-        explore_assert(!gp_poll(&prudence_default, handful->cookie));
+    for (struct transfer_batch *batch = cache->nodes[0].handover; batch; batch = batch->next) {
+        explore_assert(batch->count == 1 && batch->objects[0] == objects[0]);
+        explore_assert(!gp_poll(&prudence_default, batch->cookie));
         explore_note();
     }
 }
@@ -229,7 +229,7 @@ static void frees_one(void *unused)
 static void fork_beside_a_free(void)
 {
     make_cache(true);
-    explore_assert(os_percpu_pop(&cache->fast_lines)); /* there is room, in a slot never used */
+    explore_assert(os_percpu_pop(&cache->fast_percpu)); /* there is room, in a slot never used */
     store_relaxed(&cpu_0()->line.stack[stack_count(&cpu_0()->line)], NULL);
     explore_thread_on(0, frees_one, NULL);
     explore_thread_on(1, forks, NULL);

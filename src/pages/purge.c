@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Giving dirty pages back to the system: taken out of circulation under pages_lock, given back
- * without it, and put back as clean ones. One thread at a time does so (give_back_lock); a thread that finds
+ * without it, and put back as clean ones. One thread at a time does so (purge_lock); a thread that finds
  * another one at it goes on, unless it would fail otherwise.
  */
 #include "pages/page_source.h"
@@ -10,7 +10,7 @@
 #define REFUSED_NS      100000000 /* memory is locked: not tried again for so long */
 #define CHUNK_PAGES_MIN 64        /* a system call is worth so many */
 
-struct os_lock give_back_lock = OS_LOCK_INIT(OS_RANK_GIVE_BACK);
+struct os_lock purge_lock = OS_LOCK_INIT(OS_RANK_GIVE_BACK);
 static uint64_t refused_until; /* atomic */
 static uint64_t given_ever;    /* bytes; written under the lock, read without (atomic) */
 
@@ -20,8 +20,7 @@ static enum outcome run_goes(const struct leaving_run *run)
 {
     if (run->whole && region_unmake(run->region))
         return GONE;
-    return mapping_give_back(run->region->base + run->start * OS_PAGE_SIZE,
-                             run->pages * OS_PAGE_SIZE)
+    return mapping_purge(run->region->base + run->start * OS_PAGE_SIZE, run->pages * OS_PAGE_SIZE)
                ? CLEAN
                : REFUSED;
 }
@@ -35,15 +34,15 @@ static size_t run_comes_back(const struct leaving_run *run, enum outcome outcome
         run_return(run, outcome == CLEAN);
     }
     if (outcome == REFUSED) {
-        demand_dirtied(RUNS, (run->pages - run->dirty) * OS_PAGE_SIZE);
+        working_set_dirtied(RUNS, (run->pages - run->dirty) * OS_PAGE_SIZE);
         return 0;
     }
-    demand_gave_back(RUNS, run->dirty * OS_PAGE_SIZE);
+    working_set_purged(RUNS, run->dirty * OS_PAGE_SIZE);
     return run->dirty * OS_PAGE_SIZE;
 }
 
 /* One batch of about `bytes`. Returns the bytes that went; 0: there was nothing, or all was refused. */
-static size_t give_back_batch(size_t bytes)
+static size_t purge_batch(size_t bytes)
 {
     struct leaving_run runs[RUNS_AT_ONCE];
     enum outcome outcomes[RUNS_AT_ONCE];
@@ -62,52 +61,52 @@ static size_t give_back_batch(size_t bytes)
     return given;
 }
 
-static size_t give_back_runs(size_t bytes)
+static size_t purge_runs(size_t bytes)
 {
     size_t given = 0, more;
 
-    while (given < bytes && (more = give_back_batch(bytes - given)) > 0)
+    while (given < bytes && (more = purge_batch(bytes - given)) > 0)
         given += more;
     return given;
 }
 
-/* The oldest free span. False: there is none, or it was refused. */
-static bool give_back_span(size_t *given)
+/* The oldest free huge mapping. False: there is none, or it was refused. */
+static bool purge_huge_mapping(size_t *given)
 {
-    struct span *span;
+    struct huge_mapping *huge;
     size_t bytes;
     bool clean;
 
     os_lock_take(&pages_lock);
-    span = span_take_oldest();
+    huge = huge_mapping_take_oldest();
     os_lock_release(&pages_lock);
-    if (!span)
+    if (!huge)
         return false;
-    bytes = span->bytes;
-    if (span_unmake(span)) {
+    bytes = huge->bytes;
+    if (huge_mapping_unmake(huge)) {
         os_lock_take(&pages_lock);
-        demand_gave_back(SPANS, bytes);
+        working_set_purged(HUGE_MAPPINGS, bytes);
         os_lock_release(&pages_lock);
         *given += bytes;
         return true;
     }
-    clean = mapping_give_back(span->base, bytes);
+    clean = mapping_purge(huge->base, bytes);
     os_lock_take(&pages_lock);
     if (clean) {
-        demand_gave_back(SPANS, bytes);
-        span->bytes = 0;
+        working_set_purged(HUGE_MAPPINGS, bytes);
+        huge->bytes = 0;
         *given += bytes;
     }
-    span_put(span);
+    huge_mapping_put(huge);
     os_lock_release(&pages_lock);
     return false;
 }
 
-static size_t give_back_spans(size_t bytes)
+static size_t purge_huge_mappings(size_t bytes)
 {
     size_t given = 0;
 
-    while (given < bytes && give_back_span(&given))
+    while (given < bytes && purge_huge_mapping(&given))
         ;
     return given;
 }
@@ -120,35 +119,35 @@ static bool was_refused(void)
 }
 
 /* `patient`: waits for its turn, or else leaves it to the thread that is at it. Returns the bytes that went. */
-size_t give_back(const struct excess *excess, bool patient)
+size_t purge(const struct excess *excess, bool patient)
 {
     size_t given;
 
     if (patient)
-        os_lock_take(&give_back_lock);
-    else if (was_refused() || !os_lock_try(&give_back_lock))
+        os_lock_take(&purge_lock);
+    else if (was_refused() || !os_lock_try(&purge_lock))
         return 0;
-    given = give_back_spans(excess->bytes[SPANS]);
-    given += give_back_runs(excess->bytes[RUNS]);
+    given = purge_huge_mappings(excess->bytes[HUGE_MAPPINGS]);
+    given += purge_runs(excess->bytes[RUNS]);
     store_relaxed(&given_ever, load_relaxed(&given_ever) + given);
     store_relaxed(&refused_until, given ? 0 : posix_clock_coarse_ns() + REFUSED_NS);
-    os_lock_release(&give_back_lock);
+    os_lock_release(&purge_lock);
     return given;
 }
 
-/* A thread that has waited for the lock (give_back_everything) sees what went before by its acquire. */
-uint64_t give_back_ever(void)
+/* A thread that has waited for the lock (purge_everything) sees what went before by its acquire. */
+uint64_t purged_ever(void)
 {
     return load_relaxed(&given_ever);
 }
 
-size_t give_back_everything(void)
+size_t purge_everything(void)
 {
     static const struct excess everything = {{SIZE_MAX, SIZE_MAX}};
-    size_t given = give_back(&everything, true);
+    size_t given = purge(&everything, true);
 
     os_lock_take(&pages_lock);
-    demand_trimmed();
+    working_set_trimmed();
     os_lock_release(&pages_lock);
     return given;
 }

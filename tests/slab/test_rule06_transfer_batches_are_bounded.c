@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 6: a gentle pre-flush takes as many handfuls as it was told to, also where objects of
- * several nodes alternate; and when the pool of handfuls is used up, every object is still counted
+ * Rule 6: a gentle pre-flush takes as many transfer batches as it was told to, also where objects of
+ * several nodes alternate; and when the pool of transfer batches is used up, every object is still counted
  * once.
  */
 #include "slab/preflush.h"
@@ -30,7 +30,7 @@ static struct prudence_cache *alternating_cache(void)
     return cache;
 }
 
-static void two_handfuls_are_two_handfuls(void **state)
+static void two_transfer_batches_are_two(void **state)
 {
     struct prudence_cache *cache = alternating_cache();
     unsigned moved = preflush_cpu(cache, 0, 2);
@@ -57,7 +57,7 @@ static void beyond_the_pool_every_object_counts_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_handfuls_are_two_handfuls),
+        cmocka_unit_test(two_transfer_batches_are_two),
         cmocka_unit_test(beyond_the_pool_every_object_counts_once),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The depot of traces. A program allocates from few places many times, so each trace is kept once,
- * and objects remember its number: its place in the depot, in words.
+ * The stack depot of traces. A program allocates from few places many times, so each trace is kept once,
+ * and objects remember its number: its place in the stack depot, in words.
  *
  * Append only, and bounded: DEPOT_BYTES of address space, of which the system backs what is written.
  * When it is full, new traces are unknown (0); those in it are found all the same. Without locks: a
@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "debug/depot.h"
+#include "debug/stack_depot.h"
 
 #include "debug/check.h"
 
@@ -36,8 +36,8 @@ static struct trace *trace_at(uint64_t *words, uint32_t number)
     return (struct trace *)(words + number);
 }
 
-/* The depot, made at first use; NULL without memory for it. */
-static uint64_t *depot_ready(void)
+/* The stack depot, made at first use; NULL without memory for it. */
+static uint64_t *stack_depot_ready(void)
 {
     uint64_t *none = NULL, *made = load_acquire(&depot);
 
@@ -106,11 +106,12 @@ static uint32_t add(uint64_t *words, uint32_t hash, void *const *frames, unsigne
     return (uint32_t)place;
 }
 
-uint32_t depot_here(void)
+uint32_t stack_depot_here(void)
 {
     void *frames[OS_TRACE_MAX];
-    unsigned count = depot_frames ? os_trace_capture(frames, (unsigned)depot_frames) : 0;
-    uint64_t *words = count ? depot_ready() : NULL;
+    unsigned count =
+        stack_depot_frames ? os_trace_capture(frames, (unsigned)stack_depot_frames) : 0;
+    uint64_t *words = count ? stack_depot_ready() : NULL;
     uint32_t hash, number;
 
     if (!words)
@@ -120,13 +121,13 @@ uint32_t depot_here(void)
     return number ? number : add(words, hash, frames, count);
 }
 
-void depot_print(const char *title, uint32_t number)
+void stack_depot_print(const char *title, uint32_t number)
 {
     os_report("  %s", title);
-    depot_print_frames(number);
+    stack_depot_print_frames(number);
 }
 
-void depot_print_frames(uint32_t number)
+void stack_depot_print_frames(uint32_t number)
 {
     uint64_t *words = load_acquire(&depot);
 
@@ -136,7 +137,7 @@ void depot_print_frames(uint32_t number)
         os_report("    (unknown)");
 }
 
-void depot_print_word(uint64_t word)
+void stack_depot_print_word(uint64_t word)
 {
     static const char *const titles[] = {
         [OBJECT_FREE] = "freed by:",
@@ -151,7 +152,7 @@ void depot_print_word(uint64_t word)
         os_report("  with the option check=1 this report says who allocated and who freed it");
         return;
     }
-    depot_print("allocated by:", allocation_trace_of_word(word));
+    stack_depot_print("allocated by:", allocation_trace_of_word(word));
     if (state_of_word(word) != OBJECT_LIVE || release_trace_of_word(word))
-        depot_print(titles[word & (WORD_DEFERRED | 3)], release_trace_of_word(word));
+        stack_depot_print(titles[word & (WORD_DEFERRED | 3)], release_trace_of_word(word));
 }

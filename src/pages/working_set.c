@@ -24,7 +24,7 @@ struct os_lock pages_lock = OS_LOCK_INIT(OS_RANK_PAGES);
 #define SLACK_BYTES ((uint64_t)256 << 10)
 #define SLACK_SHIFT 3
 
-struct demand {
+struct working_set {
     uint64_t used, dirty;
     uint64_t taken, taken_before; /* bytes handed out in this window, and in the one before */
     uint64_t peak, peak_before;   /* of used */
@@ -34,12 +34,12 @@ struct demand {
 
 #define REGRET_SHIFT 3
 
-static struct demand kinds[PAGE_KINDS];
-static struct demand all; /* of both together; `taken` is not counted there */
+static struct working_set kinds[PAGE_KINDS];
+static struct working_set all; /* of both together; `taken` is not counted there */
 static uint64_t used_peak;
 static uint64_t kept;    /* all.dirty, for those without the lock: atomic */
 static uint64_t asked;   /* of the system, without its answer yet: not used, but under the limit */
-static uint64_t in_hand; /* of the dirty spans: in threads' hands */
+static uint64_t in_hand; /* of the dirty huge mappings: in threads' hands */
 static uint64_t window_end;
 static uint64_t looked_at; /* the window in which the excess was looked at last */
 
@@ -62,7 +62,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 
 /* --------------------------------------------------------------------------------------- windows */
 
-static void begin_window(struct demand *demand)
+static void begin_window(struct working_set *demand)
 {
     demand->taken_before = demand->taken;
     demand->taken = 0;
@@ -92,25 +92,25 @@ static void look_at_clock(void)
     window_end = now + decay;
 }
 
-static uint64_t peak_of(const struct demand *demand)
+static uint64_t peak_of(const struct working_set *demand)
 {
     return larger(demand->peak, demand->peak_before) - demand->used;
 }
 
 /* What of the dirty pages of a kind will be wanted. */
-static uint64_t wanted(const struct demand *demand)
+static uint64_t wanted(const struct working_set *demand)
 {
     return smaller(demand->taken + demand->taken_before, peak_of(demand));
 }
 
-static uint64_t holes(const struct demand *demand)
+static uint64_t holes(const struct working_set *demand)
 {
     return smaller(smaller(demand->used / 2 + demand->regret, demand->dirty),
                    demand->taken + demand->taken_before);
 }
 
 /* Clean pages were taken: as many of them as were given back lately should have been kept. */
-static void regret(struct demand *demand, uint64_t clean)
+static void regret(struct working_set *demand, uint64_t clean)
 {
     uint64_t again = smaller(clean, demand->given), before;
 
@@ -122,7 +122,7 @@ static void regret(struct demand *demand, uint64_t clean)
 }
 
 /* All has gone, since memory is wanted elsewhere. */
-void demand_trimmed(void)
+void working_set_trimmed(void)
 {
     for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
         kinds[kind].given = kinds[kind].given_before = kinds[kind].regret = 0;
@@ -141,7 +141,7 @@ uint64_t os_pages_kept(void)
     return load_relaxed(&kept);
 }
 
-static void use(struct demand *demand, size_t bytes, size_t dirty)
+static void use(struct working_set *demand, size_t bytes, size_t dirty)
 {
     demand->used += bytes;
     demand->taken += bytes;
@@ -149,7 +149,7 @@ static void use(struct demand *demand, size_t bytes, size_t dirty)
     demand->peak = larger(demand->peak, demand->used);
 }
 
-void demand_took(enum page_kind kind, size_t bytes, size_t dirty)
+void working_set_took(enum page_kind kind, size_t bytes, size_t dirty)
 {
     look_at_clock();
     regret(&kinds[kind], bytes - dirty);
@@ -159,7 +159,7 @@ void demand_took(enum page_kind kind, size_t bytes, size_t dirty)
     note_kept();
 }
 
-void demand_freed(enum page_kind kind, size_t bytes)
+void working_set_freed(enum page_kind kind, size_t bytes)
 {
     kinds[kind].used -= bytes;
     kinds[kind].dirty += bytes;
@@ -168,7 +168,7 @@ void demand_freed(enum page_kind kind, size_t bytes)
     note_kept();
 }
 
-void demand_gave_back(enum page_kind kind, size_t bytes)
+void working_set_purged(enum page_kind kind, size_t bytes)
 {
     kinds[kind].dirty -= bytes;
     kinds[kind].given += bytes;
@@ -176,43 +176,43 @@ void demand_gave_back(enum page_kind kind, size_t bytes)
     note_kept();
 }
 
-void demand_dirtied(enum page_kind kind, size_t bytes)
+void working_set_dirtied(enum page_kind kind, size_t bytes)
 {
     kinds[kind].dirty += bytes;
     all.dirty += bytes;
     note_kept();
 }
 
-bool demand_fits(size_t bytes)
+bool working_set_fits(size_t bytes)
 {
     uint64_t limit = load_relaxed(&limit_bytes);
 
     return !limit || all.used + all.dirty + asked + bytes <= limit;
 }
 
-bool demand_ask(size_t bytes)
+bool working_set_ask(size_t bytes)
 {
-    bool fits = demand_fits(bytes);
+    bool fits = working_set_fits(bytes);
 
     asked += fits ? bytes : 0;
     return fits;
 }
 
-void demand_answered(size_t bytes)
+void working_set_answered(size_t bytes)
 {
     asked -= bytes;
 }
 
-void demand_in_hand(size_t bytes, bool taken)
+void working_set_in_hand(size_t bytes, bool taken)
 {
     in_hand = taken ? in_hand + bytes : in_hand - bytes;
 }
 
 /* What other threads asked for, and what they had in their hands, nobody will have. */
-void demand_fork_child(void)
+void working_set_fork_child(void)
 {
     asked = 0;
-    demand_gave_back(SPANS, in_hand);
+    working_set_purged(HUGE_MAPPINGS, in_hand);
     in_hand = 0;
 }
 
@@ -222,10 +222,10 @@ void demand_fork_child(void)
  * What is to be given back; false: nothing, or too little to be worth it before the next window.
  * `all_of_it`: however little.
  */
-bool demand_excess(struct excess *excess, bool all_of_it)
+bool working_set_excess(struct excess *excess, bool all_of_it)
 {
-    uint64_t retain = load_relaxed(&retain_bytes), keep, beyond, spans_keep, spans;
-    const struct demand *run = &kinds[RUNS], *span = &kinds[SPANS];
+    uint64_t retain = load_relaxed(&retain_bytes), keep, beyond, huge_mappings_keep, huge_mappings;
+    const struct working_set *run = &kinds[RUNS], *huge = &kinds[HUGE_MAPPINGS];
     bool now;
 
     look_at_clock();
@@ -234,16 +234,16 @@ bool demand_excess(struct excess *excess, bool all_of_it)
     store_relaxed(&due, all.dirty > retain ? window_end : 0);
     if (all.dirty <= retain)
         return false;
-    spans_keep = wanted(span) + holes(span);
-    keep = smaller(wanted(run) + wanted(span), peak_of(&all)) + holes(run) + holes(span);
+    huge_mappings_keep = wanted(huge) + holes(huge);
+    keep = smaller(wanted(run) + wanted(huge), peak_of(&all)) + holes(run) + holes(huge);
     keep = larger(keep, retain);
     if (all.dirty <= keep + (now ? 0 : SLACK_BYTES + (keep >> SLACK_SHIFT)))
         return false;
     beyond = all.dirty - keep;
-    /* Spans that nobody will want first, then runs, and spans last. */
-    spans = smaller(beyond, span->dirty - smaller(span->dirty, spans_keep));
-    excess->bytes[RUNS] = smaller(beyond - spans, run->dirty);
-    excess->bytes[SPANS] = beyond - excess->bytes[RUNS];
+    /* Huge mappings that nobody will want first, then runs, and huge mappings last. */
+    huge_mappings = smaller(beyond, huge->dirty - smaller(huge->dirty, huge_mappings_keep));
+    excess->bytes[RUNS] = smaller(beyond - huge_mappings, run->dirty);
+    excess->bytes[HUGE_MAPPINGS] = beyond - excess->bytes[RUNS];
     return true;
 }
 
@@ -252,14 +252,14 @@ bool os_pages_decaying(void)
     return load_relaxed(&due) != 0;
 }
 
-bool demand_is_due(void)
+bool working_set_is_due(void)
 {
     uint64_t when = load_relaxed(&due);
 
     return when && posix_clock_coarse_ns() >= when;
 }
 
-void demand_stats(struct os_pages_stats *stats)
+void working_set_stats(struct os_pages_stats *stats)
 {
     stats->used = all.used;
     stats->used_peak = used_peak;

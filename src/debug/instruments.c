@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extension watch: what is done to the memory of free objects, and what tools are told of it.
+ * The extension instruments: what is done to the memory of free objects, and what tools are told of it.
  *
  *   allocate   it must still be zero (with check=1); told to the tools
  *   free       zeroed; told to the tools
@@ -9,13 +9,13 @@
  *
  * A guarded object (guard.c) is neither zeroed nor closed here: its page is closed as a whole.
  */
-#include "debug/watch.h"
+#include "debug/instruments.h"
 
 #include <string.h>
 
 #include "debug/annotate.h"
 #include "debug/check.h"
-#include "debug/depot.h"
+#include "debug/stack_depot.h"
 #include "debug/guard.h"
 #include "race_detector.h"
 #include "slab/misuse.h"
@@ -39,17 +39,17 @@ static void zero(const struct slab *slab, void *object)
 {
     size_t size = annotate_size(slab, object);
 
-    if (slab->cache->lines && is_zeroed(slab->cache))
+    if (slab->cache->percpu && is_zeroed(slab->cache))
         memset(object, 0, size ? size : slab_object_bytes(slab));
 }
 
 /* With check=1 a freed object is looked at before it is handed out: it must still be zero. Where a
  * tool watches, it saw the write itself. */
-void watch_check_zero(const struct slab *slab, const void *object)
+void instruments_check_zero(const struct slab *slab, const void *object)
 {
     const char *byte = object, *end = byte + slab_object_bytes(slab);
 
-    if (!object_words(slab) || annotate_on || !slab->cache->lines || !is_zeroed(slab->cache))
+    if (!object_words(slab) || annotate_on || !slab->cache->percpu || !is_zeroed(slab->cache))
         return;
     while (byte < end && !*byte)
         byte++;
@@ -67,8 +67,8 @@ static bool made(struct slab *slab)
     if (slab->alone)
         return true;
     annotate_pages_taken();
-    if (object_words(slab) && slab->cache->lines && is_zeroed(slab->cache))
-        memset(slab->pages, 0, slab->bytes); /* for watch_check_zero */
+    if (object_words(slab) && slab->cache->percpu && is_zeroed(slab->cache))
+        memset(slab->pages, 0, slab->bytes); /* for instruments_check_zero */
     return annotate_made(slab);
 }
 
@@ -81,7 +81,7 @@ static void going(struct slab *slab)
 {
     if (slab->alone)
         return;
-    if (!slab->cache->lines &&
+    if (!slab->cache->percpu &&
         is_zeroed(slab->cache)) { /* a large block: nobody waits for it here */
         annotate_open(slab);
         memset(slab->pages, 0, slab->bytes);
@@ -97,7 +97,7 @@ static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
     annotate_taken(slab, object);
     if (slab->alone)
         return;
-    watch_check_zero(slab, object);
+    instruments_check_zero(slab, object);
     annotate_allocated(slab, object, size, zeroed);
 }
 
@@ -130,32 +130,32 @@ static size_t size_asked(const struct slab *slab, const void *object)
     return slab->alone ? 0 : annotate_size(slab, object);
 }
 
-const struct slab_extension watch_extension = {.wants = wants,
-                                               .made = made,
-                                               .ready = ready,
-                                               .going = going,
-                                               .allocated = allocated,
-                                               .deferred = deferred,
-                                               .safe = safe,
-                                               .released = released,
-                                               .size_asked = size_asked};
+const struct slab_extension instruments_extension = {.wants = wants,
+                                                     .made = made,
+                                                     .ready = ready,
+                                                     .going = going,
+                                                     .allocated = allocated,
+                                                     .deferred = deferred,
+                                                     .safe = safe,
+                                                     .released = released,
+                                                     .size_asked = size_asked};
 
 /* ------------------------------------------------------------------------------------ the process */
 
-void watch_start(void)
+void instruments_start(void)
 {
     annotate_start();
     guard_start();
     slab_redzone = annotate_on ? ANNOTATE_REDZONE : 0;
 }
 
-void watch_prime(void)
+void instruments_prime(void)
 {
-    if ((check_wanted || guard_interval) && depot_frames)
+    if ((check_wanted || guard_interval) && stack_depot_frames)
         os_trace_prime();
 }
 
-bool watch_moves(const struct slab *slab)
+bool instruments_move(const struct slab *slab)
 {
     return unlikely(load_relaxed(&slab->extensions)) &&
            (slab->alone || annotate_on || zero_on_free);

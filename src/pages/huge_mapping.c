@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Huge mappings: blocks of more than 32 MiB (or aligned to more than a region), and smaller ones that have
+ * grown beyond 2 MiB, each a mapping of its own that begins at a multiple of 2 MiB.
+ *
+ * A free huge mapping is in the bin of its size, and in the list of all by age; not in the index. What is
+ * dirty of it lies at its start. The lists and the index are guarded by pages_lock; a used huge mapping is
+ * its user's, a huge mapping taken out belongs to the thread that took it: they make system calls for it without the lock.
+ *
+ * Mappings: one for each huge mapping, used or free. A mapping is never cut in the middle, but where a
+ * free huge mapping is split between two huge mappings.
+ */
+#include "base/checked.h"
+#include "pages/page_source.h"
+
+/* Bins by size: four a doubling, from 2 MiB on. */
+#define BIN_SHIFT          21
+#define BIN_STEPS          4
+#define BINS               (BIN_STEPS * (PAGE_MAP_ADDRESS_BITS - BIN_SHIFT))
+#define BIN_LOOKS          16 /* huge mappings of a bin that are compared, at most */
+#define HUGE_MAPPING_MAX   (((size_t)1 << PAGE_MAP_ADDRESS_BITS) - 1)
+#define HUGE_MAPPING_WORTH HUGE_MAPPING_ALIGNMENT /* no smaller one is split off */
+
+static struct list bins[BINS];
+static uint64_t bins_used[(BINS + BITS_PER_WORD - 1) / BITS_PER_WORD];
+static struct list by_age = {&by_age, &by_age};
+
+/* The bin with the largest bound that is not above `bytes`; the first has all the smaller ones. */
+static unsigned bin_of(size_t bytes)
+{
+    unsigned doubling;
+
+    bytes = clamp_size(bytes, HUGE_MAPPING_WORTH, HUGE_MAPPING_MAX);
+    doubling = 63 - (unsigned)__builtin_clzll(bytes);
+    return (doubling - BIN_SHIFT) * BIN_STEPS +
+           (unsigned)(bytes >> (doubling - 2) & (BIN_STEPS - 1));
+}
+
+static void bin_add(struct huge_mapping *huge)
+{
+    unsigned bin = bin_of(huge->mapped);
+
+    if (!bins[bin].next)
+        list_init(&bins[bin]);
+    list_add_head(&bins[bin], &huge->link);
+    bits_set(bins_used, bin);
+}
+
+static struct huge_mapping *take_out(struct huge_mapping *huge)
+{
+    unsigned bin = bin_of(huge->mapped);
+
+    list_remove(&huge->link);
+    list_remove(&huge->age);
+    if (list_is_empty(&bins[bin]))
+        bits_clear(bins_used, bin);
+    return huge;
+}
+
+void huge_mapping_put(struct huge_mapping *huge)
+{
+    bin_add(huge);
+    list_add_tail(&by_age, &huge->age);
+}
+
+struct huge_mapping *huge_mapping_take_oldest(void)
+{
+    struct huge_mapping *huge = list_first(&by_age, struct huge_mapping, age);
+
+    return huge ? take_out(huge) : NULL;
+}
+
+/* -------------------------------------------------------------------------------- which of them */
+
+static bool suits(const struct huge_mapping *huge, size_t alignment, unsigned node)
+{
+    return huge->node == node && ((uintptr_t)huge->base & (alignment - 1)) == 0;
+}
+
+/* The smallest that suits and has `bytes`, of the first few of its bin. */
+static struct huge_mapping *best_of_bin(unsigned bin, size_t bytes, size_t alignment, unsigned node)
+{
+    struct huge_mapping *best = NULL;
+    unsigned looks = 0;
+    struct list *item;
+
+    list_for_each(item, &bins[bin])
+    {
+        struct huge_mapping *huge = list_entry(item, struct huge_mapping, link);
+
+        if (looks++ == BIN_LOOKS)
+            break;
+        if (huge->mapped >= bytes && suits(huge, alignment, node) &&
+            (!best || huge->mapped < best->mapped))
+            best = huge;
+    }
+    return best;
+}
+
+/* Keeps what is beyond `bytes` as a free huge mapping of its own, if that is worth it: older than any, since
+ * nobody has wanted it. */
+static void split(struct huge_mapping *huge, size_t bytes)
+{
+    size_t front = round_up(bytes, HUGE_MAPPING_ALIGNMENT);
+    struct huge_mapping *rest;
+
+    if (front + HUGE_MAPPING_WORTH > huge->mapped)
+        return;
+    rest = os_meta_alloc(sizeof *rest);
+    if (!rest)
+        return;
+    rest->base = huge->base + front;
+    rest->bytes = huge->bytes > front ? huge->bytes - front : 0;
+    rest->mapped = huge->mapped - front;
+    rest->node = huge->node;
+    huge->mapped = front;
+    huge->bytes = min_size(huge->bytes, front);
+    bin_add(rest);
+    list_add_head(&by_age, &rest->age);
+}
+
+struct huge_mapping *huge_mapping_take(size_t bytes, size_t alignment, unsigned node)
+{
+    unsigned bin = bin_of(bytes);
+    struct huge_mapping *best = NULL;
+
+    for (; !best && (bin = bits_find_set(bins_used, bin, BINS)) < BINS; bin++)
+        best = best_of_bin(bin, bytes, alignment, node);
+    if (!best)
+        return NULL;
+    take_out(best);
+    split(best, bytes);
+    return best;
+}
+
+struct huge_mapping *huge_mapping_take_smaller(size_t bytes, unsigned node)
+{
+    unsigned bin = bin_of(bytes) + 1;
+    struct huge_mapping *best = NULL;
+    struct list *item;
+
+    while (!best && (bin = bits_find_set_before(bins_used, bin)) > 0) {
+        unsigned looks = 0;
+
+        bin--;
+        list_for_each(item, &bins[bin])
+        {
+            struct huge_mapping *huge = list_entry(item, struct huge_mapping, link);
+
+            if (looks++ == BIN_LOOKS)
+                break;
+            if (huge->node == node && huge->bytes >= bytes / 2 && huge->mapped < bytes &&
+                (!best || huge->bytes > best->bytes))
+                best = huge;
+        }
+    }
+    return best ? take_out(best) : NULL;
+}
+
+/* ------------------------------------------------------------------------------- without the lock */
+
+struct huge_mapping *huge_mapping_make(size_t bytes, size_t alignment, unsigned node)
+{
+    struct huge_mapping *huge;
+    size_t rounded;
+
+    if (!checked_round_up(bytes, HUGE_MAPPING_ALIGNMENT,
+                          &rounded)) /* the next mapping is aligned, too */
+        return NULL;
+    huge = os_meta_alloc(sizeof *huge);
+    if (!huge)
+        return NULL;
+    huge->base = mapping_make_on_node(rounded, max_size(alignment, HUGE_MAPPING_ALIGNMENT), node);
+    if (!huge->base)
+        goto no_pages;
+    huge->bytes = bytes;
+    huge->mapped = rounded;
+    huge->node = node;
+    if (rounded > bytes && mapping_unmake(huge->base + bytes, rounded - bytes))
+        huge->mapped = bytes;
+    if (!index_prepare(huge->base, rounded))
+        goto no_index;
+    mapping_wish_huge(huge->base, huge->mapped);
+    return huge;
+
+no_index:
+    mapping_unmake(huge->base, huge->mapped);
+no_pages:
+    os_meta_free(huge, sizeof *huge);
+    return NULL;
+}
+
+bool huge_mapping_unmake(struct huge_mapping *huge)
+{
+    if (!mapping_unmake(huge->base, huge->mapped))
+        return false;
+    os_meta_free(huge, sizeof *huge);
+    return true;
+}
+
+void huge_mapping_lose(struct huge_mapping *huge, size_t bytes)
+{
+    if (huge->mapped > bytes)
+        mapping_unmake(huge->base + bytes, huge->mapped - bytes);
+    os_meta_free(huge, sizeof *huge);
+}
+
+/* Less than half of it is unmapped from: that keeps address space for growing again. */
+bool huge_mapping_cut(struct huge_mapping *huge, size_t bytes)
+{
+    if (bytes < huge->mapped / 2 && mapping_unmake(huge->base + bytes, huge->mapped - bytes)) {
+        huge->mapped = bytes;
+        return true;
+    }
+    return mapping_purge(huge->base + bytes, huge->bytes - bytes);
+}
+
+/* A huge mapping that was grown once will be grown again: what to reserve behind it, of address space. */
+size_t huge_mapping_reserve_for(size_t bytes)
+{
+    return round_up(bytes / 4, OS_PAGE_SIZE);
+}
+
+bool huge_mapping_reserve(struct huge_mapping *huge, size_t bytes)
+{
+    size_t wanted, more;
+
+    if (!checked_add(bytes, huge_mapping_reserve_for(bytes), &wanted))
+        return false;
+    more = wanted - huge->mapped;
+    if (!mapping_extend(huge->base, huge->mapped, more))
+        return false;
+    if (!index_prepare(huge->base, huge->mapped + more)) {
+        mapping_unmake(huge->base + huge->mapped, more);
+        return false;
+    }
+    huge->mapped += more;
+    return true;
+}
+
+/*
+ * Moves a used huge mapping, by its page tables, to where it has room for `bytes` and a reserve: then it is one
+ * mapping. Its first `owned` bytes have `owner` in the page map (NULL: none yet), and have it
+ * afterwards. The old address can be another thread's as soon as it is unmapped, so its entries are
+ * cleared before. False: nothing has changed; then what the system has left of the target is not
+ * unmapped, since another thread may have mapped something there meanwhile (address space, and no
+ * memory).
+ */
+bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t reserve, void *owner,
+                       size_t owned)
+{
+    size_t mapped;
+    char *target = checked_add(bytes, reserve, &mapped) &&
+                           checked_round_up(mapped, HUGE_MAPPING_ALIGNMENT, &mapped)
+                       ? mapping_make_on_node(mapped, HUGE_MAPPING_ALIGNMENT, huge->node)
+                       : NULL;
+
+    if (!target)
+        return false;
+    if (!index_prepare(target, mapped) || !os_page_owner_prepare(target, mapped)) {
+        mapping_unmake(target, mapped);
+        return false;
+    }
+    if (owner)
+        os_page_owner_set(huge->base, owned, NULL);
+    if (!mapping_move(huge->base, huge->bytes, target, mapped)) {
+        if (owner)
+            os_page_owner_set(huge->base, owned, owner);
+        return false;
+    }
+    if (owner)
+        os_page_owner_set(target, owned, owner);
+    if (huge->mapped > huge->bytes)
+        mapping_unmake(huge->base + huge->bytes, huge->mapped - huge->bytes);
+    huge->base = target;
+    huge->mapped = mapped;
+    return true;
+}

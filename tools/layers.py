@@ -11,7 +11,7 @@ LAYERS = {  # folder: what it is for; each may use only what stands below it
     "debug": "what looks for bugs: checks, guarded objects, quarantine, traces, annotations",
     "slab": "the paper: caches, latent caches, nodes, slabs; the gate for extensions. No libc, no threads API",
     "gp": "when is it safe? domains, readers, driving grace periods (user/; kernel/: the kernel's own RCU)",
-    "pages": "where slabs get their pages: runs, spans, windows, and what goes back to the system",
+    "pages": "where slabs get their pages: runs, huge mappings, windows, and what goes back to the system",
     "os": "what is asked of the system: memory, per-CPU lines, barriers, locks, clock, idle work (posix/, kernel/)",
     "base": "types, bits, lists, atomics, exact division",
 }

@@ -21,7 +21,7 @@ void latent_objects_of_a_quiet_cache_are_merged(void)
     EXPECT_EQ(fill(cache, MANY), MANY);
     slabs = STAT(cache, slabs_now);
     defer(cache, MANY);
-    for (i = 0; i < PATIENCE && STAT(cache, objects_latent); i++) {
+    for (i = 0; i < PATIENCE && (STAT(cache, objects_latent) || STAT(cache, slabs_now) >= slabs); i++) {
         wake_all_cpus();
         msleep(50);
     }

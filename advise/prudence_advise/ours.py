@@ -102,8 +102,10 @@ def longest_section(readers, inside, section, varying=False):
     if readers == 0:
         return 0.0 * section * inside
     inside = numpy.clip(inside, 1e-12, 1.0)
-    if not varying:
-        return section * (1 - (1 - (1 - inside) ** (readers + 1)) / ((readers + 1) * inside))
+    if not varying:  # the mean of K / (K + 1), K of `readers` being inside; where hardly one is, it would cancel
+        few = readers * inside / 2 - readers * (readers - 1) * inside ** 2 / 6
+        many = 1 - (1 - (1 - inside) ** (readers + 1)) / ((readers + 1) * inside)
+        return section * numpy.where((readers + 1) * inside < 1e-3, few, many)
     return section * sum((1 - (1 - inside) ** k) / k for k in range(1, readers + 1))
 
 

@@ -20,7 +20,7 @@ struct measurement {
     const char *title; /* for a person */
     /* Nanoseconds that `count` operations took. */
     double (*time)(const struct measurement *measurement, uint64_t count);
-    unsigned cpus; /* that it needs */
+    unsigned cpus;  /* that it needs */
     uint64_t bytes; /* of memory that is walked over; chases only */
     unsigned a, b;  /* the two CPUs; pairs only */
 };

@@ -53,20 +53,23 @@ uint64_t cache_bytes(unsigned level)
         char unit = 0;
         FILE *file;
 
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/type", cpus[0], index);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/type", cpus[0],
+                 index);
         file = fopen(path, "re");
         if (!file)
             break;
         if (fscanf(file, "%31s", type) != 1)
             type[0] = 0;
         fclose(file);
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/level", cpus[0], index);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/level", cpus[0],
+                 index);
         file = fopen(path, "re");
         if (file && fscanf(file, "%u", &of) != 1)
             of = 0;
         if (file)
             fclose(file);
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/size", cpus[0], index);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/size", cpus[0],
+                 index);
         file = fopen(path, "re");
         if (file && fscanf(file, "%u%c", &size, &unit) < 1)
             size = 0;
@@ -86,7 +89,8 @@ static void **make_cycle(uint64_t bytes)
 
     if (memory == MAP_FAILED)
         fail("memory for a chase");
-    madvise(memory, bytes, MADV_HUGEPAGE); /* it may be refused: then misses of the TLB are included */
+    madvise(memory, bytes,
+            MADV_HUGEPAGE); /* it may be refused: then misses of the TLB are included */
     for (uint64_t i = 0; i < lines; i++)
         *(void **)(memory + i * LINE) = memory + i * LINE;
     for (uint64_t i = lines - 1; i > 0; i--) { /* Sattolo: one cycle */

@@ -6,7 +6,8 @@ what a section pays by itself and of what all sections take turns for. Turns mak
 values (Reiser and Lavenberg, 1980) say how long sections wait when `active` CPUs are at it: the high-contention case
 that the thesis leaves open (L6344). Times are ns, arrays over draws of the machine's costs or over shares of updates.
 
-What all mechanisms pay alike is left out: cache misses for the data itself, and lines that an update takes from readers.
+What all mechanisms pay alike is left out: cache misses for the data itself, and the line that an update takes from readers.
+Where an update replaces an object instead of changing it, it writes the pointer as well: that line is counted.
 """
 
 import math
@@ -19,6 +20,7 @@ from . import ours
 RETRIES_MOST = 1000.0  # of a seqlock's reader
 LINE = 64
 COPY_BYTES_PER_NS = 16.0
+LEAD = 1e-3
 LOCK = LINE
 
 
@@ -167,6 +169,12 @@ def seqlock(machine, load, active):
                 retried=reading, window=reading + load.updating, memory=2 * LOCK)
 
 
+def moved(machine, load, active):
+    """What readers of replaced objects pay: the pointer's line, if another CPU has written it since they read it."""
+    weight = 1 + (active - 1) * load.updates
+    return load.operations * (active - 1) * load.updates / weight * machine.other(active)
+
+
 def hazard_pointers(machine, load, active):
     """Readers publish each object and fence; an updater that has retired 2 TK objects looks at all TK pointers (L1356)."""
     f = load.updates
@@ -174,7 +182,8 @@ def hazard_pointers(machine, load, active):
     waiting = 2 * pointers
     scan = (machine.other(active) * load.threads + pointers * machine["instruction"] * 4) / waiting
     retire = machine["malloc_pair"] + scan + load.size / COPY_BYTES_PER_NS
-    return Cost((1 - f) * (load.reading + load.operations * machine["hazard_pointer"]) + f * retire,
+    reading = load.reading + moved(machine, load, active) + load.operations * machine["hazard_pointer"]
+    return Cost((1 - f) * reading + f * retire,
                 [updaters(machine, load, active)],
                 memory=load.threads * (LINE + waiting * load.size),
                 details={"objects_in_flight": float(load.threads * waiting)})
@@ -191,10 +200,11 @@ def rcu_of_mode(machine, load, active, fenced):
     reader = machine["reader_fenced" if fenced else "reader_free"]
     readers = active if active > 1 else 0  # a thread does not wait for itself
     defer = ours.deferral(active, readers, load.size, costs, fenced)
-    cost = Cost((1 - f) * (load.reading + reader) + f * (defer + load.size / COPY_BYTES_PER_NS),
+    reading = load.reading + moved(machine, load, active) + reader
+    cost = Cost((1 - f) * reading + f * (defer + load.size / COPY_BYTES_PER_NS),
                 [updaters(machine, load, active)])
     rate, _ = solve(cost, f, active, load.between)
-    inside = numpy.clip(rate * (1 - f) * (load.reading + reader) / active, 0, 1)
+    inside = numpy.clip(rate * (1 - f) * reading / active, 0, 1)
     length = ours.grace_period_length(load.threads, machine.cpus, inside, load.reading, costs, fenced)
     flight = ours.objects_in_flight(rate * f, length, active, readers, load.size, costs, fenced, load.latent_limit)
     missing = ours.footprint_cost(load.size, flight / active * load.size, machine.document["caches"].get("l2", 0) or 1 << 20,
@@ -260,9 +270,10 @@ def breakeven(shares, first, second):
     """Up to which of the ascending `shares` the rate `first` is the greater; both have a row for each share.
 
     Of each column: 0 where it is not even at the first share, 1 where it is at the last. Between two shares the point is
-    taken where the logarithms of the rates meet.
+    taken where the logarithms of the rates meet. A lead of less than LEAD is none: where both wait for the same thing they
+    are equal, up to rounding.
     """
-    lead = numpy.log(numpy.asarray(first) / numpy.asarray(second))
+    lead = numpy.log(numpy.asarray(first) / numpy.asarray(second)) - LEAD
     found = numpy.ones(lead.shape[1])
     for column in range(lead.shape[1]):
         lost = numpy.nonzero(lead[:, column] <= 0)[0]

@@ -53,6 +53,8 @@ def reasons_of(name, machine, load, needs, waiting, cost):
     if name in ("mutex", "spinlock", "rwlock") and active > 1:
         each = "each section" if name != "rwlock" else "each section, read or update,"
         found.append(f"{each} fetches the lock's line, {line:.0f} ns on average")
+    if name in ("mutex", "rwlock") and waiting >= 0.05:
+        found.append("threads that sleep until it is their turn cost more than the model says")
     if name == "brlock" and load.updates > 0:
         found.append(f"an update takes {active} locks, {value(cost.exclusive):.0f} ns in which readers wait")
     if name == "buckets":

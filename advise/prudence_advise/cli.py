@@ -12,7 +12,7 @@ from pathlib import Path
 from . import advice, machine, mechanisms, ours
 from .inputs import count, seconds, share, time
 
-COMMANDS = ("advise", "calibrate", "figures", "record")
+COMMANDS = ("advise", "calibrate", "check", "figures", "record")
 EXAMPLE = """\
 examples:
   prudence-advise --threads 64 --updates 2% --ops-per-section 3 --live 1e6
@@ -20,7 +20,7 @@ examples:
   prudence-advise figures --output figures.html
   prudence-advise record ./server --port 8080
 
-`prudence-advise COMMAND --help` has the options of the other commands: calibrate, figures, record.
+`prudence-advise COMMAND --help` has the options of the other commands: calibrate, check, figures, record.
 """
 
 
@@ -165,6 +165,24 @@ def run_calibrate(arguments, places):
     return 0
 
 
+def run_check(arguments, places):
+    from . import check
+    parser = advise_parser()
+    parser.prog, parser.epilog = "prudence-advise check", None
+    parser.description = "Run the load under each mechanism, and compare the rates with those of the model."
+    parser.add_argument("--repeats", metavar="N", type=count(1, 1000), default=5,
+                        help="runs of each mechanism, which take turns (5)")
+    parser.add_argument("--seconds", metavar="S", type=seconds, default=0.2, help="length of a run (0.2)")
+    request, load, _ = parse_load(parser, arguments)
+    if load.threads > 1024 or load.live > 1 << 28 or load.buckets > 1 << 24 or load.operations > 1e6:
+        parser.error("a trial has at most 1024 threads, 268435456 objects and 16777216 buckets")
+    here = machine_of(request, places)
+    check.warn(load, here)
+    answer = check.compare(places.programs, here, load, request.repeats, request.seconds)
+    print(json.dumps(answer, indent=1) if request.json else check.text(answer))
+    return 0
+
+
 def run_figures(arguments, places):
     parser = argparse.ArgumentParser(prog="prudence-advise figures", allow_abbrev=False,
                                      description="Draw the regions in which each mechanism is the fastest, on one page.")
@@ -197,7 +215,8 @@ def run_record(arguments, places):
     return record.run(command, request, machine_of(request, places), places.programs)
 
 
-RUN = {"advise": run_advise, "calibrate": run_calibrate, "figures": run_figures, "record": run_record}
+RUN = {"advise": run_advise, "calibrate": run_calibrate, "check": run_check,
+       "figures": run_figures, "record": run_record}
 
 
 def run(arguments, places):

@@ -145,7 +145,7 @@ class Refusals(Case):
         self.refused("a seqlock has one counter", *LOAD, "--buckets=2", "--current=seqlock")
 
     def test_unknown_words(self):
-        self.refused("unknown command 'guess': advise, calibrate, figures, record", "guess")
+        self.refused("unknown command 'guess': advise, calibrate, check, figures, record", "guess")
         self.refused("unrecognized arguments: --thread", *LOAD, "--thread=2")
 
     def test_bad_calibrations(self):
@@ -225,6 +225,43 @@ class Calibrate(Case):
         self.assertEqual((document["transfers"], document["host"]["cpus"]), ([], 1))
         self.machine.write_text(json.dumps(document))
         self.assertIn("one CPU could be measured", " ".join(self.answer("--cpus=4")["assumed"]))
+
+
+class Check(Case):
+    def check(self, *arguments):
+        done = self.advise("check", f"--calibration={self.machine}", "--threads=2", "--updates=10%", "--repeats=1",
+                           "--seconds=0.05", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_each_mechanism_runs_the_load(self):
+        answer = json.loads(self.check("--buckets=8", "--ops-per-section=3", "--json"))
+        self.assertEqual({row["name"] for row in answer["rows"]},
+                         {"mutex", "spinlock", "rwlock", "brlock", "buckets", "seqlock", "rcu"})
+        for row in answer["rows"]:
+            self.assertGreater(row["least"], 0)
+            self.assertAlmostEqual(row["ratio"], row["measured"] / row["expected"]["median"])
+
+    def test_as_a_table(self):
+        said = self.check("--size=3", "--updates=1", "--live=1")
+        self.assertIn("RCU with Prudence", said)
+        self.assertIn("Rank correlation", said)
+
+    def test_work_takes_the_time_that_was_asked_for(self):
+        program = BUILD / "bin/prudence-trial"
+        done = self.advise("mutex", "--lookup=100000", "--between=100000", "--seconds=0.2", program=program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(float(done.stdout), 1.3 * 5000)  # fewer where the machine does other things
+
+    def test_refusals(self):
+        self.refused("--repeats: '0'", "check", *LOAD, "--repeats=0")
+        self.refused("at most 1024 threads", "check", "--threads=2000", "--updates=0")
+        for arguments, message in (([], "MECHANISM is missing"), (["luck"], "'luck' is not one of mutex"),
+                                   (["rcu", "--updates=x"], "--updates: 'x'"), (["rcu", "--size=4"], "--size: '4'"),
+                                   (["rcu", "mutex"], "'mutex' is not one of")):
+            done = self.advise(*arguments, program=BUILD / "bin/prudence-trial")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(message, done.stderr)
 
 
 class Figures(Case):
@@ -390,7 +427,7 @@ class Installed(Case):
         self.assertTrue((moved / "share/man/man1/prudence-advise.1").is_file())
 
     def test_help_of_each_command(self):
-        for arguments in ([], ["calibrate"], ["figures"], ["record"]):
+        for arguments in ([], ["calibrate"], ["check"], ["figures"], ["record"]):
             done = self.advise(*arguments, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertIn("usage: prudence-advise", done.stdout)

@@ -20,7 +20,7 @@ from . import ours
 RETRIES_MOST = 1000.0  # of a seqlock's reader
 LINE = 64
 COPY_BYTES_PER_NS = 16.0
-LEAD = 1e-3
+LEAD = 1e-6
 LOCK = LINE
 
 

@@ -33,6 +33,7 @@ LINES_OF_BATCH = 2
 LINES_OF_READER = 3
 LINES_OF_DRIVER = 2
 LATENT_LIMIT = 32 << 20  # the option's default
+DECAY = 100e6  # ns; the option's default: a round of tidying drives the grace periods of what is latent (ADR 42)
 
 
 @dataclass(frozen=True)
@@ -127,10 +128,11 @@ def grace_period_length(threads, cpus, inside, section, costs, fenced=False, var
 def objects_in_flight(rate, length, cpus, readers, size, costs, fenced=False, latent_limit=LATENT_LIMIT):
     """Objects that are deferred and not yet reusable, where `rate` are deferred in a nanosecond (all CPUs).
 
-    Half a batch is open on each CPU; what has been closed waits until it is worth a grace period, then for its end.
+    Half a batch is open on each CPU; what has been closed waits until it is worth a grace period, then for its end. Where
+    updates are rare, rounds of tidying come first: an object waits for two of them at most.
     """
-    waiting = objects_due(readers, size, costs, fenced)
-    there = cpus * objects_of_batch(size) / 2 + waiting + rate * length
+    gathered = cpus * objects_of_batch(size) / 2 + objects_due(readers, size, costs, fenced)
+    there = numpy.minimum(gathered, 2 * DECAY * rate) + rate * length
     return numpy.minimum(there, latent_limit / size if latent_limit else math.inf)
 
 

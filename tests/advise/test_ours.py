@@ -104,6 +104,10 @@ class Limits(unittest.TestCase):
         stored = ours.objects_in_flight(1.0, 1e9, 64, 64, 64, COSTS, latent_limit=1 << 20)
         self.assertEqual(stored * 64, 1 << 20)
 
+    def test_rare_updates_hold_little_memory(self):
+        """A thousand updates a second: tidying drives their grace periods before enough of them wait for one."""
+        self.assertAlmostEqual(ours.objects_in_flight(1e-6, 100.0, 64, 64, 64, COSTS), 200, 0)
+
     def test_little_memory_without_readers(self):
         self.assertLess(ours.objects_in_flight(0.1, 100.0, 1, 0, 64, COSTS) * 64, 64 << 10)
 

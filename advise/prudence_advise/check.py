@@ -20,7 +20,7 @@ def command(programs, name, load, seconds):
 
 
 def measure(programs, names, load, repeats, seconds):
-    """Operations a second of each mechanism, which take turns: name -> samples."""
+    """Operations a second and waiting objects of each mechanism, which take turns: name -> samples."""
     found = {name: [] for name in names}
     for _ in range(repeats):
         for name in names:
@@ -31,7 +31,7 @@ def measure(programs, names, load, repeats, seconds):
                 raise BadCalibration(f"{programs / 'prudence-trial'}: {error.strerror}") from error
             if done.returncode:
                 raise BadCalibration(f"prudence-trial {name}: {done.stderr.strip()}")
-            found[name].append(float(done.stdout))
+            found[name].append([float(word) for word in done.stdout.split()])
     return found
 
 
@@ -44,11 +44,15 @@ def compare(programs, machine, load, repeats, seconds):
     samples = measure(programs, names, load, repeats, seconds)
     rows = []
     for name in names:
-        rate = mechanisms.evaluate(mechanisms.BY_NAME[name], machine, load)[0]
+        rate, _, cost = mechanisms.evaluate(mechanisms.BY_NAME[name], machine, load)
+        rates, waiting = zip(*samples[name])
         expected = advice.interval(rate * load.operations * 1e9)
-        median = float(numpy.median(samples[name]))
+        median = float(numpy.median(rates))
         rows.append({"name": name, "title": advice.TITLES[name], "expected": expected, "measured": median,
-                     "least": min(samples[name]), "most": max(samples[name]), "ratio": median / expected["median"]})
+                     "least": min(rates), "most": max(rates), "ratio": median / expected["median"]})
+        if name == "rcu":
+            rows[-1] |= {"waiting": float(numpy.median(waiting)),
+                         "waiting_expected": advice.value(cost.details["objects_in_flight"])}
     rows.sort(key=lambda row: -row["measured"])
     order = numpy.corrcoef(ranks([row["measured"] for row in rows]),
                            ranks([row["expected"]["median"] for row in rows]))[0, 1]
@@ -62,7 +66,9 @@ def text(answer):
         spread = f"{advice.rate_text(row['least'])} to {advice.rate_text(row['most'])}"
         lines.append(f"{row['title']:<42}{advice.rate_text(row['measured']):>10}{spread:>22}"
                      f"{advice.rate_text(row['expected']['median']):>10}{row['ratio']:>18.2f}")
-    lines += ["", f"Rank correlation of both orders: {answer['rank_correlation']:.2f}"]
+    ours = next(row for row in answer["rows"] if row["name"] == "rcu")
+    lines += ["", f"RCU: {ours['waiting']:.0f} objects waited for a grace period (median of looks), the model says "
+              f"{ours['waiting_expected']:.0f}.", f"Rank correlation of both orders: {answer['rank_correlation']:.2f}"]
     return "\n".join(lines)
 
 

@@ -199,21 +199,25 @@ def rcu_of_mode(machine, load, active, fenced):
     costs = rcu_costs(machine, active, fenced)
     reader = machine["reader_fenced" if fenced else "reader_free"]
     readers = active if active > 1 else 0  # a thread does not wait for itself
-    defer = ours.deferral(active, readers, load.size, costs, fenced)
     reading = load.reading + moved(machine, load, active) + reader
-    cost = Cost((1 - f) * reading + f * (defer + load.size / COPY_BYTES_PER_NS),
-                [updaters(machine, load, active)])
+    cost = Cost((1 - f) * reading + f * (costs.pair + load.size / COPY_BYTES_PER_NS), [updaters(machine, load, active)])
     rate, _ = solve(cost, f, active, load.between)
+    # What grace periods add is little, so the rates without them say how many objects share one.
+    asked = ours.are_asked(readers, active / rate / numpy.maximum(1e-9, 1 - f)) & (not fenced)
+    interval, batch = ours.ask_interval(readers), ours.objects_of_batch(load.size)
+    due = numpy.where(asked, numpy.maximum(batch, rate * f * interval), ours.objects_due(readers, load.size, costs, fenced))
+    defer = numpy.where(asked, ours.deferral_of_count(due, active, readers, load.size, costs, True),
+                        ours.deferral_of_count(due, active, readers, load.size, costs, fenced))
+    questions = numpy.where(asked, numpy.minimum(1 / interval, rate * f / batch), 0.0) * active / rate * ours.ASK_COST
     inside = numpy.clip(rate * (1 - f) * reading / active, 0, 1)
     length = ours.grace_period_length(load.threads, machine.cpus, inside, load.reading, costs, fenced)
-    flight = ours.objects_in_flight(rate * f, length, active, readers, load.size, costs, fenced, load.latent_limit)
+    flight = ours.objects_in_flight(rate * f, length, active, readers, load.size, costs, fenced, load.latent_limit, asked)
     missing = ours.footprint_cost(load.size, flight / active * load.size, machine.document["caches"].get("l2", 0) or 1 << 20,
                                   machine.get("load_l3", "load_memory", "load_l1"))
-    cost.alone = cost.alone + f * missing
+    cost.alone = cost.alone + f * (defer - costs.pair + missing) + questions
     cost.memory = flight * load.size * (f > 0) + LINE * load.threads
     cost.details = {"fenced": fenced, "objects_in_flight": flight * (f > 0), "grace_period_ns": length,
-                    "objects_per_grace_period": ours.objects_due(readers, load.size, costs, fenced),
-                    "deferral_ns": defer + missing}
+                    "objects_per_grace_period": due, "deferral_ns": defer + missing}
     return cost
 
 

@@ -29,6 +29,9 @@ DUE_CHEAP = (128, 1024)  # objects that are worth a grace period without a syste
 DUE_CHEAP_BYTES = 64 << 10
 DUE_COSTLY_PER_NS = 3  # with one: so many for each nanosecond of it, that is a 30th of their pairs' time (ADR 35),
 DUE_COSTLY_BYTES = 4 << 20  # or so many bytes at most
+ASK_APART, ASK_MORE = 6000.0, 4000.0  # ns between questions to readers, and more for each reader (ADR 52)
+ASK_READERS = 32  # at most
+ASK_COST = 300.0  # ns: what a question costs a reader, by the estimate of ADR 52
 LINES_OF_BATCH = 2
 LINES_OF_READER = 3
 LINES_OF_DRIVER = 2
@@ -69,6 +72,19 @@ def objects_due(readers, size, costs, fenced=False):
         return min(max(DUE_CHEAP_BYTES // size, DUE_CHEAP[0]), DUE_CHEAP[1]) + 0 * costs.membarrier
     least = max(1, DUE_CHEAP_BYTES // size)
     return numpy.clip(DUE_COSTLY_PER_NS * costs.membarrier, least, max(least, DUE_COSTLY_BYTES // size))
+
+
+def ask_interval(readers):
+    """How often readers are asked to fence, at most."""
+    return ASK_APART + ASK_MORE * readers
+
+
+def are_asked(readers, entries_apart):
+    """Whether fence-free readers answer a question with a fence soon, so that a grace period needs no membarrier (ADR 52).
+
+    They do if they are few and enter again before the next question.
+    """
+    return (0 < readers <= ASK_READERS) & (entries_apart < ask_interval(readers))
 
 
 def deferral_of_count(count, cpus, readers, size, costs, fenced=False):
@@ -125,13 +141,17 @@ def grace_period_length(threads, cpus, inside, section, costs, fenced=False, var
             + longest_wait_for_cpu(threads, cpus, inside, slice_ns))
 
 
-def objects_in_flight(rate, length, cpus, readers, size, costs, fenced=False, latent_limit=LATENT_LIMIT):
+def objects_in_flight(rate, length, cpus, readers, size, costs, fenced=False, latent_limit=LATENT_LIMIT, asked=False):
     """Objects that are deferred and not yet reusable, where `rate` are deferred in a nanosecond (all CPUs).
 
-    Half a batch is open on each CPU; what has been closed waits until it is worth a grace period, then for its end. Where
+    Half a batch is open on each CPU; what has been closed waits until it is worth a grace period, then for its end. Without
+    readers a closed batch is over at once. Where
     updates are rare, rounds of tidying come first: an object waits for two of them at most.
     """
-    gathered = cpus * objects_of_batch(size) / 2 + objects_due(readers, size, costs, fenced)
+    batches = cpus * objects_of_batch(size)
+    # Asked readers answer before the next question, and the next batch that is closed finds the answer.
+    due = numpy.where(asked, batches + rate * ask_interval(readers), objects_due(readers, size, costs, fenced))
+    gathered = batches / 2 + (due if readers else 0.0)
     there = numpy.minimum(gathered, 2 * DECAY * rate) + rate * length
     return numpy.minimum(there, latent_limit / size if latent_limit else math.inf)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-trial MECHANISM: runs a load under one way to synchronize it, and prints operations a second. `prudence-advise
- * check` compares that with what the model says.
+ * prudence-trial MECHANISM: runs a load under one way to synchronize it, and prints operations a second, and how many
+ * objects waited for a grace period. `prudence-advise check` compares both with what the model says.
  *
  * The data is an array of pointers to objects. A section looks up some at random, and each lookup takes some time. An update
  * writes the last object that it looked up: in place under a lock, or as a new version under RCU. The time between sections
@@ -17,6 +17,7 @@
 
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
+#include <prudence/stats.h>
 
 #include "measure.h"
 #include "numbers.h"
@@ -24,6 +25,7 @@
 #define APART        128
 #define THREADS_MOST 1024
 #define WARM_UP      0.2 /* of the time that is measured */
+#define LOOKS        50  /* at what waits for grace periods, in that time */
 
 struct padded_spinlock {
     pthread_spinlock_t lock;
@@ -320,7 +322,30 @@ static void prepare(void)
     }
 }
 
-static double run(void)
+static int compare(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* Sleeps until then, and looks at what waits: the median, because a reader that loses its CPU makes it any number. */
+static uint64_t watch_until(uint64_t start, double seconds)
+{
+    struct prudence_cache_stats stats;
+    uint64_t seen[LOOKS];
+
+    for (unsigned i = 1; i <= LOOKS; i++) {
+        sleep_until_ns(start + (uint64_t)(seconds * i / LOOKS * 1e9));
+        if (prudence_cache_stats(cache, &stats))
+            fail("prudence_cache_stats");
+        seen[i - 1] = stats.objects_latent;
+    }
+    qsort(seen, LOOKS, sizeof *seen, compare);
+    return seen[LOOKS / 2];
+}
+
+static double run(uint64_t *waiting)
 {
     struct thread *threads = aligned_alloc(APART, load.threads * sizeof *threads);
     uint64_t start, sections = 0;
@@ -338,7 +363,7 @@ static double run(void)
     sleep_until_ns(now_ns() + (uint64_t)(load.seconds * WARM_UP * 1e9));
     start = now_ns();
     __atomic_store_n(&measured, true, __ATOMIC_RELAXED);
-    sleep_until_ns(start + (uint64_t)(load.seconds * 1e9));
+    *waiting = watch_until(start, load.seconds);
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     took = (double)(now_ns() - start) / 1e9;
     for (unsigned i = 0; i < load.threads; i++) {
@@ -435,8 +460,12 @@ int main(int argc, char **argv)
         options, parse, "MECHANISM", "Operations a second of a load under one mechanism.",
         NULL,    NULL,  NULL};
 
+    uint64_t waiting;
+    double rate;
+
     argp_parse(&argp, argc, argv, 0, NULL, NULL);
     prepare();
-    printf("%.6g\n", run());
+    rate = run(&waiting);
+    printf("%.6g %lu\n", rate, (unsigned long)waiting);
     return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

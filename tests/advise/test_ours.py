@@ -32,6 +32,10 @@ def random():
 class Counts(unittest.TestCase):
     def test_constants_are_the_librarys(self):
         text = "".join((ROOT / "src" / name).read_text() for name in ("slab/alloc.c", "gp/user/gp_poll.h"))
+        asking = (ROOT / "src/gp/user/at_once.c").read_text()
+        self.assertIn(f"ASK_AGAIN_NS      UINT64_C({ours.ASK_APART:.0f})", asking)
+        self.assertIn(f"ASK_AGAIN_NS_EACH UINT64_C({ours.ASK_MORE:.0f})", asking)
+        self.assertIn(f"LOOK_AT_MOST {ours.ASK_READERS} /* readers */", asking)
         for name, value in (("DUE_CHEAP_OBJECTS ", ours.DUE_CHEAP[1]), ("DUE_CHEAP_OBJECTS_MIN ", ours.DUE_CHEAP[0]),
                             ("DUE_CHEAP_BYTES ", ours.DUE_CHEAP_BYTES),
                             ("DUE_COSTLY_BYTES ", ours.DUE_COSTLY_BYTES),
@@ -64,6 +68,7 @@ class Counts(unittest.TestCase):
         self.assertTrue(10000 < ours.objects_due(1, 64, COSTS) < 30000)
         self.assertEqual(ours.objects_due(1, 4096, COSTS), 1024)  # 4 MiB
         self.assertEqual(ours.objects_due(0, 64, COSTS), 256)
+        self.assertGreater(ours.objects_in_flight(0.1, 10.0, 2, 1, 64, COSTS), 10000)
         self.assertEqual(ours.objects_due(1, 64, COSTS, fenced=True), 1024)
 
 
@@ -107,6 +112,16 @@ class Limits(unittest.TestCase):
     def test_rare_updates_hold_little_memory(self):
         """A thousand updates a second: tidying drives their grace periods before enough of them wait for one."""
         self.assertAlmostEqual(ours.objects_in_flight(1e-6, 100.0, 64, 64, 64, COSTS), 200, 0)
+
+    def test_readers_that_enter_often_are_asked(self):
+        self.assertTrue(ours.are_asked(1, 1000.0) and ours.are_asked(32, 100000.0))
+        self.assertFalse(ours.are_asked(1, 20000.0) or ours.are_asked(33, 1.0) or ours.are_asked(0, 1.0))
+        # A writer's pairs beside a busy reader: then it is two batches and a half, instead of 16,384 objects.
+        self.assertLess(ours.objects_in_flight(0.1, 10.0, 1, 1, 64, COSTS, asked=True), 1500)
+
+    def test_half_a_batch_is_open_without_readers(self):
+        """As prudence-trial counted with one thread: 129 objects in the median."""
+        self.assertAlmostEqual(ours.objects_in_flight(1e-3, 10.0, 1, 0, 64, COSTS), 128, 0)
 
     def test_little_memory_without_readers(self):
         self.assertLess(ours.objects_in_flight(0.1, 100.0, 1, 0, 64, COSTS) * 64, 64 << 10)

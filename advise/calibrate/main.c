@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prudence-calibrate: measures what operations cost on this machine, and writes that as JSON. `prudence-advise
+ * calibrate` runs it. The measurements take turns: one sample of each, then the next round.
+ */
+#define _GNU_SOURCE
+#include "calibrate.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include <prudence/prudence.h>
+
+#include "host.h"
+#include "measure.h"
+#include "numbers.h"
+
+#define PAIRS_MOST        64 /* of CPUs; of more, some of each distance */
+#define REPEATS_MOST      1001
+#define MEASUREMENTS_MOST (64 + PAIRS_MOST)
+
+unsigned cpus[CPUS_MOST], cpu_count;
+
+void fail(const char *what)
+{
+    fprintf(stderr, "prudence-calibrate: %s: %s\n", what, strerror(errno));
+    exit(EXIT_FAILURE);
+}
+
+/* ------------------------------------------------------------------------------------------ threads */
+
+void pin(unsigned cpu)
+{
+    cpu_set_t *set = CPU_ALLOC(CPUS_MOST);
+    size_t size = CPU_ALLOC_SIZE(CPUS_MOST);
+
+    if (!set)
+        fail("a set of CPUs");
+    CPU_ZERO_S(size, set);
+    CPU_SET_S(cpu, size, set);
+    if (sched_setaffinity(0, size, set))
+        fail("sched_setaffinity");
+    CPU_FREE(set);
+}
+
+static void find_cpus(void)
+{
+    cpu_set_t *set = CPU_ALLOC(CPUS_MOST);
+    size_t size = CPU_ALLOC_SIZE(CPUS_MOST);
+
+    if (!set || sched_getaffinity(0, size, set))
+        fail("sched_getaffinity");
+    for (unsigned cpu = 0; cpu < CPUS_MOST; cpu++)
+        if (CPU_ISSET_S(cpu, size, set))
+            cpus[cpu_count++] = cpu;
+    CPU_FREE(set);
+}
+
+static struct {
+    pthread_t thread;
+    unsigned cpu;
+    void (*body)(void *argument);
+    void *argument;
+    bool runs, over; /* atomic */
+} partner;
+
+static void *run_partner(void *unused)
+{
+    (void)unused;
+    pin(partner.cpu);
+    __atomic_store_n(&partner.runs, true, __ATOMIC_RELEASE);
+    partner.body(partner.argument);
+    return NULL;
+}
+
+void start_partner(unsigned cpu, void (*body)(void *argument), void *argument)
+{
+    partner.cpu = cpu;
+    partner.body = body;
+    partner.argument = argument;
+    __atomic_store_n(&partner.over, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&partner.runs, false, __ATOMIC_RELAXED);
+    errno = pthread_create(&partner.thread, NULL, run_partner, NULL);
+    if (errno)
+        fail("pthread_create");
+    while (!__atomic_load_n(&partner.runs, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+bool partner_over(void)
+{
+    return __atomic_load_n(&partner.over, __ATOMIC_RELAXED);
+}
+
+void stop_partner(void)
+{
+    __atomic_store_n(&partner.over, true, __ATOMIC_RELEASE);
+    pthread_join(partner.thread, NULL);
+}
+
+/* ------------------------------------------------------------------------------------- measurements */
+
+static struct measurement measurements[MEASUREMENTS_MOST];
+static unsigned measurement_count;
+static double *samples[MEASUREMENTS_MOST];
+static uint64_t counts[MEASUREMENTS_MOST]; /* operations of one sample */
+static bool missing[MEASUREMENTS_MOST];    /* the system does not offer it */
+
+static void add(struct measurement measurement)
+{
+    if (measurement.cpus <= cpu_count)
+        measurements[measurement_count++] = measurement;
+}
+
+static void add_chase(const char *name, const char *title, uint64_t bytes)
+{
+    if (bytes)
+        add((struct measurement){name, title, time_chase, 1, bytes, 0, 0});
+}
+
+static void list_measurements(void)
+{
+    const struct measurement alone[] = {
+        {"instruction", "instruction", time_instruction, 1, 0, 0, 0},
+        {"clock", "clock read", time_clock, 1, 0, 0, 0},
+        {"atomic_increment", "atomic increment", time_atomic_increment, 1, 0, 0, 0},
+        {"cmpxchg_increment", "cmpxchg increment", time_cmpxchg_increment, 1, 0, 0, 0},
+        {"fence", "store and full fence", time_fence, 1, 0, 0, 0},
+        {"membarrier", "membarrier, alone", time_membarrier, 1, 0, 0, 0},
+        {"membarrier_beside", "membarrier, a thread beside", time_membarrier_beside, 2, 0, 0, 0},
+        {"mutex", "mutex", time_mutex, 1, 0, 0, 0},
+        {"spinlock", "spinlock", time_spinlock, 1, 0, 0, 0},
+        {"read_lock", "rwlock, read", time_read_lock, 1, 0, 0, 0},
+        {"write_lock", "rwlock, write", time_write_lock, 1, 0, 0, 0},
+        {"sequence_read", "seqlock, read", time_sequence_read, 1, 0, 0, 0},
+        {"hazard_pointer", "hazard pointer", time_hazard_pointer, 1, 0, 0, 0},
+        {"malloc_pair", "malloc and free, 64 B", time_malloc_pair, 1, 0, 0, 0},
+        {"reader_free", "read section, fence-free", time_reader_free, 1, 0, 0, 0},
+        {"reader_fenced", "read section, fenced", time_reader_fenced, 1, 0, 0, 0},
+        {"quiescent", "quiescent state, qsbr", time_quiescent, 1, 0, 0, 0},
+        {"pair_free", "allocation and deferral, fence-free", time_pair_free, 1, 0, 0, 0},
+        {"pair_fenced", "allocation and deferral, fenced", time_pair_fenced, 1, 0, 0, 0},
+        {"grace_period_free", "grace period, fence-free", time_grace_period_free, 1, 0, 0, 0},
+        {"grace_period_fenced", "grace period, fenced", time_grace_period_fenced, 1, 0, 0, 0},
+        {"grace_period_qsbr", "grace period, qsbr", time_grace_period_qsbr, 1, 0, 0, 0},
+        {"grace_period_beside_free", "grace period, fence-free, a reader beside",
+         time_grace_period_beside_free, 2, 0, 0, 0},
+        {"grace_period_beside_fenced", "grace period, fenced, a reader beside",
+         time_grace_period_beside_fenced, 2, 0, 0, 0},
+    };
+    uint64_t first = cache_bytes(1), second = cache_bytes(2), third = cache_bytes(3);
+    uint64_t last = third ? third : second;
+
+    for (unsigned i = 0; i < sizeof alone / sizeof *alone; i++)
+        add(alone[i]);
+    add_chase("load_l1", "load, first-level cache", first / 2);
+    add_chase("load_l2", "load, second-level cache", second / 2);
+    add_chase("load_l3", "load, third-level cache", third / 4 > second ? third / 4 : 0);
+    add_chase("load_memory", "load, memory",
+              last ? 2 * last < (256u << 20) ? 2 * last : 256u << 20 : 64u << 20);
+    if (cpu_count < 2)
+        return;
+    add((struct measurement){"atomic_transfer", "atomic increment, contended", time_atomic_transfer,
+                             2, 0, cpus[0], cpus[1]});
+    add((struct measurement){"read_transfer", "transfer after a read", time_read_transfer, 2, 0,
+                             cpus[0], cpus[1]});
+}
+
+/* All pairs of CPUs; of many, as many of each distance between their numbers. */
+static void list_transfers(void)
+{
+    unsigned all = cpu_count * (cpu_count - 1) / 2, step = (all + PAIRS_MOST - 1) / PAIRS_MOST,
+             number = 0;
+
+    for (unsigned distance = 1; distance < cpu_count; distance++)
+        for (unsigned i = 0; i + distance < cpu_count; i++)
+            if (number++ % step == 0)
+                add((struct measurement){"transfer", "blind transfer", time_blind_transfer, 2, 0,
+                                         cpus[i], cpus[i + distance]});
+}
+
+/* How many operations take `seconds`. */
+static void tune(unsigned index, double seconds)
+{
+    const struct measurement *measurement = &measurements[index];
+    uint64_t count = 64;
+
+    for (;;) {
+        double took = measurement->time(measurement, count);
+
+        if (took < 0) {
+            missing[index] = true;
+            return;
+        }
+        if (took >= seconds * 1e9 || count > UINT64_MAX / 4)
+            break;
+        count *= 2;
+    }
+    counts[index] = count;
+}
+
+static void measure(unsigned repeats, double seconds)
+{
+    for (unsigned i = 0; i < measurement_count; i++) {
+        samples[i] = calloc(repeats, sizeof *samples[i]);
+        if (!samples[i])
+            fail("samples");
+        tune(i, seconds);
+    }
+    for (unsigned round = 0; round < repeats; round++)
+        for (unsigned i = 0; i < measurement_count; i++)
+            if (!missing[i])
+                samples[i][round] =
+                    measurements[i].time(&measurements[i], counts[i]) / (double)counts[i];
+}
+
+/* ------------------------------------------------------------------------------------------- result */
+
+static int compare(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* Of sorted values, between the two nearest. */
+static double quantile(const double *values, unsigned count, double share)
+{
+    double place = share * (count - 1);
+    unsigned low = (unsigned)place, high = low + 1 < count ? low + 1 : low;
+
+    return values[low] + (place - low) * (values[high] - values[low]);
+}
+
+static json_t *spread(unsigned index, unsigned repeats)
+{
+    double *values = samples[index];
+
+    qsort(values, repeats, sizeof *values, compare);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "median", quantile(values, repeats, 0.5), "q1",
+                     quantile(values, repeats, 0.25), "q3", quantile(values, repeats, 0.75), "min",
+                     values[0], "max", values[repeats - 1]);
+}
+
+static long number_in(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    long number = -1;
+
+    if (file && fscanf(file, "%ld", &number) != 1)
+        number = -1;
+    if (file)
+        fclose(file);
+    return number;
+}
+
+static int node_of(unsigned cpu)
+{
+    for (int node = 0; node < 1024; node++) {
+        char path[128];
+
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/node%d", cpu, node);
+        if (!access(path, F_OK))
+            return node;
+    }
+    return 0;
+}
+
+/* Where each CPU stands: what shares a core, a last-level cache, a node. -1: unknown. */
+static json_t *topology(void)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < cpu_count; i++) {
+        char path[128];
+        long core, package, cache;
+
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/core_id", cpus[i]);
+        core = number_in(path);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/physical_package_id",
+                 cpus[i]);
+        package = number_in(path);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index3/id", cpus[i]);
+        cache = number_in(path);
+        json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:i, s:i}", "cpu", (int)cpus[i],
+                                              "core", (int)core, "package", (int)package, "cache",
+                                              (int)cache, "node", node_of(cpus[i])));
+    }
+    return list;
+}
+
+static json_t *document(unsigned repeats, double seconds, const double load[2], json_t *host)
+{
+    json_t *costs = json_object(), *titles = json_object(), *transfers = json_array();
+
+    for (unsigned i = 0; i < measurement_count; i++) {
+        const struct measurement *measurement = &measurements[i];
+        json_t *found;
+
+        if (missing[i])
+            continue;
+        found = spread(i, repeats);
+        if (measurement->time == time_blind_transfer) {
+            json_object_set_new(found, "a", json_integer(measurement->a));
+            json_object_set_new(found, "b", json_integer(measurement->b));
+            json_array_append_new(transfers, found);
+        } else {
+            json_object_set_new(costs, measurement->name, found);
+            json_object_set_new(titles, measurement->name, json_string(measurement->title));
+        }
+    }
+    return json_pack(
+        "{s:s, s:i, s:s, s:o, s:[f,f], s:i, s:f, s:{s:I, s:I, s:I}, s:o, s:o, s:o, s:o}", "program",
+        "prudence-calibrate", "format", 1, "prudence", prudence_version(), "host", host, "load",
+        load[0], load[1], "repeats", (int)repeats, "seconds", seconds, "caches", "l1",
+        (json_int_t)cache_bytes(1), "l2", (json_int_t)cache_bytes(2), "l3",
+        (json_int_t)cache_bytes(3), "topology", topology(), "titles", titles, "costs", costs,
+        "transfers", transfers);
+}
+
+/* ------------------------------------------------------------------------------------------ options */
+
+struct request {
+    uint64_t repeats;
+    double seconds;
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct request *request = state->input;
+
+    switch (key) {
+    case 'r':
+        if (!number_parse(text, 3, REPEATS_MOST, &request->repeats))
+            argp_error(state, "--repeats: '%s' is not a number from 3 to %d", text, REPEATS_MOST);
+        return 0;
+    case 's':
+        if (!seconds_parse(text, &request->seconds) || request->seconds > 10)
+            argp_error(state, "--seconds: '%s' is not a number of seconds up to 10", text);
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "'%s': there are no arguments", text);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct argp_option options[] = {
+        {"repeats", 'r', "N", 0, "samples of each measurement, which take turns (21)", 0},
+        {"seconds", 's', "S", 0, "length of a sample (0.001)", 0},
+        {0},
+    };
+    const struct argp argp = {
+        options, parse,
+        NULL,    "Measure what operations cost on this machine; JSON on standard output.",
+        NULL,    NULL,
+        NULL};
+    struct request request = {.repeats = 21, .seconds = 0.001};
+    double load[2] = {0, 0};
+    json_t *result, *host;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    find_cpus();
+    host = host_description(); /* before this thread is bound to a CPU */
+    start_modes();
+    pin(cpus[0]);
+    list_measurements();
+    list_transfers();
+    getloadavg(&load[0], 1);
+    measure((unsigned)request.repeats, request.seconds);
+    getloadavg(&load[1], 1);
+    stop_modes();
+    result = document((unsigned)request.repeats, request.seconds, load, host);
+    if (!result || json_dumpf(result, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) ||
+        puts("") < 0 || fflush(stdout))
+        fail("standard output");
+    return EXIT_SUCCESS;
+}

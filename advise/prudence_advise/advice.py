@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""The answer: mechanisms in the order of their rates, why, up to which share of updates, and what memory it takes."""
+
+import dataclasses
+
+import numpy
+
+from . import mechanisms
+
+DRAWS = 200
+SHARES = numpy.logspace(-5, 0, 61)
+ENOUGH = 0.95  # a mechanism that reaches this of the best one's rate is as good
+TITLES = {one.name: one.title for one in mechanisms.MECHANISMS}
+
+
+def interval(values):
+    """Of the median's value and the draws: that, and where nine tenths of the draws lie."""
+    values = numpy.atleast_1d(values)
+    return {"median": float(values[0]), "low": float(numpy.quantile(values, 0.05)),
+            "high": float(numpy.quantile(values, 0.95))}
+
+
+def why_not(name, load, needs):
+    """Why a mechanism cannot serve; None: it can."""
+    if name == "buckets" and load.buckets <= 1:
+        return "the load names no buckets (--buckets)"
+    if name == "seqlock" and needs.linked:
+        return ("a reader may follow a pointer to memory that was freed meanwhile; "
+                "with type-stable memory it can serve (--data plain)")
+    if name == "seqlock" and needs.blocking:
+        return "readers that block are retried without end"
+    if name == "spinlock" and needs.blocking:
+        return "the holder may not block"
+    if name == "brlock" and needs.blocking:
+        return "the holder may not block"
+    return None
+
+
+@dataclasses.dataclass
+class Needs:
+    linked: bool = True  # readers follow pointers to what updates free
+    blocking: bool = False  # readers block inside sections
+    fresh: bool = False  # a reader must not see what an update has replaced
+
+
+def reasons_of(name, machine, load, needs, waiting, cost):
+    """Sentences for a person, from what the model found."""
+    active = mechanisms.active_cpus(machine, load)
+    found = []
+    line = float(numpy.atleast_1d(machine.line(active))[0])
+    if waiting >= 0.01:
+        found.append(f"sections wait for each other {100 * waiting:.0f} % of the time")
+    if name in ("mutex", "spinlock", "rwlock") and active > 1:
+        each = "each section" if name != "rwlock" else "each section, read or update,"
+        found.append(f"{each} fetches the lock's line, {line:.0f} ns on average")
+    if name in ("mutex", "rwlock") and waiting >= 0.05:
+        found.append("threads that sleep until it is their turn cost more than the model says")
+    if name == "brlock" and load.updates > 0:
+        found.append(f"an update takes {active} locks, {value(cost.exclusive):.0f} ns in which readers wait")
+    if name == "buckets":
+        found.append(f"{load.operations} {'lock' if load.operations == 1 else 'locks'} a section")
+    if name == "seqlock" and value(cost.retried) and load.updates > 0:
+        found.append("readers repeat what an update came into")
+    if name == "hazard":
+        found.append(f"each of {load.operations} objects costs a reader {value(machine['hazard_pointer']):.1f} ns")
+    if name == "rcu":
+        details = cost.details
+        reader = machine["reader_fenced" if details["fenced"] else "reader_free"]
+        found.append(f"a section costs a reader {value(reader):.1f} ns, and it writes no shared line")
+        if load.updates > 0:
+            found.append(f"an update's deferral costs {value(details['deferral_ns']):.0f} ns with its share of a grace "
+                         f"period, which serves {value(details['objects_per_grace_period']):.0f} objects")
+        if needs.fresh:
+            found.append("readers may see what was just replaced: mark obsolete objects, or check a version")
+        if needs.blocking:
+            found.append("readers that block need a domain of kind srcu, whose sections cost more")
+    return found
+
+
+def value(number):
+    """The median."""
+    return float(numpy.atleast_1d(number).flat[0])
+
+
+def with_shares(load):
+    return dataclasses.replace(load, updates=SHARES[:, None])
+
+
+def breakevens(machine, load, candidates):
+    """Up to which share of updates RCU is faster than each of the others, and than all of them."""
+    many = with_shares(load)
+    rates = {one.name: mechanisms.evaluate(one, machine, many)[0] for one in candidates}
+    ours = rates.pop("rcu")
+    found = {name: interval(mechanisms.breakeven(SHARES, ours, theirs)) for name, theirs in rates.items()}
+    if rates:
+        best = numpy.maximum.reduce(list(rates.values()))
+        found["all"] = interval(mechanisms.breakeven(SHARES, ours, best))
+    return found
+
+
+def advise(machine, load, needs, current):
+    """The answer as a document; `current`: what the program uses today, by name."""
+    evaluated, ranking = {}, []
+    for one in mechanisms.MECHANISMS:
+        if not (one.needs_buckets and load.buckets <= 1):
+            evaluated[one.name] = mechanisms.evaluate(one, machine, load)
+    ideal = mechanisms.evaluate(mechanisms.Mechanism("none", "", mechanisms.none, 0), machine, load)[0]
+    today = evaluated[current][0]
+    for name, (rate, waiting, cost) in evaluated.items():
+        ranking.append({
+            "name": name, "title": TITLES[name], "unsuitable": why_not(name, load, needs),
+            "operations_per_second": interval(rate * load.operations * 1e9), "gain": interval(rate / today),
+            "of_ideal": value(rate / ideal), "waiting": value(waiting), "memory_bytes": value(cost.memory),
+            "reasons": reasons_of(name, machine, load, needs, value(waiting), cost)})
+    ranking.sort(key=lambda row: (row["unsuitable"] is not None, -row["operations_per_second"]["median"]))
+    suitable = [row for row in ranking if row["unsuitable"] is None]
+    candidates = [mechanisms.BY_NAME[row["name"]] for row in suitable]
+    details = {key: (bool(number) if isinstance(number, bool) else value(number))
+               for key, number in evaluated["rcu"][2].details.items()}
+    return {"program": "prudence-advise", "format": 1, "load": dataclasses.asdict(load),
+            "needs": dataclasses.asdict(needs), "current": current,
+            "machine": {"cpus": machine.cpus, "nodes": machine.nodes, "active": mechanisms.active_cpus(machine, load),
+                        "host": machine.document.get("host"), "date": machine.document.get("date")},
+            "assumed": list(machine.assumed), "ranking": ranking, "choice": choose(suitable),
+            "breakeven": breakevens(machine, load, candidates), "rcu": details}
+
+
+def choose(suitable):
+    """The one that takes the least effort of those that are as good as the best."""
+    best = suitable[0]["operations_per_second"]["median"]
+    good = [row for row in suitable if row["operations_per_second"]["median"] >= ENOUGH * best]
+    return min(good, key=lambda row: mechanisms.BY_NAME[row["name"]].effort)["name"]
+
+
+# ------------------------------------------------------------------------------------------- as text
+
+def bytes_text(count):
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def share_text(share):
+    return f"{100 * share:.3g} %"
+
+
+def times_text(gain):
+    return f"{gain['median']:.2f}x ({gain['low']:.2f} to {gain['high']:.2f})"
+
+
+def rate_text(rate):
+    return f"{rate / 1e6:.3g} M/s"
+
+
+def verdict(answer):
+    """One sentence, and the share of updates up to which it holds."""
+    rows = {row["name"]: row for row in answer["ranking"]}
+    choice, ours = rows[answer["choice"]], rows["rcu"]
+    now = rows[answer["current"]]["title"]
+    limit = answer["breakeven"].get("all")
+    if answer["choice"] == "rcu":
+        first = f"RCU pays: {times_text(ours['gain'])} the operations of the {now}, for {bytes_text(ours['memory_bytes'])}."
+    elif answer["choice"] == answer["current"]:
+        best = answer["ranking"][0]
+        first = (f"Keep the {now}: the best, {best['title']}, would make {times_text(best['gain'])} its operations."
+                 if best["name"] != answer["current"] else f"Keep the {now}: nothing is faster.")
+    else:
+        first = f"Use a {choice['title']}: {times_text(choice['gain'])} the operations of the {now}."
+        if ours["gain"]["median"] > choice["gain"]["median"]:
+            first += f" RCU would make {times_text(ours['gain'])}; that is too close to be worth the effort."
+    if limit is None:
+        return first
+    if limit["median"] >= 1:
+        return first + " RCU is the fastest at any share of updates."
+    if limit["median"] <= 0:
+        return first + " RCU is not the fastest at any share of updates."
+    return first + (f" RCU is the fastest up to {share_text(limit['median'])} updates "
+                    f"({share_text(limit['low'])} to {share_text(limit['high'])}).")
+
+
+def load_text(load):
+    return (f"{load['threads']} threads, {share_text(load['updates'])} updates, {load['operations']} operations a section of "
+            f"{load['lookup']:g} ns each, {load['update']:g} ns more for an update, {load['between']:g} ns between "
+            f"sections, {load['live']:g} live objects of {load['size']} B, {load['buckets']} "
+            f"{'bucket' if load['buckets'] == 1 else 'buckets'}")
+
+
+def text(answer):
+    machine, host = answer["machine"], answer["machine"]["host"] or {}
+    lines = [verdict(answer), "", f"Load: {load_text(answer['load'])}",
+             f"Machine: {host.get('cpu', 'unknown')}, {machine['active']} of {machine['cpus']} CPUs busy, "
+             f"{machine['nodes']} {'node' if machine['nodes'] == 1 else 'nodes'}"]
+    lines += [f"Assumed: {one}" for one in answer["assumed"]]
+    lines += ["", f"{'':42}{'operations':>12}{'against ' + answer['current']:>26}{'memory':>10}"]
+    for number, row in enumerate((one for one in answer["ranking"] if one["unsuitable"] is None), 1):
+        lines.append(f"{number:>2}. {row['title']:<38}{rate_text(row['operations_per_second']['median']):>12}"
+                     f"{times_text(row['gain']):>26}{bytes_text(row['memory_bytes']):>10}")
+        lines += [f"      {reason}" for reason in row["reasons"]]
+    for row in answer["ranking"]:
+        if row["unsuitable"]:
+            lines.append(f" -. {row['title']}: {row['unsuitable']}")
+    shares = {name: limit for name, limit in answer["breakeven"].items() if name != "all"}
+    if shares:
+        lines += ["", "RCU is faster, up to this share of updates, than"]
+        lines += [f"    {TITLES[name]:<40}{share_text(limit['median']):>10}   "
+                  f"({share_text(limit['low'])} to {share_text(limit['high'])})" for name, limit in shares.items()]
+    ours = answer["rcu"]
+    lines += ["", f"RCU: {ours['objects_in_flight']:.0f} objects deferred and not yet reusable "
+              f"({share_text(ours['objects_in_flight'] / max(1, answer['load']['live']))} of those that are live), "
+              f"grace periods of {ours['grace_period_ns'] / 1000:.3g} us, "
+              f"readers {'fenced' if ours['fenced'] else 'fence-free'}"]
+    return "\n".join(lines)

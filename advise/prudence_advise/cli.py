@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""The command line of prudence-advise."""
+
+import argparse
+import datetime
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import advice, machine, mechanisms, ours
+from .inputs import count, seconds, share, time
+
+COMMANDS = ("advise", "calibrate", "check", "figures", "record")
+EXAMPLE = """\
+examples:
+  prudence-advise --threads 64 --updates 2% --ops-per-section 3 --live 1e6
+  prudence-advise calibrate --picture costs.svg
+  prudence-advise figures --output figures.html
+  prudence-advise record ./server --port 8080
+
+`prudence-advise COMMAND --help` has the options of the other commands: calibrate, check, figures, record.
+"""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the programs and the style of reports are."""
+
+    programs: Path
+    style: Path
+
+
+def add_machine_options(parser):
+    group = parser.add_argument_group("the machine")
+    group.add_argument("--calibration", metavar="FILE", type=Path,
+                       help="what operations cost (default: that of this machine, measured when it is first needed)")
+    group.add_argument("--cpus", metavar="N", type=count(1, 4096), help="CPUs (default: as measured)")
+    group.add_argument("--nodes", metavar="N", type=count(1, 256), help="NUMA nodes (default: as measured)")
+    group.add_argument("--far", metavar="TIME", type=time(1, 1e6),
+                       help="what a cache line from another node takes (default: as measured, or an estimate)")
+
+
+def advise_parser():
+    parser = argparse.ArgumentParser(
+        prog="prudence-advise", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Which way to synchronize a load is the fastest on this machine, and whether RCU pays.",
+        epilog=EXAMPLE)
+    load = parser.add_argument_group("the load")
+    load.add_argument("--threads", metavar="N", type=count(1, 1e5), required=True, help="threads that use the data")
+    load.add_argument("--updates", metavar="SHARE", type=share, required=True,
+                      help="share of the sections that change something, as 2%% or 0.02")
+    load.add_argument("--ops-per-section", metavar="N", type=count(1, 1e6), default=1,
+                      help="lookups in a critical section (1)")
+    load.add_argument("--lookup", metavar="TIME", type=time(0, 1e9), default=100.0,
+                      help="a lookup without synchronization (100ns)")
+    load.add_argument("--update", metavar="TIME", type=time(0, 1e9), default=50.0,
+                      help="what an update takes longer (50ns)")
+    load.add_argument("--between", metavar="TIME", type=time(0, 1e12), default=1000.0,
+                      help="from a thread's section to its next one (1us)")
+    load.add_argument("--live", metavar="N", type=count(1, 1e15), default=1000, help="objects that are live (1000)")
+    load.add_argument("--size", metavar="BYTES", type=count(1, 1 << 30), default=64, help="of an object (64)")
+    load.add_argument("--buckets", metavar="N", type=count(1, 1e12), default=1,
+                      help="parts that can be locked one by one, as the buckets of a hash table (1)")
+    load.add_argument("--data", choices=("linked", "plain"), default="linked",
+                      help="linked: readers follow pointers to objects that updates free (default); plain: they do not")
+    load.add_argument("--blocking", action="store_true", help="readers block inside sections")
+    load.add_argument("--fresh", action="store_true", help="readers must not see what was just replaced")
+    load.add_argument("--latent-limit", metavar="BYTES", type=count(0, 1 << 50), default=ours.LATENT_LIMIT,
+                      help="the library's option: bytes that may wait for a grace period (32M; 0: any)")
+    load.add_argument("--current", choices=[one.name for one in mechanisms.MECHANISMS], default="rwlock",
+                      help="what the program uses now (rwlock)")
+    add_machine_options(parser)
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    return parser
+
+
+def parse_load(parser, arguments):
+    request = parser.parse_args(arguments)
+    if request.nodes and request.cpus and request.nodes > request.cpus:
+        parser.error(f"--nodes {request.nodes} is more than --cpus {request.cpus}")
+    if request.buckets > 1 and request.current == "seqlock":
+        parser.error("--buckets: a seqlock has one counter for all")
+    if request.current == "buckets" and request.buckets <= 1:
+        parser.error("--current buckets needs --buckets N")
+    load = mechanisms.Load(threads=request.threads, updates=request.updates, operations=request.ops_per_section,
+                           lookup=request.lookup, update=request.update, between=request.between, live=request.live,
+                           size=request.size, buckets=request.buckets, latent_limit=request.latent_limit)
+    if load.reading + load.between == 0:
+        parser.error("--lookup 0 and --between 0: then a section takes no time")
+    needs = advice.Needs(linked=request.data == "linked", blocking=request.blocking, fresh=request.fresh)
+    return request, load, needs
+
+
+# ---------------------------------------------------------------------------------------- the machine
+
+def measure_and_save(places, path, repeats=21, seconds=0.001):
+    document = machine.measure(places.programs, repeats, seconds)
+    document["date"] = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+    try:
+        machine.save(document, path)
+    except OSError as error:
+        print(f"prudence-advise: the calibration is not kept: {path}: {error.strerror}", file=sys.stderr)
+    if max(document["load"]) > document["host"]["cpus"]:
+        print(f"prudence-advise: the machine was busy (load {max(document['load']):.1f} on {document['host']['cpus']} "
+              "CPUs), so costs are too high; calibrate again when it is quiet", file=sys.stderr)
+    return document
+
+
+def calibration(request, places):
+    """Of the file that was named; else of this machine, measured if there is none that fits."""
+    if request.calibration:
+        return machine.load(request.calibration)
+    path = machine.default_path()
+    if path.exists():
+        try:
+            document = machine.load(path)
+            if machine.is_of_this_machine(document):
+                return document
+            print(f"prudence-advise: {path} is of another machine", file=sys.stderr)
+        except machine.BadCalibration as error:
+            print(f"prudence-advise: {error}", file=sys.stderr)
+    print(f"prudence-advise: measuring this machine, some seconds; kept in {path}", file=sys.stderr)
+    return measure_and_save(places, path)
+
+
+def machine_of(request, places, draws=advice.DRAWS):
+    document = calibration(request, places)
+    return machine.Machine(document, request.cpus, request.nodes, request.far, draws)
+
+
+# -------------------------------------------------------------------------------------------- commands
+
+def run_advise(arguments, places):
+    parser = advise_parser()
+    request, load, needs = parse_load(parser, arguments)
+    answer = advice.advise(machine_of(request, places), load, needs, request.current)
+    print(json.dumps(answer, indent=1) if request.json else advice.text(answer))
+    return 0
+
+
+def run_calibrate(arguments, places):
+    from . import table
+    parser = argparse.ArgumentParser(prog="prudence-advise calibrate", allow_abbrev=False,
+                                     description="Measure what operations cost on this machine, and keep it.")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--show", action="store_true", help="show what was measured before instead of measuring")
+    parser.add_argument("--file", metavar="FILE", type=Path, default=None,
+                        help="where it is kept (default: calibration.json in $XDG_CACHE_HOME/prudence)")
+    parser.add_argument("--picture", metavar="FILE", type=Path, help="draw it, as .svg, .png or .pdf")
+    parser.add_argument("--repeats", metavar="N", type=count(3, 1001), default=21,
+                        help="samples of each measurement, which take turns (21)")
+    parser.add_argument("--seconds", metavar="S", type=seconds, default=0.001, help="length of a sample (0.001)")
+    request = parser.parse_args(arguments)
+    if request.picture and request.picture.suffix not in (".svg", ".png", ".pdf"):
+        parser.error(f"--picture: '{request.picture}' does not end in .svg, .png or .pdf")
+    path = request.file or machine.default_path()
+    document = machine.load(path) if request.show else measure_and_save(places, path, request.repeats, request.seconds)
+    print(json.dumps(document, indent=1) if request.json else table.text(document))
+    if request.picture:
+        from . import pictures
+        pictures.save(pictures.costs(document), request.picture)
+        print(f"written: {request.picture}", file=sys.stderr)
+    return 0
+
+
+def run_check(arguments, places):
+    from . import check
+    parser = advise_parser()
+    parser.prog, parser.epilog = "prudence-advise check", None
+    parser.description = "Run the load under each mechanism, and compare the rates with those of the model."
+    parser.add_argument("--repeats", metavar="N", type=count(1, 1000), default=5,
+                        help="runs of each mechanism, which take turns (5)")
+    parser.add_argument("--seconds", metavar="S", type=seconds, default=0.2, help="length of a run (0.2)")
+    request, load, _ = parse_load(parser, arguments)
+    if load.threads > 1024 or load.live > 1 << 28 or load.buckets > 1 << 24 or load.operations > 1e6:
+        parser.error("a trial has at most 1024 threads, 268435456 objects and 16777216 buckets")
+    here = machine_of(request, places)
+    check.warn(load, here)
+    answer = check.compare(places.programs, here, load, request.repeats, request.seconds)
+    print(json.dumps(answer, indent=1) if request.json else check.text(answer))
+    return 0
+
+
+def run_figures(arguments, places):
+    parser = argparse.ArgumentParser(prog="prudence-advise figures", allow_abbrev=False,
+                                     description="Draw the regions in which each mechanism is the fastest, on one page.")
+    parser.add_argument("--output", metavar="FILE", type=Path, default=Path("prudence-advise.html"),
+                        help="the page (prudence-advise.html)")
+    add_machine_options(parser)
+    request = parser.parse_args(arguments)
+    from . import report
+    report.write(request.output, machine_of(request, places, draws=0), places.style)
+    print(f"written: {request.output}")
+    return 0
+
+
+def run_record(arguments, places):
+    from . import record
+    parser = argparse.ArgumentParser(
+        prog="prudence-advise record", allow_abbrev=False, usage="prudence-advise record [OPTION...] PROGRAM [ARGUMENT...]",
+        description="Run a program, count how it uses its pthread mutexes and rwlocks, and say which would gain from RCU.")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON, on standard error")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write the answer to FILE instead")
+    parser.add_argument("--most", metavar="N", type=count(1, 1e6), default=10, help="locks that are shown (10)")
+    parser.add_argument("--size", metavar="BYTES", type=count(1, 1 << 30), default=64,
+                        help="of an object that an update replaces (64)")
+    add_machine_options(parser)
+    parser.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER)
+    request = parser.parse_args(arguments)
+    command = request.program[1:] if request.program[:1] == ["--"] else request.program
+    if not command:
+        parser.error("PROGRAM is missing")
+    return record.run(command, request, machine_of(request, places), places.programs)
+
+
+RUN = {"advise": run_advise, "calibrate": run_calibrate, "check": run_check,
+       "figures": run_figures, "record": run_record}
+
+
+def run(arguments, places):
+    command, rest = "advise", arguments
+    if arguments and not arguments[0].startswith("-"):
+        command, rest = arguments[0], arguments[1:]
+    elif arguments and arguments[0] == "--record":
+        command, rest = "record", arguments[1:]
+    if command not in RUN:
+        print(f"prudence-advise: unknown command '{command}': {', '.join(COMMANDS)}", file=sys.stderr)
+        return 2
+    try:
+        status = RUN[command](rest, places)
+        sys.stdout.flush()
+        return status
+    except machine.BadCalibration as error:
+        print(f"prudence-advise: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError as error:
+        print(f"prudence-advise: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("prudence-advise: interrupted", file=sys.stderr)
+        return 130
+    return 1

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prudence-trial MECHANISM: runs a load under one way to synchronize it, and prints operations a second, and how many
+ * objects waited for a grace period. `prudence-advise check` compares both with what the model says.
+ *
+ * The data is an array of pointers to objects. A section looks up some at random, and each lookup takes some time. An update
+ * writes the last object that it looked up: in place under a lock, or as a new version under RCU. The time between sections
+ * is spun, too.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "measure.h"
+#include "numbers.h"
+
+#define APART        128
+#define THREADS_MOST 1024
+#define WARM_UP      0.2 /* of the time that is measured */
+#define LOOKS        50  /* at what waits for grace periods, in that time */
+
+struct padded_spinlock {
+    pthread_spinlock_t lock;
+} __attribute__((aligned(APART)));
+
+struct thread {
+    pthread_t thread;
+    unsigned number;
+    uint64_t random, sections, sum;
+} __attribute__((aligned(APART)));
+
+struct mechanism {
+    const char *name;
+    void (*read)(struct thread *self);
+    void (*update)(struct thread *self);
+};
+
+static struct {
+    uint64_t threads, operations, live, size, buckets, lookup, update, between; /* times: ns */
+    double updates, seconds;
+    const struct mechanism *mechanism;
+} load = {.threads = 1, .operations = 1, .live = 1000, .size = 64, .buckets = 1, .seconds = 0.2};
+
+static uint64_t **objects;
+static uint64_t turns_of_lookup, turns_of_update, turns_between; /* of spin() */
+static struct prudence_cache *cache;
+static bool measured, over; /* atomic */
+
+static pthread_mutex_t mutex __attribute__((aligned(APART))) = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t rwlock __attribute__((aligned(APART))) = PTHREAD_RWLOCK_INITIALIZER;
+static struct padded_spinlock gate, *parts; /* parts: of threads, or of buckets */
+static uint64_t sequence __attribute__((aligned(APART)));
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "prudence-trial: %s: %s\n", what, strerror(errno));
+    exit(EXIT_FAILURE);
+}
+
+/* ----------------------------------------------------------------------------------------- the load */
+
+static void spin(uint64_t turns)
+{
+    for (uint64_t i = 0; i < turns; i++)
+        __asm__ __volatile__("" : "+r"(i));
+}
+
+static uint64_t random_of(struct thread *self)
+{
+    self->random ^= self->random << 13;
+    self->random ^= self->random >> 7;
+    self->random ^= self->random << 17;
+    return self->random >> 11;
+}
+
+static uint64_t look_up_one(struct thread *self)
+{
+    uint64_t index = random_of(self) % load.live;
+
+    self->sum += *prudence_dereference(objects[index]);
+    spin(turns_of_lookup);
+    return index;
+}
+
+static uint64_t look_up(struct thread *self)
+{
+    uint64_t index = 0;
+
+    for (uint64_t i = 0; i < load.operations; i++)
+        index = look_up_one(self);
+    return index;
+}
+
+static void write_in_place(struct thread *self)
+{
+    uint64_t index = look_up(self);
+
+    __atomic_store_n(objects[index], self->random, __ATOMIC_RELAXED);
+    spin(turns_of_update);
+}
+
+/* ------------------------------------------------------------------------------------ mechanisms */
+
+static void mutex_read(struct thread *self)
+{
+    pthread_mutex_lock(&mutex);
+    look_up(self);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void mutex_update(struct thread *self)
+{
+    pthread_mutex_lock(&mutex);
+    write_in_place(self);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void spinlock_read(struct thread *self)
+{
+    pthread_spin_lock(&gate.lock);
+    look_up(self);
+    pthread_spin_unlock(&gate.lock);
+}
+
+static void spinlock_update(struct thread *self)
+{
+    pthread_spin_lock(&gate.lock);
+    write_in_place(self);
+    pthread_spin_unlock(&gate.lock);
+}
+
+static void rwlock_read(struct thread *self)
+{
+    pthread_rwlock_rdlock(&rwlock);
+    look_up(self);
+    pthread_rwlock_unlock(&rwlock);
+}
+
+static void rwlock_update(struct thread *self)
+{
+    pthread_rwlock_wrlock(&rwlock);
+    write_in_place(self);
+    pthread_rwlock_unlock(&rwlock);
+}
+
+static void brlock_read(struct thread *self)
+{
+    pthread_spin_lock(&parts[self->number].lock);
+    look_up(self);
+    pthread_spin_unlock(&parts[self->number].lock);
+}
+
+static void brlock_update(struct thread *self)
+{
+    pthread_spin_lock(&gate.lock);
+    for (uint64_t i = 0; i < load.threads; i++)
+        pthread_spin_lock(&parts[i].lock);
+    write_in_place(self);
+    for (uint64_t i = 0; i < load.threads; i++)
+        pthread_spin_unlock(&parts[i].lock);
+    pthread_spin_unlock(&gate.lock);
+}
+
+static void buckets_read(struct thread *self)
+{
+    for (uint64_t i = 0; i < load.operations; i++) {
+        struct padded_spinlock *bucket = &parts[random_of(self) % load.buckets];
+
+        pthread_spin_lock(&bucket->lock);
+        look_up_one(self);
+        pthread_spin_unlock(&bucket->lock);
+    }
+}
+
+static void buckets_update(struct thread *self)
+{
+    for (uint64_t i = 0; i < load.operations; i++) {
+        struct padded_spinlock *bucket = &parts[random_of(self) % load.buckets];
+        uint64_t index;
+
+        pthread_spin_lock(&bucket->lock);
+        index = look_up_one(self);
+        if (i + 1 == load.operations) {
+            __atomic_store_n(objects[index], self->random, __ATOMIC_RELAXED);
+            spin(turns_of_update);
+        }
+        pthread_spin_unlock(&bucket->lock);
+    }
+}
+
+static void seqlock_read(struct thread *self)
+{
+    for (;;) {
+        uint64_t before = __atomic_load_n(&sequence, __ATOMIC_ACQUIRE);
+
+        if (before & 1)
+            continue;
+        look_up(self);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (__atomic_load_n(&sequence, __ATOMIC_RELAXED) == before)
+            return;
+    }
+}
+
+static void seqlock_update(struct thread *self)
+{
+    pthread_spin_lock(&gate.lock);
+    __atomic_store_n(&sequence, sequence + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    write_in_place(self);
+    __atomic_store_n(&sequence, sequence + 1, __ATOMIC_RELEASE);
+    pthread_spin_unlock(&gate.lock);
+}
+
+static void rcu_read(struct thread *self)
+{
+    prudence_read_lock();
+    look_up(self);
+    prudence_read_unlock();
+}
+
+/* With many buckets an object belongs to one of them, so two updates of it take the same lock. */
+static void rcu_update(struct thread *self)
+{
+    uint64_t index = random_of(self) % load.live;
+    struct padded_spinlock *bucket = load.buckets > 1 ? &parts[index % load.buckets] : &gate;
+    uint64_t *fresh, *old;
+
+    pthread_spin_lock(&bucket->lock);
+    look_up(self);
+    old = objects[index];
+    fresh = prudence_cache_alloc(cache);
+    if (!fresh)
+        fail("prudence_cache_alloc");
+    memcpy(fresh, old, load.size);
+    *fresh = self->random;
+    spin(turns_of_update);
+    prudence_assign_pointer(objects[index], fresh);
+    pthread_spin_unlock(&bucket->lock);
+    prudence_cache_free_deferred(cache, old);
+}
+
+static const struct mechanism mechanisms[] = {
+    {"mutex", mutex_read, mutex_update},
+    {"spinlock", spinlock_read, spinlock_update},
+    {"rwlock", rwlock_read, rwlock_update},
+    {"brlock", brlock_read, brlock_update},
+    {"buckets", buckets_read, buckets_update},
+    {"seqlock", seqlock_read, seqlock_update},
+    {"rcu", rcu_read, rcu_update},
+};
+
+/* -------------------------------------------------------------------------------------------- a run */
+
+static void *work(void *argument)
+{
+    struct thread *self = argument;
+    const struct mechanism *mechanism = load.mechanism;
+    uint64_t update_below = (uint64_t)(load.updates * (double)(UINT64_C(1) << 53));
+    bool counted = false;
+
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+        if (!counted && __atomic_load_n(&measured, __ATOMIC_RELAXED)) {
+            counted = true;
+            self->sections = 0;
+        }
+        if (random_of(self) < update_below)
+            mechanism->update(self);
+        else
+            mechanism->read(self);
+        spin(turns_between);
+        self->sections++;
+    }
+    return NULL;
+}
+
+/* Turns of spin() that take so long. */
+static uint64_t turns_of(uint64_t nanoseconds)
+{
+    static double of_turn;
+
+    for (unsigned i = 0; i < 20 && (i || !of_turn); i++) {
+        uint64_t start = now_ns();
+        double took;
+
+        spin(100000);
+        took = (double)(now_ns() - start) / 100000;
+        if (!of_turn || took < of_turn)
+            of_turn = took;
+    }
+    return (uint64_t)((double)nanoseconds / of_turn);
+}
+
+static void prepare(void)
+{
+    uint64_t part_count = load.threads > load.buckets ? load.threads : load.buckets;
+
+    turns_of_lookup = turns_of(load.lookup);
+    turns_of_update = turns_of(load.update);
+    turns_between = turns_of(load.between);
+    cache = prudence_cache_create("trial", load.size, NULL);
+    objects = calloc(load.live, sizeof *objects);
+    parts = aligned_alloc(APART, part_count * sizeof *parts);
+    if (!cache || !objects || !parts)
+        fail("memory");
+    for (uint64_t i = 0; i < part_count; i++)
+        pthread_spin_init(&parts[i].lock, PTHREAD_PROCESS_PRIVATE);
+    pthread_spin_init(&gate.lock, PTHREAD_PROCESS_PRIVATE);
+    for (uint64_t i = 0; i < load.live; i++) {
+        objects[i] = prudence_cache_alloc(cache);
+        if (!objects[i])
+            fail("memory for the objects");
+        memset(objects[i], 1, load.size);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* Sleeps until then, and looks at what waits: the median, because a reader that loses its CPU makes it any number. */
+static uint64_t watch_until(uint64_t start, double seconds)
+{
+    struct prudence_cache_stats stats;
+    uint64_t seen[LOOKS];
+
+    for (unsigned i = 1; i <= LOOKS; i++) {
+        sleep_until_ns(start + (uint64_t)(seconds * i / LOOKS * 1e9));
+        if (prudence_cache_stats(cache, &stats))
+            fail("prudence_cache_stats");
+        seen[i - 1] = stats.objects_latent;
+    }
+    qsort(seen, LOOKS, sizeof *seen, compare);
+    return seen[LOOKS / 2];
+}
+
+static double run(uint64_t *waiting)
+{
+    struct thread *threads = aligned_alloc(APART, load.threads * sizeof *threads);
+    uint64_t start, sections = 0;
+    double took;
+
+    if (!threads)
+        fail("memory for the threads");
+    for (unsigned i = 0; i < load.threads; i++) {
+        threads[i] = (struct thread){
+            .number = i, .random = 88172645463325252 + i * UINT64_C(0x9e3779b97f4a7c15)};
+        errno = pthread_create(&threads[i].thread, NULL, work, &threads[i]);
+        if (errno)
+            fail("pthread_create");
+    }
+    sleep_until_ns(now_ns() + (uint64_t)(load.seconds * WARM_UP * 1e9));
+    start = now_ns();
+    __atomic_store_n(&measured, true, __ATOMIC_RELAXED);
+    *waiting = watch_until(start, load.seconds);
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    took = (double)(now_ns() - start) / 1e9;
+    for (unsigned i = 0; i < load.threads; i++) {
+        pthread_join(threads[i].thread, NULL);
+        sections += threads[i].sections;
+    }
+    return (double)(sections * load.operations) / took;
+}
+
+/* ------------------------------------------------------------------------------------------ options */
+
+enum { THREADS = 256, UPDATES, OPERATIONS, LOOKUP, UPDATE, BETWEEN, LIVE, SIZE, BUCKETS, SECONDS };
+
+static void number(struct argp_state *state, const char *name, const char *text, uint64_t least,
+                   uint64_t most, uint64_t *value)
+{
+    if (!number_parse(text, least, most, value))
+        argp_error(state, "%s: '%s' is not a number from %lu to %lu", name, text,
+                   (unsigned long)least, (unsigned long)most);
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    char *end;
+
+    switch (key) {
+    case THREADS:
+        number(state, "--threads", text, 1, THREADS_MOST, &load.threads);
+        return 0;
+    case OPERATIONS:
+        number(state, "--operations", text, 1, 1000000, &load.operations);
+        return 0;
+    case LOOKUP:
+        number(state, "--lookup", text, 0, 1000000000, &load.lookup);
+        return 0;
+    case UPDATE:
+        number(state, "--update", text, 0, 1000000000, &load.update);
+        return 0;
+    case BETWEEN:
+        number(state, "--between", text, 0, 1000000000, &load.between);
+        return 0;
+    case LIVE:
+        number(state, "--live", text, 1, UINT64_C(1) << 32, &load.live);
+        return 0;
+    case SIZE:
+        number(state, "--size", text, sizeof(uint64_t), 1 << 20, &load.size);
+        return 0;
+    case BUCKETS:
+        number(state, "--buckets", text, 1, 1 << 24, &load.buckets);
+        return 0;
+    case UPDATES:
+        load.updates = strtod(text, &end);
+        if (end == text || *end || !(load.updates >= 0 && load.updates <= 1))
+            argp_error(state, "--updates: '%s' is not a share from 0 to 1", text);
+        return 0;
+    case SECONDS:
+        if (!seconds_parse(text, &load.seconds))
+            argp_error(state, "--seconds: '%s' is not a number of seconds", text);
+        return 0;
+    case ARGP_KEY_ARG:
+        for (unsigned i = 0; i < sizeof mechanisms / sizeof *mechanisms; i++)
+            if (!strcmp(text, mechanisms[i].name))
+                load.mechanism = &mechanisms[i];
+        if (!load.mechanism || state->arg_num)
+            argp_error(
+                state,
+                "'%s' is not one of mutex, spinlock, rwlock, brlock, buckets, seqlock and rcu",
+                text);
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "MECHANISM is missing");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct argp_option options[] = {
+        {"threads", THREADS, "N", 0, "threads (1)", 0},
+        {"updates", UPDATES, "X", 0, "share of the sections that update (0)", 0},
+        {"operations", OPERATIONS, "N", 0, "lookups in a section (1)", 0},
+        {"lookup", LOOKUP, "NS", 0, "time of a lookup (0)", 0},
+        {"update", UPDATE, "NS", 0, "time that an update takes longer (0)", 0},
+        {"between", BETWEEN, "NS", 0, "time between sections (0)", 0},
+        {"live", LIVE, "N", 0, "objects (1000)", 0},
+        {"size", SIZE, "BYTES", 0, "of an object (64)", 0},
+        {"buckets", BUCKETS, "N", 0, "locks of buckets (1)", 0},
+        {"seconds", SECONDS, "S", 0, "time that is measured (0.2)", 0},
+        {0},
+    };
+    const struct argp argp = {
+        options, parse, "MECHANISM", "Operations a second of a load under one mechanism.",
+        NULL,    NULL,  NULL};
+
+    uint64_t waiting;
+    double rate;
+
+    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+    prepare();
+    rate = run(&waiting);
+    printf("%.6g %lu\n", rate, (unsigned long)waiting);
+    return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -19,9 +19,9 @@
 
 #include <prudence/prudence.h>
 
+#include "arguments.h"
 #include "host.h"
 #include "measure.h"
-#include "numbers.h"
 
 #define PAIRS_MOST        64 /* of CPUs; of more, some of each distance */
 #define REPEATS_MOST      1001
@@ -339,12 +339,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
     switch (key) {
     case 'r':
-        if (!number_parse(text, 3, REPEATS_MOST, &request->repeats))
-            argp_error(state, "--repeats: '%s' is not a number from 3 to %d", text, REPEATS_MOST);
+        request->repeats = argument_number(state, key, text, 3, REPEATS_MOST);
         return 0;
     case 's':
-        if (!seconds_parse(text, &request->seconds) || request->seconds > 10)
-            argp_error(state, "--seconds: '%s' is not a number of seconds up to 10", text);
+        request->seconds = argument_real(state, key, text, 10);
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "'%s': there are no arguments", text);

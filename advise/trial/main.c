@@ -19,8 +19,8 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
+#include "arguments.h"
 #include "measure.h"
-#include "numbers.h"
 
 #define APART        128
 #define THREADS_MOST 1024
@@ -377,51 +377,42 @@ static double run(uint64_t *waiting)
 
 enum { THREADS = 256, UPDATES, OPERATIONS, LOOKUP, UPDATE, BETWEEN, LIVE, SIZE, BUCKETS, SECONDS };
 
-static void number(struct argp_state *state, const char *name, const char *text, uint64_t least,
-                   uint64_t most, uint64_t *value)
-{
-    if (!number_parse(text, least, most, value))
-        argp_error(state, "%s: '%s' is not a number from %lu to %lu", name, text,
-                   (unsigned long)least, (unsigned long)most);
-}
-
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     char *end;
 
     switch (key) {
     case THREADS:
-        number(state, "--threads", text, 1, THREADS_MOST, &load.threads);
+        load.threads = argument_number(state, key, text, 1, THREADS_MOST);
         return 0;
     case OPERATIONS:
-        number(state, "--operations", text, 1, 1000000, &load.operations);
+        load.operations = argument_number(state, key, text, 1, 1000000);
         return 0;
     case LOOKUP:
-        number(state, "--lookup", text, 0, 1000000000, &load.lookup);
+        load.lookup = argument_number(state, key, text, 0, 1000000000);
         return 0;
     case UPDATE:
-        number(state, "--update", text, 0, 1000000000, &load.update);
+        load.update = argument_number(state, key, text, 0, 1000000000);
         return 0;
     case BETWEEN:
-        number(state, "--between", text, 0, 1000000000, &load.between);
+        load.between = argument_number(state, key, text, 0, 1000000000);
         return 0;
     case LIVE:
-        number(state, "--live", text, 1, UINT64_C(1) << 32, &load.live);
+        load.live = argument_number(state, key, text, 1, UINT64_C(1) << 32);
         return 0;
     case SIZE:
-        number(state, "--size", text, sizeof(uint64_t), 1 << 20, &load.size);
+        load.size = argument_number(state, key, text, sizeof(uint64_t), 1 << 20);
         return 0;
     case BUCKETS:
-        number(state, "--buckets", text, 1, 1 << 24, &load.buckets);
+        load.buckets = argument_number(state, key, text, 1, 1 << 24);
         return 0;
     case UPDATES:
         load.updates = strtod(text, &end);
         if (end == text || *end || !(load.updates >= 0 && load.updates <= 1))
-            argp_error(state, "--updates: '%s' is not a share from 0 to 1", text);
+            argument_refuse(state, key, text, "a share from 0 to 1");
         return 0;
     case SECONDS:
-        if (!seconds_parse(text, &load.seconds))
-            argp_error(state, "--seconds: '%s' is not a number of seconds", text);
+        load.seconds = argument_real(state, key, text, 86400);
         return 0;
     case ARGP_KEY_ARG:
         for (unsigned i = 0; i < sizeof mechanisms / sizeof *mechanisms; i++)

@@ -3,6 +3,7 @@
  * Between any two instructions of an update or of a resize, every object that is in the table is found, and none that
  * is not. The update runs under the processor's trap flag (support/step.h), and the reader looks in the trap.
  */
+#define _GNU_SOURCE
 #include "support/hash_test.h"
 #include "support/step.h"
 

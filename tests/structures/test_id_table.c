@@ -3,6 +3,7 @@
  * Tables of objects by number: a model with random operations, growth under a reader that has the old array, latent
  * arrays, failing memory, a child, and between any two instructions of an update.
  */
+#define _GNU_SOURCE
 #include "support/slab_test.h"
 
 #include <prudence/id_table.h>

@@ -67,16 +67,16 @@ struct prudence_hash {
     uintptr_t view;
 };
 
-#define PRUDENCE_HASH_ORDER_MASK ((uintptr_t)63)
+#define PRUDENCE_HASH_ORDER_MASK UINT64_C(63)
 
 /*
- * Links: a node's address + 1, or the end of a chain: 8 × (order + 1), where the end was put there when the table had
- * 1 << order buckets (or more than that later). 0, in a bucket: its nodes are still in the array before. Bits 1
+ * Links: a node's address + 1, or the end of a chain: 8 × (order + 1), where the chain ends there for 1 << order buckets
+ * or more. 0, in a bucket: its nodes are still in the array before. Bits 1
  * and 2 are used in buckets only: a writer has the bucket; the bucket's nodes are in the next array.
  */
-#define PRUDENCE_HASH_NODE        ((uintptr_t)1)
-#define PRUDENCE_HASH_BUCKET_BITS ((uintptr_t)6)
-#define PRUDENCE_HASH_END(order)  ((uintptr_t)8 * ((order) + 1))
+#define PRUDENCE_HASH_NODE        UINT64_C(1)
+#define PRUDENCE_HASH_BUCKET_BITS UINT64_C(6)
+#define PRUDENCE_HASH_END(order)  (UINT64_C(8) * ((order) + 1))
 
 PRUDENCE_API struct prudence_hash_node *prudence_hash_lookup_slow(const struct prudence_hash *table,
                                                                   uint64_t hash,
@@ -127,8 +127,9 @@ PRUDENCE_API struct prudence_hash *prudence_hash_create(const char *name,
 
 /*
  * Destroys an empty table that nobody uses any more. Waits for the grace period of arrays that were replaced. Returns
- * 0, or an error number with the table as usable as before: EBUSY while objects are in it, EDEADLK where
- * prudence_cache_barrier gives it (inside a section), EINVAL for NULL.
+ * 0, or an error number with the table as usable as before: EBUSY while objects are in it, or
+ * in a handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of its domain gives it (inside
+ * a section); EINVAL for NULL.
  */
 PRUDENCE_API int prudence_hash_destroy(struct prudence_hash *table);
 
@@ -145,7 +146,7 @@ static inline uint64_t prudence_hash_mix(uint64_t key)
 /* ------------------------------------------------------------------------------------- readers */
 
 /*
- * The object with this key; of several, the one that was added last. NULL: there is none. Lock-free, and wait-free but
+ * The object with this key; of several, the one that was added last. NULL: there is none. Lock-free, and wait-free except
  * for objects with the same bucket that are added during the search. Cost: a load of the table, the bucket and each node on
  * the way, one on average; with `match` inlined no call. While the table is being resized, up to twice that.
  */

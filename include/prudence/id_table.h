@@ -44,7 +44,7 @@ struct prudence_id_table {
     uintptr_t view;
 };
 
-#define PRUDENCE_ID_ORDER_MASK ((uintptr_t)63)
+#define PRUDENCE_ID_ORDER_MASK UINT64_C(63)
 
 struct prudence_id_table_attr {
     size_t size;           /* sizeof(struct prudence_id_table_attr), so that it can grow */
@@ -62,8 +62,9 @@ prudence_id_table_create(const char *name, const struct prudence_id_table_attr *
 
 /*
  * Destroys an empty table that nobody uses any more. Waits for the grace period of arrays that were replaced. Returns
- * 0, or an error number with the table as usable as before: EBUSY while objects are in it, EDEADLK where
- * prudence_cache_barrier gives it (inside a section), EINVAL for NULL.
+ * 0, or an error number with the table as usable as before: EBUSY while objects are in it, or
+ * in a handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of its domain gives it (inside
+ * a section); EINVAL for NULL.
  */
 PRUDENCE_API int prudence_id_table_destroy(struct prudence_id_table *table);
 

@@ -104,7 +104,7 @@ int prudence_hash_destroy(struct prudence_hash *public)
         return EINVAL;
     if (hash_count(table))
         return EBUSY;
-    error = views_barrier(&table->views);
+    error = views_may_end(&table->views, "prudence_hash_destroy", __builtin_return_address(0));
     if (error)
         return error;
     views_free(&table->views, table->public.view);
@@ -196,7 +196,7 @@ static bool to_node(struct place *place, const struct prudence_hash_node *node)
     return false;
 }
 
-/* Stores the link at the place, and unlocks the chain. Release: who finds a node sees what its object holds. */
+/* Stores the link at the place, and unlocks the chain. Release: a reader that finds a node sees what its object holds. */
 static void store_and_unlock(const struct place *place, uintptr_t link)
 {
     if (place->link == place->bucket) {

@@ -7,9 +7,10 @@
  * for n buckets is two runs side by side for 2n: first the nodes of bucket b, then those of b + n. A chain is
  * split by one store (an end behind the first run), and two chains are joined by one. No node is moved or copied.
  *
- * Ends. The end of a chain says for how many buckets it was cut (PRUDENCE_HASH_END). A reader that came by an array with
- * fewer buckets, and meets that end, may have missed what was cut off. It begins again, with the array that the table
- * has by now, which was published before the cut.
+ * Ends. The end of a chain says for which number of buckets, or more, it ends there (PRUDENCE_HASH_END). A reader that came by an array with
+ * fewer buckets, and meets that end, may miss what was cut off there. It begins again, with the array that the table
+ * has by now, which was published before the cut. When two chains are joined, the end of the second
+ * is the end of both.
  *
  * Arrays. While the table is resized it has two: `view`, the new one, and `from`. A bucket of the new one is 0 until its
  * group was moved. A group is what belongs together for the smaller number of buckets: one bucket of the smaller array,
@@ -18,7 +19,9 @@
  *
  * Invariants:
  *  - view, or a bucket of it, is 0 only while `from` is not; every bucket of `from` is not 0.
- *  - A chain that begins at a bucket of an array of order o, and that is not moved, ends with an end of order <= o.
+ *  - A chain that begins at a bucket of an array of order o, and that is not moved, ends with an end of order <= o: the
+ *    smallest order for which this chain and the next one in the order of all chains are two. (The chains that the table
+ *    was made with have ends of order 0, because there never are fewer.)
  *  - A bucket with HASH_MOVED does not change any more. Its link is where the chain began when it was moved. Only
  *    readers that entered their sections before that follow it, so what it leads to is still there for them.
  *  - `next` of a removed node does not change any more, with the same argument.

@@ -19,6 +19,12 @@ static struct prudence_hash_node *pass_part(uintptr_t *link, uint64_t part, uint
 
 /* -------------------------------------------------------------------------------------- splitting */
 
+/* The end between two parts that follow each other: of the smallest order for which they are two. */
+static uintptr_t end_between(uint64_t part, uint64_t next)
+{
+    return PRUDENCE_HASH_END((unsigned)__builtin_ctzll(part ^ next) + 1);
+}
+
 /*
  * The new buckets: each is its part's first node, or an end. They are locked, so that no writer changes a chain that
  * is not cut yet. Readers that find them run on into the parts behind, which does no harm.
@@ -36,7 +42,7 @@ static void set_parts(uintptr_t link, uintptr_t to, uint64_t group, unsigned low
 
         more = hash_next_part(&next, low, order);
         if (empty && more)
-            first = PRUDENCE_HASH_END(order);
+            first = end_between(part, next);
         store_release(&buckets[part], first | HASH_LOCKED);
         part = next;
     } while (more);
@@ -55,7 +61,7 @@ static void cut_parts(uintptr_t link, uintptr_t to, uint64_t group, unsigned low
 
         more = hash_next_part(&next, low, order);
         if (last && more)
-            store_release(&last->next, PRUDENCE_HASH_END(order));
+            store_release(&last->next, end_between(part, next));
         hash_unlock(&buckets[part], hash_link_of(load_relaxed(&buckets[part])));
         part = next;
     } while (more);
@@ -83,12 +89,14 @@ static uintptr_t *last_link(uintptr_t *link)
     return link;
 }
 
-/* One chain of the parts, whose buckets are locked. An end of a larger array at its end would send readers of the new one
- * back for ever, so it gets one that fits every array. Returns its first link. */
+/*
+ * One chain of the parts, whose buckets are locked: behind the last node of each, the first of the next. The end is that
+ * of the last part. It tells for how many buckets the whole group was cut from the next one, which readers must know that
+ * have an array with still fewer. Returns the first link.
+ */
 static uintptr_t join_parts(uintptr_t *buckets, uint64_t group, unsigned low, unsigned high)
 {
-    uintptr_t first = PRUDENCE_HASH_END(0);
-    uintptr_t *end = &first;
+    uintptr_t first, last, *end = &first;
     uint64_t part = group;
 
     do {
@@ -97,9 +105,11 @@ static uintptr_t join_parts(uintptr_t *buckets, uint64_t group, unsigned low, un
         if (is_node(link)) {
             store_release(end, link);
             end = last_link(end);
+            link = load_relaxed(end);
         }
+        last = link;
     } while (hash_next_part(&part, low, high));
-    store_release(end, PRUDENCE_HASH_END(0));
+    store_release(end, last);
     return first;
 }
 

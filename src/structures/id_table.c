@@ -133,7 +133,7 @@ int prudence_id_table_destroy(struct prudence_id_table *public)
         return EINVAL;
     if (load_relaxed(&table->objects))
         return EBUSY;
-    error = views_barrier(&table->views);
+    error = views_may_end(&table->views, "prudence_id_table_destroy", __builtin_return_address(0));
     if (error)
         return error;
     room = (struct room){.view = table->public.view, .free = table->free};

@@ -2,9 +2,12 @@
 /* Arrays of words that are replaced under readers (views.h). */
 #include "structures/views.h"
 
+#include <errno.h>
+
 #include <prudence/prudence.h>
 
 #include "heap/heap.h"
+#include "rcu/may_wait.h"
 #include "slab/stats.h"
 
 bool views_make(struct views *views, const char *name, struct prudence_domain *domain)
@@ -22,11 +25,14 @@ bool views_make(struct views *views, const char *name, struct prudence_domain *d
     return false;
 }
 
-int views_barrier(const struct views *views)
+int views_may_end(const struct views *views, const char *what, void *caller)
 {
-    int error = prudence_cache_barrier(views->small);
+    struct wait_request request = {
+        .what = what, .of = "of table", .name = views->small->name, .caller = caller};
 
-    return error ? error : prudence_cache_barrier(views->pages);
+    if (os_lock_forking)
+        return EBUSY;
+    return may_wait_for_readers(&request, views->small->domain) ? 0 : EDEADLK;
 }
 
 void views_unmake(struct views *views)

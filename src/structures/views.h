@@ -27,9 +27,10 @@ struct views {
 /* False, and nothing is made, where there is no memory for it. */
 bool views_make(struct views *views, const char *name, struct prudence_domain *domain);
 
-/* Waits for the arrays that were deferred: 0, or EDEADLK where that is not allowed. After it, and with no array left,
- * views_unmake finds nothing to wait for. */
-int views_barrier(const struct views *views);
+/* Whether the structure may be destroyed here, on behalf of `what`, called from `caller`: 0; EDEADLK, which is reported:
+ * inside a section; EBUSY: in a handler of pthread_atfork. Then, with no array left, views_unmake waits for those that were
+ * deferred, and finds no other error. */
+int views_may_end(const struct views *views, const char *what, void *caller);
 void views_unmake(struct views *views);
 
 /* An array of `words` words at least: its order. */

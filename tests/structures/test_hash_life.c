@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making and destroying hash tables, statistics, latent arrays, failing memory, forks, threads that end. */
+/* Making and destroying hash tables, statistics, latent arrays, forks, threads that end. */
 #include "support/hash_test.h"
 
 #include <pthread.h>
@@ -154,81 +154,11 @@ static void replaced_arrays_are_latent(void **state)
     assert_int_equal(hash_stats_of(table).bytes_latent, 4096);
     assert_int_equal(prudence_hash_resize(table, 512), 0);
     assert_int_equal(hash_stats_of(table).bytes_latent, 4096 + 8192);
-    prudence_manual_advance(domain);
-    prudence_manual_advance(domain);
-    prudence_trim();
-    prudence_manual_advance(domain);
-    prudence_trim();
+    all_readers_leave(domain);
     assert_int_equal(hash_stats_of(table).bytes_latent, 0);
     assert_int_equal(prudence_domain_destroy(domain), EBUSY);
     assert_int_equal(prudence_hash_destroy(table), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
-}
-
-/* ----------------------------------------------------------------------------------- failing memory */
-
-struct plan {
-    unsigned first, count;
-};
-
-static void use_all(void *argument)
-{
-    const struct plan *plan = argument;
-    struct prudence_hash *table;
-    unsigned calls;
-
-    memory_fail(plan->first, plan->count);
-    table = prudence_hash_create("test", NULL);
-    if (!table) {
-        if (errno != ENOMEM)
-            abort();
-        memory_succeed();
-        table = prudence_hash_create("test", NULL);
-    }
-    add_items(table, 0, ITEMS);
-    expect_items(table, 0, ITEMS);
-    check_chains(table);
-    calls = memory_calls;
-    if (prudence_hash_resize(table, 1 << 20) == ENOMEM)
-        expect_items(table, 0, ITEMS);
-    memory_succeed();
-    remove_items(table, 0, ITEMS - 10);
-    expect_items(table, ITEMS - 10, ITEMS);
-    if (plan->count > 1 && calls > plan->first + 20 && !hash_stats_of(table).refused)
-        abort();
-    remove_items(table, ITEMS - 10, ITEMS);
-    if (prudence_hash_destroy(table))
-        abort();
-    fprintf(stderr, "calls=%u", calls);
-}
-
-static void every_call_fails(unsigned count)
-{
-    struct plan plan = {.count = count};
-    unsigned calls = UINT32_MAX;
-    char output[4096];
-
-    for (; plan.first < calls; plan.first++) {
-        const char *found;
-
-        expect_life(use_all, &plan, output, sizeof output);
-        found = strstr(output, "calls=");
-        assert_non_null(found);
-        calls = (unsigned)strtoul(found + 6, NULL, 10);
-    }
-    assert_true(plan.first > 10);
-}
-
-static void one_call_fails(void **state)
-{
-    (void)state;
-    every_call_fails(1);
-}
-
-static void all_calls_fail_from_then_on(void **state)
-{
-    (void)state;
-    every_call_fails(UINT32_MAX);
 }
 
 /* --------------------------------------------------------------------------------- processes, threads */
@@ -300,8 +230,6 @@ int main(void)
         cmocka_unit_test(a_resize_ends_before_the_next),
         cmocka_unit_test(a_fixed_table_is_resized_by_hand),
         cmocka_unit_test(replaced_arrays_are_latent),
-        cmocka_unit_test(one_call_fails),
-        cmocka_unit_test(all_calls_fail_from_then_on),
         cmocka_unit_test(a_child_goes_on),
         cmocka_unit_test(a_thread_ends),
     };

@@ -35,8 +35,7 @@ static void begin_table(unsigned from, unsigned to)
 static void end_table(void)
 {
     remove_all(table);
-    for (unsigned i = 0; i < 4; i++)
-        prudence_manual_advance(domain);
+    all_readers_leave(domain);
     assert_int_equal(prudence_hash_destroy(table), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
@@ -70,20 +69,21 @@ static void finish_resize(void)
 
 /* What happens while a reader stands at its place number `here`. */
 static unsigned plan, places, here;
-#define PLANS 5
+#define PLANS 6
 
 static void happen(void)
 {
     if (places++ != here)
         return;
-    if (plan == 4) { /* there and back again, and there */
-        start_resize();
+    start_resize();
+    if (plan >= 4) { /* there, and back again or further, and there */
+        unsigned in_between = plan == 4 ? from_order : 2 + (from_order > to_order ? from_order : to_order);
+
         finish_resize();
-        assert_int_equal(prudence_hash_resize(table, UINT64_C(1) << from_order), 0);
+        assert_int_equal(prudence_hash_resize(table, UINT64_C(1) << in_between), 0);
         assert_int_equal(prudence_hash_resize(table, UINT64_C(1) << to_order), 0);
         return;
     }
-    start_resize();
     if (plan > 0)
         move_groups(0, 2);
     if (plan > 1)

@@ -202,7 +202,7 @@ int main(void)
         cmocka_unit_test(replacing),       cmocka_unit_test(update_beside_a_resize),
     };
 
-    setenv("PRUDENCE_OPTIONS", "rseq=0", 1);
+    prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

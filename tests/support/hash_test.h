@@ -83,6 +83,16 @@ HASH_TEST_UNUSED static struct item *look_up(struct prudence_hash *table, uint64
     return item_of(prudence_hash_lookup(table, hash, item_has_key, &key));
 }
 
+/* All that was deferred in the manual domain is safe, and merged. */
+HASH_TEST_UNUSED static void all_readers_leave(struct prudence_domain *domain)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        prudence_trim();
+        prudence_manual_advance(domain);
+    }
+    prudence_trim();
+}
+
 HASH_TEST_UNUSED static void remove_all(struct prudence_hash *table)
 {
     struct prudence_hash_walk walk;
@@ -99,6 +109,19 @@ HASH_TEST_UNUSED static struct prudence_hash_stats hash_stats_of(struct prudence
 
     assert_int_equal(prudence_hash_stats(table, &stats), 0);
     return stats;
+}
+
+/* What the chain of this bucket ends with. */
+HASH_TEST_UNUSED static uintptr_t expected_end(const struct hash_table *table, uint64_t bucket,
+                                               unsigned order)
+{
+    uint64_t next = bucket;
+    unsigned between;
+
+    if (!hash_next_part(&next, 0, order))
+        return PRUDENCE_HASH_END(0);
+    between = (unsigned)__builtin_ctzll(bucket ^ next) + 1;
+    return between > table->order_min ? PRUDENCE_HASH_END(between) : PRUDENCE_HASH_END(0);
 }
 
 /* Every invariant of structures/hash.h that holds while no thread is inside an update. */
@@ -133,6 +156,7 @@ HASH_TEST_UNUSED static void check_chains(struct prudence_hash *public)
                 first = false;
                 objects++;
             }
+            assert_int_equal(link, expected_end(table, i, view_order(view)));
             assert_true(is_end_of(link, view_order(view)));
         }
     }

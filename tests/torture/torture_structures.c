@@ -303,15 +303,16 @@ static void *writer(void *number)
         /* Tides: for a while, only the first few keys are used. */
         unsigned bound = hash_bits == UINT64_MAX ? PASSING : PASSING / 20;
 
-        if (__atomic_load_n(&updates, __ATOMIC_RELAXED) / 40000 % 2)
+        if (__atomic_load_n(&updates, __ATOMIC_RELAXED) / 100000 % 2)
             bound = PASSING / 50;
 
         for (unsigned i = 0; i < 50; i++) {
             unsigned k = torture_below(&random, bound);
 
             update_own(&mine[k], first + k, &random);
-            if (bound < PASSING && mine[k = bound + torture_below(&random, PASSING - bound)])
-                update_own(&mine[k], first + k, &random);
+            for (unsigned j = 0; j < 8 && bound < PASSING; j++)
+                if (mine[k = bound + torture_below(&random, PASSING - bound)])
+                    update_own(&mine[k], first + k, &random);
         }
         update_contended(&random);
         update_ids(&by_id[torture_below(&random, IDS / WRITERS)], &random);

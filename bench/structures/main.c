@@ -147,10 +147,11 @@ static void make_rows(const struct request *request)
         for (unsigned n = 0; n < request->sizes.count; n++)
             for (unsigned u = 0; u < request->updates.count; u++)
                 for (unsigned h = 0; h < request->hits.count; h++)
-                    make_rows_of(request, (struct row){.size = request->sizes.value[n],
-                                                       .updates = (unsigned)request->updates.value[u],
-                                                       .threads = (unsigned)request->threads.value[t],
-                                                       .hits = (unsigned)request->hits.value[h]});
+                    make_rows_of(request,
+                                 (struct row){.size = request->sizes.value[n],
+                                              .updates = (unsigned)request->updates.value[u],
+                                              .threads = (unsigned)request->threads.value[t],
+                                              .hits = (unsigned)request->hits.value[h]});
 }
 
 /* --------------------------------------------------------------------------------------- a run */
@@ -317,12 +318,11 @@ static void print_row(unsigned row, const struct request *request)
 
 static json_t *row_to_json(unsigned row, const struct request *request)
 {
-    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:f, s:f, s:[]}", "subject",
-                             rows[row].subject->name, "size", (json_int_t)rows[row].size, "updates",
-                             rows[row].updates, "hits", rows[row].hits, "threads",
-                             rows[row].threads, "ns", quantile(row, request, "ns", 0.5),
-                             "bytes_per_object", quantile(row, request, "bytes_per_object", 0.5),
-                             "repeats");
+    json_t *json = json_pack(
+        "{s:s, s:I, s:i, s:i, s:i, s:f, s:f, s:[]}", "subject", rows[row].subject->name, "size",
+        (json_int_t)rows[row].size, "updates", rows[row].updates, "hits", rows[row].hits, "threads",
+        rows[row].threads, "ns", quantile(row, request, "ns", 0.5), "bytes_per_object",
+        quantile(row, request, "bytes_per_object", 0.5), "repeats");
 
     for (unsigned i = 0; i < request->repeat; i++)
         json_array_append(json_object_get(json, "repeats"), results[row][i]);

@@ -154,4 +154,9 @@ static inline bool flip(uint64_t key)
 const struct subject subject_ck_ht = {"ck_ht",
                                       "Concurrency Kit's table, keys in it, one writer at a time, "
                                       "its objects from malloc and to epochs",
-                                      start, thread_start, fill, settle, run, thread_end};
+                                      start,
+                                      thread_start,
+                                      fill,
+                                      settle,
+                                      run,
+                                      thread_end};

@@ -88,5 +88,6 @@ static inline bool flip(uint64_t key)
 
 #include "loop.h"
 
-const struct subject subject_prudence = {"prudence", "prudence_hash, its objects in a cache", start,
-                                         no_thread, fill, settle, run, no_thread};
+const struct subject subject_prudence = {
+    "prudence", "prudence_hash, its objects in a cache", start, no_thread, fill, settle, run,
+    no_thread};

@@ -106,5 +106,7 @@ static inline bool flip(uint64_t key)
 #include "loop.h"
 
 const struct subject subject_rculfhash = {
-    "rculfhash", "liburcu's cds_lfht, memb flavor, its objects from malloc and to call_rcu", start,
-    thread_start, fill, settle, run, thread_end};
+    "rculfhash", "liburcu's cds_lfht, memb flavor, its objects from malloc and to call_rcu",
+    start,       thread_start,
+    fill,        settle,
+    run,         thread_end};

@@ -89,9 +89,8 @@ static inline struct prudence_hash_node *prudence_hash_node_(uintptr_t link)
 }
 
 /* The first node from *link on that has the hash and the key; NULL: none, and *link is the end of the chain. */
-static inline struct prudence_hash_node *prudence_hash_search_(uintptr_t *link, uint64_t hash,
-                                                               prudence_hash_match match,
-                                                               const void *key)
+static inline struct prudence_hash_node *
+prudence_hash_search_(uintptr_t *link, uint64_t hash, prudence_hash_match match, const void *key)
 {
     while (*link & PRUDENCE_HASH_NODE) {
         struct prudence_hash_node *node = prudence_hash_node_(*link);
@@ -106,11 +105,11 @@ static inline struct prudence_hash_node *prudence_hash_search_(uintptr_t *link, 
 /* ------------------------------------------------------------------------ making and destroying */
 
 struct prudence_hash_attr {
-    size_t size;            /* sizeof(struct prudence_hash_attr), so that it can grow */
-    uint64_t buckets;       /* at first, and never fewer; rounded up to a power of two; 0: 64 */
-    uint64_t buckets_most;  /* never more; rounded up; 0: no bound but memory */
-    unsigned flags;         /* of enum prudence_hash_flags */
-    unsigned reserved;      /* 0 */
+    size_t size;           /* sizeof(struct prudence_hash_attr), so that it can grow */
+    uint64_t buckets;      /* at first, and never fewer; rounded up to a power of two; 0: 64 */
+    uint64_t buckets_most; /* never more; rounded up; 0: no bound but memory */
+    unsigned flags;        /* of enum prudence_hash_flags */
+    unsigned reserved;     /* 0 */
     struct prudence_domain *domain; /* whose readers search the table; NULL: the default domain */
 };
 
@@ -200,12 +199,12 @@ prudence_hash_next_duplicate(const struct prudence_hash_node *node, prudence_has
  */
 struct prudence_hash_walk {
     const struct prudence_hash *table;
-    uint64_t segment;                /* private, as all of it: of 1 << order segments, this one */
-    uint64_t part;                   /* what of the segment comes next: nodes whose lowest ... */
+    uint64_t segment; /* private, as all of it: of 1 << order segments, this one */
+    uint64_t part;    /* what of the segment comes next: nodes whose lowest ... */
     const struct prudence_hash_node *node; /* the last that was passed; NULL: none in this part */
-    uintptr_t link;                  /* what comes next in the chain; 0: nothing */
-    unsigned order, part_order;      /* ... part_order bits are those of `part` */
-    unsigned chain_order;            /* of the array whose chain this is */
+    uintptr_t link;                        /* what comes next in the chain; 0: nothing */
+    unsigned order, part_order;            /* ... part_order bits are those of `part` */
+    unsigned chain_order;                  /* of the array whose chain this is */
 };
 
 PRUDENCE_API struct prudence_hash_node *prudence_hash_first(struct prudence_hash_walk *walk,

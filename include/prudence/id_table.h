@@ -47,9 +47,9 @@ struct prudence_id_table {
 #define PRUDENCE_ID_ORDER_MASK UINT64_C(63)
 
 struct prudence_id_table_attr {
-    size_t size;           /* sizeof(struct prudence_id_table_attr), so that it can grow */
-    uint32_t ids;          /* for so many there is room at first; 0: 64 */
-    uint32_t ids_most;     /* identifiers are below this number; 0: below 2^32 - 1 */
+    size_t size;                    /* sizeof(struct prudence_id_table_attr), so that it can grow */
+    uint32_t ids;                   /* for so many there is room at first; 0: 64 */
+    uint32_t ids_most;              /* identifiers are below this number; 0: below 2^32 - 1 */
     struct prudence_domain *domain; /* whose readers look objects up; NULL: the default domain */
 };
 

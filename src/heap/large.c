@@ -49,8 +49,8 @@ static bool pages_of(size_t size, size_t alignment, size_t *bytes)
 static void *alloc_from(struct prudence_cache *cache, size_t size, size_t bytes, size_t alignment,
                         bool *zeroed)
 {
-    struct slab *slab = slab_make_large(cache, bytes, max_size(alignment, OS_PAGE_SIZE), zeroed,
-                                        OS_ALLOC_DEFAULT);
+    struct slab *slab =
+        slab_make_large(cache, bytes, max_size(alignment, OS_PAGE_SIZE), zeroed, OS_ALLOC_DEFAULT);
 
     if (slab && unlikely(load_relaxed(&slab->extensions)))
         extensions_allocated(slab, slab->base, max_size(size, 1), *zeroed);

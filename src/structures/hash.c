@@ -23,8 +23,9 @@ static bool is_valid(const char *name, const struct prudence_hash_attr *attr)
     else if (!attr)
         return true;
     else if (attr->size != sizeof *attr)
-        os_report("%s: '%s': attr->size is %zu, not sizeof(struct prudence_hash_attr), which is %zu",
-                  what, name, attr->size, sizeof *attr);
+        os_report(
+            "%s: '%s': attr->size is %zu, not sizeof(struct prudence_hash_attr), which is %zu",
+            what, name, attr->size, sizeof *attr);
     else if (attr->flags & ~FLAGS)
         os_report("%s: '%s': attr->flags has unknown bits (0x%x)", what, name,
                   attr->flags & ~FLAGS);
@@ -122,10 +123,10 @@ int prudence_hash_destroy(struct prudence_hash *public)
 /* A place in a locked chain. */
 struct place {
     uintptr_t *bucket;
-    uintptr_t first;  /* what the bucket holds, without the lock */
-    uintptr_t *link;  /* the place: the link to ... */
-    uintptr_t next;   /* ... this; `link` is `bucket` at the beginning of the chain */
-    unsigned passed;  /* nodes before it */
+    uintptr_t first; /* what the bucket holds, without the lock */
+    uintptr_t *link; /* the place: the link to ... */
+    uintptr_t next;  /* ... this; `link` is `bucket` at the beginning of the chain */
+    unsigned passed; /* nodes before it */
 };
 
 /* Moves the group of a bucket of the view that is 0. The view may have changed: then there is nothing to do. */
@@ -341,14 +342,14 @@ static void collect(struct hash_table *table, struct prudence_hash_stats *stats)
     stats->grows = table->grows;
     stats->shrinks = table->shrinks;
     stats->refused = table->refused;
-    stats->bytes_live = sizeof *table + (table->counter_mask + 1) * sizeof table->counters[0] +
-                        view_bytes(view);
+    stats->bytes_live =
+        sizeof *table + (table->counter_mask + 1) * sizeof table->counters[0] + view_bytes(view);
     if (table->from) {
         stats->bytes_live += view_bytes(table->from);
-        stats->moving = view_size(table->from) -
-                        table->cursor * (view_size(table->from) > view_size(view)
-                                             ? view_size(table->from) / view_size(view)
-                                             : 1);
+        stats->moving =
+            view_size(table->from) - table->cursor * (view_size(table->from) > view_size(view)
+                                                          ? view_size(table->from) / view_size(view)
+                                                          : 1);
     }
     if (table->fresh)
         stats->bytes_live += view_bytes(table->fresh);

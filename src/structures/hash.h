@@ -55,17 +55,17 @@ enum hash_phase {
 };
 
 struct hash_table {
-    struct prudence_hash public;  /* its view: atomic, stored by the thread that has `stepping` */
-    uintptr_t from;               /* the array before; 0: no resize is under way; as the view */
-    struct views views;         /* constant */
+    struct prudence_hash public;   /* its view: atomic, stored by the thread that has `stepping` */
+    uintptr_t from;                /* the array before; 0: no resize is under way; as the view */
+    struct views views;            /* constant */
     unsigned order_min, order_max; /* constant */
-    unsigned flags;               /* constant */
-    unsigned counter_mask;        /* constant */
+    unsigned flags;                /* constant */
+    unsigned counter_mask;         /* constant */
 
     uint32_t stepping __attribute__((aligned(CACHE_LINES_APART)));
-    uint32_t phase;   /* this and the rest: written under stepping, read by all */
-    uintptr_t fresh;  /* the array that is being zeroed */
-    uint64_t cursor;  /* words zeroed; groups moved */
+    uint32_t phase;  /* this and the rest: written under stepping, read by all */
+    uintptr_t fresh; /* the array that is being zeroed */
+    uint64_t cursor; /* words zeroed; groups moved */
     uint64_t grows, shrinks, refused;
 
     struct hash_counter counters[];

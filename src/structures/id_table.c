@@ -20,7 +20,7 @@
 
 struct id_table {
     struct prudence_id_table public; /* its view: written under the lock */
-    struct views views;            /* constant */
+    struct views views;              /* constant */
     uint64_t ids_most;               /* constant */
 
     struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
@@ -73,8 +73,9 @@ static bool is_valid(const char *name, const struct prudence_id_table_attr *attr
     else if (!attr)
         return true;
     else if (attr->size != sizeof *attr)
-        os_report("%s: '%s': attr->size is %zu, not sizeof(struct prudence_id_table_attr), which is %zu",
-                  what, name, attr->size, sizeof *attr);
+        os_report(
+            "%s: '%s': attr->size is %zu, not sizeof(struct prudence_id_table_attr), which is %zu",
+            what, name, attr->size, sizeof *attr);
     else if (attr->ids_most && attr->ids_most < attr->ids)
         os_report("%s: '%s': attr->ids_most is %u, less than attr->ids, which is %u", what, name,
                   attr->ids_most, attr->ids);

@@ -20,7 +20,8 @@ struct semaphore {
 };
 
 static struct prudence_id_table *table;
-static bool exists[SEMAPHORES]; /* what each semaphore's lock guards, told apart by its number; atomic */
+static bool
+    exists[SEMAPHORES]; /* what each semaphore's lock guards, told apart by its number; atomic */
 static uint64_t found, obsolete;
 
 static struct semaphore *lock_semaphore(uint32_t id)

@@ -77,7 +77,8 @@ static void happen(void)
         return;
     start_resize();
     if (plan >= 4) { /* there, and back again or further, and there */
-        unsigned in_between = plan == 4 ? from_order : 2 + (from_order > to_order ? from_order : to_order);
+        unsigned in_between =
+            plan == 4 ? from_order : 2 + (from_order > to_order ? from_order : to_order);
 
         finish_resize();
         assert_int_equal(prudence_hash_resize(table, UINT64_C(1) << in_between), 0);

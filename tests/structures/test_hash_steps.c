@@ -18,7 +18,8 @@ static uint64_t either = UINT64_MAX; /* the key that is just being added, replac
 
 static uint64_t hash_here(uint64_t key)
 {
-    return prudence_hash_mix(key) & 0x1ff & ~UINT64_C(0x38); /* eight times as many in a bucket as elsewhere */
+    return prudence_hash_mix(key) & 0x1ff &
+           ~UINT64_C(0x38); /* eight times as many in a bucket as elsewhere */
 }
 
 static void look_at_all(const greg_t *registers)
@@ -134,7 +135,8 @@ static void update(void *argument)
 
     (void)argument;
     assert_int_equal(prudence_hash_remove(table, &items[key].node), 0);
-    assert_null(prudence_hash_add_unique(table, hash_here(key), item_has_key, &key, &items[key].node));
+    assert_null(
+        prudence_hash_add_unique(table, hash_here(key), item_has_key, &key, &items[key].node));
     extra[0].key = extra[1].key = key;
     assert_int_equal(prudence_hash_replace(table, &items[key].node, &extra[0].node), 0);
     assert_ptr_equal(

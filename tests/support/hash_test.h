@@ -98,8 +98,8 @@ HASH_TEST_UNUSED static void remove_all(struct prudence_hash *table)
     struct prudence_hash_walk walk;
     struct prudence_hash_node *node;
 
-    prudence_hash_for_each(&walk, table, node) assert_int_equal(
-        prudence_hash_remove(table, node), 0);
+    prudence_hash_for_each(&walk, table, node)
+        assert_int_equal(prudence_hash_remove(table, node), 0);
     assert_int_equal(prudence_hash_count(table), 0);
 }
 

@@ -35,9 +35,9 @@ static uint64_t births, lookups, walks, updates, resizes, found_retired;
 static uint64_t hash_bits;
 
 /* Keys: lasting ones are below LASTING, then contended ones, then those of each writer. */
-#define KEY_CONTENDED     ((uint64_t)LASTING)
-#define KEY_OF_WRITER(w)  ((uint64_t)LASTING + CONTENDED + (uint64_t)(w) * PASSING)
-#define KEYS              KEY_OF_WRITER(WRITERS)
+#define KEY_CONTENDED    ((uint64_t)LASTING)
+#define KEY_OF_WRITER(w) ((uint64_t)LASTING + CONTENDED + (uint64_t)(w)*PASSING)
+#define KEYS             KEY_OF_WRITER(WRITERS)
 
 static uint64_t hash_of_key(uint64_t key)
 {
@@ -103,8 +103,7 @@ static void look_at(const struct object *object, uint64_t key)
 
 static struct object *look_up(uint64_t key)
 {
-    struct object *object =
-        object_of(prudence_hash_lookup(table, hash_of_key(key), has_key, &key));
+    struct object *object = object_of(prudence_hash_lookup(table, hash_of_key(key), has_key, &key));
 
     if (object)
         look_at(object, key);
@@ -237,8 +236,8 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
                                                 &fresh->node) == &old->node);
         break;
     case 2:
-        TORTURE_CHECK(!prudence_hash_add_replace(table, hash_of_key(key), has_key, &key,
-                                                 &fresh->node));
+        TORTURE_CHECK(
+            !prudence_hash_add_replace(table, hash_of_key(key), has_key, &key, &fresh->node));
         break;
     case 3:
         TORTURE_CHECK(
@@ -260,8 +259,8 @@ static void update_contended(uint64_t *random)
     int error = ENOENT;
 
     prudence_read_lock();
-    other = object_of(
-        prudence_hash_add_unique(table, hash_of_key(key), has_key, &key, &fresh->node));
+    other =
+        object_of(prudence_hash_add_unique(table, hash_of_key(key), has_key, &key, &fresh->node));
     if (other)
         error = prudence_hash_remove(table, &other->node);
     else if (prudence_hash_next_duplicate(&fresh->node, has_key, &key))
@@ -413,10 +412,7 @@ static int torture(const char *variant, double seconds)
 int main(int argc, char **argv)
 {
     static const struct torture_variant variants[] = {
-        {"tides", ""},
-        {"resized", ""},
-        {"crowded", ""},
-        {"fenced", "reader_mode=fenced"},
+        {"tides", ""},      {"resized", ""}, {"crowded", ""}, {"fenced", "reader_mode=fenced"},
         {"lock", "rseq=0"},
     };
 

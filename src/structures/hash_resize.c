@@ -120,16 +120,18 @@ static uintptr_t step(struct hash_table *table)
 
 /* ---------------------------------------------------------------------------------- by any thread */
 
-void hash_step(struct hash_table *table)
+/* Ends a step, and defers the array that was replaced by it, if there is one: a deferral may wait for readers. */
+static void end_step(struct hash_table *table, uintptr_t old)
 {
-    uintptr_t old;
-
-    if (!hash_try_stepping(table))
-        return;
-    old = step(table);
     hash_end_stepping(table);
     if (old)
         views_defer(&table->views, old);
+}
+
+void hash_step(struct hash_table *table)
+{
+    if (hash_try_stepping(table))
+        end_step(table, step(table));
 }
 
 static unsigned quarter_of(unsigned order)
@@ -175,20 +177,16 @@ int prudence_hash_resize(struct prudence_hash *public, uint64_t buckets)
 
     while (begun) {
         uintptr_t old;
+        bool done;
 
         hash_take_stepping(table);
         old = step(table);
-        if (table->phase == HASH_IDLE && view_order(table->public.view) == order) {
-            hash_end_stepping(table);
-            if (old)
-                views_defer(&table->views, old);
-            return 0;
-        }
-        if (table->phase == HASH_IDLE)
+        done = table->phase == HASH_IDLE && view_order(table->public.view) == order;
+        if (table->phase == HASH_IDLE && !done)
             begun = hash_begin(table, order);
-        hash_end_stepping(table);
-        if (old)
-            views_defer(&table->views, old);
+        end_step(table, old);
+        if (done)
+            return 0;
     }
     return ENOMEM;
 }

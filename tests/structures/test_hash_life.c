@@ -161,6 +161,46 @@ static void replaced_arrays_are_latent(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+/* -------------------------------------------------------------------------------------------- locks */
+
+static struct prudence_hash *locked_table;
+static unsigned compared;
+
+static bool match_under_lock(const struct prudence_hash_node *node, const void *key)
+{
+    const uintptr_t *bucket =
+        &view_words(locked_table->view)[node->hash & hash_mask(view_order(locked_table->view))];
+
+    assert_true(*bucket & HASH_LOCKED);
+    for (unsigned other = 0; other < 64; other++)
+        if (&view_words(locked_table->view)[other] != bucket)
+            assert_false(view_words(locked_table->view)[other] & HASH_LOCKED);
+    compared++;
+    return item_has_key(node, key);
+}
+
+/* An update has its bucket, and no other, while it searches; and no bucket afterwards. */
+static void an_update_locks_one_bucket(void **state)
+{
+    uint64_t key = 3;
+
+    (void)state;
+    locked_table = prudence_hash_create("test", NULL);
+    add_items(locked_table, 0, 50);
+    assert_ptr_equal(prudence_hash_add_unique(locked_table, hash_mixed(3), match_under_lock, &key,
+                                              &items[60].node),
+                     &items[3].node);
+    items[60].key = 3;
+    assert_ptr_equal(prudence_hash_add_replace(locked_table, hash_mixed(3), match_under_lock, &key,
+                                               &items[60].node),
+                     &items[3].node);
+    assert_int_equal(compared, 2);
+    check_chains(locked_table);
+    remove_all(locked_table);
+    check_chains(locked_table);
+    assert_int_equal(prudence_hash_destroy(locked_table), 0);
+}
+
 /* --------------------------------------------------------------------------------- processes, threads */
 
 static void in_child(struct prudence_hash *table)
@@ -230,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_resize_ends_before_the_next),
         cmocka_unit_test(a_fixed_table_is_resized_by_hand),
         cmocka_unit_test(replaced_arrays_are_latent),
+        cmocka_unit_test(an_update_locks_one_bucket),
         cmocka_unit_test(a_child_goes_on),
         cmocka_unit_test(a_thread_ends),
     };

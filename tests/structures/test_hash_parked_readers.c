@@ -136,6 +136,33 @@ static void lookups(unsigned from, unsigned to)
     end_table();
 }
 
+/* A lookup that begins while no group is moved, and stands in the chain of the old array when its group is. */
+static bool match_and_finish(const struct prudence_hash_node *node, const void *key)
+{
+    if (places++ == here)
+        finish_resize();
+    return item_has_key(node, key);
+}
+
+static void lookups_during(unsigned from, unsigned to)
+{
+    begin_table(from, to);
+    for (uint64_t key = 0; key < ITEMS; key += 7) {
+        for (here = 0;; here++) {
+            const struct item *found;
+
+            start_resize();
+            places = 0;
+            found = item_of(prudence_hash_lookup(table, hash_here(key), match_and_finish, &key));
+            assert_ptr_equal(found, &items[key]);
+            after_it();
+            if (places <= here)
+                break;
+        }
+    }
+    end_table();
+}
+
 /* The first word that a reader loads is as old as can be: the view and the bucket before a resize. */
 static void old_views(unsigned from, unsigned to)
 {
@@ -209,6 +236,13 @@ static void lookups_find_their_object(void **state)
         lookups(ways[i][0], ways[i][1]);
 }
 
+static void lookups_that_begin_during_a_resize_find_their_object(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < WAYS; i++)
+        lookups_during(ways[i][0], ways[i][1]);
+}
+
 static void readers_with_an_old_array_find_their_object(void **state)
 {
     (void)state;
@@ -264,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lookups_find_their_object),
+        cmocka_unit_test(lookups_that_begin_during_a_resize_find_their_object),
         cmocka_unit_test(readers_with_an_old_array_find_their_object),
         cmocka_unit_test(walks_find_every_object_once),
         cmocka_unit_test(walks_may_remove_what_they_find),

@@ -163,7 +163,7 @@ struct thread {
     const struct row *row;
     struct work work;
     pthread_barrier_t *barrier;
-    uint64_t ns;
+    uint64_t ns, cpu_ns;
 } __attribute__((aligned(128)));
 
 static void *run_thread(void *argument)
@@ -171,7 +171,7 @@ static void *run_thread(void *argument)
     struct thread *thread = argument;
     const struct subject *subject = thread->row->subject;
     cpu_set_t set;
-    uint64_t begun;
+    uint64_t begun, cpu_begun;
 
     CPU_ZERO(&set);
     CPU_SET(thread->work.thread % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &set);
@@ -182,9 +182,11 @@ static void *run_thread(void *argument)
     subject->run(&thread->work);
     thread->work.operations = thread->work.found = 0;
     thread->work.stop = &stop;
+    cpu_begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     begun = now_ns();
     subject->run(&thread->work);
     thread->ns = now_ns() - begun;
+    thread->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begun;
     pthread_barrier_wait(thread->barrier);
     subject->thread_end();
     return NULL;
@@ -194,7 +196,7 @@ static void *run_thread(void *argument)
 static json_t *run_here(const struct row *row, double seconds)
 {
     static struct thread threads[THREADS_MAX];
-    uint64_t operations = 0, found = 0, before, after_fill, ns = 0;
+    uint64_t operations = 0, found = 0, before, after_fill, ns = 0, cpu_ns = 0;
     pthread_barrier_t barrier;
 
     row->subject->start();
@@ -226,8 +228,12 @@ static json_t *run_here(const struct row *row, double seconds)
         operations += threads[i].work.operations;
         found += threads[i].work.found;
         ns += threads[i].ns;
+        cpu_ns += threads[i].cpu_ns;
     }
-    return json_pack("{s:f, s:f, s:f, s:f}", "ns", (double)ns / (double)operations, "found",
+    if (!operations)
+        return NULL;
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "ns", (double)ns / (double)operations, "cpu_ns",
+                     (double)cpu_ns / (double)operations, "found",
                      (double)found / (double)operations, "bytes_per_object",
                      (double)(after_fill - before) / (double)row->size, "peak_rss_bytes",
                      (double)resident_bytes_peak());
@@ -247,10 +253,12 @@ static json_t *run_once(const struct row *row, double seconds)
     if (!child) {
         close(ends[0]);
         alarm((unsigned)seconds + 300);
+        said = run_here(row, seconds);
         file = fdopen(ends[1], "w");
-        json_dumpf(run_here(row, seconds), file, 0);
+        if (said)
+            json_dumpf(said, file, 0);
         fflush(file);
-        _exit(EXIT_SUCCESS);
+        _exit(said ? EXIT_SUCCESS : EXIT_FAILURE);
     }
     close(ends[1]);
     file = fdopen(ends[0], "r");
@@ -309,20 +317,22 @@ static double quantile(unsigned row, const struct request *request, const char *
 
 static void print_row(unsigned row, const struct request *request)
 {
-    printf("%-13s %9llu %8u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f\n", rows[row].subject->name,
+    printf("%-13s %9llu %8u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f\n", rows[row].subject->name,
            (unsigned long long)rows[row].size, rows[row].updates, rows[row].hits, rows[row].threads,
            quantile(row, request, "ns", 0.5), quantile(row, request, "ns", 0.25),
-           quantile(row, request, "ns", 0.75), quantile(row, request, "bytes_per_object", 0.5),
+           quantile(row, request, "ns", 0.75), quantile(row, request, "cpu_ns", 0.5),
+           quantile(row, request, "bytes_per_object", 0.5),
            quantile(row, request, "peak_rss_bytes", 0.5) / 1e6);
 }
 
 static json_t *row_to_json(unsigned row, const struct request *request)
 {
-    json_t *json = json_pack(
-        "{s:s, s:I, s:i, s:i, s:i, s:f, s:f, s:[]}", "subject", rows[row].subject->name, "size",
-        (json_int_t)rows[row].size, "updates", rows[row].updates, "hits", rows[row].hits, "threads",
-        rows[row].threads, "ns", quantile(row, request, "ns", 0.5), "bytes_per_object",
-        quantile(row, request, "bytes_per_object", 0.5), "repeats");
+    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:f, s:f, s:[]}", "subject",
+                             rows[row].subject->name, "size", (json_int_t)rows[row].size, "updates",
+                             rows[row].updates, "hits", rows[row].hits, "threads",
+                             rows[row].threads, "ns", quantile(row, request, "ns", 0.5), "cpu_ns",
+                             quantile(row, request, "cpu_ns", 0.5), "bytes_per_object",
+                             quantile(row, request, "bytes_per_object", 0.5), "repeats");
 
     for (unsigned i = 0; i < request->repeat; i++)
         json_array_append(json_object_get(json, "repeats"), results[row][i]);
@@ -374,8 +384,8 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     make_rows(&request);
     failed = measure(&request);
-    printf("%-13s %9s %8s %5s %8s %9s %9s %9s %9s %9s\n", "subject", "objects", "updates%", "hits%",
-           "threads", "ns", "quarter", "3/4", "bytes/obj", "peak MB");
+    printf("%-13s %9s %8s %5s %8s %9s %9s %9s %9s %9s %9s\n", "subject", "objects", "updates%",
+           "hits%", "threads", "ns", "quarter", "3/4", "cpu ns", "bytes/obj", "peak MB");
     for (unsigned row = 0; row < row_count; row++)
         print_row(row, &request);
     if (request.json && write_json(&request))

@@ -196,12 +196,81 @@ static void update_beside_a_resize(void **state)
     end_table();
 }
 
+/* --------------------------------------------------------------- the reader is stopped, and all is resized */
+
+static unsigned from_order, to_order, here;
+static bool begun_before;
+static const struct item *found_item;
+static uint64_t wanted_key;
+
+static void begin_resize(void)
+{
+    assert_true(hash_begin(hash_of(table), to_order));
+    while (!hash_of(table)->from)
+        hash_step(hash_of(table));
+}
+
+static void resize_here(const greg_t *registers)
+{
+    (void)registers;
+    if (looks++ != here)
+        return;
+    if (!begun_before)
+        begin_resize();
+    while (hash_of(table)->phase != HASH_IDLE)
+        hash_step(hash_of(table));
+    step_enough = true;
+}
+
+static void look_for_it(void *argument)
+{
+    (void)argument;
+    found_item = look_up(table, hash_here(wanted_key), wanted_key);
+}
+
+static void stop_lookups(unsigned from, unsigned to, bool begun)
+{
+    begin_table(from);
+    from_order = from;
+    to_order = to;
+    begun_before = begun;
+    for (wanted_key = 0; wanted_key < ITEMS; wanted_key += 3) {
+        for (here = 0;; here++) {
+            looks = 0;
+            if (begun)
+                begin_resize();
+            step_through(look_for_it, NULL, resize_here);
+            assert_ptr_equal(found_item, &items[wanted_key]);
+            assert_int_equal(prudence_hash_resize(table, UINT64_C(1) << from_order), 0);
+            if (looks <= here)
+                break;
+        }
+    }
+    looks = here;
+    end_table();
+}
+
+/* Wherever it stands, also in the array before: a whole resize, or the rest of one, goes on there. */
+static void a_lookup_may_be_stopped_anywhere(void **state)
+{
+    (void)state;
+    for (unsigned begun = 0; begun < 2; begun++) {
+        stop_lookups(6, 9, begun);
+        stop_lookups(9, 6, begun);
+        stop_lookups(9, 10, begun);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(growing),         cmocka_unit_test(shrinking),
-        cmocka_unit_test(all_of_a_resize), cmocka_unit_test(updates),
-        cmocka_unit_test(replacing),       cmocka_unit_test(update_beside_a_resize),
+        cmocka_unit_test(growing),
+        cmocka_unit_test(shrinking),
+        cmocka_unit_test(all_of_a_resize),
+        cmocka_unit_test(updates),
+        cmocka_unit_test(replacing),
+        cmocka_unit_test(update_beside_a_resize),
+        cmocka_unit_test(a_lookup_may_be_stopped_anywhere),
     };
 
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */

@@ -7,6 +7,7 @@
 #ifndef BENCH_STRUCTURES_IDS_FAMILY_H
 #define BENCH_STRUCTURES_IDS_FAMILY_H
 
+#include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
 #include <stdlib.h>
@@ -21,10 +22,10 @@ static void nothing(void)
 {
 }
 
-/* All ids of the table; a lookup that shall miss takes one that is out of range. */
+/* All ids of the table, whose arrays all come from the same allocator; a lookup that shall miss takes one that is out of range. */
 static void fill(uint64_t size)
 {
-    struct object **array = aligned_alloc(4096, (size * sizeof *array + 4095) / 4096 * 4096);
+    struct object **array = prudence_aligned_alloc(4096, size * sizeof *array);
 
     for (uint64_t id = 0; id < size; id++) {
         array[id] = malloc(sizeof **array);

@@ -327,7 +327,7 @@ static void print_row(unsigned row, const struct request *request)
 
 static json_t *row_to_json(unsigned row, const struct request *request)
 {
-    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:f, s:f, s:[]}", "subject",
+    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject",
                              rows[row].subject->name, "size", (json_int_t)rows[row].size, "updates",
                              rows[row].updates, "hits", rows[row].hits, "threads",
                              rows[row].threads, "ns", quantile(row, request, "ns", 0.5), "cpu_ns",

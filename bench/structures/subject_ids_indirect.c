@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include <prudence/prudence.h>
+
 struct object {
     uint64_t key, value;
 };
@@ -17,12 +19,12 @@ static struct sized *table;
 
 static void publish(struct object **array, uint64_t size)
 {
-    struct sized *sized = malloc(sizeof *sized + size * sizeof sized->slots[0]);
+    struct sized *sized = prudence_malloc(sizeof *sized + size * sizeof sized->slots[0]);
 
     sized->size = size;
     for (uint64_t i = 0; i < size; i++)
         sized->slots[i] = array[i];
-    free(array);
+    prudence_free(array);
     __atomic_store_n(&table, sized, __ATOMIC_RELEASE);
 }
 

@@ -18,7 +18,7 @@ static void publish(struct object **array, uint64_t size)
     for (uint64_t i = 0; i < size; i++)
         if (prudence_id_insert(table, array[i], &id) || id != i)
             abort();
-    free(array);
+    prudence_free(array);
 }
 
 static inline struct object *slot_of(uint64_t id)

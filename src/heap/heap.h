@@ -17,6 +17,8 @@ extern struct os_lock heap_lock;
 void *large_alloc(size_t size, size_t alignment, bool *zeroed);
 bool large_resize(struct slab *slab, size_t size);
 size_t large_growing(size_t size);
+struct prudence_cache *large_cache_create(const char *name, struct prudence_domain *domain);
+void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignment, bool *zeroed);
 static inline bool is_large(const struct slab *slab)
 {
     return !slab->cache->percpu;

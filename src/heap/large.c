@@ -48,22 +48,50 @@ static bool pages_of(size_t size, size_t alignment, size_t *bytes)
            (!limit || *bytes <= limit);
 }
 
+static void *alloc_from(struct prudence_cache *cache, size_t size, size_t bytes, size_t alignment,
+                        bool *zeroed)
+{
+    struct slab *slab =
+        slab_make_large(cache, bytes, max_size(alignment, OS_PAGE_SIZE), zeroed, OS_ALLOC_DEFAULT);
+
+    if (slab && unlikely(load_relaxed(&slab->extensions)))
+        extensions_allocated(slab, slab->base, max_size(size, 1), *zeroed);
+    return slab ? slab->base : NULL;
+}
+
 /* NULL when memory ran out. *zeroed tells whether the pages are known to be zero. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed)
 {
     struct prudence_cache *cache;
-    struct slab *slab;
     size_t bytes;
 
     if (!pages_of(size, alignment, &bytes))
         return NULL;
     cache = large_cache();
-    slab = cache ? slab_make_large(cache, bytes, max_size(alignment, OS_PAGE_SIZE), zeroed,
-                                   OS_ALLOC_DEFAULT)
-                 : NULL;
-    if (slab && unlikely(load_relaxed(&slab->extensions)))
-        extensions_allocated(slab, slab->base, max_size(size, 1), *zeroed);
-    return slab ? slab->base : NULL;
+    return cache ? alloc_from(cache, size, bytes, alignment, zeroed) : NULL;
+}
+
+/* A cache of such blocks of its own, whose readers are those of `domain` (NULL: the default domain). Blocks are freed
+ * and deferred, and the cache is destroyed, as of every other. NULL when memory ran out. */
+struct prudence_cache *large_cache_create(const char *name, struct prudence_domain *domain)
+{
+    const struct cache_layout layout = {
+        .object_size = OS_PAGE_SIZE, .no_cpu_caches = true, .domain = domain};
+    struct prudence_cache *cache;
+
+    process_start();
+    os_lock_take(&heap_lock);
+    cache = cache_create(name, &layout);
+    os_lock_release(&heap_lock);
+    return cache;
+}
+
+void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignment, bool *zeroed)
+{
+    size_t bytes;
+
+    return pages_of(size, alignment, &bytes) ? alloc_from(cache, size, bytes, alignment, zeroed)
+                                             : NULL;
 }
 
 /* What to ask for when a block grows to `size` and has to be copied: it will grow again, and then

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy
 
 try:
-    from hypothesis import given, settings, strategies
+    from hypothesis import HealthCheck, given, settings, strategies
 except ImportError:  # Debian: python3-hypothesis
     print("there is no hypothesis (python3-hypothesis): skipped")
     sys.exit(77)
@@ -24,7 +24,8 @@ from prudence_advise.mechanisms import BY_NAME, Cost, Load, Station  # noqa: E40
 HERE = machine.Machine(invented_machine.document())
 QUIET = Load(threads=8, updates=0.02, between=1e9)
 BUSY = Load(threads=8, updates=0.02, between=0.0, buckets=16)
-quick = settings(max_examples=40, deadline=None, database=None)
+quick = settings(max_examples=40, deadline=None, database=None,
+                 suppress_health_check=[HealthCheck.too_slow])  # no test depends on the time it takes
 
 
 def rate(name, load, on=HERE):

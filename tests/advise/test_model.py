@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy
 
 try:
-    from hypothesis import given, settings, strategies
+    from hypothesis import HealthCheck, given, settings, strategies
 except ImportError:  # Debian: python3-hypothesis
     print("there is no hypothesis (python3-hypothesis): skipped")
     sys.exit(77)
@@ -28,7 +28,8 @@ nodes = strategies.integers(1, 16)
 shares = strategies.floats(0, 1)
 rates = strategies.floats(1e-9, 1e6)
 ratios = strategies.floats(1, 1000)
-quick = settings(max_examples=60, deadline=None, database=None)
+quick = settings(max_examples=60, deadline=None, database=None,
+                 suppress_health_check=[HealthCheck.too_slow])  # no test depends on the time it takes
 
 
 class Derivations(unittest.TestCase):

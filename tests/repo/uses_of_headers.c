@@ -2,6 +2,8 @@
 /* Every macro and inline function of the public headers that has code in it, used in a strict program of C or
  * C++ (test_headers.py compiles it, nobody runs it). */
 #include <prudence/call.h>
+#include <prudence/hash.h>
+#include <prudence/id_table.h>
 #include <prudence/inline.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
@@ -13,11 +15,13 @@
 
 struct element {
     int number;
+    struct prudence_hash_node hash_node;
     struct prudence_list link;
     struct prudence_hlist_node node;
 };
 
 int use_reading(struct element **place, struct element *fresh, struct prudence_domain *domain);
+int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint64_t key);
 int use_lists(struct prudence_list *list, struct element *fresh);
 int use_hlists(struct prudence_hlist_head *list, struct element *fresh);
 void use_qsbr(struct prudence_domain *domain);
@@ -53,6 +57,36 @@ void use_qsbr(struct prudence_domain *domain)
     {
         PRUDENCE_QSBR_BLOCKING(domain);
     }
+}
+
+static bool has_number(const struct prudence_hash_node *node, const void *key)
+{
+    (void)key;
+    return prudence_hash_entry(node, const struct element, hash_node)->number != 0;
+}
+
+int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint64_t key)
+{
+    struct prudence_hash_stats stats;
+    struct prudence_id_table_stats id_stats;
+    struct prudence_hash_walk walk;
+    struct prudence_hash_node *node =
+        prudence_hash_lookup(table, prudence_hash_mix(key), has_number, &key);
+    void *object = prudence_id_lookup(ids, 1);
+    uint32_t id;
+    int sum = node || object;
+
+    if (node && prudence_hash_next_duplicate(node, has_number, &key))
+        sum++;
+    prudence_hash_for_each(&walk, table, node)
+    {
+        sum += prudence_hash_entry(node, struct element, hash_node)->number;
+    }
+    prudence_id_for_each(ids, id, object)
+    {
+        sum++;
+    }
+    return sum + prudence_hash_stats(table, &stats) + prudence_id_table_stats(ids, &id_stats);
 }
 
 int use_lists(struct prudence_list *list, struct element *fresh)

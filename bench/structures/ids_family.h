@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lookups in an array of pointers that grows, published in one of three ways (docs/adr/0066), as a template: the file that
+ * includes this has defined publish(array, size) and `struct object *slot_of(id)`, NULL for one out of range. It measures
+ * lookups only; updates of the three are alike.
+ */
+#ifndef BENCH_STRUCTURES_IDS_FAMILY_H
+#define BENCH_STRUCTURES_IDS_FAMILY_H
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include <stdlib.h>
+
+#include "subject.h"
+
+static void start(void)
+{
+}
+
+static void nothing(void)
+{
+}
+
+/* All ids of the table, whose arrays all come from the same allocator; a lookup that shall miss takes one that is out of range. */
+static void fill(uint64_t size)
+{
+    struct object **array = prudence_aligned_alloc(4096, size * sizeof *array);
+
+    for (uint64_t id = 0; id < size; id++) {
+        array[id] = malloc(sizeof **array);
+        array[id]->value = id;
+    }
+    publish(array, size);
+}
+
+static void run(struct work *work)
+{
+    while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED)) {
+        for (unsigned i = 0; i < 64; i++) {
+            uint64_t random = next_random(&work->random);
+            const struct object *object;
+            bool hit = random % 128 * 100 < (uint64_t)work->hits * 128;
+
+            prudence_read_lock();
+            object = slot_of(below(random, work->size) + (hit ? 0 : work->size));
+            if (object) {
+                work->sum += object->value;
+                work->found++;
+            }
+            prudence_read_unlock();
+        }
+        work->operations += 64;
+    }
+}
+
+#define IDS_SUBJECT(name, origin)                                                                  \
+    {                                                                                              \
+        name, origin, start, nothing, fill, nothing, run, nothing                                  \
+    }
+
+#endif /* BENCH_STRUCTURES_IDS_FAMILY_H */

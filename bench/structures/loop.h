@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loop, as a template: the file that includes this has defined
+ *     read_begin, read_end             a section
+ *     bool find(key, &value)           in a section
+ *     bool flip(key)                   outside: removes the object, or adds one; true: added
+ * which the compiler inlines here.
+ */
+#ifndef BENCH_STRUCTURES_LOOP_H
+#define BENCH_STRUCTURES_LOOP_H
+
+#include "subject.h"
+
+#define SLICE 64
+
+static inline void look_up(struct work *work, uint64_t random)
+{
+    bool hit = random % 128 * 100 < (uint64_t)work->hits * 128;
+    uint64_t key = hit ? below(random, work->size / 2) : 2 * work->size + below(random, work->size);
+    uint64_t value = 0;
+
+    read_begin();
+    work->found += find(key, &value);
+    read_end();
+    work->sum += value;
+}
+
+static inline void update(const struct work *work, uint64_t random)
+{
+    uint64_t share = work->size / work->threads;
+
+    flip(work->size / 2 + work->thread * share + below(random, share));
+}
+
+static void run(struct work *work)
+{
+    while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED)) {
+        for (unsigned i = 0; i < SLICE; i++) {
+            uint64_t random = next_random(&work->random);
+
+            if ((random >> 8) % 128 * 100 < (uint64_t)work->updates * 128)
+                update(work, random);
+            else
+                look_up(work, random);
+        }
+        work->operations += SLICE;
+    }
+}
+
+static inline uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* All keys once, but not in their order, which would be that of addresses. */
+static void fill(uint64_t size)
+{
+    uint64_t keys = size / 2 + size, step = keys * 5 / 8;
+
+    while (common_divisor(step, keys) != 1)
+        step++;
+    for (uint64_t i = 0, key = 0; i < keys; i++, key = (key + step) % keys)
+        if (key < size / 2 || key % 2)
+            flip(key);
+}
+
+#endif /* BENCH_STRUCTURES_LOOP_H */

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prudence-structures: our tables beside liburcu's and Concurrency Kit's.
+ *
+ * Each run is a child process of its own, which fills its table before it is measured. The repeats of all rows are
+ * interleaved, so that a slow minute of the machine strikes all alike, and medians are reported.
+ */
+#define _GNU_SOURCE
+#include <argp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+
+#include "host.h"
+#include "measure.h"
+#include "numbers.h"
+#include "subject.h"
+
+#define ROWS_MAX    1024
+#define REPEATS_MAX 100
+#define THREADS_MAX 64
+#define WARM_NS     50000000
+
+static const struct subject *const subjects[] = {
+    &subject_prudence, &subject_rculfhash,   &subject_ck_ht,
+    &subject_ids_word, &subject_ids_ordered, &subject_ids_indirect,
+};
+#define SUBJECTS (sizeof subjects / sizeof subjects[0])
+
+struct request {
+    const char *subjects;
+    struct numbers sizes, updates, threads, hits;
+    double seconds;
+    uint64_t repeat;
+    const char *json;
+    bool list;
+};
+
+static const struct argp_option options[] = {
+    {"subject", 's', "NAME,...", 0, "What is measured (see --list)", 0},
+    {"size", 'n', "N,...", 0, "Objects in the table", 0},
+    {"updates", 'u', "PERCENT,...", 0, "Of the operations, so many are updates", 0},
+    {"threads", 't', "N,...", 0, "Threads that do the same", 0},
+    {"hits", 'h', "PERCENT,...", 0, "Of the lookups, so many find an object", 0},
+    {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
+    {"repeat", 'R', "N", 0, "Runs of each row, interleaved; medians are shown", 0},
+    {"json", 'j', "FILE", 0, "Write all results to FILE", 0},
+    {"list", 'i', NULL, 0, "List subjects, and end", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct request *request = state->input;
+    bool good = true;
+
+    switch (key) {
+    case 's':
+        request->subjects = text;
+        break;
+    case 'n':
+        good = numbers_parse(text, 64, UINT64_C(1) << 28, &request->sizes);
+        break;
+    case 'u':
+        good = numbers_parse(text, 0, 100, &request->updates);
+        break;
+    case 't':
+        good = numbers_parse(text, 1, THREADS_MAX, &request->threads);
+        break;
+    case 'h':
+        good = numbers_parse(text, 0, 100, &request->hits);
+        break;
+    case 'T':
+        good = seconds_parse(text, &request->seconds);
+        break;
+    case 'R':
+        good = number_parse(text, 1, REPEATS_MAX, &request->repeat);
+        break;
+    case 'j':
+        request->json = text;
+        break;
+    case 'i':
+        request->list = true;
+        break;
+    case ARGP_KEY_ARG:
+        argp_error(state, "unexpected '%s'", text);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    if (!good)
+        argp_error(state, "-%c: '%s' is not what is wanted here", key, text);
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------------------- rows */
+
+static struct row {
+    const struct subject *subject;
+    uint64_t size;
+    unsigned updates, threads, hits;
+} rows[ROWS_MAX];
+static json_t *results[ROWS_MAX][REPEATS_MAX];
+static unsigned row_count;
+
+static const struct subject *subject_find(const char *name)
+{
+    for (unsigned i = 0; i < SUBJECTS; i++)
+        if (!strcmp(subjects[i]->name, name))
+            return subjects[i];
+    fprintf(stderr, "prudence-structures: unknown subject '%s' (see --list)\n", name);
+    exit(EXIT_FAILURE);
+}
+
+static void add_row(const struct row *row)
+{
+    if (!strncmp(row->subject->name, "ids-", 4) && row->updates)
+        return;
+    if (row_count == ROWS_MAX) {
+        fprintf(stderr, "prudence-structures: more than %d rows\n", ROWS_MAX);
+        exit(EXIT_FAILURE);
+    }
+    rows[row_count++] = *row;
+}
+
+static void make_rows_of(const struct request *request, struct row row)
+{
+    char *copy = strdup(request->subjects), *rest = copy, *name;
+
+    while ((name = strsep(&rest, ","))) {
+        row.subject = subject_find(name);
+        add_row(&row);
+    }
+    free(copy);
+}
+
+static void make_rows(const struct request *request)
+{
+    for (unsigned t = 0; t < request->threads.count; t++)
+        for (unsigned n = 0; n < request->sizes.count; n++)
+            for (unsigned u = 0; u < request->updates.count; u++)
+                for (unsigned h = 0; h < request->hits.count; h++)
+                    make_rows_of(request,
+                                 (struct row){.size = request->sizes.value[n],
+                                              .updates = (unsigned)request->updates.value[u],
+                                              .threads = (unsigned)request->threads.value[t],
+                                              .hits = (unsigned)request->hits.value[h]});
+}
+
+/* --------------------------------------------------------------------------------------- a run */
+
+static bool stop, warm_stop;
+
+struct thread {
+    pthread_t thread;
+    const struct row *row;
+    struct work work;
+    pthread_barrier_t *barrier;
+    uint64_t ns, cpu_ns;
+} __attribute__((aligned(128)));
+
+static void *run_thread(void *argument)
+{
+    struct thread *thread = argument;
+    const struct subject *subject = thread->row->subject;
+    cpu_set_t set;
+    uint64_t begun, cpu_begun;
+
+    CPU_ZERO(&set);
+    CPU_SET(thread->work.thread % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &set);
+    sched_setaffinity(0, sizeof set, &set);
+    subject->thread_start();
+    thread->work.stop = &warm_stop;
+    pthread_barrier_wait(thread->barrier);
+    subject->run(&thread->work);
+    thread->work.operations = thread->work.found = 0;
+    thread->work.stop = &stop;
+    cpu_begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    begun = now_ns();
+    subject->run(&thread->work);
+    thread->ns = now_ns() - begun;
+    thread->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begun;
+    pthread_barrier_wait(thread->barrier);
+    subject->thread_end();
+    return NULL;
+}
+
+/* In a child: the result, as JSON. */
+static json_t *run_here(const struct row *row, double seconds)
+{
+    static struct thread threads[THREADS_MAX];
+    uint64_t operations = 0, found = 0, before, after_fill, ns = 0, cpu_ns = 0;
+    pthread_barrier_t barrier;
+
+    row->subject->start();
+    row->subject->thread_start();
+    before = resident_bytes();
+    row->subject->fill(row->size);
+    row->subject->settle();
+    after_fill = resident_bytes();
+    row->subject->thread_end();
+    pthread_barrier_init(&barrier, NULL, row->threads + 1);
+    for (unsigned i = 0; i < row->threads; i++) {
+        threads[i].row = row;
+        threads[i].barrier = &barrier;
+        threads[i].work = (struct work){.size = row->size,
+                                        .updates = row->updates,
+                                        .hits = row->hits,
+                                        .thread = i,
+                                        .threads = row->threads,
+                                        .random = hash_of(i + 1)};
+        pthread_create(&threads[i].thread, NULL, run_thread, &threads[i]);
+    }
+    pthread_barrier_wait(&barrier);
+    sleep_until_ns(now_ns() + WARM_NS);
+    __atomic_store_n(&warm_stop, true, __ATOMIC_RELAXED);
+    sleep_until_ns(now_ns() + (uint64_t)(seconds * 1e9));
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    pthread_barrier_wait(&barrier);
+    for (unsigned i = 0; i < row->threads; i++) {
+        operations += threads[i].work.operations;
+        found += threads[i].work.found;
+        ns += threads[i].ns;
+        cpu_ns += threads[i].cpu_ns;
+    }
+    if (!operations)
+        return NULL;
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "ns", (double)ns / (double)operations, "cpu_ns",
+                     (double)cpu_ns / (double)operations, "found",
+                     (double)found / (double)operations, "bytes_per_object",
+                     (double)(after_fill - before) / (double)row->size, "peak_rss_bytes",
+                     (double)resident_bytes_peak());
+}
+
+static json_t *run_once(const struct row *row, double seconds)
+{
+    int ends[2], status;
+    json_t *said;
+    FILE *file;
+    pid_t child;
+
+    if (pipe(ends))
+        exit(EXIT_FAILURE);
+    fflush(NULL);
+    child = fork();
+    if (!child) {
+        close(ends[0]);
+        alarm((unsigned)seconds + 300);
+        said = run_here(row, seconds);
+        file = fdopen(ends[1], "w");
+        if (said)
+            json_dumpf(said, file, 0);
+        fflush(file);
+        _exit(said ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    close(ends[1]);
+    file = fdopen(ends[0], "r");
+    said = json_loadf(file, 0, NULL);
+    fclose(file);
+    waitpid(child, &status, 0);
+    if (said && !status)
+        return said;
+    json_decref(said);
+    return json_pack("{s:s}", "failed",
+                     WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no result");
+}
+
+static unsigned measure(const struct request *request)
+{
+    unsigned failed = 0;
+
+    for (unsigned i = 0; i < request->repeat; i++)
+        for (unsigned row = 0; row < row_count; row++) {
+            results[row][i] = run_once(&rows[row], request->seconds);
+            if (!json_object_get(results[row][i], "failed"))
+                continue;
+            failed++;
+            fprintf(stderr, "prudence-structures: %s: %s\n", rows[row].subject->name,
+                    json_string_value(json_object_get(results[row][i], "failed")));
+        }
+    return failed;
+}
+
+/* -------------------------------------------------------------------------------------- results */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The value at this part of the sorted repeats: 0.5 is the median. */
+static double quantile(unsigned row, const struct request *request, const char *key, double part)
+{
+    double values[REPEATS_MAX];
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < request->repeat; i++) {
+        const json_t *number = json_object_get(results[row][i], key);
+
+        if (json_is_number(number))
+            values[count++] = json_number_value(number);
+    }
+    if (!count)
+        return 0;
+    qsort(values, count, sizeof *values, by_value);
+    return values[(unsigned)(part * (count - 1) + 0.5)];
+}
+
+static void print_row(unsigned row, const struct request *request)
+{
+    printf("%-13s %9llu %8u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f\n", rows[row].subject->name,
+           (unsigned long long)rows[row].size, rows[row].updates, rows[row].hits, rows[row].threads,
+           quantile(row, request, "ns", 0.5), quantile(row, request, "ns", 0.25),
+           quantile(row, request, "ns", 0.75), quantile(row, request, "cpu_ns", 0.5),
+           quantile(row, request, "bytes_per_object", 0.5),
+           quantile(row, request, "peak_rss_bytes", 0.5) / 1e6);
+}
+
+static json_t *row_to_json(unsigned row, const struct request *request)
+{
+    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject",
+                             rows[row].subject->name, "size", (json_int_t)rows[row].size, "updates",
+                             rows[row].updates, "hits", rows[row].hits, "threads",
+                             rows[row].threads, "ns", quantile(row, request, "ns", 0.5), "cpu_ns",
+                             quantile(row, request, "cpu_ns", 0.5), "bytes_per_object",
+                             quantile(row, request, "bytes_per_object", 0.5), "repeats");
+
+    for (unsigned i = 0; i < request->repeat; i++)
+        json_array_append(json_object_get(json, "repeats"), results[row][i]);
+    return json;
+}
+
+static int write_json(const struct request *request)
+{
+    time_t now = time(NULL);
+    char date[32];
+    json_t *document;
+    int failed;
+
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+    document = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:[]}", "program", "prudence-structures",
+                         "prudence", prudence_version(), "liburcu", LIBURCU_VERSION, "ck",
+                         CK_VERSION, "date", date, "host", host_description(), "rows");
+    for (unsigned row = 0; row < row_count; row++)
+        json_array_append_new(json_object_get(document, "rows"), row_to_json(row, request));
+    failed = json_dump_file(document, request->json, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    if (failed)
+        fprintf(stderr, "prudence-structures: cannot write %s\n", request->json);
+    json_decref(document);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse_option,
+        .doc = "Tables that are read under RCU: Prudence's, liburcu's and Concurrency Kit's.",
+    };
+    struct request request = {
+        .subjects = "prudence,rculfhash,ck_ht",
+        .sizes = {.value = {1000, 100000}, .count = 2},
+        .updates = {.value = {0, 10, 100}, .count = 3},
+        .threads = {.value = {1}, .count = 1},
+        .hits = {.value = {100}, .count = 1},
+        .seconds = 0.3,
+        .repeat = 1,
+    };
+    unsigned failed;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    for (unsigned i = 0; request.list && i < SUBJECTS; i++)
+        printf("%-14s%s\n", subjects[i]->name, subjects[i]->origin);
+    if (request.list)
+        return EXIT_SUCCESS;
+    make_rows(&request);
+    failed = measure(&request);
+    printf("%-13s %9s %8s %5s %8s %9s %9s %9s %9s %9s %9s\n", "subject", "objects", "updates%",
+           "hits%", "threads", "ns", "quarter", "3/4", "cpu ns", "bytes/obj", "peak MB");
+    for (unsigned row = 0; row < row_count; row++)
+        print_row(row, &request);
+    if (request.json && write_json(&request))
+        return EXIT_FAILURE;
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

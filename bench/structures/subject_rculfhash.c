@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* liburcu's lock-free resizable table, as its documentation has it: split counters, automatic resizes, call_rcu. */
+#define RCU_MEMBARRIER
+#define _LGPL_SOURCE /* the read side inlined, as ours is */
+#include <urcu.h>
+#include <urcu/rculfhash.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "subject.h"
+
+struct object {
+    struct cds_lfht_node node;
+    uint64_t key, value;
+    struct rcu_head head;
+};
+
+static struct cds_lfht *table;
+
+static void start(void)
+{
+    table = cds_lfht_new(1, 1, 0, CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, NULL);
+    if (!table)
+        abort();
+}
+
+static void thread_start(void)
+{
+    rcu_register_thread();
+}
+
+static void thread_end(void)
+{
+    rcu_unregister_thread();
+}
+
+/* A thread of liburcu's resizes. */
+static void settle(void)
+{
+    rcu_barrier();
+    usleep(300000);
+}
+
+static int has_key(struct cds_lfht_node *node, const void *key)
+{
+    return caa_container_of(node, struct object, node)->key == *(const uint64_t *)key;
+}
+
+static void free_object(struct rcu_head *head)
+{
+    free(caa_container_of(head, struct object, head));
+}
+
+static inline void read_begin(void)
+{
+    rcu_read_lock();
+}
+
+static inline void read_end(void)
+{
+    rcu_read_unlock();
+}
+
+static inline bool find(uint64_t key, uint64_t *value)
+{
+    struct cds_lfht_iter iter;
+    struct cds_lfht_node *node;
+
+    cds_lfht_lookup(table, hash_of(key), has_key, &key, &iter);
+    node = cds_lfht_iter_get_node(&iter);
+    if (node)
+        *value = caa_container_of(node, struct object, node)->value;
+    return node;
+}
+
+static inline bool flip(uint64_t key)
+{
+    struct cds_lfht_iter iter;
+    struct cds_lfht_node *node;
+    struct object *object;
+    bool removed = false;
+
+    rcu_read_lock();
+    cds_lfht_lookup(table, hash_of(key), has_key, &key, &iter);
+    node = cds_lfht_iter_get_node(&iter);
+    if (node)
+        removed = !cds_lfht_del(table, node);
+    rcu_read_unlock();
+    if (node) {
+        if (removed)
+            call_rcu(&caa_container_of(node, struct object, node)->head, free_object);
+        return false;
+    }
+    object = malloc(sizeof *object);
+    object->key = object->value = key;
+    cds_lfht_node_init(&object->node);
+    rcu_read_lock();
+    node = cds_lfht_add_unique(table, hash_of(key), has_key, &key, &object->node);
+    rcu_read_unlock();
+    if (node != &object->node)
+        free(object);
+    return node == &object->node;
+}
+
+#include "loop.h"
+
+const struct subject subject_rculfhash = {
+    "rculfhash", "liburcu's cds_lfht, memb flavor, its objects from malloc and to call_rcu",
+    start,       thread_start,
+    fill,        settle,
+    run,         thread_end};

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A table from small numbers, which it chooses, to the caller's objects: handles, sessions, connections, semaphores. A
+ * lookup takes two loads, writes nothing, and does not wait. The array behind it grows while readers use it: they see
+ * the old one or the new one, and the old one is freed when its readers have left. (P. McKenney, "Exploiting Deferred
+ * Destruction", 2004, section 6.1: the arrays of System V IPC in Linux.)
+ *
+ *     prudence_read_lock();
+ *     session = prudence_id_lookup(sessions, id);
+ *     ...
+ *     prudence_read_unlock();
+ *
+ * Conventions of <prudence/prudence.h>, and these:
+ *  - Sections: lookups and walks are made inside a read-side section of the table's domain, or online in it. What they
+ *    return stays valid until that section ends. Updates need none; make them outside, so that deferrals may wait.
+ *  - Ownership: objects are the caller's. One that was removed or replaced may be freed after a grace period only
+ *    (prudence_free_deferred). The table allocates its arrays, nothing else.
+ *  - Fresh or stale: a lookup beside a removal may return the object that is just being removed. Where that must not
+ *    be, give each object a lock and a flag `deleted`: the remover sets it under the lock, and the reader that locks the
+ *    object and finds it set behaves as if the lookup had returned NULL (docs/how-to/structures.md).
+ *  - Identifiers are used again: the lowest that is free comes next. A caller that keeps one across sections stores a
+ *    number of its own in the object, and compares.
+ *  - Signals: lookups and walks are async-signal-safe; nothing else is.
+ *  - Fork: a child may always read. It may update if no other thread of the parent was inside an update of the
+ *    table at the time of the fork; otherwise its lock may stay taken.
+ */
+#ifndef PRUDENCE_ID_TABLE_H
+#define PRUDENCE_ID_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <prudence/language.h>
+#include <prudence/prudence.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Private: the address of the array, and in the lowest 6 bits the logarithm of its size. One word, so that a reader always
+ * has an array and its size: neither fences nor another load are needed (docs/adr/0066). */
+struct prudence_id_table {
+    uintptr_t view;
+};
+
+#define PRUDENCE_ID_ORDER_MASK UINT64_C(63)
+
+struct prudence_id_table_attr {
+    size_t size;                    /* sizeof(struct prudence_id_table_attr), so that it can grow */
+    uint32_t ids;                   /* for so many there is room at first; 0: 64 */
+    uint32_t ids_most;              /* identifiers are below this number; 0: below 2^32 - 1 */
+    struct prudence_domain *domain; /* whose readers look objects up; NULL: the default domain */
+};
+
+/*
+ * Makes an empty table; attr may be NULL. `name` stands in the statistics of its caches of arrays. NULL with errno
+ * EINVAL (a message on standard error names the cause) or ENOMEM.
+ */
+PRUDENCE_API struct prudence_id_table *
+prudence_id_table_create(const char *name, const struct prudence_id_table_attr *attr);
+
+/*
+ * Destroys an empty table that nobody uses any more. Waits for the grace period of arrays that were replaced. Returns
+ * 0, or an error number with the table as usable as before: EBUSY while objects are in it, or
+ * in a handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of its domain gives it (inside
+ * a section); EINVAL for NULL.
+ */
+PRUDENCE_API int prudence_id_table_destroy(struct prudence_id_table *table);
+
+/* ------------------------------------------------------------------------------------- readers */
+
+/* The object with this identifier; NULL: there is none. Wait-free. */
+static inline void *prudence_id_lookup(const struct prudence_id_table *table, uint32_t id)
+{
+    uintptr_t view = __atomic_load_n(&table->view, __ATOMIC_CONSUME);
+    uintptr_t order = view & PRUDENCE_ID_ORDER_MASK;
+
+    if (__builtin_expect(UINT64_C(1) << order <= id, 0))
+        return PRUDENCE_NULL;
+    return __atomic_load_n(PRUDENCE_CAST(void *const *, view - order) + id, __ATOMIC_CONSUME);
+}
+
+/*
+ * The object with the lowest identifier from *id on, which is stored in *id; NULL: there is no more, and *id is
+ * unchanged. Wait-free; a load for each identifier in between.
+ *
+ *     prudence_id_for_each(table, id, object) { ... }         in the order of identifiers; break ends it early
+ *
+ * finds all objects that are in the table during the whole walk, exactly once if they keep their identifiers. The walk
+ * may span several sections.
+ */
+PRUDENCE_API void *prudence_id_next(const struct prudence_id_table *table, uint32_t *id);
+
+#define prudence_id_for_each(table, id, object)                                                    \
+    for ((id) = 0; ((object) = prudence_id_next(table, &(id))) != PRUDENCE_NULL; (id)++)
+
+/* ------------------------------------------------------------------------------------- writers */
+
+/*
+ * Each takes the lock of the table (a sleeping one) for a moment.
+ *
+ * insert:  gives the object, which is not NULL, the lowest identifier that is free, and stores that in *id before a reader
+ *          can find the object (`id` may point into it). Returns 0, or an error number with the table as it was: ENOMEM,
+ *          ENOSPC (as many objects as ids_most), EINVAL (NULL). Cost: some loads; where there is no room, an array of twice the
+ *          size, to which all pointers are copied under the lock; the old one is deferred.
+ * replace: `object`, not NULL, takes the place of the one with this identifier, which is returned; NULL: there is
+ *          none, and nothing is done.
+ * remove:  returns the object, whose identifier is free from now on; NULL: there is none. So of several threads that
+ *          remove one identifier, one gets the object, and defers it.
+ */
+PRUDENCE_API int prudence_id_insert(struct prudence_id_table *table, void *object, uint32_t *id);
+PRUDENCE_API void *prudence_id_replace(struct prudence_id_table *table, uint32_t id, void *object);
+PRUDENCE_API void *prudence_id_remove(struct prudence_id_table *table, uint32_t id);
+
+/* ---------------------------------------------------------------------------------- statistics */
+
+/* How many objects there are. */
+PRUDENCE_API uint64_t prudence_id_count(const struct prudence_id_table *table);
+
+struct prudence_id_table_stats {
+    uint64_t objects;
+    uint64_t slots;        /* identifiers for which the array has room */
+    uint64_t grows;        /* of the array */
+    uint64_t bytes_live;   /* of the table, its array and the map of free identifiers */
+    uint64_t bytes_latent; /* of arrays that were replaced and wait for readers */
+};
+
+/* Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL. */
+PRUDENCE_API int prudence_id_table_stats_sized(struct prudence_id_table *table,
+                                               struct prudence_id_table_stats *stats, size_t size);
+
+#define prudence_id_table_stats(table, stats)                                                      \
+    prudence_id_table_stats_sized(table, stats, sizeof *(stats))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PRUDENCE_ID_TABLE_H */

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* Hash tables: making and destroying them, and updates. */
+#include <errno.h>
+
+#include "heap/heap.h"
+#include "os/os.h"
+#include "structures/hash.h"
+
+/* An addition that passes so many nodes looks whether the table should grow; without it, one of COUNTS does. */
+#define LONG_CHAIN 8
+#define COUNTS     64
+
+#define FLAGS ((unsigned)PRUDENCE_HASH_FIXED)
+
+/* --------------------------------------------------------------------------- making and destroying */
+
+static bool is_valid(const char *name, const struct prudence_hash_attr *attr)
+{
+    static const char what[] = "prudence_hash_create";
+
+    if (!name || !*name)
+        os_report("%s: the name is %s", what, name ? "empty" : "NULL");
+    else if (!attr)
+        return true;
+    else if (attr->size != sizeof *attr)
+        os_report(
+            "%s: '%s': attr->size is %zu, not sizeof(struct prudence_hash_attr), which is %zu",
+            what, name, attr->size, sizeof *attr);
+    else if (attr->flags & ~FLAGS)
+        os_report("%s: '%s': attr->flags has unknown bits (0x%x)", what, name,
+                  attr->flags & ~FLAGS);
+    else if (attr->reserved)
+        os_report("%s: '%s': attr->reserved is %u, not 0", what, name, attr->reserved);
+    else if (attr->buckets > UINT64_C(1) << VIEW_ORDER_MOST)
+        os_report("%s: '%s': attr->buckets is %llu, more than 2 to the power of %u", what, name,
+                  (unsigned long long)attr->buckets, VIEW_ORDER_MOST);
+    else if (attr->buckets_most && attr->buckets_most < attr->buckets)
+        os_report("%s: '%s': attr->buckets_most is %llu, less than attr->buckets, which is %llu",
+                  what, name, (unsigned long long)attr->buckets_most,
+                  (unsigned long long)attr->buckets);
+    else
+        return true;
+    return false;
+}
+
+static void orders_of(struct hash_table *table, const struct prudence_hash_attr *attr)
+{
+    table->order_min = views_order(attr ? attr->buckets : 0);
+    table->order_max = VIEW_ORDER_MOST;
+    if (attr && attr->buckets_most && attr->buckets_most < UINT64_C(1) << VIEW_ORDER_MOST)
+        table->order_max = views_order(attr->buckets_most);
+}
+
+static bool make_parts(struct hash_table *table, const char *name, struct prudence_domain *domain)
+{
+    uintptr_t view;
+    bool zeroed;
+
+    if (!views_make(&table->views, name, domain))
+        return false;
+    view = views_new(&table->views, table->order_min, &zeroed);
+    if (!view) {
+        views_unmake(&table->views);
+        return false;
+    }
+    for (uint64_t i = 0; i < view_size(view); i++)
+        view_words(view)[i] = PRUDENCE_HASH_END(0);
+    table->public.view = view;
+    return true;
+}
+
+struct prudence_hash *prudence_hash_create(const char *name, const struct prudence_hash_attr *attr)
+{
+    struct hash_table *table;
+    size_t counters, bytes;
+
+    if (!is_valid(name, attr)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    process_start();
+    counters = min_size(round_up_to_power_of_two(os_cpu_count()), HASH_COUNTERS_MOST);
+    bytes = sizeof *table + counters * sizeof table->counters[0];
+    table = prudence_aligned_alloc(CACHE_LINES_APART, bytes);
+    if (!table)
+        return NULL;
+    __builtin_memset(table, 0, bytes);
+    table->counter_mask = (unsigned)counters - 1;
+    table->flags = attr ? attr->flags : 0;
+    orders_of(table, attr);
+    if (!make_parts(table, name, attr ? attr->domain : NULL)) {
+        prudence_free(table);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return &table->public;
+}
+
+int prudence_hash_destroy(struct prudence_hash *public)
+{
+    struct hash_table *table = hash_of(public);
+    int error;
+
+    if (!table)
+        return EINVAL;
+    if (hash_count(table))
+        return EBUSY;
+    error = views_may_end(&table->views, "prudence_hash_destroy", __builtin_return_address(0));
+    if (error)
+        return error;
+    views_free(&table->views, table->public.view);
+    if (table->from)
+        views_free(&table->views, table->from);
+    if (table->fresh)
+        views_free(&table->views, table->fresh);
+    views_unmake(&table->views);
+    prudence_free(table);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------- updates */
+
+/* A place in a locked chain. */
+struct place {
+    uintptr_t *bucket;
+    uintptr_t first; /* what the bucket holds, without the lock */
+    uintptr_t *link; /* the place: the link to ... */
+    uintptr_t next;  /* ... this; `link` is `bucket` at the beginning of the chain */
+    unsigned passed; /* nodes before it */
+};
+
+/* Moves the group of a bucket of the view that is 0. The view may have changed: then there is nothing to do. */
+static void move_first(const struct hash_table *table, uintptr_t view, uint64_t hash)
+{
+    uintptr_t from = load_acquire(&table->from);
+
+    if (from && from != view && load_acquire(&table->public.view) == view)
+        hash_move(from, view, hash);
+}
+
+/* Locks the chain that the hash belongs to. */
+static void chain_lock(const struct hash_table *table, uint64_t hash, struct place *place)
+{
+    for (;;) {
+        uintptr_t view = load_acquire(&table->public.view);
+
+        place->bucket = &view_words(view)[hash & hash_mask(view_order(view))];
+        place->first = hash_lock(place->bucket);
+        if (likely(place->first && !(place->first & HASH_MOVED)))
+            break;
+        if (!place->first)
+            move_first(table, view, hash);
+    }
+    place->link = place->bucket;
+    place->next = place->first;
+    place->passed = 0;
+}
+
+static void pass(struct place *place)
+{
+    place->link = &prudence_hash_node_(place->next)->next;
+    place->next = load_relaxed(place->link);
+    place->passed++;
+}
+
+/* To the first node that does not stand before the hash: one with it, if there is any. */
+static void to_hash(struct place *place, uint64_t hash)
+{
+    while (is_node(place->next)) {
+        uint64_t other = prudence_hash_node_(place->next)->hash, differ = hash ^ other;
+
+        if (!differ || other & differ & -differ)
+            return;
+        pass(place);
+    }
+}
+
+static bool is_at_hash(const struct place *place, uint64_t hash)
+{
+    return is_node(place->next) && prudence_hash_node_(place->next)->hash == hash;
+}
+
+/* From there to the key, or to the node. */
+static bool to_key(struct place *place, uint64_t hash, prudence_hash_match match, const void *key)
+{
+    for (; is_at_hash(place, hash); pass(place))
+        if (match(prudence_hash_node_(place->next), key))
+            return true;
+    return false;
+}
+
+static bool to_node(struct place *place, const struct prudence_hash_node *node)
+{
+    for (; is_at_hash(place, node->hash); pass(place))
+        if (prudence_hash_node_(place->next) == node)
+            return true;
+    return false;
+}
+
+/* Stores the link at the place, and unlocks the chain. Release: a reader that finds a node sees what its object holds. */
+static void store_and_unlock(const struct place *place, uintptr_t link)
+{
+    if (place->link == place->bucket) {
+        hash_unlock(place->bucket, link);
+    } else {
+        store_release(place->link, link);
+        hash_unlock(place->bucket, place->first);
+    }
+}
+
+static void unlock(const struct place *place)
+{
+    hash_unlock(place->bucket, place->first);
+}
+
+/* Behind an update that changed the number of objects, with nothing locked. */
+static void counted(struct hash_table *table, int64_t objects, unsigned passed)
+{
+    struct hash_counter *counter = &table->counters[os_cpu_current() & table->counter_mask];
+    int64_t count = add_relaxed(&counter->objects, objects) + objects;
+
+    if (unlikely(load_relaxed(&table->phase) != HASH_IDLE))
+        hash_step(table);
+    else if (unlikely(count % COUNTS == 0) || unlikely(passed >= LONG_CHAIN))
+        hash_follow_count(table);
+}
+
+static void replaced(struct hash_table *table)
+{
+    if (unlikely(load_relaxed(&table->phase) != HASH_IDLE))
+        hash_step(table);
+}
+
+static void insert_and_unlock(struct place *place, uint64_t hash, struct prudence_hash_node *node)
+{
+    node->hash = hash;
+    store_relaxed(&node->next, place->next);
+    store_and_unlock(place, link_to(node));
+}
+
+static void replace_and_unlock(struct place *place, struct prudence_hash_node *node)
+{
+    const struct prudence_hash_node *old = prudence_hash_node_(place->next);
+
+    node->hash = old->hash;
+    store_relaxed(&node->next, load_relaxed(&old->next));
+    store_and_unlock(place, link_to(node));
+}
+
+void prudence_hash_add(struct prudence_hash *public, uint64_t hash, struct prudence_hash_node *node)
+{
+    struct hash_table *table = hash_of(public);
+    struct place place;
+
+    chain_lock(table, hash, &place);
+    to_hash(&place, hash);
+    insert_and_unlock(&place, hash, node);
+    counted(table, 1, place.passed);
+}
+
+struct prudence_hash_node *prudence_hash_add_unique(struct prudence_hash *public, uint64_t hash,
+                                                    prudence_hash_match match, const void *key,
+                                                    struct prudence_hash_node *node)
+{
+    struct hash_table *table = hash_of(public);
+    struct place place, insertion;
+
+    chain_lock(table, hash, &place);
+    to_hash(&place, hash);
+    insertion = place;
+    if (to_key(&place, hash, match, key)) {
+        unlock(&place);
+        return prudence_hash_node_(place.next);
+    }
+    insert_and_unlock(&insertion, hash, node);
+    counted(table, 1, insertion.passed);
+    return NULL;
+}
+
+struct prudence_hash_node *prudence_hash_add_replace(struct prudence_hash *public, uint64_t hash,
+                                                     prudence_hash_match match, const void *key,
+                                                     struct prudence_hash_node *node)
+{
+    struct hash_table *table = hash_of(public);
+    struct place place, insertion;
+
+    chain_lock(table, hash, &place);
+    to_hash(&place, hash);
+    insertion = place;
+    if (to_key(&place, hash, match, key)) {
+        replace_and_unlock(&place, node);
+        replaced(table);
+        return prudence_hash_node_(place.next);
+    }
+    insert_and_unlock(&insertion, hash, node);
+    counted(table, 1, insertion.passed);
+    return NULL;
+}
+
+int prudence_hash_replace(struct prudence_hash *public, struct prudence_hash_node *old,
+                          struct prudence_hash_node *fresh)
+{
+    struct hash_table *table = hash_of(public);
+    struct place place;
+
+    chain_lock(table, old->hash, &place);
+    to_hash(&place, old->hash);
+    if (!to_node(&place, old)) {
+        unlock(&place);
+        return ENOENT;
+    }
+    replace_and_unlock(&place, fresh);
+    replaced(table);
+    return 0;
+}
+
+int prudence_hash_remove(struct prudence_hash *public, struct prudence_hash_node *node)
+{
+    struct hash_table *table = hash_of(public);
+    struct place place;
+
+    chain_lock(table, node->hash, &place);
+    to_hash(&place, node->hash);
+    if (!to_node(&place, node)) {
+        unlock(&place);
+        return ENOENT;
+    }
+    store_and_unlock(&place, load_relaxed(&node->next));
+    counted(table, -1, 0);
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------- statistics */
+
+/* Under `stepping`, so that all is of one moment but the number of objects. */
+static void collect(struct hash_table *table, struct prudence_hash_stats *stats)
+{
+    uintptr_t view = table->public.view;
+
+    stats->objects = hash_count(table);
+    stats->buckets = view_size(view);
+    stats->grows = table->grows;
+    stats->shrinks = table->shrinks;
+    stats->refused = table->refused;
+    stats->bytes_live =
+        sizeof *table + (table->counter_mask + 1) * sizeof table->counters[0] + view_bytes(view);
+    if (table->from) {
+        stats->bytes_live += view_bytes(table->from);
+        stats->moving =
+            view_size(table->from) - table->cursor * (view_size(table->from) > view_size(view)
+                                                          ? view_size(table->from) / view_size(view)
+                                                          : 1);
+    }
+    if (table->fresh)
+        stats->bytes_live += view_bytes(table->fresh);
+}
+
+int prudence_hash_stats_sized(struct prudence_hash *public, struct prudence_hash_stats *stats,
+                              size_t size)
+{
+    struct hash_table *table = hash_of(public);
+    struct prudence_hash_stats all = {.bytes_latent = 0};
+
+    if (!table || !stats)
+        return EINVAL;
+    hash_take_stepping(table);
+    collect(table, &all);
+    hash_end_stepping(table);
+    all.bytes_latent = views_latent_bytes(&table->views);
+    give_sized(stats, size, &all, sizeof all);
+    return 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hash table (<prudence/hash.h>, ADR 67).
+ *
+ * Chains. Each bucket has a chain of nodes, sorted by their hashes with the lowest bit first: of two hashes the one
+ * that has 0 in the lowest bit in which they differ comes first. So, whatever the number of buckets, what is one chain
+ * for n buckets is two runs side by side for 2n: first the nodes of bucket b, then those of b + n. A chain is
+ * split by one store (an end behind the first run), and two chains are joined by one. No node is moved or copied.
+ *
+ * Ends. The end of a chain says for which number of buckets, or more, it ends there (PRUDENCE_HASH_END). A reader that came by an array with
+ * fewer buckets, and meets that end, may miss what was cut off there. It begins again, with the array that the table
+ * has by now, which was published before the cut. When two chains are joined, the end of the second
+ * is the end of both.
+ *
+ * Arrays. While the table is resized it has two: `view`, the new one, and `from`. A bucket of the new one is 0 until its
+ * group was moved. A group is what belongs together for the smaller number of buckets: one bucket of the smaller array,
+ * several of the larger. Readers that find 0 search the old array; writers move the group first. So all writers
+ * of a chain meet at one bucket at any time: the old one until it is HASH_MOVED, then the new one.
+ *
+ * Invariants:
+ *  - view, or a bucket of it, is 0 only while `from` is not; every bucket of `from` is not 0.
+ *  - A chain that begins at a bucket of an array of order o, and that is not moved, ends with an end of order <= o: the
+ *    smallest order for which this chain and the next one in the order of all chains are two. (The chains that the table
+ *    was made with have ends of order 0, because there never are fewer.)
+ *  - A bucket with HASH_MOVED does not change any more. Its link is where the chain began when it was moved. Only
+ *    readers that entered their sections before that follow it, so what it leads to is still there for them.
+ *  - `next` of a removed node does not change any more, with the same argument.
+ *
+ * Locks: HASH_LOCKED in a bucket; its holder alone changes the links of the chain. A thread that moves a group
+ * holds all of its buckets; they are taken in the order of the chain. Behind `stepping`, which is only ever tried, one thread at
+ * a time takes a step of a resize. A thread that has a bucket allocates nothing, and waits for nobody but
+ * the holder of another bucket of the same group.
+ */
+#ifndef STRUCTURES_HASH_H
+#define STRUCTURES_HASH_H
+
+#include <prudence/hash.h>
+
+#include "base/atomic.h"
+#include "structures/views.h"
+
+#define HASH_LOCKED ((uintptr_t)2)
+#define HASH_MOVED  ((uintptr_t)4)
+
+#define HASH_COUNTERS_MOST 16u
+
+struct hash_counter {
+    int64_t objects; /* added less removed here; atomic */
+} __attribute__((aligned(CACHE_LINES_APART)));
+
+enum hash_phase {
+    HASH_IDLE,
+    HASH_CLEARING, /* the new array is zeroed */
+    HASH_MOVING,   /* it is the table's view, and groups are moved to it */
+};
+
+struct hash_table {
+    struct prudence_hash public;   /* its view: atomic, stored by the thread that has `stepping` */
+    uintptr_t from;                /* the array before; 0: no resize is under way; as the view */
+    struct views views;            /* constant */
+    unsigned order_min, order_max; /* constant */
+    unsigned flags;                /* constant */
+    unsigned counter_mask;         /* constant */
+
+    uint32_t stepping __attribute__((aligned(CACHE_LINES_APART)));
+    uint32_t phase;  /* this and the rest: written under stepping, read by all */
+    uintptr_t fresh; /* the array that is being zeroed */
+    uint64_t cursor; /* words zeroed; groups moved */
+    uint64_t grows, shrinks, refused;
+
+    struct hash_counter counters[];
+};
+
+static inline struct hash_table *hash_of(const struct prudence_hash *public)
+{
+    return (struct hash_table *)public;
+}
+
+static inline uint64_t hash_mask(unsigned order)
+{
+    return (UINT64_C(1) << order) - 1;
+}
+
+static inline uintptr_t hash_link_of(uintptr_t bucket)
+{
+    return bucket & ~PRUDENCE_HASH_BUCKET_BITS;
+}
+
+static inline bool is_node(uintptr_t link)
+{
+    return link & PRUDENCE_HASH_NODE;
+}
+
+static inline uintptr_t link_to(const struct prudence_hash_node *node)
+{
+    return (uintptr_t)node | PRUDENCE_HASH_NODE;
+}
+
+/* An end that a chain of an array of this order may have. */
+static inline bool is_end_of(uintptr_t link, unsigned order)
+{
+    return link - PRUDENCE_HASH_END(0) <= 8 * (uintptr_t)order;
+}
+
+/* Of the parts of a group, whose numbers differ in the bits from `low` to `high`, the one that follows *part in the order of
+ * the chain; false: it is the last. */
+static inline bool hash_next_part(uint64_t *part, unsigned low, unsigned high)
+{
+    for (unsigned bit = high; bit-- > low;) {
+        *part ^= UINT64_C(1) << bit;
+        if (*part >> bit & 1)
+            return true;
+    }
+    return false;
+}
+
+/* hash_bucket.c: locks the bucket unless it is moved, or not there yet (0). Returns what it held, without the lock. */
+uintptr_t hash_lock(uintptr_t *bucket);
+
+static inline void hash_unlock(uintptr_t *bucket, uintptr_t link)
+{
+    store_release(bucket, link);
+}
+
+/* hash_move.c: moves the group to which the hash belongs from one array to the other; does nothing when it was moved. */
+void hash_move(uintptr_t from, uintptr_t to, uint64_t hash);
+
+/* hash_resize.c: the right to take steps. */
+bool hash_try_stepping(struct hash_table *table);
+void hash_take_stepping(struct hash_table *table);
+void hash_end_stepping(struct hash_table *table);
+
+/* By the thread that has it, and no bucket: begins a resize, if none is under way. False: there is no memory. */
+bool hash_begin(struct hash_table *table, unsigned order);
+
+/* A step of a resize, if one is under way; begins one, if the number of objects says so. */
+void hash_step(struct hash_table *table);
+void hash_follow_count(struct hash_table *table);
+
+/* hash_count.c */
+uint64_t hash_count(const struct hash_table *table);
+
+#endif /* STRUCTURES_HASH_H */

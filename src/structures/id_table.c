@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tables of objects by number (<prudence/id_table.h>, ADR 66).
+ *
+ * An array of pointers, `view`, and a map of the numbers that are free. Writers hold `lock`; it is not held where memory
+ * is allocated or an array is deferred, both of which may wait for readers. Readers load the view and a slot.
+ *
+ * Invariants, under the lock: a slot is NULL exactly when its number is free in the map; the map has as many numbers as
+ * the array has slots. An array that was replaced is not written any more, so a reader in it sees the table as it was when
+ * that happened, which was during its section.
+ */
+#include <prudence/id_table.h>
+
+#include <errno.h>
+
+#include "heap/heap.h"
+#include "os/os.h"
+#include "structures/views.h"
+#include "structures/free_ids.h"
+
+struct id_table {
+    struct prudence_id_table public; /* its view: written under the lock */
+    struct views views;              /* constant */
+    uint64_t ids_most;               /* constant */
+
+    struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
+    struct free_ids free; /* this and the rest: under the lock */
+    uint64_t objects;     /* read by all */
+    uint64_t grows;
+};
+
+static struct id_table *table_of(const struct prudence_id_table *public)
+{
+    return (struct id_table *)public;
+}
+
+/* What growing allocates. */
+struct room {
+    uintptr_t view;
+    struct free_ids free;
+};
+
+static bool room_make(const struct id_table *table, unsigned order, struct room *room)
+{
+    bool zeroed;
+
+    if (!free_ids_make(&room->free, order))
+        return false;
+    room->view = views_new(&table->views, order, &zeroed);
+    if (!room->view) {
+        free_ids_unmake(&room->free);
+        return false;
+    }
+    if (!zeroed)
+        __builtin_memset(view_words(room->view), 0, view_bytes(room->view));
+    return true;
+}
+
+static void room_unmake(const struct id_table *table, const struct room *room)
+{
+    views_free(&table->views, room->view);
+    free_ids_unmake(&room->free);
+}
+
+/* --------------------------------------------------------------------------- making and destroying */
+
+static bool is_valid(const char *name, const struct prudence_id_table_attr *attr)
+{
+    static const char what[] = "prudence_id_table_create";
+
+    if (!name || !*name)
+        os_report("%s: the name is %s", what, name ? "empty" : "NULL");
+    else if (!attr)
+        return true;
+    else if (attr->size != sizeof *attr)
+        os_report(
+            "%s: '%s': attr->size is %zu, not sizeof(struct prudence_id_table_attr), which is %zu",
+            what, name, attr->size, sizeof *attr);
+    else if (attr->ids_most && attr->ids_most < attr->ids)
+        os_report("%s: '%s': attr->ids_most is %u, less than attr->ids, which is %u", what, name,
+                  attr->ids_most, attr->ids);
+    else
+        return true;
+    return false;
+}
+
+static bool make_parts(struct id_table *table, const char *name,
+                       const struct prudence_id_table_attr *attr)
+{
+    struct room room;
+
+    if (!views_make(&table->views, name, attr ? attr->domain : NULL))
+        return false;
+    if (!room_make(table, views_order(attr ? attr->ids : 0), &room)) {
+        views_unmake(&table->views);
+        return false;
+    }
+    table->public.view = room.view;
+    table->free = room.free;
+    return true;
+}
+
+struct prudence_id_table *prudence_id_table_create(const char *name,
+                                                   const struct prudence_id_table_attr *attr)
+{
+    struct id_table *table;
+
+    if (!is_valid(name, attr)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    table = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *table);
+    if (!table)
+        return NULL;
+    __builtin_memset(table, 0, sizeof *table);
+    table->ids_most = attr && attr->ids_most ? attr->ids_most : UINT32_MAX;
+    os_lock_init(&table->lock, OS_RANK_STRUCTURES);
+    if (!make_parts(table, name, attr)) {
+        os_lock_destroy(&table->lock);
+        prudence_free(table);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return &table->public;
+}
+
+int prudence_id_table_destroy(struct prudence_id_table *public)
+{
+    struct id_table *table = table_of(public);
+    struct room room;
+    int error;
+
+    if (!table)
+        return EINVAL;
+    if (load_relaxed(&table->objects))
+        return EBUSY;
+    error = views_may_end(&table->views, "prudence_id_table_destroy", __builtin_return_address(0));
+    if (error)
+        return error;
+    room = (struct room){.view = table->public.view, .free = table->free};
+    room_unmake(table, &room);
+    views_unmake(&table->views);
+    os_lock_destroy(&table->lock);
+    prudence_free(table);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------- readers */
+
+void *prudence_id_next(const struct prudence_id_table *public, uint32_t *id)
+{
+    uintptr_t view = load_acquire(&public->view);
+
+    for (uint64_t i = *id; i < view_size(view); i++) {
+        void *object = (void *)load_acquire(&view_words(view)[i]);
+
+        if (object) {
+            *id = (uint32_t)i;
+            return object;
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------- writers */
+
+/* Under the lock. Whatever a reader finds in the new array was copied before. */
+static void move_into(struct id_table *table, const struct room *room)
+{
+    const uintptr_t *from = view_words(table->public.view);
+    uintptr_t *to = view_words(room->view);
+
+    for (uint64_t i = 0; i < view_size(table->public.view); i++)
+        store_relaxed(&to[i], from[i]);
+    free_ids_copy(&room->free, &table->free);
+    table->free = room->free;
+    table->grows++;
+    store_release(&table->public.view, room->view);
+}
+
+/* False: there is no memory. Another thread may have made room in between. */
+static bool grow(struct id_table *table, uintptr_t full)
+{
+    struct room room, old;
+
+    if (!room_make(table, views_order(2 * view_size(full)), &room))
+        return false;
+    os_lock_take(&table->lock);
+    if (table->public.view != full) {
+        os_lock_release(&table->lock);
+        room_unmake(table, &room);
+        return true;
+    }
+    old = (struct room){.view = full, .free = table->free};
+    move_into(table, &room);
+    os_lock_release(&table->lock);
+    free_ids_unmake(&old.free);
+    views_defer(&table->views, old.view);
+    return true;
+}
+
+/* Under the lock. 0; ENOSPC: no number is left; EAGAIN: *full must grow. */
+static int take_number(struct id_table *table, uint64_t *number, uintptr_t *full)
+{
+    *full = table->public.view;
+    if (!free_ids_lowest(&table->free, number))
+        return view_size(*full) < table->ids_most ? EAGAIN : ENOSPC;
+    if (*number >= table->ids_most)
+        return ENOSPC;
+    free_ids_take(&table->free, *number);
+    return 0;
+}
+
+int prudence_id_insert(struct prudence_id_table *public, void *object, uint32_t *id)
+{
+    struct id_table *table = table_of(public);
+    uint64_t number;
+    uintptr_t full;
+    int error;
+
+    if (!object)
+        return EINVAL;
+    for (;;) {
+        os_lock_take(&table->lock);
+        error = take_number(table, &number, &full);
+        if (!error)
+            break;
+        os_lock_release(&table->lock);
+        if (error != EAGAIN)
+            return error;
+        if (!grow(table, full))
+            return ENOMEM;
+    }
+    *id = (uint32_t)number;
+    store_release(&view_words(full)[number], (uintptr_t)object);
+    count_add(&table->objects, 1);
+    os_lock_release(&table->lock);
+    return 0;
+}
+
+/* Under the lock: the slot of an object; NULL: there is none with this number. */
+static uintptr_t *slot_of(const struct id_table *table, uint32_t id)
+{
+    uintptr_t view = table->public.view;
+
+    return id < view_size(view) && view_words(view)[id] ? &view_words(view)[id] : NULL;
+}
+
+void *prudence_id_replace(struct prudence_id_table *public, uint32_t id, void *object)
+{
+    struct id_table *table = table_of(public);
+    uintptr_t *slot, old = 0;
+
+    if (!object)
+        return NULL;
+    os_lock_take(&table->lock);
+    slot = slot_of(table, id);
+    if (slot) {
+        old = *slot;
+        store_release(slot, (uintptr_t)object);
+    }
+    os_lock_release(&table->lock);
+    return (void *)old;
+}
+
+void *prudence_id_remove(struct prudence_id_table *public, uint32_t id)
+{
+    struct id_table *table = table_of(public);
+    uintptr_t *slot, old = 0;
+
+    os_lock_take(&table->lock);
+    slot = slot_of(table, id);
+    if (slot) {
+        old = *slot;
+        store_relaxed(slot, 0);
+        free_ids_give(&table->free, id);
+        count_add(&table->objects, (uint64_t)-1);
+    }
+    os_lock_release(&table->lock);
+    return (void *)old;
+}
+
+/* ---------------------------------------------------------------------------------- statistics */
+
+uint64_t prudence_id_count(const struct prudence_id_table *table)
+{
+    return load_relaxed(&table_of(table)->objects);
+}
+
+int prudence_id_table_stats_sized(struct prudence_id_table *public,
+                                  struct prudence_id_table_stats *stats, size_t size)
+{
+    struct id_table *table = table_of(public);
+    struct prudence_id_table_stats all;
+
+    if (!table || !stats)
+        return EINVAL;
+    os_lock_take(&table->lock);
+    all = (struct prudence_id_table_stats){
+        .objects = table->objects,
+        .slots = view_size(table->public.view),
+        .grows = table->grows,
+        .bytes_live = sizeof *table + view_bytes(table->public.view) + table->free.bytes};
+    os_lock_release(&table->lock);
+    all.bytes_latent = views_latent_bytes(&table->views);
+    give_sized(stats, size, &all, sizeof all);
+    return 0;
+}

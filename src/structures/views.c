@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* Arrays of words that are replaced under readers (views.h). */
+#include "structures/views.h"
+
+#include <errno.h>
+
+#include <prudence/prudence.h>
+
+#include "heap/heap.h"
+#include "rcu/may_wait.h"
+#include "slab/stats.h"
+
+bool views_make(struct views *views, const char *name, struct prudence_domain *domain)
+{
+    const struct prudence_cache_attr attr = {
+        .size = sizeof attr, .alignment = VIEW_ORDER_MASK + 1, .domain = domain};
+
+    views->small = prudence_cache_create(name, sizeof(uintptr_t) << VIEW_ORDER_SMALL, &attr);
+    views->pages = views->small ? large_cache_create(name, domain) : NULL;
+    if (views->pages)
+        return true;
+    if (views->small)
+        prudence_cache_destroy(views->small);
+    return false;
+}
+
+int views_may_end(const struct views *views, const char *what, void *caller)
+{
+    struct wait_request request = {
+        .what = what, .of = "of table", .name = views->small->name, .caller = caller};
+
+    if (os_lock_forking)
+        return EBUSY;
+    return may_wait_for_readers(&request, views->small->domain) ? 0 : EDEADLK;
+}
+
+void views_unmake(struct views *views)
+{
+    prudence_cache_destroy(views->pages);
+    prudence_cache_destroy(views->small);
+}
+
+unsigned views_order(uint64_t words)
+{
+    unsigned order = words > 1 ? 64 - (unsigned)__builtin_clzll(words - 1) : 0;
+
+    if (order <= VIEW_ORDER_SMALL)
+        return VIEW_ORDER_SMALL;
+    return order < VIEW_ORDER_PAGE ? VIEW_ORDER_PAGE : order;
+}
+
+uintptr_t views_new(const struct views *views, unsigned order, bool *zeroed)
+{
+    void *array;
+
+    if (order > VIEW_ORDER_MOST)
+        return 0;
+    if (order == VIEW_ORDER_SMALL) {
+        *zeroed = false;
+        array = prudence_cache_alloc(views->small);
+    } else {
+        array = large_cache_alloc(views->pages, sizeof(uintptr_t) << order, OS_PAGE_SIZE, zeroed);
+    }
+    return array ? (uintptr_t)array | order : 0;
+}
+
+static struct prudence_cache *cache_of(const struct views *views, uintptr_t view)
+{
+    return view_order(view) == VIEW_ORDER_SMALL ? views->small : views->pages;
+}
+
+void views_free(const struct views *views, uintptr_t view)
+{
+    prudence_cache_free(cache_of(views, view), view_words(view));
+}
+
+void views_defer(const struct views *views, uintptr_t view)
+{
+    prudence_cache_free_deferred(cache_of(views, view), view_words(view));
+}
+
+uint64_t views_latent_bytes(const struct views *views)
+{
+    struct cache_sums small, pages;
+
+    cache_sum(views->small, &small);
+    cache_sum(views->pages, &pages);
+    return small.latent_bytes + pages.latent_bytes;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whichever call for memory fails: tables that cannot be made are not made, an insertion that is refused has changed
+ * nothing, and a hash table that cannot be resized works on as it is. Each time in a process that has not used the library.
+ */
+#include "support/hash_test.h"
+
+#include <prudence/id_table.h>
+
+#define ITEMS 20000
+#define IDS   5000
+
+struct plan {
+    void (*use)(void);
+    unsigned first, count; /* calls that fail */
+    unsigned calls;        /* that there were */
+};
+
+static struct plan plan;
+
+static void check(bool right)
+{
+    if (!right)
+        abort();
+}
+
+/* From now on all succeed, and are counted. */
+static void end_of_failures(void)
+{
+    plan.calls += memory_calls;
+    memory_fail(UINT32_MAX, 0);
+}
+
+/* -------------------------------------------------------------------------------------- hash tables */
+
+static struct item items[ITEMS];
+
+static void check_items(struct prudence_hash *table, unsigned count)
+{
+    for (unsigned i = 0; i < ITEMS; i++)
+        check(look_up(table, hash_mixed(i), i) == (i < count ? &items[i] : NULL));
+}
+
+static void use_hash(void)
+{
+    struct prudence_hash *table;
+    bool resized;
+
+    memory_fail(plan.first, plan.count);
+    table = prudence_hash_create("test", NULL);
+    if (!table) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        table = prudence_hash_create("test", NULL);
+    }
+    for (unsigned i = 0; i < ITEMS; i++) {
+        items[i].key = i;
+        prudence_hash_add(table, hash_mixed(i), &items[i].node);
+    }
+    check_items(table, ITEMS);
+    resized = prudence_hash_resize(table, 1 << 18) == 0;
+    check(resized || hash_stats_of(table).refused > 0);
+    check_items(table, ITEMS);
+    end_of_failures();
+    check(prudence_hash_resize(table, 1 << 18) == 0);
+    check(hash_stats_of(table).buckets == 1 << 18);
+    check_items(table, ITEMS);
+    for (unsigned i = ITEMS; i-- > 0;)
+        check(prudence_hash_remove(table, &items[i].node) == 0);
+    check_items(table, 0);
+    check(prudence_hash_destroy(table) == 0);
+}
+
+/* --------------------------------------------------------------------------------------- tables of ids */
+
+static char objects[IDS];
+
+static void check_ids(struct prudence_id_table *table, uint32_t count)
+{
+    for (uint32_t i = 0; i < IDS; i++)
+        check(prudence_id_lookup(table, i) == (i < count ? &objects[i] : NULL));
+    check(prudence_id_count(table) == count);
+}
+
+static void use_ids(void)
+{
+    struct prudence_id_table *table;
+    uint32_t id;
+
+    memory_fail(plan.first, plan.count);
+    table = prudence_id_table_create("test", NULL);
+    if (!table) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        table = prudence_id_table_create("test", NULL);
+    }
+    for (uint32_t i = 0; i < IDS; i++) {
+        int error = prudence_id_insert(table, &objects[i], &id);
+
+        if (error) {
+            check(error == ENOMEM);
+            end_of_failures();
+            check_ids(table, i);
+            error = prudence_id_insert(table, &objects[i], &id);
+        }
+        check(!error && id == i);
+    }
+    end_of_failures();
+    check_ids(table, IDS);
+    for (uint32_t i = 0; i < IDS; i++)
+        check(prudence_id_remove(table, i) == &objects[i]);
+    check(prudence_id_table_destroy(table) == 0);
+}
+
+/* -------------------------------------------------------------------------------------------- all calls */
+
+static void scenario(void *argument)
+{
+    (void)argument;
+    plan.use();
+    end_of_failures();
+    memory_succeed();
+    fprintf(stderr, "calls=%u", plan.calls);
+}
+
+static void every_call(void (*use)(void), unsigned count)
+{
+    unsigned calls = UINT32_MAX;
+    char output[4096];
+
+    plan = (struct plan){.use = use, .count = count};
+    for (; plan.first < calls; plan.first++) {
+        const char *found;
+
+        expect_life(scenario, NULL, output, sizeof output);
+        found = strstr(output, "calls=");
+        assert_non_null(found);
+        calls = (unsigned)strtoul(found + 6, NULL, 10);
+    }
+    assert_true(plan.first > 10);
+}
+
+static void one_call_of_a_hash_table_fails(void **state)
+{
+    (void)state;
+    every_call(use_hash, 1);
+}
+
+static void all_calls_of_a_hash_table_fail_from_then_on(void **state)
+{
+    (void)state;
+    every_call(use_hash, UINT32_MAX);
+}
+
+static void one_call_of_a_table_of_ids_fails(void **state)
+{
+    (void)state;
+    every_call(use_ids, 1);
+}
+
+static void all_calls_of_a_table_of_ids_fail_until_one_is_refused(void **state)
+{
+    (void)state;
+    every_call(use_ids, UINT32_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_call_of_a_hash_table_fails),
+        cmocka_unit_test(all_calls_of_a_hash_table_fail_from_then_on),
+        cmocka_unit_test(one_call_of_a_table_of_ids_fails),
+        cmocka_unit_test(all_calls_of_a_table_of_ids_fail_until_one_is_refused),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/* Making and destroying hash tables, statistics, latent arrays, forks, threads that end. */
+#include "support/hash_test.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ITEMS 20000
+
+static struct item items[ITEMS];
+
+static void add_items(struct prudence_hash *table, unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++) {
+        items[i].key = i;
+        prudence_hash_add(table, hash_mixed(i), &items[i].node);
+    }
+}
+
+static void remove_items(struct prudence_hash *table, unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++)
+        assert_int_equal(prudence_hash_remove(table, &items[i].node), 0);
+}
+
+static void expect_items(struct prudence_hash *table, unsigned first, unsigned end)
+{
+    for (unsigned i = 0; i < ITEMS; i++)
+        assert_ptr_equal(look_up(table, hash_mixed(i), i),
+                         i >= first && i < end ? &items[i] : NULL);
+}
+
+static void bad_attributes_are_refused(void **state)
+{
+    struct prudence_hash_attr attr = {.size = sizeof attr};
+
+    (void)state;
+#define REFUSED(name, attr)                                                                        \
+    errno = 0;                                                                                     \
+    assert_null(prudence_hash_create(name, attr));                                                 \
+    assert_int_equal(errno, EINVAL)
+    REFUSED(NULL, NULL);
+    REFUSED("", NULL);
+    attr.size--;
+    REFUSED("test", &attr);
+    attr.size++;
+    attr.flags = 1u << 7;
+    REFUSED("test", &attr);
+    attr.flags = 0;
+    attr.reserved = 1;
+    REFUSED("test", &attr);
+    attr.reserved = 0;
+    attr.buckets = UINT64_MAX;
+    REFUSED("test", &attr);
+    attr.buckets = 1000;
+    attr.buckets_most = 999;
+    REFUSED("test", &attr);
+    assert_int_equal(prudence_hash_destroy(NULL), EINVAL);
+    assert_int_equal(prudence_hash_stats(NULL, (struct prudence_hash_stats *)NULL), EINVAL);
+}
+
+static void only_an_empty_table_is_destroyed(void **state)
+{
+    struct prudence_hash *table = prudence_hash_create("test", NULL);
+
+    (void)state;
+    add_items(table, 0, 1);
+    assert_int_equal(prudence_hash_destroy(table), EBUSY);
+    assert_int_equal(prudence_hash_count(table), 1);
+    remove_items(table, 0, 1);
+    prudence_read_lock();
+    assert_int_equal(prudence_hash_destroy(table), EDEADLK);
+    prudence_read_unlock();
+    add_items(table, 0, 100);
+    expect_items(table, 0, 100);
+    remove_items(table, 0, 100);
+    assert_int_equal(prudence_hash_destroy(table), 0);
+}
+
+static void buckets_follow_objects_within_bounds(void **state)
+{
+    struct prudence_hash *table = table_of_domain(NULL, 512, 8192, 0);
+    struct prudence_hash_stats stats;
+
+    (void)state;
+    assert_int_equal(hash_stats_of(table).buckets, 512);
+    add_items(table, 0, ITEMS);
+    stats = hash_stats_of(table);
+    assert_int_equal(stats.objects, ITEMS);
+    assert_int_equal(stats.buckets, 8192);
+    assert_int_equal(stats.grows, 4);
+    expect_items(table, 0, ITEMS);
+    remove_items(table, 0, ITEMS);
+    add_items(table, 0, 100); /* some updates, until it has finished */
+    stats = hash_stats_of(table);
+    assert_int_equal(stats.buckets, 512);
+    assert_true(stats.shrinks >= 2);
+    assert_true(stats.bytes_live >= 512 * sizeof(uintptr_t));
+    expect_items(table, 0, 100);
+    remove_items(table, 0, 100);
+    assert_int_equal(prudence_hash_destroy(table), 0);
+}
+
+/* The work of a resize is divided among the updates behind it, so none waits long, and it ends before the next begins. */
+static void a_resize_ends_before_the_next(void **state)
+{
+    struct prudence_hash *table = prudence_hash_create("test", NULL);
+    uint64_t worst = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < ITEMS; i++) {
+        struct prudence_hash_stats stats;
+
+        add_items(table, i, i + 1);
+        stats = hash_stats_of(table);
+        if (stats.objects > 300 && stats.objects > worst * stats.buckets)
+            worst = stats.objects / stats.buckets;
+        assert_true(stats.objects < 3 * stats.buckets + 200);
+    }
+    assert_true(worst <= 2);
+    remove_items(table, 0, ITEMS);
+    assert_int_equal(prudence_hash_destroy(table), 0);
+}
+
+static void a_fixed_table_is_resized_by_hand(void **state)
+{
+    struct prudence_hash *table = table_of_domain(NULL, 0, 4096, PRUDENCE_HASH_FIXED);
+
+    (void)state;
+    add_items(table, 0, 5000);
+    assert_int_equal(hash_stats_of(table).buckets, 64);
+    assert_int_equal(prudence_hash_resize(table, 1000), 0);
+    assert_int_equal(hash_stats_of(table).buckets, 1024);
+    assert_int_equal(prudence_hash_resize(table, UINT64_MAX / 4), 0);
+    assert_int_equal(hash_stats_of(table).buckets, 4096);
+    expect_items(table, 0, 5000);
+    assert_int_equal(prudence_hash_resize(table, 0), 0);
+    assert_int_equal(hash_stats_of(table).buckets, 64);
+    expect_items(table, 0, 5000);
+    remove_items(table, 0, 5000);
+    assert_int_equal(prudence_hash_destroy(table), 0);
+}
+
+/* Arrays that were replaced are latent until the readers of the table's own domain have left. */
+static void replaced_arrays_are_latent(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_hash *table = table_of_domain(domain, 512, 0, PRUDENCE_HASH_FIXED);
+
+    (void)state;
+    assert_int_equal(hash_stats_of(table).bytes_latent, 0);
+    assert_int_equal(prudence_hash_resize(table, 1024), 0);
+    assert_int_equal(hash_stats_of(table).bytes_latent, 4096);
+    assert_int_equal(prudence_hash_resize(table, 512), 0);
+    assert_int_equal(hash_stats_of(table).bytes_latent, 4096 + 8192);
+    all_readers_leave(domain);
+    assert_int_equal(hash_stats_of(table).bytes_latent, 0);
+    assert_int_equal(prudence_domain_destroy(domain), EBUSY);
+    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* -------------------------------------------------------------------------------------------- locks */
+
+static struct prudence_hash *locked_table;
+static unsigned compared;
+
+static bool match_under_lock(const struct prudence_hash_node *node, const void *key)
+{
+    const uintptr_t *bucket =
+        &view_words(locked_table->view)[node->hash & hash_mask(view_order(locked_table->view))];
+
+    assert_true(*bucket & HASH_LOCKED);
+    for (unsigned other = 0; other < 64; other++)
+        if (&view_words(locked_table->view)[other] != bucket)
+            assert_false(view_words(locked_table->view)[other] & HASH_LOCKED);
+    compared++;
+    return item_has_key(node, key);
+}
+
+/* An update has its bucket, and no other, while it searches; and no bucket afterwards. */
+static void an_update_locks_one_bucket(void **state)
+{
+    uint64_t key = 3;
+
+    (void)state;
+    locked_table = prudence_hash_create("test", NULL);
+    add_items(locked_table, 0, 50);
+    assert_ptr_equal(prudence_hash_add_unique(locked_table, hash_mixed(3), match_under_lock, &key,
+                                              &items[60].node),
+                     &items[3].node);
+    items[60].key = 3;
+    assert_ptr_equal(prudence_hash_add_replace(locked_table, hash_mixed(3), match_under_lock, &key,
+                                               &items[60].node),
+                     &items[3].node);
+    assert_int_equal(compared, 2);
+    check_chains(locked_table);
+    remove_all(locked_table);
+    check_chains(locked_table);
+    assert_int_equal(prudence_hash_destroy(locked_table), 0);
+}
+
+/* --------------------------------------------------------------------------------- processes, threads */
+
+static void in_child(struct prudence_hash *table)
+{
+    expect_items(table, 0, 5000);
+    add_items(table, 5000, ITEMS);
+    expect_items(table, 0, ITEMS);
+    remove_items(table, 0, ITEMS);
+    assert_int_equal(prudence_hash_destroy(table), 0);
+}
+
+/* Forked in the middle of a resize: both processes go on. */
+static void a_child_goes_on(void **state)
+{
+    struct prudence_hash *table = prudence_hash_create("test", NULL);
+    int status;
+    pid_t child;
+
+    (void)state;
+    add_items(table, 0, 5000);
+    hash_take_stepping(hash_of(table));
+    hash_begin(hash_of(table), 15);
+    hash_end_stepping(hash_of(table));
+    for (unsigned i = 0; i < 100; i++)
+        hash_step(hash_of(table));
+    assert_true(hash_stats_of(table).moving > 0);
+    child = fork();
+    if (!child) {
+        in_child(table);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    in_child(table);
+}
+
+static void *add_from_thread(void *table)
+{
+    prudence_read_lock();
+    add_items(table, 1000, 9000);
+    prudence_read_unlock();
+    return NULL;
+}
+
+/* A thread that ends in the middle of a resize leaves nothing behind. */
+static void a_thread_ends(void **state)
+{
+    struct prudence_hash *table = prudence_hash_create("test", NULL);
+    pthread_t thread;
+
+    (void)state;
+    add_items(table, 0, 1000);
+    assert_int_equal(pthread_create(&thread, NULL, add_from_thread, table), 0);
+    pthread_join(thread, NULL);
+    expect_items(table, 0, 9000);
+    assert_int_equal(prudence_hash_count(table), 9000);
+    remove_items(table, 0, 9000);
+    assert_int_equal(prudence_hash_destroy(table), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_attributes_are_refused),
+        cmocka_unit_test(only_an_empty_table_is_destroyed),
+        cmocka_unit_test(buckets_follow_objects_within_bounds),
+        cmocka_unit_test(a_resize_ends_before_the_next),
+        cmocka_unit_test(a_fixed_table_is_resized_by_hand),
+        cmocka_unit_test(replaced_arrays_are_latent),
+        cmocka_unit_test(an_update_locks_one_bucket),
+        cmocka_unit_test(a_child_goes_on),
+        cmocka_unit_test(a_thread_ends),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hash table and the table of ids under many more threads than CPUs. Lasting objects are always found, by walks
+ * exactly once. Passing ones come and go: what is found is live, or was retired in a grace period that is not over; a
+ * writer finds what it added itself until it removes it; of several threads that remove one object, one succeeds.
+ *
+ * Variants: the table follows its objects, which come in tides; or a thread resizes it all the time; or most keys share few
+ * buckets.
+ */
+#define _GNU_SOURCE
+#include <prudence/hash.h>
+#include <prudence/id_table.h>
+
+#include "support/gp_torture.h"
+
+#define READERS   10
+#define WRITERS   6
+#define LASTING   300
+#define PASSING   4000 /* keys of each writer */
+#define CONTENDED 8    /* keys of all writers */
+#define IDS       2000
+
+struct object {
+    struct torture_mark mark;
+    struct prudence_hash_node node;
+    uint64_t key; /* atomic, as a thread that looks too late reads it beside the next owner */
+    uint32_t id;
+};
+
+static struct prudence_hash *table;
+static struct prudence_id_table *ids;
+static struct prudence_cache *cache;
+static struct object *lasting[LASTING];
+static uint64_t births, lookups, walks, updates, resizes, found_retired;
+static uint64_t hash_bits;
+
+/* Keys: lasting ones are below LASTING, then contended ones, then those of each writer. */
+#define KEY_CONTENDED    ((uint64_t)LASTING)
+#define KEY_OF_WRITER(w) ((uint64_t)LASTING + CONTENDED + (uint64_t)(w)*PASSING)
+#define KEYS             KEY_OF_WRITER(WRITERS)
+
+static uint64_t hash_of_key(uint64_t key)
+{
+    return prudence_hash_mix(key) & hash_bits;
+}
+
+static bool has_key(const struct prudence_hash_node *node, const void *key)
+{
+    const struct object *object = prudence_hash_entry(node, const struct object, node);
+
+    return __atomic_load_n(&object->key, __ATOMIC_RELAXED) == *(const uint64_t *)key;
+}
+
+static struct object *object_of(struct prudence_hash_node *node)
+{
+    return node ? prudence_hash_entry(node, struct object, node) : NULL;
+}
+
+static struct object *make(uint64_t key)
+{
+    struct object *object = prudence_cache_alloc(cache);
+
+    torture_check_reuse(&object->mark, prudence_default_domain());
+    __atomic_store_n(&object->mark.birth, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED),
+                     __ATOMIC_RELAXED);
+    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
+    __atomic_store_n(&object->key, key, __ATOMIC_RELAXED);
+    return object;
+}
+
+/* Unlinked by this thread alone, and outside of a section. */
+static void retire(struct object *object)
+{
+    uint64_t live = TORTURE_LIVE;
+
+    if (!__atomic_compare_exchange_n(&object->mark.state, &live, (uint64_t)TORTURE_RETIRED, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        torture_violation("object %p was removed twice", (void *)object);
+    torture_mark_set(&object->mark, TORTURE_RETIRED, prudence_gp_get_state().private_value);
+    prudence_cache_free_deferred(cache, object);
+}
+
+/* By a reader that has just found it, inside its section. */
+static void look_at(const struct object *object, uint64_t key)
+{
+    uint64_t state = __atomic_load_n(&object->mark.state, __ATOMIC_RELAXED);
+
+    if (state == TORTURE_RETIRED) {
+        uint64_t cookie = __atomic_load_n(&object->mark.cookie, __ATOMIC_RELAXED);
+
+        __atomic_fetch_add(&found_retired, 1, __ATOMIC_RELAXED);
+        if (cookie && gp_poll(prudence_default_domain(), cookie))
+            torture_violation("object %p is found after its grace period", (const void *)object);
+    } else if (state != TORTURE_LIVE) {
+        torture_violation("object %p is found in state %llx", (const void *)object,
+                          (unsigned long long)state);
+    }
+    if (__atomic_load_n(&object->key, __ATOMIC_RELAXED) != key)
+        torture_violation("object %p is found for another key", (const void *)object);
+}
+
+/* ----------------------------------------------------------------------------------------- readers */
+
+static struct object *look_up(uint64_t key)
+{
+    struct object *object = object_of(prudence_hash_lookup(table, hash_of_key(key), has_key, &key));
+
+    if (object)
+        look_at(object, key);
+    return object;
+}
+
+static void read_keys(uint64_t *random)
+{
+    uint64_t key;
+
+    prudence_read_lock();
+    for (unsigned i = 0; i < 20; i++) {
+        key = torture_below(random, LASTING);
+        if (look_up(key) != lasting[key])
+            torture_violation("lasting key %llu is not found", (unsigned long long)key);
+        look_up(torture_below(random, (unsigned)KEYS));
+    }
+    prudence_read_unlock();
+    __atomic_fetch_add(&lookups, 40, __ATOMIC_RELAXED);
+}
+
+static void walk(void)
+{
+    unsigned char visits[KEYS] = {0};
+    struct prudence_hash_walk at;
+    struct prudence_hash_node *node;
+
+    prudence_read_lock();
+    prudence_hash_for_each(&at, table, node)
+    {
+        uint64_t key = __atomic_load_n(&object_of(node)->key, __ATOMIC_RELAXED);
+
+        look_at(object_of(node), key);
+        if (key >= KEYS)
+            torture_violation("key %llu is found", (unsigned long long)key);
+        else if (visits[key]++ && key < LASTING)
+            torture_violation("a walk finds key %llu twice", (unsigned long long)key);
+    }
+    prudence_read_unlock();
+    for (unsigned i = 0; i < LASTING; i++)
+        if (!visits[i])
+            torture_violation("a walk does not find key %u", i);
+    __atomic_fetch_add(&walks, 1, __ATOMIC_RELAXED);
+}
+
+static void read_ids(uint64_t *random)
+{
+    uint32_t id;
+    void *found;
+
+    prudence_read_lock();
+    for (unsigned i = 0; i < 40; i++) {
+        const struct object *object;
+
+        id = torture_below(random, 2 * IDS);
+        object = prudence_id_lookup(ids, id);
+        if (object) {
+            look_at(object, __atomic_load_n(&object->key, __ATOMIC_RELAXED));
+            if (__atomic_load_n(&object->id, __ATOMIC_RELAXED) != id)
+                torture_violation("the object of another id is found for %u", id);
+        }
+        if (id < LASTING && object != lasting[id])
+            torture_violation("lasting id %u is not found", id);
+    }
+    if (torture_below(random, 20) == 0) {
+        uint32_t next = 0;
+
+        prudence_id_for_each(ids, id, found)
+        {
+            next += id == next && id < LASTING;
+            if (id >= LASTING)
+                break;
+        }
+        if (next < LASTING)
+            torture_violation("a walk does not find id %u", next);
+    }
+    prudence_read_unlock();
+}
+
+static void *reader(void *seed)
+{
+    uint64_t random = (uintptr_t)seed * 77 + 1;
+
+    while (!torture_stopped()) {
+        read_keys(&random);
+        read_ids(&random);
+        if (torture_below(&random, 30) == 0)
+            walk();
+    }
+    return NULL;
+}
+
+/* ----------------------------------------------------------------------------------------- writers */
+
+static void remove_and_retire(struct object *object)
+{
+    int error;
+
+    prudence_read_lock();
+    error = prudence_hash_remove(table, &object->node);
+    prudence_read_unlock();
+    if (error)
+        torture_violation("an object of this thread's is not there to be removed");
+    else
+        retire(object);
+}
+
+/* A key that this thread alone updates: it knows what must be there. */
+static void update_own(struct object **mine, uint64_t key, uint64_t *random)
+{
+    struct object *old = *mine, *fresh;
+
+    prudence_read_lock();
+    if (look_up(key) != old)
+        torture_violation("key %llu is not as this thread left it", (unsigned long long)key);
+    prudence_read_unlock();
+    if (old && torture_below(random, 3)) {
+        remove_and_retire(old);
+        *mine = NULL;
+        return;
+    }
+    *mine = fresh = make(key);
+    prudence_read_lock();
+    switch (old ? torture_below(random, 2) : 2 + torture_below(random, 3)) {
+    case 0:
+        TORTURE_CHECK(prudence_hash_replace(table, &old->node, &fresh->node) == 0);
+        break;
+    case 1:
+        TORTURE_CHECK(prudence_hash_add_replace(table, hash_of_key(key), has_key, &key,
+                                                &fresh->node) == &old->node);
+        break;
+    case 2:
+        TORTURE_CHECK(
+            !prudence_hash_add_replace(table, hash_of_key(key), has_key, &key, &fresh->node));
+        break;
+    case 3:
+        TORTURE_CHECK(
+            !prudence_hash_add_unique(table, hash_of_key(key), has_key, &key, &fresh->node));
+        break;
+    default:
+        prudence_hash_add(table, hash_of_key(key), &fresh->node);
+    }
+    prudence_read_unlock();
+    if (old)
+        retire(old);
+}
+
+/* A key that all writers want: there is one at a time, and one thread gets it. */
+static void update_contended(uint64_t *random)
+{
+    uint64_t key = KEY_CONTENDED + torture_below(random, CONTENDED);
+    struct object *fresh = make(key), *other;
+    int error = ENOENT;
+
+    prudence_read_lock();
+    other =
+        object_of(prudence_hash_add_unique(table, hash_of_key(key), has_key, &key, &fresh->node));
+    if (other)
+        error = prudence_hash_remove(table, &other->node);
+    else if (prudence_hash_next_duplicate(&fresh->node, has_key, &key))
+        torture_violation("key %llu is there twice", (unsigned long long)key);
+    prudence_read_unlock();
+    if (other) {
+        torture_mark_set(&fresh->mark, TORTURE_NEW, 0);
+        prudence_cache_free(cache, fresh);
+    }
+    if (!error)
+        retire(other);
+}
+
+static void update_ids(struct object **mine, uint64_t *random)
+{
+    struct object *old = *mine;
+
+    if (old && torture_below(random, 2)) {
+        *mine = make(old->key);
+        __atomic_store_n(&(*mine)->id, old->id, __ATOMIC_RELAXED);
+        TORTURE_CHECK(prudence_id_replace(ids, old->id, *mine) == old);
+        retire(old);
+    } else if (old) {
+        TORTURE_CHECK(prudence_id_remove(ids, old->id) == old);
+        retire(old);
+        *mine = NULL;
+    } else {
+        *mine = make(1);
+        TORTURE_CHECK(prudence_id_insert(ids, *mine, &(*mine)->id) == 0);
+    }
+}
+
+static void *writer(void *number)
+{
+    uint64_t first = KEY_OF_WRITER((uintptr_t)number), random = (uintptr_t)number + 4711;
+    struct object **mine = calloc(PASSING, sizeof *mine), **by_id = calloc(IDS, sizeof *by_id);
+
+    while (!torture_stopped()) {
+        /* Tides: for a while, only the first few keys are used. */
+        unsigned bound = hash_bits == UINT64_MAX ? PASSING : PASSING / 20;
+
+        if (__atomic_load_n(&updates, __ATOMIC_RELAXED) / 100000 % 2)
+            bound = PASSING / 50;
+
+        for (unsigned i = 0; i < 50; i++) {
+            unsigned k = torture_below(&random, bound);
+
+            update_own(&mine[k], first + k, &random);
+            for (unsigned j = 0; j < 8 && bound < PASSING; j++)
+                if (mine[k = bound + torture_below(&random, PASSING - bound)])
+                    update_own(&mine[k], first + k, &random);
+        }
+        update_contended(&random);
+        update_ids(&by_id[torture_below(&random, IDS / WRITERS)], &random);
+        __atomic_fetch_add(&updates, 52, __ATOMIC_RELAXED);
+    }
+    for (unsigned i = 0; i < PASSING; i++)
+        if (mine[i])
+            remove_and_retire(mine[i]);
+    for (unsigned i = 0; i < IDS; i++)
+        if (by_id[i] && prudence_id_remove(ids, by_id[i]->id) == by_id[i])
+            retire(by_id[i]);
+    free(mine);
+    free(by_id);
+    return NULL;
+}
+
+static void *resizer(void *unused)
+{
+    uint64_t random = 99;
+
+    while (!torture_stopped()) {
+        TORTURE_CHECK(prudence_hash_resize(table, UINT64_C(64) << torture_below(&random, 9)) == 0);
+        __atomic_fetch_add(&resizes, 1, __ATOMIC_RELAXED);
+        if (torture_below(&random, 4) == 0)
+            sched_yield();
+    }
+    return unused;
+}
+
+static void set_up(const char *variant)
+{
+    struct prudence_hash_attr attr = {.size = sizeof attr};
+
+    hash_bits = strcmp(variant, "crowded") ? UINT64_MAX : UINT64_C(0xff00000000000070);
+    attr.flags = strcmp(variant, "resized") ? 0 : PRUDENCE_HASH_FIXED;
+    table = prudence_hash_create("torture", &attr);
+    ids = prudence_id_table_create("torture", NULL);
+    cache = prudence_cache_create("torture", sizeof(struct object), NULL);
+    for (unsigned i = 0; i < LASTING; i++) {
+        lasting[i] = make(i);
+        prudence_hash_add(table, hash_of_key(i), &lasting[i]->node);
+        TORTURE_CHECK(prudence_id_insert(ids, lasting[i], &lasting[i]->id) == 0);
+    }
+}
+
+static void tear_down(void)
+{
+    struct prudence_hash_walk at;
+    struct prudence_hash_node *node;
+    unsigned left = 0;
+
+    prudence_hash_for_each(&at, table, node)
+    {
+        TORTURE_CHECK(prudence_hash_remove(table, node) == 0);
+        TORTURE_CHECK(prudence_hash_remove(table, node) == ENOENT);
+        if (object_of(node)->key < LASTING)
+            TORTURE_CHECK(prudence_id_remove(ids, object_of(node)->id) == object_of(node));
+        retire(object_of(node));
+        left++;
+    }
+    TORTURE_CHECK(left >= LASTING && left <= LASTING + CONTENDED);
+    TORTURE_CHECK(prudence_hash_count(table) == 0);
+    TORTURE_CHECK(prudence_id_count(ids) == 0);
+    TORTURE_CHECK(prudence_hash_destroy(table) == 0);
+    TORTURE_CHECK(prudence_id_table_destroy(ids) == 0);
+    TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
+}
+
+static int torture(const char *variant, double seconds)
+{
+    uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
+    pthread_t threads[READERS + WRITERS + 1];
+    struct prudence_hash_stats stats;
+    unsigned count = 0;
+
+    set_up(variant);
+    for (uintptr_t i = 0; i < READERS; i++)
+        threads[count++] = torture_thread(reader, (void *)(i + 1));
+    for (uintptr_t i = 0; i < WRITERS; i++)
+        threads[count++] = torture_thread(writer, (void *)i);
+    if (!strcmp(variant, "resized"))
+        threads[count++] = torture_thread(resizer, NULL);
+    while (torture_now() < end)
+        torture_sleep_us(10000);
+    torture_wait_for(&walks);
+    torture_stop();
+    while (count)
+        pthread_join(threads[--count], NULL);
+    prudence_hash_stats(table, &stats);
+    tear_down();
+    printf(": updates=%llu lookups=%llu walks=%llu retired=%llu grows=%llu shrinks=%llu",
+           (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
+           (unsigned long long)found_retired, (unsigned long long)stats.grows,
+           (unsigned long long)stats.shrinks);
+    return torture_end(variant);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct torture_variant variants[] = {
+        {"tides", ""},      {"resized", ""}, {"crowded", ""}, {"fenced", "reader_mode=fenced"},
+        {"lock", "rseq=0"},
+    };
+
+    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
+}

@@ -18,9 +18,10 @@
 
 #include <prudence/prudence.h>
 
-#include "host.h"
+#include "arguments.h"
+#include "document.h"
 #include "measure.h"
-#include "numbers.h"
+#include "statistics.h"
 #include "subject.h"
 
 #define ROWS_MAX    1024
@@ -35,7 +36,7 @@ static const struct subject *const subjects[] = {
 #define SUBJECTS (sizeof subjects / sizeof subjects[0])
 
 struct request {
-    const char *subjects;
+    struct numbers subjects; /* their places in the table */
     struct numbers sizes, updates, threads, hits;
     double seconds;
     uint64_t repeat;
@@ -56,32 +57,39 @@ static const struct argp_option options[] = {
     {0},
 };
 
+static const char *subject_name(unsigned index)
+{
+    return index < SUBJECTS ? subjects[index]->name : NULL;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct request *request = state->input;
-    bool good = true;
 
     switch (key) {
+    case ARGP_KEY_INIT:
+        request->subjects = argument_names(state, 's', "prudence,rculfhash,ck_ht", subject_name);
+        break;
     case 's':
-        request->subjects = text;
+        request->subjects = argument_names(state, key, text, subject_name);
         break;
     case 'n':
-        good = numbers_parse(text, 64, UINT64_C(1) << 28, &request->sizes);
+        request->sizes = argument_numbers(state, key, text, 64, UINT64_C(1) << 28);
         break;
     case 'u':
-        good = numbers_parse(text, 0, 100, &request->updates);
+        request->updates = argument_numbers(state, key, text, 0, 100);
         break;
     case 't':
-        good = numbers_parse(text, 1, THREADS_MAX, &request->threads);
+        request->threads = argument_numbers(state, key, text, 1, THREADS_MAX);
         break;
     case 'h':
-        good = numbers_parse(text, 0, 100, &request->hits);
+        request->hits = argument_numbers(state, key, text, 0, 100);
         break;
     case 'T':
-        good = seconds_parse(text, &request->seconds);
+        request->seconds = argument_real(state, key, text, 86400);
         break;
     case 'R':
-        good = number_parse(text, 1, REPEATS_MAX, &request->repeat);
+        request->repeat = argument_number(state, key, text, 1, REPEATS_MAX);
         break;
     case 'j':
         request->json = text;
@@ -95,8 +103,6 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
-    if (!good)
-        argp_error(state, "-%c: '%s' is not what is wanted here", key, text);
     return 0;
 }
 
@@ -109,15 +115,6 @@ static struct row {
 } rows[ROWS_MAX];
 static json_t *results[ROWS_MAX][REPEATS_MAX];
 static unsigned row_count;
-
-static const struct subject *subject_find(const char *name)
-{
-    for (unsigned i = 0; i < SUBJECTS; i++)
-        if (!strcmp(subjects[i]->name, name))
-            return subjects[i];
-    fprintf(stderr, "prudence-structures: unknown subject '%s' (see --list)\n", name);
-    exit(EXIT_FAILURE);
-}
 
 static void add_row(const struct row *row)
 {
@@ -132,13 +129,10 @@ static void add_row(const struct row *row)
 
 static void make_rows_of(const struct request *request, struct row row)
 {
-    char *copy = strdup(request->subjects), *rest = copy, *name;
-
-    while ((name = strsep(&rest, ","))) {
-        row.subject = subject_find(name);
+    for (unsigned i = 0; i < request->subjects.count; i++) {
+        row.subject = subjects[request->subjects.value[i]];
         add_row(&row);
     }
-    free(copy);
 }
 
 static void make_rows(const struct request *request)
@@ -290,13 +284,6 @@ static unsigned measure(const struct request *request)
 
 /* -------------------------------------------------------------------------------------- results */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The value at this part of the sorted repeats: 0.5 is the median. */
 static double quantile(unsigned row, const struct request *request, const char *key, double part)
 {
@@ -311,7 +298,7 @@ static double quantile(unsigned row, const struct request *request, const char *
     }
     if (!count)
         return 0;
-    qsort(values, count, sizeof *values, by_value);
+    numbers_sort(values, count);
     return values[(unsigned)(part * (count - 1) + 0.5)];
 }
 
@@ -341,20 +328,16 @@ static json_t *row_to_json(unsigned row, const struct request *request)
 
 static int write_json(const struct request *request)
 {
-    time_t now = time(NULL);
-    char date[32];
-    json_t *document;
+    json_t *document = document_begin("prudence-structures"), *list = json_array();
     int failed;
 
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    document = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:[]}", "program", "prudence-structures",
-                         "prudence", prudence_version(), "liburcu", LIBURCU_VERSION, "ck",
-                         CK_VERSION, "date", date, "host", host_description(), "rows");
     for (unsigned row = 0; row < row_count; row++)
-        json_array_append_new(json_object_get(document, "rows"), row_to_json(row, request));
-    failed = json_dump_file(document, request->json, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    if (failed)
-        fprintf(stderr, "prudence-structures: cannot write %s\n", request->json);
+        json_array_append_new(list, row_to_json(row, request));
+    json_object_set_new(document, "prudence", json_string(prudence_version()));
+    json_object_set_new(document, "liburcu", json_string(LIBURCU_VERSION));
+    json_object_set_new(document, "ck", json_string(CK_VERSION));
+    json_object_set_new(document, "rows", list);
+    failed = document_write(document, request->json);
     json_decref(document);
     return failed;
 }
@@ -367,7 +350,6 @@ int main(int argc, char **argv)
         .doc = "Tables that are read under RCU: Prudence's, liburcu's and Concurrency Kit's.",
     };
     struct request request = {
-        .subjects = "prudence,rculfhash,ck_ht",
         .sizes = {.value = {1000, 100000}, .count = 2},
         .updates = {.value = {0, 10, 100}, .count = 3},
         .threads = {.value = {1}, .count = 1},

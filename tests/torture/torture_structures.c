@@ -89,7 +89,7 @@ static void look_at(const struct object *object, uint64_t key)
         uint64_t cookie = __atomic_load_n(&object->mark.cookie, __ATOMIC_RELAXED);
 
         __atomic_fetch_add(&found_retired, 1, __ATOMIC_RELAXED);
-        if (cookie && gp_poll(prudence_default_domain(), cookie))
+        if (cookie && gp_poll(prudence_default_domain(), (gp_cookie){cookie}))
             torture_violation("object %p is found after its grace period", (const void *)object);
     } else if (state != TORTURE_LIVE) {
         torture_violation("object %p is found in state %llx", (const void *)object,

@@ -74,11 +74,12 @@ PRUDENCE_API int prudence_id_table_destroy(struct prudence_id_table *table);
 static inline void *prudence_id_lookup(const struct prudence_id_table *table, uint32_t id)
 {
     uintptr_t view = __atomic_load_n(&table->view, __ATOMIC_CONSUME);
-    uintptr_t order = view & PRUDENCE_ID_ORDER_MASK;
+    const uint64_t number = id;
 
-    if (__builtin_expect(UINT64_C(1) << order <= id, 0))
+    if (__builtin_expect(number >> (view & PRUDENCE_ID_ORDER_MASK) != 0, 0))
         return PRUDENCE_NULL;
-    return __atomic_load_n(PRUDENCE_CAST(void *const *, view - order) + id, __ATOMIC_CONSUME);
+    return __atomic_load_n(PRUDENCE_CAST(void *const *, view & ~PRUDENCE_ID_ORDER_MASK) + id,
+                           __ATOMIC_CONSUME);
 }
 
 /*

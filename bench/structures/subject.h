@@ -35,13 +35,14 @@ struct subject {
 extern const struct subject subject_prudence, subject_rculfhash, subject_ck_ht;
 extern const struct subject subject_ids_word, subject_ids_ordered, subject_ids_indirect;
 
-/* As prudence_hash_mix: all tables have the same hashes. */
+/* Of rculfhash and ck_ht: what prudence_hash makes of prudence_hash_mix(key), with the highest bits mixed into the lowest,
+ * which those tables take. */
 static inline uint64_t hash_of(uint64_t key)
 {
     key ^= key >> 32;
-    key *= UINT64_C(0x9e3779b97f4a7c15);
-    key ^= key >> 29;
     key *= UINT64_C(0xd6e8feb86659fd93);
+    key ^= key >> 29;
+    key *= UINT64_C(0x9e3779b97f4a7c15);
     return key ^ key >> 32;
 }
 

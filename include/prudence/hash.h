@@ -24,8 +24,9 @@
  *    before you defer the object: then the deferral can keep latent memory below its limit.
  *  - Ownership: objects are the caller's. One that was removed or replaced may be freed, changed or added again after a
  *    grace period only (prudence_free_deferred does that). The table allocates arrays of buckets, nothing else.
- *  - Hashes: 64 bits, of which the lowest select the bucket, so they must be well mixed (prudence_hash_mix). Objects
- *    with equal keys have equal hashes. Against keys that an attacker chooses use a keyed hash.
+ *  - Hashes: up to 64 bits. The table multiplies them and takes the highest bits, so small numbers and addresses may be
+ *    their own hashes; otherwise use prudence_hash_mix. Objects with equal keys have equal hashes. Against keys that an
+ *    attacker chooses use a keyed hash.
  *  - match(node, key) says whether a node whose hash is that of the key has this key. It must not change the table. An
  *    update may call it while its bucket is locked: it must not block.
  *  - Signals: the functions of readers are async-signal-safe if `match` is; no other is.
@@ -62,7 +63,7 @@ typedef bool (*prudence_hash_match)(const struct prudence_hash_node *node, const
 /* ------------------------------------------------------- what inlined readers need (private) */
 
 /* The first word of a table: the address of its array of buckets, and in the lowest 6 bits the logarithm of how
- * many these are. One word, so that a reader always has an array and its size. */
+ * many these are, the order. One word, so that a reader always has an array and its size. */
 struct prudence_hash {
     uintptr_t view;
 };
@@ -83,12 +84,18 @@ PRUDENCE_API struct prudence_hash_node *prudence_hash_lookup_slow(const struct p
                                                                   prudence_hash_match match,
                                                                   const void *key);
 
+/* What nodes hold: its highest bits are the number of the bucket. Odd, so different hashes stay different. */
+static inline uint64_t prudence_hash_spread_(uint64_t hash)
+{
+    return hash * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static inline struct prudence_hash_node *prudence_hash_node_(uintptr_t link)
 {
     return PRUDENCE_CAST(struct prudence_hash_node *, link - PRUDENCE_HASH_NODE);
 }
 
-/* The first node from *link on that has the hash and the key; NULL: none, and *link is the end of the chain. */
+/* The first node from *link on that has the (spread) hash and the key; NULL: none, and *link is the end of the chain. */
 static inline struct prudence_hash_node *
 prudence_hash_search_(uintptr_t *link, uint64_t hash, prudence_hash_match match, const void *key)
 {
@@ -132,14 +139,12 @@ PRUDENCE_API struct prudence_hash *prudence_hash_create(const char *name,
  */
 PRUDENCE_API int prudence_hash_destroy(struct prudence_hash *table);
 
-/* A hash of a 64-bit key, each bit of which depends on all of the key's. Not secret. */
+/* A hash of a 64-bit key, each bit of which depends on most of the key's. Not secret. */
 static inline uint64_t prudence_hash_mix(uint64_t key)
 {
     key ^= key >> 32;
-    key *= UINT64_C(0x9e3779b97f4a7c15);
-    key ^= key >> 29;
     key *= UINT64_C(0xd6e8feb86659fd93);
-    return key ^ key >> 32;
+    return key ^ key >> 29;
 }
 
 /* ------------------------------------------------------------------------------------- readers */
@@ -154,16 +159,19 @@ static inline struct prudence_hash_node *prudence_hash_lookup(const struct prude
                                                               prudence_hash_match match,
                                                               const void *key)
 {
+    const uint64_t spread = prudence_hash_spread_(hash);
     uintptr_t view = __atomic_load_n(&table->view, __ATOMIC_CONSUME);
-    uintptr_t order = view & PRUDENCE_HASH_ORDER_MASK;
-    const uintptr_t *buckets = PRUDENCE_CAST(const uintptr_t *, view - order);
-    uintptr_t link = __atomic_load_n(&buckets[hash & ~(~UINT64_C(0) << order)], __ATOMIC_CONSUME);
+    const uintptr_t *buckets = PRUDENCE_CAST(const uintptr_t *, view & ~PRUDENCE_HASH_ORDER_MASK);
+    /* By 64 less the order, which is not 0. */
+    uintptr_t link =
+        __atomic_load_n(&buckets[spread >> (-view & PRUDENCE_HASH_ORDER_MASK)], __ATOMIC_CONSUME);
     struct prudence_hash_node *node;
 
     link &= ~PRUDENCE_HASH_BUCKET_BITS;
-    node = prudence_hash_search_(&link, hash, match, key);
+    node = prudence_hash_search_(&link, spread, match, key);
     /* The end of a chain of this array, or of an array with fewer buckets: there is nothing behind it. */
-    if (node || __builtin_expect(link - PRUDENCE_HASH_END(0) <= 8 * order, 1))
+    if (node ||
+        __builtin_expect(link - PRUDENCE_HASH_END(0) <= 8 * (view & PRUDENCE_HASH_ORDER_MASK), 1))
         return node;
     return prudence_hash_lookup_slow(table, hash, match, key);
 }
@@ -197,14 +205,13 @@ prudence_hash_next_duplicate(const struct prudence_hash_node *node, prudence_has
  * An object that is in the table during the whole walk is found exactly once, also while the table is resized; one
  * that is added or removed meanwhile, at most once.
  */
-struct prudence_hash_walk {
+struct prudence_hash_walk { /* private */
     const struct prudence_hash *table;
-    uint64_t segment; /* private, as all of it: of 1 << order segments, this one */
-    uint64_t part;    /* what of the segment comes next: nodes whose lowest ... */
-    const struct prudence_hash_node *node; /* the last that was passed; NULL: none in this part */
+    uint64_t from;                         /* all (spread) hashes below have been passed */
+    const struct prudence_hash_node *node; /* the last that was found in this chain; NULL: none */
     uintptr_t link;                        /* what comes next in the chain; 0: nothing */
-    unsigned order, part_order;            /* ... part_order bits are those of `part` */
-    unsigned chain_order;                  /* of the array whose chain this is */
+    unsigned order;                        /* of the array whose chain this is */
+    bool over;
 };
 
 PRUDENCE_API struct prudence_hash_node *prudence_hash_first(struct prudence_hash_walk *walk,

@@ -135,7 +135,8 @@ static void move_first(const struct hash_table *table, uintptr_t view, uint64_t 
     uintptr_t from = load_acquire(&table->from);
 
     if (from && from != view && load_acquire(&table->public.view) == view)
-        hash_move(from, view, hash);
+        hash_move(from, view,
+                  hash_index(hash, (unsigned)min_size(view_order(from), view_order(view))));
 }
 
 /* Locks the chain that the hash belongs to. */
@@ -144,7 +145,7 @@ static void chain_lock(const struct hash_table *table, uint64_t hash, struct pla
     for (;;) {
         uintptr_t view = load_acquire(&table->public.view);
 
-        place->bucket = &view_words(view)[hash & hash_mask(view_order(view))];
+        place->bucket = &view_words(view)[hash_index(hash, view_order(view))];
         place->first = hash_lock(place->bucket);
         if (likely(place->first && !(place->first & HASH_MOVED)))
             break;
@@ -163,16 +164,11 @@ static void pass(struct place *place)
     place->passed++;
 }
 
-/* To the first node that does not stand before the hash: one with it, if there is any. */
+/* To the first node whose hash is not lower: one with it, if there is any. */
 static void to_hash(struct place *place, uint64_t hash)
 {
-    while (is_node(place->next)) {
-        uint64_t other = prudence_hash_node_(place->next)->hash, differ = hash ^ other;
-
-        if (!differ || other & differ & -differ)
-            return;
+    while (is_node(place->next) && prudence_hash_node_(place->next)->hash < hash)
         pass(place);
-    }
 }
 
 static bool is_at_hash(const struct place *place, uint64_t hash)
@@ -250,11 +246,12 @@ static void replace_and_unlock(struct place *place, struct prudence_hash_node *n
 void prudence_hash_add(struct prudence_hash *public, uint64_t hash, struct prudence_hash_node *node)
 {
     struct hash_table *table = hash_of(public);
+    const uint64_t spread = prudence_hash_spread_(hash);
     struct place place;
 
-    chain_lock(table, hash, &place);
-    to_hash(&place, hash);
-    insert_and_unlock(&place, hash, node);
+    chain_lock(table, spread, &place);
+    to_hash(&place, spread);
+    insert_and_unlock(&place, spread, node);
     counted(table, 1, place.passed);
 }
 
@@ -263,16 +260,17 @@ struct prudence_hash_node *prudence_hash_add_unique(struct prudence_hash *public
                                                     struct prudence_hash_node *node)
 {
     struct hash_table *table = hash_of(public);
+    const uint64_t spread = prudence_hash_spread_(hash);
     struct place place, insertion;
 
-    chain_lock(table, hash, &place);
-    to_hash(&place, hash);
+    chain_lock(table, spread, &place);
+    to_hash(&place, spread);
     insertion = place;
-    if (to_key(&place, hash, match, key)) {
+    if (to_key(&place, spread, match, key)) {
         unlock(&place);
         return prudence_hash_node_(place.next);
     }
-    insert_and_unlock(&insertion, hash, node);
+    insert_and_unlock(&insertion, spread, node);
     counted(table, 1, insertion.passed);
     return NULL;
 }
@@ -282,17 +280,18 @@ struct prudence_hash_node *prudence_hash_add_replace(struct prudence_hash *publi
                                                      struct prudence_hash_node *node)
 {
     struct hash_table *table = hash_of(public);
+    const uint64_t spread = prudence_hash_spread_(hash);
     struct place place, insertion;
 
-    chain_lock(table, hash, &place);
-    to_hash(&place, hash);
+    chain_lock(table, spread, &place);
+    to_hash(&place, spread);
     insertion = place;
-    if (to_key(&place, hash, match, key)) {
+    if (to_key(&place, spread, match, key)) {
         replace_and_unlock(&place, node);
         replaced(table);
         return prudence_hash_node_(place.next);
     }
-    insert_and_unlock(&insertion, hash, node);
+    insert_and_unlock(&insertion, spread, node);
     counted(table, 1, insertion.passed);
     return NULL;
 }

@@ -2,15 +2,15 @@
 /*
  * The hash table (<prudence/hash.h>, ADR 67).
  *
- * Chains. Each bucket has a chain of nodes, sorted by their hashes with the lowest bit first: of two hashes the one
- * that has 0 in the lowest bit in which they differ comes first. So, whatever the number of buckets, what is one chain
- * for n buckets is two runs side by side for 2n: first the nodes of bucket b, then those of b + n. A chain is
- * split by one store (an end behind the first run), and two chains are joined by one. No node is moved or copied.
+ * Chains. Each bucket has a chain of nodes, sorted by their hashes; the highest bits of a hash are the number of its
+ * bucket. So all chains, one behind the other, are all nodes in the order of their hashes, whatever the number of buckets: what
+ * is one chain for n buckets is two runs side by side for 2n. A chain is split by one store (an end behind the first run),
+ * and two chains are joined by one. No node is moved or copied.
  *
- * Ends. The end of a chain says for which number of buckets, or more, it ends there (PRUDENCE_HASH_END). A reader that came by an array with
- * fewer buckets, and meets that end, may miss what was cut off there. It begins again, with the array that the table
- * has by now, which was published before the cut. When two chains are joined, the end of the second
- * is the end of both.
+ * Ends. The end of a chain says for which number of buckets, or more, it ends there (PRUDENCE_HASH_END). A reader that
+ * came by an array with fewer buckets, and meets that end, may miss what was cut off there. It begins again, with the
+ * array that the table has by now, which was published before the cut. When two chains are joined, the end of the
+ * second is the end of both.
  *
  * Arrays. While the table is resized it has two: `view`, the new one, and `from`. A bucket of the new one is 0 until its
  * group was moved. A group is what belongs together for the smaller number of buckets: one bucket of the smaller array,
@@ -20,7 +20,7 @@
  * Invariants:
  *  - view, or a bucket of it, is 0 only while `from` is not; every bucket of `from` is not 0.
  *  - A chain that begins at a bucket of an array of order o, and that is not moved, ends with an end of order <= o: the
- *    smallest order for which this chain and the next one in the order of all chains are two. (The chains that the table
+ *    smallest order for which this chain and the next one are two. (The chains that the table
  *    was made with have ends of order 0, because there never are fewer.)
  *  - A bucket with HASH_MOVED does not change any more. Its link is where the chain began when it was moved. Only
  *    readers that entered their sections before that follow it, so what it leads to is still there for them.
@@ -76,9 +76,15 @@ static inline struct hash_table *hash_of(const struct prudence_hash *public)
     return (struct hash_table *)public;
 }
 
-static inline uint64_t hash_mask(unsigned order)
+/* The bucket of a hash, and the lowest hash of a bucket, in an array of this order, which is not 0. */
+static inline uint64_t hash_index(uint64_t hash, unsigned order)
 {
-    return (UINT64_C(1) << order) - 1;
+    return hash >> (64 - order);
+}
+
+static inline uint64_t hash_first_of(uint64_t index, unsigned order)
+{
+    return index << (64 - order);
 }
 
 static inline uintptr_t hash_link_of(uintptr_t bucket)
@@ -102,18 +108,6 @@ static inline bool is_end_of(uintptr_t link, unsigned order)
     return link - PRUDENCE_HASH_END(0) <= 8 * (uintptr_t)order;
 }
 
-/* Of the parts of a group, whose numbers differ in the bits from `low` to `high`, the one that follows *part in the order of
- * the chain; false: it is the last. */
-static inline bool hash_next_part(uint64_t *part, unsigned low, unsigned high)
-{
-    for (unsigned bit = high; bit-- > low;) {
-        *part ^= UINT64_C(1) << bit;
-        if (*part >> bit & 1)
-            return true;
-    }
-    return false;
-}
-
 /* hash_bucket.c: locks the bucket unless it is moved, or not there yet (0). Returns what it held, without the lock. */
 uintptr_t hash_lock(uintptr_t *bucket);
 
@@ -122,8 +116,9 @@ static inline void hash_unlock(uintptr_t *bucket, uintptr_t link)
     store_release(bucket, link);
 }
 
-/* hash_move.c: moves the group to which the hash belongs from one array to the other; does nothing when it was moved. */
-void hash_move(uintptr_t from, uintptr_t to, uint64_t hash);
+/* hash_move.c: moves a group, which has the number of its bucket in the smaller array, from one array to the other; does
+ * nothing when it was moved. */
+void hash_move(uintptr_t from, uintptr_t to, uint64_t group);
 
 /* hash_resize.c: the right to take steps. */
 bool hash_try_stepping(struct hash_table *table);

@@ -1,81 +1,85 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Moving a group of buckets from one array to another. Readers may be anywhere in the chains, and at the buckets of both
- * arrays, at every step; see hash.h for what they do.
+ * Moving a group of buckets from one array to another: one bucket of the smaller array, and its *parts*, which are buckets
+ * side by side of the larger one. Readers may be anywhere in the chains, and at the buckets of both arrays, at every step;
+ * see hash.h for what they do.
  */
 #include "structures/hash.h"
 
+/* The parts of a group, in the order of their hashes. */
+struct parts {
+    uintptr_t *buckets; /* of the larger array */
+    unsigned order;     /* of that */
+    uint64_t first, end;
+};
+
+static struct parts parts_of(uintptr_t larger, uintptr_t smaller, uint64_t group)
+{
+    unsigned more = view_order(larger) - view_order(smaller);
+
+    return (struct parts){.buckets = view_words(larger),
+                          .order = view_order(larger),
+                          .first = group << more,
+                          .end = (group + 1) << more};
+}
+
+/* The end between a part and the next one: of the smallest order for which they are two. */
+static uintptr_t end_behind(const struct parts *parts, uint64_t part)
+{
+    return PRUDENCE_HASH_END(parts->order - (unsigned)__builtin_ctzll(part + 1));
+}
+
+/* -------------------------------------------------------------------------------------- splitting */
+
 /* Passes the nodes from *link on that belong to the part; *link is then what follows. Returns the last; NULL: none. */
-static struct prudence_hash_node *pass_part(uintptr_t *link, uint64_t part, uint64_t mask)
+static struct prudence_hash_node *pass_part(uintptr_t *link, const struct parts *parts,
+                                            uint64_t part)
 {
     struct prudence_hash_node *last = NULL;
 
-    while (is_node(*link) && (prudence_hash_node_(*link)->hash & mask) == part) {
+    while (is_node(*link) && hash_index(prudence_hash_node_(*link)->hash, parts->order) == part) {
         last = prudence_hash_node_(*link);
         *link = load_relaxed(&last->next);
     }
     return last;
 }
 
-/* -------------------------------------------------------------------------------------- splitting */
-
-/* The end between two parts that follow each other: of the smallest order for which they are two. */
-static uintptr_t end_between(uint64_t part, uint64_t next)
-{
-    return PRUDENCE_HASH_END((unsigned)__builtin_ctzll(part ^ next) + 1);
-}
-
 /*
  * The new buckets: each is its part's first node, or an end. They are locked, so that no writer changes a chain that
  * is not cut yet. Readers that find them run on into the parts behind, which does no harm.
  */
-static void set_parts(uintptr_t link, uintptr_t to, uint64_t group, unsigned low)
+static void set_parts(const struct parts *parts, uintptr_t link)
 {
-    uintptr_t *buckets = view_words(to);
-    unsigned order = view_order(to);
-    uint64_t part = group, next = group;
-    bool more;
-
-    do {
+    for (uint64_t part = parts->first; part < parts->end; part++) {
         uintptr_t first = link;
-        bool empty = !pass_part(&link, part, hash_mask(order));
+        bool empty = !pass_part(&link, parts, part);
 
-        more = hash_next_part(&next, low, order);
-        if (empty && more)
-            first = end_between(part, next);
-        store_release(&buckets[part], first | HASH_LOCKED);
-        part = next;
-    } while (more);
+        if (empty && part + 1 < parts->end)
+            first = end_behind(parts, part);
+        store_release(&parts->buckets[part], first | HASH_LOCKED);
+    }
 }
 
-/* Cuts the chain behind each part but the last: readers that meet such an end find the new buckets set. */
-static void cut_parts(uintptr_t link, uintptr_t to, uint64_t group, unsigned low)
+/* Cuts the chain behind each part except the last: readers that meet such an end find the new buckets set. */
+static void cut_parts(const struct parts *parts, uintptr_t link)
 {
-    uintptr_t *buckets = view_words(to);
-    unsigned order = view_order(to);
-    uint64_t part = group, next = group;
-    bool more;
+    for (uint64_t part = parts->first; part < parts->end; part++) {
+        struct prudence_hash_node *last = pass_part(&link, parts, part);
 
-    do {
-        struct prudence_hash_node *last = pass_part(&link, part, hash_mask(order));
-
-        more = hash_next_part(&next, low, order);
-        if (last && more)
-            store_release(&last->next, end_between(part, next));
-        hash_unlock(&buckets[part], hash_link_of(load_relaxed(&buckets[part])));
-        part = next;
-    } while (more);
+        if (last && part + 1 < parts->end)
+            store_release(&last->next, end_behind(parts, part));
+        hash_unlock(&parts->buckets[part], hash_link_of(load_relaxed(&parts->buckets[part])));
+    }
 }
 
-static void split(uintptr_t from, uintptr_t to, uint64_t group)
+static void split(uintptr_t *bucket, const struct parts *parts)
 {
-    uintptr_t *bucket = &view_words(from)[group];
     uintptr_t link = hash_lock(bucket);
 
     if (link & HASH_MOVED)
         return;
-    set_parts(link, to, group, view_order(from));
-    cut_parts(link, to, group, view_order(from));
+    set_parts(parts, link);
+    cut_parts(parts, link);
     hash_unlock(bucket, link | HASH_MOVED);
 }
 
@@ -94,46 +98,40 @@ static uintptr_t *last_link(uintptr_t *link)
  * of the last part. It tells for how many buckets the whole group was cut from the next one, which readers must know that
  * have an array with still fewer. Returns the first link.
  */
-static uintptr_t join_parts(uintptr_t *buckets, uint64_t group, unsigned low, unsigned high)
+static uintptr_t join_parts(const struct parts *parts)
 {
-    uintptr_t first, last, *end = &first;
-    uint64_t part = group;
+    uintptr_t first, last = 0, *end = &first;
 
-    do {
-        uintptr_t link = hash_link_of(load_relaxed(&buckets[part]));
-
-        if (is_node(link)) {
-            store_release(end, link);
+    for (uint64_t part = parts->first; part < parts->end; part++) {
+        last = hash_link_of(load_relaxed(&parts->buckets[part]));
+        if (is_node(last)) {
+            store_release(end, last);
             end = last_link(end);
-            link = load_relaxed(end);
+            last = load_relaxed(end);
         }
-        last = link;
-    } while (hash_next_part(&part, low, high));
+    }
     store_release(end, last);
     return first;
 }
 
-static void join(uintptr_t from, uintptr_t to, uint64_t group)
+static void join(uintptr_t *bucket, const struct parts *parts)
 {
-    uintptr_t *buckets = view_words(from);
-    unsigned low = view_order(to), high = view_order(from);
-    uint64_t part = group;
-
-    do {
-        if (hash_lock(&buckets[part]) & HASH_MOVED)
+    for (uint64_t part = parts->first; part < parts->end; part++)
+        if (hash_lock(&parts->buckets[part]) & HASH_MOVED)
             return; /* the first: the group was moved */
-    } while (hash_next_part(&part, low, high));
-    store_release(&view_words(to)[group], join_parts(buckets, group, low, high));
-    part = group;
-    do
-        hash_unlock(&buckets[part], hash_link_of(load_relaxed(&buckets[part])) | HASH_MOVED);
-    while (hash_next_part(&part, low, high));
+    store_release(bucket, join_parts(parts));
+    for (uint64_t part = parts->first; part < parts->end; part++)
+        hash_unlock(&parts->buckets[part],
+                    hash_link_of(load_relaxed(&parts->buckets[part])) | HASH_MOVED);
 }
 
-void hash_move(uintptr_t from, uintptr_t to, uint64_t hash)
+void hash_move(uintptr_t from, uintptr_t to, uint64_t group)
 {
-    if (view_order(from) < view_order(to))
-        split(from, to, hash & hash_mask(view_order(from)));
+    bool grows = view_order(from) < view_order(to);
+    struct parts parts = grows ? parts_of(to, from, group) : parts_of(from, to, group);
+
+    if (grows)
+        split(&view_words(from)[group], &parts);
     else
-        join(from, to, hash & hash_mask(view_order(to)));
+        join(&view_words(to)[group], &parts);
 }

@@ -13,9 +13,9 @@ static uintptr_t chain_of(const struct hash_table *table, uint64_t hash, unsigne
     do {
         uintptr_t view = load_acquire(&table->public.view);
 
-        link = load_acquire(&view_words(view)[hash & hash_mask(view_order(view))]);
+        link = load_acquire(&view_words(view)[hash_index(hash, view_order(view))]);
         if (!hash_link_of(link) && (view = load_acquire(&table->from)))
-            link = load_acquire(&view_words(view)[hash & hash_mask(view_order(view))]);
+            link = load_acquire(&view_words(view)[hash_index(hash, view_order(view))]);
         *order = view_order(view);
     } while (!hash_link_of(link));
     return hash_link_of(link);
@@ -26,93 +26,67 @@ struct prudence_hash_node *prudence_hash_lookup_slow(const struct prudence_hash 
                                                      uint64_t hash, prudence_hash_match match,
                                                      const void *key)
 {
+    const uint64_t spread = prudence_hash_spread_(hash);
     struct prudence_hash_node *node;
     uintptr_t link;
     unsigned order;
 
     do {
-        link = chain_of(hash_of(table), hash, &order);
-        node = prudence_hash_search_(&link, hash, match, key);
+        link = chain_of(hash_of(table), spread, &order);
+        node = prudence_hash_search_(&link, spread, match, key);
     } while (!node && !is_end_of(link, order));
     return node;
 }
 
 /*
- * Walks. The hashes are divided into 1 << order segments by their lowest bits, as many as there were buckets at first; that
- * division stays. A segment is walked part by part, in the order of its chain: what is one bucket at a time. In any
- * array, a part is some buckets, one, or a piece of one; in the last case the nodes of other parts are passed over.
+ * Walks go through the hashes in their order, chain by chain. All below `from` have been passed, so a walk finds its way
+ * whatever happens to arrays and chains: it takes the chain to which `from` belongs now, and passes over what stands before.
  */
-static bool is_of_part(const struct prudence_hash_walk *walk, const struct prudence_hash_node *node)
+static void begin_chain(struct prudence_hash_walk *walk)
 {
-    return (node->hash & hash_mask(walk->part_order)) == walk->part;
-}
-
-static void begin_part(struct prudence_hash_walk *walk)
-{
-    walk->link = chain_of(hash_of(walk->table), walk->part, &walk->chain_order);
+    walk->link = chain_of(hash_of(walk->table), walk->from, &walk->order);
     walk->node = NULL;
-    if (walk->part_order < walk->chain_order)
-        walk->part_order = walk->chain_order; /* the first bucket of the part */
-}
-
-/* False: this was the last. */
-static bool next_part(struct prudence_hash_walk *walk)
-{
-    walk->link = 0;
-    if (hash_next_part(&walk->part, walk->order, walk->part_order))
-        return true;
-    walk->segment++;
-    walk->part = walk->segment;
-    walk->part_order = walk->order;
-    return walk->segment < UINT64_C(1) << walk->order;
 }
 
 /*
- * At the end of a chain. If that was cut for more buckets than the walk knows, what was cut off is still to come: all of the
- * part, or what follows the piece of it that ends with the last node that was passed.
+ * At the end of a chain all of the last node's bucket has been passed: of the walk's array, or, if the end is one of more
+ * buckets, of an array with so many. In the latter case, if no node was found, what was cut off may begin right here.
  */
-static bool end_chain(struct prudence_hash_walk *walk)
+static void end_chain(struct prudence_hash_walk *walk)
 {
-    unsigned cut = (unsigned)(walk->link / 8 - 1);
+    bool cut = !is_end_of(walk->link, walk->order);
+    unsigned order = cut ? (unsigned)(walk->link / 8 - 1) : walk->order;
+    uint64_t last = walk->node ? walk->node->hash : walk->from;
 
-    if (!is_end_of(walk->link, walk->chain_order)) {
-        if (!walk->node) {
-            walk->link = 0;
-            return true;
-        }
-        if (walk->part_order < cut)
-            walk->part_order = cut;
-        walk->part = walk->node->hash & hash_mask(walk->part_order);
-    }
-    return next_part(walk);
+    walk->link = 0;
+    if (cut && !walk->node)
+        return;
+    walk->from = hash_first_of(hash_index(last, order) + 1, order);
+    walk->over = !walk->from;
 }
 
 struct prudence_hash_node *prudence_hash_next(struct prudence_hash_walk *walk)
 {
-    if (walk->segment >> walk->order)
-        return NULL;
-    for (;;) {
+    while (!walk->over) {
         if (!walk->link)
-            begin_part(walk);
+            begin_chain(walk);
         while (is_node(walk->link)) {
             struct prudence_hash_node *node = prudence_hash_node_(walk->link);
 
             walk->link = load_acquire(&node->next);
-            if (is_of_part(walk, node)) {
+            if (node->hash >= walk->from) {
                 walk->node = node;
                 return node;
             }
         }
-        if (!end_chain(walk))
-            return NULL;
+        end_chain(walk);
     }
+    return NULL;
 }
 
 struct prudence_hash_node *prudence_hash_first(struct prudence_hash_walk *walk,
                                                const struct prudence_hash *table)
 {
-    unsigned order = view_order(load_acquire(&table->view));
-
-    *walk = (struct prudence_hash_walk){.table = table, .order = order, .part_order = order};
+    *walk = (struct prudence_hash_walk){.table = table};
     return prudence_hash_next(walk);
 }

@@ -169,7 +169,7 @@ static unsigned compared;
 static bool match_under_lock(const struct prudence_hash_node *node, const void *key)
 {
     const uintptr_t *bucket =
-        &view_words(locked_table->view)[node->hash & hash_mask(view_order(locked_table->view))];
+        &view_words(locked_table->view)[hash_index(node->hash, view_order(locked_table->view))];
 
     assert_true(*bucket & HASH_LOCKED);
     for (unsigned other = 0; other < 64; other++)

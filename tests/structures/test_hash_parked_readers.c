@@ -15,7 +15,12 @@ static unsigned from_order, to_order;
 
 static uint64_t hash_here(uint64_t key)
 {
-    return prudence_hash_mix(key) & 0x3ff; /* several in each bucket */
+    return hash_for(prudence_hash_mix(key) << 54); /* of 1,024: several in each bucket */
+}
+
+static uint64_t spread_here(uint64_t key)
+{
+    return prudence_hash_spread_(hash_here(key));
 }
 
 static void begin_table(unsigned from, unsigned to)
@@ -174,11 +179,11 @@ static void old_views(unsigned from, unsigned to)
         happen();
         for (uint64_t key = 0; key < ITEMS; key++) {
             uintptr_t *buckets = view_words(before.view);
-            uintptr_t link = buckets[hash_here(key) & hash_mask(view_order(before.view))];
+            uintptr_t link = buckets[hash_index(spread_here(key), view_order(before.view))];
             struct prudence_hash_node *node;
 
             link = hash_link_of(link);
-            node = prudence_hash_search_(&link, hash_here(key), item_has_key, &key);
+            node = prudence_hash_search_(&link, spread_here(key), item_has_key, &key);
             if (!node && !is_end_of(link, view_order(before.view)))
                 node = prudence_hash_lookup_slow(table, hash_here(key), item_has_key, &key);
             assert_ptr_equal(item_of(node), &items[key]);
@@ -272,8 +277,8 @@ static void a_removed_object_leads_on(void **state)
         begin_table(ways[i][0], ways[i][1]);
         for (uint64_t key = 0; key < ITEMS; key += 5) {
             uint64_t hash = hash_here(key);
-            uintptr_t first =
-                hash_link_of(view_words(table->view)[hash & hash_mask(view_order(table->view))]);
+            uintptr_t first = hash_link_of(
+                view_words(table->view)[hash_index(spread_here(key), view_order(table->view))]);
             struct item *at = item_of(prudence_hash_node_(first));
             uintptr_t link;
             struct prudence_hash_node *node;
@@ -283,7 +288,7 @@ static void a_removed_object_leads_on(void **state)
             assert_int_equal(prudence_hash_remove(table, &at->node), 0);
             assert_int_equal(prudence_hash_resize(table, UINT64_C(1) << to_order), 0);
             link = at->node.next;
-            node = prudence_hash_search_(&link, hash, item_has_key, &key);
+            node = prudence_hash_search_(&link, spread_here(key), item_has_key, &key);
             if (!node && !is_end_of(link, from_order))
                 node = prudence_hash_lookup_slow(table, hash, item_has_key, &key);
             assert_ptr_equal(item_of(node), &items[key]);

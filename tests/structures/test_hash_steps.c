@@ -18,8 +18,10 @@ static uint64_t either = UINT64_MAX; /* the key that is just being added, replac
 
 static uint64_t hash_here(uint64_t key)
 {
-    return prudence_hash_mix(key) & 0x1ff &
-           ~UINT64_C(0x38); /* eight times as many in a bucket as elsewhere */
+    uint64_t bits = prudence_hash_mix(key) & 0x1ff & ~UINT64_C(0x38);
+
+    return hash_for((bits >> 6 | bits << 3)
+                    << 55); /* eight times as many in a bucket as elsewhere */
 }
 
 static void look_at_all(const greg_t *registers)
@@ -82,7 +84,10 @@ static void move_all(void *argument)
 
     (void)argument;
     for (unsigned i = 0; i < ITEMS; i++)
-        hash_move(inside->from, table->view, hash_here(i));
+        hash_move(
+            inside->from, table->view,
+            hash_index(prudence_hash_spread_(hash_here(i)),
+                       (unsigned)min_size(view_order(inside->from), view_order(table->view))));
 }
 
 static void resize(unsigned from, unsigned to)

@@ -345,7 +345,7 @@ static void set_up(const char *variant)
 {
     struct prudence_hash_attr attr = {.size = sizeof attr};
 
-    hash_bits = strcmp(variant, "crowded") ? UINT64_MAX : UINT64_C(0xff00000000000070);
+    hash_bits = strcmp(variant, "crowded") ? UINT64_MAX : UINT64_C(0x1ff);
     attr.flags = strcmp(variant, "resized") ? 0 : PRUDENCE_HASH_FIXED;
     table = prudence_hash_create("torture", &attr);
     ids = prudence_id_table_create("torture", NULL);

@@ -17,11 +17,12 @@
 static bool is_valid(const char *name, const struct prudence_hash_attr *attr)
 {
     static const char what[] = "prudence_hash_create";
+    static const struct prudence_hash_attr defaults = {.size = sizeof defaults};
 
+    if (!attr)
+        attr = &defaults;
     if (!name || !*name)
         os_report("%s: the name is %s", what, name ? "empty" : "NULL");
-    else if (!attr)
-        return true;
     else if (attr->size != sizeof *attr)
         os_report(
             "%s: '%s': attr->size is %zu, not sizeof(struct prudence_hash_attr), which is %zu",

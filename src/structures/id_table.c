@@ -67,11 +67,12 @@ static void room_unmake(const struct id_table *table, const struct room *room)
 static bool is_valid(const char *name, const struct prudence_id_table_attr *attr)
 {
     static const char what[] = "prudence_id_table_create";
+    static const struct prudence_id_table_attr defaults = {.size = sizeof defaults};
 
+    if (!attr)
+        attr = &defaults;
     if (!name || !*name)
         os_report("%s: the name is %s", what, name ? "empty" : "NULL");
-    else if (!attr)
-        return true;
     else if (attr->size != sizeof *attr)
         os_report(
             "%s: '%s': attr->size is %zu, not sizeof(struct prudence_id_table_attr), which is %zu",

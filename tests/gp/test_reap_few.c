@@ -22,7 +22,7 @@
 #include "support/gp_reader.h"
 #include "support/seen_calls.h"
 
-#define READERS 700
+#define READERS 1500
 
 static struct prudence_domain *domain;
 

@@ -17,6 +17,8 @@
 #include <semaphore.h>
 
 #include <prudence/call.h>
+#include <prudence/hash.h>
+#include <prudence/id_table.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -389,6 +391,57 @@ BODY(scm_clocks, return as_scm_thread(use_clocks);)
 BODY(scm_regions, return as_scm_thread(use_regions);)
 BODY(scm, return as_scm_thread(use_the_rest);)
 
+static bool any_node(const struct prudence_hash_node *node, const void *unused)
+{
+    (void)node, (void)unused;
+    return true;
+}
+
+/* Two objects come and go, beside a resize, which defers an array. */
+static struct prudence_hash *used_hash(void)
+{
+    struct prudence_hash *table = prudence_hash_create("used", NULL);
+    struct prudence_hash_node nodes[2];
+    struct prudence_hash_stats stats;
+    struct prudence_hash_walk walk;
+    struct prudence_hash_node *node;
+
+    prudence_hash_add(table, 1, &nodes[0]);
+    if (prudence_hash_add_unique(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
+        prudence_hash_resize(table, 4096) || prudence_hash_replace(table, &nodes[0], &nodes[1]) ||
+        prudence_hash_add_replace(table, 1, any_node, NULL, &nodes[0]) != &nodes[1] ||
+        prudence_hash_lookup(table, 1, any_node, NULL) != &nodes[0] ||
+        prudence_hash_lookup_slow(table, 1, any_node, NULL) != &nodes[0] ||
+        prudence_hash_stats(table, &stats) || prudence_hash_count(table) != 1)
+        abort();
+    prudence_hash_for_each(&walk, table, node) if (node != &nodes[0]) abort();
+    if (prudence_hash_remove(table, &nodes[0]))
+        abort();
+    return table;
+}
+
+static struct prudence_id_table *used_ids(void)
+{
+    struct prudence_id_table *table = prudence_id_table_create("used", NULL);
+    struct prudence_id_table_stats stats;
+    uint32_t id;
+
+    for (uint32_t i = 0; i < 100; i++) /* one array is replaced */
+        if (prudence_id_insert(table, table, &id) || id != i)
+            abort();
+    if (prudence_id_replace(table, 7, table) != table || prudence_id_next(table, &id) != table ||
+        prudence_id_count(table) != 100 || prudence_id_table_stats(table, &stats))
+        abort();
+    for (uint32_t i = 0; i < 100; i++)
+        prudence_id_remove(table, i);
+    return table;
+}
+
+BODY(hash, return result_of(used_hash() != NULL);)
+BODY(hash_destroy, return prudence_hash_destroy(used_hash());)
+BODY(id_table, return result_of(used_ids() != NULL);)
+BODY(id_table_destroy, return prudence_id_table_destroy(used_ids());)
+
 /* ---------------------------------------------------------------------------------- the table */
 
 static const struct row {
@@ -453,6 +506,15 @@ static const struct row {
     {"prudence_inline2_cache_free_deferred", NULL, "", ""},
     {"prudence_inline2_cache_replace", NULL, "", ""},
     {"prudence_inline2_stay_loaded", NULL, "", ""}, /* by constructors */
+    {"prudence_hash_create", do_hash, EVERYWHERE,
+     "prudence_hash_add prudence_hash_add_unique prudence_hash_add_replace prudence_hash_replace "
+     "prudence_hash_remove prudence_hash_resize prudence_hash_lookup_slow prudence_hash_first "
+     "prudence_hash_next prudence_hash_count prudence_hash_stats_sized"},
+    {"prudence_hash_destroy", do_hash_destroy, FOR_READERS, ""},
+    {"prudence_id_table_create", do_id_table, EVERYWHERE,
+     "prudence_id_insert prudence_id_replace prudence_id_remove prudence_id_next "
+     "prudence_id_count prudence_id_table_stats_sized"},
+    {"prudence_id_table_destroy", do_id_table_destroy, FOR_READERS, ""},
     {"prudence_malloc", do_malloc, EVERYWHERE, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},

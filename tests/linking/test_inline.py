@@ -197,7 +197,7 @@ class Inline(unittest.TestCase):
     def test_a_layout_that_has_moved_is_noticed_by_the_compiler(self):
         include = self.folder / "moved"
         for change in ("uint64_t ring_tail; ", "uint64_t ring_stop; "), ("const char *base; ", "uint64_t end; "), \
-                ("LEAF_SHIFT 30", "LEAF_SHIFT 29"), ("void *percpu; ", "void *liness; "):
+                ("LEAF_SHIFT 30", "LEAF_SHIFT 29"), ("void *lines; ", "void *liness; "):
             shutil.rmtree(include, ignore_errors=True)
             shutil.copytree(ROOT / "include", include)
             header = include / "prudence/sequences.h"

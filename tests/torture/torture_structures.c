@@ -4,8 +4,8 @@
  * exactly once. Passing ones come and go: what is found is live, or was retired in a grace period that is not over; a
  * writer finds what it added itself until it removes it; of several threads that remove one object, one succeeds.
  *
- * Variants: the table follows its objects, which come in tides; or a thread resizes it all the time; or most keys share few
- * buckets.
+ * Variants: the table follows its objects, which come in tides; or a thread resizes it all the time; or most keys share
+ * few hashes.
  */
 #define _GNU_SOURCE
 #include <prudence/hash.h>

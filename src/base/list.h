@@ -35,7 +35,7 @@ static inline void list_add_head(struct list *list, struct list *item)
     list_insert_between(item, list, list->next);
 }
 
-static inline void list_add_tail(struct list *list, struct list *item)
+static inline void list_append(struct list *list, struct list *item)
 {
     list_insert_between(item, list->previous, list);
 }

@@ -83,7 +83,7 @@ static unsigned take_some(uint64_t limit, uint64_t goal, void **objects, struct 
     while (oldest && (bytes > limit || left < goal) && taken < LEAVE_MAX)
         objects[taken++] = take_oldest();
     if (taken)
-        list_add_tail(&leavers, &leaver->link);
+        list_append(&leavers, &leaver->link);
     os_lock_release(&lock);
     return taken;
 }

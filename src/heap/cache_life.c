@@ -72,7 +72,7 @@ static void note_live_of_slab(const struct slab *slab, struct live_objects *live
     }
 }
 
-static void note_live_of_node(struct node *node, struct live_objects *live)
+static void note_live_of_node(struct slab_node *node, struct live_objects *live)
 {
     struct list *item;
 

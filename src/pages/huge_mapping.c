@@ -60,7 +60,7 @@ static struct huge_mapping *take_out(struct huge_mapping *huge)
 void huge_mapping_put(struct huge_mapping *huge)
 {
     bin_add(huge);
-    list_add_tail(&by_age, &huge->age);
+    list_append(&by_age, &huge->age);
 }
 
 struct huge_mapping *huge_mapping_take_oldest(void)

@@ -46,7 +46,7 @@ void callback_queue_init(struct callback_queue *queue, struct prudence_domain *d
         segment_init(&queue->segments[i]);
     segment_init(&queue->ready);
     os_lock_take(&callbacks_lock);
-    list_add_tail(&worker->queues, &queue->link);
+    list_append(&worker->queues, &queue->link);
     os_lock_release(&callbacks_lock);
 }
 

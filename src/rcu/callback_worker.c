@@ -80,7 +80,7 @@ void callback_worker_init(struct callback_worker *worker, int cpu, bool polls)
     worker->polls = polls;
     list_init(&worker->queues);
     os_lock_take(&callbacks_lock);
-    list_add_tail(&callback_workers, &worker->link);
+    list_append(&callback_workers, &worker->link);
     os_lock_release(&callbacks_lock);
 }
 
@@ -273,7 +273,7 @@ struct callback_worker *callback_worker_make(struct callback_queue *queue, int c
         os_lock_take(&callbacks_lock);
     }
     list_remove(&queue->link);
-    list_add_tail(&worker->queues, &queue->link);
+    list_append(&worker->queues, &queue->link);
     queue->worker = worker;
     os_lock_release(&callbacks_lock);
     return worker;

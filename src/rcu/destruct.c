@@ -264,13 +264,13 @@ static void hand_fill(struct destruct_hand *hand, bool any_slab, unsigned epochs
 {
     struct node_filter pending = {
         .may_have = has_pending, .select = select_pending, .data = epochs};
-    struct node *nodes = hand->cache->nodes;
+    struct slab_node *nodes = hand->cache->nodes;
 
     os_lock_take(&slab_caches_lock);
     for (unsigned node = 0; node < os_node_count() && !hand->count; node++)
         hand->count = node_take_selected(&nodes[node], any_slab, &pending, hand->objects, AT_ONCE);
     if (hand->count)
-        list_add_tail(&destruct_hands, &hand->link);
+        list_append(&destruct_hands, &hand->link);
     os_lock_release(&slab_caches_lock);
 }
 

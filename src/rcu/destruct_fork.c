@@ -46,7 +46,7 @@ static void count_in_slab(struct slab *slab)
     }
 }
 
-static void count_in_node(struct node *node)
+static void count_in_node(struct slab_node *node)
 {
     struct list *item;
 
@@ -58,7 +58,7 @@ static void count_in_node(struct node *node)
     }
 }
 
-static void count_in_transfer_batches(const struct node *node)
+static void count_in_transfer_batches(const struct slab_node *node)
 {
     for (const struct transfer_batch *batch = node->handover; batch; batch = batch->next)
         for (unsigned i = 0; i < batch->count; i++)

@@ -31,6 +31,6 @@ void clock_end(struct scm_thread *self, struct scm_clock *clock)
         return;
     }
     count_add(&self->counts.expired, clock->dates);
-    list_add_tail(&self->ended, &clock->link);
+    list_append(&self->ended, &clock->link);
     ended_feed(self);
 }

@@ -42,7 +42,7 @@ static struct scm_clock *place_take(void)
 static void place_give_back(struct scm_clock *clock)
 {
     if (handle_turn(clock->turn_and_place) < UINT32_MAX)
-        list_add_tail(&unused, &clock->link);
+        list_append(&unused, &clock->link);
 }
 
 /* NULL: there is no memory. */
@@ -64,7 +64,7 @@ struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind)
     store_relaxed(&clock->turn_and_place, clock->turn_and_place + handle_of(1, 0));
     store_relaxed(&clock->thread, thread);
     store_relaxed(&clock->handle, clock->turn_and_place);
-    list_add_tail(kind == REAL_TIME_CLOCK ? &thread->real : &thread->clocks, &clock->link);
+    list_append(kind == REAL_TIME_CLOCK ? &thread->real : &thread->clocks, &clock->link);
     return clock;
 }
 

@@ -53,7 +53,7 @@ void clocks_leave(struct scm_thread *thread)
         if (clock_is_empty(clock))
             clock_unmake_locked(clock);
         else
-            list_add_tail(&thread->left, &clock->link);
+            list_append(&thread->left, &clock->link);
     }
     thread_watch(thread);
 }
@@ -98,7 +98,7 @@ static bool move_left(struct scm_thread *self, struct scm_thread *thread, bool *
     moved = move_earliest(self, clock, left_now(thread, clock), &self->local);
     list_remove(&clock->link);
     *empty = clock_is_empty(clock);
-    list_add_tail(&thread->left, &clock->link);
+    list_append(&thread->left, &clock->link);
     return moved || *empty;
 }
 
@@ -183,7 +183,7 @@ static void take_from(struct scm_thread *self, struct scm_thread *orphan, enum c
     take_list(self, orphan, kind);
     list_remove(&orphan->link);
     if (thread_has_left(orphan))
-        list_add_tail(&scm_orphans, &orphan->link);
+        list_append(&scm_orphans, &orphan->link);
     else
         thread_free(orphan);
 }

@@ -117,7 +117,7 @@ static void look(struct scm_thread *self, uint64_t ns, bool at_all)
         real_time_follow(self, list_entry(item, struct scm_clock, link), ns,
                          at_all ? UINT64_MAX : LISTS_PER_CALL);
         list_remove(item);
-        list_add_tail(&self->real, item);
+        list_append(&self->real, item);
         first = first ? first : item;
     }
 }
@@ -149,7 +149,7 @@ void real_time_leave(struct scm_clock *clock)
     if (clock_is_empty(clock))
         clock_unmake_locked(clock);
     else
-        list_add_tail(&waiting, &clock->link);
+        list_append(&waiting, &clock->link);
 }
 
 static unsigned class_of(uint64_t period)

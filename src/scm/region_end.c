@@ -20,7 +20,7 @@ void region_end(struct scm_thread *self, struct region *region)
     store_relaxed(&region->owner, (uint64_t)0);
     store_relaxed(&region->first, (struct region_page *)NULL);
     count_add(&self->counts.regions, -1);
-    list_add_tail(&self->ended_regions, &region->link);
+    list_append(&self->ended_regions, &region->link);
     thread_watch(self);
 }
 

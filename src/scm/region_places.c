@@ -57,7 +57,7 @@ static void places_take_some(struct scm_thread *self)
 static void places_leave(struct scm_thread *thread, unsigned count)
 {
     while (count--)
-        list_add_tail(&unused, &place_kept(thread)->link);
+        list_append(&unused, &place_kept(thread)->link);
 }
 
 /* Under scm_lock: the thread has ended. */

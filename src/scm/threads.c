@@ -114,7 +114,7 @@ static void thread_ends(struct scm_thread *thread)
     region_places_leave(thread);
     list_remove(&thread->link);
     if (thread_has_left(thread))
-        list_add_tail(&scm_orphans, &thread->link);
+        list_append(&scm_orphans, &thread->link);
     else
         thread_free(thread);
     left_note();
@@ -140,7 +140,7 @@ static struct scm_thread *enter(void)
     note_id(thread);
     thread->number = ++last_number;
     thread_watch(thread);
-    list_add_tail(&scm_threads, &thread->link);
+    list_append(&scm_threads, &thread->link);
     return thread;
 }
 
@@ -187,7 +187,7 @@ static void reap_one(void)
     if (!thread)
         return;
     list_remove(&thread->link);
-    list_add_tail(&scm_threads, &thread->link);
+    list_append(&scm_threads, &thread->link);
     reap(thread);
 }
 
@@ -370,7 +370,7 @@ void scm_fork_child(void)
         list_remove(&mine->link);
     list_join(&scm_abandoned, &scm_threads);
     if (mine) {
-        list_add_tail(&scm_threads, &mine->link);
+        list_append(&scm_threads, &mine->link);
         note_id(mine);
     }
     active = scm_self != NULL;

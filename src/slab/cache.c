@@ -170,11 +170,11 @@ static bool lines_make(struct prudence_cache *cache)
  * ones, which see that it is destroyed. */
 static void cache_release_parts(struct prudence_cache *cache)
 {
-    struct node *nodes = cache->nodes;
+    struct slab_node *nodes = cache->nodes;
     void *lines = cache->percpu;
 
     store_relaxed(&cache->fast_percpu, (void *)os_percpu_owned_lines);
-    store_relaxed(&cache->nodes, (struct node *)NULL);
+    store_relaxed(&cache->nodes, (struct slab_node *)NULL);
     cache->percpu = NULL;
     for (unsigned i = 0; nodes && i < os_node_count(); i++)
         node_end(&nodes[i], cache->slab_bytes);
@@ -207,7 +207,7 @@ struct prudence_cache *cache_create(const char *name, const struct cache_layout 
     }
     gp_domain_get(cache->domain);
     os_lock_take(&slab_caches_lock);
-    list_add_tail(&slab_caches, &cache->link);
+    list_append(&slab_caches, &cache->link);
     os_lock_release(&slab_caches_lock);
     return cache;
 }

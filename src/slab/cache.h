@@ -61,7 +61,7 @@ struct prudence_cache {
     void (*constructor)(void *object, void *context);
     void (*destructor)(void *object, void *context); /* an extension's */
     void *context;
-    struct node *nodes;
+    struct slab_node *nodes;
     struct os_window *window;  /* atomic; once made it stays */
     struct list link;          /* in slab_caches; its lock */
     void *side[OS_EXTENSIONS]; /* a word for each extension */

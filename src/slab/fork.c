@@ -72,7 +72,7 @@ static void count_rings(const struct prudence_cache *cache)
     }
 }
 
-static void count_node(const struct prudence_cache *cache, const struct node *node)
+static void count_node(const struct prudence_cache *cache, const struct slab_node *node)
 {
     size_t objects = 0;
 

@@ -56,7 +56,7 @@ uint64_t node_free_bytes(void)
 
 /* What is free is known to all of the process except a little of each node: that needs no locked operation for each
  * slab. */
-static void note_free(struct node *node, size_t slab_bytes, size_t unnoted)
+static void note_free(struct slab_node *node, size_t slab_bytes, size_t unnoted)
 {
     int64_t more = (int64_t)node->free_slabs - (int64_t)node->free_noted;
     int64_t bytes = more * (int64_t)slab_bytes;
@@ -69,7 +69,7 @@ static void note_free(struct node *node, size_t slab_bytes, size_t unnoted)
 
 /* ------------------------------------------------------------------------------------------ lists */
 
-void node_init(struct node *node)
+void node_init(struct slab_node *node)
 {
     os_lock_init(&node->lock, OS_RANK_NODE);
     list_init(&node->waiting);
@@ -78,26 +78,26 @@ void node_init(struct node *node)
 }
 
 /* It has no slab. */
-void node_end(struct node *node, size_t slab_bytes)
+void node_end(struct slab_node *node, size_t slab_bytes)
 {
     sub_relaxed(&noted.free_bytes, (int64_t)node->free_noted * (int64_t)slab_bytes);
     os_lock_destroy(&node->lock);
 }
 
-static void attach(struct node *node, struct slab *slab, enum slab_list list)
+static void attach(struct slab_node *node, struct slab *slab, enum slab_list list)
 {
     slab->list = (uint8_t)list;
     if (slab->free)
         list_add_head(&node->lists[list], &slab->link);
     else
-        list_add_tail(&node->lists[list], &slab->link);
+        list_append(&node->lists[list], &slab->link);
     if (list == SLAB_FREE) {
         node->free_slabs++;
         note_free(node, slab->cache->slab_bytes, FREE_UNNOTED);
     }
 }
 
-static void detach(struct node *node, struct slab *slab)
+static void detach(struct slab_node *node, struct slab *slab)
 {
     list_remove(&slab->link);
     if (slab->list == SLAB_FREE) {
@@ -108,7 +108,7 @@ static void detach(struct node *node, struct slab *slab)
 
 /* Puts the slab where it belongs after a change; `had_free` is whether it had free objects before.
  * Returns whether it went to another list. */
-static bool place(struct node *node, struct slab *slab, bool had_free)
+static bool place(struct slab_node *node, struct slab *slab, bool had_free)
 {
     enum slab_list from = slab->list, to = list_for(slab);
 
@@ -125,10 +125,10 @@ static bool place(struct node *node, struct slab *slab, bool had_free)
 
 /* ------------------------------------------------------------------------------- latent slabs */
 
-static void wait_in_line(struct node *node, struct slab *slab, gp_cookie cookie)
+static void wait_in_line(struct slab_node *node, struct slab *slab, gp_cookie cookie)
 {
     slab->waiting_cookie = cookie;
-    list_add_tail(&node->waiting, &slab->waiting_link);
+    list_append(&node->waiting, &slab->waiting_link);
 }
 
 static bool is_waiting(const struct slab *slab)
@@ -177,7 +177,7 @@ static bool check_latent_run(struct run *run)
  * which gets a cookie when waiting is merged. (One cookie renewed at each deferral never merges
  * under load; one kept is unsound.) `cookie` NULL: none was taken yet.
  */
-static void put_latent(struct node *node, struct run *run, const gp_cookie *cookie)
+static void put_latent(struct slab_node *node, struct run *run, const gp_cookie *cookie)
 {
     struct slab *slab = run->slab;
     bool had_free = slab->free > 0;
@@ -211,7 +211,7 @@ static void all_are_safe(struct slab *slab, unsigned word, uint64_t bits)
 }
 
 /* Latent slab -> slab: the waiting objects are safe. */
-static void merge_waiting(struct node *node, struct slab *slab)
+static void merge_waiting(struct slab_node *node, struct slab *slab)
 {
     unsigned words = bits_words(slab->capacity), merged = 0;
     bool had_free = slab->free > 0;
@@ -236,7 +236,7 @@ static void merge_waiting(struct node *node, struct slab *slab)
 
 /* Merges the slabs whose time has come. Those with further latent objects wait anew: one fence and
  * one cookie, taken when all of them are detached from next, serve them all. Returns how many. */
-static unsigned merge_safe(struct node *node)
+static unsigned merge_safe(struct slab_node *node)
 {
     struct list again;
     struct slab *slab;
@@ -250,7 +250,7 @@ static unsigned merge_safe(struct node *node)
         list_remove(&slab->waiting_link);
         merge_waiting(node, slab);
         if (slab->latent)
-            list_add_tail(&again, &slab->waiting_link);
+            list_append(&again, &slab->waiting_link);
     }
     if (list_is_empty(&again))
         return merged;
@@ -267,12 +267,12 @@ static unsigned merge_safe(struct node *node)
 
 uint64_t slab_decay READ_MOSTLY = 100000000;
 
-static unsigned used_slabs(const struct node *node)
+static unsigned used_slabs(const struct slab_node *node)
 {
     return node->slabs - node->free_slabs;
 }
 
-static void note_used(struct node *node)
+static void note_used(struct slab_node *node)
 {
     if (used_slabs(node) > node->used_peak)
         node->used_peak = used_slabs(node);
@@ -280,7 +280,7 @@ static void note_used(struct node *node)
 
 /* Free slabs that were all in use within the last one or two windows of decay will be again: keeping
  * them saves a shrink, a grow and the page faults of both. */
-static unsigned keep_for_demand(struct node *node)
+static unsigned keep_for_demand(struct slab_node *node)
 {
     uint64_t decay = load_relaxed(&slab_decay), now;
     unsigned peak;
@@ -300,7 +300,7 @@ static unsigned keep_for_demand(struct node *node)
 /* ----------------------------------------------------------------------------------- hand-over */
 
 /* Without the lock: by whoever must own nothing. Release: pairs with the acquire in `receive`. */
-void node_hand_over(struct node *node, struct transfer_batch *batch)
+void node_hand_over(struct slab_node *node, struct transfer_batch *batch)
 {
     struct transfer_batch *first = load_relaxed(&node->handover);
 
@@ -309,7 +309,7 @@ void node_hand_over(struct node *node, struct transfer_batch *batch)
     while (!compare_exchange(&node->handover, &first, batch));
 }
 
-static void receive(struct node *node)
+static void receive(struct slab_node *node)
 {
     struct transfer_batch *batch = load_relaxed(&node->handover);
 
@@ -336,7 +336,7 @@ static void receive(struct node *node)
 }
 
 /* Every visit to a node begins with what has become due there; returns how many slabs that were. */
-static unsigned enter(struct node *node)
+static unsigned enter(struct slab_node *node)
 {
     os_lock_take(&node->lock);
     receive(node);
@@ -383,7 +383,7 @@ static bool is_better(const struct slab *slab, unsigned lasts, const struct slab
     return best && may_leave(slab, lasts) < may_leave(best, lasts);
 }
 
-static struct slab *pick(const struct node *node)
+static struct slab *pick(const struct slab_node *node)
 {
     const struct list *partial = &node->lists[SLAB_PARTIAL];
     struct slab *best = NULL, *drains = NULL, *slab;
@@ -448,7 +448,7 @@ static unsigned take_from_slab(struct slab *slab, struct run *runs, unsigned roo
     return made;
 }
 
-static unsigned take_runs(struct node *node, struct run *runs, unsigned count)
+static unsigned take_runs(struct slab_node *node, struct run *runs, unsigned count)
 {
     unsigned made = 0;
     struct slab *slab;
@@ -466,7 +466,8 @@ static unsigned take_runs(struct node *node, struct run *runs, unsigned count)
 
 /* Takes up to `count` free objects for one allocation and its refill; returns how many. Fewer than there
  * are only if they lie in very many places. */
-unsigned node_take(struct prudence_cache *cache, struct node *node, void **objects, unsigned count)
+unsigned node_take(struct prudence_cache *cache, struct slab_node *node, void **objects,
+                   unsigned count)
 {
     struct run runs[RUNS_MAX] UNINITIALIZED;
     unsigned taken = 0, made = take_runs(node, runs, count);
@@ -478,7 +479,7 @@ unsigned node_take(struct prudence_cache *cache, struct node *node, void **objec
 
 /* ------------------------------------------------------------------------------------ putting */
 
-static void put_free(struct node *node, struct run *run, const gp_cookie *cookie)
+static void put_free(struct slab_node *node, struct run *run, const gp_cookie *cookie)
 {
     struct slab *slab = run->slab;
     bool had_free = slab->free > 0;
@@ -490,17 +491,17 @@ static void put_free(struct node *node, struct run *run, const gp_cookie *cookie
     place(node, slab, had_free);
 }
 
-static void take_out(struct node *node, struct slab *slab, struct list *excess)
+static void take_out(struct slab_node *node, struct slab *slab, struct list *excess)
 {
     detach(node, slab);
-    list_add_tail(excess, &slab->link);
+    list_append(excess, &slab->link);
     node->slabs--;
     node->counts.shrinks++;
     os_event(shrink, slab->cache, slab->capacity);
 }
 
 /* The free slab that was used last longest ago, of those that may go. */
-static struct slab *last_free(struct node *node)
+static struct slab *last_free(struct slab_node *node)
 {
     struct list *item = node->lists[SLAB_FREE].previous;
 
@@ -517,7 +518,8 @@ static struct slab *last_free(struct node *node)
 /* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first, until it is
  * `wanted` bytes, onto `excess`. Never one with a latent bit: those are not free. Type-safe memory stays until a
  * grace period after its slab became free. Returns how many. */
-static unsigned detach_excess(struct node *node, unsigned keep, size_t wanted, struct list *excess)
+static unsigned detach_excess(struct slab_node *node, unsigned keep, size_t wanted,
+                              struct list *excess)
 {
     unsigned detached = 0;
     struct slab *slab;
@@ -559,7 +561,7 @@ static size_t unmake_all(struct list *excess)
 }
 
 /* Whether there may be something for detach_excess. */
-static bool has_excess(const struct node *node, unsigned keep)
+static bool has_excess(const struct slab_node *node, unsigned keep)
 {
     return node->free_slabs > keep || !list_is_empty(&node->lists[SLAB_RETIRED]);
 }
@@ -568,7 +570,7 @@ static bool has_excess(const struct node *node, unsigned keep)
 
 /* Leaves the node; what it has too much of, or `wanted` bytes of that, is given back behind the lock (unless a fork is
  * under way: it stays for the next), and its bytes are added to *bytes. Returns how many slabs that were. */
-static unsigned leave(struct node *node, unsigned keep, size_t wanted, size_t *bytes)
+static unsigned leave(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes)
 {
     struct list excess;
     unsigned detached = 0;
@@ -593,7 +595,7 @@ static unsigned leave(struct node *node, unsigned keep, size_t wanted, size_t *b
 static unsigned gather(struct slab *slab, void **objects, unsigned count, struct run *runs,
                        unsigned *made)
 {
-    const struct node *node = node_of(slab);
+    const struct slab_node *node = node_of(slab);
     unsigned taken = 0;
 
     *made = 0;
@@ -607,11 +609,11 @@ static unsigned gather(struct slab *slab, void **objects, unsigned count, struct
 /* Hands objects to their home nodes, those of one node that follow each other under one hold of its
  * lock, or few. `put` puts a run, `visit` counts the objects; `first` is false if it only goes on. */
 static void put_all(struct prudence_cache *cache, void **objects, unsigned count,
-                    void (*put)(struct node *node, struct run *run, const gp_cookie *cookie),
+                    void (*put)(struct slab_node *node, struct run *run, const gp_cookie *cookie),
                     const gp_cookie *cookie,
-                    void (*visit)(struct node *node, unsigned objects, bool first))
+                    void (*visit)(struct slab_node *node, unsigned objects, bool first))
 {
-    struct node *node, *before = NULL;
+    struct slab_node *node, *before = NULL;
     struct run runs[RUNS_MAX] UNINITIALIZED;
     unsigned made, taken;
     size_t bytes = 0;
@@ -636,19 +638,19 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
     }
 }
 
-static void count_frees(struct node *node, unsigned objects, bool first)
+static void count_frees(struct slab_node *node, unsigned objects, bool first)
 {
     (void)first;
     node->counts.frees += objects;
 }
 
-static void count_flush(struct node *node, unsigned objects, bool first)
+static void count_flush(struct slab_node *node, unsigned objects, bool first)
 {
     node->counts.flushes += first;
     node->counts.flushed_objects += objects;
 }
 
-static void count_overflow(struct node *node, unsigned objects, bool first)
+static void count_overflow(struct slab_node *node, unsigned objects, bool first)
 {
     (void)first;
     node->counts.overflowed += objects;
@@ -677,7 +679,7 @@ void node_overflow(struct prudence_cache *cache, void **objects, unsigned count,
 /* Defers an object straight into its latent slab. False when latent_limit does not allow it. */
 bool node_put_latent(struct slab *slab, void *object, bool past_limit)
 {
-    struct node *node = node_of(slab);
+    struct slab_node *node = node_of(slab);
     size_t bytes = slab_object_bytes(slab), freed = 0;
     bool room = true;
     struct run run;
@@ -699,7 +701,7 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
 /* -------------------------------------------------------------------------- coming and going */
 
 /* A new slab, under the lock. */
-static void join(struct node *node, struct slab *slab, enum slab_list list)
+static void join(struct slab_node *node, struct slab *slab, enum slab_list list)
 {
     attach(node, slab, list);
     node->slabs++;
@@ -707,7 +709,7 @@ static void join(struct node *node, struct slab *slab, enum slab_list list)
     node->counts.grows++;
 }
 
-void node_add_slab(struct node *node, struct slab *slab)
+void node_add_slab(struct slab_node *node, struct slab *slab)
 {
     os_lock_take(&node->lock);
     join(node, slab, SLAB_FREE);
@@ -715,7 +717,7 @@ void node_add_slab(struct node *node, struct slab *slab)
 }
 
 /* A large block begins its life allocated. */
-void node_adopt_live(struct node *node, struct slab *slab)
+void node_adopt_live(struct slab_node *node, struct slab *slab)
 {
     bits_clear(slab_free_bits(slab), 0);
     slab->free = 0;
@@ -728,7 +730,7 @@ void node_adopt_live(struct node *node, struct slab *slab)
 /* A large block that is about to be changed, rather than freed; a free or latent one is reported. */
 void node_check_live(struct slab *slab, const char *what)
 {
-    struct node *node = node_of(slab);
+    struct slab_node *node = node_of(slab);
     unsigned free, latent;
 
     os_lock_take(&node->lock);
@@ -741,7 +743,7 @@ void node_check_live(struct slab *slab, const char *what)
 
 /* One visit, and so one hold of the lock, that merges and gives back as much as one may, or `wanted` bytes. False when
  * there was less than one may. */
-bool node_shrink_some(struct node *node, unsigned keep, size_t wanted, size_t *bytes)
+bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes)
 {
     unsigned merged = enter(node);
 
@@ -750,7 +752,7 @@ bool node_shrink_some(struct node *node, unsigned keep, size_t wanted, size_t *b
 
 /* Merges what is safe and gives back free slabs beyond `keep`, until it is `wanted` bytes; returns how many. In as many
  * visits as the slabs of now want: others may bring more meanwhile, for ever. */
-size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted)
+size_t node_shrink_until(struct slab_node *node, unsigned keep, size_t wanted)
 {
     size_t bytes = 0;
     unsigned visits;
@@ -763,13 +765,13 @@ size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted)
     return bytes;
 }
 
-size_t node_shrink(struct node *node, unsigned keep)
+size_t node_shrink(struct slab_node *node, unsigned keep)
 {
     return node_shrink_until(node, keep, ALL_BYTES);
 }
 
 /* One visit that merges what is safe, and gives back the free slabs that demand does not want. True: there is more. */
-bool node_tidy(struct prudence_cache *cache, struct node *node)
+bool node_tidy(struct prudence_cache *cache, struct slab_node *node)
 {
     unsigned merged = enter(node), keep = keep_for_demand(node);
     size_t bytes = 0;
@@ -780,7 +782,7 @@ bool node_tidy(struct prudence_cache *cache, struct node *node)
 }
 
 /* The same as far as no other thread is at the node; one that is merges, too. */
-void node_try_shrink(struct node *node, unsigned keep)
+void node_try_shrink(struct slab_node *node, unsigned keep)
 {
     unsigned merged = NODE_SLABS_A_VISIT;
     size_t bytes = 0;
@@ -815,7 +817,7 @@ static unsigned take_selected(struct slab *slab, const struct node_filter *filte
 
 /* Takes selected free objects of one slab, for an extension: of free slabs alone, or of any. They are to its slab
  * neither free nor latent then, until node_put_selected(). */
-unsigned node_take_selected(struct node *node, bool any_slab, const struct node_filter *filter,
+unsigned node_take_selected(struct slab_node *node, bool any_slab, const struct node_filter *filter,
                             void **objects, unsigned count)
 {
     static const enum slab_list lists[] = {SLAB_FREE, SLAB_DRAINING, SLAB_PARTIAL};
@@ -842,7 +844,7 @@ unsigned node_take_selected(struct node *node, bool any_slab, const struct node_
 
 /* Takes a selected free object for an allocation; NULL: there is none in the first slabs of each list, as many as one
  * visit may look at. */
-void *node_take_one(struct node *node, const struct node_filter *filter)
+void *node_take_one(struct slab_node *node, const struct node_filter *filter)
 {
     static const enum slab_list lists[] = {SLAB_PARTIAL, SLAB_FREE, SLAB_DRAINING};
     struct slab *slab = NULL;
@@ -871,7 +873,7 @@ void *node_take_one(struct node *node, const struct node_filter *filter)
 }
 
 /* A new slab, of which the caller has an object. */
-void node_add_slab_and_take(struct node *node, struct slab *slab, void **object)
+void node_add_slab_and_take(struct slab_node *node, struct slab *slab, void **object)
 {
     struct run run;
     unsigned count = 1;
@@ -886,7 +888,7 @@ void node_add_slab_and_take(struct node *node, struct slab *slab, void **object)
     os_lock_release(&node->lock);
 }
 
-static void count_nothing(struct node *node, unsigned objects, bool first)
+static void count_nothing(struct slab_node *node, unsigned objects, bool first)
 {
     (void)node, (void)objects, (void)first;
 }
@@ -898,7 +900,7 @@ void node_put_selected(struct prudence_cache *cache, void **objects, unsigned co
 }
 
 /* Objects in the node's latent slabs and on their way there; adds their bytes to *bytes. */
-unsigned node_latent_objects(struct node *node, uint64_t *bytes)
+unsigned node_latent_objects(struct slab_node *node, uint64_t *bytes)
 {
     unsigned latent;
 

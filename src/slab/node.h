@@ -27,7 +27,7 @@ struct node_counts {
     uint64_t flushes, flushed_objects;
 };
 
-struct node {
+struct slab_node {
     struct os_lock lock __attribute__((aligned(CACHE_LINE)));
     struct list lists[SLAB_LISTS];
     unsigned free_slabs; /* on SLAB_FREE */
@@ -39,41 +39,42 @@ struct node {
     unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
-    bool kept;           /* a free slab has to stay for an extension */
-    struct node *helper; /* whose pages its last slab got, if not its own; atomic, a hint */
+    bool kept;                /* a free slab has to stay for an extension */
+    struct slab_node *helper; /* whose pages its last slab got, if not its own; atomic, a hint */
     struct transfer_batch
         *handover; /* pushed without the lock by the idle helper; emptied under it */
 };
 
-static inline struct node *node_here(const struct prudence_cache *cache)
+static inline struct slab_node *node_here(const struct prudence_cache *cache)
 {
     return &cache->nodes[os_node_of_cpu(os_cpu_current())];
 }
 
-static inline struct node *node_of(const struct slab *slab)
+static inline struct slab_node *node_of(const struct slab *slab)
 {
     return &slab->cache->nodes[slab->node];
 }
 
-void node_init(struct node *node);
-void node_end(struct node *node, size_t slab_bytes);
+void node_init(struct slab_node *node);
+void node_end(struct slab_node *node, size_t slab_bytes);
 uint64_t node_free_bytes(void);
-unsigned node_take(struct prudence_cache *cache, struct node *node, void **objects, unsigned count);
+unsigned node_take(struct prudence_cache *cache, struct slab_node *node, void **objects,
+                   unsigned count);
 void node_put(struct prudence_cache *cache, void **objects, unsigned count);
 bool node_put_latent(struct slab *slab, void *object, bool past_limit);
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
-void node_add_slab(struct node *node, struct slab *slab);
-void node_adopt_live(struct node *node, struct slab *slab);
+void node_add_slab(struct slab_node *node, struct slab *slab);
+void node_adopt_live(struct slab_node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
-bool node_shrink_some(struct node *node, unsigned keep, size_t wanted, size_t *bytes);
-size_t node_shrink(struct node *node, unsigned keep);
+bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes);
+size_t node_shrink(struct slab_node *node, unsigned keep);
 /* Slabs whose waiting objects one visit merges, and free slabs it takes out, at most, so that the lock is
  * not held for long. */
 #define NODE_SLABS_A_VISIT 64
-bool node_tidy(struct prudence_cache *cache, struct node *node);
-void node_try_shrink(struct node *node, unsigned keep);
-size_t node_shrink_until(struct node *node, unsigned keep, size_t wanted);
+bool node_tidy(struct prudence_cache *cache, struct slab_node *node);
+void node_try_shrink(struct slab_node *node, unsigned keep);
+size_t node_shrink_until(struct slab_node *node, unsigned keep, size_t wanted);
 /* Which free objects an extension wants to have. */
 struct node_filter {
     bool (*may_have)(const struct slab *slab); /* NULL: any slab may */
@@ -81,13 +82,13 @@ struct node_filter {
                        unsigned data); /* of each word of them */
     unsigned data;
 };
-unsigned node_take_selected(struct node *node, bool any_slab, const struct node_filter *filter,
+unsigned node_take_selected(struct slab_node *node, bool any_slab, const struct node_filter *filter,
                             void **objects, unsigned count);
-void *node_take_one(struct node *node, const struct node_filter *filter);
-void node_add_slab_and_take(struct node *node, struct slab *slab, void **object);
+void *node_take_one(struct slab_node *node, const struct node_filter *filter);
+void node_add_slab_and_take(struct slab_node *node, struct slab *slab, void **object);
 void node_put_selected(struct prudence_cache *cache, void **objects, unsigned count);
-void node_hand_over(struct node *node, struct transfer_batch *batch);
-unsigned node_latent_objects(struct node *node, uint64_t *bytes);
+void node_hand_over(struct slab_node *node, struct transfer_batch *batch);
+unsigned node_latent_objects(struct slab_node *node, uint64_t *bytes);
 
 extern uint64_t slab_decay; /* ns; the option decay */
 

@@ -65,10 +65,10 @@ struct carry {
     gp_cookie cookie;
 };
 
-static struct node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
-                         struct transfer_batch *batch, struct carry *carry)
+static struct slab_node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
+                              struct transfer_batch *batch, struct carry *carry)
 {
-    struct node *node = NULL;
+    struct slab_node *node = NULL;
 
     while (batch->count < TRANSFER_BATCH_MAX) {
         struct slab *slab;
@@ -93,7 +93,7 @@ static struct node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
     return node;
 }
 
-static unsigned hand_over(struct node *node, struct transfer_batch *batch)
+static unsigned hand_over(struct slab_node *node, struct transfer_batch *batch)
 {
     unsigned count = batch->count;
 
@@ -114,7 +114,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
     unsigned moved = 0;
 
     while (spare && batches-- > 0 && (batch = transfer_batch_claim())) {
-        struct node *node = fill(cache, cpu, batch, &carry);
+        struct slab_node *node = fill(cache, cpu, batch, &carry);
 
         if (!node) {
             transfer_batch_return(batch);

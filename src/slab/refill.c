@@ -35,7 +35,7 @@ static void stack_refilled(struct prudence_cache *cache, void **objects, unsigne
 }
 
 /* From a node; while there are any they are carried. */
-static unsigned take_up(struct prudence_cache *cache, struct node *node, void **objects,
+static unsigned take_up(struct prudence_cache *cache, struct slab_node *node, void **objects,
                         unsigned count)
 {
     unsigned taken;
@@ -49,10 +49,10 @@ static unsigned take_up(struct prudence_cache *cache, struct node *node, void **
 
 /* Objects of a new slab. Where the node's memory is used up its pages are another's, and so is the slab; then that one
  * is asked for objects before the next slab is made. */
-static unsigned take_new(struct prudence_cache *cache, struct node *node, void **objects,
+static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, void **objects,
                          unsigned count, os_alloc_flags flags)
 {
-    struct node *helper = load_relaxed(&node->helper);
+    struct slab_node *helper = load_relaxed(&node->helper);
     unsigned taken = unlikely(helper != NULL) ? take_up(cache, helper, objects, count) : 0;
     struct slab *slab;
 
@@ -73,7 +73,7 @@ static unsigned take_new(struct prudence_cache *cache, struct node *node, void *
 static unsigned take(struct prudence_cache *cache, void **objects, unsigned count, bool may_grow,
                      os_alloc_flags flags)
 {
-    struct node *node = node_here(cache);
+    struct slab_node *node = node_here(cache);
     unsigned taken = take_up(cache, node, objects, count);
 
     if (taken || !may_grow)

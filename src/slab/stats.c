@@ -45,7 +45,7 @@ static void sum_cpu(struct cache_sums *sums, const struct prudence_cache *cache,
     sums->object_cache_size = max_size(sums->object_cache_size, load_relaxed(&cpu->size));
 }
 
-static void sum_node(struct cache_sums *sums, struct node *node)
+static void sum_node(struct cache_sums *sums, struct slab_node *node)
 {
     const struct node_counts *counts = &node->counts;
 

@@ -159,7 +159,7 @@ struct call_rcu_data *prudence_urcu_create(struct prudence_domain *domain, unsig
     if (!data->worker)
         goto no_worker;
     os_lock_take(&crdp_lock);
-    list_add_tail(&made, &data->link);
+    list_append(&made, &data->link);
     os_lock_release(&crdp_lock);
     return data;
 no_worker:

@@ -31,10 +31,10 @@ static void items_stand_where_they_were_added(void **state)
     list_init(&list);
     assert_true(list_is_empty(&list));
     assert_null(list_first(&list, struct item, link));
-    list_add_tail(&list, &items[1].link);
-    list_add_tail(&list, &items[2].link);
+    list_append(&list, &items[1].link);
+    list_append(&list, &items[2].link);
     list_add_head(&list, &items[0].link);
-    list_add_tail(&list, &items[3].link);
+    list_append(&list, &items[3].link);
     expect_order(&list, "0123");
     assert_ptr_equal(list_first(&list, struct item, link), &items[0]);
     assert_false(list_is_empty(&list));
@@ -48,7 +48,7 @@ static void removing_twice_does_no_harm(void **state)
     (void)state;
     list_init(&list);
     for (unsigned i = 0; i < 3; i++)
-        list_add_tail(&list, &items[i].link);
+        list_append(&list, &items[i].link);
     list_remove(&items[1].link);
     list_remove(&items[1].link);
     assert_true(list_is_empty(&items[1].link));
@@ -67,7 +67,7 @@ static void walking_safely_allows_removal(void **state)
     (void)state;
     list_init(&list);
     for (unsigned i = 0; i < 5; i++)
-        list_add_tail(&list, &items[i].link);
+        list_append(&list, &items[i].link);
     list_for_each_safe(at, following, &list)
     {
         if (visits++ % 2 == 0)

@@ -385,7 +385,7 @@ static void place_add(const char *name, const void *at, size_t bytes, size_t per
     places[place_count++] = (struct place){(uintptr_t)at, (uintptr_t)at + bytes, period, name};
 }
 
-static void places_of_node(const struct node *node)
+static void places_of_node(const struct slab_node *node)
 {
     const struct list *item;
 
@@ -403,7 +403,7 @@ static void places_of_cache(const struct prudence_cache *cache)
 {
     place_add("struct prudence_cache", cache, sizeof *cache, ~(size_t)0);
     for (unsigned node = 0; node < own.nodes; node++) {
-        place_add("struct node", &cache->nodes[node], sizeof *cache->nodes, ~(size_t)0);
+        place_add("struct slab_node", &cache->nodes[node], sizeof *cache->nodes, ~(size_t)0);
         places_of_node(&cache->nodes[node]);
     }
     if (!cache->percpu)

@@ -10,7 +10,7 @@
 
 static struct prudence_cache *cache;
 static struct prudence_domain *domain;
-static struct node *node;
+static struct slab_node *node;
 static void *objects[2][256]; /* of each slab */
 static struct slab *slabs[2];
 

@@ -7,7 +7,7 @@
 #include "support/slab_test.h"
 
 static struct prudence_cache *cache;
-static struct node *node;
+static struct slab_node *node;
 static void *objects[2][256];
 static struct slab *slabs[2];
 

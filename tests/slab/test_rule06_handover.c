@@ -12,12 +12,12 @@
 static void *objects[200];
 
 /* 15 objects on their way to their node. */
-static struct node *node_with_transfer_batch(struct prudence_cache **made)
+static struct slab_node *node_with_transfer_batch(struct prudence_cache **made)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     struct cpu_cache *cpu;
     unsigned held = 100;
-    struct node *node;
+    struct slab_node *node;
 
     allocate_all(cache, objects, held);
     cpu = cpu_here(cache);
@@ -37,7 +37,7 @@ static struct node *node_with_transfer_batch(struct prudence_cache **made)
 static void the_next_holder_of_the_lock_receives(void **state)
 {
     struct prudence_cache *cache;
-    struct node *node = node_with_transfer_batch(&cache);
+    struct slab_node *node = node_with_transfer_batch(&cache);
     struct slab *slab = slab_of(objects[0]);
 
     (void)state;
@@ -53,7 +53,7 @@ static void the_next_holder_of_the_lock_receives(void **state)
 static void they_keep_their_cookie(void **state)
 {
     struct prudence_cache *cache;
-    struct node *node = node_with_transfer_batch(&cache);
+    struct slab_node *node = node_with_transfer_batch(&cache);
     struct slab *slab = slab_of(objects[0]);
 
     (void)state;

@@ -9,7 +9,7 @@
 #define SLABS 24
 
 static struct prudence_cache *cache;
-static struct node *node;
+static struct slab_node *node;
 static void *objects[SLABS][256]; /* of each slab */
 static struct slab *slabs[SLABS];
 

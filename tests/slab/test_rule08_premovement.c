@@ -11,7 +11,7 @@ static void *objects[256];
 static struct slab *full_slab(void)
 {
     struct prudence_cache *cache = fixed_cache(1024, 16, manual_domain());
-    struct node *node = node_here(cache);
+    struct slab_node *node = node_here(cache);
     struct slab *slab = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
 
     node_add_slab(node, slab);
@@ -64,7 +64,7 @@ static void draining_slabs_are_used_last(void **state)
 {
     struct slab *draining = full_slab(), *second;
     struct prudence_cache *cache = draining->cache;
-    struct node *node = node_of(draining);
+    struct slab_node *node = node_of(draining);
     void *more[256], *object;
 
     (void)state;

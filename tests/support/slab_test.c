@@ -112,7 +112,8 @@ void free_all(struct prudence_cache *cache, void **objects, unsigned count)
         prudence_cache_free(cache, objects[i]);
 }
 
-void node_take_all(struct prudence_cache *cache, struct node *node, void **objects, unsigned count)
+void node_take_all(struct prudence_cache *cache, struct slab_node *node, void **objects,
+                   unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         assert_int_equal(node_take(cache, node, objects + i, 1), 1);
@@ -172,7 +173,7 @@ static void check_slab(struct slab *slab, unsigned list)
 }
 
 /* Returns how many objects the node's slabs have given away; checks slabs and lists. */
-static uint64_t check_node(struct node *node, unsigned *slabs)
+static uint64_t check_node(struct slab_node *node, unsigned *slabs)
 {
     uint64_t allocated = 0;
     unsigned here = 0;

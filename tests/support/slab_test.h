@@ -55,7 +55,8 @@ void defer_all(struct prudence_cache *cache, void **objects, unsigned count);
 void free_all(struct prudence_cache *cache, void **objects, unsigned count);
 
 /* Allocates straight from a node, past the object cache; all of them, or fails the test. */
-void node_take_all(struct prudence_cache *cache, struct node *node, void **objects, unsigned count);
+void node_take_all(struct prudence_cache *cache, struct slab_node *node, void **objects,
+                   unsigned count);
 
 struct prudence_cache_stats stats_of(struct prudence_cache *cache);
 bool contains(void *const *objects, unsigned count, const void *object);

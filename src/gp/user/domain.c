@@ -252,7 +252,7 @@ void domain_publish(struct prudence_domain *domain)
     mode_start(domain);
     domain->index = free_index();
     domain->generation = ++generations;
-    list_add_tail(&readers_domains, &domain->link);
+    list_append(&readers_domains, &domain->link);
     os_lock_release(&readers_lock);
 }
 

@@ -2,8 +2,7 @@
 /*
  * Included before everything else in each file of the module (Kbuild, -include): all of the kernel
  * that the layers need, and then its names out of the way of those of src/base, which are the same
- * words. A name is either a macro with the same meaning, and undefined here, or renamed in what
- * follows. So no file of src/base or src/slab asks where it is.
+ * words: macros with the same meaning, undefined here. So no file of src/base or src/slab asks where it is.
  */
 #ifndef OS_KERNEL_PREFIX_H
 #define OS_KERNEL_PREFIX_H
@@ -60,10 +59,6 @@ static inline void os_irq_work_init(struct irq_work *work, void (*run)(struct ir
 #undef list_entry
 #undef list_for_each
 #undef list_for_each_safe
-
-/* Another function, and another structure, of the same name. */
-#define list_add_tail prudence_list_add_tail
-#define node          prudence_node
 
 /* A call of libgcc otherwise, which the kernel does not have. */
 #define __builtin_popcountll(word) hweight64(word)

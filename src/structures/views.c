@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include <prudence/prudence.h>
+#include <prudence/rcu.h>
 
 #include "heap/heap.h"
 #include "rcu/may_wait.h"
@@ -86,4 +87,16 @@ uint64_t views_latent_bytes(const struct views *views)
     cache_sum(views->small, &small);
     cache_sum(views->pages, &pages);
     return small.latent_bytes + pages.latent_bytes;
+}
+
+bool views_wait(const struct views *views, uint64_t bytes)
+{
+    struct prudence_domain *domain = views->small->domain;
+
+    if (views_latent_bytes(views) < bytes)
+        return false;
+    prudence_domain_poll_state(domain, prudence_domain_start_poll(domain));
+    prudence_cache_shrink(views->small);
+    prudence_cache_shrink(views->pages);
+    return views_latent_bytes(views) >= bytes;
 }

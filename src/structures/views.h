@@ -43,6 +43,10 @@ void views_defer(const struct views *views, uintptr_t view);
 
 uint64_t views_latent_bytes(const struct views *views);
 
+/* Whether so many bytes of arrays wait for readers, after a grace period was pushed on, and those have been freed that do not
+ * wait any more. Not while a lock is held. */
+bool views_wait(const struct views *views, uint64_t bytes);
+
 static inline unsigned view_order(uintptr_t view)
 {
     return (unsigned)(view & VIEW_ORDER_MASK);

@@ -161,6 +161,27 @@ static void replaced_arrays_are_latent(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+/* Tides of objects beside a reader that stays: what the table leaves behind does not grow with their number. */
+static void a_reader_that_stays_keeps_little(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_hash *table = table_of_domain(domain, 0, 0, 0);
+    struct prudence_hash_stats stats;
+
+    (void)state;
+    for (unsigned tide = 0; tide < 10; tide++) {
+        add_items(table, 0, ITEMS);
+        remove_items(table, 0, ITEMS);
+        stats = hash_stats_of(table);
+        assert_true(stats.bytes_latent <= 3 * 32768 * sizeof(uintptr_t));
+    }
+    assert_true(stats.bytes_latent > 0);
+    assert_true(stats.grows < 20);
+    all_readers_leave(domain);
+    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
 /* -------------------------------------------------------------------------------------------- locks */
 
 static struct prudence_hash *locked_table;
@@ -270,6 +291,7 @@ int main(void)
         cmocka_unit_test(a_resize_ends_before_the_next),
         cmocka_unit_test(a_fixed_table_is_resized_by_hand),
         cmocka_unit_test(replaced_arrays_are_latent),
+        cmocka_unit_test(a_reader_that_stays_keeps_little),
         cmocka_unit_test(an_update_locks_one_bucket),
         cmocka_unit_test(a_child_goes_on),
         cmocka_unit_test(a_thread_ends),

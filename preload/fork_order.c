@@ -14,8 +14,8 @@
 
 #include <prudence/prudence.h>
 
-#include "runtime/fork.h"
 #include "heap/heap.h"
+#include "runtime/fork.h"
 
 typedef void handler(void);
 

@@ -10,8 +10,8 @@
 
 #include <prudence/stats.h>
 
-#include "runtime/stats.h"
 #include "preload/interface.h"
+#include "runtime/stats.h"
 
 /* One cache, in bytes. */
 struct usage {

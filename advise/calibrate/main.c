@@ -22,6 +22,7 @@
 #include "arguments.h"
 #include "host.h"
 #include "measure.h"
+#include "statistics.h"
 
 #define PAIRS_MOST        64 /* of CPUs; of more, some of each distance */
 #define REPEATS_MOST      1001
@@ -224,30 +225,15 @@ static void measure(unsigned repeats, double seconds)
 
 /* ------------------------------------------------------------------------------------------- result */
 
-static int compare(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-
-    return (left > right) - (left < right);
-}
-
-/* Of sorted values, between the two nearest. */
-static double quantile(const double *values, unsigned count, double share)
-{
-    double place = share * (count - 1);
-    unsigned low = (unsigned)place, high = low + 1 < count ? low + 1 : low;
-
-    return values[low] + (place - low) * (values[high] - values[low]);
-}
-
 static json_t *spread(unsigned index, unsigned repeats)
 {
     double *values = samples[index];
 
-    qsort(values, repeats, sizeof *values, compare);
-    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "median", quantile(values, repeats, 0.5), "q1",
-                     quantile(values, repeats, 0.25), "q3", quantile(values, repeats, 0.75), "min",
-                     values[0], "max", values[repeats - 1]);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "median", numbers_median(values, repeats), "q1",
+                     numbers_quantile(values, repeats, 0.25), "q3",
+                     numbers_quantile(values, repeats, 0.75), "min",
+                     numbers_quantile(values, repeats, 0), "max",
+                     numbers_quantile(values, repeats, 1));
 }
 
 static long number_in(const char *path)

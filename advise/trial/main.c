@@ -21,6 +21,7 @@
 
 #include "arguments.h"
 #include "measure.h"
+#include "statistics.h"
 
 #define APART        128
 #define THREADS_MOST 1024
@@ -322,27 +323,19 @@ static void prepare(void)
     }
 }
 
-static int compare(const void *a, const void *b)
-{
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-    return (left > right) - (left < right);
-}
-
 /* Sleeps until then, and looks at what waits: the median, because a reader that loses its CPU makes it any number. */
 static uint64_t watch_until(uint64_t start, double seconds)
 {
     struct prudence_cache_stats stats;
-    uint64_t seen[LOOKS];
+    double seen[LOOKS];
 
     for (unsigned i = 1; i <= LOOKS; i++) {
         sleep_until_ns(start + (uint64_t)(seconds * i / LOOKS * 1e9));
         if (prudence_cache_stats(cache, &stats))
             fail("prudence_cache_stats");
-        seen[i - 1] = stats.objects_latent;
+        seen[i - 1] = (double)stats.objects_latent;
     }
-    qsort(seen, LOOKS, sizeof *seen, compare);
-    return seen[LOOKS / 2];
+    return (uint64_t)numbers_median(seen, LOOKS);
 }
 
 static double run(uint64_t *waiting)

@@ -15,8 +15,22 @@ void numbers_sort(double *numbers, size_t count)
     qsort(numbers, count, sizeof *numbers, by_value);
 }
 
+double numbers_quantile(double *numbers, size_t count, double share)
+{
+    double place;
+    size_t low;
+
+    if (!count)
+        return 0;
+    numbers_sort(numbers, count);
+    place = share * (double)(count - 1);
+    low = (size_t)place;
+    return low + 1 < count
+               ? numbers[low] + (place - (double)low) * (numbers[low + 1] - numbers[low])
+               : numbers[low];
+}
+
 double numbers_median(double *numbers, size_t count)
 {
-    numbers_sort(numbers, count);
-    return count ? (numbers[(count - 1) / 2] + numbers[count / 2]) / 2 : 0;
+    return numbers_quantile(numbers, count, 0.5);
 }

@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <prudence/prudence.h>
@@ -21,6 +19,7 @@
 #include "arguments.h"
 #include "document.h"
 #include "measure.h"
+#include "repeats.h"
 #include "statistics.h"
 #include "subject.h"
 
@@ -28,6 +27,7 @@
 #define REPEATS_MAX 100
 #define THREADS_MAX 64
 #define WARM_NS     50000000
+#define PATIENCE    300 /* seconds beyond those measured, until a run counts as hanging */
 
 static const struct subject *const subjects[] = {
     &subject_prudence, &subject_rculfhash,   &subject_ck_ht,
@@ -112,6 +112,7 @@ static struct row {
     const struct subject *subject;
     uint64_t size;
     unsigned updates, threads, hits;
+    double seconds;
 } rows[ROWS_MAX];
 static json_t *results[ROWS_MAX][REPEATS_MAX];
 static unsigned row_count;
@@ -145,7 +146,8 @@ static void make_rows(const struct request *request)
                                  (struct row){.size = request->sizes.value[n],
                                               .updates = (unsigned)request->updates.value[u],
                                               .threads = (unsigned)request->threads.value[t],
-                                              .hits = (unsigned)request->hits.value[h]});
+                                              .hits = (unsigned)request->hits.value[h],
+                                              .seconds = request->seconds});
 }
 
 /* --------------------------------------------------------------------------------------- a run */
@@ -186,9 +188,10 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* In a child: the result, as JSON. */
-static json_t *run_here(const struct row *row, double seconds)
+/* In a child. */
+static json_t *run(const void *of)
 {
+    const struct row *row = of;
     static struct thread threads[THREADS_MAX];
     uint64_t operations = 0, found = 0, before, after_fill, ns = 0, cpu_ns = 0;
     pthread_barrier_t barrier;
@@ -215,7 +218,7 @@ static json_t *run_here(const struct row *row, double seconds)
     pthread_barrier_wait(&barrier);
     sleep_until_ns(now_ns() + WARM_NS);
     __atomic_store_n(&warm_stop, true, __ATOMIC_RELAXED);
-    sleep_until_ns(now_ns() + (uint64_t)(seconds * 1e9));
+    sleep_until_ns(now_ns() + (uint64_t)(row->seconds * 1e9));
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     pthread_barrier_wait(&barrier);
     for (unsigned i = 0; i < row->threads; i++) {
@@ -233,46 +236,13 @@ static json_t *run_here(const struct row *row, double seconds)
                      (double)resident_bytes_peak());
 }
 
-static json_t *run_once(const struct row *row, double seconds)
-{
-    int ends[2], status;
-    json_t *said;
-    FILE *file;
-    pid_t child;
-
-    if (pipe(ends))
-        exit(EXIT_FAILURE);
-    fflush(NULL);
-    child = fork();
-    if (!child) {
-        close(ends[0]);
-        alarm((unsigned)seconds + 300);
-        said = run_here(row, seconds);
-        file = fdopen(ends[1], "w");
-        if (said)
-            json_dumpf(said, file, 0);
-        fflush(file);
-        _exit(said ? EXIT_SUCCESS : EXIT_FAILURE);
-    }
-    close(ends[1]);
-    file = fdopen(ends[0], "r");
-    said = json_loadf(file, 0, NULL);
-    fclose(file);
-    waitpid(child, &status, 0);
-    if (said && !status)
-        return said;
-    json_decref(said);
-    return json_pack("{s:s}", "failed",
-                     WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no result");
-}
-
 static unsigned measure(const struct request *request)
 {
     unsigned failed = 0;
 
     for (unsigned i = 0; i < request->repeat; i++)
         for (unsigned row = 0; row < row_count; row++) {
-            results[row][i] = run_once(&rows[row], request->seconds);
+            results[row][i] = run_in_child(run, &rows[row], (unsigned)request->seconds + PATIENCE);
             if (!json_object_get(results[row][i], "failed"))
                 continue;
             failed++;
@@ -284,22 +254,13 @@ static unsigned measure(const struct request *request)
 
 /* -------------------------------------------------------------------------------------- results */
 
-/* The value at this part of the sorted repeats: 0.5 is the median. */
-static double quantile(unsigned row, const struct request *request, const char *key, double part)
+/* Of what the repeats say under `key`. */
+static double quantile(unsigned row, const struct request *request, const char *key, double share)
 {
     double values[REPEATS_MAX];
-    unsigned count = 0;
+    unsigned count = repeats_values(results[row], (unsigned)request->repeat, NULL, key, values);
 
-    for (unsigned i = 0; i < request->repeat; i++) {
-        const json_t *number = json_object_get(results[row][i], key);
-
-        if (json_is_number(number))
-            values[count++] = json_number_value(number);
-    }
-    if (!count)
-        return 0;
-    numbers_sort(values, count);
-    return values[(unsigned)(part * (count - 1) + 0.5)];
+    return numbers_quantile(values, count, share);
 }
 
 static void print_row(unsigned row, const struct request *request)

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <prudence/prudence.h>
@@ -18,6 +17,7 @@
 #include "arguments.h"
 #include "document.h"
 #include "loads.h"
+#include "repeats.h"
 #include "statistics.h"
 
 #define ROWS_MAX    512
@@ -168,50 +168,19 @@ static void make_rows(const struct request *request)
     }
 }
 
-static json_t *run_once(const struct row *row)
+static json_t *run(const void *of)
 {
-    int ends[2], status;
-    json_t *said;
-    FILE *file;
-    pid_t child;
+    const struct row *row = of;
 
-    if (pipe(ends) || (child = fork()) < 0) {
-        perror("prudence-variants: cannot start a child");
-        exit(EXIT_FAILURE);
-    }
-    if (child == 0) {
-        alarm((unsigned)row->seconds + PATIENCE);
-        file = fdopen(ends[1], "w");
-        json_dumpf(row->load->run(row), file, JSON_COMPACT);
-        fflush(file);
-        _exit(EXIT_SUCCESS); /* nothing is torn down */
-    }
-    close(ends[1]);
-    file = fdopen(ends[0], "r");
-    said = json_loadf(file, 0, NULL);
-    fclose(file);
-    waitpid(child, &status, 0);
-    if (said && !status)
-        return said;
-    json_decref(said);
-    return json_pack("{s:s}", "failed",
-                     WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no result");
+    return row->load->run(row);
 }
 
 /* The median of what the repeats say under `key`, in `inner` if that is given; 0: nothing. */
 static double median(unsigned row, unsigned repeat, const char *inner, const char *key)
 {
     double values[REPEATS_MAX];
-    unsigned count = 0;
 
-    for (unsigned i = 0; i < repeat; i++) {
-        json_t *object = inner ? json_object_get(results[row][i], inner) : results[row][i];
-        json_t *number = json_object_get(object, key);
-
-        if (json_is_number(number))
-            values[count++] = json_number_value(number);
-    }
-    return numbers_median(values, count);
+    return numbers_median(values, repeats_values(results[row], repeat, inner, key, values));
 }
 
 static unsigned measure(unsigned repeat)
@@ -220,7 +189,7 @@ static unsigned measure(unsigned repeat)
 
     for (unsigned i = 0; i < repeat; i++)
         for (unsigned row = 0; row < row_count; row++) {
-            results[row][i] = run_once(&rows[row]);
+            results[row][i] = run_in_child(run, &rows[row], (unsigned)rows[row].seconds + PATIENCE);
             if (!json_object_get(results[row][i], "failed"))
                 continue;
             failed++;

@@ -76,7 +76,7 @@ void grace_period_is_not_lost_beside_an_expedited_one(void)
 }
 
 /* Batches beside the beginnings of many grace periods: the kernel writes their numbers in several places, one after the
- * other (tools/kernel-test makes it pause in between). */
+ * other (tools/kernel-boot makes it pause in between). */
 #define SECTIONS    4000
 #define IN_SECTION  512 /* objects; several batches */
 

@@ -24,7 +24,7 @@
 #include <linux/workqueue.h>
 
 #include "long_reader.h"
-#include "../seams.h"
+#include "seams.h"
 
 static unsigned int seconds = 5;
 module_param(seconds, uint, 0444);

@@ -14,8 +14,8 @@
  * a constructor are accessible before their first allocation, and always defined.
  */
 #include "debug/annotate.h"
-#include "gp/gp.h"
 #include "debug/instruments.h"
+#include "gp/gp.h"
 #include "race_detector.h"
 #include "slab/cache.h"
 #include "slab/slab.h"
@@ -193,7 +193,7 @@ static void end(const void *object, size_t room)
 #endif
 }
 
-/* ---------------------------------------------------------------------------------- the watch */
+/* ---------------------------------------------------------------------------------- an object's life */
 
 void annotate_open(const struct slab *slab)
 {

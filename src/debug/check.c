@@ -5,9 +5,9 @@
  */
 #include "debug/check.h"
 
-#include "debug/stack_depot.h"
 #include "debug/guard.h"
 #include "debug/quarantine.h"
+#include "debug/stack_depot.h"
 #include "slab/misuse.h"
 
 /* What rests in quarantine looks live to its slab: only its state says more. */

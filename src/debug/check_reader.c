@@ -8,9 +8,9 @@
 
 #include <prudence/rcu.h>
 
-#include "gp/user/domain.h"
 #include "debug/check.h"
 #include "debug/stack_depot.h"
+#include "gp/user/domain.h"
 
 static struct prudence_cache *cache_of(const void *object)
 {

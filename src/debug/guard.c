@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "base/pace.h"
-#include "debug/stack_depot.h"
 #include "debug/guard.h"
+#include "debug/stack_depot.h"
 #include "slab/all_caches.h"
 #include "slab/large.h"
 #include "slab/node.h"

@@ -4,8 +4,8 @@
  * were written, about a pointer in a report of misuse. May run in a signal handler: nothing here
  * allocates, or takes a lock of ours.
  */
-#include "debug/stack_depot.h"
 #include "debug/guard.h"
+#include "debug/stack_depot.h"
 #include "slab/misuse.h"
 
 /*

@@ -15,8 +15,8 @@
 
 #include "debug/annotate.h"
 #include "debug/check.h"
-#include "debug/stack_depot.h"
 #include "debug/guard.h"
+#include "debug/stack_depot.h"
 #include "race_detector.h"
 #include "slab/misuse.h"
 

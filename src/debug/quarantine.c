@@ -200,8 +200,9 @@ const struct slab_extension quarantine_extension = {
     .wants = wants, .keeps = keeps, .pressure = quarantine_flush};
 
 /* There is none, unless fork took nothing: then they are not in the child, nor are their objects. */
-void quarantine_fork_child(void)
+void quarantine_fork_child(bool whole)
 {
+    (void)whole;
     list_init(&leavers);
 }
 

@@ -16,7 +16,7 @@ void quarantine_flush(void);
 void quarantine_flush_and_wait(void);
 
 void quarantine_fork_prepare(void);
-void quarantine_fork_child(void);
+void quarantine_fork_child(bool whole);
 void quarantine_fork_done(void);
 
 #endif /* DEBUG_QUARANTINE_H */

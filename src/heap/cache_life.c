@@ -9,9 +9,9 @@
  */
 #include "heap/cache_life.h"
 
-#include "gp/user/domain.h"
 #include "debug/check.h"
 #include "debug/stack_depot.h"
+#include "gp/user/domain.h"
 #include "slab/all_caches.h"
 #include "slab/node.h"
 

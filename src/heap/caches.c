@@ -4,14 +4,15 @@
 
 #include <prudence/prudence.h>
 
+#include "debug/quarantine.h"
 #include "heap/cache_life.h"
+#include "heap/object.h"
 #include "rcu/destruct.h"
 #include "rcu/may_wait.h"
-#include "heap/object.h"
-#include "debug/quarantine.h"
 #include "slab/all_caches.h"
 #include "slab/drain.h"
 #include "slab/gate.h"
+#include "valid_name.h"
 
 _Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");
 _Static_assert(PRUDENCE_CACHE_DESTRUCT_SOON == CACHE_DESTRUCT_SOON, "one flag, two names");
@@ -55,10 +56,8 @@ static bool attributes_are_valid(const char *name, const struct prudence_cache_a
 /* Says what cannot be. */
 static bool is_valid(const char *name, size_t object_size, const struct prudence_cache_attr *attr)
 {
-    if (!name || !*name) {
-        os_report("prudence_cache_create: the name is %s", name ? "empty" : "NULL");
+    if (!name_is_valid("prudence_cache_create", name))
         return false;
-    }
     if (!object_size || object_size > OBJECT_SIZE_MAX) {
         os_report("prudence_cache_create: cache '%s': the object size is %zu, not 1 to %zu", name,
                   object_size, OBJECT_SIZE_MAX);

@@ -6,9 +6,9 @@
 #include <prudence/prudence.h>
 
 #include "base/checked.h"
+#include "debug/instruments.h"
 #include "heap/object.h"
 #include "heap/size_class.h"
-#include "debug/instruments.h"
 #include "slab/misuse.h"
 
 static void *out_of_memory(void)

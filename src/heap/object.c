@@ -5,9 +5,9 @@
 
 #include <errno.h>
 
+#include "debug/guard.h"
 #include "heap/background.h"
 #include "heap/cache_life.h"
-#include "debug/guard.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
 

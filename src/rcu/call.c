@@ -12,13 +12,13 @@
  */
 #include <errno.h>
 
-#include "gp/user/domain.h"
-#include "rcu/call.h"
 #include "debug/check.h"
-#include "process.h"
 #include "debug/check_reader.h"
-#include "slab/wait.h"
+#include "gp/user/domain.h"
+#include "process.h"
+#include "rcu/call.h"
 #include "rcu/may_wait.h"
+#include "slab/wait.h"
 
 #define FOREIGN_BYTES ((size_t)64)
 

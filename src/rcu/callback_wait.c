@@ -9,8 +9,8 @@
  * may have been moved, and nobody looks at its lanes any more. A barrier needs no memory, and nothing of
  * it is in the queue: a fork may happen.
  */
-#include "rcu/callback_queue.h"
 #include "gp/user/domain.h"
+#include "rcu/callback_queue.h"
 
 #define NAP_NS      20000   /* between looks */
 #define LONG_NAP_NS 200000  /* while a reader lacks a CPU: it takes its time */

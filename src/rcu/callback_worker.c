@@ -13,8 +13,8 @@
  */
 #include <pthread.h>
 
-#include "rcu/callback_queue.h"
 #include "gp/user/domain.h"
+#include "rcu/callback_queue.h"
 
 #define RUN_MAX     256   /* callbacks of one queue, before others have their turn */
 #define LINGER_NS   30000 /* between looks of an idle worker, before it sleeps */

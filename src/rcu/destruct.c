@@ -27,9 +27,9 @@
  */
 #include "rcu/destruct.h"
 
-#include "rcu/callbacks.h"
 #include "debug/annotate.h"
 #include "race_detector.h"
+#include "rcu/callbacks.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/drain.h"

@@ -10,8 +10,8 @@
 #include "rcu/destruct.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
-#include "slab/transfer_batch.h"
 #include "slab/node.h"
+#include "slab/transfer_batch.h"
 
 static void count(struct slab *slab, const void *object)
 {

@@ -14,8 +14,8 @@
 #define _GNU_SOURCE /* gettid */
 #include <unistd.h>
 
-#include "rcu/callbacks.h"
 #include "gp/user/domain.h"
+#include "rcu/callbacks.h"
 #include "rcu/destruct.h"
 #include "rcu/may_wait.h"
 

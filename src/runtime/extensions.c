@@ -7,10 +7,10 @@
  * others.
  */
 #include "debug/check.h"
-#include "rcu/destruct.h"
 #include "debug/guard.h"
-#include "debug/quarantine.h"
 #include "debug/instruments.h"
+#include "debug/quarantine.h"
+#include "rcu/destruct.h"
 #include "scm/expiry_counts.h"
 
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {

@@ -24,22 +24,22 @@
  */
 #include <pthread.h>
 
-#include "rcu/callbacks.h"
-#include "gp/user/domain.h"
 #include "debug/annotate.h"
+#include "debug/guard.h"
+#include "debug/quarantine.h"
+#include "gp/user/domain.h"
 #include "heap/background.h"
+#include "heap/heap.h"
+#include "pages/pages.h"
+#include "posix.h"
 #include "rcu/call.h"
+#include "rcu/callbacks.h"
 #include "rcu/destruct.h"
 #include "runtime/fork.h"
-#include "debug/guard.h"
-#include "heap/heap.h"
-#include "debug/quarantine.h"
-#include "pages/pages.h"
 #include "scm/scm.h"
-#include "urcu/urcu.h"
-#include "posix.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
+#include "urcu/urcu.h"
 
 /* ------------------------------------------------------------- libc's list of fork handlers */
 
@@ -77,12 +77,6 @@ static void registering_release(void)
 
 /* -------------------------------------------------------------------------------- other parts */
 
-static void short_term_child(bool whole)
-{
-    (void)whole;
-    scm_fork_child();
-}
-
 static void heap_take(void)
 {
     os_lock_take_for_fork(&heap_lock);
@@ -101,12 +95,6 @@ static void system_child(bool whole)
     posix_pressure_fork_child();
     posix_thread_trace_fork_child();
     background_fork_child();
-}
-
-static void quarantine_child(bool whole)
-{
-    (void)whole;
-    quarantine_fork_child();
 }
 
 /* From here on, handlers of others may run on this thread, and use everything. */
@@ -139,7 +127,7 @@ const struct fork_part fork_parts[] = {
      .done = urcu_fork_done},
     {.name = "short-term memory",
      .prepare = scm_fork_prepare,
-     .child = short_term_child,
+     .child = scm_fork_child,
      .done = scm_fork_done},
     {.name = "heap", .prepare = heap_take, .done = heap_release},
     {.name = "readers",
@@ -160,7 +148,7 @@ const struct fork_part fork_parts[] = {
     {.name = "destructors", .child = destruct_fork_child},
     {.name = "quarantine",
      .prepare = quarantine_fork_prepare,
-     .child = quarantine_child,
+     .child = quarantine_fork_child,
      .done = quarantine_fork_done},
     {.name = "guarded objects", .prepare = guard_fork_prepare, .done = guard_fork_done},
     {.name = "annotations", .prepare = annotate_fork_prepare, .done = annotate_fork_done},

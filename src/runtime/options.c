@@ -14,8 +14,8 @@
 #include <prudence/prudence.h>
 
 #include "base/checked.h"
-#include "debug/settings.h"
 #include "debug/instruments.h"
+#include "debug/settings.h"
 #include "gp/user/domain.h"
 #include "heap/background.h"
 #include "heap/heap.h"

@@ -14,9 +14,9 @@
 
 #include "gp/user/domain.h"
 #include "heap/cache_life.h"
+#include "heap/heap.h"
 #include "rcu/call.h"
 #include "runtime/stats.h"
-#include "heap/heap.h"
 #include "slab/all_caches.h"
 #include "slab/budget.h"
 #include "slab/latent_account.h"

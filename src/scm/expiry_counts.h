@@ -18,8 +18,8 @@
 #ifndef SCM_EXPIRY_COUNTS_H
 #define SCM_EXPIRY_COUNTS_H
 
-#include "slab/slab.h"
 #include "slab/extension.h"
+#include "slab/slab.h"
 
 enum { EXPIRY_COUNTS_EXTENSION = 0 }; /* its number; its side data: the words of a slab */
 extern const struct slab_extension expiry_counts_extension;

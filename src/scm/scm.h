@@ -330,7 +330,7 @@ void scm_reap(void);
 struct scm_thread *scm_enter_to_stay(const char *what);
 extern struct prudence_domain *scm_phases; /* global time */
 void scm_fork_prepare(void);
-void scm_fork_child(void);
+void scm_fork_child(bool whole);
 void scm_fork_done(void);
 
 /* This thread's, while it takes part and is not blocked; NULL else. */

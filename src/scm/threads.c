@@ -364,8 +364,9 @@ void scm_fork_done(void)
  * may be of two minds. They are left alone for good, with the objects that have dates there. Orphans
  * are whole.
  */
-void scm_fork_child(void)
+void scm_fork_child(bool whole)
 {
+    (void)whole;
     if (mine)
         list_remove(&mine->link);
     list_join(&scm_abandoned, &scm_threads);

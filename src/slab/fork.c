@@ -9,13 +9,13 @@
 #include "os/os.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
-#include "slab/transfer_batch.h"
 #include "slab/latent_account.h"
 #include "slab/node.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
 #include "slab/throttle.h"
 #include "slab/tidy.h"
+#include "slab/transfer_batch.h"
 
 static char fork_token;
 

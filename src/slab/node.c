@@ -16,11 +16,11 @@
 #include "os/os.h"
 #include "slab/cache.h"
 #include "slab/extension.h"
-#include "slab/transfer_batch.h"
 #include "slab/latent_account.h"
 #include "slab/misuse.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
+#include "slab/transfer_batch.h"
 
 /* A refill looks at so many partial slabs (paper, section 5.4). */
 #define SLABS_WEIGHED 10

@@ -17,12 +17,12 @@
 #include "os/os.h"
 #include "slab/cache.h"
 #include "slab/cpu_cache.h"
-#include "slab/transfer_batch.h"
 #include "slab/latent_account.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/slab.h"
 #include "slab/tidy.h"
+#include "slab/transfer_batch.h"
 
 /* ------------------------------------------------------------------------------ one CPU's work */
 

@@ -5,6 +5,7 @@
 #include "heap/heap.h"
 #include "os/os.h"
 #include "structures/hash.h"
+#include "valid_name.h"
 
 /* An addition that passes so many nodes looks whether the table should grow; without it, one of COUNTS does. */
 #define LONG_CHAIN 8
@@ -14,16 +15,15 @@
 
 /* --------------------------------------------------------------------------- making and destroying */
 
+static const struct prudence_hash_attr defaults = {.size = sizeof defaults};
+
 static bool is_valid(const char *name, const struct prudence_hash_attr *attr)
 {
     static const char what[] = "prudence_hash_create";
-    static const struct prudence_hash_attr defaults = {.size = sizeof defaults};
 
-    if (!attr)
-        attr = &defaults;
-    if (!name || !*name)
-        os_report("%s: the name is %s", what, name ? "empty" : "NULL");
-    else if (attr->size != sizeof *attr)
+    if (!name_is_valid(what, name))
+        return false;
+    if (attr->size != sizeof *attr)
         os_report(
             "%s: '%s': attr->size is %zu, not sizeof(struct prudence_hash_attr), which is %zu",
             what, name, attr->size, sizeof *attr);
@@ -46,9 +46,9 @@ static bool is_valid(const char *name, const struct prudence_hash_attr *attr)
 
 static void orders_of(struct hash_table *table, const struct prudence_hash_attr *attr)
 {
-    table->order_min = views_order(attr ? attr->buckets : 0);
+    table->order_min = views_order(attr->buckets);
     table->order_max = VIEW_ORDER_MOST;
-    if (attr && attr->buckets_most && attr->buckets_most < UINT64_C(1) << VIEW_ORDER_MOST)
+    if (attr->buckets_most && attr->buckets_most < UINT64_C(1) << VIEW_ORDER_MOST)
         table->order_max = views_order(attr->buckets_most);
 }
 
@@ -75,6 +75,8 @@ struct prudence_hash *prudence_hash_create(const char *name, const struct pruden
     struct hash_table *table;
     size_t counters, bytes;
 
+    if (!attr)
+        attr = &defaults;
     if (!is_valid(name, attr)) {
         errno = EINVAL;
         return NULL;
@@ -87,9 +89,9 @@ struct prudence_hash *prudence_hash_create(const char *name, const struct pruden
         return NULL;
     __builtin_memset(table, 0, bytes);
     table->counter_mask = (unsigned)counters - 1;
-    table->flags = attr ? attr->flags : 0;
+    table->flags = attr->flags;
     orders_of(table, attr);
-    if (!make_parts(table, name, attr ? attr->domain : NULL)) {
+    if (!make_parts(table, name, attr->domain)) {
         prudence_free(table);
         errno = ENOMEM;
         return NULL;
@@ -256,24 +258,32 @@ void prudence_hash_add(struct prudence_hash *public, uint64_t hash, struct prude
     counted(table, 1, place.passed);
 }
 
+/* Adds the node, unless there is one with the key: then *place is that one's, and its chain stays locked. */
+static bool add_or_find(struct hash_table *table, uint64_t spread, prudence_hash_match match,
+                        const void *key, struct prudence_hash_node *node, struct place *place)
+{
+    struct place insertion;
+
+    chain_lock(table, spread, place);
+    to_hash(place, spread);
+    insertion = *place;
+    if (to_key(place, spread, match, key))
+        return false;
+    insert_and_unlock(&insertion, spread, node);
+    counted(table, 1, insertion.passed);
+    return true;
+}
+
 struct prudence_hash_node *prudence_hash_add_unique(struct prudence_hash *public, uint64_t hash,
                                                     prudence_hash_match match, const void *key,
                                                     struct prudence_hash_node *node)
 {
-    struct hash_table *table = hash_of(public);
-    const uint64_t spread = prudence_hash_spread_(hash);
-    struct place place, insertion;
+    struct place place;
 
-    chain_lock(table, spread, &place);
-    to_hash(&place, spread);
-    insertion = place;
-    if (to_key(&place, spread, match, key)) {
-        unlock(&place);
-        return prudence_hash_node_(place.next);
-    }
-    insert_and_unlock(&insertion, spread, node);
-    counted(table, 1, insertion.passed);
-    return NULL;
+    if (add_or_find(hash_of(public), prudence_hash_spread_(hash), match, key, node, &place))
+        return NULL;
+    unlock(&place);
+    return prudence_hash_node_(place.next);
 }
 
 struct prudence_hash_node *prudence_hash_add_replace(struct prudence_hash *public, uint64_t hash,
@@ -281,20 +291,13 @@ struct prudence_hash_node *prudence_hash_add_replace(struct prudence_hash *publi
                                                      struct prudence_hash_node *node)
 {
     struct hash_table *table = hash_of(public);
-    const uint64_t spread = prudence_hash_spread_(hash);
-    struct place place, insertion;
+    struct place place;
 
-    chain_lock(table, spread, &place);
-    to_hash(&place, spread);
-    insertion = place;
-    if (to_key(&place, spread, match, key)) {
-        replace_and_unlock(&place, node);
-        replaced(table);
-        return prudence_hash_node_(place.next);
-    }
-    insert_and_unlock(&insertion, spread, node);
-    counted(table, 1, insertion.passed);
-    return NULL;
+    if (add_or_find(table, prudence_hash_spread_(hash), match, key, node, &place))
+        return NULL;
+    replace_and_unlock(&place, node);
+    replaced(table);
+    return prudence_hash_node_(place.next);
 }
 
 int prudence_hash_replace(struct prudence_hash *public, struct prudence_hash_node *old,

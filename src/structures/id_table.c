@@ -15,8 +15,9 @@
 
 #include "heap/heap.h"
 #include "os/os.h"
-#include "structures/views.h"
 #include "structures/free_ids.h"
+#include "structures/views.h"
+#include "valid_name.h"
 
 struct id_table {
     struct prudence_id_table public; /* its view: written under the lock */
@@ -64,16 +65,15 @@ static void room_unmake(const struct id_table *table, const struct room *room)
 
 /* --------------------------------------------------------------------------- making and destroying */
 
+static const struct prudence_id_table_attr defaults = {.size = sizeof defaults};
+
 static bool is_valid(const char *name, const struct prudence_id_table_attr *attr)
 {
     static const char what[] = "prudence_id_table_create";
-    static const struct prudence_id_table_attr defaults = {.size = sizeof defaults};
 
-    if (!attr)
-        attr = &defaults;
-    if (!name || !*name)
-        os_report("%s: the name is %s", what, name ? "empty" : "NULL");
-    else if (attr->size != sizeof *attr)
+    if (!name_is_valid(what, name))
+        return false;
+    if (attr->size != sizeof *attr)
         os_report(
             "%s: '%s': attr->size is %zu, not sizeof(struct prudence_id_table_attr), which is %zu",
             what, name, attr->size, sizeof *attr);
@@ -90,9 +90,9 @@ static bool make_parts(struct id_table *table, const char *name,
 {
     struct room room;
 
-    if (!views_make(&table->views, name, attr ? attr->domain : NULL))
+    if (!views_make(&table->views, name, attr->domain))
         return false;
-    if (!room_make(table, views_order(attr ? attr->ids : 0), &room)) {
+    if (!room_make(table, views_order(attr->ids), &room)) {
         views_unmake(&table->views);
         return false;
     }
@@ -106,6 +106,8 @@ struct prudence_id_table *prudence_id_table_create(const char *name,
 {
     struct id_table *table;
 
+    if (!attr)
+        attr = &defaults;
     if (!is_valid(name, attr)) {
         errno = EINVAL;
         return NULL;
@@ -114,7 +116,7 @@ struct prudence_id_table *prudence_id_table_create(const char *name,
     if (!table)
         return NULL;
     __builtin_memset(table, 0, sizeof *table);
-    table->ids_most = attr && attr->ids_most ? attr->ids_most : UINT32_MAX;
+    table->ids_most = attr->ids_most ? attr->ids_most : UINT32_MAX;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
     if (!make_parts(table, name, attr)) {
         os_lock_destroy(&table->lock);

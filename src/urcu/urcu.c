@@ -18,8 +18,8 @@
 #include <prudence/urcu-compat.h>
 
 #include "gp/user/domain.h"
-#include "rcu/call.h"
 #include "heap/heap.h"
+#include "rcu/call.h"
 #include "rcu/may_wait.h"
 #include "urcu/urcu.h"
 

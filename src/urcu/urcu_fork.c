@@ -21,8 +21,8 @@
 #include <prudence/urcu-compat/urcu/flavor.h>
 
 #include "heap/heap.h"
-#include "urcu/urcu.h"
 #include "slab/wait.h"
+#include "urcu/urcu.h"
 
 #define HANDLERS 4 /* copies of liburcu-cds in one process */
 #define LOOK_NS  20000

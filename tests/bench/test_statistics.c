@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The median of numbers in any order: the one in the middle, or the mean of the two. */
+/* Medians and quartiles of numbers in any order: one of them, or between the two nearest. */
 #include "support/slab_test.h"
 
 #include "statistics.h"
@@ -18,10 +18,23 @@ static void a_median_is_in_the_middle(void **state)
     assert_true(numbers_median(numbers, 4) == 2.5);
 }
 
+static void a_quantile_is_between_the_two_nearest(void **state)
+{
+    double numbers[] = {5, 1, 3, 9, 2};
+
+    (void)state;
+    assert_true(numbers_quantile(numbers, 0, 0.25) == 0);
+    assert_true(numbers_quantile(numbers, 5, 0) == 1);
+    assert_true(numbers_quantile(numbers, 5, 0.25) == 2);
+    assert_true(numbers_quantile(numbers, 5, 0.875) == 7);
+    assert_true(numbers_quantile(numbers, 5, 1) == 9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_median_is_in_the_middle),
+        cmocka_unit_test(a_quantile_is_between_the_two_nearest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

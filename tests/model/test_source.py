@@ -28,7 +28,7 @@ SKIPPED = 77
 
 CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
-EXPLORED = [*sorted((ROOT / 'src/gp/user').glob('*.c')), *sorted((ROOT / 'src/rcu').glob('callback_*.c')),
+EXPLORED = [*sorted((ROOT / 'src/gp/user').glob('*.c')), *sorted((ROOT / 'src/rcu').glob('callback_*.c')), ROOT / 'src/runtime/domains.c',
             *sorted((ROOT / 'src/slab').glob('*.c')),
             *(ROOT / f'src/os/posix/{name}.c'
               for name in ('carry', 'copy', 'lock', 'membarrier', 'percpu', 'race_detector')), *CASES]

@@ -210,14 +210,6 @@ static unsigned free_index(void)
     }
 }
 
-bool domain_name_is_valid(const char *what, const char *name)
-{
-    if (name && *name)
-        return true;
-    os_report("%s: the name is %s", what, name ? "empty" : "NULL");
-    return false;
-}
-
 /* Not known to anybody yet; NULL: no memory. */
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme)

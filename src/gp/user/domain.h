@@ -407,8 +407,7 @@ void domain_check_slow(const struct prudence_domain *domain, const char *what, c
 
 bool gp_is_first_from(
     const void *place); /* a calling place: whether nothing was reported of it yet */
-bool domain_name_is_valid(const char *what, const char *name); /* else says so */
-void domain_unmake(struct prudence_domain *domain);            /* before it is published */
+void domain_unmake(struct prudence_domain *domain); /* before it is published */
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme);
 void domain_publish(struct prudence_domain *domain);

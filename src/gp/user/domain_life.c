@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "gp/user/domain.h"
+#include "valid_name.h"
 
 static const struct gp_scheme *const schemes[] = {
     [PRUDENCE_DOMAIN_MEMB] = &gp_memb,     [PRUDENCE_DOMAIN_QSBR] = &gp_memb,
@@ -55,7 +56,7 @@ struct prudence_domain *prudence_domain_create(const char *name, enum prudence_d
                                                const struct prudence_domain_attr *attr)
 {
     const struct gp_scheme *scheme =
-        domain_name_is_valid("prudence_domain_create", name) ? scheme_of(name, kind) : NULL;
+        name_is_valid("prudence_domain_create", name) ? scheme_of(name, kind) : NULL;
     struct prudence_domain *domain;
 
     if (!scheme || !attributes_are_valid(name, attr)) {

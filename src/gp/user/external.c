@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "gp/user/domain.h"
+#include "valid_name.h"
 
 #define FORK_PATIENCE_NS 200000000
 
@@ -282,8 +283,7 @@ struct prudence_domain *prudence_domain_create_external(const char *name,
     struct prudence_domain *domain;
     struct external *external;
 
-    if (!domain_name_is_valid("prudence_domain_create_external", name) ||
-        !ops_are_valid(name, ops)) {
+    if (!name_is_valid("prudence_domain_create_external", name) || !ops_are_valid(name, ops)) {
         errno = EINVAL;
         return NULL;
     }

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "gp/user/domain.h"
+#include "valid_name.h"
 
 struct domain_set {
     unsigned count;
@@ -95,7 +96,7 @@ static bool members_are_valid(const char *name, struct prudence_domain *const *d
 {
     static const char what[] = "prudence_domain_create_set";
 
-    if (!domain_name_is_valid(what, name))
+    if (!name_is_valid(what, name))
         return false;
     if (!domains || !count) {
         os_report("%s: set '%s' has no members", what, name);

@@ -2,7 +2,7 @@
 /* The page map's slow side: making leaves and entering owners (see os_page_map.h). */
 #include <sys/mman.h>
 
-#include "os/os.h"
+#include "mapping.h"
 
 void **os_page_map[PAGE_MAP_LEAVES];
 
@@ -12,7 +12,7 @@ static bool leaf_make(size_t index)
     void **none = NULL;
     void **leaf;
 
-    if (os_memory_fails && os_memory_fails())
+    if (injected_failure())
         return false;
     leaf = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                 -1, 0);

@@ -2,13 +2,13 @@
 /* Reserved pages: address space that no thread may touch, except the pages that are opened. */
 #include <sys/mman.h>
 
-#include "os/os.h"
+#include "mapping.h"
 
 void *os_pages_reserve(size_t bytes)
 {
     void *pages;
 
-    if (os_memory_fails && os_memory_fails())
+    if (injected_failure())
         return NULL;
     pages = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return pages == MAP_FAILED ? NULL : pages;
@@ -16,7 +16,7 @@ void *os_pages_reserve(size_t bytes)
 
 bool os_pages_open(void *pages, size_t bytes)
 {
-    if (os_memory_fails && os_memory_fails())
+    if (injected_failure())
         return false;
     return mprotect(pages, bytes, PROT_READ | PROT_WRITE) == 0;
 }

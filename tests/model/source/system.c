@@ -15,20 +15,10 @@
 
 #include "os/os.h"
 #include "posix.h"
-#include "gp/user/domain.h"
-#include "rcu/callbacks.h"
 #include "slab/extension.h"
 
-/* What the embedding program says, else in src/runtime: no extensions, and the callbacks of domains. */
+/* What the embedding program says, else in src/runtime: no extensions. */
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS]; /* none */
-
-static struct callback_queue *queue_for(struct prudence_domain *domain)
-{
-    return callback_queue_make(domain, CALLBACK_LANES_MAX);
-}
-
-const struct domain_queue domain_queue = {
-    .make = queue_for, .waits = callback_waits, .release = callback_queue_release};
 
 static bool to_one(uint64_t *value, uint64_t operand, uint64_t expected)
 {

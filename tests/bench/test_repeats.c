@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* A run in a child says what it measured, or why it did not; what repeats say is gathered by key. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "repeats.h"
+
+static json_t *measures(const void *row)
+{
+    return json_pack("{s:f, s:{s:i}}", "ns", *(const double *)row, "latency", "p50", 7);
+}
+
+static json_t *says_nothing(const void *row)
+{
+    (void)row;
+    return NULL;
+}
+
+static json_t *hangs(const void *row)
+{
+    while (!row)
+        pause();
+    return NULL;
+}
+
+static void the_child_says_what_it_measured(void **state)
+{
+    const double row = 2.5;
+    json_t *said = run_in_child(measures, &row, 60);
+
+    (void)state;
+    assert_true(json_real_value(json_object_get(said, "ns")) == 2.5);
+    json_decref(said);
+}
+
+static void expect_failure(json_t *said, const char *why)
+{
+    const char *failed = json_string_value(json_object_get(said, "failed"));
+
+    assert_non_null(failed);
+    assert_string_equal(failed, why);
+    json_decref(said);
+}
+
+static void a_child_without_a_result_has_failed(void **state)
+{
+    (void)state;
+    expect_failure(run_in_child(says_nothing, NULL, 60), "no result");
+}
+
+static void a_child_that_hangs_is_killed(void **state)
+{
+    (void)state;
+    expect_failure(run_in_child(hangs, NULL, 1), strsignal(SIGALRM));
+}
+
+static void failed_repeats_have_no_numbers(void **state)
+{
+    const double row = 2.5;
+    json_t *repeats[] = {run_in_child(measures, &row, 60), run_in_child(says_nothing, NULL, 60)};
+    double values[2];
+
+    (void)state;
+    assert_int_equal(repeats_values(repeats, 2, NULL, "ns", values), 1);
+    assert_true(values[0] == 2.5);
+    assert_int_equal(repeats_values(repeats, 2, "latency", "p50", values), 1);
+    assert_true(values[0] == 7);
+    assert_int_equal(repeats_values(repeats, 2, NULL, "cpu_ns", values), 0);
+    json_decref(repeats[0]);
+    json_decref(repeats[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_child_says_what_it_measured),
+        cmocka_unit_test(a_child_without_a_result_has_failed),
+        cmocka_unit_test(a_child_that_hangs_is_killed),
+        cmocka_unit_test(failed_repeats_have_no_numbers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

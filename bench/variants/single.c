@@ -15,9 +15,12 @@ static struct variant_head
 
 static void context_switch(unsigned place)
 {
-    struct variant_head *head = __atomic_exchange_n(&list, NULL, __ATOMIC_RELAXED);
+    struct variant_head *head;
 
     (void)place;
+    if (!__atomic_load_n(&list, __ATOMIC_RELAXED))
+        return;
+    head = __atomic_exchange_n(&list, NULL, __ATOMIC_RELAXED);
     while (head) {
         struct variant_head *next = head->next; /* the callback may free it */
 

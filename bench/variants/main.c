@@ -121,11 +121,11 @@ static bool is_among(const struct numbers *indices, unsigned index)
 static void list(void)
 {
     for (unsigned i = 0; variants[i]; i++)
-        printf("%-12s%s%s\n", variants[i]->name, variants[i]->historical ? "historical: " : "",
+        printf("%-16s%s%s\n", variants[i]->name, variants[i]->historical ? "historical: " : "",
                variants[i]->origin);
     putchar('\n');
     for (const struct load *load = loads; load->name; load++)
-        printf("%-12s%s\n", load->name, load->what);
+        printf("%-16s%s\n", load->name, load->what);
 }
 
 /* -------------------------------------------------------------------------------------- the rows */

@@ -3,11 +3,13 @@
 """Pictures, tables and verdicts from the JSON of prudence-variants: latency by load, cost by rate of calls, and each finding
 of the thesis's 8.3.
 
-    tools/report_variants.py FILE.json...    .html, .svg and .png beside the first FILE; the tables as Markdown
+    tools/report_variants.py FILE.json... [--note TEXT]    .html, .svg and .png beside the first FILE; docs/results-variants.md
+                                                           on standard output
 
-Rows of all files are taken together; they should be of one machine.
+Rows of all files are taken together; they should be of one machine. The page names the picture images/variants.png.
 """
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -136,7 +138,13 @@ def headline(checked):
             f'{verdicts.count("not measured")} were not measured.')
 
 
-def print_markdown(sections):
+def print_markdown(document, said, notes, sections):
+    host = document["host"]
+    print(f'# What was measured of RCU variants\n\n{host["cpu"]}, {host["cpus"]} CPUs, {host["system"]} {host["kernel"]}, '
+          f'gcc {host["compiler"]}, {document["date"][:10]}; prudence {document["prudence"]}, liburcu {document["liburcu"]}. '
+          'What the variants and loads are: [RCU variants](explanation/rcu-variants.md).\n')
+    print("\n".join(f"- {note}" for note in notes))
+    print(f"\n{said}\n\n![latency by load, cost by rate of calls](images/variants.png)\n")
     for title, cells in sections:
         columns = list(cells[0])
         print(f"## {title}\n\n| {' | '.join(['', *columns[1:]])} |\n|{'---|' * len(columns)}")
@@ -145,22 +153,28 @@ def print_markdown(sections):
         print()
 
 
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--note", action="append", default=[], help="something else that the page says")
+    return parser.parse_args()
+
+
 def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    documents = [json.loads(Path(name).read_text()) for name in sys.argv[1:]]
-    for name, document in zip(sys.argv[1:], documents):
+    given = arguments()
+    documents = [json.loads(Path(name).read_text()) for name in given.files]
+    for name, document in zip(given.files, documents):
         if document.get("program") != "prudence-variants" or not document["rows"]:
             sys.exit(f"report_variants: {name} has no rows of prudence-variants")
     rows = [row for document in documents for row in document["rows"]]
-    first, document = Path(sys.argv[1]), {"skipped": [], **documents[0]}
+    first, document = Path(given.files[0]), {"skipped": [], **documents[0]}
     sections = [(title, cells) for title, make in SECTIONS if (cells := make(rows))]
     said = headline(sections[0][1])
     svg = write_pictures(first, draw(rows))
-    write_page(first.with_suffix(".html"), document, "RCU variants", said, svg, sections, NOTES,
+    notes = given.note + NOTES
+    write_page(first.with_suffix(".html"), document, "RCU variants", said, svg, sections, notes,
                [f'prudence {document["prudence"]}', f'liburcu {document["liburcu"]}'])
-    print(f"{said}\n")
-    print_markdown(sections)
+    print_markdown(document, said, notes, sections)
     print("written:", ", ".join(str(first.with_suffix(suffix)) for suffix in (".html", ".svg", ".png")), file=sys.stderr)
 
 

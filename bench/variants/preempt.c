@@ -86,6 +86,8 @@ static bool has_passed(unsigned place, uint64_t batch)
 
 static void start(unsigned places)
 {
+    for (unsigned i = 0; i < places; i++)
+        cpu[i].exchanged = 0; /* batches are counted from 1 */
     daemons_start(places, has_passed);
 }
 

@@ -32,13 +32,19 @@ NOTES = [
 ]
 
 
+MARKERS = "osD^v"
+
+
 def styles(names):
+    """A colour and a marker of its own for each."""
+    colours = {OURS: 0} | dict.fromkeys(THEIRS, 0)
     theirs = iter(THEIRS * len(names))
     found = {}
     for name in names:
         colour = OURS if name in ("memb", "qsbr") else next(theirs)
-        found[name] = {"color": colour, "linestyle": DASHES.get(name, "-"), "marker": "o", "markersize": 3,
-                       "linewidth": 2.2 if colour == OURS else 1.3}
+        found[name] = {"color": colour, "linestyle": DASHES.get(name, "-"), "marker": MARKERS[colours[colour]],
+                       "markersize": 4, "linewidth": 2.2 if colour == OURS else 1.3}
+        colours[colour] += 1
     return found
 
 

@@ -237,6 +237,20 @@ FINDINGS = [
 ]
 
 
+NO_CPU = "with more places than CPUs a place must get a CPU before it can switch"
+# Why a finding does not hold here, where that is known.
+REASONS = {
+    smallest_source: "rcu-sched's guards against CPUs that are shut down, and all hooks into a kernel, are not needed here",
+    free_switch: "a daemon that runs on a CPU is a request here, at which each switch looks",
+    idle_ltimer: "an idle place has no tick; what is seen is the thread that counts ticks, which the timers of krcud do without",
+    shortest_latency: "places switch all the time, so the ring's counters go round as fast as they are polled",
+    bound_of_polling: NO_CPU,
+    bound_of_timed: NO_CPU,
+    ring_takes_seconds: "the scheduler of 2002 did not switch when there were as many tasks as CPUs; places do",
+    little_sensitivity: "a task that has to be woken for each grace period",
+}
+
+
 def agrees(rows, function, holds):
     chance = random.Random(1)
     same = sum(bool(function(Results(rows, chance))[0]) == holds for _ in range(DRAWS))
@@ -251,6 +265,8 @@ def check(rows):
             holds, measured = function(Results(rows))
             holds = bool(holds)
             verdict = ("holds" if holds else "does not hold") if agrees(rows, function, holds) else "undecided"
+            if verdict == "does not hold" and function in REASONS:
+                measured += f" (why: {REASONS[function]})"
         except NotMeasured:
             verdict, measured = "not measured", ""
         found.append({"subject": place, "the thesis": thesis, "verdict": verdict, "here": measured})

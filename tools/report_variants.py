@@ -26,6 +26,7 @@ NOTES = [
     "the other, beside places that read and switch without a pause; above two places there are more threads than CPUs.",
     "Cost by rate: a place that works half a microsecond between two switches calls at that rate, beside one that only works. The cost of "
     "a callback is the time in calls, in switches beyond what they take without calls, and of threads that are no places.",
+    "What costs less than a thousandth of the time of two places cannot be told from noise, and counts as that.",
     "Dotted lines: quiescent states are induced. Dashed: looked for by time. Solid: looked for at each switch; ours, and liburcu.",
     "Medians of interleaved runs, each in a fresh process. A verdict is undecided when one draw from the runs in twenty, or "
     "more, disagrees with it.",
@@ -63,6 +64,11 @@ def draw_panel(axes, curves, style, title, xlabel, ylabel, xscale="log"):
     axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale="log", xscale=xscale)
 
 
+def drawn_cost(row):
+    """0 is left out."""
+    return row["cost_ns"] if row["cost_ns"] >= findings.least_cost(row["rate"]) else 0
+
+
 def draw(rows):
     style = styles(list(dict.fromkeys(row["variant"] for row in rows)))
     calls = [row for row in rows if row["load"] == "call" and row["workers"] == 1]
@@ -73,9 +79,9 @@ def draw(rows):
     for axes, key, name in ((grid[0][0], "p50_ns", "median"), (grid[0][1], "p99_ns", "p99")):
         draw_panel(axes, series(calls, "call", "readers", lambda row: row["readers"] + 1, lambda row: row[key] / MICRO), style,
                    f"Latency by load: {name}", "places", "call to callback, µs", "linear")
-    draw_panel(grid[1][0], series(paced, "paced", "rate", lambda row: row["rate"], lambda row: row["cost_ns"]), style,
+    draw_panel(grid[1][0], series(paced, "paced", "rate", lambda row: row["rate"], drawn_cost), style,
                "Cost by rate of calls", "calls a second", "cost of a callback, ns")
-    draw_panel(grid[1][1], series(paced, "paced", "rate", lambda row: row["p50_ns"] / MICRO, lambda row: row["cost_ns"]), style,
+    draw_panel(grid[1][1], series(paced, "paced", "rate", lambda row: row["p50_ns"] / MICRO, drawn_cost), style,
                "Latency against cost, from few calls to many", "median latency, µs", "cost of a callback, ns")
     handles = {label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels())}
     lower.legend(handles.values(), handles.keys(), loc="center", ncols=6, frameon=False, fontsize=9)
@@ -120,9 +126,14 @@ def grace_periods(rows):
             for name in names(rows, "synchronize")]
 
 
+def cost(results, name, rate):
+    least = findings.least_cost(rate)
+    return figure_of(results.cost, name, rate, show=lambda ns: "≤ " * (ns <= least) + findings.time(ns))
+
+
 def costs(rows):
     results = findings.Results(rows)
-    return [{"subject": name, **{f"{rate:,}/s": " / ".join((figure_of(results.cost, name, rate),
+    return [{"subject": name, **{f"{rate:,}/s": " / ".join((cost(results, name, rate),
                                                           figure_of(results.paced_latency, name, rate)))
                                  for rate in results.rates()}}
             for name in names(rows, "paced")]

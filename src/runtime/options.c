@@ -31,7 +31,8 @@
 #include "slab/preflush.h"
 #include "slab/wait.h"
 
-bool option_rseq = true, option_membarrier = true, option_drop_deepbind = true;
+bool option_rseq = true, option_slices = true, option_membarrier = true,
+     option_drop_deepbind = true;
 
 /* -------------------------------------------------------------------------- how values are written */
 
@@ -166,6 +167,11 @@ static void apply_rseq(void)
     posix_percpu_start(option_rseq);
 }
 
+static void apply_slices(void)
+{
+    posix_slices_start(option_slices);
+}
+
 static void apply_membarrier(void)
 {
     posix_membarrier_start(option_membarrier);
@@ -212,6 +218,7 @@ static const struct option options[] = {
      .apply = instruments_start},
     {SWITCH("annotate"), .flag = &annotate_wanted, .at_start = true, .apply = instruments_start},
     {SWITCH("rseq"), .flag = &option_rseq, .at_start = true, .apply = apply_rseq},
+    {SWITCH("slice_extension"), .flag = &option_slices, .at_start = true, .apply = apply_slices},
     {SWITCH("membarrier"), .flag = &option_membarrier, .at_start = true, .apply = apply_membarrier},
 };
 

@@ -63,6 +63,7 @@ static void start_membarrier(void)
 static void start_percpu(void)
 {
     posix_percpu_start(option_rseq);
+    posix_slices_start(option_slices);
 }
 
 static void start_caches(void)

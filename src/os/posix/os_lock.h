@@ -15,6 +15,7 @@
 
 #include "base/atomic.h"
 #include "base/base.h"
+#include "slice.h"
 
 /* Every lock of the library, in the order in which they may be taken. Node locks of different
  * nodes are never held together, save by fork, which takes them in one fixed order. */
@@ -97,20 +98,23 @@ extern HIDDEN __thread bool os_lock_forking __attribute__((tls_model("initial-ex
 
 /*
  * How many locks and CPUs' caches this thread holds, or is just taking or releasing. Where it is not
- * 0, a signal handler that forks has interrupted the library itself, and must not wait for it.
+ * 0, a signal handler that forks has interrupted the library itself, and must not wait for it. Meanwhile the
+ * thread asks for a longer time slice, where the system has that.
  */
 extern HIDDEN __thread unsigned os_busy __attribute__((tls_model("initial-exec")));
 
 static inline void os_busy_enter(void)
 {
-    os_busy++;
+    if (os_busy++ == 0 && unlikely(load_relaxed(&os_slices)))
+        os_slice_ask();
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 static inline void os_busy_leave(void)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    os_busy--;
+    if (--os_busy == 0 && unlikely(load_relaxed(&os_slices)))
+        os_slice_done();
 }
 
 /*

@@ -12,7 +12,7 @@ extern const struct slab_extension instruments_extension;
 /* After options of the start were read or set: what is wanted of caches that are made from now on. */
 void instruments_start(void);
 
-/* Makes traces possible, if they are wanted. Allocates perhaps: not from inside an allocation. */
+/* Makes traces possible, if they are wanted. This may allocate, so it is not called from inside an allocation. */
 void instruments_prime(void);
 
 /* With check=1 and zero_on_free=1: reports a free object that was written. */

@@ -150,9 +150,9 @@ static bool claim(struct destruct_run *run, const void *object)
 }
 
 /*
- * Runs the destructor of an object that nobody else has, if it is due. In this order: a slab without pending
- * objects may go, so it has them until they are done. Release: what the destructor did is seen by a
- * barrier that finds the count at 0. `hand`: further objects that this thread will run.
+ * Runs the destructor of an object that no other thread has, if it is due. A slab without pending objects may go, so
+ * its objects stay pending until their destructors have returned. Release: a barrier that finds the count at 0 sees
+ * what the destructor did. `hand`: further objects that this thread will run.
  */
 static void destruct(struct slab *slab, void *object, void **hand, unsigned in_hand)
 {
@@ -211,8 +211,8 @@ static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
     return object;
 }
 
-/* An object whose destructor is not to run any more, for a caller that may run none: from a node, or of a
- * new slab. Past the object cache, which does not tell. */
+/* For a caller that may run no destructor: an object whose destructor is not due, from a node, or of a new slab. Not
+ * from the object cache, which does not tell. */
 static void *alloc_done(struct prudence_cache *cache)
 {
     struct reclaim reclaim = {.began = 0};
@@ -224,7 +224,7 @@ static void *alloc_done(struct prudence_cache *cache)
     return object ? object : take_done(cache, OS_ALLOC_DEFAULT);
 }
 
-/* Runs the object's destructor if that has not run; where the caller may run none, takes another object. */
+/* Runs the object's destructor if that has not run; if the caller may run none, takes another object. */
 static void *taken(struct prudence_cache *cache, void *object)
 {
     struct slab *slab = slab_known(object);
@@ -323,7 +323,7 @@ static bool any_is_latent(struct prudence_cache *cache)
     return latent > 0;
 }
 
-/* Until no destructor of the epoch is pending. What cannot be run here is latent, or another thread has it. */
+/* Waits until no destructor of the epoch is pending. What cannot be run here is latent, or another thread has it. */
 static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
 {
     const uint64_t *pending = &destruct_of_cache(cache)->pending[epoch];
@@ -345,8 +345,8 @@ static void wait_for_both_epochs(struct prudence_cache *cache)
         wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->pending_epoch, 1) & 1);
 }
 
-/* Any barrier that begins after this call did will do. The fences: a caller that sees that none has begun
- * has counted its objects before that one looks at the counts. */
+/* Any barrier that begins after this call did will do. The fences: a caller that sees that none has begun has counted
+ * its objects before that barrier looks at the counts. */
 void destruct_barrier(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -440,7 +440,7 @@ static bool run_turn(struct prudence_cache *cache, bool any_slab)
     return done > 0;
 }
 
-/* Whatever has become safe; then starts what makes the rest safe. Returns whether any was run. */
+/* Runs what has become safe; then starts the grace period that makes the rest safe. Returns whether any was run. */
 static bool serve(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);

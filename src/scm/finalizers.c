@@ -18,8 +18,8 @@ static int (*finalizer_of(unsigned number))(void *object)
     return load_acquire(&finalizers[number - 1]);
 }
 
-/* True when the object is to be freed. The finalizer may have given it new dates. Until it has returned the
- * object counts as kept: it may end the thread instead. */
+/* True when the object is to be freed. The finalizer may have given it new dates. Until the finalizer has returned
+ * the object counts as kept, because it may end the thread instead of returning. */
 bool finalize(struct scm_thread *self, uint32_t *word, void *object)
 {
     bool nested = self->collecting, ends;

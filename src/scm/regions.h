@@ -74,7 +74,7 @@ static inline void region_note_date(struct region *region, const struct scm_thre
         region->good_until = now + extension;
 }
 
-/* Its thread is one that fork has not copied: its memory, as the child has it, may be of two minds. */
+/* Its thread was not copied by fork: the region's memory, as the child has it, may be inconsistent. */
 static inline bool region_is_abandoned(const struct scm_thread *self, const struct region *region)
 {
     uint64_t owner = load_relaxed(&region->owner);

@@ -63,7 +63,7 @@ struct owner {
     uint64_t life;
 };
 
-/* STAMP_OWNERS of them; the first is not used: 0 is no owner. Made before any thread has entered, then constant. */
+/* STAMP_OWNERS of them; the first is not used: 0 means no owner. Made before any thread has entered, then constant. */
 extern HIDDEN struct owner *scm_owner_table;
 
 static inline struct owner *owner_of(uint32_t stamp)

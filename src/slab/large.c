@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Slabs of one object, which pass no CPU's caches: large blocks, and objects that an extension has put on a page of its own.
- * They begin their life in their node, allocated.
+ * Slabs of one object, which pass no CPU's caches: large blocks, and objects that an extension has put on a page of
+ * its own. They begin their life in their node, allocated.
  */
 #include "slab/large.h"
 

@@ -368,9 +368,9 @@ static unsigned may_leave(const struct slab *slab, unsigned lasts)
 /*
  * The slab to refill from. First choice: of the first partial slabs with free objects, the one with most lasting
  * objects. It is the least likely to become free, so the others drain, and total fragmentation ends lowest (paper,
- * Figure 5). Among equals it is the slab with the fewest objects that have an expiration date: these objects may stay
- * for as long as the others, but for the others no end is known at all. Second choice: a free slab. Then, rather than
- * grow, a draining one, or one that will drain when callbacks have run.
+ * Figure 5). Among equals it is the slab with the fewest objects that have an expiration date: these may stay as long
+ * as the other objects, whose end is not known at all. Second choice: a free slab. Then, rather than grow, a draining
+ * one, or one that will drain when callbacks have run.
  */
 static bool is_better(const struct slab *slab, unsigned lasts, const struct slab *best,
                       unsigned best_lasts)

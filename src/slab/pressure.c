@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Memory is short: an allocation waits instead of failing (rule 9), and all caches are emptied before the system has to kill.
+ * Memory is short: an allocation waits instead of failing (rule 9), and all caches are emptied before the system has
+ * to kill.
  *
  * The lock of the list of caches is held while caches are emptied, never across a wait.
  */

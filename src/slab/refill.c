@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Refill: slabs -> object cache, and where the objects come from: this CPU's node, quiet CPUs, other caches' free slabs, new
- * pages, any node. Nothing is owned.
+ * Refill: slabs -> object cache, and where the objects come from: this CPU's node, quiet CPUs, other caches' free
+ * slabs, new pages, any node. Nothing is owned.
  */
 #include "slab/refill.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The extension instruments: what is done to the memory of free objects, and what tools are told of it (see instruments.c). */
+/* The extension instruments: what is done to the memory of free objects, and what tools are told of it (see
+ * instruments.c). */
 #ifndef DEBUG_INSTRUMENTS_H
 #define DEBUG_INSTRUMENTS_H
 

@@ -147,7 +147,7 @@ static bool keeps(struct slab *slab, void *object)
     return chunk != NULL;
 }
 
-/* Those of now: others may bring more for ever. */
+/* Those of now: others may bring more all the time. */
 void quarantine_flush_to(void (*leave)(struct slab *slab, void *object))
 {
     uint64_t goal;

@@ -51,18 +51,18 @@ void gp_drive(struct prudence_domain *domain);
  * would find nothing. */
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
 
-/* Whether a reader is known to stay in the way of the grace period that is under way: as long as it is true,
- * pushing changes nothing. Some loads.
+/* Whether a reader is known to stay in the way of the grace period that is under way: as long as it is true, pushing
+ * changes nothing. Some loads.
  *     bool gp_is_held_up(const struct prudence_domain *domain);
  * Whether a grace period that covers the cookie has been requested.
  *     bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
- * Whether one and the same section has been in the way of a caller who waits since `began` for at least so many
- * nanoseconds, though its thread could have left it: whether it was blocked, or had a CPU; without one it may stay 20
- * times as long. Of readers that nobody can see: whether a grace period is under way. For a thread that waits and has
- * run out of patience: at times some system calls.
+ * Whether one and the same section has been in the way for at least so many nanoseconds, of a caller that has waited
+ * since `began`, although its thread could have left it: it was blocked, or had a CPU. Without a CPU it may stay 20
+ * times as long. For readers that cannot be seen: whether a grace period is under way. For a thread that waits and
+ * has run out of patience: at times some system calls.
  *     bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds); */
 
-/* request + drive until it is over, or until the clock passes `deadline` (0: for ever). The caller
+/* request + drive until it is over, or until the clock passes `deadline` (0: forever). The caller
  * holds no lock of ours and has asked gp_may_wait(). False when the deadline came first. */
 bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline);
 
@@ -81,7 +81,7 @@ bool gp_may_wait_for(const struct prudence_domain *domain);
 bool gp_worth_waiting(struct prudence_domain *domain);
 void gp_note_expired(struct prudence_domain *domain);
 
-/* What a grace period costs who drives it, beside the scan: ns; 0: no system call. */
+/* What a grace period costs its driver, without the scan: ns; 0: no system call. */
 uint64_t gp_cost(const struct prudence_domain *domain);
 
 /* Whether the domain's readers are fenced now: its grace periods then cost no system call. */

@@ -183,7 +183,7 @@ static unsigned free_slot(struct arena *arena)
     return ARENA_FULL;
 }
 
-/* In the lowest free slot; with no free run that anybody would find yet. */
+/* In the lowest free slot; with no free run that a search would find yet. */
 bool arena_add(struct region *region)
 {
     struct arena *arena = &arenas[region->node];

@@ -162,7 +162,7 @@ void working_set_freed(enum page_kind kind, size_t bytes);
 void working_set_purged(enum page_kind kind, size_t bytes);
 void working_set_trimmed(void);
 void working_set_dirtied(enum page_kind kind, size_t bytes);
-bool working_set_fits(size_t bytes); /* under the option limit, beside what is dirty or asked for */
+bool working_set_fits(size_t bytes); /* under the option limit, with what is dirty or asked for */
 bool working_set_ask(size_t bytes);  /* fits; the system will be asked for them without the lock */
 void working_set_answered(size_t bytes);
 /* Dirty bytes of a free huge mapping, by a thread that has released the lock. */

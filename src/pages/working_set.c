@@ -87,7 +87,7 @@ static void look_at_clock(void)
     if (now < window_end && window_end - now <= decay) /* else the option has become shorter */
         return;
     begin_windows();
-    if (now > window_end && now - window_end >= decay) /* nobody came by for a whole window */
+    if (now > window_end && now - window_end >= decay) /* no call came for a whole window */
         begin_windows();
     window_end = now + decay;
 }
@@ -121,7 +121,7 @@ static void regret(struct working_set *demand, uint64_t clean)
         smaller(demand->regret + again + before, larger(demand->peak, demand->peak_before));
 }
 
-/* All has gone, since memory is wanted elsewhere. */
+/* All has gone, because memory is wanted elsewhere. */
 void working_set_trimmed(void)
 {
     for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
@@ -208,7 +208,7 @@ void working_set_in_hand(size_t bytes, bool taken)
     in_hand = taken ? in_hand + bytes : in_hand - bytes;
 }
 
-/* What other threads asked for, and what they had in their hands, nobody will have. */
+/* What other threads asked for, and what they held, is not in the child. */
 void working_set_fork_child(void)
 {
     asked = 0;
@@ -240,7 +240,7 @@ bool working_set_excess(struct excess *excess, bool all_of_it)
     if (all.dirty <= keep + (now ? 0 : SLACK_BYTES + (keep >> SLACK_SHIFT)))
         return false;
     beyond = all.dirty - keep;
-    /* Huge mappings that nobody will want first, then runs, and huge mappings last. */
+    /* Huge mappings that will not be wanted first, then runs, and other huge mappings last. */
     huge_mappings = smaller(beyond, huge->dirty - smaller(huge->dirty, huge_mappings_keep));
     excess->bytes[RUNS] = smaller(beyond - huge_mappings, run->dirty);
     excess->bytes[HUGE_MAPPINGS] = beyond - excess->bytes[RUNS];

@@ -121,7 +121,7 @@ static void lane_push(struct callback_lane *lane, struct prudence_head *head)
 
     do {
         newest = lane_newest(lane);
-        /* Atomic: where a head is queued twice, and nobody checks, that is no second fault. */
+        /* Atomic: so that a head that is queued twice, without check=1, makes no second fault. */
         store_relaxed(&head->next, (struct prudence_head *)(newest & ~CALLBACK_CLOSED));
     } while (
         !compare_exchange(&lane->incoming, &newest, (uintptr_t)head | (newest & CALLBACK_CLOSED)));

@@ -194,7 +194,7 @@ enum callback_turn callback_serve_all(struct callback_worker *worker)
     return most;
 }
 
-/* Readers wake nobody, so it looks again: at once at first, then less and less often. */
+/* Readers wake no thread, so it looks again: at once at first, then less and less often. */
 void callback_wait_for_readers(unsigned round)
 {
     if (round < SPIN_ROUNDS)
@@ -278,7 +278,7 @@ struct callback_worker *callback_worker_make(struct callback_queue *queue, int c
     return worker;
 }
 
-/* Ends its thread; its queues are nobody's then. */
+/* Ends its thread; its queues have no worker then. */
 static void worker_stop(struct callback_worker *worker)
 {
     store_release(&worker->stopping, 1u);

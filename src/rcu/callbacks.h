@@ -36,12 +36,12 @@ struct callback_worker {
     uint32_t awake;     /* 0: sleeps, or is about to look once more; the word it sleeps on */
     uint32_t started;   /* there is a thread */
     uint32_t stopping;  /* it shall end, and is not started again; it answers by started = 0 */
-    bool polls;         /* never sleeps for long, so that nobody needs to wake it */
+    bool polls;         /* never sleeps for long, so that it need not be woken */
     int cpu;            /* where it runs; negative: anywhere */
     uint64_t retry_at;  /* ns; before that no thread is tried for again */
     struct list queues; /* under callbacks_lock, as the next */
     struct list link;   /* in the list of workers */
-    struct callback_queue *serving; /* under callbacks_lock; not released meanwhile */
+    struct callback_queue *serving; /* under callbacks_lock; not released while it is served */
     uintptr_t thread;               /* pthread_t, by itself */
 };
 

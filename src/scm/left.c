@@ -118,7 +118,7 @@ bool left_step(struct scm_thread *self)
     return moved;
 }
 
-/* Before a call that may make a list: so that lists do not become more, whoever ticks. */
+/* Before a call that may make a list: so that the number of lists does not grow, whichever thread ticks. */
 void left_step_if_any(struct scm_thread *self)
 {
     if (!list_is_empty(&self->left))

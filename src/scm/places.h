@@ -17,7 +17,7 @@
 #define PLACES_BLOCKS     29
 
 struct places {
-    void *blocks[PLACES_BLOCKS]; /* made under scm_lock, read by anybody */
+    void *blocks[PLACES_BLOCKS]; /* made under scm_lock, read by any thread */
     uint32_t used;               /* places ever given out; scm_lock */
     uint32_t size;               /* bytes of a place */
 };

@@ -55,7 +55,8 @@ static char *page_begin(struct region_page *page)
     return (char *)(page + 1);
 }
 
-/* An object that no page can hold has a block of its own. Its expiry count says that it is a region's, for region_holding. */
+/* An object that no page can hold has a block of its own. Its expiry count says that it is a region's, for
+ * region_holding. */
 static void *allocate_alone(struct scm_thread *self, struct region *region, size_t size)
 {
     struct region_page *block;
@@ -267,7 +268,7 @@ static void region_begin(struct scm_thread *self, struct region *region, struct 
     store_relaxed(&region->owner, self->number);
     store_relaxed(&region->handle, region->handle + handle_of(1, 0));
     page_join(self, region, page);
-    store_release(&region->first, page); /* before it nobody finds the region */
+    store_release(&region->first, page); /* before this no thread finds the region */
     count_add(&self->counts.regions, 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Following a stamp: a descriptor that has expired, of an object that has a later date by its stamp, is queued again at that
- * date (stamps.h).
+ * Following a stamp: a descriptor that has expired, of an object that has a later date by its stamp, is queued again
+ * at that date (stamps.h).
  */
 #include "scm/scm.h"
 

@@ -43,7 +43,7 @@ struct miss {
     void *object;
     unsigned refill; /* objects to take from the node */
     unsigned grow;   /* the size that demand asks for; 0: the present one will do */
-    bool demanded;   /* ... and others are to give for it; else it takes what nobody uses */
+    bool demanded;   /* ... and other caches are to give for it; else it takes what is unused */
     bool waits;      /* there are closed batches; `cookie` makes them all safe */
     bool enough;     /* ... and so much that a grace period is worth its cost, or it has begun */
     bool due;        /* ... or so much that no more fits */
@@ -192,7 +192,7 @@ size_t cache_take_bulk(struct prudence_cache *cache, size_t count, void **object
 
         if (cpu) {
             taken = object_cache_take(cpu, objects + done, want);
-            /* Pops all the same: count them where the fast path does. */
+            /* These are pops, too: count them where the fast path does. */
             store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) +
                                                      ((uint64_t)taken << STACK_COUNT_BITS));
             cpu_cache_release(cpu);

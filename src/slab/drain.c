@@ -34,7 +34,7 @@ static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, co
         return false;
     taken = cpu_cache_take(cache, token);
     if (taken && taken != cpu)
-        cpu_cache_release(taken); /* the caller was moved meanwhile */
+        cpu_cache_release(taken); /* the caller was moved to another CPU */
     return taken == cpu;
 }
 
@@ -56,7 +56,7 @@ struct haul {
 
 typedef void (*visit_step)(struct os_percpu_line *line, void *haul);
 
-/* Runs `step` as the owner, if that is the caller's CPU and nobody's; else false. */
+/* Runs `step` as the owner, if that is the caller's CPU and no thread owns it; else false. */
 static bool visit_here(struct cpu_cache *cpu, struct haul *haul, visit_step step)
 {
     haul->taken = 0;

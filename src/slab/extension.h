@@ -50,7 +50,7 @@ struct slab_extension {
     void (*after_deferral)(struct prudence_cache *cache, bool alone); /* its slab may be gone */
     /* Its grace period is over. False: the extension calls extensions_released() later. */
     bool (*safe)(struct slab *slab, void *object);
-    void (*released)(struct slab *slab, void *object); /* nobody looks at it any more */
+    void (*released)(struct slab *slab, void *object); /* no reader looks at it any more */
     /* True: the extension has taken it over, and calls cache_put_kept() later. */
     bool (*keeps)(struct slab *slab, void *object);
 

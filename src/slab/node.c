@@ -322,7 +322,7 @@ static void receive(struct slab_node *node)
             struct slab *slab = slab_known(batch->objects[i]);
             struct run run;
 
-            if (unlikely(!slab)) { /* and nobody knows how much it was */
+            if (unlikely(!slab)) { /* and it is not known how much it was */
                 i++;
                 continue;
             }

@@ -18,7 +18,7 @@
 #include "slab/node.h"
 #include "slab/tidy.h"
 
-#define SPARE_BYTES ((uint64_t)4 << 20) /* of the process: nobody else's business */
+#define SPARE_BYTES ((uint64_t)4 << 20) /* of the process: left alone */
 #define GIVEN_BYTES ((size_t)1 << 20)   /* at a time, so that it is worth the visit */
 #define WORTH_BYTES ((size_t)256 << 10) /* a cache that has less is passed by */
 #define LOOKS       64                  /* at caches */

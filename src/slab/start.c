@@ -18,7 +18,7 @@ bool slab_start(void)
     return true;
 }
 
-/* No cache is left, and nobody calls any more. */
+/* No cache is left, and no thread calls any more. */
 void slab_stop(void)
 {
     preflush_stop();

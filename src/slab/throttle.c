@@ -204,7 +204,7 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttl
                 wake_all();
             return false;
         }
-    } while (wait_is_worth_it()); /* or another's wait was in vain meanwhile */
+    } while (wait_is_worth_it()); /* or another thread has waited in vain since */
     return false;
 }
 

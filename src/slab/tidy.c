@@ -74,7 +74,7 @@ void tidy_forget(struct prudence_cache *cache)
     }
 }
 
-/* In a forked child nobody is tidying. */
+/* In a forked child no thread is tidying. */
 void tidy_fork_child(void)
 {
     tidying = 0;
@@ -90,7 +90,7 @@ static bool tidy_nodes(struct prudence_cache *cache, unsigned *moves)
     for (unsigned i = 0; i < os_node_count(); i++) {
         while (node_tidy(cache, &cache->nodes[i])) {
             if (!*moves)
-                return place.moves > most; /* others bring more meanwhile: enough for this round */
+                return place.moves > most; /* others may bring more: enough for this round */
             --*moves;
             place.moves++;
         }

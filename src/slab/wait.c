@@ -57,7 +57,7 @@ bool wait_is_allowed(void)
     return wait_is_worth_it() && gp_may_wait();
 }
 
-/* ... and, once it has begun, gone on with: no thread's wait was in vain meanwhile. */
+/* ... and, once it has begun, goes on: no thread has waited in vain since. */
 bool wait_is_worth_it(void)
 {
     return for_all_domains(gp_worth_waiting);

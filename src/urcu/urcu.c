@@ -33,7 +33,7 @@ struct call_rcu_data {
     struct callback_worker *worker; /* NULL: the domain's own */
     struct list link;               /* in `made`; crdp_lock, as the next two */
     uint32_t pins;                  /* barriers that are at it */
-    bool moved;                     /* empty for good: nothing for a barrier to wait for */
+    bool moved;                     /* empty from now on: nothing for a barrier to wait for */
 };
 
 enum { DEFAULT, QSBR, FLAVOURS };

@@ -107,7 +107,7 @@ static bool visit(struct prudence_domain *domain, uint64_t *after, bool named)
     return true;
 }
 
-/* As gp_domains_visit; not `named`: those that nobody names as well. */
+/* As gp_domains_visit; not `named`: also those that no cache or set names. */
 unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
                        bool named)
 {
@@ -210,7 +210,7 @@ static unsigned free_index(void)
     }
 }
 
-/* Not known to anybody yet; NULL: no memory. */
+/* Not known to any other thread yet; NULL: no memory. */
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme)
 {

@@ -48,7 +48,7 @@ struct gp_scheme {
     void (*block)(struct prudence_domain *domain);
     bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_is_cheap */
     void (*tell_over)(const struct prudence_domain *domain); /* as gp_tell_over, of more domains */
-    /* The slot of the reader that holds up what is under way. NULL: nobody can tell */
+    /* The slot of the reader that holds up what is under way. NULL: the kind cannot tell */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
     /* Both for gp_try. at_once: by the CPU that tries again and again; NULL: it takes more than a look. ask: by any */
     bool (*at_once)(struct prudence_domain *domain, gp_cookie cookie);
@@ -138,7 +138,7 @@ struct prudence_domain {
     uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
                                           every reader see shared.fenced */
     enum prudence_domain_kind kind;
-    bool phases;                      /* see phases.c: nobody waits for its grace periods */
+    bool phases;                      /* see phases.c: no thread waits for its grace periods */
     bool is_default;                  /* its readers' slots are found by reader_self */
     struct reader_chunk *chunks;      /* pushed by compare-and-swap; read by drivers */
     struct callback_queue *callbacks; /* constant (domain_queue) */
@@ -164,9 +164,9 @@ struct prudence_domain {
     struct reader_slot *asked_by; /* of the thread that asked, or NULL */
     bool asked;                   /* for asked_goal readers were marked */
     unsigned unanswered;  /* 1: readers have not answered; more by each membarrier since; atomic */
-    uint64_t parked_ever; /* statistics; by one driver at a time, read by tests meanwhile */
+    uint64_t parked_ever; /* statistics; one driver writes at a time, tests read any time */
 
-    /* The choice of mode (mode.c), by whoever holds `choosing`. */
+    /* The choice of mode (mode.c), by the holder of `choosing`. */
     uint32_t choosing;           /* by compare-and-swap */
     uint64_t chosen_at;          /* ns */
     uint64_t not_fenced_before;  /* ns; after readers were found to be too many */

@@ -129,7 +129,7 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     DOMAIN_CHECK(domain);
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
         return busy(domain, READERS, caller);
-    readers_reap(domain, true, READERS_ALL); /* a dead thread's section keeps nobody */
+    readers_reap(domain, true, READERS_ALL); /* a dead thread's section is not waited for */
     os_busy_enter();                         /* off the list it still holds its members (a set) */
     os_lock_take(&readers_lock);
     what = in_the_way(domain);

@@ -27,7 +27,7 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie)
 
     if (!domain->scheme->drive)
         return;
-    /* A cookie is at most one step ahead, so one success of anybody is enough. */
+    /* A cookie is at most one step ahead, so one success of any thread is enough. */
     if (sequence_before(sequence, cookie.value))
         compare_exchange(&domain->shared.sequence, &sequence, sequence + GP_STEP);
 }
@@ -106,7 +106,7 @@ bool gp_is_held_up(const struct prudence_domain *domain)
     return gp_held_up_by(domain) != NULL;
 }
 
-/* What readers were only asked for (gp_try) nobody else has to push. */
+/* What readers were only asked for (gp_try) need not be pushed by others. */
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
 {
     return !sequence_before(load_relaxed(&domain->shared.sequence), cookie.value) &&

@@ -49,7 +49,7 @@ struct external {
 
 static uint32_t externals; /* how many there are that can tell whether a thread is inside; atomic */
 
-/* False if nobody can tell. */
+/* False if that is not known. */
 bool external_reader_is_here(const struct prudence_domain *domain)
 {
     const struct external *external = domain->external;

@@ -12,7 +12,7 @@ void gp_start(void)
     mode_start(&prudence_default);
 }
 
-/* All domains: a mode is an option of the process. Under the lock none is made meanwhile. */
+/* All domains: a mode is an option of the process. Under the lock no domain is made. */
 void gp_follow_options(void)
 {
     struct list *item;

@@ -8,8 +8,8 @@
  * readers do not fence: the readers make it. Each that is awake is marked, and its next entry finds the mark, fences,
  * and takes it away (parking.c). Once all marks are gone, each reader has fenced at one point of its program after
  * the load of the goal, which is what a membarrier is for; so it counts as the goal's barrier, for other drivers,
- * too. A reader that does not enter again does not answer. Then a driver's membarrier comes, when memory is wanted as
- * much as before, and parks that reader.
+ * too. A reader that does not enter again does not answer. Then a driver's membarrier comes, when one is due as
+ * without asking, and parks that reader.
  *
  * Locks: none. The thread that holds `parking` asks; the others go on.
  */

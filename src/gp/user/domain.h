@@ -36,8 +36,8 @@ struct domain_set;
 struct external;
 
 /*
- * The functions of a kind of domain. A function is NULL if it has nothing to do. Unless said otherwise, functions are
- * called with any lock free to take, except readers_lock.
+ * The functions of a kind of domain. A function is NULL if it has nothing to do. Unless said otherwise, a function
+ * may take any lock except readers_lock.
  */
 struct gp_scheme {
     const char *name;

@@ -41,6 +41,7 @@ test: setup ## all checks, and all tests in four builds (real programs: those th
 test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, aarch64
 	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full PRUDENCE_MODELS=deep PRUDENCE_BUILDS=whole tools/test
 	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel-test 6.1 6.12 7.2 6.1-rt 6.1-debug
+	@tools/test-slices
 	@tools/kernel-check
 	@tools/mutants
 	@tools/fuzz 300

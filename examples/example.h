@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the examples share: their arguments, the moment in the middle of a reader or a writer at which a check lets another
- * one run, and the loop that measures.
+ * What the examples share: main and its arguments, the moment in the middle of a reader or a writer at which a check lets
+ * another one run, and the loop that measures. An example is this file and the six functions that are declared below.
  *
  *     EXAMPLE                  checks the program; exit 0, or 1 with what was wrong
  *     EXAMPLE --mistake        the same with the mistake that the example's page names: exit 1
@@ -27,6 +27,8 @@
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
+
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* `random`, where there is nothing to choose */
 
 /* Each example defines these. `random` chooses what to work on. A read returns WRONG if it found what must not be. */
 #define WRONG (-1)
@@ -196,7 +198,7 @@ static inline const char *example_check(void)
     return wrong ? "a thread found what must not be" : failure;
 }
 
-static inline int example_main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     const char *failure;
 

@@ -113,8 +113,3 @@ static void set_up(void)
     for (unsigned i = 0; i < SESSIONS; i++)
         sessions[i] = make(i);
 }
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
-}

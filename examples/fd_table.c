@@ -136,12 +136,10 @@ static void close_file(void)
 static const char *check(void)
 {
     struct file *file;
-    const char *failure;
 
     example_meanwhile = close_file;
     file = get_file(3);
-    failure = file && send_message(file) == WRONG ? "a file that is closed was given out" : NULL;
-    return failure;
+    return file && send_message(file) == WRONG ? "a file that is closed was given out" : NULL;
 }
 
 static void set_up(void)
@@ -154,9 +152,4 @@ static void set_up(void)
         files[i] = make();
         MUST(prudence_id_insert(table, make(), &number) == 0 && number == i);
     }
-}
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
 }

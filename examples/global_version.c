@@ -34,7 +34,6 @@ static long read_before(unsigned random)
 {
     long name;
 
-    (void)random;
     pthread_rwlock_rdlock(&lock);
     name = name_of(shelves[0], shelves[1]);
     pthread_rwlock_unlock(&lock);
@@ -82,7 +81,6 @@ static long read_after(unsigned random)
 {
     long name;
 
-    (void)random;
     while (!try_read(&name))
         sched_yield(); /* outside of the section */
     return name;
@@ -136,9 +134,4 @@ static void set_up(void)
 {
     MUST(cache = prudence_cache_create("items", sizeof(struct item), NULL));
     shelves[0] = make(1);
-}
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
 }

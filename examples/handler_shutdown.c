@@ -43,7 +43,6 @@ static bool
 
 static void handler_before(int signal)
 {
-    (void)signal;
     sampled = 0; /* the sample is lost */
     if (!__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE)) {
         sampled = sample(buffer);
@@ -53,7 +52,6 @@ static void handler_before(int signal)
 
 static long read_before(unsigned random)
 {
-    (void)random;
     raise(SIGUSR1);
     return sampled;
 }
@@ -62,7 +60,6 @@ static void update_before(unsigned random)
 {
     struct buffer *old;
 
-    (void)random;
     while (__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE))
         sched_yield();
     old = buffer;
@@ -79,7 +76,6 @@ static void handler_after(int signal)
 {
     struct buffer *seen;
 
-    (void)signal;
     sampled = 0;
     prudence_read_lock();
     seen = prudence_dereference(buffer);
@@ -92,7 +88,6 @@ static void handler_after(int signal)
 
 static long read_after(unsigned random)
 {
-    (void)random;
     raise(SIGUSR2);
     return sampled;
 }
@@ -115,7 +110,6 @@ static void update_after(unsigned random)
     struct buffer *old;
     prudence_gp_t cookie;
 
-    (void)random;
     pthread_mutex_lock(&profiler);
     old = buffer;
     cookie = stop();
@@ -153,9 +147,4 @@ static void set_up(void)
 
     MUST(sigaction(SIGUSR1, &before, NULL) == 0 && sigaction(SIGUSR2, &after, NULL) == 0);
     buffer = make();
-}
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
 }

@@ -16,7 +16,6 @@ static long read_before(unsigned random)
 {
     bool together;
 
-    (void)random;
     pthread_rwlock_rdlock(&lock);
     together = burst == 2 * rate && window == rate + burst;
     pthread_rwlock_unlock(&lock);
@@ -48,7 +47,6 @@ static long read_after(unsigned random)
     long now;
     bool together;
 
-    (void)random;
     prudence_read_lock();
     seen = prudence_dereference(settings);
     meanwhile();
@@ -93,9 +91,4 @@ static void set_up(void)
     MUST(cache = prudence_cache_create("settings", sizeof(struct settings), NULL));
     MUST(settings = prudence_cache_alloc(cache));
     *settings = (struct settings){.rate = rate, .burst = burst, .window = window};
-}
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
 }

@@ -126,8 +126,3 @@ static void set_up(void)
     for (unsigned i = 0; i < ACCOUNTS; i++)
         accounts[i] = make();
 }
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
-}

@@ -150,8 +150,3 @@ static void set_up(void)
         add(2 * i, i);
     prudence_read_unlock();
 }
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
-}

@@ -43,7 +43,6 @@ static long read_before(unsigned random)
 {
     long found;
 
-    (void)random;
     pthread_mutex_lock(&lock);
     found = walk(top);
     pthread_mutex_unlock(&lock);
@@ -54,7 +53,6 @@ static void update_before(unsigned random)
 {
     struct entry *fresh = make(1), *old;
 
-    (void)random;
     pthread_mutex_lock(&lock);
     old = top;
     fresh->next = old->next;
@@ -69,7 +67,6 @@ static long read_after(unsigned random)
 {
     long found;
 
-    (void)random;
     prudence_read_lock();
     found = walk(prudence_dereference(top));
     prudence_read_unlock();
@@ -109,7 +106,6 @@ static void dispose(struct entry *entry)
 
 static void update_after(unsigned random)
 {
-    (void)random;
     dispose(pop());
     push(make(1));
 }
@@ -138,9 +134,4 @@ static void set_up(void)
     MUST(cache = prudence_cache_create("entries", sizeof(struct entry), NULL));
     for (unsigned i = 0; i < ENTRIES; i++)
         push(make(1));
-}
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
 }

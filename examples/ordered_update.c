@@ -41,7 +41,6 @@ static void update_before(unsigned random)
 {
     long *old;
 
-    (void)random;
     pthread_rwlock_wrlock(&lock);
     old = array;
     array = larger(&size);
@@ -89,7 +88,6 @@ static void update_after(unsigned random)
     long *fresh, *old;
     size_t count;
 
-    (void)random;
     pthread_mutex_lock(&writers);
     old = array;
     fresh = larger(&count);
@@ -120,9 +118,4 @@ static const char *check(void)
 static void set_up(void)
 {
     array = larger(&size);
-}
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
 }

@@ -56,7 +56,6 @@ static long read_before(unsigned random)
 
 static void update_before(unsigned random)
 {
-    (void)random;
     pthread_rwlock_wrlock(&lock);
     unload(plugin);
     prudence_cache_free(cache, plugin);
@@ -100,7 +99,6 @@ static void update_after(unsigned random)
     struct plugin *old;
     prudence_gp_t cookie;
 
-    (void)random;
     pthread_mutex_lock(&loader);
     old = plugin;
     cookie = withdraw();
@@ -138,9 +136,4 @@ static void set_up(void)
 {
     MUST(cache = prudence_cache_create("plugins", sizeof(struct plugin), NULL));
     plugin = load();
-}
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
 }

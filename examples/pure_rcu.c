@@ -108,8 +108,3 @@ static void set_up(void)
 {
     maintain(1);
 }
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
-}

@@ -124,8 +124,3 @@ static void set_up(void)
     for (unsigned i = 0; i < ROUTES; i++)
         prudence_list_add_rcu(&make(i, i)->link, &routes);
 }
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
-}

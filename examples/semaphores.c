@@ -130,8 +130,3 @@ static void set_up(void)
         MUST(prudence_id_insert(table, make(), &id) == 0 && id == i);
     }
 }
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
-}

@@ -38,7 +38,6 @@ static long read_before(unsigned random)
 {
     long result;
 
-    (void)random;
     pthread_rwlock_rdlock(&lock);
     result = compute(&in_place);
     pthread_rwlock_unlock(&lock);
@@ -80,7 +79,6 @@ static long read_after(unsigned random)
     bool fresh = false;
     long result;
 
-    (void)random;
     for (unsigned tries = 0; !fresh; tries++) {
         const struct state *seen;
 
@@ -131,9 +129,4 @@ static void set_up(void)
     MUST(cache = prudence_cache_create("states", sizeof(struct state), NULL));
     MUST(state = prudence_cache_alloc(cache));
     fill(state, 1);
-}
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
 }

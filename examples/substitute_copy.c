@@ -24,7 +24,6 @@ static long read_before(unsigned random)
 {
     long width;
 
-    (void)random;
     pthread_rwlock_rdlock(&lock);
     width = in_place.high - in_place.low;
     pthread_rwlock_unlock(&lock);
@@ -48,7 +47,6 @@ static long read_after(unsigned random)
     const struct limits *seen;
     long low, high;
 
-    (void)random;
     prudence_read_lock();
     seen = prudence_dereference(limits); /* once: all that follows is of this version */
     low = seen->low;
@@ -95,9 +93,4 @@ static void set_up(void)
     MUST(cache = prudence_cache_create("limits", sizeof(struct limits), NULL));
     MUST(limits = prudence_cache_alloc(cache));
     *limits = (struct limits){.high = WIDTH};
-}
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
 }

@@ -59,7 +59,6 @@ static long read_before(unsigned random)
 {
     long count;
 
-    (void)random;
     pthread_rwlock_rdlock(&lock);
     count = walk();
     pthread_rwlock_unlock(&lock);
@@ -70,7 +69,6 @@ static void update_before(unsigned random)
 {
     struct task *task;
 
-    (void)random;
     pthread_rwlock_wrlock(&lock);
     task = oldest();
     prudence_list_del_rcu(&task->link);
@@ -87,7 +85,6 @@ static long read_after(unsigned random)
 {
     long count;
 
-    (void)random;
     prudence_read_lock();
     count = walk();
     prudence_read_unlock();
@@ -99,7 +96,6 @@ static void update_after(unsigned random)
 {
     struct task *task;
 
-    (void)random;
     pthread_mutex_lock(&writers);
     task = oldest();
     prudence_list_del_rcu(&task->link);
@@ -128,9 +124,4 @@ static void set_up(void)
     MUST(cache = prudence_cache_create("tasks", sizeof(struct task), NULL));
     for (unsigned i = 0; i < TASKS; i++)
         fork_task();
-}
-
-int main(int argc, char **argv)
-{
-    return example_main(argc, argv);
 }

@@ -86,7 +86,8 @@ static void *example_work(void *argument)
     uint64_t operations = 0, wrong = 0;
     unsigned random = run->random;
 
-    for (; !__atomic_load_n(&example_stop, __ATOMIC_RELAXED); operations++) {
+    /* At least some: on a busy machine it may be stopped before it gets to run. */
+    for (; operations < 100 || !__atomic_load_n(&example_stop, __ATOMIC_RELAXED); operations++) {
         random ^= random << 13; /* xorshift */
         random ^= random >> 17;
         random ^= random << 5;

@@ -84,23 +84,20 @@ static void put_file(struct file *file)
 static struct file *get_file(uint32_t number)
 {
     struct file *file;
-    unsigned references;
+    unsigned references = 0;
 
     prudence_read_lock();
     file = prudence_id_lookup(table, number);
     if (file) {
         meanwhile();
         references = __atomic_load_n(&file->references, __ATOMIC_RELAXED);
-        do {
-            if (references == 0 && !mistake) { /* the mistake: one more is one more? */
-                file = NULL;
-                break;
-            }
-        } while (!__atomic_compare_exchange_n(&file->references, &references, references + 1, true,
-                                              __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+        while ((references > 0 || mistake) && /* the mistake: one more is one more? */
+               !__atomic_compare_exchange_n(&file->references, &references, references + 1, true,
+                                            __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            ;
     }
     prudence_read_unlock();
-    return file;
+    return references > 0 || mistake ? file : NULL;
 }
 
 static long read_after(unsigned random)

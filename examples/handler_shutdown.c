@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shutting down what a handler uses: a profiler's signal handler writes samples into a buffer. It may interrupt anything, so it
- * can take no lock, just as the handler of a non-maskable interrupt. Stopping the profiler frees the buffer when no handler
- * is in it. docs/how-to/example-handler-shutdown.md
+ * can wait for no lock. Stopping the profiler frees the buffer when no handler is in it. docs/how-to/example-handler-shutdown.md
  */
 #include "example.h"
 
@@ -41,7 +40,7 @@ static long sample(struct buffer *seen)
 static bool
     busy; /* a lock that is only tried: a handler that waited could wait for its own thread */
 
-static void handler_before(int signal)
+static void handler_before(int number)
 {
     sampled = 0; /* the sample is lost */
     if (!__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE)) {
@@ -72,7 +71,7 @@ static void update_before(unsigned random)
 
 static pthread_mutex_t profiler = PTHREAD_MUTEX_INITIALIZER; /* taken by no handler */
 
-static void handler_after(int signal)
+static void handler_after(int number)
 {
     struct buffer *seen;
 
@@ -122,12 +121,13 @@ static void update_after(unsigned random)
 
 /* ----------------------------------------------------------------------------------------- check */
 
+static struct buffer *unset;
+
 static void shut_down(void)
 {
-    struct buffer *old = buffer;
-
+    unset = buffer;
     if (handlers_have_ended(stop()))
-        throw_away(old);
+        throw_away(unset);
 }
 
 static const char *check(void)
@@ -135,6 +135,8 @@ static const char *check(void)
     example_meanwhile = shut_down;
     if (read_after(0) == WRONG)
         return "a handler wrote into a buffer that was freed";
+    prudence_synchronize();
+    throw_away(unset);
     if (read_after(0) != 0)
         return "a handler found the buffer of a profiler that is off";
     prudence_assign_pointer(buffer, make());

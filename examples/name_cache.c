@@ -30,6 +30,17 @@ static struct entry *look_up(uint64_t name)
     return node ? prudence_hash_entry(node, struct entry, node) : NULL;
 }
 
+/* The file's entry, under whichever name; NULL: under neither. Inside a section. */
+static struct entry *find(unsigned file)
+{
+    struct entry *entry = look_up(2 * file);
+
+    if (entry)
+        return entry;
+    meanwhile();
+    return look_up(2 * file + 1);
+}
+
 static void add(uint64_t name, long file)
 {
     struct entry *entry = prudence_cache_alloc(cache);
@@ -40,15 +51,16 @@ static void add(uint64_t name, long file)
     prudence_hash_add(table, name, &entry->node);
 }
 
-/* The file has the other one of its names. The entry is the caller's. Inside a section. */
+/* Gives the file the other one of its names. The old entry is the caller's. */
 static struct entry *rename_file(unsigned file)
 {
-    struct entry *old = look_up(2 * file);
+    struct entry *old;
 
-    if (!old)
-        MUST(old = look_up(2 * file + 1));
+    prudence_read_lock();
+    MUST(old = find(file));
     MUST(prudence_hash_remove(table, &old->node) == 0);
     add(old->name ^ 1, file);
+    prudence_read_unlock();
     return old;
 }
 
@@ -58,14 +70,12 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
 static long read_before(unsigned random)
 {
-    const unsigned file = random % FILES;
     struct entry *entry;
     long found;
 
     pthread_rwlock_rdlock(&lock);
     prudence_read_lock(); /* the table wants it */
-    if (!(entry = look_up(2 * file)))
-        entry = look_up(2 * file + 1);
+    entry = find(random % FILES);
     found = entry ? entry->file : WRONG;
     prudence_read_unlock();
     pthread_rwlock_unlock(&lock);
@@ -77,9 +87,7 @@ static void update_before(unsigned random)
     struct entry *old;
 
     pthread_rwlock_wrlock(&lock);
-    prudence_read_lock();
     old = rename_file(random % FILES);
-    prudence_read_unlock();
     pthread_rwlock_unlock(&lock);
     prudence_cache_free(cache, old);
 }
@@ -91,7 +99,6 @@ static pthread_mutex_t renaming = PTHREAD_MUTEX_INITIALIZER;
 
 static long read_after(unsigned random)
 {
-    const unsigned file = random % FILES;
     struct entry *entry;
     unsigned begin;
     long found;
@@ -99,10 +106,7 @@ static long read_after(unsigned random)
     do {
         begin = __atomic_load_n(&renames, __ATOMIC_ACQUIRE); /* before the names */
         prudence_read_lock();
-        if (!(entry = look_up(2 * file))) {
-            meanwhile();
-            entry = look_up(2 * file + 1);
-        }
+        entry = find(random % FILES);
         found = entry ? entry->file : WRONG;
         prudence_read_unlock();
         if (found != WRONG || mistake) /* what was found is right in any case */
@@ -119,9 +123,7 @@ static void update_after(unsigned random)
     pthread_mutex_lock(&renaming);
     __atomic_store_n(&renames, renames + 1, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* the count, then the names */
-    prudence_read_lock();
     old = rename_file(random % FILES);
-    prudence_read_unlock();
     __atomic_store_n(&renames, renames + 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&renaming);
     prudence_cache_free_deferred(cache, old);

@@ -12,14 +12,18 @@ static size_t size;
 static long *array; /* array[i] is i */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
-/* Under the lock: a copy of the array with room for more. */
-static long *larger(size_t *count)
+static size_t larger_size(void)
 {
-    long *fresh;
+    return size < MOST ? size + STEP : size;
+}
 
-    *count = size < MOST ? size + STEP : size;
-    MUST(fresh = prudence_malloc(*count * sizeof *fresh));
-    for (size_t i = 0; i < *count; i++)
+/* A copy of the array, with room for `count`. */
+static long *copy(size_t count)
+{
+    long *fresh = prudence_malloc(count * sizeof *fresh);
+
+    MUST(fresh);
+    for (size_t i = 0; i < count; i++)
         fresh[i] = i < size ? array[i] : (long)i;
     return fresh;
 }
@@ -43,7 +47,8 @@ static void update_before(unsigned random)
 
     pthread_rwlock_wrlock(&lock);
     old = array;
-    array = larger(&size);
+    array = copy(larger_size());
+    size = larger_size();
     pthread_rwlock_unlock(&lock);
     prudence_free(old);
 }
@@ -85,14 +90,13 @@ static long read_after(unsigned random)
 
 static void update_after(unsigned random)
 {
-    long *fresh, *old;
-    size_t count;
+    long *old;
 
     pthread_mutex_lock(&writers);
     old = array;
-    fresh = larger(&count);
-    prudence_assign_pointer(array, fresh); /* release: what is in it before its address */
-    __atomic_store_n(&size, count, __ATOMIC_RELEASE); /* release: the array before the size */
+    /* Release, twice: the values before their address, and that before the size. */
+    prudence_assign_pointer(array, copy(larger_size()));
+    __atomic_store_n(&size, larger_size(), __ATOMIC_RELEASE);
     pthread_mutex_unlock(&writers);
     prudence_free_deferred(old);
 }
@@ -117,5 +121,6 @@ static const char *check(void)
 
 static void set_up(void)
 {
-    array = larger(&size);
+    array = copy(larger_size());
+    size = larger_size();
 }

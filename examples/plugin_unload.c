@@ -113,12 +113,13 @@ static void update_after(unsigned random)
 
 /* ----------------------------------------------------------------------------------------- check */
 
+static struct plugin *withdrawn;
+
 static void unload_it(void)
 {
-    struct plugin *old = plugin;
-
+    withdrawn = plugin;
     if (calls_have_returned(withdraw()))
-        unload(old);
+        unload(withdrawn);
 }
 
 static const char *check(void)
@@ -126,6 +127,8 @@ static const char *check(void)
     example_meanwhile = unload_it;
     if (read_after(1) == WRONG)
         return "code was to be called that is no longer there";
+    prudence_synchronize();
+    unload(withdrawn);
     if (read_after(1) != 0)
         return "a plug-in was called that was withdrawn";
     prudence_assign_pointer(plugin, load());

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: cost 30
 """The examples, as they are installed, are built against the installed library by CMake and by the plain compiler. Each
 program is right, sees its own mistake, and measures. Each has a page, and the code in the page is code of the program."""
 
@@ -25,7 +26,7 @@ def page_of(source):
 
 
 def run(*command, status=0, **options):
-    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, **options)
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, **options)
     if done.returncode != status:
         raise AssertionError(f"{command}: exit {done.returncode}, want {status}\n{done.stdout}")
     return done.stdout

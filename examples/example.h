@@ -61,8 +61,8 @@ static inline void meanwhile(void)
 
 /* --------------------------------------------------------------------------------- running threads */
 
-#define EXAMPLE_THREADS_MAX 8
-#define EXAMPLE_REPEATS     5
+#define EXAMPLE_CPUS_MAX 8
+#define EXAMPLE_REPEATS  5
 
 struct example_way {
     long (*read)(unsigned random);
@@ -113,8 +113,8 @@ static inline double example_now(void)
 static inline double example_storm(const struct example_way *way, unsigned threads,
                                    unsigned updates, unsigned milliseconds, uint64_t *wrong)
 {
-    struct example_run runs[EXAMPLE_THREADS_MAX];
-    pthread_t ids[EXAMPLE_THREADS_MAX];
+    struct example_run runs[EXAMPLE_CPUS_MAX + 1];
+    pthread_t ids[EXAMPLE_CPUS_MAX + 1];
     const double begin = example_now();
     uint64_t operations = 0;
 
@@ -139,7 +139,7 @@ static inline unsigned example_cpus(void)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-    return cpus > EXAMPLE_THREADS_MAX ? EXAMPLE_THREADS_MAX : cpus < 1 ? 1 : (unsigned)cpus;
+    return cpus > EXAMPLE_CPUS_MAX ? EXAMPLE_CPUS_MAX : cpus < 1 ? 1 : (unsigned)cpus;
 }
 
 static inline int example_compare(const void *a, const void *b)
@@ -193,25 +193,29 @@ static inline const char *example_check(void)
     failure = check();
     MUST(sched_setaffinity(0, sizeof all, &all) == 0);
     if (!failure && !mistake) {
-        example_storm(&example_before, example_cpus(), 100, 20, &wrong);
-        example_storm(&example_after, example_cpus(), 100, 20, &wrong);
+        const unsigned threads = example_cpus() + 1; /* so that some lose their CPU in the middle */
+
+        example_storm(&example_before, threads, 100, 20, &wrong);
+        example_storm(&example_after, threads, 100, 20, &wrong);
     }
     return wrong ? "a thread found what must not be" : failure;
 }
 
 int main(int argc, char **argv)
 {
+    const bool measure = argc > 1 && argc < 4 && !strcmp(argv[1], "--measure");
+    const unsigned long milliseconds = argc == 3 ? strtoul(argv[2], NULL, 10) : 100;
     const char *failure;
 
     mistake = argc == 2 && !strcmp(argv[1], "--mistake");
-    set_up();
-    if (argc >= 2 && argc <= 3 && !strcmp(argv[1], "--measure")) {
-        example_measure(argc == 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 100);
-        return 0;
-    }
-    if (argc > 1 && !mistake) {
-        fprintf(stderr, "usage: %s [--mistake | --measure [MILLISECONDS]]\n", argv[0]);
+    if (argc > 1 && !mistake && (!measure || milliseconds == 0 || milliseconds > 10000)) {
+        fprintf(stderr, "usage: %s [--mistake | --measure [MILLISECONDS, up to 10000]]\n", argv[0]);
         return 2;
+    }
+    set_up();
+    if (measure) {
+        example_measure((unsigned)milliseconds);
+        return 0;
     }
     failure = example_check();
     printf("%s: %s%s\n", program_invocation_short_name, failure ? "WRONG: " : "right",

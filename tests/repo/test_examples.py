@@ -118,7 +118,8 @@ class Programs(unittest.TestCase):
 
     def test_other_arguments_are_refused(self):
         def refused(_, program):
-            self.assertIn("usage: ", run(program, "--mistakes", status=2, env=self.environment))
+            for arguments in (["--mistakes"], ["--mistake", "1"], ["--measure", "x"], ["--measure", "1", "2"]):
+                self.assertIn("usage: ", run(program, *arguments, status=2, env=self.environment))
 
         self.each_program(refused)
 

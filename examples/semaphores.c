@@ -17,6 +17,17 @@ struct set {
 
 static struct prudence_cache *cache;
 
+/* Each thread works on eight sets, up to eight threads. */
+static uint32_t own_set(unsigned random)
+{
+    static unsigned threads;
+    static __thread unsigned self;
+
+    if (self == 0)
+        self = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+    return (8 * self + random % 8) % SETS;
+}
+
 static struct set *make(void)
 {
     struct set *set = prudence_cache_alloc(cache);
@@ -29,7 +40,7 @@ static struct set *make(void)
 /* Up, and down again at the next time. On a set that was removed, it would be lost. */
 static long operate(struct set *set, unsigned random)
 {
-    return set->removed ? WRONG : (set->values[random / SETS % 4] ^= 1);
+    return set->removed ? WRONG : (set->values[random / 8 % 4] ^= 1);
 }
 
 /* ---------------------------------------------------------------------------------------- before */
@@ -42,7 +53,7 @@ static long read_before(unsigned random)
     long value;
 
     pthread_mutex_lock(&ids);
-    value = operate(sets[random % SETS], random);
+    value = operate(sets[own_set(random)], random);
     pthread_mutex_unlock(&ids);
     return value;
 }
@@ -52,8 +63,8 @@ static void update_before(unsigned random)
     struct set *fresh = make();
 
     pthread_mutex_lock(&ids);
-    prudence_cache_free(cache, sets[random % SETS]);
-    sets[random % SETS] = fresh;
+    prudence_cache_free(cache, sets[own_set(random)]);
+    sets[own_set(random)] = fresh;
     pthread_mutex_unlock(&ids);
 }
 
@@ -82,7 +93,7 @@ static long read_after(unsigned random)
     long value = 0; /* no such set */
 
     prudence_read_lock();
-    set = lock_set(random % SETS);
+    set = lock_set(own_set(random));
     if (set) {
         value = operate(set, random);
         pthread_mutex_unlock(&set->lock);
@@ -94,7 +105,7 @@ static long read_after(unsigned random)
 /* Removes a set, if another thread does not just do it, and makes one, with the lowest number that is free. */
 static void update_after(unsigned random)
 {
-    struct set *old = prudence_id_remove(table, random % SETS);
+    struct set *old = prudence_id_remove(table, own_set(random));
     uint32_t id;
 
     if (!old)

@@ -66,7 +66,7 @@ bench-compare: setup build ## what changed since BASE=rev: pairs, malloc, rcu an
 	@test -n "$(BASE)" || { echo "bench-compare: which revision? make bench-compare BASE=main" >&2; exit 2; }
 	@tools/bench-compare $(BASE) $(if $(REPEAT),--repeat $(REPEAT)) --json build/report/compare.json
 
-bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory, a quarter of an hour (SHORT=1: minutes; MINUTES=n; RESUME=1)
+bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory, half an hour (SHORT=1: minutes; MINUTES=n; RESUME=1)
 	@mkdir -p build/report
 	@trap : INT TERM; tools/bench-acdc $(if $(SHORT),--short) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(RESUME),--resume) --json build/report/acdc.json; status=$$?; \

@@ -6,6 +6,7 @@ program is right, sees its own mistake, and measures. Each has a page, and the c
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -20,9 +21,9 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 LINES_MOST = 155  # a program is read on one page
 
 
-def page_of(source):
+def page_of(source, root=ROOT):
     """The page that the head of a program names."""
-    return ROOT / re.search(r"docs/how-to/(?:pattern|example)-[a-z-]+\.md", source.read_text())[0]
+    return root / re.search(r"docs/how-to/(?:pattern|example)-[a-z-]+\.md", source.read_text())[0]
 
 
 def run(*command, status=0, **options):
@@ -115,6 +116,17 @@ class Programs(unittest.TestCase):
                 self.assertGreater(float(after), 0, out)
 
         self.each_program(measures)
+
+    def test_figures_are_written_into_the_pages(self):
+        copy = Path(self.folder.name) / "copy"
+        shutil.copytree(EXAMPLES, copy / "examples")
+        shutil.copytree(PAGES, copy / "docs/how-to")
+        run(ROOT / "tools/measure-examples", self.ways["CMake"], "1", "--root", copy, env=self.environment)
+        for source in SOURCES:
+            before, after = (page_of(source, root).read_text().splitlines() for root in (ROOT, copy))
+            new = "".join(line for line in after if line not in before)
+            self.assertNotEqual(new, "", source.name)
+            self.assertRegex(new, r"^(\| \d+ \| \d+ % \| [\d.,]+ \| [\d.,]+ \|)*(At most [\d,]+ KB.*)?$")
 
     def test_other_arguments_are_refused(self):
         def refused(_, program):

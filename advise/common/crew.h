@@ -16,11 +16,11 @@
 struct crew_member {
     pthread_t thread;
     const struct crew *crew;
-    unsigned number;      /* from 0 */
-    uint64_t random;      /* state of crew_random(), not 0 */
-    uint64_t done;        /* counted by turns */
-    uint64_t before;      /* of that, before the measurement */
-    uint64_t sum;         /* of what was read, so that no read is optimized away */
+    unsigned number; /* from 0 */
+    uint64_t random; /* state of crew_random(), not 0 */
+    uint64_t done;   /* counted by turns */
+    uint64_t before; /* of that, before the measurement */
+    uint64_t sum;    /* of what was read, so that no read is optimized away */
 } __attribute__((aligned(APART)));
 
 struct crew {

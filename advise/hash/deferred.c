@@ -95,7 +95,8 @@ struct object {
 };
 
 static struct prudence_hash *table;
-_Static_assert(sizeof(struct object) <= sizeof(struct element), "hash_cache has objects of that size");
+_Static_assert(sizeof(struct object) <= sizeof(struct element),
+               "hash_cache has objects of that size");
 
 static inline bool has_key(const struct prudence_hash_node *node, const void *key)
 {

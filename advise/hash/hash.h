@@ -24,19 +24,25 @@
 
 #define HASH_LINE 64
 
-enum element_state { ELEMENT_NEW, ELEMENT_IN, ELEMENT_REMOVED }; /* 0 to 2; only checks look at it */
+enum element_state {
+    ELEMENT_NEW,
+    ELEMENT_IN,
+    ELEMENT_REMOVED
+}; /* 0 to 2; only checks look at it */
 
 struct element {
-    struct prudence_list link; /* its bucket's chain; or, by `next`, its thread's list of spare elements */
-    uint64_t key, value;       /* value: hash_value_of(key), written before the element is added */
-    unsigned state;            /* enum element_state; atomic */
+    struct prudence_list
+        link; /* its bucket's chain; or, by `next`, its thread's list of spare elements */
+    uint64_t key, value; /* value: hash_value_of(key), written before the element is added */
+    unsigned state;      /* enum element_state; atomic */
 } __attribute__((aligned(HASH_LINE)));
 
 /* The lock of bktcl stands in its bucket's line; that of bkt and bktrw in a line of its own. */
 struct bucket {
     struct prudence_list chain;
     pthread_spinlock_t lock;
-    unsigned readers, writer; /* only of checks; atomic. Inside now: how many; the number of the thread + 1 */
+    unsigned readers,
+        writer; /* only of checks; atomic. Inside now: how many; the number of the thread + 1 */
 } __attribute__((aligned(HASH_LINE)));
 
 struct hash_mechanism {
@@ -44,8 +50,9 @@ struct hash_mechanism {
     /* At least so many operations of this thread, counted in self->done. */
     void (*work)(struct crew_member *self, uint64_t operations);
     void (*work_checked)(struct crew_member *self, uint64_t operations);
-    void (*prepare)(void);     /* fills the table */
-    void (*check_whole)(void); /* while no thread works: each key is there once, and the chains are whole */
+    void (*prepare)(void); /* fills the table */
+    void (*check_whole)(
+        void); /* while no thread works: each key is there once, and the chains are whole */
 };
 
 extern const struct hash_mechanism hash_mechanisms[];

@@ -20,7 +20,8 @@ struct alone {
     struct line lock;
 } __attribute__((aligned(APART)));
 
-static struct alone gate, *of_threads; /* brlock: gate keeps two writers from taking the others crosswise */
+static struct alone gate,
+    *of_threads; /* brlock: gate keeps two writers from taking the others crosswise */
 static struct line *of_buckets;
 
 /* ----------------------------------------------------------------------------- reader-writer lock */

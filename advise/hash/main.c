@@ -105,14 +105,16 @@ int main(int argc, char **argv)
         {"buckets", BUCKETS, "N", 0, "buckets, a power of two, and as many elements (32)", 0},
         {"updates", UPDATES, "X", 0, "share of the operations that remove or add (0)", 0},
         {"lambda", LAMBDA, "N", 0,
-         "drive a grace period after so many operations for each thread (0: as the library decides)", 0},
+         "drive a grace period after so many operations for each thread (0: as the library "
+         "decides)",
+         0},
         {"seconds", SECONDS, "S", 0, "time that is measured (0.2)", 0},
         {0},
     };
     const struct argp argp = {
-        options, parse,
+        options,     parse,
         "MECHANISM", "Operations a second on the hash table of the thesis, under one mechanism.",
-        NULL,    NULL,
+        NULL,        NULL,
         NULL};
     struct crew crew = {.turn = turn, .begin = begin, .look = look};
     double rate;

@@ -5,7 +5,7 @@
 
 #define LOCKED(name)                                                                               \
     {                                                                                              \
-        #name, name##_work, name##_work_checked, locked_prepare, hash_check_chains                 \
+#name, name##_work, name##_work_checked, locked_prepare, hash_check_chains                 \
     }
 
 const struct hash_mechanism hash_mechanisms[] = {
@@ -23,5 +23,5 @@ const struct hash_mechanism hash_mechanisms[] = {
 const char *hash_mechanism_name(unsigned index)
 {
     return index < sizeof hash_mechanisms / sizeof *hash_mechanisms ? hash_mechanisms[index].name
-                                                                     : NULL;
+                                                                    : NULL;
 }

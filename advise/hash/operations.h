@@ -15,8 +15,8 @@
 
 #include "hash.h"
 
-#define INLINED       static inline __attribute__((always_inline))
-#define YIELD_ONE_OF  16
+#define INLINED      static inline __attribute__((always_inline))
+#define YIELD_ONE_OF 32
 
 extern struct bucket *hash_buckets;
 
@@ -85,7 +85,8 @@ INLINED struct element *find(struct crew_member *self, struct bucket *bucket, ui
 {
     struct element *element;
 
-    prudence_list_for_each_entry_rcu(element, &bucket->chain, link) {
+    prudence_list_for_each_entry_rcu(element, &bucket->chain, link)
+    {
         if (checked) {
             hash_maybe_yield(self);
             check_element(element, bucket);

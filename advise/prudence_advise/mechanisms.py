@@ -110,10 +110,14 @@ def mutex(machine, load, active):
     return lock(machine, load, active, machine["mutex"])
 
 
-def rwlock(machine, load, active):
-    """Readers write the lock's word twice, so its line moves to each of them; an update keeps all others out."""
+def rwlock(machine, load, active, reads=None, writes=None):
+    """Readers write the lock's word twice, so its line moves to each of them; an update keeps all others out.
+
+    `reads`, `writes`: a round trip, if it is another lock than pthread's.
+    """
     f = load.updates
-    word = machine.line(active) + (1 - f) * machine["read_lock"] + f * machine["write_lock"]
+    reads, writes = (machine["read_lock"], machine["write_lock"]) if reads is None else (reads, writes)
+    word = machine.line(active) + (1 - f) * reads + f * writes
     drain = load.reading * (1 - f) * (active > 1)
     return Cost((1 - f) * load.reading, [Station(word, again=machine.line(active))],
                 exclusive=load.updating + drain, memory=LOCK)
@@ -194,30 +198,42 @@ def rcu_costs(machine, active, fenced):
                       membarrier=machine.membarrier(active), fence=machine["fence"])
 
 
+def deferral(machine, load, active, fenced, rate, deferrals, entries, reading):
+    """What a section pays for grace periods, the memory, and the details.
+
+    `rate`: sections per ns, of each of which there are `deferrals` deferrals and `entries` reader's sections of `reading` ns.
+    """
+    costs = rcu_costs(machine, active, fenced)
+    readers = active if active > 1 else 0  # a thread does not wait for itself
+    asked = ours.are_asked(readers, active / rate / numpy.maximum(1e-9, entries)) & (not fenced)
+    interval, batch = ours.ask_interval(readers), ours.objects_of_batch(load.size)
+    due = numpy.where(asked, numpy.maximum(batch, rate * deferrals * interval),
+                      ours.objects_due(readers, load.size, costs, fenced))
+    defer = numpy.where(asked, ours.deferral_of_count(due, active, readers, load.size, costs, True),
+                        ours.deferral_of_count(due, active, readers, load.size, costs, fenced))
+    questions = numpy.where(asked, numpy.minimum(1 / interval, rate * deferrals / batch), 0.0) * active / rate * ours.ASK_COST
+    inside = numpy.clip(rate * entries * reading / active, 0, 1)
+    length = ours.grace_period_length(load.threads, machine.cpus, inside, load.reading, costs, fenced)
+    flight = ours.objects_in_flight(rate * deferrals, length, active, readers, load.size, costs, fenced, load.latent_limit,
+                                    asked)
+    missing = ours.footprint_cost(load.size, flight / active * load.size, machine.document["caches"].get("l2", 0) or 1 << 20,
+                                  machine.get("load_l3", "load_memory", "load_l1"))
+    details = {"fenced": fenced, "objects_in_flight": flight * (deferrals > 0), "grace_period_ns": length,
+               "objects_per_grace_period": due, "deferral_ns": defer + missing}
+    memory = flight * load.size * (deferrals > 0) + LINE * load.threads
+    return deferrals * (defer - costs.pair + missing) + questions, memory, details
+
+
 def rcu_of_mode(machine, load, active, fenced):
     f = load.updates
     costs = rcu_costs(machine, active, fenced)
     reader = machine["reader_fenced" if fenced else "reader_free"]
-    readers = active if active > 1 else 0  # a thread does not wait for itself
     reading = load.reading + moved(machine, load, active) + reader
     cost = Cost((1 - f) * reading + f * (costs.pair + load.size / COPY_BYTES_PER_NS), [updaters(machine, load, active)])
     rate, _ = solve(cost, f, active, load.between)
     # What grace periods add is little, so the rates without them say how many objects share one.
-    asked = ours.are_asked(readers, active / rate / numpy.maximum(1e-9, 1 - f)) & (not fenced)
-    interval, batch = ours.ask_interval(readers), ours.objects_of_batch(load.size)
-    due = numpy.where(asked, numpy.maximum(batch, rate * f * interval), ours.objects_due(readers, load.size, costs, fenced))
-    defer = numpy.where(asked, ours.deferral_of_count(due, active, readers, load.size, costs, True),
-                        ours.deferral_of_count(due, active, readers, load.size, costs, fenced))
-    questions = numpy.where(asked, numpy.minimum(1 / interval, rate * f / batch), 0.0) * active / rate * ours.ASK_COST
-    inside = numpy.clip(rate * (1 - f) * reading / active, 0, 1)
-    length = ours.grace_period_length(load.threads, machine.cpus, inside, load.reading, costs, fenced)
-    flight = ours.objects_in_flight(rate * f, length, active, readers, load.size, costs, fenced, load.latent_limit, asked)
-    missing = ours.footprint_cost(load.size, flight / active * load.size, machine.document["caches"].get("l2", 0) or 1 << 20,
-                                  machine.get("load_l3", "load_memory", "load_l1"))
-    cost.alone = cost.alone + f * (defer - costs.pair + missing) + questions
-    cost.memory = flight * load.size * (f > 0) + LINE * load.threads
-    cost.details = {"fenced": fenced, "objects_in_flight": flight * (f > 0), "grace_period_ns": length,
-                    "objects_per_grace_period": due, "deferral_ns": defer + missing}
+    extra, cost.memory, cost.details = deferral(machine, load, active, fenced, rate, f, 1 - f, reading)
+    cost.alone = cost.alone + extra
     return cost
 
 
@@ -260,7 +276,11 @@ def active_cpus(machine, load):
 def evaluate(mechanism, machine, load):
     """Sections per ns, the share of time spent waiting, and the cost that led to them; of alternatives the fastest."""
     active = active_cpus(machine, load)
-    costs = mechanism.cost(machine, load, active)
+    return fastest(mechanism.cost(machine, load, active), load, active)
+
+
+def fastest(costs, load, active):
+    """As evaluate(), of one cost or of alternatives."""
     if not isinstance(costs, list):
         costs = [costs]
     solved = [solve(cost, load.updates, active, load.between) for cost in costs]

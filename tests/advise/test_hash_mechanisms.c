@@ -15,8 +15,8 @@
 
 #include "hash.h"
 
-#define THREADS    3
-#define OPERATIONS 3000 /* of a thread */
+#define THREADS    2
+#define OPERATIONS 2000 /* of a thread */
 
 static const struct hash_mechanism *mechanism_named(const char *name)
 {
@@ -37,7 +37,8 @@ static void *work(void *argument)
 {
     struct worker *self = argument;
 
-    (self->checked ? self->mechanism->work_checked : self->mechanism->work)(&self->member, OPERATIONS);
+    (self->checked ? self->mechanism->work_checked : self->mechanism->work)(&self->member,
+                                                                            OPERATIONS);
     return NULL;
 }
 
@@ -88,9 +89,8 @@ static void each_mechanism_keeps_its_table_whole(void **state)
 
         if (!strcmp(name, "ideal"))
             continue;
-        for (unsigned tenths = 1; tenths <= 10; tenths += 9)
-            if (status_of(name, tenths / 10.0, 0, true))
-                fail_msg("%s, %u0 %% updates", name, tenths);
+        if (status_of(name, 0.5, 0, true))
+            fail_msg("%s, with checks", name);
         if (status_of(name, 0.5, 0, false))
             fail_msg("%s, as it is measured", name);
     }

@@ -146,10 +146,13 @@ COSTS |= {f"rcu{count}": rcu_of(count) for count in LAMBDAS}
 
 
 def predict(name, machine, table, shares, cpus):
-    """Operations a second, a row for each share (the median's column first), and the cost."""
+    """Operations a second, a row for each share (the median's column first), and the cost.
+
+    `name`: of COSTS, or such a function.
+    """
     shares = numpy.asarray(shares, dtype=float).reshape(-1, 1)
     lines = lines_of(machine, table, shares, cpus)
-    costs = COSTS[name](machine, table, shares, cpus, lines)
+    costs = (name if callable(name) else COSTS[name])(machine, table, shares, cpus, lines)
     rate, _, cost = mechanisms.fastest(costs, load_of(table, shares, cpus, lines), cpus)
     return rate * 1e9, cost
 
@@ -277,5 +280,5 @@ class Measured:
 def predicted_breakeven(name, machine, table, cpus, shares=None):
     """The model's; the median."""
     shares = numpy.linspace(0, 1, 201) if shares is None else shares
-    rates = {one: predict(one, machine, table, shares, cpus)[0][:, 0] for one in (name, *LOCKS)}
-    return crossing(shares, rates[name], [rates[lock] for lock in LOCKS])
+    ours, *locks = (numpy.broadcast_to(predict(one, machine, table, shares, cpus)[0][:, 0], shares.shape) for one in (name, *LOCKS))
+    return crossing(shares, ours, locks)

@@ -55,6 +55,7 @@ class Station:
     demand: float
     servers: int = 1
     again: float = 0.0  # more ns if another section came meanwhile: the line has to be fetched once more
+    refused: float = 0.0  # ns, outside of it, of a section that finds it taken: system calls
 
 
 @dataclass
@@ -70,14 +71,27 @@ class Cost:
     details: dict = field(default_factory=dict)
 
 
+def chance_of_refusal(station, queue, cycle):
+    """That a section finds the station taken, if that costs it so much that all come less often because of it.
+
+    `queue` is what it would find at once. If a fraction p is refused, a cycle takes `refused` * p longer, so p = queue * cycle
+    / (cycle + refused * p): a quadratic equation.
+    """
+    longer = station.refused / cycle
+    return 2 * numpy.minimum(1.0, queue / station.servers) / (1 + numpy.sqrt(1 + 4 * longer * queue / station.servers))
+
+
 def solve(cost, updates, active, between):
     """Mean value analysis: sections per ns of all `active` CPUs, and the share of a cycle that is spent waiting."""
     queues = [0.0] * len(cost.stations)
     writers = rate = 0.0
     for customers in range(1, active + 1):
-        waits, demands = 0.0, 0.0
+        waits, demands, refused = 0.0, 0.0, 0.0
         times = []
         for station, queue in zip(cost.stations, queues):
+            if customers > 1 and numpy.any(station.refused):
+                queue = chance_of_refusal(station, queue, (customers - 1) / rate)
+                refused = refused + station.refused * numpy.minimum(1.0, queue / station.servers)
             demand = station.demand + station.again * numpy.minimum(1.0, queue / station.servers)
             times.append(demand * (1 + queue / station.servers))
             demands = demands + demand
@@ -86,20 +100,20 @@ def solve(cost, updates, active, between):
         # The rate of one section less says how often a reader is disturbed.
         spoiled = numpy.minimum(RETRIES_MOST, numpy.exp(numpy.minimum(20.0, rate * updates * cost.window)))
         again = (1 - updates) * cost.retried * (spoiled - 1)
-        cycle = between + cost.alone + demands + updates * cost.exclusive + waits + held + again
+        cycle = between + cost.alone + demands + updates * cost.exclusive + waits + held + again + refused
         rate = customers / cycle
         queues = [rate * time for time in times]
         writers = rate * updates * (cost.exclusive + held)
-    return rate, (waits + held + again) / cycle
+    return rate, (waits + held + again + refused) / cycle
 
 
 # ------------------------------------------------------------------------------------------ locks
 
-def lock(machine, load, active, round_trip):
+def lock(machine, load, active, round_trip, refused=0.0):
     """One lock for all sections (7.1 and 7.2, and the section that others wait for)."""
     f = load.updates
     hold = (1 - f) * load.reading + f * load.updating
-    return Cost(0.0 * f, [Station(round_trip + machine.line(active) + hold)], memory=LOCK)
+    return Cost(0.0 * f, [Station(round_trip + machine.line(active) + hold, refused=refused)], memory=LOCK)
 
 
 def spinlock(machine, load, active):
@@ -107,7 +121,12 @@ def spinlock(machine, load, active):
 
 
 def mutex(machine, load, active):
-    return lock(machine, load, active, machine["mutex"])
+    """Short sections are over before their waiter sleeps, but not before it has asked the kernel to: one wait that is refused, the
+    holder's wake, and the waiter's own, because it cannot know that nobody else waits."""
+    refused = 0.0 * machine["mutex"]
+    if machine.get("futex_wait") is not None:
+        refused = machine["futex_wait"] + 2 * machine["futex_wake"]
+    return lock(machine, load, active, machine["mutex"], refused)
 
 
 def rwlock(machine, load, active, reads=None, writes=None):

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "crew.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "measure.h"
@@ -11,11 +12,30 @@
 
 static bool measured, over; /* atomic */
 
+/* To the CPU of that number among those that the process may use. Where that fails it runs anywhere. */
+static void pin_to(unsigned number)
+{
+    cpu_set_t usable, one;
+
+    if (sched_getaffinity(0, sizeof usable, &usable))
+        return;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &usable) || number-- > 0)
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        sched_setaffinity(0, sizeof one, &one);
+        return;
+    }
+}
+
 static void *work(void *argument)
 {
     struct crew_member *self = argument;
     bool counted = false;
 
+    if (self->crew->pinned)
+        pin_to(self->number);
     while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
         if (!counted && __atomic_load_n(&measured, __ATOMIC_RELAXED)) {
             counted = true;

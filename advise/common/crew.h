@@ -6,6 +6,7 @@
 #define ADVISE_CREW_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define APART           128 /* bytes; many processors fetch lines in pairs */
@@ -28,6 +29,7 @@ struct crew {
     void (*turn)(struct crew_member *self); /* done again and again; adds to self->done */
     void (*begin)(void);                    /* when the measurement begins; NULL: nothing */
     void (*look)(unsigned number); /* CREW_LOOKS times in the measurement, from 0; NULL: nothing */
+    bool pinned; /* each member runs on one CPU, if there are as many as members */
 };
 
 /* Random numbers are others for each number, and the same in each run. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * prudence-hash-trial MECHANISM: the thesis' hash-table benchmark under one mechanism. Prints operations a second, how many elements
- * waited for a grace period, and grace periods a second. `prudence-advise hash` runs it for the figures of chapters 2 and 8.
+ * waited for a grace period, grace periods a second, and which share of its CPUs' time it had. `prudence-advise hash` runs it for the
+ * figures of chapters 2 and 8.
  */
 #include <argp.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 
 #include "arguments.h"
 #include "hash.h"
+#include "measure.h"
 #include "statistics.h"
 
 #define SLICE 256 /* operations between looks at the clock of others */
@@ -25,7 +27,8 @@ static struct {
 } trial = {.seconds = 0.2};
 
 static double waiting[CREW_LOOKS];
-static uint64_t grace_periods_before;
+static uint64_t grace_periods_before, began, cpu_before; /* ns */
+static double cpu_share;
 
 static void turn(struct crew_member *self)
 {
@@ -44,6 +47,8 @@ static uint64_t grace_periods(void)
 static void begin(void)
 {
     grace_periods_before = grace_periods();
+    cpu_before = process_cpu_ns();
+    began = now_ns();
 }
 
 static void look(unsigned number)
@@ -53,6 +58,8 @@ static void look(unsigned number)
     if (prudence_cache_stats(hash_cache, &stats))
         hash_fault("prudence_cache_stats");
     waiting[number] = (double)stats.objects_latent;
+    cpu_share = (double)(process_cpu_ns() - cpu_before) / (double)(now_ns() - began) /
+                (double)hash_load.threads;
 }
 
 enum { THREADS = 256, BUCKETS, UPDATES, LAMBDA, SECONDS };
@@ -116,7 +123,7 @@ int main(int argc, char **argv)
         "MECHANISM", "Operations a second on the hash table of the thesis, under one mechanism.",
         NULL,        NULL,
         NULL};
-    struct crew crew = {.turn = turn, .begin = begin, .look = look};
+    struct crew crew = {.turn = turn, .begin = begin, .look = look, .pinned = true};
     double rate;
 
     argp_parse(&argp, argc, argv, 0, NULL, NULL);
@@ -130,7 +137,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "prudence-hash-trial: threads: %s\n", strerror(errno));
         return EXIT_FAILURE;
     }
-    printf("%.6g %.0f %.6g\n", rate, numbers_median(waiting, CREW_LOOKS),
-           (double)(grace_periods() - grace_periods_before) / trial.seconds);
+    printf("%.6g %.0f %.6g %.3f\n", rate, numbers_median(waiting, CREW_LOOKS),
+           (double)(grace_periods() - grace_periods_before) / trial.seconds, cpu_share);
     return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

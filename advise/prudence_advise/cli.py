@@ -234,7 +234,7 @@ def run_hash(arguments, places):
         request.save.write_text(json.dumps(document, indent=1) + "\n")
     measured, here = hashes.Measured(document), machine.Machine(document["calibration"])
     found = findings.outcomes(measured, here)
-    print(json.dumps(found, indent=1) if request.json else findings.text(found, document))
+    print(json.dumps(found, indent=1) if request.json else findings.text(found, measured))
     if request.output:
         from . import hash_report
         hash_report.write(request.output, measured, here, places.style)

@@ -215,10 +215,12 @@ def outcomes(measured, machine):
     return [outcome(finding, measured, machine) for finding in FINDINGS]
 
 
-def text(found, document):
+def text(found, measured):
+    document = measured.document
     host = document["calibration"]["host"]
     lines = [f"{host['cpu']}, {host['cpus']} CPUs; {document['repeats']} repeats of {document['seconds']:g} s, load "
-             f"{document['load_before']:.1f} before. Each spread is over the repeats.", ""]
+             f"{document['load_before']:.1f} before, {100 * measured.disturbed():.0f} % of the runs disturbed by other programs. "
+             "Each spread is over the repeats.", ""]
     for one in found:
         lines += [f"Figure {one['figure']} ({one['line']}): {one['claim']}", f"    {one['verdict']}: {one['seen'] or 'not measured'}",
                   f"    {one['reason']}"]

@@ -6,7 +6,6 @@ import numpy
 from . import findings, hash_pictures, hashes, ours, pictures, report
 from .advice import bytes_text, value
 
-BUSY = 0.5  # load of other programs from which on only the order of rates is to be trusted
 MEMORY_SHARES = (0.02, 0.2, 1.0)
 
 
@@ -82,6 +81,6 @@ def write(path, measured, machine, style):
     path.write_text(report.template("hash_report.html", style).render(
         figures=drawn, outcomes=outcomes, memory=memory(measured, machine), locks=memory_of_locks(machine),
         lengths=measured_lengths(machine), buckets=hashes.BUCKETS, document=document, host=document["calibration"]["host"],
-        busy=document["load_before"] > BUSY, assumed=machine.assumed,
+        disturbed=measured.disturbed(), assumed=machine.assumed,
         count={verdict: sum(one["verdict"] == verdict for one in outcomes)
                for verdict in (findings.HOLDS, findings.FAILS, findings.UNDECIDED)}))

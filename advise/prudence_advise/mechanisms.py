@@ -96,7 +96,8 @@ def solve(cost, updates, active, between):
             times.append(demand * (1 + queue / station.servers))
             demands = demands + demand
             waits = waits + times[-1] - demand
-        held = cost.exclusive * writers
+        # A section finds an update as often as there is one; but each update of another CPU holds it up once.
+        held = cost.exclusive * numpy.minimum(writers, updates * (customers - 1))
         # The rate of one section less says how often a reader is disturbed.
         spoiled = numpy.minimum(RETRIES_MOST, numpy.exp(numpy.minimum(20.0, rate * updates * cost.window)))
         again = (1 - updates) * cost.retried * (spoiled - 1)
@@ -129,14 +130,10 @@ def mutex(machine, load, active):
     return lock(machine, load, active, machine["mutex"], refused)
 
 
-def rwlock(machine, load, active, reads=None, writes=None):
-    """Readers write the lock's word twice, so its line moves to each of them; an update keeps all others out.
-
-    `reads`, `writes`: a round trip, if it is another lock than pthread's.
-    """
+def rwlock(machine, load, active):
+    """Readers write the lock's word twice, so its line moves to each of them; an update keeps all others out."""
     f = load.updates
-    reads, writes = (machine["read_lock"], machine["write_lock"]) if reads is None else (reads, writes)
-    word = machine.line(active) + (1 - f) * reads + f * writes
+    word = machine.line(active) + (1 - f) * machine["read_lock"] + f * machine["write_lock"]
     drain = load.reading * (1 - f) * (active > 1)
     return Cost((1 - f) * load.reading, [Station(word, again=machine.line(active))],
                 exclusive=load.updating + drain, memory=LOCK)

@@ -33,6 +33,12 @@ def ranged(values, text):
     return f"{text(numpy.median(values))} ({text(numpy.min(values))} to {text(numpy.max(values))})"
 
 
+def footprint(machine, waiting):
+    """ns that a fresh element's lines take longer, by the model, if a CPU has so many that wait."""
+    cache = machine.document["caches"].get("l2", 0) or 1 << 20
+    return value(ours.footprint_cost(hashes.ELEMENT, waiting * hashes.ELEMENT, cache, machine.get("load_l3", "load_memory", "load_l1")))
+
+
 def memory(measured, machine):
     """L6335: what waits for grace periods, beside the model and beside the memory of locks; L6334: how long they take."""
     rows, threads = [], measured.threads_most
@@ -48,7 +54,7 @@ def memory(measured, machine):
             rows.append({
                 "case": f"{buckets} buckets, f = {share:g}", "waiting": ranged(waiting, lambda one: f"{one:.0f}"),
                 "model": f"{value(details['objects_in_flight']):.0f}", "bytes": bytes_text(numpy.median(waiting) * hashes.ELEMENT),
-                "footprint": f"{value(ours.footprint_cost(hashes.ELEMENT, value(details['objects_in_flight']) / threads * hashes.ELEMENT, machine.document['caches'].get('l2', 0) or 1 << 20, machine.get('load_l3', 'load_memory', 'load_l1'))):.1f}",
+                "footprint": f"{footprint(machine, value(details['objects_in_flight']) / threads):.1f}",
                 "data": bytes_text(2 * hashes.ELEMENT * buckets),
                 "operations": ranged(numpy.array(row["rates"]) / periods, lambda one: f"{one:.0f}"),
                 "length": f"{value(details['grace_period_ns']) / 1000:.2g}"})
@@ -81,6 +87,6 @@ def write(path, measured, machine, style):
     path.write_text(report.template("hash_report.html", style).render(
         figures=drawn, outcomes=outcomes, memory=memory(measured, machine), locks=memory_of_locks(machine),
         lengths=measured_lengths(machine), buckets=hashes.BUCKETS, document=document, host=document["calibration"]["host"],
-        disturbed=measured.disturbed(), assumed=machine.assumed,
+        disturbed=measured.disturbed(), library=findings.of_library(measured), assumed=machine.assumed,
         count={verdict: sum(one["verdict"] == verdict for one in outcomes)
                for verdict in (findings.HOLDS, findings.FAILS, findings.UNDECIDED)}))

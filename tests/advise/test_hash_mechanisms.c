@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +48,8 @@ static void run_child(const struct hash_mechanism *mechanism, bool checked)
 {
     static struct worker workers[THREADS];
 
+    prctl(PR_SET_PDEATHSIG,
+          SIGKILL); /* a table that is broken may keep threads spinning for ever */
     hash_prepare(mechanism);
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.mechanism = mechanism, .checked = checked};

@@ -196,6 +196,15 @@ class Verdicts(unittest.TestCase):
             self.assertIn("about 4 CPUs; 2 could be measured", found["reason"])
         self.assertEqual(self.of(outcomes, "Two CPUs, \u03bb = 10: RCU is the best")["verdict"], findings.HOLDS)
 
+    def test_as_text(self):
+        document = invented_hashes.document(cpus=2)
+        document["rows"][0]["cpu_shares"] = [0.5] * 5
+        measured = Measured(document)
+        said = findings.text(findings.outcomes(measured, HERE), measured)
+        self.assertIn("Figure 8.3 (L5915): It beats brlock by more than a factor of two throughout.\n    holds:", said)
+        self.assertIn("32 buckets, grace periods as the library decides: RCU is ahead of all locks up to f = 0.7", said)
+        self.assertIn(f"{100 / len(document['rows']):.0f} % of the runs disturbed", said)
+
     def test_a_reason_for_each_verdict(self):
         for one in findings.FINDINGS:
             for words in (one.claim, one.holds, one.fails):

@@ -20,7 +20,7 @@ struct driver {
 
 static struct driver drivers[CREW_MOST];
 
-/* The library drives grace periods by itself; this one is for those who ask for a certain number of operations in each. */
+/* The library drives grace periods by itself. This one is for loads with a certain number of operations in each (--lambda). */
 INLINED void maybe_drive(const struct crew_member *self, struct driver *driver)
 {
     if (!hash_load.drive_each || self->done < driver->next || !driver->updated)
@@ -157,7 +157,7 @@ INLINED void prudence_remove_and_add(struct crew_member *self, uint64_t key, boo
     prudence_read_lock();
     object = find_object(key);
     if (object && prudence_hash_remove(table, &object->node))
-        object = NULL; /* another thread was faster */
+        object = NULL; /* another thread has removed it */
     prudence_read_unlock();
     self->done++;
     if (!object)

@@ -68,7 +68,7 @@ def memory_of_locks(machine):
         sizes = []
         for buckets in hashes.BUCKETS:
             _, cost = hashes.predict(name, machine, hashes.Table(buckets, 10.0, 10.0), [0.0], 2)
-            sizes.append(bytes_text(value(cost.memory)) if cost.memory is not None else "")
+            sizes.append(bytes_text(value(cost.memory)))
         found.append((hashes.TITLES[name], sizes))
     return found
 

@@ -12,7 +12,7 @@ import datetime
 import json
 import os
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy
 
@@ -95,8 +95,10 @@ def bkt(machine, table, shares, active, lines):
 
 
 def bktcl(machine, table, shares, active, lines):
-    """The bucket's line comes with its lock."""
-    return replace_memory(own_lock(machine, table, shares, active, lines, machine["spinlock"], 1), 0.0)
+    """The bucket's line comes with its lock, which takes no memory of its own."""
+    cost = own_lock(machine, table, shares, active, lines, machine["spinlock"], 1)
+    cost.memory = 0.0
+    return cost
 
 
 def bktrw(machine, table, shares, active, lines):
@@ -132,11 +134,6 @@ def globalrw(machine, table, shares, active, lines):
     load = load_of(table, shares, active, lines)
     drain = load.reading * (1 - shares) * (active > 1)
     return Cost((1 - shares) * load.reading, [Station(trip + lines.lock)], exclusive=load.updating + drain, memory=mechanisms.LOCK)
-
-
-def replace_memory(cost, memory):
-    cost.memory = memory
-    return cost
 
 
 def rcu_of_mode(machine, table, shares, active, lines, rate_of_gp, fenced):

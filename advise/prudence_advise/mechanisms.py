@@ -232,6 +232,12 @@ def deferral(machine, load, active, fenced, rate, deferrals, entries, reading):
     length = ours.grace_period_length(load.threads, machine.cpus, inside, load.reading, costs, fenced)
     flight = ours.objects_in_flight(rate * deferrals, length, active, readers, load.size, costs, fenced, load.latent_limit,
                                     asked)
+    # Where no section reads, a closed batch is over at once (ADR 37).
+    unread = numpy.asarray(entries) <= 0
+    due = numpy.where(unread, batch, due)
+    defer = numpy.where(unread, ours.deferral_of_count(due, active, 0, load.size, costs, fenced), defer)
+    flight = numpy.where(unread, ours.objects_in_flight(rate * deferrals, length, active, 0, load.size, costs, fenced,
+                                                        load.latent_limit), flight)
     missing = ours.footprint_cost(load.size, flight / active * load.size, machine.document["caches"].get("l2", 0) or 1 << 20,
                                   machine.get("load_l3", "load_memory", "load_l1"))
     details = {"fenced": fenced, "objects_in_flight": flight * (deferrals > 0), "grace_period_ns": length,

@@ -241,6 +241,12 @@ class Memory(unittest.TestCase):
         self.assertEqual(rows[0]["bytes"], "19.2 kB")
         self.assertGreater(float(rows[0]["model"]), 0)
 
+    def test_without_searches_only_open_batches_wait(self):
+        """About half a batch on each of the four CPUs: as soon as one is full, no reader is in the way."""
+        model = [float(row["model"]) for row in hash_report.memory(Measured(invented_hashes.document()), HERE)[:3]]
+        self.assertAlmostEqual(model[2], 4 * 256 / 2, delta=100)
+        self.assertGreater(model[1], 1.5 * model[2])
+
     def test_locks(self):
         sizes = dict(hash_report.memory_of_locks(HERE))
         self.assertEqual(sizes[hashes.TITLES["bkt"]], ["2.05 kB", "1.05 MB"])

@@ -32,6 +32,8 @@ HOOKS = {
     "callbacks_weigh": "how many bytes wait with a callback: only rcu/call.c knows slabs",
     "callbacks_leave": "a callback leaves its queue: rcu/call.c has counted its object as leaving",
     "callbacks_other_work": "the worker runs destructors too",
+    "enable": "os/posix/slice.c: the kernel, or a test in its place",
+    "yield": "os/posix/slice.c: the same",
     "current_work": "os/posix/idle.c: what is done in idle time",
     "look_at": "os/posix/fault.c: whose memory was touched",
     "mend": "os/posix/copy.c: a child that no fork handler has prepared",

@@ -528,6 +528,7 @@ static const struct row {
     {"prudence_reader2_self", NULL, "", ""},
     {"prudence_reader_wake", NULL, "", ""}, /* part of a first prudence_read_lock */
     {"prudence_realloc", do_realloc, EVERYWHERE, ""},
+    {"prudence_slice_yield", NULL, "", ""}, /* part of a prudence_read_unlock */
     {"prudence_srcu_down_read", do_srcu_down_read, EVERYWHERE, "prudence_srcu_up_read"},
     {"prudence_srcu_read_lock", do_srcu_read_lock, EVERYWHERE, "prudence_srcu_read_unlock"},
     {"prudence_stall_hook_set", do_stall_hook_set, EVERYWHERE, ""},

@@ -242,9 +242,7 @@ static void a_child_goes_on(void **state)
 
     (void)state;
     add_items(table, 0, 5000);
-    hash_take_stepping(hash_of(table));
-    hash_begin(hash_of(table), 15);
-    hash_end_stepping(hash_of(table));
+    hash_begin(hash_of(table), table->view, 15);
     for (unsigned i = 0; i < 100; i++)
         hash_step(hash_of(table));
     assert_true(hash_stats_of(table).moving > 0);

@@ -18,7 +18,7 @@
 #include "base/list.h"
 #include "os/os.h"
 
-/* Constant but for fork: nobody else writes it, and updates load it. */
+/* Only fork writes it; updates load it. */
 extern HIDDEN uint32_t writers_stopped;
 
 /* Behind a seq-cst update that took a lock. Handlers of others run on the thread that forks, while it keeps everybody else out. */

@@ -7,6 +7,8 @@
  * replaced is freed if no reader is inside, which the cases' readers say in words of their own.
  */
 #include <prudence/hash.h>
+#include <prudence/ref.h>
+#include <prudence/stack.h>
 
 #include "explorer.h"
 #include "os/os.h"
@@ -59,7 +61,7 @@ uintptr_t views_new(const struct views *views, unsigned order, bool *zeroed)
     (void)views;
     *zeroed = false;
     for (unsigned i = 0; i < 1u << order; i++)
-        array[i] = PRUDENCE_HASH_END(0); /* who finds it finds no object */
+        array[i] = PRUDENCE_HASH_END(0); /* it leads to no object */
     return (uintptr_t)array | order;
 }
 
@@ -143,7 +145,7 @@ void process_start_slow(void)
 struct item {
     struct prudence_hash_node node;
     uint64_t key;
-    unsigned value; /* plain: who finds an item sees what was written before it was added */
+    unsigned value; /* plain: a thread that finds an item sees what was written before */
 };
 
 static struct prudence_hash *table;
@@ -506,6 +508,159 @@ static void fork_beside_updates(void)
     explore_thread(forks, NULL);
 }
 
+/* ----------------------------------------------------------------- the stack, and reference counts */
+
+#define NODES 3
+
+static struct message {
+    struct prudence_stack_node node;
+    unsigned value; /* plain */
+    unsigned popped;
+} messages[NODES];
+static struct prudence_stack stack;
+static bool deferral;
+
+static struct message *pop(void)
+{
+    struct prudence_stack_node *node = prudence_stack_pop(&stack);
+
+    return node ? prudence_stack_entry(node, struct message, node) : NULL;
+}
+
+static void pops_one(void *argument)
+{
+    struct message *message;
+
+    (void)argument;
+    enter();
+    message = pop();
+    if (message) {
+        explore_assert(message->value == MADE);
+        add_relaxed(&message->popped, 1);
+    }
+    leave();
+}
+
+static bool readers_have_left(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < EXPLORE_THREADS_MAX; i++)
+        if (i != explore_self() && load_acquire(&inside[i]))
+            return false;
+    return true;
+}
+
+/* And pushes the first of them again: with deferral, if a grace period has passed since it was popped. */
+static void pops_two(void *argument)
+{
+    struct message *first, *second;
+
+    (void)argument;
+    enter();
+    first = pop();
+    second = pop();
+    leave();
+    if (second)
+        add_relaxed(&second->popped, 1);
+    if (!first)
+        return;
+    if (deferral && !readers_have_left()) {
+        add_relaxed(&first->popped, 1);
+        return;
+    }
+    if (deferral) {
+        first->value = 0;
+        first->value = MADE;
+        explore_note();
+    }
+    prudence_stack_push(&stack, &first->node);
+}
+
+static void make_stack(void)
+{
+    stack.top = NULL;
+    for (unsigned i = 0; i < NODES; i++) {
+        messages[i].value = MADE;
+        messages[i].popped = 0;
+        prudence_stack_push(&stack, &messages[i].node);
+    }
+    explore_thread(pops_one, NULL);
+    explore_thread(pops_two, NULL);
+}
+
+static void stack_with_deferral(void)
+{
+    deferral = true;
+    make_stack();
+}
+
+static void stack_without(void)
+{
+    deferral = false;
+    make_stack();
+}
+
+/* Each node is on the stack, or was popped, once. */
+static void each_is_once(void)
+{
+    struct message *message;
+    unsigned nodes = 0;
+
+    while ((message = pop())) {
+        add_relaxed(&message->popped, 1);
+        explore_assert(++nodes <= NODES);
+    }
+    for (unsigned i = 0; i < NODES; i++)
+        explore_assert(messages[i].popped == 1);
+}
+
+static struct prudence_ref references;
+static unsigned used[2]; /* plain */
+static unsigned ends;
+
+static void puts_reference(void *argument)
+{
+    used[(uintptr_t)argument] = MADE;
+    if (prudence_ref_put(&references)) {
+        explore_assert(used[0] == MADE && used[1] == MADE);
+        ends++;
+        explore_note();
+    }
+}
+
+static void two_references(void)
+{
+    ends = 0;
+    prudence_ref_init(&references, 2);
+    explore_thread(puts_reference, (void *)0);
+    explore_thread(puts_reference, (void *)1);
+}
+
+static void takes_reference(void *argument)
+{
+    (void)argument;
+    if (prudence_ref_get_unless_zero(&references)) {
+        explore_assert(ends == 0);
+        explore_note();
+        puts_reference((void *)1);
+    }
+}
+
+/* Of one that another thread puts: a reader gets one, and then is the last, or gets none. */
+static void reference_or_none(void)
+{
+    ends = 0;
+    used[1] = MADE;
+    prudence_ref_init(&references, 1);
+    explore_thread(puts_reference, (void *)0);
+    explore_thread(takes_reference, NULL);
+}
+
+static void one_was_last(void)
+{
+    explore_assert(ends == 1 && prudence_ref_count(&references) == 0);
+}
+
 const struct explore_case structure_cases[] = {
     {"hash-publication", publication, none_is_lost, 3, 4},
     {"hash-split-beside-lookups", split_beside_lookups, none_is_lost, 2, 3},
@@ -519,6 +674,10 @@ const struct explore_case structure_cases[] = {
     {"hash-two-writers-joined", two_writers_joined, one_was_added, 1, 2},
     {"ids-publication", id_publication, NULL, 3, 4},
     {"ids-grow", ids_grow, NULL, 2, 3},
+    {"stack", stack_with_deferral, each_is_once, 3, 4},
+    {"breaks-stack-aba", stack_without, each_is_once, 3, 4},
+    {"references", two_references, one_was_last, 3, 4},
+    {"reference-or-none", reference_or_none, one_was_last, 3, 4},
     {"tables-fork", fork_beside_updates, none_is_lost, 1, 2},
     {NULL, NULL, NULL, 0, 0},
 };

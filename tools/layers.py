@@ -5,7 +5,7 @@ docs/explanation/design.md says."""
 LAYERS = {  # folder: what it is for; each may use only what stands below it
     "runtime": "what a process starts, forks and counts; options; the tables that name the parts above",
     "scm": "short-term memory: objects with expiration dates",
-    "structures": "tables that readers search while writers change and resize them",
+    "structures": "tables that readers search while writers change and resize them; counts, counters, logs, swaps",
     "urcu": "liburcu's names: its workers, batches and hash tables",
     "heap": "any size: size classes, large blocks, public caches; from a pointer to its slab",
     "rcu": "what runs after a grace period: callbacks, the threads that run them, destructors",

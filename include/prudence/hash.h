@@ -30,10 +30,12 @@
  *  - match(node, key) says whether a node whose hash is that of the key has this key. It must not change the table. An
  *    update may call it while its bucket is locked: it must not block.
  *  - Signals: the functions of readers are async-signal-safe if `match` is; no other is.
- *  - Fork: a child may always read. It may update if no other thread of the parent was inside an update of the
- *    table at the time of the fork; otherwise a bucket may stay locked.
+ *  - Fork: a child may read and update. fork() waits until no thread is inside an update, looks at all buckets in the
+ *    parent and in the child (some 0.2 ns each), and holds updates up meanwhile. A child of _Fork or clone may only read.
  *  - Order: a node that a reader finds is seen as it was when it was added. A lookup takes effect at one moment between
- *    its call and its return: once an update has returned, every lookup that begins afterwards sees it.
+ *    its call and its return: once an update has returned, every lookup that begins afterwards sees it. The exception are
+ *    duplicates (prudence_hash_add) of keys whose hash other keys have as well: a lookup that stands at an object of such another
+ *    key misses duplicates that are added meanwhile in front of it, also if those behind it are removed.
  */
 #ifndef PRUDENCE_HASH_H
 #define PRUDENCE_HASH_H
@@ -253,7 +255,7 @@ PRUDENCE_API int prudence_hash_remove(struct prudence_hash *table, struct pruden
 /*
  * Resizes the table to `buckets`, rounded up to a power of two and within the bounds it was made with, and finishes: a
  * resize that is under way first, and then this one. Returns 0, or an error number with the table as it was: ENOMEM, or
- * EAGAIN, when another thread is at the same. Without the flag PRUDENCE_HASH_FIXED, the table goes on following the
+ * EAGAIN, while latent_limit has no room for the array that the resize before replaced: until readers have left. Without the flag PRUDENCE_HASH_FIXED, the table goes on following the
  * number of its objects. Cost: that of all buckets; allocates.
  */
 PRUDENCE_API int prudence_hash_resize(struct prudence_hash *table, uint64_t buckets);
@@ -270,8 +272,9 @@ struct prudence_hash_stats {
     uint64_t grows, shrinks; /* of the array of buckets, completed */
     uint64_t refused;        /* of these, not begun because there was no memory */
     uint64_t moving;         /* buckets of the array before that are still to be moved */
-    uint64_t bytes_live;     /* of the table and its arrays */
-    uint64_t bytes_latent;   /* of arrays that were replaced and wait for readers */
+    uint64_t
+        bytes_live; /* of the table and its arrays; also of one that is kept until latent_limit has room */
+    uint64_t bytes_latent; /* of arrays that were replaced and wait for readers */
 };
 
 /* Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL. */

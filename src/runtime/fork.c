@@ -37,6 +37,7 @@
 #include "scm/scm.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
+#include "structures/fork.h"
 #include "urcu/urcu.h"
 
 /* ------------------------------------------------------------- libc's list of fork handlers */
@@ -114,6 +115,10 @@ const struct fork_part fork_parts[] = {
      .resume = urcu_tables_fork_resume,
      .revive = urcu_tables_fork_revive},
     {.name = "fork handlers", .prepare = registering_take, .done = registering_release},
+    {.name = "tables",
+     .prepare = tables_fork_prepare,
+     .child = tables_fork_child,
+     .done = tables_fork_done},
     {.name = "streams",
      .prepare = posix_streams_fork_prepare,
      .child = posix_streams_fork_child,

@@ -17,12 +17,16 @@
 #include <semaphore.h>
 
 #include <prudence/call.h>
+#include <prudence/counter.h>
 #include <prudence/hash.h>
 #include <prudence/id_table.h>
+#include <prudence/log.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
+#include <prudence/ref.h>
 #include <prudence/scm.h>
+#include <prudence/swap.h>
 #include <prudence/stats.h>
 #include <prudence/urcu-compat.h>
 
@@ -442,6 +446,71 @@ BODY(hash_destroy, return prudence_hash_destroy(used_hash());)
 BODY(id_table, return result_of(used_ids() != NULL);)
 BODY(id_table_destroy, return prudence_id_table_destroy(used_ids());)
 
+static struct prudence_counter *used_counter(void)
+{
+    struct prudence_counter *counter = prudence_counter_create();
+
+    prudence_counter_add(counter, 7);
+    if (prudence_counter_sum(counter) != 7)
+        abort();
+    prudence_counter_destroy(counter);
+    return counter;
+}
+
+static void use_faulty_ref(void)
+{
+    struct prudence_ref ref;
+
+    prudence_ref_init(&ref, PRUDENCE_REF_MAX);
+    prudence_ref_get(&ref);
+    prudence_ref_saturate_(&ref, "again");
+}
+
+static void write_nothing(void *context, const void *entries, size_t bytes)
+{
+    (void)context, (void)entries, (void)bytes;
+}
+
+static struct prudence_log *used_log(void)
+{
+    struct prudence_log *log = prudence_log_create(64, NULL);
+
+    if (!prudence_log_reserve(log, 8) || prudence_log_dropped(log))
+        abort();
+    return log;
+}
+
+static int flush_log(void)
+{
+    struct prudence_log *log = used_log();
+    int error = prudence_log_flush(log, write_nothing, NULL);
+
+    prudence_log_destroy(log);
+    return error;
+}
+
+static int transfer_nothing(void *old, void *fresh, void *context)
+{
+    (void)old, (void)fresh, (void)context;
+    return 0;
+}
+
+static int swap_with_transfer(void)
+{
+    static int objects[2];
+    struct prudence_swap handle;
+    void *old;
+
+    prudence_swap_init(&handle, &objects[0]);
+    return prudence_swap_transfer(&handle, &objects[1], &old, transfer_nothing, NULL, NULL);
+}
+
+BODY(counter, return result_of(used_counter() != NULL);)
+BODY(ref, use_faulty_ref(); return 0;)
+BODY(log, prudence_log_destroy(used_log()); return 0;)
+BODY(log_flush, return flush_log();)
+BODY(swap_transfer, return swap_with_transfer();)
+
 /* ---------------------------------------------------------------------------------- the table */
 
 static const struct row {
@@ -470,6 +539,8 @@ static const struct row {
     {"prudence_call", do_call, EVERYWHERE, ""},
     {"prudence_calloc", do_calloc, EVERYWHERE, ""},
     {"prudence_check_reader", do_check_reader, EVERYWHERE, ""},
+    {"prudence_counter_create", do_counter, EVERYWHERE,
+     "prudence_counter_add prudence_counter_sum prudence_counter_destroy"},
     {"prudence_default_domain", do_default_domain, EVERYWHERE, ""},
     {"prudence_domain_barrier", do_domain_barrier, FOR_CALLBACKS, ""},
     {"prudence_domain_call", do_domain_call, EVERYWHERE, ""},
@@ -515,9 +586,14 @@ static const struct row {
      "prudence_id_insert prudence_id_replace prudence_id_remove prudence_id_next "
      "prudence_id_count prudence_id_table_stats_sized"},
     {"prudence_id_table_destroy", do_id_table_destroy, FOR_READERS, ""},
+    {"prudence_log_create", do_log, EVERYWHERE,
+     "prudence_log_reserve prudence_log_dropped prudence_log_destroy"},
+    {"prudence_log_flush", do_log_flush, FOR_READERS, ""},
     {"prudence_malloc", do_malloc, EVERYWHERE, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},
+    {"prudence_ref_saturate_", do_ref, EVERYWHERE, ""},
+    {"prudence_swap_transfer", do_swap_transfer, FOR_READERS, ""},
     {"prudence_qsbr_online", do_qsbr_online, EVERYWHERE,
      "prudence_qsbr_announce prudence_qsbr_offline"},
     {"prudence_qsbr_self", NULL, "", ""},

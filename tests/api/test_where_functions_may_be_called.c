@@ -22,6 +22,7 @@
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
+#include <prudence/routes.h>
 #include <prudence/scm.h>
 #include <prudence/stats.h>
 #include <prudence/urcu-compat.h>
@@ -437,9 +438,33 @@ static struct prudence_id_table *used_ids(void)
     return table;
 }
 
+/* Nodes are replaced. */
+static struct prudence_routes *used_routes(void)
+{
+    struct prudence_routes *table = prudence_routes_create("used", NULL);
+    struct prudence_prefix prefix = {.address = {10}, .length = 8};
+    struct prudence_routes_stats stats;
+    struct prudence_routes_walk walk;
+    uintptr_t old;
+
+    if (prudence_routes_add(table, &prefix, 1) ||
+        prudence_routes_replace(table, &prefix, 2, &old) || old != 1 ||
+        prudence_routes_get(table, &prefix) != 2 ||
+        prudence_routes_lookup_ipv4(table, prefix.address) != 2 ||
+        prudence_routes_count(table) != 1 || prudence_routes_stats(table, &stats))
+        abort();
+    prudence_routes_for_each(&walk, table, NULL) if (walk.value != 2) abort();
+    prefix.length = 9;
+    if (prudence_routes_add(table, &prefix, 3) || prudence_routes_remove(table, &prefix, &old))
+        abort();
+    return table;
+}
+
 BODY(hash, return result_of(used_hash() != NULL);)
 BODY(hash_destroy, return prudence_hash_destroy(used_hash());)
 BODY(id_table, return result_of(used_ids() != NULL);)
+BODY(routes, return result_of(used_routes() != NULL);)
+BODY(routes_destroy, return prudence_routes_destroy(used_routes());)
 BODY(id_table_destroy, return prudence_id_table_destroy(used_ids());)
 
 /* ---------------------------------------------------------------------------------- the table */
@@ -515,6 +540,11 @@ static const struct row {
      "prudence_id_insert prudence_id_replace prudence_id_remove prudence_id_next "
      "prudence_id_count prudence_id_table_stats_sized"},
     {"prudence_id_table_destroy", do_id_table_destroy, FOR_READERS, ""},
+    {"prudence_routes_create", do_routes, EVERYWHERE,
+     "prudence_routes_add prudence_routes_replace prudence_routes_remove prudence_routes_get "
+     "prudence_routes_walk_begin prudence_routes_walk_next prudence_routes_count "
+     "prudence_routes_stats_sized prudence_routes_matching"},
+    {"prudence_routes_destroy", do_routes_destroy, FOR_READERS, ""},
     {"prudence_malloc", do_malloc, EVERYWHERE, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},

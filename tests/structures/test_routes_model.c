@@ -129,7 +129,7 @@ static void check_addresses(const struct prudence_routes *table,
     for (unsigned i = 0; i < 8; i++) {
         struct address address = address_near(prefix, most);
 
-        assert_int_equal(look_up(table, &address), known_route(&address));
+        assert_int_equal(route_to(table, &address), known_route(&address));
     }
     assert_int_equal(prudence_routes_get(table, prefix), there ? there->value : 0);
 }
@@ -223,7 +223,7 @@ static void check_many(const struct prudence_routes *table)
         const uint64_t bits = next();
 
         memcpy(address.bytes, &bits, 4);
-        assert_int_equal(look_up(table, &address), by_its_prefixes(table, &address));
+        assert_int_equal(route_to(table, &address), by_its_prefixes(table, &address));
     }
 }
 

@@ -3,6 +3,7 @@
  * Routes between any two instructions: of an update, while readers look up; and of a lookup, while updates happen at any
  * two of its instructions. For each address a lookup has an answer that was right at a moment during it.
  */
+#define _GNU_SOURCE
 #include "support/routes_test.h"
 
 #include "support/step.h"
@@ -107,7 +108,7 @@ static void look_at_all(uintptr_t *values)
 {
     prudence_read_lock();
     for (unsigned i = 0; i < places; i++)
-        values[i] = look_up(stepped, &addresses[i]);
+        values[i] = route_to(stepped, &addresses[i]);
     prudence_read_unlock();
 }
 
@@ -250,11 +251,11 @@ static void park(struct address *address, const struct update *one, const struct
 
     first_update = one;
     second_update = two;
-    answers[0] = look_up(stepped, address);
+    answers[0] = route_to(stepped, address);
     apply(stepped, one);
-    answers[1] = look_up(stepped, address);
+    answers[1] = route_to(stepped, address);
     apply(stepped, two);
-    answers[2] = look_up(stepped, address);
+    answers[2] = route_to(stepped, address);
     revert(stepped, two, values[1]);
     revert(stepped, one, values[0]);
     for (here = 0;; here += stride) {

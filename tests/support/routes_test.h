@@ -61,7 +61,7 @@ ROUTES_TEST_UNUSED static struct prudence_routes *routes_of(unsigned family, uin
     return table;
 }
 
-ROUTES_TEST_UNUSED static uintptr_t look_up(const struct prudence_routes *table,
+ROUTES_TEST_UNUSED static uintptr_t route_to(const struct prudence_routes *table,
                                             const struct address *address)
 {
     return is_ipv6(table) ? prudence_routes_lookup_ipv6(table, address->bytes)

@@ -9,7 +9,7 @@
 
 static void dpdk_start(void)
 {
-    static char *arguments[] = {"prudence-structures", "--no-huge",   "--in-memory", "--no-pci",
+    static char *arguments[] = {"prudence-structures", "--no-huge", "--no-pci",
                                 "--no-telemetry",      "--no-shconf", "-m",          "2048",
                                 "--lcores=0",          "--log-level", "error",       NULL};
 

@@ -15,7 +15,8 @@ static struct prudence_routes *table;
 static void start(void)
 {
     routes_prepare();
-    table = prudence_routes_create("bench", NULL);
+    struct prudence_routes_attr attr = {.size = sizeof attr, .prefixes = getenv("RP") ? strtoul(getenv("RP"), 0, 0) : 0};
+    table = prudence_routes_create("bench", &attr);
     if (!table)
         abort();
 }

@@ -169,7 +169,7 @@ PRUDENCE_API int prudence_routes_destroy(struct prudence_routes *table);
 
 /*
  * The value of the longest prefix that matches the address; 0: none does. Wait-free. Cost: two loads, if nothing is longer
- * than the index is wide (7 bits; from 2,048 prefixes on 13, from 131,072 on 19); else a node of 2 cache
+ * than the index is wide (7 bits; from 256 prefixes on 13, from 131,072 on 19); else a node of 2 cache
  * lines for each 6 bits more, at most 5 (IPv4) or 21 (IPv6). A table of the other family gives an answer without meaning.
  */
 static inline uintptr_t prudence_routes_lookup_ipv4(const struct prudence_routes *table,

@@ -5,12 +5,12 @@
 #include "heap/heap.h"
 #include "structures/routes.h"
 
-/* The index has at most a word for each quarter of a prefix, but 128 words at least. */
+/* A page for few prefixes; then 64 KiB and 4 MiB, of which pages without routes are never touched. */
 static unsigned bits_for(uint64_t prefixes)
 {
     if (prefixes >= UINT64_C(1) << 17)
         return 19;
-    return prefixes >= UINT64_C(1) << 11 ? 13 : 7;
+    return prefixes >= 256 ? 13 : 7;
 }
 
 uintptr_t route_index_make(const struct route_table *table, uint64_t prefixes)

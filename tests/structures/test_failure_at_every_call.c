@@ -116,7 +116,7 @@ static void use_ids(void)
 
 /* ------------------------------------------------------------------------------------------------ routes */
 
-#define ROUTES 2400 /* the index gets wider on the way */
+#define ROUTES 700 /* the index gets wider on the way */
 
 static struct prudence_prefix route_number(unsigned i)
 {

@@ -15,8 +15,7 @@ static struct prudence_routes *table;
 static void start(void)
 {
     routes_prepare();
-    struct prudence_routes_attr attr = {.size = sizeof attr, .prefixes = getenv("RP") ? strtoul(getenv("RP"), 0, 0) : 0};
-    table = prudence_routes_create("bench", &attr);
+    table = prudence_routes_create("bench", NULL);
     if (!table)
         abort();
 }

@@ -3,8 +3,8 @@
  * Routes: IPv4 or IPv6 prefixes with a value each, and for an address the value of the longest prefix that matches it.
  * Readers write nothing shared, take no lock, and do not wait, whatever writers do. A full table of the Internet is changed
  * while it is read: an update replaces one node of a few cache lines, and the old one is freed when its readers
- * have left. How it works and why: docs/adr/0070. (P. McKenney, "Exploiting Deferred Destruction", 2004, sections 2.2.9
- * and 5.1, has routing tables as the example of readers to whom data may be stale for a moment.)
+ * have left. How it works and why: docs/adr/0070. (P. McKenney, "Exploiting Deferred Destruction", 2004, sections 2.2.18
+ * and 3.5, has routing tables as the example of readers to whom data may be stale for a moment.)
  *
  *     struct prudence_prefix prefix = {.address = {192, 0, 2, 0}, .length = 24};
  *     ...

@@ -74,10 +74,15 @@ static inline unsigned route_bit_length(unsigned bit)
     return 31u ^ (unsigned)__builtin_clz(bit);
 }
 
-/* The first slot that matches; there are 64 >> route_bit_length(bit). */
+/* The first slot that matches, and all of them, as a bitmap. */
 static inline unsigned route_first_slot(unsigned bit)
 {
     return (bit << (6 - route_bit_length(bit))) - 64;
+}
+
+static inline uint64_t route_slots(unsigned bit)
+{
+    return UINT64_MAX >> (64 - (64u >> route_bit_length(bit))) << route_first_slot(bit);
 }
 
 static inline unsigned route_node_words(const struct route_node *node)

@@ -114,11 +114,13 @@ static void put(struct route_table *table, const struct place *place, unsigned l
 static void hand_down(const struct route_table *table, const struct route_node *node,
                       unsigned level, route_key key, unsigned bit, unsigned owner, uint64_t word)
 {
-    const unsigned under = bit == ROUTE_ABOVE ? ROUTE_FIRST : bit;
-    const unsigned first = route_first_slot(under);
     const uintptr_t index = table->public.index;
+    uint64_t slots = route_slots(bit == ROUTE_ABOVE ? ROUTE_FIRST : bit);
 
-    for (unsigned slot = first; slot < first + (64u >> route_bit_length(under)); slot++) {
+    if (level >= route_index_level(index))
+        slots &= node->children; /* nothing else inherits */
+    for (; slots; slots &= slots - 1) {
+        const unsigned slot = (unsigned)__builtin_ctzll(slots);
         const route_key below = route_key_with(key, level, slot);
 
         if (route_longest(node, slot) != owner)

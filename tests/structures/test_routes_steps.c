@@ -233,8 +233,10 @@ static void happen(const greg_t *registers)
     (void)registers;
     if (instruction == here)
         apply(stepped, first_update);
-    if (instruction == there)
+    if (instruction == there) {
         apply(stepped, second_update);
+        step_enough = true;
+    }
     instruction++;
 }
 
@@ -259,7 +261,7 @@ static void park(struct address *address, const struct update *one, const struct
     revert(stepped, two, values[1]);
     revert(stepped, one, values[0]);
     for (here = 0;; here += stride) {
-        for (there = here;; there += stride + 1) {
+        for (there = here;; there += stride + 2) {
             instruction = 0;
             prudence_read_lock();
             step_through(look_up_stepped, address, happen);
@@ -304,7 +306,7 @@ static void a_lookup_has_one_right_answer(void **state)
     for (unsigned i = 0; i < COUNT(pairs); i++) {
         struct address address = address_of(pairs[i].address);
 
-        park(&address, &pairs[i].one, &pairs[i].two, 2);
+        park(&address, &pairs[i].one, &pairs[i].two, 3);
     }
     check_trie(stepped);
     assert_int_equal(prudence_routes_destroy(stepped), 0);
@@ -319,8 +321,8 @@ static void so_it_has_of_ipv6(void **state)
 
     (void)state;
     stepped = table_with(PRUDENCE_ROUTES_IPV6, 0, few6);
-    park(&address, &one, &two, 5);
-    park(&address, &two, &both, 5);
+    park(&address, &one, &two, 17);
+    park(&address, &two, &both, 17);
     check_trie(stepped);
     assert_int_equal(prudence_routes_destroy(stepped), 0);
 }

@@ -9,9 +9,9 @@
 
 static void dpdk_start(void)
 {
-    static char *arguments[] = {"prudence-structures", "--no-huge", "--no-pci",
-                                "--no-telemetry",      "--no-shconf", "-m",          "2048",
-                                "--lcores=0",          "--log-level", "error",       NULL};
+    static char *arguments[] = {"prudence-structures", "--no-huge", "--no-pci", "--no-telemetry",
+                                "--no-shconf",         "-m",        "2048",     "--lcores=0",
+                                "--log-level",         "error",     NULL};
 
     if (rte_eal_init((int)(sizeof arguments / sizeof arguments[0]) - 1, arguments) < 0)
         abort();

@@ -30,11 +30,10 @@
 #define PATIENCE    300 /* seconds beyond those measured, until a run counts as hanging */
 
 static const struct subject *const subjects[] = {
-    &subject_prudence, &subject_rculfhash,   &subject_ck_ht,
-    &subject_ids_word, &subject_ids_ordered, &subject_ids_indirect,
-    &subject_routes,   &subject_binary_trie,
+    &subject_prudence,    &subject_rculfhash,    &subject_ck_ht,  &subject_ids_word,
+    &subject_ids_ordered, &subject_ids_indirect, &subject_routes, &subject_binary_trie,
 #ifdef DPDK_VERSION
-    &subject_rte_lpm,  &subject_rte_fib,
+    &subject_rte_lpm,     &subject_rte_fib,
 #endif
 };
 #define SUBJECTS (sizeof subjects / sizeof subjects[0])
@@ -66,9 +65,11 @@ static const struct argp_option options[] = {
     {"size", 'n', "N,...", 0, "Objects in the table", 0},
     {"updates", 'u', "PERCENT,...", 0, "Of the operations, so many are updates", 0},
     {"threads", 't', "N,...", 0, "Threads that do the same", 0},
-    {"writers", 'w', "N,...", 0, "Threads more, 0 or 1, that only update, and are counted apart", 0},
+    {"writers", 'w', "N,...", 0, "Threads more, 0 or 1, that only update, and are counted apart",
+     0},
     {"hits", 'h', "PERCENT,...", 0,
-     "Of the lookups, so many find an object; of routes: are of addresses drawn from the prefixes", 0},
+     "Of the lookups, so many find an object; of routes: are of addresses drawn from the prefixes",
+     0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
     {"repeat", 'R', "N", 0, "Runs of each row, interleaved; medians are shown", 0},
     {"json", 'j', "FILE", 0, "Write all results to FILE", 0},
@@ -265,14 +266,14 @@ static json_t *run(const void *of)
     }
     if (!operations)
         return NULL;
-    return json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:f}", "ns", (double)ns / (double)operations, "cpu_ns",
-        (double)cpu_ns / (double)operations, "found", (double)found / (double)operations,
-        "bytes_per_object", (double)(after_fill - before) / (double)row->size, "peak_rss_bytes",
-        (double)resident_bytes_peak(), "writer_per_second",
-        row->writers ? (double)threads[row->threads].work.operations * 1e9 /
-                           (double)threads[row->threads].ns
-                     : 0.0);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "ns", (double)ns / (double)operations,
+                     "cpu_ns", (double)cpu_ns / (double)operations, "found",
+                     (double)found / (double)operations, "bytes_per_object",
+                     (double)(after_fill - before) / (double)row->size, "peak_rss_bytes",
+                     (double)resident_bytes_peak(), "writer_per_second",
+                     row->writers ? (double)threads[row->threads].work.operations * 1e9 /
+                                        (double)threads[row->threads].ns
+                                  : 0.0);
 }
 
 static unsigned measure(const struct request *request)
@@ -304,23 +305,23 @@ static double quantile(unsigned row, const struct request *request, const char *
 
 static void print_row(unsigned row, const struct request *request)
 {
-    printf("%-13s %9llu %8u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f\n", rows[row].subject->name,
-           (unsigned long long)rows[row].size, rows[row].updates, rows[row].hits, rows[row].threads,
-           quantile(row, request, "ns", 0.5), quantile(row, request, "ns", 0.25),
-           quantile(row, request, "ns", 0.75), quantile(row, request, "cpu_ns", 0.5),
-           quantile(row, request, "bytes_per_object", 0.5),
+    printf("%-13s %9llu %8u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f\n",
+           rows[row].subject->name, (unsigned long long)rows[row].size, rows[row].updates,
+           rows[row].hits, rows[row].threads, quantile(row, request, "ns", 0.5),
+           quantile(row, request, "ns", 0.25), quantile(row, request, "ns", 0.75),
+           quantile(row, request, "cpu_ns", 0.5), quantile(row, request, "bytes_per_object", 0.5),
            quantile(row, request, "peak_rss_bytes", 0.5) / 1e6,
            quantile(row, request, "writer_per_second", 0.5));
 }
 
 static json_t *row_to_json(unsigned row, const struct request *request)
 {
-    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject",
-                             rows[row].subject->name, "size", (json_int_t)rows[row].size, "updates",
-                             rows[row].updates, "hits", rows[row].hits, "threads",
-                             rows[row].threads, "writers", rows[row].writers, "ns", quantile(row, request, "ns", 0.5), "cpu_ns",
-                             quantile(row, request, "cpu_ns", 0.5), "bytes_per_object",
-                             quantile(row, request, "bytes_per_object", 0.5), "repeats");
+    json_t *json = json_pack(
+        "{s:s, s:I, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject", rows[row].subject->name,
+        "size", (json_int_t)rows[row].size, "updates", rows[row].updates, "hits", rows[row].hits,
+        "threads", rows[row].threads, "writers", rows[row].writers, "ns",
+        quantile(row, request, "ns", 0.5), "cpu_ns", quantile(row, request, "cpu_ns", 0.5),
+        "bytes_per_object", quantile(row, request, "bytes_per_object", 0.5), "repeats");
 
     for (unsigned i = 0; i < request->repeat; i++)
         json_array_append(json_object_get(json, "repeats"), results[row][i]);
@@ -351,7 +352,8 @@ int main(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse_option,
-        .doc = "Tables that are read under RCU: Prudence's, liburcu's, Concurrency Kit's and DPDK's.",
+        .doc =
+            "Tables that are read under RCU: Prudence's, liburcu's, Concurrency Kit's and DPDK's.",
     };
     struct request request = {
         .sizes = {.value = {1000, 100000}, .count = 2},

@@ -72,7 +72,7 @@ static void run(struct work *work)
 
 #define ROUTES_SUBJECT(name, origin, start, thread_start, thread_end)                              \
     {                                                                                              \
-        name, origin, start, thread_start, fill, nothing, run, thread_end          \
+        name, origin, start, thread_start, fill, nothing, run, thread_end                          \
     }
 
 #endif /* BENCH_STRUCTURES_ROUTES_FAMILY_H */

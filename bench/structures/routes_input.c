@@ -12,8 +12,9 @@ uint32_t *bench_drawn, *bench_uniform;
 
 /* Of 10,000 prefixes, so many have this length. */
 static const unsigned short share[33] = {
-    [8] = 1,    [10] = 1,   [11] = 1,   [12] = 3,   [13] = 6,    [14] = 12,   [15] = 20,  [16] = 140,
-    [17] = 90,  [18] = 140, [19] = 250, [20] = 460, [21] = 520,  [22] = 1100, [23] = 1000, [24] = 6256,
+    [8] = 1,    [10] = 1,    [11] = 1,    [12] = 3,    [13] = 6,   [14] = 12,
+    [15] = 20,  [16] = 140,  [17] = 90,   [18] = 140,  [19] = 250, [20] = 460,
+    [21] = 520, [22] = 1100, [23] = 1000, [24] = 6256,
 };
 
 static uint64_t random_state;
@@ -34,7 +35,8 @@ static bool is_new(const struct bench_route *route)
 
 static uint32_t bits_behind(unsigned length)
 {
-    return (uint32_t)(next_random(&random_state) >> 32) & (uint32_t)(UINT64_C(0xffffffff) >> length);
+    return (uint32_t)(next_random(&random_state) >> 32) &
+           (uint32_t)(UINT64_C(0xffffffff) >> length);
 }
 
 /* One of this length: anywhere from 1.0.0.0 to 223.255.255.255, or inside one of the first `outer`. */
@@ -47,7 +49,8 @@ static struct bench_route route_within(unsigned length, uint64_t outer)
 
         route.address = other->address | bits_behind(other->length);
     } else {
-        route.address = (uint32_t)(1 + below(next_random(&random_state), 223)) << 24 | bits_behind(8);
+        route.address =
+            (uint32_t)(1 + below(next_random(&random_state), 223)) << 24 | bits_behind(8);
     }
     route.address &= (uint32_t)(UINT64_C(0xffffffff) << (32 - length));
     return route;

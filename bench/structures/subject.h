@@ -19,8 +19,8 @@ struct work {
     unsigned thread, threads;
     const bool *stop; /* atomic */
     uint64_t random;
-    uint64_t lookups;    /* of routes: how many there were */
-    unsigned char *gone; /* of routes: those that this thread has removed */
+    uint64_t lookups;                /* of routes: how many there were */
+    unsigned char *gone;             /* of routes: those that this thread has removed */
     uint64_t operations, found, sum; /* the result */
 };
 

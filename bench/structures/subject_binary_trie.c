@@ -27,7 +27,8 @@ static inline uint32_t hop_of(uint32_t address)
 {
     uint32_t hop = 0;
 
-    for (const struct trie_node *node = &root; node; node = node->child[address >> 31], address <<= 1)
+    for (const struct trie_node *node = &root; node;
+         node = node->child[address >> 31], address <<= 1)
         if (node->hop)
             hop = node->hop;
     return hop;

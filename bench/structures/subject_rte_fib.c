@@ -67,5 +67,6 @@ static void route_remove(const struct bench_route *route)
 
 #include "routes_family.h"
 
-const struct subject subject_rte_fib = ROUTES_SUBJECT(
-    "rte_fib", "longest-prefix match: DPDK's DIR-24-8 with a tree of routes", start, nothing, nothing);
+const struct subject subject_rte_fib =
+    ROUTES_SUBJECT("rte_fib", "longest-prefix match: DPDK's DIR-24-8 with a tree of routes", start,
+                   nothing, nothing);

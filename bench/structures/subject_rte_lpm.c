@@ -21,8 +21,7 @@ static void start(void)
 /* With the first route, so that what it has from the beginning is counted. */
 static void make_table(void)
 {
-    const struct rte_lpm_config config = {.max_rules = (uint32_t)subject_size,
-                                          .number_tbl8s = 256};
+    const struct rte_lpm_config config = {.max_rules = (uint32_t)subject_size, .number_tbl8s = 256};
 
     table = rte_lpm_create("bench", -1, &config);
     if (!table)
@@ -65,5 +64,6 @@ static void route_remove(const struct bench_route *route)
 
 #include "routes_family.h"
 
-const struct subject subject_rte_lpm = ROUTES_SUBJECT(
-    "rte_lpm", "longest-prefix match: DPDK's DIR-24-8 with a list of rules", start, nothing, nothing);
+const struct subject subject_rte_lpm =
+    ROUTES_SUBJECT("rte_lpm", "longest-prefix match: DPDK's DIR-24-8 with a list of rules", start,
+                   nothing, nothing);

@@ -110,10 +110,9 @@ static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *ta
 {
     const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
     const unsigned bits = (unsigned)(index & PRUDENCE_ROUTES_BITS_MASK);
-    uint64_t word =
-        __atomic_load_n(PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) +
-                            (high >> (64 - bits)),
-                        __ATOMIC_CONSUME);
+    uint64_t word = __atomic_load_n(
+        PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) + (high >> (64 - bits)),
+        __ATOMIC_CONSUME);
 
     if (word & 1) {
         const uint64_t *node = PRUDENCE_CAST(const uint64_t *, word - 1);
@@ -128,8 +127,8 @@ static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *ta
             high = high << 6 | low >> 58;
             low <<= 6;
         }
-        word = __atomic_load_n(prudence_routes_match_(node, (unsigned)(high >> 58)),
-                               __ATOMIC_CONSUME);
+        word =
+            __atomic_load_n(prudence_routes_match_(node, (unsigned)(high >> 58)), __ATOMIC_CONSUME);
     }
     return word >> 1;
 }
@@ -154,8 +153,8 @@ struct prudence_routes_attr {
  * message on standard error names the cause), ENOMEM, or ENOTSUP: an x86-64 processor without the instruction popcnt,
  * which all since 2008 have.
  */
-PRUDENCE_API struct prudence_routes *prudence_routes_create(const char *name,
-                                                            const struct prudence_routes_attr *attr);
+PRUDENCE_API struct prudence_routes *
+prudence_routes_create(const char *name, const struct prudence_routes_attr *attr);
 
 /*
  * Destroys a table that nobody uses any more, with the prefixes that are in it; what their values point to stays. Waits for

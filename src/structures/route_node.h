@@ -20,13 +20,13 @@ struct route_node {
 };
 
 /* A value as it stands in a node, and in the index. */
-#define ROUTE_WORD(value)  ((uint64_t)(value) << 1)
-#define ROUTE_VALUE(word)  ((uintptr_t)((word) >> 1))
-#define ROUTE_VALUE_MOST   (UINT64_MAX >> 1)
-#define ROUTE_BIT(number)  (UINT64_C(1) << (number))
-#define ROUTE_ABOVE        0u /* the bit */
-#define ROUTE_FIRST        1u /* the bit of which all others are below */
-#define ROUTE_NODE_SIZES   11u
+#define ROUTE_WORD(value) ((uint64_t)(value) << 1)
+#define ROUTE_VALUE(word) ((uintptr_t)((word) >> 1))
+#define ROUTE_VALUE_MOST  (UINT64_MAX >> 1)
+#define ROUTE_BIT(number) (UINT64_C(1) << (number))
+#define ROUTE_ABOVE       0u /* the bit */
+#define ROUTE_FIRST       1u /* the bit of which all others are below */
+#define ROUTE_NODE_SIZES  11u
 
 static inline bool route_has(uint64_t bits, unsigned bit)
 {
@@ -46,8 +46,8 @@ static inline unsigned route_value_at(const struct route_node *node, unsigned bi
 
 static inline struct route_node *route_child(const struct route_node *node, unsigned slot)
 {
-    return (struct route_node *)(uintptr_t)__atomic_load_n(
-        &node->words[route_child_at(node, slot)], __ATOMIC_ACQUIRE);
+    return (struct route_node *)(uintptr_t)__atomic_load_n(&node->words[route_child_at(node, slot)],
+                                                           __ATOMIC_ACQUIRE);
 }
 
 static inline uint64_t route_word(const struct route_node *node, unsigned bit)

@@ -50,8 +50,8 @@ static void go_to(struct spot *spot, const struct route_table *table, route_key 
     const unsigned level = route_level_of(length);
 
     *spot = (struct spot){.path = {load_acquire(&table->root)}};
-    while (spot->level < level && route_has(spot->path[spot->level]->children,
-                                            route_slot(key, spot->level)))
+    while (spot->level < level &&
+           route_has(spot->path[spot->level]->children, route_slot(key, spot->level)))
         go_down(spot, route_slot(key, spot->level));
     spot->bit = spot->level == level ? route_bit(key, length) : 64 + route_slot(key, spot->level);
 }

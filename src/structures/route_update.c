@@ -216,8 +216,7 @@ static void commit_remove(struct route_table *table, const struct place *place,
 {
     const struct route_node *from = place->path[stays];
     const struct route_node *last = place->path[place->level];
-    const unsigned heir =
-        route_longest_below(last, route_first_slot(place->bit), place->bit);
+    const unsigned heir = route_longest_below(last, route_first_slot(place->bit), place->bit);
     const uint64_t word = route_word(last, heir);
     const unsigned index_level = route_index_level(table->public.index);
 

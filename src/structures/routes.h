@@ -95,7 +95,7 @@ static inline route_key route_key_with(route_key key, unsigned level, unsigned s
     if (level == 0)
         return (route_key)slot << right;
     key = key >> (ROUTE_KEY_BITS - route_bits_before(level))
-              << (ROUTE_KEY_BITS - route_bits_before(level));
+                     << (ROUTE_KEY_BITS - route_bits_before(level));
     return key | (6 * level <= right ? (route_key)slot << (right - 6 * level)
                                      : (route_key)slot >> (6 * level - right));
 }

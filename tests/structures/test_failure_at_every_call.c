@@ -120,9 +120,9 @@ static void use_ids(void)
 
 static struct prudence_prefix route_number(unsigned i)
 {
-    struct prudence_prefix prefix = {.address = {10, (unsigned char)(i >> 6),
-                                                 (unsigned char)(i << 2)},
-                                     .length = i % 64 ? 22 + i % 11 : 8 + (i >> 6) % 9};
+    struct prudence_prefix prefix = {
+        .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
+        .length = i % 64 ? 22 + i % 11 : 8 + (i >> 6) % 9};
 
     prefix_trim(&prefix);
     return prefix;

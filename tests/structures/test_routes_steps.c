@@ -73,19 +73,26 @@ static const char *const at4[] = {"1.2.3.4",    "10.0.0.1",  "10.1.1.1",   "10.1
                                   "10.1.2.3",   "10.1.2.65", "10.1.3.200", "192.0.2.7",
                                   "200.1.2.77", "255.0.0.1", "12.0.0.0",   NULL};
 static const struct update updates4[] = {
-    {ADD, "0.0.0.0/0", 1},      {ADD, "10.0.0.0/9", 2},    {ADD, "10.1.0.0/19", 3},
-    {ADD, "10.1.2.0/25", 4},    {ADD, "200.1.2.77/32", 5}, {ADD, "12.0.0.0/6", 6},
-    {ADD, "10.1.3.192/27", 7},  {ADD, "255.0.0.0/13", 8},  {REMOVE, "0.0.0.0/1", 0},
-    {REMOVE, "10.0.0.0/8", 0},  {REMOVE, "10.1.2.0/24", 0}, {REMOVE, "10.1.2.3/32", 0},
+    {ADD, "0.0.0.0/0", 1},       {ADD, "10.0.0.0/9", 2},      {ADD, "10.1.0.0/19", 3},
+    {ADD, "10.1.2.0/25", 4},     {ADD, "200.1.2.77/32", 5},   {ADD, "12.0.0.0/6", 6},
+    {ADD, "10.1.3.192/27", 7},   {ADD, "255.0.0.0/13", 8},    {REMOVE, "0.0.0.0/1", 0},
+    {REMOVE, "10.0.0.0/8", 0},   {REMOVE, "10.1.2.0/24", 0},  {REMOVE, "10.1.2.3/32", 0},
     {REMOVE, "10.1.2.64/26", 0}, {REMOVE, "192.0.2.0/24", 0}, {REMOVE, "10.1.0.0/16", 0},
-    {REPLACE, "0.0.0.0/1", 9},  {REPLACE, "10.0.0.0/8", 10}, {REPLACE, "10.1.2.3/32", 11},
+    {REPLACE, "0.0.0.0/1", 9},   {REPLACE, "10.0.0.0/8", 10}, {REPLACE, "10.1.2.3/32", 11},
 };
 
-static const char *const few6[] = {"2000::/3", "2001:db8::/32", "2001:db8:1::/48",
+static const char *const few6[] = {"2000::/3",          "2001:db8::/32",       "2001:db8:1::/48",
                                    "2001:db8:1:2::/64", "2001:db8:1:2::3/128", NULL};
-static const char *const at6[] = {"2002::",           "2001:db8::1",     "2001:db8:1::1",
-                                  "2001:db8:1:2::1",  "2001:db8:1:2::3", "2001:db8:1:2:8000::3",
-                                  "fe80::1",          "::",              "2001:db8:7:7:7:7:7:7", NULL};
+static const char *const at6[] = {"2002::",
+                                  "2001:db8::1",
+                                  "2001:db8:1::1",
+                                  "2001:db8:1:2::1",
+                                  "2001:db8:1:2::3",
+                                  "2001:db8:1:2:8000::3",
+                                  "fe80::1",
+                                  "::",
+                                  "2001:db8:7:7:7:7:7:7",
+                                  NULL};
 static const struct update updates6[] = {
     {ADD, "::/0", 1},
     {ADD, "2001:db8:1:2:8000::/65", 2},
@@ -140,8 +147,7 @@ static void walk_and_look(const greg_t *registers)
     unsigned found = 0;
 
     look(registers);
-    prudence_routes_for_each(&walk, stepped, NULL)
-        found++;
+    prudence_routes_for_each(&walk, stepped, NULL) found++;
     if (found + 1 < prudence_routes_count(stepped) || found > prudence_routes_count(stepped) + 1)
         fail_msg("a walk finds %u", found);
 }

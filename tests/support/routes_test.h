@@ -62,7 +62,7 @@ ROUTES_TEST_UNUSED static struct prudence_routes *routes_of(unsigned family, uin
 }
 
 ROUTES_TEST_UNUSED static uintptr_t route_to(const struct prudence_routes *table,
-                                            const struct address *address)
+                                             const struct address *address)
 {
     return is_ipv6(table) ? prudence_routes_lookup_ipv6(table, address->bytes)
                           : prudence_routes_lookup_ipv4(table, address->bytes);
@@ -130,6 +130,16 @@ struct sums {
     uint64_t prefixes, nodes, bytes;
 };
 
+/* All words of the index that begin with these bits. */
+static void check_words(uintptr_t index, route_key key, unsigned length, uint64_t word)
+{
+    const unsigned bits = route_index_bits(index);
+    const uint64_t *first = &route_index_words(index)[(size_t)(key >> (128 - bits))];
+
+    for (size_t i = 0; i < (size_t)1 << (bits - length); i++)
+        assert_int_equal(first[i], word);
+}
+
 /* Every invariant of structures/routes.h that holds while no thread is inside an update. */
 static void check_node(const struct route_table *table, const struct route_node *node,
                        unsigned level, route_key key, struct sums *sums)
@@ -155,13 +165,8 @@ static void check_node(const struct route_table *table, const struct route_node 
         }
         if (level >= route_index_level(index) || (child && level + 1 < route_index_level(index)))
             continue;
-        for (uint64_t i = 0,
-                      count = UINT64_C(1)
-                              << (route_index_bits(index) - route_bits_before(level + 1));
-             i < count; i++)
-            assert_int_equal(
-                route_index_words(index)[(size_t)(below >> (128 - route_index_bits(index))) + i],
-                child ? route_index_node(child) : word);
+        check_words(index, below, route_bits_before(level + 1),
+                    child ? route_index_node(child) : word);
     }
 }
 

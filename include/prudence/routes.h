@@ -78,28 +78,29 @@ struct prudence_routes {
 PRUDENCE_API extern const uint64_t prudence_routes_matching[64];
 
 /* On x86-64 the instruction, whatever the program is compiled for: no table is made on a processor without. */
-static inline unsigned prudence_routes_ones_(uint64_t bits)
+static inline uint64_t prudence_routes_ones_(uint64_t bits)
 {
 #if defined(__x86_64__) && !defined(__POPCNT__)
     uint64_t ones;
 
     __asm__("popcnt %1, %0" : "=r"(ones) : "rm"(bits) : "cc");
-    return (unsigned)ones;
+    return ones;
 #else
-    return (unsigned)__builtin_popcountll(bits);
+    return PRUDENCE_CONVERT(uint64_t, __builtin_popcountll(bits));
 #endif
 }
 
 /* Of the bits below this one, how many are set. */
-static inline unsigned prudence_routes_rank_(uint64_t bits, unsigned bit)
+static inline uint64_t prudence_routes_rank_(uint64_t bits, uint64_t bit)
 {
     return prudence_routes_ones_(bits & ((UINT64_C(1) << bit) - 1));
 }
 
 /* Where in the node the value is that matches these 6 bits. */
-static inline const uint64_t *prudence_routes_match_(const uint64_t *node, unsigned slot)
+static inline const uint64_t *prudence_routes_match_(const uint64_t *node, uint64_t slot)
 {
-    unsigned bit = 63u ^ (unsigned)__builtin_clzll(node[0] & prudence_routes_matching[slot]);
+    const uint64_t bit =
+        63 ^ PRUDENCE_CONVERT(uint64_t, __builtin_clzll(node[0] & prudence_routes_matching[slot]));
 
     return node + 2 + prudence_routes_ones_(node[1]) + prudence_routes_rank_(node[0], bit);
 }
@@ -109,7 +110,7 @@ static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *ta
                                                 uint64_t low)
 {
     const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
-    const unsigned bits = (unsigned)(index & PRUDENCE_ROUTES_BITS_MASK);
+    const uint64_t bits = index & PRUDENCE_ROUTES_BITS_MASK;
     uint64_t word = __atomic_load_n(
         PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) + (high >> (64 - bits)),
         __ATOMIC_CONSUME);
@@ -120,15 +121,14 @@ static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *ta
         high = high << bits | low >> (64 - bits);
         low <<= bits;
         while (node[1] >> (high >> 58) & 1) {
-            node = PRUDENCE_CAST(
-                const uint64_t *,
-                __atomic_load_n(node + 2 + prudence_routes_rank_(node[1], (unsigned)(high >> 58)),
-                                __ATOMIC_CONSUME));
+            const uint64_t *place = node + 2 + prudence_routes_rank_(node[1], high >> 58);
+            const uint64_t below = __atomic_load_n(place, __ATOMIC_CONSUME);
+
+            node = PRUDENCE_CAST(const uint64_t *, below);
             high = high << 6 | low >> 58;
             low <<= 6;
         }
-        word =
-            __atomic_load_n(prudence_routes_match_(node, (unsigned)(high >> 58)), __ATOMIC_CONSUME);
+        word = __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
     }
     return word >> 1;
 }
@@ -177,7 +177,7 @@ static inline uintptr_t prudence_routes_lookup_ipv4(const struct prudence_routes
     uint32_t bytes;
 
     memcpy(&bytes, address, sizeof bytes);
-    return prudence_routes_lookup_(table, (uint64_t)__builtin_bswap32(bytes) << 32, 0);
+    return prudence_routes_lookup_(table, UINT64_C(1) * __builtin_bswap32(bytes) << 32, 0);
 }
 
 static inline uintptr_t prudence_routes_lookup_ipv6(const struct prudence_routes *table,

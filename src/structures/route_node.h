@@ -36,12 +36,13 @@ static inline bool route_has(uint64_t bits, unsigned bit)
 /* Of the words. */
 static inline unsigned route_child_at(const struct route_node *node, unsigned slot)
 {
-    return prudence_routes_rank_(node->children, slot);
+    return (unsigned)prudence_routes_rank_(node->children, slot);
 }
 
 static inline unsigned route_value_at(const struct route_node *node, unsigned bit)
 {
-    return prudence_routes_ones_(node->children) + prudence_routes_rank_(node->prefixes, bit);
+    return (unsigned)(prudence_routes_ones_(node->children) +
+                      prudence_routes_rank_(node->prefixes, bit));
 }
 
 static inline struct route_node *route_child(const struct route_node *node, unsigned slot)
@@ -87,7 +88,8 @@ static inline uint64_t route_slots(unsigned bit)
 
 static inline unsigned route_node_words(const struct route_node *node)
 {
-    return prudence_routes_ones_(node->prefixes) + prudence_routes_ones_(node->children);
+    return (unsigned)(prudence_routes_ones_(node->prefixes) +
+                      prudence_routes_ones_(node->children));
 }
 
 /* Which of the caches nodes of so many words come from, and the bytes of that size. */

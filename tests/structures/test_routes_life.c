@@ -219,6 +219,28 @@ static void replaced_nodes_stay_as_they_are(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+static void a_replaced_index_is_latent(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 0, domain);
+    uint64_t before = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 256; i++) {
+        const struct prudence_prefix prefix = {.address = {(unsigned char)i}, .length = 8};
+
+        before = routes_stats_of(table).bytes_latent;
+        assert_int_equal(routes_stats_of(table).index_bits, 7);
+        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i), 0);
+    }
+    assert_int_equal(routes_stats_of(table).index_bits, 13);
+    assert_in_range(routes_stats_of(table).bytes_latent, before + 4096, before + 4096 + 1056);
+    all_readers_leave(domain);
+    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
 /* The worst updates, of prefixes that all others lie in, leave no more behind than the least. */
 static void an_update_defers_little(void **state)
 {
@@ -335,6 +357,7 @@ int main(void)
         cmocka_unit_test(values_are_whole),
         cmocka_unit_test(a_table_is_destroyed_with_its_prefixes),
         cmocka_unit_test(replaced_nodes_stay_as_they_are),
+        cmocka_unit_test(a_replaced_index_is_latent),
         cmocka_unit_test(an_update_defers_little),
         cmocka_unit_test(statistics_add_up),
         cmocka_unit_test(a_walk_may_update),

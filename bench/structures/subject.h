@@ -19,6 +19,8 @@ struct work {
     unsigned thread, threads;
     const bool *stop; /* atomic */
     uint64_t random;
+    uint64_t lookups;                /* of routes: how many there were */
+    unsigned char *gone;             /* of routes: those that this thread has removed */
     uint64_t operations, found, sum; /* the result */
 };
 
@@ -32,8 +34,12 @@ struct subject {
     void (*thread_end)(void);
 };
 
+/* Of this run, for what start() makes that is not the table's memory. */
+extern uint64_t subject_size;
+
 extern const struct subject subject_prudence, subject_rculfhash, subject_ck_ht;
 extern const struct subject subject_ids_word, subject_ids_ordered, subject_ids_indirect;
+extern const struct subject subject_routes, subject_rte_lpm, subject_rte_fib, subject_binary_trie;
 
 /* Of rculfhash and ck_ht: what prudence_hash makes of prudence_hash_mix(key), with the highest bits mixed into the lowest,
  * which those tables take. */

@@ -25,6 +25,7 @@
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/ref.h>
+#include <prudence/routes.h>
 #include <prudence/scm.h>
 #include <prudence/swap.h>
 #include <prudence/stats.h>
@@ -441,9 +442,33 @@ static struct prudence_id_table *used_ids(void)
     return table;
 }
 
+/* Nodes are replaced. */
+static struct prudence_routes *used_routes(void)
+{
+    struct prudence_routes *table = prudence_routes_create("used", NULL);
+    struct prudence_prefix prefix = {.address = {10}, .length = 8};
+    struct prudence_routes_stats stats;
+    struct prudence_routes_walk walk;
+    uintptr_t old;
+
+    if (prudence_routes_add(table, &prefix, 1) ||
+        prudence_routes_replace(table, &prefix, 2, &old) || old != 1 ||
+        prudence_routes_get(table, &prefix) != 2 ||
+        prudence_routes_lookup_ipv4(table, prefix.address) != 2 ||
+        prudence_routes_count(table) != 1 || prudence_routes_stats(table, &stats))
+        abort();
+    prudence_routes_for_each(&walk, table, NULL) if (walk.value != 2) abort();
+    prefix.length = 9;
+    if (prudence_routes_add(table, &prefix, 3) || prudence_routes_remove(table, &prefix, &old))
+        abort();
+    return table;
+}
+
 BODY(hash, return result_of(used_hash() != NULL);)
 BODY(hash_destroy, return prudence_hash_destroy(used_hash());)
 BODY(id_table, return result_of(used_ids() != NULL);)
+BODY(routes, return result_of(used_routes() != NULL);)
+BODY(routes_destroy, return prudence_routes_destroy(used_routes());)
 BODY(id_table_destroy, return prudence_id_table_destroy(used_ids());)
 
 static struct prudence_counter *used_counter(void)
@@ -589,6 +614,11 @@ static const struct row {
     {"prudence_log_create", do_log, EVERYWHERE,
      "prudence_log_reserve prudence_log_dropped prudence_log_destroy"},
     {"prudence_log_flush", do_log_flush, FOR_READERS, ""},
+    {"prudence_routes_create", do_routes, EVERYWHERE,
+     "prudence_routes_add prudence_routes_replace prudence_routes_remove prudence_routes_get "
+     "prudence_routes_walk_begin prudence_routes_walk_next prudence_routes_count "
+     "prudence_routes_stats_sized prudence_routes_matching"},
+    {"prudence_routes_destroy", do_routes_destroy, FOR_READERS, ""},
     {"prudence_malloc", do_malloc, EVERYWHERE, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},

@@ -10,6 +10,7 @@
 #include <prudence/rcu.h>
 #include <prudence/rcuhlist.h>
 #include <prudence/rculist.h>
+#include <prudence/routes.h>
 #include <prudence/scm.h>
 #include <prudence/stats.h>
 
@@ -22,6 +23,7 @@ struct element {
 
 int use_reading(struct element **place, struct element *fresh, struct prudence_domain *domain);
 int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint64_t key);
+int use_routes(struct prudence_routes *table, const struct prudence_prefix *prefix);
 int use_lists(struct prudence_list *list, struct element *fresh);
 int use_hlists(struct prudence_hlist_head *list, struct element *fresh);
 void use_qsbr(struct prudence_domain *domain);
@@ -87,6 +89,20 @@ int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint6
         sum++;
     }
     return sum + prudence_hash_stats(table, &stats) + prudence_id_table_stats(ids, &id_stats);
+}
+
+int use_routes(struct prudence_routes *table, const struct prudence_prefix *prefix)
+{
+    struct prudence_routes_stats stats;
+    struct prudence_routes_walk walk;
+    uintptr_t sum = prudence_routes_lookup_ipv4(table, prefix->address) +
+                    prudence_routes_lookup_ipv6(table, prefix->address);
+
+    prudence_routes_for_each(&walk, table, prefix)
+    {
+        sum += walk.value;
+    }
+    return prudence_routes_stats(table, &stats) + (sum != 0);
 }
 
 int use_lists(struct prudence_list *list, struct element *fresh)

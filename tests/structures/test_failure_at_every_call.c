@@ -7,6 +7,8 @@
 
 #include <prudence/id_table.h>
 
+#include "support/routes_test.h"
+
 #define ITEMS 20000
 #define IDS   5000
 
@@ -112,6 +114,92 @@ static void use_ids(void)
     check(prudence_id_table_destroy(table) == 0);
 }
 
+/* ------------------------------------------------------------------------------------------------ routes */
+
+#define ROUTES 700 /* the index gets wider on the way */
+
+static struct prudence_prefix route_number(unsigned i)
+{
+    struct prudence_prefix prefix = {
+        .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
+        .length = i % 64 ? 22 + i % 11 : 8 + (i >> 6) % 9};
+
+    prefix_trim(&prefix);
+    return prefix;
+}
+
+static bool is_new_route(unsigned i)
+{
+    struct prudence_prefix prefix = route_number(i), other;
+
+    for (unsigned j = 0; j < i; j += 64) { /* only those that are short may be there already */
+        other = route_number(j);
+        if (!memcmp(&other, &prefix, sizeof prefix))
+            return false;
+    }
+    return true;
+}
+
+static void check_routes(struct prudence_routes *table, unsigned first, unsigned end)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < ROUTES; i++) {
+        struct prudence_prefix prefix = route_number(i);
+        bool in = i >= first && i < end && is_new_route(i);
+
+        count += in;
+        if (is_new_route(i))
+            check(prudence_routes_get(table, &prefix) == (in ? 1 + i : 0));
+    }
+    check(prudence_routes_count(table) == count);
+    check_trie(table);
+}
+
+/* Adds, or removes, one that may be refused once: then nothing is changed. */
+static void update_route(struct prudence_routes *table, unsigned i, bool adds)
+{
+    struct prudence_prefix prefix = route_number(i);
+
+    for (;;) {
+        uintptr_t old = 0;
+        int error = adds ? prudence_routes_add(table, &prefix, 1 + i)
+                         : prudence_routes_remove(table, &prefix, &old);
+
+        if (!error) {
+            check(adds || old == 1 + i);
+            return;
+        }
+        check(error == ENOMEM);
+        end_of_failures();
+        check_routes(table, adds ? 0 : i, adds ? i : ROUTES);
+    }
+}
+
+static void use_routes(void)
+{
+    struct prudence_routes *table;
+
+    memory_fail(plan.first, plan.count);
+    table = prudence_routes_create("test", NULL);
+    if (!table) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        table = prudence_routes_create("test", NULL);
+    }
+    for (unsigned i = 0; i < ROUTES; i++)
+        if (is_new_route(i))
+            update_route(table, i, true);
+    check_routes(table, 0, ROUTES);
+    check(route_index_bits(table->index) == 13 || routes_stats_of(table).refused > 0);
+    for (unsigned i = 0; i < ROUTES; i++)
+        if (is_new_route(i))
+            update_route(table, i, false);
+    end_of_failures();
+    check_routes(table, 0, 0);
+    check(prudence_routes_destroy(table) == 0);
+}
+
 /* -------------------------------------------------------------------------------------------- all calls */
 
 static void scenario(void *argument)
@@ -164,6 +252,18 @@ static void all_calls_of_a_table_of_ids_fail_until_one_is_refused(void **state)
     every_call(use_ids, UINT32_MAX);
 }
 
+static void one_call_of_routes_fails(void **state)
+{
+    (void)state;
+    every_call(use_routes, 1);
+}
+
+static void all_calls_of_routes_fail_until_one_is_refused(void **state)
+{
+    (void)state;
+    every_call(use_routes, UINT32_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +271,8 @@ int main(void)
         cmocka_unit_test(all_calls_of_a_hash_table_fail_from_then_on),
         cmocka_unit_test(one_call_of_a_table_of_ids_fails),
         cmocka_unit_test(all_calls_of_a_table_of_ids_fail_until_one_is_refused),
+        cmocka_unit_test(one_call_of_routes_fails),
+        cmocka_unit_test(all_calls_of_routes_fail_until_one_is_refused),
     };
 
     pin_thread();

@@ -4,7 +4,7 @@
 
 #include "heap/heap.h"
 #include "os/os.h"
-#include "structures/hash.h"
+#include "structures/hash_chain.h"
 #include "valid_name.h"
 
 /* An addition that passes so many nodes looks whether the table should grow; without it, one of COUNTS does. */
@@ -123,17 +123,8 @@ int prudence_hash_destroy(struct prudence_hash *public)
 
 /* ------------------------------------------------------------------------------------- updates */
 
-/* A place in a locked chain. */
-struct place {
-    uintptr_t *bucket;
-    uintptr_t first; /* what the bucket holds, without the lock */
-    uintptr_t *link; /* the place: the link to ... */
-    uintptr_t next;  /* ... this; `link` is `bucket` at the beginning of the chain */
-    unsigned passed; /* nodes before it */
-};
-
 /* Moves the group of a bucket of the view that is 0. The view may have changed: then there is nothing to do. */
-static void move_first(const struct hash_table *table, uintptr_t view, uint64_t hash)
+void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash)
 {
     uintptr_t from = load_acquire(&table->from);
 
@@ -148,52 +139,11 @@ static void chain_lock(const struct hash_table *table, uint64_t hash, struct pla
     for (;;) {
         uintptr_t view = load_acquire(&table->public.view);
 
-        place->bucket = &view_words(view)[hash_index(hash, view_order(view))];
-        place->first = hash_lock(place->bucket);
-        if (likely(place->first && !(place->first & HASH_MOVED)))
+        if (likely(chain_try_lock(view, hash, place)))
             break;
         if (!place->first)
-            move_first(table, view, hash);
+            hash_move_first(table, view, hash);
     }
-    place->link = place->bucket;
-    place->next = place->first;
-    place->passed = 0;
-}
-
-static void pass(struct place *place)
-{
-    place->link = &prudence_hash_node_(place->next)->next;
-    place->next = load_relaxed(place->link);
-    place->passed++;
-}
-
-/* To the first node whose hash is not lower: one with it, if there is any. */
-static void to_hash(struct place *place, uint64_t hash)
-{
-    while (is_node(place->next) && prudence_hash_node_(place->next)->hash < hash)
-        pass(place);
-}
-
-static bool is_at_hash(const struct place *place, uint64_t hash)
-{
-    return is_node(place->next) && prudence_hash_node_(place->next)->hash == hash;
-}
-
-/* From there to the key, or to the node. */
-static bool to_key(struct place *place, uint64_t hash, prudence_hash_match match, const void *key)
-{
-    for (; is_at_hash(place, hash); pass(place))
-        if (match(prudence_hash_node_(place->next), key))
-            return true;
-    return false;
-}
-
-static bool to_node(struct place *place, const struct prudence_hash_node *node)
-{
-    for (; is_at_hash(place, node->hash); pass(place))
-        if (prudence_hash_node_(place->next) == node)
-            return true;
-    return false;
 }
 
 /* Stores the link at the place, and unlocks the chain. Release: a reader that finds a node sees what its object holds. */
@@ -212,8 +162,7 @@ static void unlock(const struct place *place)
     hash_unlock(place->bucket, place->first);
 }
 
-/* Behind an update that changed the number of objects, with nothing locked. */
-static void counted(struct hash_table *table, int64_t objects, unsigned passed)
+void hash_counted(struct hash_table *table, int64_t objects, unsigned passed)
 {
     struct hash_counter *counter = &table->counters[os_cpu_current() & table->counter_mask];
     int64_t count = add_relaxed(&counter->objects, objects) + objects;
@@ -224,7 +173,7 @@ static void counted(struct hash_table *table, int64_t objects, unsigned passed)
         hash_follow_count(table);
 }
 
-static void replaced(struct hash_table *table)
+void hash_replaced(struct hash_table *table)
 {
     if (unlikely(load_relaxed(&table->phase) != HASH_IDLE))
         hash_step(table);
@@ -255,7 +204,7 @@ void prudence_hash_add(struct prudence_hash *public, uint64_t hash, struct prude
     chain_lock(table, spread, &place);
     to_hash(&place, spread);
     insert_and_unlock(&place, spread, node);
-    counted(table, 1, place.passed);
+    hash_counted(table, 1, place.passed);
 }
 
 /* Adds the node, unless there is one with the key: then *place is that one's, and its chain stays locked. */
@@ -270,7 +219,7 @@ static bool add_or_find(struct hash_table *table, uint64_t spread, prudence_hash
     if (to_key(place, spread, match, key))
         return false;
     insert_and_unlock(&insertion, spread, node);
-    counted(table, 1, insertion.passed);
+    hash_counted(table, 1, insertion.passed);
     return true;
 }
 
@@ -296,7 +245,7 @@ struct prudence_hash_node *prudence_hash_add_replace(struct prudence_hash *publi
     if (add_or_find(table, prudence_hash_spread_(hash), match, key, node, &place))
         return NULL;
     replace_and_unlock(&place, node);
-    replaced(table);
+    hash_replaced(table);
     return prudence_hash_node_(place.next);
 }
 
@@ -313,7 +262,7 @@ int prudence_hash_replace(struct prudence_hash *public, struct prudence_hash_nod
         return ENOENT;
     }
     replace_and_unlock(&place, fresh);
-    replaced(table);
+    hash_replaced(table);
     return 0;
 }
 
@@ -329,7 +278,7 @@ int prudence_hash_remove(struct prudence_hash *public, struct prudence_hash_node
         return ENOENT;
     }
     store_and_unlock(&place, load_relaxed(&node->next));
-    counted(table, -1, 0);
+    hash_counted(table, -1, 0);
     return 0;
 }
 

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Renaming (<prudence/hash_rename.h>, ADR 71): names that leave and names that enter are in their chains together, with the chains
+ * locked, and one store decides for all of them. A rename has these steps:
+ *   1. the fresh name is pending, and is linked into its chain: behind the one that it replaces, so that a reader that has
+ *      passed that one, because it was gone, finds the fresh one;
+ *   2. the names that leave are told whose store decides;
+ *   3. the store;
+ *   4. the names that left are unlinked.
+ * Outside of the locks no name is pending, and none that leaves or left is in a chain. So no other update has to know.
+ *
+ * Locks: of the two chains the one that comes first in memory order of tables, then in the order of hashes, is locked first.
+ * While a thread has one it waits for a bucket of the same array only, or one of a table that is later in the order. Threads
+ * that move a group of buckets (hash_move.c) have no other, and take these in the same order. So no circle of threads can
+ * wait for each other. If a resize has taken the second chain elsewhere, the first is unlocked, and both are looked for again.
+ */
+#include <prudence/hash_rename.h>
+
+#include <errno.h>
+
+#include "os/os.h"
+#include "slab/cache.h"
+#include "structures/hash_chain.h"
+
+/* A name that leaves, or the key of one that enters: its table, its spread hash, and its chain, when that is locked. */
+struct side {
+    struct hash_table *table;
+    uint64_t hash;
+    uintptr_t *bucket;
+};
+
+static struct side side_of(struct prudence_hash *table, uint64_t spread)
+{
+    return (struct side){.table = hash_of(table), .hash = spread};
+}
+
+/* ----------------------------------------------------------------------------------------- locks */
+
+static bool is_before(const struct side *a, const struct side *b)
+{
+    return a->table == b->table ? a->hash < b->hash : a->table < b->table;
+}
+
+static void unlock_bucket(uintptr_t *bucket)
+{
+    hash_unlock(bucket, load_relaxed(bucket) & ~HASH_LOCKED);
+}
+
+/* In the array `view`. False, with nothing locked: the chain was not in it; the next attempt may find it. */
+static bool lock_side(struct side *side, uintptr_t view, uintptr_t *locked)
+{
+    struct place place;
+
+    if (chain_try_lock(view, side->hash, &place)) {
+        side->bucket = place.bucket;
+        return true;
+    }
+    if (locked)
+        unlock_bucket(locked);
+    if (!place.first)
+        hash_move_first(side->table, view, side->hash);
+    return false;
+}
+
+static bool try_lock_both(struct side *first, struct side *second)
+{
+    uintptr_t view = load_acquire(&first->table->public.view);
+    uintptr_t other = view;
+
+    if (!lock_side(first, view, NULL))
+        return false;
+    if (second->table == first->table &&
+        hash_index(second->hash, view_order(view)) == hash_index(first->hash, view_order(view))) {
+        second->bucket = first->bucket;
+        return true;
+    }
+    /* In one table both of one array: the groups of the next one may have buckets in common. */
+    if (second->table != first->table)
+        other = load_acquire(&second->table->public.view);
+    return lock_side(second, other, first->bucket);
+}
+
+static void lock_both(struct side *a, struct side *b)
+{
+    struct side *first = is_before(b, a) ? b : a, *second = first == a ? b : a;
+
+    while (!try_lock_both(first, second)) {
+    }
+}
+
+static void unlock_both(const struct side *a, const struct side *b)
+{
+    if (b->bucket != a->bucket)
+        unlock_bucket(b->bucket);
+    unlock_bucket(a->bucket);
+}
+
+/* ----------------------------------------------------------------------------------- locked chains */
+
+static struct place to_hash_in(const struct side *side)
+{
+    struct place place;
+
+    place_begin(&place, side->bucket, load_relaxed(side->bucket) & ~HASH_LOCKED);
+    to_hash(&place, side->hash);
+    return place;
+}
+
+static bool has(const struct side *side, const struct prudence_hash_name *name)
+{
+    struct place place = to_hash_in(side);
+
+    return to_node(&place, &name->node);
+}
+
+/* Release: a reader that finds a name sees what it holds. */
+static void set_link(const struct place *place, uintptr_t link)
+{
+    store_release(place->link, place->link == place->bucket ? link | HASH_LOCKED : link);
+}
+
+static void link_in(const struct place *place, const struct side *side,
+                    struct prudence_hash_name *fresh, uintptr_t change)
+{
+    fresh->node.hash = side->hash;
+    store_relaxed(&fresh->node.next, place->next);
+    store_relaxed(&fresh->change, change);
+    set_link(place, link_to(&fresh->node));
+}
+
+static void link_behind(const struct side *side, const struct prudence_hash_name *name,
+                        struct prudence_hash_name *fresh, uintptr_t change)
+{
+    struct place place = to_hash_in(side);
+
+    to_node(&place, &name->node);
+    pass(&place);
+    link_in(&place, side, fresh, change);
+}
+
+static void unlink_from(const struct side *side, const struct prudence_hash_name *name)
+{
+    struct place place = to_hash_in(side);
+
+    to_node(&place, &name->node);
+    set_link(&place, load_relaxed(&name->node.next));
+}
+
+/* Release: a reader that is sent to the name that decides finds it pending, or decided, but not as it was before. */
+static void leave_with(struct prudence_hash_name *name, const struct prudence_hash_name *decides)
+{
+    store_release(&name->change, (uintptr_t)decides);
+}
+
+/* Release: a reader that sees it sees the names that leave told, and the fresh ones linked. */
+static void decide(struct prudence_hash_name *fresh)
+{
+    store_release(&fresh->change, (uintptr_t)0);
+}
+
+/* ------------------------------------------------------------------------------------------ renames */
+
+static int refuse(const struct hash_table *a, const struct hash_table *b, bool twice,
+                  const char *what)
+{
+    if (twice) {
+        os_report("%s: a fresh name is one of the old ones, or a name is given twice", what);
+        return EINVAL;
+    }
+    if (a->views.small->domain != b->views.small->domain) {
+        os_report("%s: the tables '%s' and '%s' have different domains", what, a->views.small->name,
+                  b->views.small->name);
+        return EXDEV;
+    }
+    return 0;
+}
+
+struct rename {
+    struct side from, to;
+    struct prudence_hash_name *old, *fresh;
+    struct prudence_hash_name *there; /* that has the key, and is not `old`; NULL: none */
+    unsigned passed;
+};
+
+/* Where the fresh name belongs; finds the one that has the key. */
+static struct place find_place(struct rename *rename, prudence_hash_match match, const void *key)
+{
+    struct place place = to_hash_in(&rename->to), insertion = place;
+
+    if (!to_key(&place, rename->to.hash, match, key))
+        return insertion;
+    if (place.next != link_to(&rename->old->node))
+        rename->there = prudence_hash_entry(prudence_hash_node_(place.next),
+                                            struct prudence_hash_name, node);
+    pass(&place);
+    return place;
+}
+
+static int rename_locked(struct rename *rename, prudence_hash_match match, const void *key,
+                         bool replaces)
+{
+    struct place place;
+
+    if (!has(&rename->from, rename->old))
+        return ENOENT;
+    place = find_place(rename, match, key);
+    if (rename->there && !replaces)
+        return EEXIST;
+    rename->passed = place.passed;
+    link_in(&place, &rename->to, rename->fresh, PRUDENCE_HASH_NAME_PENDING);
+    leave_with(rename->old, rename->fresh);
+    if (rename->there)
+        leave_with(rename->there, rename->fresh);
+    decide(rename->fresh);
+    unlink_from(&rename->from, rename->old);
+    if (rename->there)
+        unlink_from(&rename->to, rename->there);
+    return 0;
+}
+
+static void count_renamed(const struct rename *rename)
+{
+    if (rename->from.table != rename->to.table)
+        hash_counted(rename->from.table, -1, 0);
+    else if (rename->there)
+        hash_counted(rename->to.table, -1, 0);
+    else
+        hash_replaced(rename->to.table);
+    if (rename->from.table != rename->to.table && !rename->there)
+        hash_counted(rename->to.table, 1, rename->passed);
+}
+
+static int do_rename(struct rename *rename, prudence_hash_match match, const void *key,
+                     bool replaces, const char *what)
+{
+    int error =
+        refuse(rename->from.table, rename->to.table, rename->fresh == rename->old, what);
+
+    if (error)
+        return error;
+    lock_both(&rename->from, &rename->to);
+    error = rename_locked(rename, match, key, replaces);
+    unlock_both(&rename->from, &rename->to);
+    if (!error)
+        count_renamed(rename);
+    return error;
+}
+
+static struct rename rename_of(struct prudence_hash *from, struct prudence_hash_name *old,
+                               struct prudence_hash *to, uint64_t hash,
+                               struct prudence_hash_name *fresh)
+{
+    return (struct rename){.from = side_of(from, old->node.hash),
+                           .to = side_of(to, prudence_hash_spread_(hash)),
+                           .old = old,
+                           .fresh = fresh};
+}
+
+int prudence_hash_rename(struct prudence_hash *from, struct prudence_hash_name *old,
+                         struct prudence_hash *to, uint64_t hash, prudence_hash_match match,
+                         const void *key, struct prudence_hash_name *fresh)
+{
+    struct rename rename = rename_of(from, old, to, hash, fresh);
+
+    return do_rename(&rename, match, key, false, "prudence_hash_rename");
+}
+
+int prudence_hash_rename_replace(struct prudence_hash *from, struct prudence_hash_name *old,
+                                 struct prudence_hash *to, uint64_t hash, prudence_hash_match match,
+                                 const void *key, struct prudence_hash_name *fresh,
+                                 struct prudence_hash_name **replaced)
+{
+    struct rename rename = rename_of(from, old, to, hash, fresh);
+    int error = do_rename(&rename, match, key, true, "prudence_hash_rename_replace");
+
+    if (!error)
+        *replaced = rename.there;
+    return error;
+}
+
+int prudence_hash_exchange(struct prudence_hash *of_a, struct prudence_hash_name *a,
+                           struct prudence_hash_name *fresh_a, struct prudence_hash *of_b,
+                           struct prudence_hash_name *b, struct prudence_hash_name *fresh_b)
+{
+    struct side at_a = side_of(of_a, a->node.hash), at_b = side_of(of_b, b->node.hash);
+    bool twice = a == b || fresh_a == fresh_b || fresh_a == a || fresh_a == b || fresh_b == a ||
+                 fresh_b == b;
+    int error = refuse(at_a.table, at_b.table, twice, "prudence_hash_exchange");
+
+    if (error)
+        return error;
+    lock_both(&at_a, &at_b);
+    if (has(&at_a, a) && has(&at_b, b)) {
+        link_behind(&at_a, a, fresh_a, PRUDENCE_HASH_NAME_PENDING);
+        link_behind(&at_b, b, fresh_b, (uintptr_t)fresh_a | PRUDENCE_HASH_NAME_ENTERS);
+        leave_with(a, fresh_a);
+        leave_with(b, fresh_a);
+        decide(fresh_a);
+        decide(fresh_b); /* decided already; but so its readers are not sent to fresh_a any more */
+        unlink_from(&at_a, a);
+        unlink_from(&at_b, b);
+    } else {
+        error = ENOENT;
+    }
+    unlock_both(&at_a, &at_b);
+    if (!error) {
+        hash_replaced(at_a.table);
+        hash_replaced(at_b.table);
+    }
+    return error;
+}

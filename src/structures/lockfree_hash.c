@@ -144,10 +144,10 @@ static bool replace(struct prudence_hash_node *old, struct prudence_hash_node *f
 {
     uintptr_t next = load_acquire(&old->next);
 
-    fresh->hash = old->hash;
     do {
         if (next & REMOVED)
             return false;
+        fresh->hash = old->hash;
         store_relaxed(&fresh->next, next);
     } while (!swap_link(&old->next, &next, (uintptr_t)fresh | REMOVED));
     return true;

@@ -43,6 +43,16 @@ static struct outcome one_after_the_other(unsigned first, unsigned second, bool 
 
 /* --------------------------------------------------------------------------- updates in updates */
 
+/* Whether the object can be reached from its bucket, removed or not. */
+static bool is_linked(int number)
+{
+    uintptr_t link = *prudence_lockfree_bucket_(table, prudence_hash_spread_(0));
+
+    while (link && prudence_lockfree_node_(link) != &items[number].node)
+        link = prudence_lockfree_node_(link)->next & ~PRUDENCE_LOCKFREE_REMOVED;
+    return link;
+}
+
 static unsigned outer, inner, here, steps;
 static struct update_result outer_result, inner_result;
 

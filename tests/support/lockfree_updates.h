@@ -101,14 +101,4 @@ static struct update_result run_update(unsigned update)
     }
 }
 
-/* Whether the object can be reached from its bucket, removed or not. */
-static bool is_linked(int number)
-{
-    uintptr_t link = *prudence_lockfree_bucket_(table, prudence_hash_spread_(0));
-
-    while (link && prudence_lockfree_node_(link) != &items[number].node)
-        link = prudence_lockfree_node_(link)->next & ~PRUDENCE_LOCKFREE_REMOVED;
-    return link;
-}
-
 #endif /* TESTS_SUPPORT_LOCKFREE_UPDATES_H */

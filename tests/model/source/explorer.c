@@ -1017,6 +1017,7 @@ int main(int count, char **arguments)
     find_case(litmus_cases, name);
     find_case(gp_cases, name);
     find_case(slab_cases, name);
+    find_case(hash_cases, name);
     if (!*name)
         return 0;
     if (!E->now)

@@ -101,6 +101,6 @@ void system_start(void); /* by system.c, once */
 void explore_keep(void *memory, size_t bytes);
 
 /* *_cases.c: the last of each has no name. */
-extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[];
+extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[], hash_cases[];
 
 #endif /* MODEL_SOURCE_EXPLORER_H */

@@ -39,12 +39,11 @@ struct prudence_hash_name {
 };
 
 /*
- * What `change` says: 0: the name is there as long as it is in the table. PENDING: not yet. The address of another name: that
- * one decides: this one is there as long as the other is pending; or, with ENTERS, from then on when it is not any more.
- * So one store, of 0 to the name that decides, makes some names appear and others disappear.
+ * What `change` says: 0: the name is there as long as it is in the table. PENDING: not yet. Otherwise it is the address of
+ * another name, which decides: this one is there as long as the other is pending. So one store, of 0 to the name that decides,
+ * makes it appear, and others disappear.
  */
 #define PRUDENCE_HASH_NAME_PENDING UINT64_C(1)
-#define PRUDENCE_HASH_NAME_ENTERS  UINT64_C(2)
 
 static inline void prudence_hash_name_init(struct prudence_hash_name *name)
 {
@@ -59,16 +58,13 @@ static inline void prudence_hash_name_init(struct prudence_hash_name *name)
 static inline bool prudence_hash_name_is_there(const struct prudence_hash_name *name)
 {
     uintptr_t change = __atomic_load_n(&name->change, __ATOMIC_ACQUIRE);
-    const struct prudence_hash_name *decides;
-    bool pending;
 
     if (__builtin_expect(change == 0, 1))
         return true;
     if (change == PRUDENCE_HASH_NAME_PENDING)
         return false;
-    decides = PRUDENCE_CAST(const struct prudence_hash_name *, change & ~PRUDENCE_HASH_NAME_ENTERS);
-    pending = __atomic_load_n(&decides->change, __ATOMIC_ACQUIRE) == PRUDENCE_HASH_NAME_PENDING;
-    return pending == !(change & PRUDENCE_HASH_NAME_ENTERS);
+    name = PRUDENCE_CAST(const struct prudence_hash_name *, change);
+    return __atomic_load_n(&name->change, __ATOMIC_ACQUIRE) == PRUDENCE_HASH_NAME_PENDING;
 }
 
 struct prudence_hash_name_query_ {

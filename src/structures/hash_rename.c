@@ -74,8 +74,7 @@ static bool try_lock_both(struct side *first, struct side *second)
         second->bucket = first->bucket;
         return true;
     }
-    /* In one table both of one array: the groups of the next one may have buckets in common. */
-    if (second->table != first->table)
+    if (second->table != first->table) /* in one table both are looked for in one array */
         other = load_acquire(&second->table->public.view);
     return lock_side(second, other, first->bucket);
 }
@@ -292,11 +291,10 @@ int prudence_hash_exchange(struct prudence_hash *of_a, struct prudence_hash_name
     lock_both(&at_a, &at_b);
     if (has(&at_a, a) && has(&at_b, b)) {
         link_behind(&at_a, a, fresh_a, PRUDENCE_HASH_NAME_PENDING);
-        link_behind(&at_b, b, fresh_b, (uintptr_t)fresh_a | PRUDENCE_HASH_NAME_ENTERS);
+        link_behind(&at_b, b, fresh_b, 0); /* nobody looks behind `b` as long as that is there */
         leave_with(a, fresh_a);
         leave_with(b, fresh_a);
         decide(fresh_a);
-        decide(fresh_b); /* decided already; but so its readers are not sent to fresh_a any more */
         unlink_from(&at_a, a);
         unlink_from(&at_b, b);
     } else {

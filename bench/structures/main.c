@@ -31,7 +31,8 @@
 
 static const struct subject *const subjects[] = {
     &subject_prudence, &subject_rculfhash,   &subject_ck_ht,
-    &subject_ids_word, &subject_ids_ordered, &subject_ids_indirect,
+    &subject_ids_word, &subject_ids_ordered, &subject_ids_indirect, &subject_lockfree,
+    &subject_rename,   &subject_rename_twice, &subject_rename_moved,
 };
 #define SUBJECTS (sizeof subjects / sizeof subjects[0])
 

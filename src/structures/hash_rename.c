@@ -22,11 +22,12 @@
 #include "slab/cache.h"
 #include "structures/hash_chain.h"
 
-/* A name that leaves, or the key of one that enters: its table, its spread hash, and its chain, when that is locked. */
+/* Where a name leaves, or enters: its table, and its spread hash; when its chain is locked, that, and a place in it. */
 struct side {
     struct hash_table *table;
     uint64_t hash;
     uintptr_t *bucket;
+    struct place place;
 };
 
 static struct side side_of(struct prudence_hash *table, uint64_t spread)
@@ -49,15 +50,13 @@ static void unlock_bucket(uintptr_t *bucket)
 /* In the array `view`. False, with nothing locked: the chain was not in it; the next attempt may find it. */
 static bool lock_side(struct side *side, uintptr_t view, uintptr_t *locked)
 {
-    struct place place;
-
-    if (chain_try_lock(view, side->hash, &place)) {
-        side->bucket = place.bucket;
+    if (chain_try_lock(view, side->hash, &side->place)) {
+        side->bucket = side->place.bucket;
         return true;
     }
     if (locked)
         unlock_bucket(locked);
-    if (!place.first)
+    if (!side->place.first)
         hash_move_first(side->table, view, side->hash);
     return false;
 }
@@ -96,20 +95,17 @@ static void unlock_both(const struct side *a, const struct side *b)
 
 /* ----------------------------------------------------------------------------------- locked chains */
 
-static struct place to_hash_in(const struct side *side)
+/* To the first name whose hash is not lower; to the name: false if it is not there. */
+static void go_to_hash(struct side *side)
 {
-    struct place place;
-
-    place_begin(&place, side->bucket, load_relaxed(side->bucket) & ~HASH_LOCKED);
-    to_hash(&place, side->hash);
-    return place;
+    place_begin(&side->place, side->bucket, load_relaxed(side->bucket) & ~HASH_LOCKED);
+    to_hash(&side->place, side->hash);
 }
 
-static bool has(const struct side *side, const struct prudence_hash_name *name)
+static bool go_to(struct side *side, const struct prudence_hash_name *name)
 {
-    struct place place = to_hash_in(side);
-
-    return to_node(&place, &name->node);
+    go_to_hash(side);
+    return to_node(&side->place, &name->node);
 }
 
 /* Release: a reader that finds a name sees what it holds. */
@@ -118,31 +114,28 @@ static void set_link(const struct place *place, uintptr_t link)
     store_release(place->link, place->link == place->bucket ? link | HASH_LOCKED : link);
 }
 
-static void link_in(const struct place *place, const struct side *side,
-                    struct prudence_hash_name *fresh, uintptr_t change)
+static void link_in(const struct place *place, uint64_t hash, struct prudence_hash_name *fresh,
+                    uintptr_t change)
 {
-    fresh->node.hash = side->hash;
+    fresh->node.hash = hash;
     store_relaxed(&fresh->node.next, place->next);
     store_relaxed(&fresh->change, change);
     set_link(place, link_to(&fresh->node));
 }
 
-static void link_behind(const struct side *side, const struct prudence_hash_name *name,
-                        struct prudence_hash_name *fresh, uintptr_t change)
+/* Behind the name at the place. */
+static void link_behind(const struct side *side, struct prudence_hash_name *fresh, uintptr_t change)
 {
-    struct place place = to_hash_in(side);
+    struct place place = side->place;
 
-    to_node(&place, &name->node);
     pass(&place);
-    link_in(&place, side, fresh, change);
+    link_in(&place, side->hash, fresh, change);
 }
 
-static void unlink_from(const struct side *side, const struct prudence_hash_name *name)
+/* The name at the place. */
+static void unlink_at(const struct side *side)
 {
-    struct place place = to_hash_in(side);
-
-    to_node(&place, &name->node);
-    set_link(&place, load_relaxed(&name->node.next));
+    set_link(&side->place, load_relaxed(&prudence_hash_node_(side->place.next)->next));
 }
 
 /* Release: a reader that is sent to the name that decides finds it pending, or decided, but not as it was before. */
@@ -181,18 +174,35 @@ struct rename {
     unsigned passed;
 };
 
-/* Where the fresh name belongs; finds the one that has the key. */
-static struct place find_place(struct rename *rename, prudence_hash_match match, const void *key)
+/* Goes to the name that has the key. Returns the place of the fresh one: behind it, or where the key's hash belongs. */
+static struct place find_key(struct rename *rename, prudence_hash_match match, const void *key)
 {
-    struct place place = to_hash_in(&rename->to), insertion = place;
+    struct place place;
 
-    if (!to_key(&place, rename->to.hash, match, key))
-        return insertion;
-    if (place.next != link_to(&rename->old->node))
-        rename->there = prudence_hash_entry(prudence_hash_node_(place.next),
-                                            struct prudence_hash_name, node);
-    pass(&place);
+    go_to_hash(&rename->to);
+    place = rename->to.place;
+    if (to_key(&rename->to.place, rename->to.hash, match, key)) {
+        place = rename->to.place;
+        if (place.next != link_to(&rename->old->node))
+            rename->there = prudence_hash_entry(prudence_hash_node_(place.next),
+                                                struct prudence_hash_name, node);
+        pass(&place);
+    }
     return place;
+}
+
+static void unlink_old(struct rename *rename)
+{
+    bool one_chain = rename->from.bucket == rename->to.bucket;
+
+    if (one_chain)
+        go_to(&rename->from, rename->old);
+    unlink_at(&rename->from);
+    if (rename->there) {
+        if (one_chain)
+            go_to(&rename->to, rename->there);
+        unlink_at(&rename->to);
+    }
 }
 
 static int rename_locked(struct rename *rename, prudence_hash_match match, const void *key,
@@ -200,20 +210,18 @@ static int rename_locked(struct rename *rename, prudence_hash_match match, const
 {
     struct place place;
 
-    if (!has(&rename->from, rename->old))
+    if (!go_to(&rename->from, rename->old))
         return ENOENT;
-    place = find_place(rename, match, key);
+    place = find_key(rename, match, key);
     if (rename->there && !replaces)
         return EEXIST;
     rename->passed = place.passed;
-    link_in(&place, &rename->to, rename->fresh, PRUDENCE_HASH_NAME_PENDING);
+    link_in(&place, rename->to.hash, rename->fresh, PRUDENCE_HASH_NAME_PENDING);
     leave_with(rename->old, rename->fresh);
     if (rename->there)
         leave_with(rename->there, rename->fresh);
     decide(rename->fresh);
-    unlink_from(&rename->from, rename->old);
-    if (rename->there)
-        unlink_from(&rename->to, rename->there);
+    unlink_old(rename);
     return 0;
 }
 
@@ -277,6 +285,26 @@ int prudence_hash_rename_replace(struct prudence_hash *from, struct prudence_has
     return error;
 }
 
+/* In one chain the places are looked for again after each change. */
+static int exchange_locked(struct side *of_a, struct prudence_hash_name *a,
+                           struct prudence_hash_name *fresh_a, struct side *of_b,
+                           struct prudence_hash_name *b, struct prudence_hash_name *fresh_b)
+{
+    if (!go_to(of_a, a) || !go_to(of_b, b))
+        return ENOENT;
+    link_behind(of_a, fresh_a, PRUDENCE_HASH_NAME_PENDING);
+    go_to(of_b, b);
+    link_behind(of_b, fresh_b, 0); /* nobody looks behind `b` as long as that is there */
+    leave_with(a, fresh_a);
+    leave_with(b, fresh_a);
+    decide(fresh_a);
+    go_to(of_a, a);
+    unlink_at(of_a);
+    go_to(of_b, b);
+    unlink_at(of_b);
+    return 0;
+}
+
 int prudence_hash_exchange(struct prudence_hash *of_a, struct prudence_hash_name *a,
                            struct prudence_hash_name *fresh_a, struct prudence_hash *of_b,
                            struct prudence_hash_name *b, struct prudence_hash_name *fresh_b)
@@ -289,17 +317,7 @@ int prudence_hash_exchange(struct prudence_hash *of_a, struct prudence_hash_name
     if (error)
         return error;
     lock_both(&at_a, &at_b);
-    if (has(&at_a, a) && has(&at_b, b)) {
-        link_behind(&at_a, a, fresh_a, PRUDENCE_HASH_NAME_PENDING);
-        link_behind(&at_b, b, fresh_b, 0); /* nobody looks behind `b` as long as that is there */
-        leave_with(a, fresh_a);
-        leave_with(b, fresh_a);
-        decide(fresh_a);
-        unlink_from(&at_a, a);
-        unlink_from(&at_b, b);
-    } else {
-        error = ENOENT;
-    }
+    error = exchange_locked(&at_a, a, fresh_a, &at_b, b, fresh_b);
     unlock_both(&at_a, &at_b);
     if (!error) {
         hash_replaced(at_a.table);

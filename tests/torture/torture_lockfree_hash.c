@@ -345,11 +345,11 @@ static void tear_down(void)
 static void interrupt(const pthread_t *threads, unsigned count, uint64_t end)
 {
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
-    unsigned next = 0;
 
     sigaction(SIGUSR1, &action, NULL);
     while (torture_now() < end || !__atomic_load_n(&handled_updates, __ATOMIC_RELAXED)) {
-        pthread_kill(threads[next++ % count], SIGUSR1);
+        for (unsigned i = 0; i < count; i++)
+            pthread_kill(threads[i], SIGUSR1);
         torture_sleep_us(20);
     }
 }

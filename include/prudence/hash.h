@@ -149,21 +149,24 @@ static inline uint64_t prudence_hash_mix(uint64_t key)
 
 /* ------------------------------------------------------------------------------------- readers */
 
-/* The search of prudence_hash_lookup. False: it ended where a chain was cut, and does not count. */
-static inline bool prudence_hash_find_(const struct prudence_hash *table, uint64_t spread,
-                                       prudence_hash_match match, const void *key,
-                                       struct prudence_hash_node **node)
+/* The beginning of the hash's chain in the table's array, which is *view then. */
+static inline uintptr_t prudence_hash_begin_(const struct prudence_hash *table, uint64_t spread,
+                                             uintptr_t *view)
 {
-    uintptr_t view = __atomic_load_n(&table->view, __ATOMIC_CONSUME);
-    const uintptr_t *buckets = PRUDENCE_CAST(const uintptr_t *, view & ~PRUDENCE_HASH_ORDER_MASK);
-    /* By 64 less the order, which is not 0. */
-    uintptr_t link =
-        __atomic_load_n(&buckets[spread >> (-view & PRUDENCE_HASH_ORDER_MASK)], __ATOMIC_CONSUME);
+    const uintptr_t *buckets;
 
-    link &= ~PRUDENCE_HASH_BUCKET_BITS;
-    *node = prudence_hash_search_(&link, spread, match, key);
-    /* The end of a chain of this array, or of an array with fewer buckets: there is nothing behind it. */
-    return *node || link - PRUDENCE_HASH_END(0) <= 8 * (view & PRUDENCE_HASH_ORDER_MASK);
+    *view = __atomic_load_n(&table->view, __ATOMIC_CONSUME);
+    buckets = PRUDENCE_CAST(const uintptr_t *, *view & ~PRUDENCE_HASH_ORDER_MASK);
+    /* By 64 less the order, which is not 0. */
+    return __atomic_load_n(&buckets[spread >> (-*view & PRUDENCE_HASH_ORDER_MASK)],
+                           __ATOMIC_CONSUME) &
+           ~PRUDENCE_HASH_BUCKET_BITS;
+}
+
+/* Whether it is the end of a chain of this array, or of an array with fewer buckets: there is nothing behind it. */
+static inline bool prudence_hash_is_end_(uintptr_t link, uintptr_t view)
+{
+    return link - PRUDENCE_HASH_END(0) <= 8 * (view & PRUDENCE_HASH_ORDER_MASK);
 }
 
 /*
@@ -176,10 +179,11 @@ static inline struct prudence_hash_node *prudence_hash_lookup(const struct prude
                                                               prudence_hash_match match,
                                                               const void *key)
 {
-    struct prudence_hash_node *node;
+    const uint64_t spread = prudence_hash_spread_(hash);
+    uintptr_t view, link = prudence_hash_begin_(table, spread, &view);
+    struct prudence_hash_node *node = prudence_hash_search_(&link, spread, match, key);
 
-    if (__builtin_expect(
-            prudence_hash_find_(table, prudence_hash_spread_(hash), match, key, &node), 1))
+    if (node || __builtin_expect(prudence_hash_is_end_(link, view), 1))
         return node;
     return prudence_hash_lookup_slow(table, hash, match, key);
 }

@@ -90,16 +90,22 @@ prudence_hash_lookup_name(const struct prudence_hash *table, uint64_t hash,
                           prudence_hash_match match, const void *key)
 {
     const struct prudence_hash_name_query_ query = {match, key};
+    const uint64_t spread = prudence_hash_spread_(hash);
+    uintptr_t view, link = prudence_hash_begin_(table, spread, &view);
     struct prudence_hash_node *node;
 
-    if (!__builtin_expect(prudence_hash_find_(table, prudence_hash_spread_(hash),
-                                              prudence_hash_name_matches_, &query, &node),
-                          1)) {
-        /* A copy, so that the compiler may keep the other one in registers, and inline `match`. */
-        const struct prudence_hash_name_query_ again = {match, key};
+    /* As prudence_hash_search_, so that the compiler inlines `match`. */
+    for (; link & PRUDENCE_HASH_NODE; link = __atomic_load_n(&node->next, __ATOMIC_CONSUME)) {
+        struct prudence_hash_name *name;
 
-        node = prudence_hash_lookup_slow(table, hash, prudence_hash_name_matches_, &again);
+        node = prudence_hash_node_(link);
+        name = prudence_hash_entry(node, struct prudence_hash_name, node);
+        if (node->hash == spread && match(node, key) && prudence_hash_name_is_there(name))
+            return name;
     }
+    if (__builtin_expect(prudence_hash_is_end_(link, view), 1))
+        return PRUDENCE_NULL;
+    node = prudence_hash_lookup_slow(table, hash, prudence_hash_name_matches_, &query);
     return node ? prudence_hash_entry(node, struct prudence_hash_name, node) : PRUDENCE_NULL;
 }
 

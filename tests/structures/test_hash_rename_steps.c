@@ -3,6 +3,8 @@
  * Between any two instructions of a rename or an exchange, a reader that comes finds the object under one of its names: never
  * under neither, never under both, and not under the old one again after the new one. A reader that is stopped anywhere
  * finds what it may, whatever is renamed and resized there.
+ *
+ * ctest: cost 10
  */
 #define _GNU_SOURCE
 #include "support/name_test.h"

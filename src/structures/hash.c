@@ -4,7 +4,7 @@
 
 #include "heap/heap.h"
 #include "os/os.h"
-#include "structures/hash_chain.h"
+#include "structures/hash.h"
 #include "valid_name.h"
 
 /* An addition that passes so many nodes looks whether the table should grow; without it, one of COUNTS does. */
@@ -123,6 +123,15 @@ int prudence_hash_destroy(struct prudence_hash *public)
 
 /* ------------------------------------------------------------------------------------- updates */
 
+/* A place in a locked chain. */
+struct place {
+    uintptr_t *bucket;
+    uintptr_t first; /* what the bucket holds, without the lock */
+    uintptr_t *link; /* the place: the link to ... */
+    uintptr_t next;  /* ... this; `link` is `bucket` at the beginning of the chain */
+    unsigned passed; /* nodes before it */
+};
+
 /* Moves the group of a bucket of the view that is 0. The view may have changed: then there is nothing to do. */
 void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash)
 {
@@ -139,11 +148,52 @@ static void chain_lock(const struct hash_table *table, uint64_t hash, struct pla
     for (;;) {
         uintptr_t view = load_acquire(&table->public.view);
 
-        if (likely(chain_try_lock(view, hash, place)))
+        place->bucket = &view_words(view)[hash_index(hash, view_order(view))];
+        place->first = hash_lock(place->bucket);
+        if (likely(place->first && !(place->first & HASH_MOVED)))
             break;
         if (!place->first)
             hash_move_first(table, view, hash);
     }
+    place->link = place->bucket;
+    place->next = place->first;
+    place->passed = 0;
+}
+
+static void pass(struct place *place)
+{
+    place->link = &prudence_hash_node_(place->next)->next;
+    place->next = load_relaxed(place->link);
+    place->passed++;
+}
+
+/* To the first node whose hash is not lower: one with it, if there is any. */
+static void to_hash(struct place *place, uint64_t hash)
+{
+    while (is_node(place->next) && prudence_hash_node_(place->next)->hash < hash)
+        pass(place);
+}
+
+static bool is_at_hash(const struct place *place, uint64_t hash)
+{
+    return is_node(place->next) && prudence_hash_node_(place->next)->hash == hash;
+}
+
+/* From there to the key, or to the node. */
+static bool to_key(struct place *place, uint64_t hash, prudence_hash_match match, const void *key)
+{
+    for (; is_at_hash(place, hash); pass(place))
+        if (match(prudence_hash_node_(place->next), key))
+            return true;
+    return false;
+}
+
+static bool to_node(struct place *place, const struct prudence_hash_node *node)
+{
+    for (; is_at_hash(place, node->hash); pass(place))
+        if (prudence_hash_node_(place->next) == node)
+            return true;
+    return false;
 }
 
 /* Stores the link at the place, and unlocks the chain. Release: a reader that finds a node sees what its object holds. */

@@ -132,6 +132,12 @@ bool hash_begin(struct hash_table *table, unsigned order);
 void hash_step(struct hash_table *table);
 void hash_follow_count(struct hash_table *table);
 
+/* hash.c: with nothing locked: moves the group of a bucket of the view that is 0; counts objects behind an update that changed their number
+ * (an addition has passed so many); and what is due behind one that did not. */
+void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash);
+void hash_counted(struct hash_table *table, int64_t objects, unsigned passed);
+void hash_replaced(struct hash_table *table);
+
 /* hash_count.c */
 uint64_t hash_count(const struct hash_table *table);
 

@@ -3,7 +3,7 @@
  * Renaming (<prudence/hash_rename.h>, ADR 71): names that leave and names that enter are in their chains together, with the chains
  * locked, and one store decides for all of them. A rename has these steps:
  *   1. the fresh name is pending, and is linked into its chain: behind the one that it replaces, so that a reader that has
- *      passed that one, because it was gone, finds the fresh one;
+ *      passed that one, because it did not count any more, finds the fresh one;
  *   2. the names that leave are told whose store decides;
  *   3. the store;
  *   4. the names that left are unlinked.
@@ -20,20 +20,14 @@
 
 #include "os/os.h"
 #include "slab/cache.h"
-#include "structures/hash_chain.h"
+#include "structures/hash.h"
 
-/* Where a name leaves, or enters: its table, and its spread hash; when its chain is locked, that, and a place in it. */
+/* Where a name leaves or enters: its table, its spread hash and, when it is locked, the bucket of its chain. */
 struct side {
     struct hash_table *table;
     uint64_t hash;
     uintptr_t *bucket;
-    struct place place;
 };
-
-static struct side side_of(struct prudence_hash *table, uint64_t spread)
-{
-    return (struct side){.table = hash_of(table), .hash = spread};
-}
 
 /* ----------------------------------------------------------------------------------------- locks */
 
@@ -50,13 +44,15 @@ static void unlock_bucket(uintptr_t *bucket)
 /* In the array `view`. False, with nothing locked: the chain was not in it; the next attempt may find it. */
 static bool lock_side(struct side *side, uintptr_t view, uintptr_t *locked)
 {
-    if (chain_try_lock(view, side->hash, &side->place)) {
-        side->bucket = side->place.bucket;
+    uintptr_t link;
+
+    side->bucket = &view_words(view)[hash_index(side->hash, view_order(view))];
+    link = hash_lock(side->bucket);
+    if (likely(link && !(link & HASH_MOVED)))
         return true;
-    }
     if (locked)
         unlock_bucket(locked);
-    if (!side->place.first)
+    if (!link)
         hash_move_first(side->table, view, side->hash);
     return false;
 }
@@ -93,49 +89,70 @@ static void unlock_both(const struct side *a, const struct side *b)
     unlock_bucket(a->bucket);
 }
 
-/* ----------------------------------------------------------------------------------- locked chains */
+/* ----------------------------------------------------------------- locked chains: places are links */
 
-/* To the first name whose hash is not lower; to the name: false if it is not there. */
-static void go_to_hash(struct side *side)
+static uintptr_t link_at(const uintptr_t *place)
 {
-    place_begin(&side->place, side->bucket, load_relaxed(side->bucket) & ~HASH_LOCKED);
-    to_hash(&side->place, side->hash);
+    return load_relaxed(place) & ~HASH_LOCKED;
 }
 
-static bool go_to(struct side *side, const struct prudence_hash_name *name)
+static struct prudence_hash_node *node_at(const uintptr_t *place)
 {
-    go_to_hash(side);
-    return to_node(&side->place, &name->node);
+    return prudence_hash_node_(link_at(place));
 }
 
-/* Release: a reader that finds a name sees what it holds. */
-static void set_link(const struct place *place, uintptr_t link)
+/* The first place behind which no hash is lower. */
+static uintptr_t *place_of_hash(const struct side *side)
 {
-    store_release(place->link, place->link == place->bucket ? link | HASH_LOCKED : link);
+    uintptr_t *place = side->bucket;
+
+    while (is_node(link_at(place)) && node_at(place)->hash < side->hash)
+        place = &node_at(place)->next;
+    return place;
 }
 
-static void link_in(const struct place *place, uint64_t hash, struct prudence_hash_name *fresh,
+/* The place of the key, or of the name; NULL: it is not there. */
+static uintptr_t *place_of_key(const struct side *side, prudence_hash_match match, const void *key)
+{
+    uintptr_t *place = place_of_hash(side);
+
+    for (; is_node(link_at(place)) && node_at(place)->hash == side->hash;
+         place = &node_at(place)->next)
+        if (match(node_at(place), key))
+            return place;
+    return NULL;
+}
+
+static uintptr_t *place_of(const struct side *side, const struct prudence_hash_name *name)
+{
+    uintptr_t *place = side->bucket;
+
+    while (link_at(place) != link_to(&name->node)) {
+        if (!is_node(link_at(place)))
+            return NULL;
+        place = &node_at(place)->next;
+    }
+    return place;
+}
+
+/* A bucket stays locked. Release: a reader that finds a name sees what it holds. */
+static void set_link(uintptr_t *place, uintptr_t link)
+{
+    store_release(place, link | (load_relaxed(place) & HASH_LOCKED));
+}
+
+static void link_in(uintptr_t *place, uint64_t hash, struct prudence_hash_name *fresh,
                     uintptr_t change)
 {
     fresh->node.hash = hash;
-    store_relaxed(&fresh->node.next, place->next);
+    store_relaxed(&fresh->node.next, link_at(place));
     store_relaxed(&fresh->change, change);
     set_link(place, link_to(&fresh->node));
 }
 
-/* Behind the name at the place. */
-static void link_behind(const struct side *side, struct prudence_hash_name *fresh, uintptr_t change)
+static void unlink_from(const struct side *side, const struct prudence_hash_name *name)
 {
-    struct place place = side->place;
-
-    pass(&place);
-    link_in(&place, side->hash, fresh, change);
-}
-
-/* The name at the place. */
-static void unlink_at(const struct side *side)
-{
-    set_link(&side->place, load_relaxed(&prudence_hash_node_(side->place.next)->next));
+    set_link(place_of(side, name), load_relaxed(&name->node.next));
 }
 
 /* Release: a reader that is sent to the name that decides finds it pending, or decided, but not as it was before. */
@@ -167,109 +184,75 @@ static int refuse(const struct hash_table *a, const struct hash_table *b, bool t
     return 0;
 }
 
-struct rename {
-    struct side from, to;
-    struct prudence_hash_name *old, *fresh;
-    struct prudence_hash_name *there; /* that has the key, and is not `old`; NULL: none */
-    unsigned passed;
-};
-
-/* Goes to the name that has the key. Returns the place of the fresh one: behind it, or where the key's hash belongs. */
-static struct place find_key(struct rename *rename, prudence_hash_match match, const void *key)
+static struct prudence_hash_name *name_of(struct prudence_hash_node *node)
 {
-    struct place place;
-
-    go_to_hash(&rename->to);
-    place = rename->to.place;
-    if (to_key(&rename->to.place, rename->to.hash, match, key)) {
-        place = rename->to.place;
-        if (place.next != link_to(&rename->old->node))
-            rename->there = prudence_hash_entry(prudence_hash_node_(place.next),
-                                                struct prudence_hash_name, node);
-        pass(&place);
-    }
-    return place;
+    return prudence_hash_entry(node, struct prudence_hash_name, node);
 }
 
-static void unlink_old(struct rename *rename)
+/* In locked chains. *there: NULL, or the name that has the key, and is not `old`; with `replaces` it leaves. */
+static int rename_locked(const struct side *from, struct prudence_hash_name *old,
+                         const struct side *to, prudence_hash_match match, const void *key,
+                         struct prudence_hash_name *fresh, bool replaces,
+                         struct prudence_hash_name **there)
 {
-    bool one_chain = rename->from.bucket == rename->to.bucket;
+    uintptr_t *place;
 
-    if (one_chain)
-        go_to(&rename->from, rename->old);
-    unlink_at(&rename->from);
-    if (rename->there) {
-        if (one_chain)
-            go_to(&rename->to, rename->there);
-        unlink_at(&rename->to);
-    }
-}
-
-static int rename_locked(struct rename *rename, prudence_hash_match match, const void *key,
-                         bool replaces)
-{
-    struct place place;
-
-    if (!go_to(&rename->from, rename->old))
+    if (!place_of(from, old))
         return ENOENT;
-    place = find_key(rename, match, key);
-    if (rename->there && !replaces)
+    place = place_of_key(to, match, key);
+    *there = place && node_at(place) != &old->node ? name_of(node_at(place)) : NULL;
+    if (*there && !replaces)
         return EEXIST;
-    rename->passed = place.passed;
-    link_in(&place, rename->to.hash, rename->fresh, PRUDENCE_HASH_NAME_PENDING);
-    leave_with(rename->old, rename->fresh);
-    if (rename->there)
-        leave_with(rename->there, rename->fresh);
-    decide(rename->fresh);
-    unlink_old(rename);
+    link_in(place ? &node_at(place)->next : place_of_hash(to), to->hash, fresh,
+            PRUDENCE_HASH_NAME_PENDING);
+    leave_with(old, fresh);
+    if (*there)
+        leave_with(*there, fresh);
+    decide(fresh);
+    unlink_from(from, old);
+    if (*there)
+        unlink_from(to, *there);
     return 0;
 }
 
-static void count_renamed(const struct rename *rename)
+static void count_renamed(struct hash_table *from, struct hash_table *to, bool replaced)
 {
-    if (rename->from.table != rename->to.table)
-        hash_counted(rename->from.table, -1, 0);
-    else if (rename->there)
-        hash_counted(rename->to.table, -1, 0);
+    if (from != to)
+        hash_counted(from, -1, 0);
+    if (from != to && !replaced)
+        hash_counted(to, 1, 0);
+    else if (from == to && replaced)
+        hash_counted(to, -1, 0);
     else
-        hash_replaced(rename->to.table);
-    if (rename->from.table != rename->to.table && !rename->there)
-        hash_counted(rename->to.table, 1, rename->passed);
+        hash_replaced(to);
 }
 
-static int do_rename(struct rename *rename, prudence_hash_match match, const void *key,
-                     bool replaces, const char *what)
+static int do_rename(const char *what, struct prudence_hash *from, struct prudence_hash_name *old,
+                     struct prudence_hash *to, uint64_t hash, prudence_hash_match match,
+                     const void *key, struct prudence_hash_name *fresh, bool replaces,
+                     struct prudence_hash_name **there)
 {
-    int error =
-        refuse(rename->from.table, rename->to.table, rename->fresh == rename->old, what);
+    struct side at = {.table = hash_of(from), .hash = old->node.hash};
+    struct side then = {.table = hash_of(to), .hash = prudence_hash_spread_(hash)};
+    int error = refuse(at.table, then.table, fresh == old, what);
 
     if (error)
         return error;
-    lock_both(&rename->from, &rename->to);
-    error = rename_locked(rename, match, key, replaces);
-    unlock_both(&rename->from, &rename->to);
+    lock_both(&at, &then);
+    error = rename_locked(&at, old, &then, match, key, fresh, replaces, there);
+    unlock_both(&at, &then);
     if (!error)
-        count_renamed(rename);
+        count_renamed(at.table, then.table, *there);
     return error;
-}
-
-static struct rename rename_of(struct prudence_hash *from, struct prudence_hash_name *old,
-                               struct prudence_hash *to, uint64_t hash,
-                               struct prudence_hash_name *fresh)
-{
-    return (struct rename){.from = side_of(from, old->node.hash),
-                           .to = side_of(to, prudence_hash_spread_(hash)),
-                           .old = old,
-                           .fresh = fresh};
 }
 
 int prudence_hash_rename(struct prudence_hash *from, struct prudence_hash_name *old,
                          struct prudence_hash *to, uint64_t hash, prudence_hash_match match,
                          const void *key, struct prudence_hash_name *fresh)
 {
-    struct rename rename = rename_of(from, old, to, hash, fresh);
+    struct prudence_hash_name *there;
 
-    return do_rename(&rename, match, key, false, "prudence_hash_rename");
+    return do_rename("prudence_hash_rename", from, old, to, hash, match, key, fresh, false, &there);
 }
 
 int prudence_hash_rename_replace(struct prudence_hash *from, struct prudence_hash_name *old,
@@ -277,31 +260,23 @@ int prudence_hash_rename_replace(struct prudence_hash *from, struct prudence_has
                                  const void *key, struct prudence_hash_name *fresh,
                                  struct prudence_hash_name **replaced)
 {
-    struct rename rename = rename_of(from, old, to, hash, fresh);
-    int error = do_rename(&rename, match, key, true, "prudence_hash_rename_replace");
-
-    if (!error)
-        *replaced = rename.there;
-    return error;
+    return do_rename("prudence_hash_rename_replace", from, old, to, hash, match, key, fresh, true,
+                     replaced);
 }
 
-/* In one chain the places are looked for again after each change. */
-static int exchange_locked(struct side *of_a, struct prudence_hash_name *a,
-                           struct prudence_hash_name *fresh_a, struct side *of_b,
+static int exchange_locked(const struct side *of_a, struct prudence_hash_name *a,
+                           struct prudence_hash_name *fresh_a, const struct side *of_b,
                            struct prudence_hash_name *b, struct prudence_hash_name *fresh_b)
 {
-    if (!go_to(of_a, a) || !go_to(of_b, b))
+    if (!place_of(of_a, a) || !place_of(of_b, b))
         return ENOENT;
-    link_behind(of_a, fresh_a, PRUDENCE_HASH_NAME_PENDING);
-    go_to(of_b, b);
-    link_behind(of_b, fresh_b, 0); /* nobody looks behind `b` as long as that is there */
+    link_in(&a->node.next, of_a->hash, fresh_a, PRUDENCE_HASH_NAME_PENDING);
+    link_in(&b->node.next, of_b->hash, fresh_b, 0); /* nobody looks behind `b` as long as it counts */
     leave_with(a, fresh_a);
     leave_with(b, fresh_a);
     decide(fresh_a);
-    go_to(of_a, a);
-    unlink_at(of_a);
-    go_to(of_b, b);
-    unlink_at(of_b);
+    unlink_from(of_a, a);
+    unlink_from(of_b, b);
     return 0;
 }
 
@@ -309,7 +284,8 @@ int prudence_hash_exchange(struct prudence_hash *of_a, struct prudence_hash_name
                            struct prudence_hash_name *fresh_a, struct prudence_hash *of_b,
                            struct prudence_hash_name *b, struct prudence_hash_name *fresh_b)
 {
-    struct side at_a = side_of(of_a, a->node.hash), at_b = side_of(of_b, b->node.hash);
+    struct side at_a = {.table = hash_of(of_a), .hash = a->node.hash};
+    struct side at_b = {.table = hash_of(of_b), .hash = b->node.hash};
     bool twice = a == b || fresh_a == fresh_b || fresh_a == a || fresh_a == b || fresh_b == a ||
                  fresh_b == b;
     int error = refuse(at_a.table, at_b.table, twice, "prudence_hash_exchange");

@@ -33,7 +33,8 @@ struct subject {
 };
 
 extern const struct subject subject_prudence, subject_rculfhash, subject_ck_ht;
-extern const struct subject subject_lockfree, subject_rename, subject_rename_twice, subject_rename_moved;
+extern const struct subject subject_lockfree, subject_rename, subject_rename_twice,
+    subject_rename_moved;
 extern const struct subject subject_ids_word, subject_ids_ordered, subject_ids_indirect;
 
 /* Of rculfhash and ck_ht: what prudence_hash makes of prudence_hash_mix(key), with the highest bits mixed into the lowest,

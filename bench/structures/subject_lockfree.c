@@ -88,5 +88,7 @@ static void make_and_fill(uint64_t size)
 }
 
 const struct subject subject_lockfree = {
-    "lockfree", "prudence_lockfree_hash, its objects in a cache", start, nothing, make_and_fill,
-    nothing, run, nothing};
+    "lockfree",    "prudence_lockfree_hash, its objects in a cache",
+    start,         nothing,
+    make_and_fill, nothing,
+    run,           nothing};

@@ -89,5 +89,11 @@ const struct subject subject_rename = {
     "rename", "prudence_hash_rename: updates rename", start_in_one_step, nothing, fill, settle, run,
     nothing};
 const struct subject subject_rename_twice = {
-    "rename-twice", "the same in two steps: the new name is added, the old one removed", start,
-    nothing, fill, settle, run, nothing};
+    "rename-twice",
+    "the same in two steps: the new name is added, the old one removed",
+    start,
+    nothing,
+    fill,
+    settle,
+    run,
+    nothing};

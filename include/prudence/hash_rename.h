@@ -78,9 +78,8 @@ static inline bool prudence_hash_name_matches_(const struct prudence_hash_node *
     const struct prudence_hash_name_query_ *query =
         PRUDENCE_CAST(const struct prudence_hash_name_query_ *, of);
 
-    return query->match(node, query->key) &&
-           prudence_hash_name_is_there(
-               prudence_hash_entry(node, const struct prudence_hash_name, node));
+    return query->match(node, query->key) && prudence_hash_name_is_there(prudence_hash_entry(
+                                                 node, const struct prudence_hash_name, node));
 }
 
 /* The name with this key, in a section of the table's domain. NULL: there is none. Progress and cost as prudence_hash_lookup,

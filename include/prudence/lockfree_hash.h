@@ -157,7 +157,8 @@ PRUDENCE_API int prudence_lockfree_hash_remove(struct prudence_lockfree_hash *ta
 
 struct prudence_lockfree_hash_stats {
     uint64_t objects;
-    uint64_t removed; /* that are still linked: their threads are about to unlink them, or were in the parent of this process */
+    uint64_t
+        removed; /* that are still linked: their threads are about to unlink them, or were in the parent of this process */
     uint64_t longest; /* the most objects in a bucket, with those */
     uint64_t buckets;
     uint64_t bytes_live; /* of the table. It defers nothing, so there are no latent ones. */

@@ -271,7 +271,8 @@ static int exchange_locked(const struct side *of_a, struct prudence_hash_name *a
     if (!place_of(of_a, a) || !place_of(of_b, b))
         return ENOENT;
     link_in(&a->node.next, of_a->hash, fresh_a, PRUDENCE_HASH_NAME_PENDING);
-    link_in(&b->node.next, of_b->hash, fresh_b, 0); /* nobody looks behind `b` as long as it counts */
+    link_in(&b->node.next, of_b->hash, fresh_b,
+            0); /* nobody looks behind `b` as long as it counts */
     leave_with(a, fresh_a);
     leave_with(b, fresh_a);
     decide(fresh_a);

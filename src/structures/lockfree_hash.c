@@ -48,9 +48,10 @@ struct prudence_lockfree_hash *prudence_lockfree_hash_create(uint64_t buckets)
     unsigned order;
 
     if (buckets < 2 || buckets > UINT64_C(1) << VIEW_ORDER_MOST) {
-        os_report("prudence_lockfree_hash_create: buckets is %llu, not from 2 to 2 to the power of "
-                  "%u",
-                  (unsigned long long)buckets, VIEW_ORDER_MOST);
+        os_report(
+            "prudence_lockfree_hash_create: buckets is %llu, not from 2 to 2 to the power of "
+            "%u",
+            (unsigned long long)buckets, VIEW_ORDER_MOST);
         errno = EINVAL;
         return NULL;
     }
@@ -167,8 +168,7 @@ static struct prudence_hash_node *add_or_find(struct prudence_lockfree_hash *tab
     bucket = prudence_lockfree_bucket_(table, node->hash);
     first = load_acquire(bucket);
     for (;;) {
-        struct prudence_hash_node *there =
-            prudence_lockfree_search_(first, node->hash, match, key);
+        struct prudence_hash_node *there = prudence_lockfree_search_(first, node->hash, match, key);
 
         if (there && (!replacing || replace(there, node)))
             return there;

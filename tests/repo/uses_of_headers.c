@@ -98,7 +98,8 @@ int use_other_hashes(struct prudence_hash *table, struct prudence_lockfree_hash 
 {
     struct prudence_lockfree_hash_stats stats;
     struct prudence_lockfree_walk walk;
-    struct prudence_hash_node *node = prudence_lockfree_hash_lookup(lockfree, key, has_number, &key);
+    struct prudence_hash_node *node =
+        prudence_lockfree_hash_lookup(lockfree, key, has_number, &key);
     int sum = 0;
 
     prudence_hash_name_init(name);

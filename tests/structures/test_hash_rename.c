@@ -56,10 +56,10 @@ static void a_name_that_has_gone_is_not_renamed(void **state)
     assert_int_equal(rename_to(table, &a, other, 3, &c), ENOENT);
     assert_int_equal(rename_to(table, &b, other, 3, &c), ENOENT); /* it is in the other table */
     entry_set(&d, 1, 0);
-    assert_int_equal(
-        prudence_hash_exchange(table, &a.name, &d.name, other, &b.name, &c.name), ENOENT);
-    assert_int_equal(
-        prudence_hash_exchange(other, &b.name, &c.name, table, &a.name, &d.name), ENOENT);
+    assert_int_equal(prudence_hash_exchange(table, &a.name, &d.name, other, &b.name, &c.name),
+                     ENOENT);
+    assert_int_equal(prudence_hash_exchange(other, &b.name, &c.name, table, &a.name, &d.name),
+                     ENOENT);
     assert_null(find(table, hash_mixed(1), 1));
     assert_ptr_equal(find(other, hash_mixed(2), 2), &b);
     end();
@@ -116,7 +116,8 @@ static void misuse_is_refused_and_named(void **state)
 
     (void)state;
     expect_life(misuse, NULL, output, sizeof output);
-    expect_text(output, "prudence_hash_rename: the tables 'table' and 'test' have different domains");
+    expect_text(output,
+                "prudence_hash_rename: the tables 'table' and 'test' have different domains");
     expect_text(output, "prudence_hash_rename: a fresh name is one of the old ones");
     expect_text(output, "prudence_hash_exchange: a fresh name is one of the old ones");
 }

@@ -148,7 +148,8 @@ static void check_all(unsigned t)
     }
     prudence_hash_for_each(&walk, tables[t], node)
     {
-        struct prudence_hash_name *name = prudence_hash_entry(node, struct prudence_hash_name, node);
+        struct prudence_hash_name *name =
+            prudence_hash_entry(node, struct prudence_hash_name, node);
 
         assert_true(prudence_hash_name_is_there(name));
         assert_int_equal(name->change, 0);

@@ -84,8 +84,8 @@ static void look(const greg_t *registers)
     if (at_new == 1 && at_old == 0)
         renamed = true;
     else if (at_new != before || at_old != 1 || renamed)
-        fail_msg("object 1 is under the old name: %u, under the new: %u, and was there: %u",
-                 at_old, at_new, renamed);
+        fail_msg("object 1 is under the old name: %u, under the new: %u, and was there: %u", at_old,
+                 at_new, renamed);
     for (unsigned i = 0; i < OTHERS; i++)
         if (!find(from, hash_of_old, i) || !find(to, hash_of_new, i))
             fail_msg("another name is not found");
@@ -269,8 +269,8 @@ static const uintptr_t *locked_first;
 
 static void look_at_lock(const struct prudence_hash *table, uint64_t hash)
 {
-    const uintptr_t *bucket = &view_words(
-        table->view)[hash_index(prudence_hash_spread_(hash), view_order(table->view))];
+    const uintptr_t *bucket =
+        &view_words(table->view)[hash_index(prudence_hash_spread_(hash), view_order(table->view))];
 
     if (!locked_first && *bucket & HASH_LOCKED)
         locked_first = bucket;

@@ -38,8 +38,8 @@ static void bad_arguments_are_refused(void **unused)
     assert_null(prudence_lockfree_hash_create(UINT64_C(1) << 40)); /* 8 TiB */
     assert_int_equal(errno, ENOMEM);
     assert_int_equal(prudence_lockfree_hash_destroy(NULL), EINVAL);
-    assert_int_equal(prudence_lockfree_hash_stats(NULL, (struct prudence_lockfree_hash_stats *)NULL),
-                     EINVAL);
+    assert_int_equal(
+        prudence_lockfree_hash_stats(NULL, (struct prudence_lockfree_hash_stats *)NULL), EINVAL);
 }
 
 static void only_an_empty_table_is_destroyed(void **unused)
@@ -241,9 +241,9 @@ static void a_reader_at_a_replaced_object_finds_the_last(void **unused)
     fill(3);
     for (unsigned i = 10; i < 20; i++) {
         items[i].key = 1;
-        assert_int_equal(prudence_lockfree_hash_replace(
-                             table, &items[i == 10 ? 1 : i - 1].node, &items[i].node),
-                         0);
+        assert_int_equal(
+            prudence_lockfree_hash_replace(table, &items[i == 10 ? 1 : i - 1].node, &items[i].node),
+            0);
         assert_ptr_equal(found_from(&items[1], 1), &items[i]);
         assert_ptr_equal(found_from(&items[1], 0), &items[0]);
     }
@@ -270,9 +270,9 @@ static void a_walk_finds_one_of_those_that_replace_each_other(void **unused)
             assert_int_equal(prudence_lockfree_hash_replace(table, node, &items[20 + key].node), 0);
         } else if (key) { /* what comes next */
             items[30 + key].key = key - 1;
-            assert_int_equal(prudence_lockfree_hash_replace(table, &items[key - 1].node,
-                                                            &items[30 + key].node),
-                             0);
+            assert_int_equal(
+                prudence_lockfree_hash_replace(table, &items[key - 1].node, &items[30 + key].node),
+                0);
         }
     }
     for (unsigned key = 0; key < 10; key++)

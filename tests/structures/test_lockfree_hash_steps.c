@@ -28,8 +28,8 @@ static void note_chain(struct outcome *outcome)
     struct prudence_lockfree_walk walk;
     struct prudence_hash_node *node;
 
-    prudence_lockfree_hash_for_each(&walk, table, node)
-        outcome->chain[outcome->length++] = (int)(item_of(node) - items);
+    prudence_lockfree_hash_for_each(&walk, table, node) outcome->chain[outcome->length++] =
+        (int)(item_of(node) - items);
 }
 
 static struct outcome one_after_the_other(unsigned first, unsigned second, bool swapped)
@@ -107,9 +107,10 @@ static void every_two_updates(void **state)
             other = one_after_the_other(outer, inner, true);
             for (here = 0; memset(&outcome, 0, sizeof outcome), run_at(&outcome); here++)
                 if (memcmp(&outcome, &one, sizeof one) && memcmp(&outcome, &other, sizeof other))
-                    fail_msg("update %u inside update %u, before its instruction %u: results %d and "
-                             "%d, %d objects",
-                             inner, outer, here, outcome.second, outcome.first, outcome.length);
+                    fail_msg(
+                        "update %u inside update %u, before its instruction %u: results %d and "
+                        "%d, %d objects",
+                        inner, outer, here, outcome.second, outcome.first, outcome.length);
             assert_true(here > 10);
         }
     }

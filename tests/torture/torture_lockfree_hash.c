@@ -140,8 +140,8 @@ static struct object *update_contended(struct object **fresh, uint64_t key)
     struct object *other;
 
     __atomic_store_n(&(*fresh)->key, key, __ATOMIC_RELAXED);
-    other = object_of(prudence_lockfree_hash_add_unique(table, hash_of_key(key), has_key, &key,
-                                                        &(*fresh)->node));
+    other = object_of(
+        prudence_lockfree_hash_add_unique(table, hash_of_key(key), has_key, &key, &(*fresh)->node));
     if (!other) {
         if (prudence_lockfree_hash_next_duplicate(&(*fresh)->node, has_key, &key))
             torture_violation("key %llu is there twice", (unsigned long long)key);
@@ -385,8 +385,12 @@ static int torture(const char *variant, double seconds)
 int main(int argc, char **argv)
 {
     static const struct torture_variant variants[] = {
-        {"plain", ""},           {"crowded", ""},           {"signals", ""},
-        {"crowded signals", ""}, {"fenced signals", "reader_mode=fenced"}, {"lock", "rseq=0"},
+        {"plain", ""},
+        {"crowded", ""},
+        {"signals", ""},
+        {"crowded signals", ""},
+        {"fenced signals", "reader_mode=fenced"},
+        {"lock", "rseq=0"},
     };
 
     return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);

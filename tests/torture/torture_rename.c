@@ -228,10 +228,10 @@ static void crowd(uint64_t *random)
 
     prudence_read_lock();
     old = look_up(key);
-    error = !old ? ENOENT
-                 : prudence_hash_rename_replace(table_of(key), &old->name, table_of(to),
-                                                hash_of_key(to), has_key, &to, &fresh->name,
-                                                &replaced);
+    error =
+        !old ? ENOENT
+             : prudence_hash_rename_replace(table_of(key), &old->name, table_of(to),
+                                            hash_of_key(to), has_key, &to, &fresh->name, &replaced);
     if (error) {
         node = prudence_hash_add_unique(table_of(to), hash_of_key(to), has_key, &to,
                                         &fresh->name.node);
@@ -362,12 +362,13 @@ static int torture(const char *variant, double seconds)
     torture_stop();
     while (count)
         pthread_join(threads[--count], NULL);
-    printf(": renames=%llu refused=%llu exchanges=%llu crowd=%llu looks=%llu settled=%llu "
-           "renamed=%llu resizes=%llu retired=%llu",
-           (unsigned long long)renames, (unsigned long long)refused, (unsigned long long)exchanged,
-           (unsigned long long)adds, (unsigned long long)looks, (unsigned long long)settled,
-           (unsigned long long)moved, (unsigned long long)resizes,
-           (unsigned long long)torture_found_retired);
+    printf(
+        ": renames=%llu refused=%llu exchanges=%llu crowd=%llu looks=%llu settled=%llu "
+        "renamed=%llu resizes=%llu retired=%llu",
+        (unsigned long long)renames, (unsigned long long)refused, (unsigned long long)exchanged,
+        (unsigned long long)adds, (unsigned long long)looks, (unsigned long long)settled,
+        (unsigned long long)moved, (unsigned long long)resizes,
+        (unsigned long long)torture_found_retired);
     if (readers_stay)
         check_limit();
     tear_down();
@@ -377,8 +378,8 @@ static int torture(const char *variant, double seconds)
 int main(int argc, char **argv)
 {
     static const struct torture_variant variants[] = {
-        {"plain", ""},   {"resized", ""},
-        {"crowded", ""}, {"limit", "latent_limit=1M,wait_max=60s"},
+        {"plain", ""},      {"resized", ""},
+        {"crowded", ""},    {"limit", "latent_limit=1M,wait_max=60s"},
         {"lock", "rseq=0"},
     };
 

@@ -16,7 +16,8 @@
 
 struct object {
     struct prudence_hash_node node;
-    uint64_t key; /* plain: a look at it in no order with its being written, or with its end, is found */
+    uint64_t
+        key; /* plain: a look at it in no order with its being written, or with its end, is found */
 };
 
 static struct prudence_lockfree_hash *lockfree;
@@ -107,8 +108,8 @@ static void adds_replacing(void *of)
     struct object *object = of;
     uint64_t key = object->key;
 
-    gone[explore_self()] = object_of(
-        prudence_lockfree_hash_add_replace(lockfree, 0, has_key, &key, &object->node));
+    gone[explore_self()] =
+        object_of(prudence_lockfree_hash_add_replace(lockfree, 0, has_key, &key, &object->node));
     results[explore_self()] = gone[explore_self()] == NULL;
 }
 

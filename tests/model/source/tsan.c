@@ -126,9 +126,9 @@ static bool if_expected(uint64_t *value, uint64_t operand, uint64_t expected)
     int __tsan_atomic##bits##_compare_exchange_##name(volatile type *address, type *expected,      \
                                                       type value, int order, int failing)          \
     {                                                                                              \
-        type before = (type)explore_update(address, sizeof(type), if_expected, value, *expected,   \
-                                           (enum explore_order)order,                              \
-                                           (enum explore_order)failing, HERE);                     \
+        type before =                                                                              \
+            (type)explore_update(address, sizeof(type), if_expected, value, *expected,             \
+                                 (enum explore_order)order, (enum explore_order)failing, HERE);    \
         bool done = before == *expected;                                                           \
                                                                                                    \
         *expected = before;                                                                        \

@@ -2,7 +2,7 @@
 /*
  * A hash table of the caller's objects that readers and writers use without a lock: no thread ever waits for another. For
  * writers that must not wait: signal handlers, threads of real-time priority, threads that may be stopped or killed in the
- * middle, children of a fork. Whoever may wait takes <prudence/hash.h>, which grows and shrinks; this table does not. How it
+ * middle, children of a fork. It does not grow; a program whose writers may wait takes <prudence/hash.h>, which does. How it
  * works, and the proof: docs/adr/0072. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.7, has the table of
  * the K42 system, which takes a lock to remove from a chain of more than one; this one does not.)
  *

@@ -272,7 +272,7 @@ static int exchange_locked(const struct side *of_a, struct prudence_hash_name *a
         return ENOENT;
     link_in(&a->node.next, of_a->hash, fresh_a, PRUDENCE_HASH_NAME_PENDING);
     link_in(&b->node.next, of_b->hash, fresh_b,
-            0); /* nobody looks behind `b` as long as it counts */
+            0); /* no reader looks behind `b` as long as it counts */
     leave_with(a, fresh_a);
     leave_with(b, fresh_a);
     decide(fresh_a);

@@ -15,8 +15,8 @@
  *  - A link that has changed does not become what it was while a thread is in a section that has seen it, unless what stood there
  *    in between has come and gone: nodes are added again after a grace period only.
  *
- * Order: an operation that stores a link is a release, and every load of a link an acquire: so whoever comes by a link, whichever
- * thread stored it last, sees the node as its adder left it.
+ * Order: an operation that stores a link is a release, and every load of a link an acquire: so a thread that follows a link, whichever
+ * thread stored it last, sees the node as it was when it was added.
  */
 #include <prudence/lockfree_hash.h>
 

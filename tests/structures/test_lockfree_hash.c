@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hash table without locks: random operations on it and on a model of it, an array of the objects in the order in which they were
- * added; bad arguments; what readers meet who stay at an object that goes.
+ * added; bad arguments; what a reader finds that stays at an object that goes.
  */
 #include "support/lockfree_test.h"
 

@@ -30,10 +30,12 @@
 #define PATIENCE    300 /* seconds beyond those measured, until a run counts as hanging */
 
 static const struct subject *const subjects[] = {
-    &subject_prudence,    &subject_rculfhash,    &subject_ck_ht,  &subject_ids_word,
-    &subject_ids_ordered, &subject_ids_indirect, &subject_routes, &subject_binary_trie,
+    &subject_prudence,     &subject_rculfhash,    &subject_ck_ht,    &subject_ids_word,
+    &subject_ids_ordered,  &subject_ids_indirect, &subject_lockfree, &subject_rename,
+    &subject_rename_twice, &subject_rename_moved,
+    &subject_routes,       &subject_binary_trie,
 #ifdef DPDK_VERSION
-    &subject_rte_lpm,     &subject_rte_fib,
+    &subject_rte_lpm,      &subject_rte_fib,
 #endif
 };
 #define SUBJECTS (sizeof subjects / sizeof subjects[0])

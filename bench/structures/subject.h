@@ -38,6 +38,8 @@ struct subject {
 extern uint64_t subject_size;
 
 extern const struct subject subject_prudence, subject_rculfhash, subject_ck_ht;
+extern const struct subject subject_lockfree, subject_rename, subject_rename_twice,
+    subject_rename_moved;
 extern const struct subject subject_ids_word, subject_ids_ordered, subject_ids_indirect;
 extern const struct subject subject_routes, subject_rte_lpm, subject_rte_fib, subject_binary_trie;
 

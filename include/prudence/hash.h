@@ -151,6 +151,26 @@ static inline uint64_t prudence_hash_mix(uint64_t key)
 
 /* ------------------------------------------------------------------------------------- readers */
 
+/* The beginning of the hash's chain in the table's array, which is *view then. */
+static inline uintptr_t prudence_hash_begin_(const struct prudence_hash *table, uint64_t spread,
+                                             uintptr_t *view)
+{
+    const uintptr_t *buckets;
+
+    *view = __atomic_load_n(&table->view, __ATOMIC_CONSUME);
+    buckets = PRUDENCE_CAST(const uintptr_t *, *view & ~PRUDENCE_HASH_ORDER_MASK);
+    /* By 64 less the order, which is not 0. */
+    return __atomic_load_n(&buckets[spread >> (-*view & PRUDENCE_HASH_ORDER_MASK)],
+                           __ATOMIC_CONSUME) &
+           ~PRUDENCE_HASH_BUCKET_BITS;
+}
+
+/* Whether it is the end of a chain of this array, or of an array with fewer buckets: there is nothing behind it. */
+static inline bool prudence_hash_is_end_(uintptr_t link, uintptr_t view)
+{
+    return link - PRUDENCE_HASH_END(0) <= 8 * (view & PRUDENCE_HASH_ORDER_MASK);
+}
+
 /*
  * The object with this key; of several, the one that was added last. NULL: there is none. Lock-free, and wait-free except
  * for objects with the same bucket that are added during the search. Cost: a load of the table, the bucket and each node on
@@ -162,18 +182,10 @@ static inline struct prudence_hash_node *prudence_hash_lookup(const struct prude
                                                               const void *key)
 {
     const uint64_t spread = prudence_hash_spread_(hash);
-    uintptr_t view = __atomic_load_n(&table->view, __ATOMIC_CONSUME);
-    const uintptr_t *buckets = PRUDENCE_CAST(const uintptr_t *, view & ~PRUDENCE_HASH_ORDER_MASK);
-    /* By 64 less the order, which is not 0. */
-    uintptr_t link =
-        __atomic_load_n(&buckets[spread >> (-view & PRUDENCE_HASH_ORDER_MASK)], __ATOMIC_CONSUME);
-    struct prudence_hash_node *node;
+    uintptr_t view, link = prudence_hash_begin_(table, spread, &view);
+    struct prudence_hash_node *node = prudence_hash_search_(&link, spread, match, key);
 
-    link &= ~PRUDENCE_HASH_BUCKET_BITS;
-    node = prudence_hash_search_(&link, spread, match, key);
-    /* The end of a chain of this array, or of an array with fewer buckets: there is nothing behind it. */
-    if (node ||
-        __builtin_expect(link - PRUDENCE_HASH_END(0) <= 8 * (view & PRUDENCE_HASH_ORDER_MASK), 1))
+    if (node || __builtin_expect(prudence_hash_is_end_(link, view), 1))
         return node;
     return prudence_hash_lookup_slow(table, hash, match, key);
 }

@@ -138,7 +138,7 @@ struct place {
 };
 
 /* Moves the group of a bucket of the view that is 0. The view may have changed: then there is nothing to do. */
-static void move_first(const struct hash_table *table, uintptr_t view, uint64_t hash)
+void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash)
 {
     uintptr_t from = load_acquire(&table->from);
 
@@ -159,7 +159,7 @@ static void chain_lock(const struct hash_table *table, uint64_t hash, struct pla
         if (likely(place->first && !(place->first & HASH_MOVED)))
             break;
         if (!place->first)
-            move_first(table, view, hash);
+            hash_move_first(table, view, hash);
     }
     place->link = place->bucket;
     place->next = place->first;
@@ -220,17 +220,14 @@ static void unlock(const struct place *place)
     os_busy_leave();
 }
 
-/* Of an update that changes the number of objects, while its chain is locked: a forked child has both or neither. Returns what this
- * CPU's counter is then. */
-static int64_t count(struct hash_table *table, int64_t objects)
+int64_t hash_change_count(struct hash_table *table, int64_t objects)
 {
     struct hash_counter *counter = &table->counters[os_cpu_current() & table->counter_mask];
 
     return add_relaxed(&counter->objects, objects) + objects;
 }
 
-/* Behind it, with nothing locked. */
-static void counted(struct hash_table *table, int64_t count, unsigned passed)
+void hash_counted(struct hash_table *table, int64_t count, unsigned passed)
 {
     if (unlikely(load_relaxed(&table->phase) != HASH_IDLE))
         hash_step(table);
@@ -238,7 +235,7 @@ static void counted(struct hash_table *table, int64_t count, unsigned passed)
         hash_follow_count(table);
 }
 
-static void replaced(struct hash_table *table)
+void hash_replaced(struct hash_table *table)
 {
     if (unlikely(load_relaxed(&table->phase) != HASH_IDLE))
         hash_step(table);
@@ -269,9 +266,9 @@ void prudence_hash_add(struct prudence_hash *public, uint64_t hash, struct prude
 
     chain_lock(table, spread, &place);
     to_hash(&place, spread);
-    here = count(table, 1);
+    here = hash_change_count(table, 1);
     insert_and_unlock(&place, spread, node);
-    counted(table, here, place.passed);
+    hash_counted(table, here, place.passed);
 }
 
 /* Adds the node, unless there is one with the key: then *place is that one's, and its chain stays locked. */
@@ -286,9 +283,9 @@ static bool add_or_find(struct hash_table *table, uint64_t spread, prudence_hash
     insertion = *place;
     if (to_key(place, spread, match, key))
         return false;
-    here = count(table, 1);
+    here = hash_change_count(table, 1);
     insert_and_unlock(&insertion, spread, node);
-    counted(table, here, insertion.passed);
+    hash_counted(table, here, insertion.passed);
     return true;
 }
 
@@ -314,7 +311,7 @@ struct prudence_hash_node *prudence_hash_add_replace(struct prudence_hash *publi
     if (add_or_find(table, prudence_hash_spread_(hash), match, key, node, &place))
         return NULL;
     replace_and_unlock(&place, node);
-    replaced(table);
+    hash_replaced(table);
     return prudence_hash_node_(place.next);
 }
 
@@ -331,7 +328,7 @@ int prudence_hash_replace(struct prudence_hash *public, struct prudence_hash_nod
         return ENOENT;
     }
     replace_and_unlock(&place, fresh);
-    replaced(table);
+    hash_replaced(table);
     return 0;
 }
 
@@ -347,9 +344,9 @@ int prudence_hash_remove(struct prudence_hash *public, struct prudence_hash_node
         unlock(&place);
         return ENOENT;
     }
-    here = count(table, -1);
+    here = hash_change_count(table, -1);
     store_and_unlock(&place, load_relaxed(&node->next));
-    counted(table, here, 0);
+    hash_counted(table, here, 0);
     return 0;
 }
 

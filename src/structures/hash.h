@@ -143,6 +143,15 @@ bool hash_begin(struct hash_table *table, uintptr_t view, unsigned order);
 void hash_step(struct hash_table *table);
 void hash_follow_count(struct hash_table *table);
 
+/* hash.c: counts objects, while their chain is locked: a forked child has both or neither. Returns what this CPU's counter is then. */
+int64_t hash_change_count(struct hash_table *table, int64_t objects);
+
+/* With nothing locked: moves the group of a bucket of the view that is 0; does what is due behind an update that changed the number of
+ * objects (`count`: the counter then; an addition has passed so many), and behind one that did not. */
+void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash);
+void hash_counted(struct hash_table *table, int64_t count, unsigned passed);
+void hash_replaced(struct hash_table *table);
+
 /* hash_count.c */
 uint64_t hash_count(const struct hash_table *table);
 

@@ -19,8 +19,10 @@
 #include <prudence/call.h>
 #include <prudence/counter.h>
 #include <prudence/hash.h>
+#include <prudence/hash_rename.h>
 #include <prudence/id_table.h>
 #include <prudence/log.h>
+#include <prudence/lockfree_hash.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -425,6 +427,43 @@ static struct prudence_hash *used_hash(void)
     return table;
 }
 
+/* Of the names one is renamed, one replaced, and two are exchanged. */
+static int use_names(void)
+{
+    struct prudence_hash *table = prudence_hash_create("used", NULL);
+    struct prudence_hash_name names[6] = {0}, *replaced;
+
+    prudence_hash_add(table, 1, &names[0].node);
+    prudence_hash_add(table, 2, &names[1].node);
+    if (prudence_hash_rename(table, &names[0], table, 3, any_node, NULL, &names[2]) ||
+        prudence_hash_exchange(table, &names[2], &names[3], table, &names[1], &names[4]) ||
+        prudence_hash_rename_replace(table, &names[3], table, 2, any_node, NULL, &names[5],
+                                     &replaced) ||
+        replaced != &names[4] || prudence_hash_lookup_name(table, 2, any_node, NULL) != &names[5] ||
+        prudence_hash_remove(table, &names[5].node))
+        abort();
+    return 0;
+}
+
+static int use_lockfree_hash(void)
+{
+    struct prudence_lockfree_hash *table = prudence_lockfree_hash_create(2);
+    struct prudence_hash_node nodes[4], *node;
+    struct prudence_lockfree_hash_stats stats;
+    struct prudence_lockfree_walk walk;
+
+    prudence_lockfree_hash_add(table, 1, &nodes[0]);
+    if (prudence_lockfree_hash_add_unique(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
+        prudence_lockfree_hash_add_replace(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
+        prudence_lockfree_hash_replace(table, &nodes[1], &nodes[2]) ||
+        prudence_lockfree_hash_stats(table, &stats) || stats.objects != 1)
+        abort();
+    prudence_lockfree_hash_for_each(&walk, table, node) if (node != &nodes[2]) abort();
+    if (prudence_lockfree_hash_remove(table, &nodes[2]))
+        abort();
+    return prudence_lockfree_hash_destroy(table);
+}
+
 static struct prudence_id_table *used_ids(void)
 {
     struct prudence_id_table *table = prudence_id_table_create("used", NULL);
@@ -465,6 +504,8 @@ static struct prudence_routes *used_routes(void)
 }
 
 BODY(hash, return result_of(used_hash() != NULL);)
+BODY(names, return use_names();)
+BODY(lockfree_hash, return use_lockfree_hash();)
 BODY(hash_destroy, return prudence_hash_destroy(used_hash());)
 BODY(id_table, return result_of(used_ids() != NULL);)
 BODY(routes, return result_of(used_routes() != NULL);)
@@ -607,6 +648,8 @@ static const struct row {
      "prudence_hash_remove prudence_hash_resize prudence_hash_lookup_slow prudence_hash_first "
      "prudence_hash_next prudence_hash_count prudence_hash_stats_sized"},
     {"prudence_hash_destroy", do_hash_destroy, FOR_READERS, ""},
+    {"prudence_hash_rename", do_names, EVERYWHERE,
+     "prudence_hash_rename_replace prudence_hash_exchange"},
     {"prudence_id_table_create", do_id_table, EVERYWHERE,
      "prudence_id_insert prudence_id_replace prudence_id_remove prudence_id_next "
      "prudence_id_count prudence_id_table_stats_sized"},
@@ -619,6 +662,11 @@ static const struct row {
      "prudence_routes_walk_begin prudence_routes_walk_next prudence_routes_count "
      "prudence_routes_stats_sized prudence_routes_matching"},
     {"prudence_routes_destroy", do_routes_destroy, FOR_READERS, ""},
+    {"prudence_lockfree_hash_create", do_lockfree_hash, EVERYWHERE,
+     "prudence_lockfree_hash_add prudence_lockfree_hash_add_unique "
+     "prudence_lockfree_hash_add_replace prudence_lockfree_hash_replace "
+     "prudence_lockfree_hash_remove prudence_lockfree_hash_first prudence_lockfree_hash_next "
+     "prudence_lockfree_hash_stats_sized prudence_lockfree_hash_destroy"},
     {"prudence_malloc", do_malloc, EVERYWHERE, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},

@@ -5,7 +5,9 @@
  */
 #include "support/hash_test.h"
 
+#include <prudence/hash_rename.h>
 #include <prudence/id_table.h>
+#include <prudence/lockfree_hash.h>
 
 #include "support/routes_test.h"
 
@@ -71,6 +73,62 @@ static void use_hash(void)
         check(prudence_hash_remove(table, &items[i].node) == 0);
     check_items(table, 0);
     check(prudence_hash_destroy(table) == 0);
+}
+
+/* ------------------------------------------------------------------------ renames, and no locks
+ * Once there are tables, and fresh names, nothing fails, also where no resize succeeds. */
+
+static struct prudence_hash_name names[ITEMS / 10];
+
+static bool any(const struct prudence_hash_node *node, const void *key)
+{
+    return prudence_hash_entry(node, const struct prudence_hash_name, node) == key;
+}
+
+static void use_renames(void)
+{
+    struct prudence_hash *table;
+
+    memory_fail(plan.first, plan.count);
+    table = prudence_hash_create("test", NULL);
+    if (!table) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        table = prudence_hash_create("test", NULL);
+    }
+    for (unsigned i = 0; i < ITEMS / 20; i++)
+        prudence_hash_add(table, hash_mixed(2 * i), &names[2 * i].node);
+    for (unsigned i = 0; i < ITEMS / 20; i++) {
+        struct prudence_hash_name *fresh = &names[2 * i + 1];
+
+        check(!prudence_hash_rename(table, &names[2 * i], table, hash_mixed(2 * i + 1), any, fresh,
+                                    fresh));
+        check(prudence_hash_lookup_name(table, hash_mixed(2 * i + 1), any, fresh) == fresh);
+    }
+    end_of_failures();
+    check(prudence_hash_count(table) == ITEMS / 20);
+    for (unsigned i = 0; i < ITEMS / 20; i++)
+        check(!prudence_hash_remove(table, &names[2 * i + 1].node));
+    check(prudence_hash_destroy(table) == 0);
+}
+
+static void use_lockfree_hash(void)
+{
+    struct prudence_lockfree_hash *table;
+    struct prudence_hash_node *there = &items[0].node;
+
+    memory_fail(plan.first, plan.count);
+    table = prudence_lockfree_hash_create(100000); /* a mapping of its own */
+    if (!table) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        table = prudence_lockfree_hash_create(100000);
+    }
+    prudence_lockfree_hash_add(table, 1, there);
+    check(prudence_lockfree_hash_replace(table, there, &items[1].node) == 0);
+    check(prudence_lockfree_hash_remove(table, &items[1].node) == 0);
+    end_of_failures();
+    check(prudence_lockfree_hash_destroy(table) == 0);
 }
 
 /* --------------------------------------------------------------------------------------- tables of ids */
@@ -211,7 +269,8 @@ static void scenario(void *argument)
     fprintf(stderr, "calls=%u", plan.calls);
 }
 
-static void every_call(void (*use)(void), unsigned count)
+/* There are `least` calls or more. */
+static void every_call(void (*use)(void), unsigned count, unsigned least)
 {
     unsigned calls = UINT32_MAX;
     char output[4096];
@@ -225,31 +284,45 @@ static void every_call(void (*use)(void), unsigned count)
         assert_non_null(found);
         calls = (unsigned)strtoul(found + 6, NULL, 10);
     }
-    assert_true(plan.first > 10);
+    assert_true(plan.first >= least);
 }
 
 static void one_call_of_a_hash_table_fails(void **state)
 {
     (void)state;
-    every_call(use_hash, 1);
+    every_call(use_hash, 1, 11);
 }
 
 static void all_calls_of_a_hash_table_fail_from_then_on(void **state)
 {
     (void)state;
-    every_call(use_hash, UINT32_MAX);
+    every_call(use_hash, UINT32_MAX, 11);
+}
+
+static void one_call_beside_renames_fails(void **state)
+{
+    (void)state;
+    every_call(use_renames, 1, 11);
+    every_call(use_renames, UINT32_MAX, 11);
+}
+
+static void one_call_of_a_table_without_locks_fails(void **state)
+{
+    (void)state;
+    every_call(use_lockfree_hash, 1, 3);
+    every_call(use_lockfree_hash, UINT32_MAX, 3);
 }
 
 static void one_call_of_a_table_of_ids_fails(void **state)
 {
     (void)state;
-    every_call(use_ids, 1);
+    every_call(use_ids, 1, 11);
 }
 
 static void all_calls_of_a_table_of_ids_fail_until_one_is_refused(void **state)
 {
     (void)state;
-    every_call(use_ids, UINT32_MAX);
+    every_call(use_ids, UINT32_MAX, 11);
 }
 
 static void one_call_of_routes_fails(void **state)
@@ -269,6 +342,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_call_of_a_hash_table_fails),
         cmocka_unit_test(all_calls_of_a_hash_table_fail_from_then_on),
+        cmocka_unit_test(one_call_beside_renames_fails),
+        cmocka_unit_test(one_call_of_a_table_without_locks_fails),
         cmocka_unit_test(one_call_of_a_table_of_ids_fails),
         cmocka_unit_test(all_calls_of_a_table_of_ids_fail_until_one_is_refused),
         cmocka_unit_test(one_call_of_routes_fails),

@@ -51,17 +51,24 @@ struct prudence_map {
     struct map_counter counters[];
 };
 
-/* map_read.c: where an object was found. */
-struct map_found {
-    uintptr_t link;        /* to the object; 0: none */
-    struct map_node *node; /* the node that has this link; NULL: the top */
-    unsigned byte;         /* of the link there, flipped as the search was; MAP_NO_BYTE: it is the node's `end` */
+/* How a search goes on at a link on the way of a key; `flip` 0: for a key above, 255: below. */
+enum map_way {
+    MAP_WAY_DOWN, /* further on the way of the key */
+    MAP_WAY_ALL,  /* all that is below the link is on the side that is searched */
+    MAP_WAY_NONE, /* nothing is */
 };
 
-/* The nearest object on one side of the key, or with it unless `strictly`; `flip` 0: above, 255: below. */
-struct map_found map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
-                          bool strictly);
-struct map_found map_extreme(const struct prudence_map *map, unsigned flip);
+/* map_read.c: at a link to an object; `strictly`: the key itself does not count. */
+enum map_way map_way_at_object(uintptr_t link, const struct map_key *key, unsigned flip,
+                               bool strictly);
+
+/* At a node at the key's place *at, which moves on to the byte that decides. */
+enum map_way map_way_at_prefix(const struct map_node *node, const struct map_key *key, size_t *at,
+                               unsigned flip);
+
+/* The link to the nearest object on one side of the key, or with it unless `strictly`; 0: there is none. */
+uintptr_t map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
+                   bool strictly);
 
 static inline bool map_key_fits(const struct prudence_map *map, const struct map_key *key)
 {

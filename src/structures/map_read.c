@@ -63,161 +63,125 @@ struct prudence_map_node *prudence_map_lookup_bytes(const struct prudence_map *m
 
 /* ------------------------------------------------------------------------------- the nearest key */
 
-static struct map_found found_at(struct map_node *node, unsigned byte, uintptr_t link)
+/* The link of the first byte from `from` on, in the direction of `flip`; 0: there is none. */
+static uintptr_t next_byte(struct map_node *node, unsigned from, unsigned flip)
 {
-    return (struct map_found){.node = node, .byte = byte, .link = link};
+    uintptr_t link = 0;
+
+    map_next_byte(node, from, flip, &link);
+    return link;
 }
 
-static struct map_found next_byte_link(struct map_node *node, unsigned from, unsigned flip)
+/* The same with `end`, which is below all bytes. */
+static uintptr_t next_link(struct map_node *node, unsigned from, unsigned flip)
 {
-    struct map_found found = {.node = node};
+    uintptr_t link = from == 0 && !flip ? load_acquire(&node->end) : 0;
 
-    found.byte = map_next_byte(node, from, flip, &found.link);
-    return found;
+    if (!link)
+        link = next_byte(node, from, flip);
+    return link || !flip ? link : load_acquire(&node->end);
 }
 
-/* The link of the first byte from `from` on, in the direction of `flip`; `end` is below all bytes. */
-static struct map_found next_link(struct map_node *node, unsigned from, unsigned flip)
+/* The first object below a link. 0: others added and removed objects in a node while it was looked at, and no link was
+ * there when its turn came. */
+static uintptr_t first_below(uintptr_t link, unsigned flip)
 {
-    struct map_found found = {.node = node, .byte = MAP_NO_BYTE};
-
-    if (from == 0 && !flip)
-        found.link = load_acquire(&node->end);
-    if (found.link)
-        return found;
-    found = next_byte_link(node, from, flip);
-    if (!found.link && flip)
-        found.link = load_acquire(&node->end);
-    return found;
+    while (link && !map_is_object(link))
+        link = next_link(map_inner(link), 0, flip);
+    return link;
 }
 
-/* The first object below a link. .link is 0: others added and removed objects in a node while it was looked at, and
- * no link was there when its turn came. */
-static struct map_found first_below(struct map_found found, unsigned flip)
+enum map_way map_way_at_object(uintptr_t link, const struct map_key *key, unsigned flip,
+                               bool strictly)
 {
-    while (found.link && !map_is_object(found.link))
-        found = next_link(map_inner(found.link), 0, flip);
-    return found;
-}
-
-struct map_found map_extreme(const struct prudence_map *map, unsigned flip)
-{
-    struct map_found found;
-    uintptr_t link;
-
-    do {
-        link = load_acquire(&map->top.root);
-        found = first_below(found_at(NULL, 0, link), flip);
-    } while (link && !found.link);
-    return found;
-}
-
-/* How a search goes on at a link on the way of the key. */
-enum way {
-    WAY_DOWN, /* the next link on the way */
-    WAY_ALL,  /* all that is below this link is on the side that is searched */
-    WAY_NONE, /* nothing is */
-};
-
-static enum way way_at_object(const struct map_found *found, const struct map_key *key,
-                              unsigned flip, bool strictly)
-{
-    struct map_key there = map_key_of(map_object(found->link), key->bytes != NULL);
+    struct map_key there = map_key_of(map_object(link), key->bytes != NULL);
     int order = map_key_compare(&there, key);
 
     if (order == 0)
-        return strictly ? WAY_NONE : WAY_ALL;
-    return (order > 0) == !flip ? WAY_ALL : WAY_NONE;
+        return strictly ? MAP_WAY_NONE : MAP_WAY_ALL;
+    return (order > 0) == !flip ? MAP_WAY_ALL : MAP_WAY_NONE;
 }
 
-/* At a node at the key's place *at, which moves on to the byte that decides. */
-static enum way way_at_prefix(const struct map_node *node, const struct map_key *key, size_t *at,
-                              unsigned flip)
+enum map_way map_way_at_prefix(const struct map_node *node, const struct map_key *key, size_t *at,
+                               unsigned flip)
 {
-    unsigned length = map_prefix_length(node->prefix);
     unsigned common = map_prefix_common(node->prefix, key, *at);
     bool above;
 
     *at += common;
-    if (common == length)
-        return WAY_DOWN;
-    above = *at == key->length ||
-            map_prefix_byte(node->prefix, common) > map_key_byte(key, *at);
-    return above == !flip ? WAY_ALL : WAY_NONE;
+    if (common == map_prefix_length(node->prefix))
+        return MAP_WAY_DOWN;
+    above = *at == key->length || map_prefix_byte(node->prefix, common) > map_key_byte(key, *at);
+    return above == !flip ? MAP_WAY_ALL : MAP_WAY_NONE;
 }
 
 /* Where the key ends at a node: the link to its object, or the first one above. */
-static struct map_found at_end(struct map_node *node, unsigned flip, bool strictly)
+static uintptr_t at_end(struct map_node *node, unsigned flip, bool strictly)
 {
     uintptr_t link = strictly ? 0 : load_acquire(&node->end);
 
-    if (link || flip)
-        return found_at(node, MAP_NO_BYTE, link);
-    return next_byte_link(node, 0, flip);
+    return link || flip ? link : next_byte(node, 0, flip);
 }
 
-/* A step down from *way; *beside is the last link that was passed on the side that is searched. */
-static enum way step_down(struct map_found *way, struct map_found *beside,
-                          const struct map_key *key, size_t *at, unsigned flip, bool strictly)
+/* A step down from *link; *beside is the last link that was passed on the side that is searched. */
+static enum map_way step_down(uintptr_t *link, uintptr_t *beside, const struct map_key *key,
+                              size_t *at, unsigned flip, bool strictly)
 {
-    struct map_node *node = map_inner(way->link);
-    struct map_found next;
+    struct map_node *node = map_inner(*link);
+    enum map_way way = map_way_at_prefix(node, key, at, flip);
     const uintptr_t *slot;
-    enum way go = way_at_prefix(node, key, at, flip);
-    unsigned byte;
+    uintptr_t next;
+    uint8_t byte;
 
-    if (go != WAY_DOWN)
-        return go;
+    if (way != MAP_WAY_DOWN)
+        return way;
     if (*at == key->length) {
-        *way = at_end(node, flip, strictly);
-        return way->link ? WAY_ALL : WAY_NONE;
+        *link = at_end(node, flip, strictly);
+        return *link ? MAP_WAY_ALL : MAP_WAY_NONE;
     }
-    byte = map_key_byte(key, (*at)++) ^ flip;
-    next = next_link(node, byte + 1, flip);
-    if (next.link)
+    byte = map_key_byte(key, (*at)++);
+    next = next_link(node, (byte ^ flip) + 1u, flip);
+    if (next)
         *beside = next;
-    slot = map_slot(node, (uint8_t)(byte ^ flip));
-    *way = found_at(node, byte, slot ? load_acquire(slot) : 0);
-    return WAY_DOWN;
+    slot = map_slot(node, byte);
+    *link = slot ? load_acquire(slot) : 0;
+    return MAP_WAY_DOWN;
 }
 
 /* False: to be searched again. */
 static bool seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
-                 bool strictly, struct map_found *found)
+                 bool strictly, uintptr_t *found)
 {
-    struct map_found beside = {0}, way = found_at(NULL, 0, load_acquire(&map->top.root));
-    enum way go = WAY_DOWN;
+    uintptr_t beside = 0, link = load_acquire(&map->top.root);
+    enum map_way way = MAP_WAY_DOWN;
     size_t at = 0;
 
-    while (go == WAY_DOWN && way.link && !map_is_object(way.link))
-        go = step_down(&way, &beside, key, &at, flip, strictly);
-    if (go == WAY_DOWN)
-        go = way.link ? way_at_object(&way, key, flip, strictly) : WAY_NONE;
-    if (go == WAY_NONE)
-        way = beside;
-    *found = first_below(way, flip);
-    return found->link || (go == WAY_NONE && !beside.link);
+    while (way == MAP_WAY_DOWN && link && !map_is_object(link))
+        way = step_down(&link, &beside, key, &at, flip, strictly);
+    if (way == MAP_WAY_DOWN)
+        way = link ? map_way_at_object(link, key, flip, strictly) : MAP_WAY_NONE;
+    if (way == MAP_WAY_NONE)
+        link = beside;
+    *found = first_below(link, flip);
+    return *found || !link;
 }
 
-struct map_found map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
-                          bool strictly)
+uintptr_t map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
+                   bool strictly)
 {
-    struct map_found found;
+    uintptr_t link;
 
-    while (!seek(map, key, flip, strictly, &found)) {
+    while (!seek(map, key, flip, strictly, &link)) {
     }
-    return found;
+    return link;
 }
 
 static struct prudence_map_node *nearest(const struct prudence_map *map, const struct map_key *key,
                                          unsigned flip, bool strictly)
 {
-    struct map_found found;
+    uintptr_t link = map_key_fits(map, key) ? map_seek(map, key, flip, strictly) : 0;
 
-    if (!map_key_fits(map, key))
-        return NULL;
-    found = map_seek(map, key, flip, strictly);
-    return found.link ? map_object(found.link) : NULL;
+    return link ? map_object(link) : NULL;
 }
 
 #define ABOVE 0u
@@ -269,16 +233,23 @@ struct prudence_map_node *prudence_map_before(const struct prudence_map *map,
     return nearest(map, &key, BELOW, true);
 }
 
+static struct prudence_map_node *extreme(const struct prudence_map *map, unsigned flip)
+{
+    uintptr_t root, link;
+
+    do {
+        root = load_acquire(&map->top.root);
+        link = first_below(root, flip);
+    } while (root && !link);
+    return link ? map_object(link) : NULL;
+}
+
 struct prudence_map_node *prudence_map_lowest(const struct prudence_map *map)
 {
-    uintptr_t link = map_extreme(map, ABOVE).link;
-
-    return link ? map_object(link) : NULL;
+    return extreme(map, ABOVE);
 }
 
 struct prudence_map_node *prudence_map_highest(const struct prudence_map *map)
 {
-    uintptr_t link = map_extreme(map, BELOW).link;
-
-    return link ? map_object(link) : NULL;
+    return extreme(map, BELOW);
 }

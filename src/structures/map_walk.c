@@ -1,11 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered maps: walks. A walk finds one object, and takes with it those that follow in the same node, up to the first link
- * that leads to another node. Then it searches for the key above the last.
+ * Ordered maps: walks. A walk takes some objects at once, from as many nodes as they stand in, and then searches for
+ * the key above the last. On its way it keeps the nodes that it is in, with the byte at which each goes on: the trail.
+ *
+ * A node of the trail may be gone by the time the walk comes back to it. That is as good: keys that are there during the whole
+ * walk are in it, as they were when it was unlinked, and those that are not need not be found. So where a node
+ * has nothing left, the walk goes on in the one above.
  */
 #include "structures/map.h"
 
 #define ABOVE 0u
+
+#define TRAIL_MOST 16u
+
+struct step {
+    struct map_node *node;
+    unsigned from; /* the lowest byte that is not passed */
+    bool end;      /* `end` is not passed */
+};
+
+struct trail {
+    struct prudence_map_walk *walk;
+    struct step steps[TRAIL_MOST];
+    unsigned count;
+    bool cut; /* the highest nodes were dropped: there may be more behind them */
+};
 
 static void take(struct prudence_map_walk *walk, uintptr_t link)
 {
@@ -13,21 +32,31 @@ static void take(struct prudence_map_walk *walk, uintptr_t link)
     __builtin_prefetch(map_object(link));
 }
 
-/* The slots of a list by their bytes. A slot that was added after `used` was loaded is left out: its key was added during the
- * walk. */
-static void take_from_list(struct prudence_map_walk *walk, struct map_node *node, unsigned above)
+static void push(struct trail *trail, struct map_node *node, unsigned from, bool end)
 {
-    const unsigned used = load_acquire(&node->used);
-    const uintptr_t *slots = map_slots(node);
+    if (trail->count == TRAIL_MOST) {
+        trail->cut = true;
+        trail->count--;
+        __builtin_memmove(&trail->steps[0], &trail->steps[1],
+                          trail->count * sizeof trail->steps[0]);
+    }
+    trail->steps[trail->count++] = (struct step){.node = node, .from = from, .end = end};
+}
+
+/* Takes objects from a node up to the first link that leads to another one, which it returns. 0: there is none, or the
+ * walk has enough. The slots of a list are put in the order of bytes by a set of these. A slot that was added after `used`
+ * was loaded is left out, because its key was added during the walk. */
+static uintptr_t take_from_list(struct prudence_map_walk *walk, struct step *step)
+{
+    const unsigned used = load_acquire(&step->node->used);
+    const uintptr_t *slots = map_slots(step->node);
     uint8_t slot_of[MAP_NO_BYTE] UNINITIALIZED;
     uint64_t set[4] = {0};
 
     for (unsigned i = 0; i < used; i++) {
-        unsigned byte = map_byte_in_list(node, i);
+        unsigned byte = map_byte_in_list(step->node, i);
 
-        if (byte < above)
-            continue;
-        set[byte / 64] |= UINT64_C(1) << byte % 64;
+        set[byte / 64] |= (uint64_t)(byte >= step->from) << byte % 64;
         slot_of[byte] = (uint8_t)i;
     }
     for (unsigned word = 0; word < 4; word++) {
@@ -35,41 +64,102 @@ static void take_from_list(struct prudence_map_walk *walk, struct map_node *node
             unsigned byte = 64 * word + (unsigned)__builtin_ctzll(rest);
             uintptr_t link = load_acquire(&slots[slot_of[byte]]);
 
-            if (link && (!map_is_object(link) || walk->count == PRUDENCE_MAP_WALK))
-                return;
+            if (walk->count == PRUDENCE_MAP_WALK)
+                return 0;
+            step->from = byte + 1;
+            if (link && !map_is_object(link))
+                return link;
             if (link)
                 take(walk, link);
         }
     }
+    step->from = MAP_NO_BYTE;
+    return 0;
 }
 
-static void take_from_table(struct prudence_map_walk *walk, struct map_node *node, unsigned above)
+static uintptr_t take_from_table(struct prudence_map_walk *walk, struct step *step)
 {
     while (walk->count < PRUDENCE_MAP_WALK) {
-        uintptr_t link;
-        unsigned byte = map_next_byte(node, above, ABOVE, &link);
+        uintptr_t link = 0;
+        unsigned byte = map_next_byte(step->node, step->from, ABOVE, &link);
 
-        if (byte == MAP_NO_BYTE || !map_is_object(link))
-            return;
+        step->from = min_size(byte + 1, MAP_NO_BYTE);
+        if (!link || !map_is_object(link))
+            return link;
         take(walk, link);
-        above = byte + 1;
+    }
+    return 0;
+}
+
+static uintptr_t take_from(struct prudence_map_walk *walk, struct step *step)
+{
+    if (step->end) {
+        uintptr_t link = load_acquire(&step->node->end);
+
+        step->end = false;
+        if (link)
+            take(walk, link);
+    }
+    return step->node->kind < MAP_NINETY ? take_from_list(walk, step)
+                                         : take_from_table(walk, step);
+}
+
+/* Goes on along the trail until the walk has enough, or there is no more. */
+static void follow(struct trail *trail)
+{
+    while (trail->count && trail->walk->count < PRUDENCE_MAP_WALK) {
+        uintptr_t below = take_from(trail->walk, &trail->steps[trail->count - 1]);
+
+        if (below)
+            push(trail, map_inner(below), 0, true);
+        else if (trail->walk->count < PRUDENCE_MAP_WALK)
+            trail->count--;
     }
 }
 
-/* The object that was found, and those behind it in its node. */
-static struct prudence_map_node *fill(struct prudence_map_walk *walk, struct map_found found)
+/* Goes the way of the key, and leaves in the trail what is above it. `strictly`: without the key. */
+static void go_to(struct trail *trail, const struct map_key *key, bool strictly)
 {
-    unsigned above = found.byte == MAP_NO_BYTE ? 0 : found.byte + 1;
+    uintptr_t link = load_acquire(&trail->walk->map->top.root);
+    size_t at = 0;
 
+    while (link && !map_is_object(link)) {
+        struct map_node *node = map_inner(link);
+        enum map_way way = map_way_at_prefix(node, key, &at, ABOVE);
+        const uintptr_t *slot;
+
+        if (way == MAP_WAY_NONE)
+            return;
+        if (way == MAP_WAY_ALL || at == key->length) {
+            push(trail, node, 0, way == MAP_WAY_ALL || !strictly);
+            return;
+        }
+        slot = map_slot(node, map_key_byte(key, at));
+        push(trail, node, map_key_byte(key, at++) + 1u, false);
+        link = slot ? load_acquire(slot) : 0;
+    }
+    if (link && map_way_at_object(link, key, ABOVE, strictly) == MAP_WAY_ALL)
+        take(trail->walk, link);
+}
+
+static struct prudence_map_node *fill(struct prudence_map_walk *walk, const struct map_key *key,
+                                      bool strictly)
+{
+    struct trail trail UNINITIALIZED;
+
+    trail.walk = walk;
+    trail.count = 0;
+    trail.cut = false;
     walk->next = walk->count = 0;
-    if (!found.link)
-        return NULL;
-    take(walk, found.link);
-    if (found.node && found.node->kind < MAP_NINETY)
-        take_from_list(walk, found.node, above);
-    else if (found.node)
-        take_from_table(walk, found.node, above);
-    return walk->objects[walk->next++];
+    go_to(&trail, key, strictly);
+    follow(&trail);
+    if (!walk->count && trail.cut) {
+        uintptr_t link = map_seek(walk->map, key, ABOVE, strictly);
+
+        if (link)
+            take(walk, link);
+    }
+    return walk->count ? walk->objects[walk->next++] : NULL;
 }
 
 static struct prudence_map_node *begin(struct prudence_map_walk *walk,
@@ -77,20 +167,21 @@ static struct prudence_map_node *begin(struct prudence_map_walk *walk,
 {
     walk->map = map;
     walk->next = walk->count = 0;
-    return map_key_fits(map, key) ? fill(walk, map_seek(map, key, ABOVE, false)) : NULL;
+    return map_key_fits(map, key) ? fill(walk, key, false) : NULL;
 }
 
 struct prudence_map_node *prudence_map_first(struct prudence_map_walk *walk,
                                              const struct prudence_map *map)
 {
-    walk->map = map;
-    return fill(walk, map_extreme(map, ABOVE));
+    const struct map_key lowest = map->bytes ? map_key_of_bytes("", 0) : map_key_of_number(0);
+
+    return begin(walk, map, &lowest);
 }
 
 struct prudence_map_node *prudence_map_first_from(struct prudence_map_walk *walk,
                                                   const struct prudence_map *map, uint64_t number)
 {
-    struct map_key key = map_key_of_number(number);
+    const struct map_key key = map_key_of_number(number);
 
     return begin(walk, map, &key);
 }
@@ -99,7 +190,7 @@ struct prudence_map_node *prudence_map_first_from_bytes(struct prudence_map_walk
                                                         const struct prudence_map *map,
                                                         const void *bytes, size_t length)
 {
-    struct map_key key = map_key_of_bytes(bytes, length);
+    const struct map_key key = map_key_of_bytes(bytes, length);
 
     return begin(walk, map, &key);
 }
@@ -111,5 +202,5 @@ struct prudence_map_node *prudence_map_next_slow(struct prudence_map_walk *walk)
     if (!walk->count)
         return NULL;
     last = map_key_of(walk->objects[walk->count - 1], walk->map->bytes);
-    return fill(walk, map_seek(walk->map, &last, ABOVE, true));
+    return fill(walk, &last, true);
 }

@@ -70,9 +70,11 @@ enum map_way map_way_at_prefix(const struct map_node *node, const struct map_key
 uintptr_t map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
                    bool strictly);
 
+/* Not: a key of the other kind, or a string without an address. */
 static inline bool map_key_fits(const struct prudence_map *map, const struct map_key *key)
 {
-    return likely(map->bytes == (key->bytes != NULL));
+    return likely(map->bytes == (key->bytes != NULL)) &&
+           (key->bytes || key->length == sizeof key->number);
 }
 
 /* How many of the prefix's bytes the key has at its place `from`. */

@@ -88,7 +88,7 @@ static uint64_t number_of(unsigned index)
     return number;
 }
 
-static void set_key(struct item *item, unsigned index)
+MAP_TEST_UNUSED static void set_key(struct item *item, unsigned index)
 {
     item->index = index;
     if (map_strings)

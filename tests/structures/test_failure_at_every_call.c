@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whichever call for memory fails: tables that cannot be made are not made, an insertion that is refused has changed
- * nothing, and a hash table that cannot be resized works on as it is. Each time in a process that has not used the library.
+ * nothing, a hash table that cannot be resized works on as it is, and an ordered map gives back what is removed. Each time in a process that has not used the library.
  */
 #include "support/hash_test.h"
 
 #include <prudence/id_table.h>
+#include <prudence/map.h>
 
 #define ITEMS 20000
 #define IDS   5000
+#define NAMES 5000
 
 struct plan {
     void (*use)(void);
@@ -112,6 +114,80 @@ static void use_ids(void)
     check(prudence_id_table_destroy(table) == 0);
 }
 
+/* ------------------------------------------------------------------------------------- ordered maps */
+
+static struct name {
+    struct prudence_map_bytes node;
+    char text[32];
+} names[NAMES];
+
+/* Those from `first` to `end` - 1, in their order, and no others. */
+static void check_names(struct prudence_map *map, unsigned first, unsigned end)
+{
+    struct prudence_map_walk walk;
+    struct prudence_map_node *node = prudence_map_first(&walk, map);
+
+    check(prudence_map_count(map) == end - first);
+    for (unsigned i = 0; i < NAMES; i++) {
+        bool there = i >= first && i < end;
+
+        check(prudence_map_lookup_bytes(map, names[i].text, strlen(names[i].text)) ==
+              (there ? &names[i].node.node : NULL));
+        check(!there || node == &names[i].node.node);
+        if (there)
+            node = prudence_map_next(&walk);
+    }
+    check(!node);
+}
+
+/* With long common beginnings, so that an addition needs several nodes. */
+static void add_names(struct prudence_map *map)
+{
+    for (unsigned i = 0; i < NAMES; i++) {
+        int error;
+
+        snprintf(names[i].text, sizeof names[i].text, "%02u/a common beginning/%03u", i / 500,
+                 i % 500);
+        prudence_map_set_bytes(&names[i].node, names[i].text, strlen(names[i].text));
+        error = prudence_map_add_unique(map, &names[i].node.node, NULL);
+        if (error) {
+            check(error == ENOMEM);
+            end_of_failures();
+            check_names(map, 0, i);
+            error = prudence_map_add_unique(map, &names[i].node.node, NULL);
+        }
+        check(!error);
+    }
+}
+
+static void use_map(void)
+{
+    const struct prudence_map_attr attr = {.size = sizeof attr, .flags = PRUDENCE_MAP_BYTES};
+    struct prudence_map *map;
+
+    memory_fail(plan.first, plan.count);
+    map = prudence_map_create("test", &attr);
+    if (!map) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        map = prudence_map_create("test", &attr);
+    }
+    add_names(map);
+    check_names(map, 0, NAMES);
+    end_of_failures();
+    /* There is no memory for smaller nodes: the rest is found all the same. */
+    memory_fail(0, UINT32_MAX);
+    for (unsigned i = 0; i < NAMES; i++) {
+        check(prudence_map_remove_bytes(map, names[i].text, strlen(names[i].text)) ==
+              &names[i].node.node);
+        if (i % 499 == 0)
+            check_names(map, i + 1, NAMES);
+    }
+    memory_fail(UINT32_MAX, 0);
+    check_names(map, NAMES, NAMES);
+    check(prudence_map_destroy(map, NULL, NULL) == 0);
+}
+
 /* -------------------------------------------------------------------------------------------- all calls */
 
 static void scenario(void *argument)
@@ -164,6 +240,18 @@ static void all_calls_of_a_table_of_ids_fail_until_one_is_refused(void **state)
     every_call(use_ids, UINT32_MAX);
 }
 
+static void one_call_of_an_ordered_map_fails(void **state)
+{
+    (void)state;
+    every_call(use_map, 1);
+}
+
+static void all_calls_of_an_ordered_map_fail_until_one_is_refused(void **state)
+{
+    (void)state;
+    every_call(use_map, UINT32_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +259,8 @@ int main(void)
         cmocka_unit_test(all_calls_of_a_hash_table_fail_from_then_on),
         cmocka_unit_test(one_call_of_a_table_of_ids_fails),
         cmocka_unit_test(all_calls_of_a_table_of_ids_fail_until_one_is_refused),
+        cmocka_unit_test(one_call_of_an_ordered_map_fails),
+        cmocka_unit_test(all_calls_of_an_ordered_map_fail_until_one_is_refused),
     };
 
     pin_thread();

@@ -160,6 +160,7 @@ static void run(void)
 
     state = 4711;
     count = 0;
+    memset(items, 0, sizeof items);
     model = calloc(map_key_count, sizeof model[0]);
     map = map_of_domain(domain);
     for (unsigned step = 0; step < OPERATIONS; step++) {

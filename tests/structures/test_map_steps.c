@@ -143,50 +143,93 @@ static void check_found(const struct item *found, unsigned index, const bool *po
         fail_msg("key %u of %u is found, which is not there", index, map_key_count);
 }
 
+/* What a read finds, in its order; looked at when it is over. */
+static const struct item *seen[KEYS_MOST + 1];
+static unsigned seen_count;
+
+static void saw(const struct item *item)
+{
+    seen_count = item ? 1 : 0;
+    seen[0] = item;
+}
+
+static void read_lookup(unsigned index)
+{
+    saw(look_up(map, index));
+}
+
 static void check_lookup(unsigned index, const bool *certain, const bool *possible)
 {
-    const struct item *found = look_up(map, index);
-
-    if (found)
-        check_found(found, index, possible);
+    if (seen_count)
+        check_found(seen[0], index, possible);
     else
         check_gap(index, index + 1, certain);
 }
 
+static void read_ceiling(unsigned index)
+{
+    saw(ceiling_of(map, index));
+}
+
 static void check_ceiling(unsigned index, const bool *certain, const bool *possible)
 {
-    const struct item *found = ceiling_of(map, index);
+    check_gap(index, seen_count ? seen[0]->index : map_key_count, certain);
+    if (seen_count)
+        check_found(seen[0], seen[0]->index, possible);
+    assert_true(!seen_count || seen[0]->index >= index);
+}
 
-    check_gap(index, found ? found->index : map_key_count, certain);
-    if (found)
-        check_found(found, found->index, possible);
-    assert_true(!found || found->index >= index);
+static void read_floor(unsigned index)
+{
+    saw(floor_of(map, index));
 }
 
 static void check_floor(unsigned index, const bool *certain, const bool *possible)
 {
-    const struct item *found = floor_of(map, index);
+    check_gap(seen_count ? seen[0]->index + 1 : 0, index + 1, certain);
+    if (seen_count)
+        check_found(seen[0], seen[0]->index, possible);
+    assert_true(!seen_count || seen[0]->index <= index);
+}
 
-    check_gap(found ? found->index + 1 : 0, index + 1, certain);
-    if (found)
-        check_found(found, found->index, possible);
-    assert_true(!found || found->index <= index);
+static void read_walk(unsigned from)
+{
+    struct prudence_map_walk walk;
+    const struct item *found = first_from(&walk, map, from);
+
+    for (seen_count = 0; found && seen_count <= map_key_count; seen_count++) {
+        seen[seen_count] = found;
+        found = item_of(prudence_map_next(&walk));
+    }
 }
 
 static void check_walk(unsigned from, const bool *certain, const bool *possible)
 {
-    struct prudence_map_walk walk;
     unsigned next = from;
 
-    for (const struct item *found = first_from(&walk, map, from); found;
-         found = item_of(prudence_map_next(&walk))) {
-        if (found->index < next)
+    for (unsigned i = 0; i < seen_count; i++) {
+        if (seen[i]->index < next)
             fail_msg("a walk does not rise");
-        check_gap(next, found->index, certain);
-        check_found(found, found->index, possible);
-        next = found->index + 1;
+        check_gap(next, seen[i]->index, certain);
+        check_found(seen[i], seen[i]->index, possible);
+        next = seen[i]->index + 1;
     }
     check_gap(next, map_key_count, certain);
+}
+
+struct reader {
+    void (*read)(unsigned index);
+    void (*check)(unsigned index, const bool *certain, const bool *possible);
+};
+
+static const struct reader lookups = {read_lookup, check_lookup},
+                           ceilings = {read_ceiling, check_ceiling},
+                           floors = {read_floor, check_floor}, walks = {read_walk, check_walk};
+
+static void look(const struct reader *reader, unsigned index)
+{
+    reader->read(index);
+    reader->check(index, there, there);
 }
 
 /* --------------------------------------------------------------- readers between steps of updates */
@@ -199,10 +242,10 @@ static void look_at_all(const greg_t *registers)
     if (++steps % 3) /* enough: what happened between two stores is seen several times */
         return;
     index = (unsigned)(looks++ % map_key_count);
-    check_lookup(index, there, there);
-    check_ceiling(index, there, there);
-    check_floor(index, there, there);
-    check_walk(0, there, there);
+    look(&lookups, index);
+    look(&ceilings, index);
+    look(&floors, index);
+    look(&walks, 0);
 }
 
 static void add_moving(void *unused)
@@ -282,7 +325,7 @@ static void readers_between_any_two_instructions_of_updates(void **state)
 /* --------------------------------------------------------------- updates between steps of readers */
 
 static unsigned here, asked;
-static void (*reader)(unsigned index, const bool *certain, const bool *possible);
+static const struct reader *reader;
 static bool everything[KEYS_MOST];
 
 enum plan {
@@ -326,7 +369,7 @@ static void read_once(void *unused)
 {
     (void)unused;
     prudence_read_lock();
-    reader(asked, stays, everything);
+    reader->read(asked);
     prudence_read_unlock();
 }
 
@@ -343,6 +386,7 @@ static void stop_reader(void)
         looks = 0;
         step_through(read_once, NULL, happen);
         assert_true(looks > here);
+        reader->check(asked, stays, everything);
         if (plan == PLAN_COME)
             all_go();
         else if (plan == PLAN_GO)
@@ -364,7 +408,7 @@ static void readers_of(const struct test_case *at, enum plan what)
     end_case();
 }
 
-static void stopped_anywhere(void (*what)(unsigned, const bool *, const bool *))
+static void stopped_anywhere(const struct reader *what)
 {
     reader = what;
     for (unsigned i = 0; i < CASES; i++)
@@ -375,25 +419,25 @@ static void stopped_anywhere(void (*what)(unsigned, const bool *, const bool *))
 static void a_lookup_may_be_stopped_anywhere(void **state)
 {
     (void)state;
-    stopped_anywhere(check_lookup);
+    stopped_anywhere(&lookups);
 }
 
 static void a_ceiling_may_be_stopped_anywhere(void **state)
 {
     (void)state;
-    stopped_anywhere(check_ceiling);
+    stopped_anywhere(&ceilings);
 }
 
 static void a_floor_may_be_stopped_anywhere(void **state)
 {
     (void)state;
-    stopped_anywhere(check_floor);
+    stopped_anywhere(&floors);
 }
 
 static void a_walk_may_be_stopped_anywhere(void **state)
 {
     (void)state;
-    stopped_anywhere(check_walk);
+    stopped_anywhere(&walks);
 }
 
 int main(void)

@@ -56,10 +56,16 @@ static bool make_caches(struct prudence_map *map, const char *name, struct prude
             return false;
         }
     }
-    map->domain = map->caches[0]->domain;
-    map->own_sections = map->domain->kind != PRUDENCE_DOMAIN_SET &&
-                        map->domain->kind != PRUDENCE_DOMAIN_EXTERNAL;
     return true;
+}
+
+static enum map_sections sections_of(const struct prudence_domain *domain)
+{
+    if (domain == prudence_default_domain())
+        return MAP_OF_DEFAULT;
+    return domain->kind == PRUDENCE_DOMAIN_SET || domain->kind == PRUDENCE_DOMAIN_EXTERNAL
+               ? MAP_OF_CALLER
+               : MAP_OF_DOMAIN;
 }
 
 struct prudence_map *prudence_map_create(const char *name, const struct prudence_map_attr *attr)
@@ -88,6 +94,8 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
         errno = ENOMEM;
         return NULL;
     }
+    map->domain = map->caches[0]->domain;
+    map->sections = sections_of(map->domain);
     return map;
 }
 
@@ -157,46 +165,42 @@ int prudence_map_destroy(struct prudence_map *map,
 
 /* ---------------------------------------------------------------------------------- statistics */
 
-/* The sums are not taken at one moment: what was taken away elsewhere may be counted, and what was added not. */
-static struct prudence_map_stats sum(const struct prudence_map *map)
-{
-    int64_t objects = 0, nodes = 0, bytes = 0, replaced = 0;
-
-    for (unsigned i = 0; i <= map->counter_mask; i++) {
-        const struct map_counter *counter = &map->counters[i];
-
-        objects += load_relaxed(&counter->objects);
-        nodes += load_relaxed(&counter->nodes);
-        bytes += load_relaxed(&counter->bytes);
-        replaced += load_relaxed(&counter->replaced);
-    }
-    return (struct prudence_map_stats){
-        .objects = objects > 0 ? (uint64_t)objects : 0,
-        .nodes = nodes > 0 ? (uint64_t)nodes : 0,
-        .replaced = (uint64_t)replaced,
-        .bytes_live = map->allocated + (bytes > 0 ? (uint64_t)bytes : 0),
-    };
-}
-
+/* The sum is not taken at one moment: one of a removal that was counted and an addition that was not may be below 0. */
 uint64_t prudence_map_count(const struct prudence_map *map)
 {
-    return sum(map).objects;
+    int64_t objects = 0;
+
+    for (unsigned i = 0; i <= map->counter_mask; i++)
+        objects += load_relaxed(&map->counters[i].objects);
+    return objects > 0 ? (uint64_t)objects : 0;
+}
+
+/* Nodes of one kind: those that are allocated and not deferred. */
+static void add_nodes(const struct prudence_map *map, unsigned kind,
+                      struct prudence_map_stats *stats)
+{
+    struct cache_sums sums;
+    uint64_t nodes;
+
+    cache_sum(map->caches[kind], &sums);
+    nodes = sums.hits + sums.misses - sums.frees - sums.deferred;
+    stats->nodes += nodes;
+    stats->bytes_live += nodes * map_node_bytes(kind);
+    stats->replaced += sums.deferred;
+    stats->bytes_latent += sums.latent_bytes;
 }
 
 int prudence_map_stats_sized(struct prudence_map *map, struct prudence_map_stats *stats,
                              size_t size)
 {
-    struct prudence_map_stats all;
+    struct prudence_map_stats all = {.bytes_latent = 0};
 
     if (!map || !stats)
         return EINVAL;
-    all = sum(map);
-    for (unsigned kind = 0; kind < MAP_KINDS; kind++) {
-        struct cache_sums sums;
-
-        cache_sum(map->caches[kind], &sums);
-        all.bytes_latent += sums.latent_bytes;
-    }
+    all.objects = prudence_map_count(map);
+    all.bytes_live = map->allocated;
+    for (unsigned kind = 0; kind < MAP_KINDS; kind++)
+        add_nodes(map, kind, &all);
     give_sized(stats, size, &all, sizeof all);
     return 0;
 }

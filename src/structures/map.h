@@ -27,16 +27,20 @@ struct prudence_cache;
 
 #define MAP_COUNTERS_MOST 16u
 
-/* What updates of one CPU added, less what they took away; atomic. */
 struct map_counter {
-    int64_t objects;
-    int64_t nodes, bytes;
-    int64_t replaced;
+    int64_t objects; /* added less removed on a CPU; atomic */
 } __attribute__((aligned(CACHE_LINES_APART)));
 
+/* Which sections updates enter. */
+enum map_sections {
+    MAP_OF_DEFAULT, /* the default domain's */
+    MAP_OF_DOMAIN,
+    MAP_OF_CALLER, /* the domain has none of its own: the caller is inside one already */
+};
+
 struct prudence_map {
-    bool bytes;             /* keys are byte strings; constant, as is what follows */
-    bool own_sections;      /* the domain has sections that updates may enter */
+    bool bytes; /* keys are byte strings; constant, as is what follows */
+    enum map_sections sections;
     unsigned counter_mask;
     struct prudence_domain *domain;
     struct prudence_cache *caches[MAP_KINDS];

@@ -97,7 +97,7 @@ static void unlink_line(struct map_update *update, struct map_node *line)
         unsigned byte;
         uintptr_t next = map_only_link(node, &byte);
 
-        map_unlinked(update, node);
+        map_mark_gone(node);
         node = map_is_object(next) ? NULL : map_inner(next);
     }
 }

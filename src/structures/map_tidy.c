@@ -48,7 +48,7 @@ static enum round join(struct map_update *update, const struct map_place *place,
                      map_prefix_join(node->prefix, (uint8_t)byte, child->prefix));
     map_copy_links(fresh, child);
     update->gone[update->gone_count++] = child;
-    map_unlinked(update, child);
+    map_mark_gone(child);
     map_put_instead(update, place, node, (uintptr_t)fresh);
     return ROUND_AGAIN;
 }

@@ -55,10 +55,8 @@ void map_unlock_both(const struct map_place *place, struct map_node *node)
     map_unlock(place->node);
 }
 
-void map_unlinked(struct map_update *update, struct map_node *node)
+void map_mark_gone(struct map_node *node)
 {
-    update->nodes--;
-    update->bytes -= (int64_t)map_node_bytes(node->kind);
     store_release(&node->lock, (uint32_t)MAP_GONE);
 }
 
@@ -68,7 +66,7 @@ void map_put_instead(struct map_update *update, const struct map_place *place,
     /* Release: a reader that takes this link sees what the nodes and objects behind it hold. */
     store_release(place->slot, link);
     update->gone[update->gone_count++] = node;
-    map_unlinked(update, node);
+    map_mark_gone(node);
     map_unlock(place->node);
 }
 
@@ -86,14 +84,13 @@ struct map_node *map_take(struct map_update *update, unsigned kind, uint64_t pre
 
     update->spare[kind] = (struct map_node *)node->end;
     update->spares[kind]--;
-    update->nodes++;
-    update->bytes += (int64_t)map_node_bytes(kind);
     map_node_init(node, kind, prefix);
     return node;
 }
 
 static bool allocate(struct map_update *update)
 {
+    update->allocated = true;
     for (unsigned kind = 0; kind < MAP_KINDS; kind++) {
         for (; update->spares[kind] < update->wanted[kind]; update->spares[kind]++) {
             struct map_node *node = prudence_cache_alloc(update->map->caches[kind]);
@@ -124,13 +121,17 @@ static void free_spares(struct map_update *update)
 
 static void enter(struct prudence_map *map)
 {
-    if (map->own_sections)
+    if (likely(map->sections == MAP_OF_DEFAULT))
+        prudence_read_lock();
+    else if (map->sections == MAP_OF_DOMAIN)
         prudence_domain_read_lock(map->domain);
 }
 
 static void leave(struct prudence_map *map)
 {
-    if (map->own_sections)
+    if (likely(map->sections == MAP_OF_DEFAULT))
+        prudence_read_unlock();
+    else if (map->sections == MAP_OF_DOMAIN)
         prudence_domain_read_unlock(map->domain);
 }
 
@@ -139,9 +140,9 @@ static void defer(const struct map_update *update, struct map_node *node)
     prudence_cache_free_deferred(update->map->caches[node->kind], node);
 }
 
-static uint64_t defer_gone(const struct map_update *update)
+/* Outside of the section, with no lock held: it may wait for readers. */
+static void defer_gone(const struct map_update *update)
 {
-    uint64_t count = update->gone_count;
     struct map_node *node = update->gone_line;
 
     for (unsigned i = 0; i < update->gone_count; i++)
@@ -152,24 +153,13 @@ static uint64_t defer_gone(const struct map_update *update)
 
         defer(update, node);
         node = map_is_object(next) ? NULL : map_inner(next);
-        count++;
     }
-    return count;
 }
 
-static void count(const struct map_update *update, int64_t objects, uint64_t replaced)
+static void count(struct prudence_map *map, int64_t objects)
 {
-    struct map_counter *counter =
-        &update->map->counters[os_cpu_current() & update->map->counter_mask];
-
     if (objects)
-        add_relaxed(&counter->objects, objects);
-    if (update->bytes) {
-        add_relaxed(&counter->nodes, update->nodes);
-        add_relaxed(&counter->bytes, update->bytes);
-    }
-    if (replaced)
-        add_relaxed(&counter->replaced, (int64_t)replaced);
+        add_relaxed(&map->counters[os_cpu_current() & map->counter_mask].objects, objects);
 }
 
 static int error_of(enum round round)
@@ -195,7 +185,10 @@ int map_update(struct map_update *update, enum round (*round)(struct map_update 
         result = round(update);
         leave(update->map);
     } while (result == ROUND_AGAIN || (result == ROUND_MEMORY && allocate(update)));
-    count(update, result == ROUND_DONE ? objects - (update->replacing && update->there) : 0, defer_gone(update));
-    free_spares(update);
+    if (result == ROUND_DONE)
+        count(update->map, objects - (update->replacing && update->there));
+    defer_gone(update);
+    if (unlikely(update->allocated))
+        free_spares(update);
     return error_of(result);
 }

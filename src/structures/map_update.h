@@ -28,13 +28,13 @@ struct map_update {
     bool replacing;   /* what is there */
     bool untidy;      /* the node that lost a link */
 
-    size_t wanted[MAP_KINDS];            /* nodes */
-    size_t spares[MAP_KINDS];            /* so many are ... */
-    struct map_node *spare[MAP_KINDS];   /* ... here: the first, whose `end` is the address of the next */
-    struct map_node *gone[MAP_GONE_MOST]; /* unlinked, one by one */
+    bool allocated;                       /* there may be spare nodes */
     unsigned gone_count;
-    struct map_node *gone_line; /* unlinked, each the only link of the one before */
-    int64_t nodes, bytes;       /* linked less unlinked */
+    struct map_node *gone[MAP_GONE_MOST]; /* unlinked, one by one */
+    struct map_node *gone_line;           /* unlinked, each the only link of the one before */
+    size_t wanted[MAP_KINDS];             /* nodes */
+    size_t spares[MAP_KINDS];             /* so many are ... */
+    struct map_node *spare[MAP_KINDS];    /* ... here: the first, whose `end` is the address of the next */
 };
 
 /* A place that holds a link: of this node, or the top. */
@@ -69,8 +69,8 @@ void map_unlock_both(const struct map_place *place, struct map_node *node);
 void map_put_instead(struct map_update *update, const struct map_place *place,
                      struct map_node *node, uintptr_t link);
 
-/* Under its lock: the node is in the tree no more, and is deferred behind this update. */
-void map_unlinked(struct map_update *update, struct map_node *node);
+/* Under its lock: it is unlinked. The update defers it. */
+void map_mark_gone(struct map_node *node);
 
 static inline struct map_place map_top(struct prudence_map *map)
 {

@@ -5,6 +5,7 @@
 #include <prudence/hash.h>
 #include <prudence/id_table.h>
 #include <prudence/inline.h>
+#include <prudence/map.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -16,12 +17,14 @@
 struct element {
     int number;
     struct prudence_hash_node hash_node;
+    struct prudence_map_bytes map_node;
     struct prudence_list link;
     struct prudence_hlist_node node;
 };
 
 int use_reading(struct element **place, struct element *fresh, struct prudence_domain *domain);
 int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint64_t key);
+int use_map(struct prudence_map *map, struct element *fresh, uint64_t key);
 int use_lists(struct prudence_list *list, struct element *fresh);
 int use_hlists(struct prudence_hlist_head *list, struct element *fresh);
 void use_qsbr(struct prudence_domain *domain);
@@ -87,6 +90,29 @@ int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint6
         sum++;
     }
     return sum + prudence_hash_stats(table, &stats) + prudence_id_table_stats(ids, &id_stats);
+}
+
+int use_map(struct prudence_map *map, struct element *fresh, uint64_t key)
+{
+    struct prudence_map_stats stats;
+    struct prudence_map_walk walk;
+    struct prudence_map_node *node;
+    int sum = 0;
+
+    prudence_map_set_bytes(&fresh->map_node, "key", 3);
+    prudence_map_for_each(&walk, map, node)
+    {
+        sum += prudence_map_entry(node, struct element, map_node.node)->number;
+    }
+    prudence_map_for_each_from(&walk, map, key, node)
+    {
+        sum++;
+    }
+    prudence_map_for_each_from_bytes(&walk, map, "key", 3, node)
+    {
+        sum++;
+    }
+    return sum + prudence_map_stats(map, &stats);
 }
 
 int use_lists(struct prudence_list *list, struct element *fresh)

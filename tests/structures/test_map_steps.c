@@ -17,7 +17,7 @@
 #if STEP_POSSIBLE
 
 #define KEYS_MOST 300
-#define STOPS     12 /* about so many of the instructions of each read */
+#define STOPS     6 /* about so many of the instructions of each read */
 
 static struct item items[KEYS_MOST], twins[KEYS_MOST];
 static bool stays[KEYS_MOST]; /* by the index of the key; the others come and go */

@@ -4,7 +4,7 @@
  * the nearest below or above, and walk ranges, while many writers change it. Readers write nothing shared, take no lock,
  * and do not wait. It is a tree over the bytes of keys (an adaptive radix tree), whose nodes writers change in place
  * where one store does it, and otherwise replace. Why, and what else was measured: docs/adr/0069. (P. McKenney,
- * "Exploiting Deferred Destruction", 2004, section 2.2.9 and chapter 5: readers beside a writer that copies.)
+ * "Exploiting Deferred Destruction", 2004, section 9.2.5, asks for trees in a library.)
  *
  *     struct flow { struct prudence_map_node node; int port; };
  *
@@ -194,7 +194,7 @@ static inline struct prudence_map_node *prudence_map_next(struct prudence_map_wa
  * Each locks the node of the tree that it changes; to replace a node, that and the one above it. A thread that finds one
  * locked spins, then sleeps briefly. No lock is held where memory is allocated or deferred. Cost: a lookup, an
  * atomic operation each for the lock and for the count; at times a node of 64 to 2,072 bytes is allocated and
- * another deferred: 15 bytes an update with random keys (docs/adr/0069).
+ * another deferred: 6 to 18 bytes an update with random keys (docs/adr/0069).
  *
  * Errors leave the map as it was: ENOMEM; EINVAL: NULL, or a key of the other kind.
  *

@@ -163,6 +163,7 @@ static void add_names(struct prudence_map *map)
 static void use_map(void)
 {
     const struct prudence_map_attr attr = {.size = sizeof attr, .flags = PRUDENCE_MAP_BYTES};
+    struct prudence_map_stats stats;
     struct prudence_map *map;
 
     memory_fail(plan.first, plan.count);
@@ -185,6 +186,7 @@ static void use_map(void)
     }
     memory_fail(UINT32_MAX, 0);
     check_names(map, NAMES, NAMES);
+    check(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
     check(prudence_map_destroy(map, NULL, NULL) == 0);
 }
 

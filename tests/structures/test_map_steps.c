@@ -333,22 +333,37 @@ enum plan {
     PLAN_GO,
     PLAN_COME_AND_GO, /* all nodes may be others after that, with the same keys */
     PLAN_GO_AND_COME,
+    PLAN_SWAP, /* every other one comes, and then those go that were there */
     PLANS,
 };
 static enum plan plan;
 
-static void all_come(void)
+/* Those that do not stay, from the first or the second on: each, or every other one. */
+static void come(unsigned first, unsigned every)
 {
-    for (unsigned i = 0; i < map_key_count; i++)
-        if (!stays[i])
+    for (unsigned i = 0, passing = 0; i < map_key_count; i++)
+        if (!stays[i] && passing++ % every == first)
             assert_int_equal(prudence_map_add_unique(map, &items[i].node.node, NULL), 0);
 }
 
-static void all_go(void)
+static void go(unsigned first, unsigned every)
 {
-    for (unsigned i = 0; i < map_key_count; i++)
-        if (!stays[i])
+    for (unsigned i = 0, passing = 0; i < map_key_count; i++)
+        if (!stays[i] && passing++ % every == first)
             assert_ptr_equal(remove_index(map, i), &items[i]);
+}
+
+/* Before and after what happens. */
+static void put_back(bool before)
+{
+    if (before && (plan == PLAN_GO || plan == PLAN_GO_AND_COME))
+        come(0, 1);
+    if (before && plan == PLAN_SWAP)
+        come(1, 2);
+    if (!before && (plan == PLAN_COME || plan == PLAN_GO_AND_COME))
+        go(0, 1);
+    if (!before && plan == PLAN_SWAP)
+        go(0, 2);
 }
 
 static void happen(const greg_t *registers)
@@ -357,11 +372,15 @@ static void happen(const greg_t *registers)
     if (looks++ != here)
         return;
     if (plan == PLAN_COME || plan == PLAN_COME_AND_GO)
-        all_come();
-    if (plan != PLAN_COME)
-        all_go();
+        come(0, 1);
+    if (plan == PLAN_SWAP)
+        come(0, 2);
+    if (plan == PLAN_SWAP)
+        go(1, 2);
+    else if (plan != PLAN_COME)
+        go(0, 1);
     if (plan == PLAN_GO_AND_COME)
-        all_come();
+        come(0, 1);
     step_enough = true;
 }
 
@@ -387,10 +406,8 @@ static void stop_reader(void)
         step_through(read_once, NULL, happen);
         assert_true(looks > here);
         reader->check(asked, stays, everything);
-        if (plan == PLAN_COME)
-            all_go();
-        else if (plan == PLAN_GO)
-            all_come();
+        put_back(false);
+        put_back(true);
     }
 }
 
@@ -399,12 +416,13 @@ static void readers_of(const struct test_case *at, enum plan what)
     plan = what;
     begin_case(at);
     memset(everything, true, sizeof everything);
-    if (plan == PLAN_GO || plan == PLAN_GO_AND_COME)
-        all_come();
+    put_back(true);
     for (asked = 0; asked < map_key_count; asked += 1 + map_key_count / 3)
         stop_reader();
     if (plan == PLAN_GO || plan == PLAN_GO_AND_COME)
-        all_go();
+        go(0, 1);
+    if (plan == PLAN_SWAP)
+        go(1, 2);
     end_case();
 }
 

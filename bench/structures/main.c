@@ -30,9 +30,8 @@
 #define PATIENCE    300 /* seconds beyond those measured, until a run counts as hanging */
 
 static const struct subject *const subjects[] = {
-    &subject_prudence, &subject_rculfhash,   &subject_ck_ht,
-    &subject_ids_word, &subject_ids_ordered, &subject_ids_indirect,
-    &subject_map,      &subject_std_map,
+    &subject_prudence,    &subject_rculfhash,    &subject_ck_ht, &subject_ids_word,
+    &subject_ids_ordered, &subject_ids_indirect, &subject_map,   &subject_std_map,
 #ifdef LIBCDS_VERSION
     &subject_skip_list,
 #endif
@@ -301,11 +300,11 @@ static double quantile(unsigned row, const struct request *request, const char *
 
 static void print_row(unsigned row, const struct request *request)
 {
-    printf("%-13s %9llu %8u %5u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f\n", rows[row].subject->name,
-           (unsigned long long)rows[row].size, rows[row].updates, rows[row].hits, rows[row].walk,
-           rows[row].threads, quantile(row, request, "ns", 0.5), quantile(row, request, "ns", 0.25),
-           quantile(row, request, "ns", 0.75), quantile(row, request, "cpu_ns", 0.5),
-           quantile(row, request, "bytes_per_object", 0.5),
+    printf("%-13s %9llu %8u %5u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f\n",
+           rows[row].subject->name, (unsigned long long)rows[row].size, rows[row].updates,
+           rows[row].hits, rows[row].walk, rows[row].threads, quantile(row, request, "ns", 0.5),
+           quantile(row, request, "ns", 0.25), quantile(row, request, "ns", 0.75),
+           quantile(row, request, "cpu_ns", 0.5), quantile(row, request, "bytes_per_object", 0.5),
            quantile(row, request, "peak_rss_bytes", 0.5) / 1e6);
 }
 
@@ -313,9 +312,9 @@ static json_t *row_to_json(unsigned row, const struct request *request)
 {
     json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject",
                              rows[row].subject->name, "size", (json_int_t)rows[row].size, "updates",
-                             rows[row].updates, "hits", rows[row].hits, "walk", rows[row].walk, "threads",
-                             rows[row].threads, "ns", quantile(row, request, "ns", 0.5), "cpu_ns",
-                             quantile(row, request, "cpu_ns", 0.5), "bytes_per_object",
+                             rows[row].updates, "hits", rows[row].hits, "walk", rows[row].walk,
+                             "threads", rows[row].threads, "ns", quantile(row, request, "ns", 0.5),
+                             "cpu_ns", quantile(row, request, "cpu_ns", 0.5), "bytes_per_object",
                              quantile(row, request, "bytes_per_object", 0.5), "repeats");
 
     for (unsigned i = 0; i < request->repeat; i++)
@@ -347,7 +346,9 @@ int main(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse_option,
-        .doc = "Tables that are read under RCU: Prudence's, liburcu's and Concurrency Kit's; and ordered maps.",
+        .doc =
+            "Tables that are read under RCU: Prudence's, liburcu's and Concurrency Kit's; and "
+            "ordered maps.",
     };
     struct request request = {
         .sizes = {.value = {1000, 100000}, .count = 2},

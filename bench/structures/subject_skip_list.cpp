@@ -67,4 +67,5 @@ static inline bool flip(uint64_t key)
 
 extern "C" const struct subject subject_skip_list;
 const struct subject subject_skip_list = {
-    "skip-list", "libcds' SkipListMap, RCU general_buffered", start, attach, fill, nothing, run, detach};
+    "skip-list", "libcds' SkipListMap, RCU general_buffered", start, attach, fill, nothing, run,
+    detach};

@@ -42,7 +42,8 @@ static inline bool find(uint64_t key, uint64_t *value)
 
 static inline bool walk(uint64_t key, unsigned count, uint64_t *sum)
 {
-    for (auto place = map->lower_bound(hash_of(key)); count && place != map->end(); ++place, count--)
+    for (auto place = map->lower_bound(hash_of(key)); count && place != map->end();
+         ++place, count--)
         *sum += place->second;
     return !count;
 }

@@ -53,7 +53,8 @@ struct prudence_map;
 
 /* Stands in the caller's object, at an address that 8 divides. */
 struct prudence_map_node {
-    uint64_t key; /* the number, set by the caller before it adds the object. Of byte strings: private */
+    uint64_t
+        key; /* the number, set by the caller before it adds the object. Of byte strings: private */
 };
 
 /* The same in a map of byte strings. */
@@ -75,8 +76,8 @@ static inline void prudence_map_set_bytes(struct prudence_map_bytes *node, const
 /* ------------------------------------------------------------------------ making and destroying */
 
 struct prudence_map_attr {
-    size_t size;    /* sizeof(struct prudence_map_attr), so that it can grow */
-    unsigned flags; /* of enum prudence_map_flags */
+    size_t size;                    /* sizeof(struct prudence_map_attr), so that it can grow */
+    unsigned flags;                 /* of enum prudence_map_flags */
     unsigned reserved;              /* 0 */
     struct prudence_domain *domain; /* whose readers use the map; NULL: the default domain */
 };
@@ -112,8 +113,8 @@ PRUDENCE_API int prudence_map_destroy(struct prudence_map *map,
  */
 PRUDENCE_API struct prudence_map_node *prudence_map_lookup(const struct prudence_map *map,
                                                            uint64_t key);
-PRUDENCE_API struct prudence_map_node *
-prudence_map_lookup_bytes(const struct prudence_map *map, const void *bytes, size_t length);
+PRUDENCE_API struct prudence_map_node *prudence_map_lookup_bytes(const struct prudence_map *map,
+                                                                 const void *bytes, size_t length);
 
 /*
  * The nearest object, NULL: there is none:
@@ -127,12 +128,12 @@ prudence_map_lookup_bytes(const struct prudence_map *map, const void *bytes, siz
  */
 PRUDENCE_API struct prudence_map_node *prudence_map_ceiling(const struct prudence_map *map,
                                                             uint64_t key);
-PRUDENCE_API struct prudence_map_node *
-prudence_map_ceiling_bytes(const struct prudence_map *map, const void *bytes, size_t length);
+PRUDENCE_API struct prudence_map_node *prudence_map_ceiling_bytes(const struct prudence_map *map,
+                                                                  const void *bytes, size_t length);
 PRUDENCE_API struct prudence_map_node *prudence_map_floor(const struct prudence_map *map,
                                                           uint64_t key);
-PRUDENCE_API struct prudence_map_node *
-prudence_map_floor_bytes(const struct prudence_map *map, const void *bytes, size_t length);
+PRUDENCE_API struct prudence_map_node *prudence_map_floor_bytes(const struct prudence_map *map,
+                                                                const void *bytes, size_t length);
 PRUDENCE_API struct prudence_map_node *prudence_map_after(const struct prudence_map *map,
                                                           const struct prudence_map_node *node);
 PRUDENCE_API struct prudence_map_node *prudence_map_before(const struct prudence_map *map,
@@ -165,9 +166,10 @@ PRUDENCE_API struct prudence_map_node *prudence_map_first(struct prudence_map_wa
 PRUDENCE_API struct prudence_map_node *prudence_map_first_from(struct prudence_map_walk *walk,
                                                                const struct prudence_map *map,
                                                                uint64_t key);
-PRUDENCE_API struct prudence_map_node *
-prudence_map_first_from_bytes(struct prudence_map_walk *walk, const struct prudence_map *map,
-                              const void *bytes, size_t length);
+PRUDENCE_API struct prudence_map_node *prudence_map_first_from_bytes(struct prudence_map_walk *walk,
+                                                                     const struct prudence_map *map,
+                                                                     const void *bytes,
+                                                                     size_t length);
 PRUDENCE_API struct prudence_map_node *prudence_map_next_slow(struct prudence_map_walk *walk);
 
 static inline struct prudence_map_node *prudence_map_next(struct prudence_map_walk *walk)
@@ -216,8 +218,8 @@ PRUDENCE_API int prudence_map_add_replace(struct prudence_map *map, struct prude
 PRUDENCE_API int prudence_map_replace(struct prudence_map *map, struct prudence_map_node *old,
                                       struct prudence_map_node *fresh);
 PRUDENCE_API struct prudence_map_node *prudence_map_remove(struct prudence_map *map, uint64_t key);
-PRUDENCE_API struct prudence_map_node *
-prudence_map_remove_bytes(struct prudence_map *map, const void *bytes, size_t length);
+PRUDENCE_API struct prudence_map_node *prudence_map_remove_bytes(struct prudence_map *map,
+                                                                 const void *bytes, size_t length);
 PRUDENCE_API int prudence_map_remove_node(struct prudence_map *map, struct prudence_map_node *node);
 
 /* ---------------------------------------------------------------------------------- statistics */
@@ -228,8 +230,8 @@ PRUDENCE_API uint64_t prudence_map_count(const struct prudence_map *map);
 
 struct prudence_map_stats {
     uint64_t objects;
-    uint64_t nodes;        /* of the tree */
-    uint64_t replaced;     /* nodes that others took the place of, or nothing, since the map was made */
+    uint64_t nodes;    /* of the tree */
+    uint64_t replaced; /* nodes that others took the place of, or nothing, since the map was made */
     uint64_t bytes_live;   /* of the map and its nodes */
     uint64_t bytes_latent; /* of nodes that were replaced and wait for readers */
 };

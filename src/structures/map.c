@@ -24,9 +24,8 @@ static bool is_valid(const char *name, const struct prudence_map_attr *attr)
     if (!name_is_valid(what, name))
         return false;
     if (attr->size != sizeof *attr)
-        os_report(
-            "%s: '%s': attr->size is %zu, not sizeof(struct prudence_map_attr), which is %zu", what,
-            name, attr->size, sizeof *attr);
+        os_report("%s: '%s': attr->size is %zu, not sizeof(struct prudence_map_attr), which is %zu",
+                  what, name, attr->size, sizeof *attr);
     else if (attr->flags & ~FLAGS)
         os_report("%s: '%s': attr->flags has unknown bits (0x%x)", what, name,
                   attr->flags & ~FLAGS);

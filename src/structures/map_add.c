@@ -181,7 +181,8 @@ static enum round add(struct map_update *update)
 
 static bool is_usable(const struct prudence_map *map, const struct prudence_map_node *node)
 {
-    return map && node && (!map->bytes || node->key || !((const struct prudence_map_bytes *)node)->length);
+    return map && node &&
+           (!map->bytes || node->key || !((const struct prudence_map_bytes *)node)->length);
 }
 
 int prudence_map_add_unique(struct prudence_map *map, struct prudence_map_node *node,

@@ -90,7 +90,7 @@ void map_copy_links(struct map_node *to, struct map_node *from)
 
 uintptr_t map_only_link(struct map_node *node, unsigned *byte)
 {
-    uintptr_t link = node->end;
+    uintptr_t link = load_acquire(&node->end);
 
     *byte = MAP_NO_BYTE;
     if (!link)

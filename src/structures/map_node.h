@@ -39,7 +39,7 @@ enum map_lock_state {
 struct map_node {
     uint32_t lock; /* of enum map_lock_state; not used by readers */
     uint16_t live; /* links that are not 0, and `end`; written under the lock */
-    uint8_t used;  /* slots that have a byte, but for ALL; written under the lock */
+    uint8_t used;  /* slots that have a byte, except in ALL; written under the lock */
     uint8_t kind;
     uint64_t prefix; /* the first byte highest; how many they are in the lowest byte */
     uintptr_t end;
@@ -139,8 +139,8 @@ static inline uintptr_t *map_slot_in_list(struct map_node *node, uint8_t byte, u
 
     for (unsigned i = 0; i < words; i++) {
         uint64_t differ = load_relaxed(&map_words(node)[i]) ^ byte * UINT64_C(0x0101010101010101);
-        uint64_t zeros = (differ - UINT64_C(0x0101010101010101)) & ~differ &
-                         UINT64_C(0x8080808080808080);
+        uint64_t zeros =
+            (differ - UINT64_C(0x0101010101010101)) & ~differ & UINT64_C(0x8080808080808080);
 
         if (zeros) {
             unsigned slot = 8 * i + (unsigned)__builtin_ctzll(zeros) / 8;
@@ -197,10 +197,11 @@ void map_append(struct map_node *node, uint8_t byte, uintptr_t link);
 /* The same. An empty node. */
 void map_node_init(struct map_node *node, unsigned kind, uint64_t prefix);
 
-/* Makes `to`, which is empty but for its prefix, have all links that `from` has, whose lock is held. */
+/* Makes `to`, which has a prefix and nothing else, have all links that `from` has, whose lock is held. */
 void map_copy_links(struct map_node *to, struct map_node *from);
 
-/* Of a node whose only link this is, under its lock or when it is gone; *byte: MAP_NO_BYTE for `end`. */
+/* The first link of a node, and its byte, MAP_NO_BYTE for `end`: the only one, where that is known under the node's lock, or
+ * because it is gone. */
 uintptr_t map_only_link(struct map_node *node, unsigned *byte);
 
 static inline bool map_has_room(const struct map_node *node)

@@ -44,8 +44,8 @@ static enum round join(struct map_update *update, const struct map_place *place,
         return ROUND_AGAIN;
     }
     map_lock(child); /* it is not gone, because this link leads to it */
-    fresh = map_take(update, child->kind,
-                     map_prefix_join(node->prefix, (uint8_t)byte, child->prefix));
+    fresh =
+        map_take(update, child->kind, map_prefix_join(node->prefix, (uint8_t)byte, child->prefix));
     map_copy_links(fresh, child);
     update->gone[update->gone_count++] = child;
     map_mark_gone(child);

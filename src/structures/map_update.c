@@ -19,9 +19,8 @@ bool map_lock(struct map_node *node)
         uint32_t state = load_relaxed(&node->lock);
 
         /* Acquire: all that the last holder did is seen. */
-        if (state == MAP_FREE &&
-            __atomic_compare_exchange_n(&node->lock, &state, MAP_LOCKED, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED))
+        if (state == MAP_FREE && __atomic_compare_exchange_n(&node->lock, &state, MAP_LOCKED, false,
+                                                             __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
         if (state == MAP_GONE)
             return false;
@@ -165,11 +164,8 @@ static void count(struct prudence_map *map, int64_t objects)
 static int error_of(enum round round)
 {
     static const int errors[] = {
-        [ROUND_DONE] = 0,
-        [ROUND_AGAIN] = EAGAIN,
-        [ROUND_MEMORY] = ENOMEM,
-        [ROUND_EXISTS] = EEXIST,
-        [ROUND_ABSENT] = ENOENT,
+        [ROUND_DONE] = 0,        [ROUND_AGAIN] = EAGAIN,  [ROUND_MEMORY] = ENOMEM,
+        [ROUND_EXISTS] = EEXIST, [ROUND_ABSENT] = ENOENT,
     };
 
     return errors[round];

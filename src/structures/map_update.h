@@ -28,13 +28,14 @@ struct map_update {
     bool replacing;   /* what is there */
     bool untidy;      /* the node that lost a link */
 
-    bool allocated;                       /* there may be spare nodes */
+    bool allocated; /* there may be spare nodes */
     unsigned gone_count;
     struct map_node *gone[MAP_GONE_MOST]; /* unlinked, one by one */
     struct map_node *gone_line;           /* unlinked, each the only link of the one before */
     size_t wanted[MAP_KINDS];             /* nodes */
     size_t spares[MAP_KINDS];             /* so many are ... */
-    struct map_node *spare[MAP_KINDS];    /* ... here: the first, whose `end` is the address of the next */
+    struct map_node
+        *spare[MAP_KINDS]; /* ... here: the first, whose `end` is the address of the next */
 };
 
 /* A place that holds a link: of this node, or the top. */

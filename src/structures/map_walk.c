@@ -100,8 +100,7 @@ static uintptr_t take_from(struct prudence_map_walk *walk, struct step *step)
         if (link)
             take(walk, link);
     }
-    return step->node->kind < MAP_NINETY ? take_from_list(walk, step)
-                                         : take_from_table(walk, step);
+    return step->node->kind < MAP_NINETY ? take_from_list(walk, step) : take_from_table(walk, step);
 }
 
 /* Goes on along the trail until the walk has enough, or there is no more. */

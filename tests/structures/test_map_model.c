@@ -104,7 +104,8 @@ static void check_key(unsigned index)
     struct item probe, *first = nearest(index, 1);
 
     assert_ptr_equal(first_from(&walk, map, index), first);
-    assert_ptr_equal(item_of(prudence_map_next(&walk)), first ? nearest(first->index + 1, 1) : NULL);
+    assert_ptr_equal(item_of(prudence_map_next(&walk)),
+                     first ? nearest(first->index + 1, 1) : NULL);
     set_key(&probe, index);
     assert_ptr_equal(look_up(map, index), model[index]);
     assert_ptr_equal(ceiling_of(map, index), nearest(index, 1));

@@ -106,9 +106,8 @@ static struct item *item_of(struct prudence_map_node *node)
 
 MAP_TEST_UNUSED static struct prudence_map *map_of_domain(struct prudence_domain *domain)
 {
-    struct prudence_map_attr attr = {.size = sizeof attr,
-                                     .flags = map_strings ? PRUDENCE_MAP_BYTES : 0,
-                                     .domain = domain};
+    struct prudence_map_attr attr = {
+        .size = sizeof attr, .flags = map_strings ? PRUDENCE_MAP_BYTES : 0, .domain = domain};
     struct prudence_map *map = prudence_map_create("test", &attr);
 
     assert_non_null(map);
@@ -308,7 +307,7 @@ MAP_TEST_UNUSED static void make_strings(void)
 
         for (unsigned k = 0; k < length; k++) {
             random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
-            bytes[k] = i % 2 ? (uint8_t)((random >> 33) % 3) : (uint8_t)"xyz/"[(random >> 33) % 4];
+            bytes[k] = i % 2 ? (uint8_t)((random >> 33) % 3) : (uint8_t) "xyz/"[(random >> 33) % 4];
         }
         random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
         add_key(bytes, length);

@@ -12,9 +12,10 @@
 
 #include "support/gp_torture.h"
 
-#define READERS   8
-#define WRITERS   6
-#define SPACING   40 /* one of so many keys is lasting, one contended, and the others are divided among the writers */
+#define READERS 8
+#define WRITERS 6
+#define SPACING                                                                                    \
+    40 /* one of so many keys is lasting, one contended, and the others are divided among the writers */
 #define LASTING   150
 #define KEYS      (LASTING * SPACING)
 #define CONTENDED 3 /* modulo SPACING: keys of all writers */
@@ -339,8 +340,7 @@ static int torture(const char *variant, double seconds)
 int main(int argc, char **argv)
 {
     static const struct torture_variant variants[] = {
-        {"dense", ""},   {"sparse", ""},
-        {"strings", ""}, {"fenced", "reader_mode=fenced"},
+        {"dense", ""},      {"sparse", ""}, {"strings", ""}, {"fenced", "reader_mode=fenced"},
         {"lock", "rseq=0"},
     };
 

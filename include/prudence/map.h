@@ -18,13 +18,12 @@
  *
  * Conventions of <prudence/prudence.h>, and these:
  *  - Sections: the functions of readers are called inside a read-side section of the map's domain, or online in it.
- *    What a function returns stays valid until that section ends. Updates need no section, except
- *    prudence_map_remove_node; make them outside, so that deferrals may wait and keep latent memory below its
- *    limit. In a qsbr domain the thread is online; in a set or an external domain, which have no sections of their own, the
+ *    What a function returns stays valid until that section ends. Updates need no section; make them outside, so that
+ *    deferrals may wait and keep latent memory below its limit. (But an object that a function is given, and that another
+ *    thread might remove, is valid in the section in which it was found only: prudence_map_replace, _remove_node.) In a qsbr domain the thread is online; in a set or an external domain, which have no sections of their own, the
  *    caller's thread is inside one of a member, or of the other scheme.
  *  - Keys: a map has numbers, or byte strings (PRUDENCE_MAP_BYTES). Byte strings have any length and any bytes, and are in
- *    the order of memcmp; one that begins another is below it. Functions for keys of the other kind: EINVAL, with a
- *    message; readers find nothing.
+ *    the order of memcmp; one that begins another is below it. With a key of the other kind a function finds nothing.
  *  - Ownership: objects are the caller's, and so are the bytes of their keys, which do not change while the object is in
  *    the map, and for a grace period longer. One that was removed or replaced may be freed, changed or added again after a grace
  *    period only (prudence_free_deferred does that). The map allocates nodes of its tree, nothing else.
@@ -198,7 +197,7 @@ static inline struct prudence_map_node *prudence_map_next(struct prudence_map_wa
  * atomic operation each for the lock and for the count; at times a node of 64 to 2,072 bytes is allocated and
  * another deferred: 6 to 18 bytes an update with random keys (docs/adr/0069).
  *
- * Errors leave the map as it was: ENOMEM; EINVAL: NULL, or a key of the other kind.
+ * Errors leave the map as it was: ENOMEM; EINVAL: NULL, or a string that is not empty and has no address.
  *
  * add_unique:  only if there is no object with this key: otherwise EEXIST, with that object in *there, if `there` is not
  *              NULL. (That object is valid in a section that the caller is in, or while the caller keeps others from removing it.)

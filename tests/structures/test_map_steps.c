@@ -110,7 +110,7 @@ static void readers_between_any_two_instructions_of_updates(void **state)
 
 /* -------------------------------------------------------------- updates between steps of updates */
 
-#define STOPS 30 /* about so many of the instructions of each update */
+#define STOPS 12 /* about so many of the instructions of each update that hold no lock */
 
 static bool is_locked_below(uintptr_t link)
 {
@@ -159,8 +159,8 @@ static bool same_done; /* by the other update */
 static void others_go_on(const greg_t *registers)
 {
     (void)registers;
-    if (looks++ < here || !prudence_read_lock_held() || map->top.node.lock != MAP_FREE ||
-        is_locked_below(map->top.root))
+    if (!prudence_read_lock_held() || map->top.node.lock != MAP_FREE ||
+        is_locked_below(map->top.root) || looks++ < here)
         return;
     happened = step_enough = true;
     if (others == SAME_GOES && adding)

@@ -12,7 +12,7 @@
 
 #if STEP_POSSIBLE
 
-#define STOPS 6 /* about so many of the instructions of each read */
+#define STOPS 4 /* about so many of the instructions of each read */
 
 /* --------------------------------------------------------------- updates between steps of readers */
 

@@ -110,7 +110,7 @@ static void readers_between_any_two_instructions_of_updates(void **state)
 
 /* -------------------------------------------------------------- updates between steps of updates */
 
-#define STOPS 6 /* about so many of the instructions of each update that hold no lock */
+#define STOPS 4 /* about so many of the instructions of each update that hold no lock */
 
 static bool is_locked_below(uintptr_t link)
 {

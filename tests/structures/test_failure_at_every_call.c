@@ -140,23 +140,43 @@ static void check_names(struct prudence_map *map, unsigned first, unsigned end)
     check(!node);
 }
 
+static void add_name(struct prudence_map *map, struct prudence_map_bytes *node, unsigned before)
+{
+    int error = prudence_map_add_unique(map, &node->node, NULL);
+
+    if (error) {
+        check(error == ENOMEM);
+        end_of_failures();
+        check_names(map, 0, before);
+        error = prudence_map_add_unique(map, &node->node, NULL);
+    }
+    check(!error);
+}
+
+/* Two that have so much in common that there may be memory for some of the nodes, and not for all. */
+static void add_and_remove_twins(struct prudence_map *map)
+{
+    static char text[10000];
+    struct prudence_map_bytes twins[2];
+
+    memset(text, 'x', sizeof text);
+    for (unsigned i = 0; i < 2; i++)
+        prudence_map_set_bytes(&twins[i], text, sizeof text - i);
+    check(!prudence_map_add_unique(map, &twins[0].node, NULL));
+    while (prudence_map_add_unique(map, &twins[1].node, NULL))
+        end_of_failures();
+    check(prudence_map_remove_bytes(map, text, sizeof text) == &twins[0].node);
+    check(prudence_map_remove_bytes(map, text, sizeof text - 1) == &twins[1].node);
+}
+
 /* With long common beginnings, so that an addition needs several nodes. */
 static void add_names(struct prudence_map *map)
 {
     for (unsigned i = 0; i < NAMES; i++) {
-        int error;
-
         snprintf(names[i].text, sizeof names[i].text, "%02u/a common beginning/%03u", i / 500,
                  i % 500);
         prudence_map_set_bytes(&names[i].node, names[i].text, strlen(names[i].text));
-        error = prudence_map_add_unique(map, &names[i].node.node, NULL);
-        if (error) {
-            check(error == ENOMEM);
-            end_of_failures();
-            check_names(map, 0, i);
-            error = prudence_map_add_unique(map, &names[i].node.node, NULL);
-        }
-        check(!error);
+        add_name(map, &names[i].node, i);
     }
 }
 
@@ -173,6 +193,8 @@ static void use_map(void)
         end_of_failures();
         map = prudence_map_create("test", &attr);
     }
+    add_and_remove_twins(map);
+    check(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
     add_names(map);
     check_names(map, 0, NAMES);
     end_of_failures();

@@ -4,6 +4,8 @@
  *     read_begin, read_end             a section
  *     bool find(key, &value)           in a section
  *     bool flip(key)                   outside: removes the object, or adds one; true: added
+ * and with LOOP_WALKS, if it can do so,
+ *     bool walk(key, count, &sum)      in a section: so many objects from the key on; true: there were so many
  * which the compiler inlines here.
  */
 #ifndef BENCH_STRUCTURES_LOOP_H
@@ -20,7 +22,11 @@ static inline void look_up(struct work *work, uint64_t random)
     uint64_t value = 0;
 
     read_begin();
+#ifdef LOOP_WALKS
+    work->found += work->walk ? walk(key, work->walk, &value) : find(key, &value);
+#else
     work->found += find(key, &value);
+#endif
     read_end();
     work->sum += value;
 }

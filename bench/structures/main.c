@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-structures: our tables beside liburcu's, Concurrency Kit's and DPDK's.
+ * prudence-structures: our tables beside liburcu's, Concurrency Kit's and DPDK's, our map beside std::map and libcds' skip list.
  *
  * Each run is a child process of its own, which fills its table before it is measured. The repeats of all rows are
  * interleaved, so that a slow minute of the machine strikes all alike, and medians are reported.
@@ -32,10 +32,13 @@
 static const struct subject *const subjects[] = {
     &subject_prudence,     &subject_rculfhash,    &subject_ck_ht,    &subject_ids_word,
     &subject_ids_ordered,  &subject_ids_indirect, &subject_lockfree, &subject_rename,
-    &subject_rename_twice, &subject_rename_moved,
-    &subject_routes,       &subject_binary_trie,
+    &subject_rename_twice, &subject_rename_moved, &subject_routes,   &subject_binary_trie,
+    &subject_map,          &subject_std_map,
 #ifdef DPDK_VERSION
     &subject_rte_lpm,      &subject_rte_fib,
+#endif
+#ifdef LIBCDS_VERSION
+    &subject_skip_list,
 #endif
 };
 #define SUBJECTS (sizeof subjects / sizeof subjects[0])
@@ -49,12 +52,17 @@ static const char *const families[][2] = {
 #else
     {"routes", "routes,binary-trie"},
 #endif
+#ifdef LIBCDS_VERSION
+    {"map", "map,skip-list,std-map"},
+#else
+    {"map", "map,std-map"},
+#endif
 };
 #define FAMILIES (sizeof families / sizeof families[0])
 
 struct request {
     struct numbers subjects; /* their places in the table */
-    struct numbers sizes, updates, threads, hits, writers;
+    struct numbers sizes, updates, threads, hits, writers, walks;
     double seconds;
     uint64_t repeat;
     const char *json;
@@ -63,7 +71,7 @@ struct request {
 
 static const struct argp_option options[] = {
     {"subject", 's', "NAME,...", 0, "What is measured (see --list)", 0},
-    {"family", 'f', "NAME", 0, "The subjects that are hash, ids or routes", 0},
+    {"family", 'f', "NAME", 0, "The subjects that are hash, ids, routes or map", 0},
     {"size", 'n', "N,...", 0, "Objects in the table", 0},
     {"updates", 'u', "PERCENT,...", 0, "Of the operations, so many are updates", 0},
     {"threads", 't', "N,...", 0, "Threads that do the same", 0},
@@ -72,6 +80,8 @@ static const struct argp_option options[] = {
     {"hits", 'h', "PERCENT,...", 0,
      "Of the lookups, so many find an object; of routes: are of addresses drawn from the prefixes",
      0},
+    {"walk", 'k', "N,...", 0,
+     "0: lookups. Otherwise, walks of so many objects in their place (map, std-map)", 0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
     {"repeat", 'R', "N", 0, "Runs of each row, interleaved; medians are shown", 0},
     {"json", 'j', "FILE", 0, "Write all results to FILE", 0},
@@ -106,6 +116,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         break;
     case 'w':
         request->writers = argument_numbers(state, key, text, 0, 1);
+        break;
+    case 'k':
+        request->walks = argument_numbers(state, key, text, 0, 1000000);
         break;
     case 'n':
         request->sizes = argument_numbers(state, key, text, 64, UINT64_C(1) << 28);
@@ -145,7 +158,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 static struct row {
     const struct subject *subject;
     uint64_t size;
-    unsigned updates, threads, hits, writers;
+    unsigned updates, threads, hits, writers, walk;
     double seconds;
 } rows[ROWS_MAX];
 static json_t *results[ROWS_MAX][REPEATS_MAX];
@@ -154,6 +167,8 @@ static unsigned row_count;
 static void add_row(const struct row *row)
 {
     if (!strncmp(row->subject->name, "ids-", 4) && (row->updates || row->writers))
+        return;
+    if (row->walk && strcmp(row->subject->name, "map") && strcmp(row->subject->name, "std-map"))
         return;
     if (row_count == ROWS_MAX) {
         fprintf(stderr, "prudence-structures: more than %d rows\n", ROWS_MAX);
@@ -165,9 +180,10 @@ static void add_row(const struct row *row)
 static void make_rows_of(const struct request *request, struct row row)
 {
     for (unsigned w = 0; w < request->writers.count; w++)
-        for (unsigned i = 0; i < request->subjects.count; i++) {
+        for (unsigned i = 0; i < request->subjects.count * request->walks.count; i++) {
             row.writers = (unsigned)request->writers.value[w];
-            row.subject = subjects[request->subjects.value[i]];
+            row.walk = (unsigned)request->walks.value[i / request->subjects.count];
+            row.subject = subjects[request->subjects.value[i % request->subjects.count]];
             add_row(&row);
         }
 }
@@ -249,6 +265,7 @@ static json_t *run(const void *of)
         threads[i].work = (struct work){.size = row->size,
                                         .updates = i < row->threads ? row->updates : 100,
                                         .hits = row->hits,
+                                        .walk = row->walk,
                                         .thread = i,
                                         .threads = count,
                                         .random = hash_of(i + 1)};
@@ -307,9 +324,9 @@ static double quantile(unsigned row, const struct request *request, const char *
 
 static void print_row(unsigned row, const struct request *request)
 {
-    printf("%-13s %9llu %8u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f\n",
+    printf("%-13s %9llu %8u %5u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f\n",
            rows[row].subject->name, (unsigned long long)rows[row].size, rows[row].updates,
-           rows[row].hits, rows[row].threads, quantile(row, request, "ns", 0.5),
+           rows[row].hits, rows[row].walk, rows[row].threads, quantile(row, request, "ns", 0.5),
            quantile(row, request, "ns", 0.25), quantile(row, request, "ns", 0.75),
            quantile(row, request, "cpu_ns", 0.5), quantile(row, request, "bytes_per_object", 0.5),
            quantile(row, request, "peak_rss_bytes", 0.5) / 1e6,
@@ -319,9 +336,9 @@ static void print_row(unsigned row, const struct request *request)
 static json_t *row_to_json(unsigned row, const struct request *request)
 {
     json_t *json = json_pack(
-        "{s:s, s:I, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject", rows[row].subject->name,
+        "{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject", rows[row].subject->name,
         "size", (json_int_t)rows[row].size, "updates", rows[row].updates, "hits", rows[row].hits,
-        "threads", rows[row].threads, "writers", rows[row].writers, "ns",
+        "walk", rows[row].walk, "threads", rows[row].threads, "writers", rows[row].writers, "ns",
         quantile(row, request, "ns", 0.5), "cpu_ns", quantile(row, request, "cpu_ns", 0.5),
         "bytes_per_object", quantile(row, request, "bytes_per_object", 0.5), "repeats");
 
@@ -343,6 +360,9 @@ static int write_json(const struct request *request)
 #ifdef DPDK_VERSION
     json_object_set_new(document, "dpdk", json_string(DPDK_VERSION));
 #endif
+#ifdef LIBCDS_VERSION
+    json_object_set_new(document, "libcds", json_string(LIBCDS_VERSION));
+#endif
     json_object_set_new(document, "rows", list);
     failed = document_write(document, request->json);
     json_decref(document);
@@ -355,7 +375,8 @@ int main(int argc, char **argv)
         .options = options,
         .parser = parse_option,
         .doc =
-            "Tables that are read under RCU: Prudence's, liburcu's, Concurrency Kit's and DPDK's.",
+            "Tables that are read under RCU: Prudence's, liburcu's, Concurrency Kit's and DPDK's; and "
+            "ordered maps.",
     };
     struct request request = {
         .sizes = {.value = {1000, 100000}, .count = 2},
@@ -363,6 +384,7 @@ int main(int argc, char **argv)
         .threads = {.value = {1}, .count = 1},
         .hits = {.value = {100}, .count = 1},
         .writers = {.value = {0}, .count = 1},
+        .walks = {.value = {0}, .count = 1},
         .seconds = 0.3,
         .repeat = 1,
     };
@@ -375,8 +397,8 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     make_rows(&request);
     failed = measure(&request);
-    printf("%-13s %9s %8s %5s %8s %9s %9s %9s %9s %9s %9s %9s\n", "subject", "objects", "updates%",
-           "hits%", "threads", "ns", "quarter", "3/4", "cpu ns", "bytes/obj", "peak MB",
+    printf("%-13s %9s %8s %5s %5s %8s %9s %9s %9s %9s %9s %9s %9s\n", "subject", "objects", "updates%",
+           "hits%", "walk", "threads", "ns", "quarter", "3/4", "cpu ns", "bytes/obj", "peak MB",
            "writer/s");
     for (unsigned row = 0; row < row_count; row++)
         print_row(row, &request);

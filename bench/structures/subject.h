@@ -16,6 +16,7 @@ struct work {
     uint64_t size;
     unsigned updates; /* of 100 operations */
     unsigned hits;    /* of 100 lookups */
+    unsigned walk;    /* 0: lookups; otherwise walks of so many objects in their place */
     unsigned thread, threads;
     const bool *stop; /* atomic */
     uint64_t random;
@@ -42,8 +43,9 @@ extern const struct subject subject_lockfree, subject_rename, subject_rename_twi
     subject_rename_moved;
 extern const struct subject subject_ids_word, subject_ids_ordered, subject_ids_indirect;
 extern const struct subject subject_routes, subject_rte_lpm, subject_rte_fib, subject_binary_trie;
+extern const struct subject subject_map, subject_std_map, subject_skip_list;
 
-/* Of rculfhash and ck_ht: what prudence_hash makes of prudence_hash_mix(key), with the highest bits mixed into the lowest,
+/* Of maps: keys far from each other. Of rculfhash and ck_ht: what prudence_hash makes of prudence_hash_mix(key), with the highest bits mixed into the lowest,
  * which those tables take. */
 static inline uint64_t hash_of(uint64_t key)
 {

@@ -1,22 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The lock of a bucket. It is held for some tens of nanoseconds, unless its holder loses its CPU: so a thread that wants
- * it spins a little, and then sleeps, for the holder may need this CPU.
- */
-#include "os/os.h"
+/* The lock of a bucket. */
+#include "structures/contention.h"
 #include "structures/hash.h"
 #include "structures/writers.h"
-
-#define SPINS    100
-#define SLEEP_NS 50000
-
-static void pause_before(unsigned *tries)
-{
-    if (++*tries % SPINS)
-        os_relax();
-    else
-        os_sleep_ns(SLEEP_NS);
-}
 
 uintptr_t hash_lock(uintptr_t *bucket)
 {
@@ -30,7 +16,7 @@ uintptr_t hash_lock(uintptr_t *bucket)
             likely(compare_exchange(bucket, &link, link | HASH_LOCKED)))
             return link;
         if (link & HASH_LOCKED) {
-            pause_before(&tries);
+            contention_pause(&tries);
             link = load_acquire(bucket);
         }
     }

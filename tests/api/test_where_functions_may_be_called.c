@@ -23,6 +23,7 @@
 #include <prudence/id_table.h>
 #include <prudence/log.h>
 #include <prudence/lockfree_hash.h>
+#include <prudence/map.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -503,6 +504,67 @@ static struct prudence_routes *used_routes(void)
     return table;
 }
 
+/* Ten objects come and go, beside nodes that grow and shrink, which are deferred. */
+static struct prudence_map *used_map(bool bytes)
+{
+    struct prudence_map_attr attr = {.size = sizeof attr, .flags = bytes ? PRUDENCE_MAP_BYTES : 0};
+    struct prudence_map *map = prudence_map_create("used", &attr);
+    struct prudence_map_bytes nodes[10], other;
+    struct prudence_map_stats stats;
+    struct prudence_map_node *there;
+
+    for (unsigned i = 0; i < 10; i++) {
+        nodes[i].node.key = i;
+        if (bytes)
+            prudence_map_set_bytes(&nodes[i], &"0123456789"[i], 1);
+        if (prudence_map_add_unique(map, &nodes[i].node, NULL))
+            abort();
+    }
+    other = nodes[3];
+    if (prudence_map_replace(map, &nodes[3].node, &other.node) ||
+        prudence_map_add_replace(map, &nodes[3].node, &there) || there != &other.node ||
+        prudence_map_stats(map, &stats) || prudence_map_count(map) != 10 ||
+        prudence_map_lowest(map) != &nodes[0].node || prudence_map_highest(map) != &nodes[9].node ||
+        prudence_map_after(map, &nodes[3].node) != &nodes[4].node ||
+        prudence_map_before(map, &nodes[3].node) != &nodes[2].node ||
+        prudence_map_remove_node(map, &nodes[9].node))
+        abort();
+    for (unsigned i = 0; i < 9; i++)
+        if ((bytes ? prudence_map_remove_bytes(map, &"0123456789"[i], 1)
+                   : prudence_map_remove(map, i)) != &nodes[i].node)
+            abort();
+    return map;
+}
+
+/* Searches find the only object. */
+static struct prudence_map *searched_map(bool bytes)
+{
+    static struct prudence_map_bytes only;
+    struct prudence_map *map = used_map(bytes);
+    struct prudence_map_walk walk;
+    struct prudence_map_node *node = &only.node;
+
+    only.node.key = 5;
+    if (bytes)
+        prudence_map_set_bytes(&only, "5", 1);
+    if (prudence_map_add_unique(map, node, NULL) || prudence_map_first(&walk, map) != node ||
+        prudence_map_next_slow(&walk))
+        abort();
+    if (bytes ? prudence_map_lookup_bytes(map, "5", 1) != node ||
+                    prudence_map_ceiling_bytes(map, "4", 1) != node ||
+                    prudence_map_floor_bytes(map, "6", 1) != node ||
+                    prudence_map_first_from_bytes(&walk, map, "4", 1) != node
+              : prudence_map_lookup(map, 5) != node || prudence_map_ceiling(map, 4) != node ||
+                    prudence_map_floor(map, 6) != node ||
+                    prudence_map_first_from(&walk, map, 4) != node)
+        abort();
+    if (prudence_map_remove_node(map, node))
+        abort();
+    return map;
+}
+
+BODY(map, return result_of(searched_map(false) && searched_map(true));)
+BODY(map_destroy, return prudence_map_destroy(used_map(false), NULL, NULL);)
 BODY(hash, return result_of(used_hash() != NULL);)
 BODY(names, return use_names();)
 BODY(lockfree_hash, return use_lockfree_hash();)
@@ -668,6 +730,15 @@ static const struct row {
      "prudence_lockfree_hash_remove prudence_lockfree_hash_first prudence_lockfree_hash_next "
      "prudence_lockfree_hash_stats_sized prudence_lockfree_hash_destroy"},
     {"prudence_malloc", do_malloc, EVERYWHERE, ""},
+    {"prudence_map_create", do_map, EVERYWHERE,
+     "prudence_map_add_unique prudence_map_add_replace prudence_map_replace prudence_map_remove "
+     "prudence_map_remove_bytes prudence_map_remove_node prudence_map_lookup "
+     "prudence_map_lookup_bytes prudence_map_ceiling prudence_map_ceiling_bytes "
+     "prudence_map_floor prudence_map_floor_bytes prudence_map_after prudence_map_before "
+     "prudence_map_lowest prudence_map_highest prudence_map_first prudence_map_first_from "
+     "prudence_map_first_from_bytes prudence_map_next_slow prudence_map_count "
+     "prudence_map_stats_sized"},
+    {"prudence_map_destroy", do_map_destroy, FOR_READERS, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},
     {"prudence_ref_saturate_", do_ref, EVERYWHERE, ""},

@@ -7,6 +7,7 @@
 #include <prudence/id_table.h>
 #include <prudence/inline.h>
 #include <prudence/lockfree_hash.h>
+#include <prudence/map.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -19,6 +20,7 @@
 struct element {
     int number;
     struct prudence_hash_node hash_node;
+    struct prudence_map_bytes map_node;
     struct prudence_list link;
     struct prudence_hlist_node node;
 };
@@ -28,6 +30,7 @@ int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint6
 int use_routes(struct prudence_routes *table, const struct prudence_prefix *prefix);
 int use_other_hashes(struct prudence_hash *table, struct prudence_lockfree_hash *lockfree,
                      struct prudence_hash_name *name, uint64_t key);
+int use_map(struct prudence_map *map, struct element *fresh, uint64_t key);
 int use_lists(struct prudence_list *list, struct element *fresh);
 int use_hlists(struct prudence_hlist_head *list, struct element *fresh);
 void use_qsbr(struct prudence_domain *domain);
@@ -128,6 +131,29 @@ int use_other_hashes(struct prudence_hash *table, struct prudence_lockfree_hash 
         sum++;
     }
     return sum + prudence_lockfree_hash_stats(lockfree, &stats);
+}
+
+int use_map(struct prudence_map *map, struct element *fresh, uint64_t key)
+{
+    struct prudence_map_stats stats;
+    struct prudence_map_walk walk;
+    struct prudence_map_node *node;
+    int sum = 0;
+
+    prudence_map_set_bytes(&fresh->map_node, "key", 3);
+    prudence_map_for_each(&walk, map, node)
+    {
+        sum += prudence_map_entry(node, struct element, map_node.node)->number;
+    }
+    prudence_map_for_each_from(&walk, map, key, node)
+    {
+        sum++;
+    }
+    prudence_map_for_each_from_bytes(&walk, map, "key", 3, node)
+    {
+        sum++;
+    }
+    return sum + prudence_map_stats(map, &stats);
 }
 
 int use_lists(struct prudence_list *list, struct element *fresh)

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whichever call for memory fails: tables that cannot be made are not made, an insertion that is refused has changed
- * nothing, and a hash table that cannot be resized works on as it is. Each time in a process that has not used the library.
+ * nothing, a hash table that cannot be resized works on as it is, and an ordered map gives back what is removed. Each time in a process that has not used the library.
  */
 #include "support/hash_test.h"
 
 #include <prudence/hash_rename.h>
 #include <prudence/id_table.h>
 #include <prudence/lockfree_hash.h>
+#include <prudence/map.h>
 
 #include "support/routes_test.h"
 
 #define ITEMS 20000
 #define IDS   5000
+#define NAMES 5000
 
 struct plan {
     void (*use)(void);
@@ -258,6 +260,104 @@ static void use_routes(void)
     check(prudence_routes_destroy(table) == 0);
 }
 
+/* ------------------------------------------------------------------------------------- ordered maps */
+
+static struct name {
+    struct prudence_map_bytes node;
+    char text[32];
+} names[NAMES];
+
+/* Those from `first` to `end` - 1, in their order, and no others. */
+static void check_names(struct prudence_map *map, unsigned first, unsigned end)
+{
+    struct prudence_map_walk walk;
+    struct prudence_map_node *node = prudence_map_first(&walk, map);
+
+    check(prudence_map_count(map) == end - first);
+    for (unsigned i = 0; i < NAMES; i++) {
+        bool there = i >= first && i < end;
+
+        check(prudence_map_lookup_bytes(map, names[i].text, strlen(names[i].text)) ==
+              (there ? &names[i].node.node : NULL));
+        check(!there || node == &names[i].node.node);
+        if (there)
+            node = prudence_map_next(&walk);
+    }
+    check(!node);
+}
+
+static void add_name(struct prudence_map *map, struct prudence_map_bytes *node, unsigned before)
+{
+    int error = prudence_map_add_unique(map, &node->node, NULL);
+
+    if (error) {
+        check(error == ENOMEM);
+        end_of_failures();
+        check_names(map, 0, before);
+        error = prudence_map_add_unique(map, &node->node, NULL);
+    }
+    check(!error);
+}
+
+/* Two that have so much in common that there may be memory for some of the nodes, and not for all. */
+static void add_and_remove_twins(struct prudence_map *map)
+{
+    static char text[10000];
+    struct prudence_map_bytes twins[2];
+
+    memset(text, 'x', sizeof text);
+    for (unsigned i = 0; i < 2; i++)
+        prudence_map_set_bytes(&twins[i], text, sizeof text - i);
+    check(!prudence_map_add_unique(map, &twins[0].node, NULL));
+    while (prudence_map_add_unique(map, &twins[1].node, NULL))
+        end_of_failures();
+    check(prudence_map_remove_bytes(map, text, sizeof text) == &twins[0].node);
+    check(prudence_map_remove_bytes(map, text, sizeof text - 1) == &twins[1].node);
+}
+
+/* With long common beginnings, so that an addition needs several nodes. */
+static void add_names(struct prudence_map *map)
+{
+    for (unsigned i = 0; i < NAMES; i++) {
+        snprintf(names[i].text, sizeof names[i].text, "%02u/a common beginning/%03u", i / 500,
+                 i % 500);
+        prudence_map_set_bytes(&names[i].node, names[i].text, strlen(names[i].text));
+        add_name(map, &names[i].node, i);
+    }
+}
+
+static void use_map(void)
+{
+    const struct prudence_map_attr attr = {.size = sizeof attr, .flags = PRUDENCE_MAP_BYTES};
+    struct prudence_map_stats stats;
+    struct prudence_map *map;
+
+    memory_fail(plan.first, plan.count);
+    map = prudence_map_create("test", &attr);
+    if (!map) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        map = prudence_map_create("test", &attr);
+    }
+    add_and_remove_twins(map);
+    check(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
+    add_names(map);
+    check_names(map, 0, NAMES);
+    end_of_failures();
+    /* There is no memory for smaller nodes: the rest is found all the same. */
+    memory_fail(0, UINT32_MAX);
+    for (unsigned i = 0; i < NAMES; i++) {
+        check(prudence_map_remove_bytes(map, names[i].text, strlen(names[i].text)) ==
+              &names[i].node.node);
+        if (i % 499 == 0)
+            check_names(map, i + 1, NAMES);
+    }
+    memory_fail(UINT32_MAX, 0);
+    check_names(map, NAMES, NAMES);
+    check(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
+    check(prudence_map_destroy(map, NULL, NULL) == 0);
+}
+
 /* -------------------------------------------------------------------------------------------- all calls */
 
 static void scenario(void *argument)
@@ -337,6 +437,18 @@ static void all_calls_of_routes_fail_until_one_is_refused(void **state)
     every_call(use_routes, UINT32_MAX);
 }
 
+static void one_call_of_an_ordered_map_fails(void **state)
+{
+    (void)state;
+    every_call(use_map, 1);
+}
+
+static void all_calls_of_an_ordered_map_fail_until_one_is_refused(void **state)
+{
+    (void)state;
+    every_call(use_map, UINT32_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +460,8 @@ int main(void)
         cmocka_unit_test(all_calls_of_a_table_of_ids_fail_until_one_is_refused),
         cmocka_unit_test(one_call_of_routes_fails),
         cmocka_unit_test(all_calls_of_routes_fail_until_one_is_refused),
+        cmocka_unit_test(one_call_of_an_ordered_map_fails),
+        cmocka_unit_test(all_calls_of_an_ordered_map_fail_until_one_is_refused),
     };
 
     pin_thread();

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A map in the order of its keys, from 64-bit numbers or byte strings to the caller's objects: readers look keys up, find
+ * the nearest below or above, and walk ranges, while many writers change it. Readers write nothing shared, take no lock,
+ * and do not wait. It is a tree over the bytes of keys (an adaptive radix tree), whose nodes writers change in place
+ * where one store does it, and otherwise replace. Why, and what else was measured: docs/adr/0069. (P. McKenney,
+ * "Exploiting Deferred Destruction", 2004, section 9.2.5, asks for trees in a library.)
+ *
+ *     struct flow { struct prudence_map_node node; int port; };
+ *
+ *     prudence_read_lock();
+ *     prudence_map_for_each_from(&walk, flows, lowest, node) {
+ *         if (node->key > highest)
+ *             break;
+ *         ... prudence_map_entry(node, struct flow, node)->port ...
+ *     }
+ *     prudence_read_unlock();
+ *
+ * Conventions of <prudence/prudence.h>, and these:
+ *  - Sections: the functions of readers are called inside a read-side section of the map's domain, or online in it.
+ *    What a function returns stays valid until that section ends. Updates need no section; make them outside, so that
+ *    deferrals may wait and keep latent memory below its limit. (But an object that a function is given, and that another
+ *    thread might remove, is valid in the section in which it was found only: prudence_map_replace, _remove_node.) In a qsbr domain the thread is online; in a set or an external domain, which have no sections of their own, the
+ *    caller's thread is inside one of a member, or of the other scheme.
+ *  - Keys: a map has numbers, or byte strings (PRUDENCE_MAP_BYTES). Byte strings have any length and any bytes, and are in
+ *    the order of memcmp; one that begins another is below it. With a key of the other kind a function finds nothing.
+ *  - Ownership: objects are the caller's, and so are the bytes of their keys, which do not change while the object is in
+ *    the map, and for a grace period longer. One that was removed or replaced may be freed, changed or added again after a grace
+ *    period only (prudence_free_deferred does that). The map allocates nodes of its tree, nothing else.
+ *  - Signals: the functions of readers are async-signal-safe; no other is.
+ *  - Fork: a child may always read. It may update if no other thread of the parent was inside an update of the
+ *    map at the time of the fork; otherwise a node may stay locked.
+ *  - Order: a lookup takes effect at one moment between its call and its return. So does an update: once it has
+ *    returned, every lookup that begins afterwards sees it. A reader that finds an object sees it as it was when it was added.
+ *    What ceiling, floor and walks promise stands beside them.
+ */
+#ifndef PRUDENCE_MAP_H
+#define PRUDENCE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <prudence/language.h>
+#include <prudence/prudence.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct prudence_map;
+
+/* Stands in the caller's object, at an address that 8 divides. */
+struct prudence_map_node {
+    uint64_t
+        key; /* the number, set by the caller before it adds the object. Of byte strings: private */
+};
+
+/* The same in a map of byte strings. */
+struct prudence_map_bytes {
+    struct prudence_map_node node;
+    size_t length;
+};
+
+#define prudence_map_entry(place, type, member) PRUDENCE_CONTAINER_OF(place, type, member)
+
+/* Sets the key of an object that is not in a map: `length` bytes, which stay the caller's. */
+static inline void prudence_map_set_bytes(struct prudence_map_bytes *node, const void *bytes,
+                                          size_t length)
+{
+    node->node.key = PRUDENCE_CAST(uintptr_t, bytes);
+    node->length = length;
+}
+
+/* ------------------------------------------------------------------------ making and destroying */
+
+struct prudence_map_attr {
+    size_t size;                    /* sizeof(struct prudence_map_attr), so that it can grow */
+    unsigned flags;                 /* of enum prudence_map_flags */
+    unsigned reserved;              /* 0 */
+    struct prudence_domain *domain; /* whose readers use the map; NULL: the default domain */
+};
+
+enum prudence_map_flags {
+    PRUDENCE_MAP_BYTES = 1 << 0, /* keys are byte strings; otherwise 64-bit numbers */
+};
+
+/*
+ * Makes an empty map; attr may be NULL. `name` stands in the statistics of its caches of nodes. NULL with errno
+ * EINVAL (a message on standard error names the cause) or ENOMEM.
+ */
+PRUDENCE_API struct prudence_map *prudence_map_create(const char *name,
+                                                      const struct prudence_map_attr *attr);
+
+/*
+ * Destroys a map that nobody uses any more. Calls dispose(object, argument) for each object that is in it, in the order of
+ * keys; the object may be freed at once there. With `dispose` NULL the map has to be empty. Waits for the grace period of
+ * nodes that were replaced. Returns 0, or an error number with the map as usable as before: EBUSY while objects are in it and
+ * there is no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of
+ * its domain gives it (inside a section); EINVAL for NULL. `dispose` must not use the map.
+ */
+PRUDENCE_API int prudence_map_destroy(struct prudence_map *map,
+                                      void (*dispose)(struct prudence_map_node *object,
+                                                      void *argument),
+                                      void *argument);
+
+/* ------------------------------------------------------------------------------------- readers */
+
+/*
+ * The object with this key; NULL: there is none. Wait-free. Cost: for each byte of the key where the tree branches, at
+ * most, two or three cache lines; then the object's key.
+ */
+PRUDENCE_API struct prudence_map_node *prudence_map_lookup(const struct prudence_map *map,
+                                                           uint64_t key);
+PRUDENCE_API struct prudence_map_node *prudence_map_lookup_bytes(const struct prudence_map *map,
+                                                                 const void *bytes, size_t length);
+
+/*
+ * The nearest object, NULL: there is none:
+ *     ceiling, floor:  the lowest key that is not below `key`, the highest that is not above it;
+ *     after, before:   the lowest above, the highest below the key of `node`, which need not be in the map (any more);
+ *     lowest, highest: of the whole map.
+ * The object was in the map at a moment during the call. No key between the one asked for and the one found was in the
+ * map during the whole call. (Of keys that are added or removed meanwhile one may be missed, although it was there when
+ * the found one was not.) Lock-free: a call begins again when others add and remove objects in the
+ * very node in which it looks for the next one. Cost: a lookup, and at each node on the way a look at its bytes.
+ */
+PRUDENCE_API struct prudence_map_node *prudence_map_ceiling(const struct prudence_map *map,
+                                                            uint64_t key);
+PRUDENCE_API struct prudence_map_node *prudence_map_ceiling_bytes(const struct prudence_map *map,
+                                                                  const void *bytes, size_t length);
+PRUDENCE_API struct prudence_map_node *prudence_map_floor(const struct prudence_map *map,
+                                                          uint64_t key);
+PRUDENCE_API struct prudence_map_node *prudence_map_floor_bytes(const struct prudence_map *map,
+                                                                const void *bytes, size_t length);
+PRUDENCE_API struct prudence_map_node *prudence_map_after(const struct prudence_map *map,
+                                                          const struct prudence_map_node *node);
+PRUDENCE_API struct prudence_map_node *prudence_map_before(const struct prudence_map *map,
+                                                           const struct prudence_map_node *node);
+PRUDENCE_API struct prudence_map_node *prudence_map_lowest(const struct prudence_map *map);
+PRUDENCE_API struct prudence_map_node *prudence_map_highest(const struct prudence_map *map);
+
+/*
+ * All objects, or those from a key on, in the order of keys, all in one section:
+ *
+ *     prudence_map_for_each(&walk, map, node) { ... }             break ends it early; the body may update the map,
+ *     prudence_map_for_each_from(&walk, map, key, node) { ... }   and remove `node`
+ *
+ * What it sees: keys rise strictly. A key that is in the map during the whole walk is found exactly once; one
+ * that is added or removed meanwhile, at most once; an object that is found was in the map at a moment during the walk. It is
+ * not a picture of one moment: of two updates during the walk it may see the later one alone. The walk takes up to
+ * PRUDENCE_MAP_WALK objects from a node at once, so it may give one that was removed after that. To walk longer
+ * than a section should last, keep the last key, and begin again with the one above in the next section: the promise is the same.
+ */
+#define PRUDENCE_MAP_WALK 32
+
+struct prudence_map_walk { /* private */
+    const struct prudence_map *map;
+    unsigned next, count;
+    struct prudence_map_node *objects[PRUDENCE_MAP_WALK];
+};
+
+PRUDENCE_API struct prudence_map_node *prudence_map_first(struct prudence_map_walk *walk,
+                                                          const struct prudence_map *map);
+PRUDENCE_API struct prudence_map_node *prudence_map_first_from(struct prudence_map_walk *walk,
+                                                               const struct prudence_map *map,
+                                                               uint64_t key);
+PRUDENCE_API struct prudence_map_node *prudence_map_first_from_bytes(struct prudence_map_walk *walk,
+                                                                     const struct prudence_map *map,
+                                                                     const void *bytes,
+                                                                     size_t length);
+PRUDENCE_API struct prudence_map_node *prudence_map_next_slow(struct prudence_map_walk *walk);
+
+static inline struct prudence_map_node *prudence_map_next(struct prudence_map_walk *walk)
+{
+    if (__builtin_expect(walk->next < walk->count, 1))
+        return walk->objects[walk->next++];
+    return prudence_map_next_slow(walk);
+}
+
+#define prudence_map_for_each(walk, map, place)                                                    \
+    for ((place) = prudence_map_first(walk, map); (place); (place) = prudence_map_next(walk))
+
+#define prudence_map_for_each_from(walk, map, key, place)                                          \
+    for ((place) = prudence_map_first_from(walk, map, key); (place);                               \
+         (place) = prudence_map_next(walk))
+
+#define prudence_map_for_each_from_bytes(walk, map, bytes, length, place)                          \
+    for ((place) = prudence_map_first_from_bytes(walk, map, bytes, length); (place);               \
+         (place) = prudence_map_next(walk))
+
+/* ------------------------------------------------------------------------------------- writers */
+
+/*
+ * Each locks the node of the tree that it changes; to replace a node, that and the one above it. A thread that finds one
+ * locked spins, then sleeps briefly. No lock is held where memory is allocated or deferred. Cost: a lookup, an
+ * atomic operation each for the lock and for the count; at times a node of 64 to 2,072 bytes is allocated and
+ * another deferred: 6 to 18 bytes an update with random keys (docs/adr/0069).
+ *
+ * Errors leave the map as it was: ENOMEM; EINVAL: NULL, or a string that is not empty and has no address.
+ *
+ * add_unique:  only if there is no object with this key: otherwise EEXIST, with that object in *there, if `there` is not
+ *              NULL. (That object is valid in a section that the caller is in, or while the caller keeps others from removing it.)
+ * add_replace: takes the place of the object with this key, if there is one. That, or NULL, is in *replaced, and is now
+ *              the caller's.
+ * replace:     `fresh` takes the place of `old` in one step: a lookup finds one of the two. ENOENT: `old` is not in the
+ *              map (any more); EINVAL: their keys differ. No memory is needed.
+ * remove:      the object with this key, which is now the caller's; NULL: there is none. So of several threads that
+ *              remove one key, one gets the object, and defers it. It never fails for want of memory: then the tree stays a little
+ *              larger than it has to be.
+ * remove_node: the same for this object, inside a section. ENOENT: it is not in the map (any more).
+ */
+PRUDENCE_API int prudence_map_add_unique(struct prudence_map *map, struct prudence_map_node *node,
+                                         struct prudence_map_node **there);
+PRUDENCE_API int prudence_map_add_replace(struct prudence_map *map, struct prudence_map_node *node,
+                                          struct prudence_map_node **replaced);
+PRUDENCE_API int prudence_map_replace(struct prudence_map *map, struct prudence_map_node *old,
+                                      struct prudence_map_node *fresh);
+PRUDENCE_API struct prudence_map_node *prudence_map_remove(struct prudence_map *map, uint64_t key);
+PRUDENCE_API struct prudence_map_node *prudence_map_remove_bytes(struct prudence_map *map,
+                                                                 const void *bytes, size_t length);
+PRUDENCE_API int prudence_map_remove_node(struct prudence_map *map, struct prudence_map_node *node);
+
+/* ---------------------------------------------------------------------------------- statistics */
+
+/* How many objects there are. Exact when no thread updates the map, otherwise off by updates under way. In no section
+ * necessarily; cost: a load for each of up to 16 counters. */
+PRUDENCE_API uint64_t prudence_map_count(const struct prudence_map *map);
+
+struct prudence_map_stats {
+    uint64_t objects;
+    uint64_t nodes;    /* of the tree */
+    uint64_t replaced; /* nodes that others took the place of, or nothing, since the map was made */
+    uint64_t bytes_live;   /* of the map and its nodes */
+    uint64_t bytes_latent; /* of nodes that were replaced and wait for readers */
+};
+
+/* Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL. */
+PRUDENCE_API int prudence_map_stats_sized(struct prudence_map *map,
+                                          struct prudence_map_stats *stats, size_t size);
+
+#define prudence_map_stats(map, stats) prudence_map_stats_sized(map, stats, sizeof *(stats))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PRUDENCE_MAP_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting for a lock that is held for some tens of nanoseconds, unless its holder loses its CPU: so a thread that wants
+ * it spins a little, and then sleeps, for the holder may need this CPU.
+ */
+#ifndef STRUCTURES_CONTENTION_H
+#define STRUCTURES_CONTENTION_H
+
+#include "os/os.h"
+
+#define CONTENTION_SPINS    100
+#define CONTENTION_SLEEP_NS 50000
+
+static inline void contention_pause(unsigned *tries)
+{
+    if (++*tries % CONTENTION_SPINS)
+        os_relax();
+    else
+        os_sleep_ns(CONTENTION_SLEEP_NS);
+}
+
+#endif /* STRUCTURES_CONTENTION_H */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* Ordered maps: making and destroying them, and statistics. */
+#include "structures/map.h"
+
+#include <errno.h>
+
+#include "gp/user/domain.h"
+#include "heap/heap.h"
+#include "os/os.h"
+#include "rcu/may_wait.h"
+#include "slab/stats.h"
+#include "valid_name.h"
+
+#define FLAGS ((unsigned)PRUDENCE_MAP_BYTES)
+
+/* --------------------------------------------------------------------------- making and destroying */
+
+static const struct prudence_map_attr defaults = {.size = sizeof defaults};
+
+static bool is_valid(const char *name, const struct prudence_map_attr *attr)
+{
+    static const char what[] = "prudence_map_create";
+
+    if (!name_is_valid(what, name))
+        return false;
+    if (attr->size != sizeof *attr)
+        os_report("%s: '%s': attr->size is %zu, not sizeof(struct prudence_map_attr), which is %zu",
+                  what, name, attr->size, sizeof *attr);
+    else if (attr->flags & ~FLAGS)
+        os_report("%s: '%s': attr->flags has unknown bits (0x%x)", what, name,
+                  attr->flags & ~FLAGS);
+    else if (attr->reserved)
+        os_report("%s: '%s': attr->reserved is %u, not 0", what, name, attr->reserved);
+    else
+        return true;
+    return false;
+}
+
+static void destroy_caches(struct prudence_map *map)
+{
+    for (unsigned kind = MAP_KINDS; kind-- > 0;)
+        if (map->caches[kind])
+            prudence_cache_destroy(map->caches[kind]);
+}
+
+static bool make_caches(struct prudence_map *map, const char *name, struct prudence_domain *domain)
+{
+    const struct prudence_cache_attr attr = {
+        .size = sizeof attr, .alignment = CACHE_LINE, .domain = domain};
+
+    for (unsigned kind = 0; kind < MAP_KINDS; kind++) {
+        map->caches[kind] = prudence_cache_create(name, map_node_bytes(kind), &attr);
+        if (!map->caches[kind]) {
+            destroy_caches(map);
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum map_sections sections_of(const struct prudence_domain *domain)
+{
+    if (domain == prudence_default_domain())
+        return MAP_OF_DEFAULT;
+    return domain->kind == PRUDENCE_DOMAIN_SET || domain->kind == PRUDENCE_DOMAIN_EXTERNAL
+               ? MAP_OF_CALLER
+               : MAP_OF_DOMAIN;
+}
+
+struct prudence_map *prudence_map_create(const char *name, const struct prudence_map_attr *attr)
+{
+    struct prudence_map *map;
+    size_t counters, bytes;
+
+    if (!attr)
+        attr = &defaults;
+    if (!is_valid(name, attr)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    process_start();
+    counters = min_size(round_up_to_power_of_two(os_cpu_count()), MAP_COUNTERS_MOST);
+    bytes = sizeof *map + counters * sizeof map->counters[0];
+    map = prudence_aligned_alloc(CACHE_LINES_APART, bytes);
+    if (!map)
+        return NULL;
+    __builtin_memset(map, 0, bytes);
+    map->counter_mask = (unsigned)counters - 1;
+    map->allocated = bytes;
+    map->bytes = attr->flags & PRUDENCE_MAP_BYTES;
+    if (!make_caches(map, name, attr->domain)) {
+        prudence_free(map);
+        errno = ENOMEM;
+        return NULL;
+    }
+    map->domain = map->caches[0]->domain;
+    map->sections = sections_of(map->domain);
+    return map;
+}
+
+/* The next objects are searched before those at hand go, because the search needs a key. */
+static void dispose_all(struct prudence_map *map,
+                        void (*dispose)(struct prudence_map_node *object, void *argument),
+                        void *argument)
+{
+    struct prudence_map_walk next, at_hand;
+
+    if (!prudence_map_first(&next, map))
+        return;
+    do {
+        at_hand = next;
+        prudence_map_next_slow(&next);
+        for (unsigned i = 0; i < at_hand.count; i++)
+            dispose(at_hand.objects[i], argument);
+    } while (next.count);
+}
+
+/* `end` of a node whose turn will come is the address of the next one. */
+static void free_nodes(struct prudence_map *map)
+{
+    struct map_node *first = NULL;
+
+    if (map->top.root && !map_is_object(map->top.root)) {
+        first = map_inner(map->top.root);
+        first->end = 0;
+    }
+    while (first) {
+        struct map_node *node = first;
+        uintptr_t link;
+
+        first = (struct map_node *)node->end;
+        for (unsigned byte = map_next_byte(node, 0, 0, &link); byte != MAP_NO_BYTE;
+             byte = map_next_byte(node, byte + 1, 0, &link)) {
+            if (map_is_object(link))
+                continue;
+            map_inner(link)->end = (uintptr_t)first;
+            first = map_inner(link);
+        }
+        prudence_cache_free(map->caches[node->kind], node);
+    }
+}
+
+int prudence_map_destroy(struct prudence_map *map,
+                         void (*dispose)(struct prudence_map_node *object, void *argument),
+                         void *argument)
+{
+    struct wait_request request = {.what = "prudence_map_destroy", .of = "of map"};
+
+    if (!map)
+        return EINVAL;
+    if (os_lock_forking || (!dispose && map->top.root))
+        return EBUSY;
+    request.name = map->caches[0]->name;
+    request.caller = __builtin_return_address(0);
+    if (!may_wait_for_readers(&request, map->domain))
+        return EDEADLK;
+    if (dispose)
+        dispose_all(map, dispose, argument);
+    free_nodes(map);
+    destroy_caches(map);
+    prudence_free(map);
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------- statistics */
+
+/* The sum is not taken at one moment: one of a removal that was counted and an addition that was not may be below 0. */
+uint64_t prudence_map_count(const struct prudence_map *map)
+{
+    int64_t objects = 0;
+
+    for (unsigned i = 0; i <= map->counter_mask; i++)
+        objects += load_relaxed(&map->counters[i].objects);
+    return objects > 0 ? (uint64_t)objects : 0;
+}
+
+/* Nodes of one kind: those that are allocated and not deferred. */
+static void add_nodes(const struct prudence_map *map, unsigned kind,
+                      struct prudence_map_stats *stats)
+{
+    struct cache_sums sums;
+    uint64_t nodes;
+
+    cache_sum(map->caches[kind], &sums);
+    nodes = sums.hits + sums.misses - sums.frees - sums.deferred;
+    stats->nodes += nodes;
+    stats->bytes_live += nodes * map_node_bytes(kind);
+    stats->replaced += sums.deferred;
+    stats->bytes_latent += sums.latent_bytes;
+}
+
+int prudence_map_stats_sized(struct prudence_map *map, struct prudence_map_stats *stats,
+                             size_t size)
+{
+    struct prudence_map_stats all = {.bytes_latent = 0};
+
+    if (!map || !stats)
+        return EINVAL;
+    all.objects = prudence_map_count(map);
+    all.bytes_live = map->allocated;
+    for (unsigned kind = 0; kind < MAP_KINDS; kind++)
+        add_nodes(map, kind, &all);
+    give_sized(stats, size, &all, sizeof all);
+    return 0;
+}

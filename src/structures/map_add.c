@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ordered maps: objects are added and replaced. Where the way of a key ends says what there is to do: an empty link is
+ * filled; a node gets one slot more, or a larger node takes its place; beside another object comes a node for both; a prefix
+ * that the key does not have is cut, with a node for its first part and another for the rest.
+ */
+#include "structures/map_update.h"
+
+#include <errno.h>
+
+static void append_object(struct map_node *node, const struct map_key *key, size_t at,
+                          uintptr_t link)
+{
+    if (at < key->length) {
+        map_append(node, map_key_byte(key, at), link);
+    } else {
+        node->end = link;
+        node->live++;
+    }
+}
+
+/* An empty slot, or `end`. */
+static enum round fill(struct map_update *update, const struct map_place *place)
+{
+    struct map_node *node = place->node;
+
+    if (!map_lock_place(place, 0))
+        return ROUND_AGAIN;
+    store_release(place->slot, update->object);
+    store_relaxed(&node->live, (uint16_t)(node->live + 1));
+    map_unlock(node);
+    return ROUND_DONE;
+}
+
+/* Nodes for all bytes that the two keys share from `at` on, and one that tells them apart: with both objects. */
+static struct map_node *make_fork(struct map_update *update, const struct map_key *other,
+                                  uintptr_t other_link, size_t at, size_t common)
+{
+    struct map_node *first = NULL, *above = NULL, *node;
+
+    do {
+        unsigned length = (unsigned)min_size(common, MAP_PREFIX_MOST);
+
+        node = map_take(update, MAP_FOUR, map_prefix(map_key_window(update->key, at), length));
+        at += length;
+        common -= length;
+        if (above)
+            map_append(above, map_key_byte(update->key, at - length - 1), (uintptr_t)node);
+        else
+            first = node;
+        above = node;
+        if (!common)
+            break;
+        at++;
+        common--;
+    } while (true);
+    append_object(node, update->key, at, update->object);
+    append_object(node, other, at, other_link);
+    return first;
+}
+
+/* Where the way leads to an object. */
+static enum round meet(struct map_update *update, const struct map_place *place, uintptr_t link,
+                       size_t at)
+{
+    const struct map_key other = map_key_of(map_object(link), update->map->bytes);
+    size_t common;
+
+    if (map_key_is(&other, update->key)) {
+        update->there = link;
+        if (!update->replacing)
+            return ROUND_EXISTS;
+        if (!map_lock_place(place, link))
+            return ROUND_AGAIN;
+        store_release(place->slot, update->object);
+        map_unlock(place->node);
+        return ROUND_DONE;
+    }
+    common = map_key_common(&other, update->key, at);
+    if (!map_want(update, MAP_FOUR, common / (MAP_PREFIX_MOST + 1) + 1))
+        return ROUND_MEMORY;
+    if (!map_lock_place(place, link))
+        return ROUND_AGAIN;
+    store_release(place->slot, (uintptr_t)make_fork(update, &other, link, at, common));
+    map_unlock(place->node);
+    return ROUND_DONE;
+}
+
+/* The key has `common` bytes of the node's prefix, and then another one, or ends. */
+static enum round cut(struct map_update *update, const struct map_place *place,
+                      struct map_node *node, size_t at, unsigned common)
+{
+    const unsigned kind = node->kind;
+    struct map_node *above, *below;
+    bool enough = map_want(update, MAP_FOUR, 1 + (kind == MAP_FOUR));
+
+    if (!(kind == MAP_FOUR || map_want(update, kind, 1)) || !enough)
+        return ROUND_MEMORY;
+    if (!map_lock_both(place, node))
+        return ROUND_AGAIN;
+    below = map_take(update, kind, map_prefix_behind(node->prefix, common + 1));
+    map_copy_links(below, node);
+    above = map_take(update, MAP_FOUR, map_prefix(node->prefix, common));
+    map_append(above, map_prefix_byte(node->prefix, common), (uintptr_t)below);
+    append_object(above, update->key, at + common, update->object);
+    map_put_instead(update, place, node, (uintptr_t)above);
+    return ROUND_DONE;
+}
+
+/* The byte has no slot, but there is room for one. */
+static enum round append(struct map_update *update, struct map_node *node, uint8_t byte)
+{
+    if (!map_lock(node))
+        return ROUND_AGAIN;
+    if (map_slot(node, byte) || !map_has_room(node)) {
+        map_unlock(node);
+        return ROUND_AGAIN;
+    }
+    map_append(node, byte, update->object);
+    map_unlock(node);
+    return ROUND_DONE;
+}
+
+/* There is no room: another node takes its place, a larger one unless many slots are empty. */
+static enum round grow(struct map_update *update, const struct map_place *place,
+                       struct map_node *node, uint8_t byte)
+{
+    const unsigned capacity = map_capacity[node->kind], live = load_relaxed(&node->live);
+    const unsigned kind = node->kind + (live > capacity - capacity / 4);
+    struct map_node *fresh;
+
+    if (!map_want(update, kind, 1))
+        return ROUND_MEMORY;
+    if (!map_lock_both(place, node))
+        return ROUND_AGAIN;
+    if (map_slot(node, byte) || node->live >= map_capacity[kind]) {
+        map_unlock_both(place, node);
+        return ROUND_AGAIN;
+    }
+    fresh = map_take(update, kind, node->prefix);
+    map_copy_links(fresh, node);
+    map_append(fresh, byte, update->object);
+    map_put_instead(update, place, node, (uintptr_t)fresh);
+    return ROUND_DONE;
+}
+
+static enum round add(struct map_update *update)
+{
+    struct map_place place = map_top(update->map);
+    const struct map_key *key = update->key;
+    size_t at = 0;
+
+    update->there = 0;
+    for (;;) {
+        uintptr_t link = load_acquire(place.slot);
+        struct map_node *node = map_inner(link);
+        unsigned common;
+
+        if (!link)
+            return fill(update, &place);
+        if (map_is_object(link))
+            return meet(update, &place, link, at);
+        common = map_prefix_common(node->prefix, key, at);
+        if (common < map_prefix_length(node->prefix))
+            return cut(update, &place, node, at, common);
+        at += common;
+        if (at == key->length) {
+            place = (struct map_place){.node = node, .slot = &node->end};
+        } else {
+            uint8_t byte = map_key_byte(key, at++);
+            uintptr_t *slot = map_slot(node, byte);
+
+            if (!slot)
+                return load_relaxed(&node->used) < map_capacity[node->kind]
+                           ? append(update, node, byte)
+                           : grow(update, &place, node, byte);
+            place = (struct map_place){.node = node, .slot = slot};
+        }
+    }
+}
+
+static bool is_usable(const struct prudence_map *map, const struct prudence_map_node *node)
+{
+    return map && node &&
+           (!map->bytes || node->key || !((const struct prudence_map_bytes *)node)->length);
+}
+
+int prudence_map_add_unique(struct prudence_map *map, struct prudence_map_node *node,
+                            struct prudence_map_node **there)
+{
+    struct map_key key;
+    struct map_update update = {.map = map, .key = &key};
+    int error;
+
+    if (!is_usable(map, node))
+        return EINVAL;
+    key = map_key_of(node, map->bytes);
+    update.object = map_link_to(node);
+    error = map_update(&update, add, 1);
+    if (error == EEXIST && there)
+        *there = map_object(update.there);
+    return error;
+}
+
+int prudence_map_add_replace(struct prudence_map *map, struct prudence_map_node *node,
+                             struct prudence_map_node **replaced)
+{
+    struct map_key key;
+    struct map_update update = {.map = map, .key = &key, .replacing = true};
+    int error;
+
+    if (!is_usable(map, node) || !replaced)
+        return EINVAL;
+    key = map_key_of(node, map->bytes);
+    update.object = map_link_to(node);
+    error = map_update(&update, add, 1);
+    if (!error)
+        *replaced = update.there ? map_object(update.there) : NULL;
+    return error;
+}

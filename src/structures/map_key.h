@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keys of ordered maps: byte strings, compared as memcmp does, and a string that begins another is below it. A number is
+ * the string of its 8 bytes, the highest first; it is kept as a number.
+ */
+#ifndef STRUCTURES_MAP_KEY_H
+#define STRUCTURES_MAP_KEY_H
+
+#include <prudence/map.h>
+
+#include "base/base.h"
+
+struct map_key {
+    const uint8_t *bytes; /* NULL: a number */
+    size_t length;
+    uint64_t number;
+};
+
+static inline struct map_key map_key_of_number(uint64_t number)
+{
+    return (struct map_key){.length = sizeof number, .number = number};
+}
+
+static inline struct map_key map_key_of_bytes(const void *bytes, size_t length)
+{
+    return (struct map_key){.bytes = length ? bytes : (const void *)"", .length = length};
+}
+
+/* Of an object, in a map of byte strings or of numbers. */
+static inline struct map_key map_key_of(const struct prudence_map_node *node, bool bytes)
+{
+    const struct prudence_map_bytes *string = (const struct prudence_map_bytes *)node;
+
+    if (!bytes)
+        return map_key_of_number(node->key);
+    return map_key_of_bytes((const void *)(uintptr_t)node->key, string->length);
+}
+
+/* The 8 bytes from `from` on, which is not behind the end, the first one highest; 0 behind the end. */
+static inline uint64_t map_key_window(const struct map_key *key, size_t from)
+{
+    uint64_t window = 0;
+
+    if (!key->bytes)
+        return from < sizeof window ? key->number << 8 * from : 0;
+    if (likely(key->length - from >= sizeof window)) {
+        __builtin_memcpy(&window, key->bytes + from, sizeof window);
+        return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap64(window) : window;
+    }
+    for (unsigned i = 0; from + i < key->length; i++)
+        window |= (uint64_t)key->bytes[from + i] << (56 - 8 * i);
+    return window;
+}
+
+/* Below 0: a is below b; 0: they are the same. */
+static inline int map_key_compare(const struct map_key *a, const struct map_key *b)
+{
+    int order;
+
+    if (!a->bytes)
+        return a->number < b->number ? -1 : a->number > b->number;
+    order = __builtin_memcmp(a->bytes, b->bytes, min_size(a->length, b->length));
+    if (order)
+        return order;
+    return a->length < b->length ? -1 : a->length > b->length;
+}
+
+/* Whether they are the same: a number needs no call. */
+static inline bool map_key_is(const struct map_key *a, const struct map_key *b)
+{
+    if (!a->bytes)
+        return a->number == b->number;
+    return a->length == b->length && !__builtin_memcmp(a->bytes, b->bytes, a->length);
+}
+
+/* How many bytes from `from` on the two have in common; both have `from` bytes at least. */
+static inline size_t map_key_common(const struct map_key *a, const struct map_key *b, size_t from)
+{
+    const size_t shorter = min_size(a->length, b->length);
+    size_t at = from;
+
+    while (at < shorter) {
+        uint64_t differ = map_key_window(a, at) ^ map_key_window(b, at);
+
+        if (differ) {
+            at += (size_t)__builtin_clzll(differ) / 8;
+            break;
+        }
+        at += sizeof differ;
+    }
+    return min_size(at, shorter) - from;
+}
+
+#endif /* STRUCTURES_MAP_KEY_H */

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ordered maps: objects are removed, or replaced where they are.
+ *
+ * A link is taken out of its node, if that has another one. Otherwise the node goes with it, and so do those above that have
+ * no other link: `line`, the nodes from the lowest one with several links (or the top) down to the object. They are unlinked by
+ * one store there, with all of them locked, and stay as they are: a reader in one of them finds the object, as it would
+ * have a moment before.
+ */
+#include "structures/map_update.h"
+
+#include <errno.h>
+
+/* Where the way of a key leads. */
+struct way {
+    struct map_place place; /* holds the link to the object */
+    uintptr_t link;         /* 0: the key is not there */
+    struct map_place
+        anchor; /* the lowest place on the way in a node with several links, or the top */
+    uintptr_t anchor_link;
+};
+
+static struct map_place place_of(struct map_node *node, const struct map_key *key, size_t *at)
+{
+    struct map_place place = {.node = node, .slot = &node->end};
+
+    if (*at < key->length)
+        place.slot = map_slot(node, map_key_byte(key, (*at)++));
+    return place;
+}
+
+static void find(const struct map_update *update, struct way *way)
+{
+    size_t at = 0;
+
+    way->anchor = way->place = map_top(update->map);
+    way->anchor_link = way->link = load_acquire(way->place.slot);
+    while (way->link && !map_is_object(way->link)) {
+        struct map_node *node = map_inner(way->link);
+        unsigned common = map_prefix_common(node->prefix, update->key, at);
+
+        at += common;
+        way->place = place_of(node, update->key, &at);
+        if (common < map_prefix_length(node->prefix) || !way->place.slot) {
+            way->link = 0;
+            return;
+        }
+        way->link = load_acquire(way->place.slot);
+        if (load_relaxed(&node->live) > 1) {
+            way->anchor = way->place;
+            way->anchor_link = way->link;
+        }
+    }
+}
+
+static bool has_key(const struct map_update *update, uintptr_t link)
+{
+    struct map_key there;
+
+    if (!link)
+        return false;
+    there = map_key_of(map_object(link), update->map->bytes);
+    return map_key_is(&there, update->key) && (!update->object || update->object == link);
+}
+
+/* Under the lock of the anchor: locks the nodes from `line` down to the link, each of which must have one link only. If one has
+ * more, or it ends elsewhere, none is locked. */
+static bool lock_line(struct map_node *line, uintptr_t link)
+{
+    struct map_node *node = line, *locked = NULL;
+    uintptr_t next = 0;
+    unsigned byte;
+
+    for (;;) {
+        map_lock(node);
+        next = node->live == 1 ? map_only_link(node, &byte) : 0;
+        locked = node;
+        if (!next || map_is_object(next))
+            break;
+        node = map_inner(next);
+    }
+    if (next == link)
+        return true;
+    for (node = line;; node = map_inner(next)) {
+        next = node == locked ? 0 : map_only_link(node, &byte);
+        map_unlock(node);
+        if (!next)
+            return false;
+    }
+}
+
+static void unlink_line(struct map_update *update, struct map_node *line)
+{
+    struct map_node *node = line;
+
+    update->gone_line = line;
+    while (node) {
+        unsigned byte;
+        uintptr_t next = map_only_link(node, &byte);
+
+        map_mark_gone(node);
+        node = map_is_object(next) ? NULL : map_inner(next);
+    }
+}
+
+static enum round take_out(struct map_update *update, const struct way *way)
+{
+    struct map_node *node = way->anchor.node;
+    const bool top = map_is_top(update->map, node);
+
+    if (!map_lock_place(&way->anchor, way->anchor_link))
+        return ROUND_AGAIN;
+    if ((!top && node->live < 2) ||
+        (way->anchor_link != way->link && !lock_line(map_inner(way->anchor_link), way->link))) {
+        map_unlock(node);
+        return ROUND_AGAIN;
+    }
+    /* Release: a thread that finds the key gone also sees what the thread that removed it did before. */
+    store_release(way->anchor.slot, 0);
+    store_relaxed(&node->live, (uint16_t)(node->live - 1));
+    if (way->anchor_link != way->link)
+        unlink_line(update, map_inner(way->anchor_link));
+    update->untidy = !top && map_is_untidy(node);
+    map_unlock(node);
+    return ROUND_DONE;
+}
+
+static enum round remove_round(struct map_update *update)
+{
+    struct way way;
+
+    find(update, &way);
+    if (!has_key(update, way.link))
+        return ROUND_ABSENT;
+    update->there = way.link;
+    return take_out(update, &way);
+}
+
+static enum round replace_round(struct map_update *update)
+{
+    struct way way;
+
+    find(update, &way);
+    if (!has_key(update, way.link))
+        return ROUND_ABSENT;
+    if (!map_lock_place(&way.place, way.link))
+        return ROUND_AGAIN;
+    store_release(way.place.slot, update->fresh);
+    map_unlock(way.place.node);
+    return ROUND_DONE;
+}
+
+/* The object with this key, and this object if one is given. */
+static struct prudence_map_node *remove_key(struct prudence_map *map, const struct map_key *key,
+                                            uintptr_t object)
+{
+    struct map_update update = {.map = map, .key = key, .object = object};
+
+    if (map_update(&update, remove_round, -1))
+        return NULL;
+    if (update.untidy)
+        map_tidy(map, key);
+    return map_object(update.there);
+}
+
+struct prudence_map_node *prudence_map_remove(struct prudence_map *map, uint64_t number)
+{
+    const struct map_key key = map_key_of_number(number);
+
+    return map && map_key_fits(map, &key) ? remove_key(map, &key, 0) : NULL;
+}
+
+struct prudence_map_node *prudence_map_remove_bytes(struct prudence_map *map, const void *bytes,
+                                                    size_t length)
+{
+    const struct map_key key = map_key_of_bytes(bytes, length);
+
+    return map && map_key_fits(map, &key) ? remove_key(map, &key, 0) : NULL;
+}
+
+int prudence_map_remove_node(struct prudence_map *map, struct prudence_map_node *node)
+{
+    struct map_key key;
+
+    if (!map || !node)
+        return EINVAL;
+    key = map_key_of(node, map->bytes);
+    return remove_key(map, &key, map_link_to(node)) ? 0 : ENOENT;
+}
+
+int prudence_map_replace(struct prudence_map *map, struct prudence_map_node *old,
+                         struct prudence_map_node *fresh)
+{
+    struct map_key key, fresh_key;
+    struct map_update update = {.map = map, .key = &key};
+
+    if (!map || !old || !fresh)
+        return EINVAL;
+    key = map_key_of(old, map->bytes);
+    fresh_key = map_key_of(fresh, map->bytes);
+    if (!map_key_is(&key, &fresh_key))
+        return EINVAL;
+    update.object = map_link_to(old);
+    update.fresh = map_link_to(fresh);
+    return map_update(&update, replace_round, 0);
+}

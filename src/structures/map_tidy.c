@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ordered maps: nodes that lost links become smaller. A node with one link to an object gives its place to that object; one
+ * with one link to a node, to that node with the joined prefix, if that is short enough; one with few links, to a node of a smaller
+ * kind. A map that is not tidied is as right as one that is: so where there is no memory, it is left.
+ */
+#include "structures/map_update.h"
+
+/* A node with so few links or less becomes one of the kind below, where it has some room. */
+static const uint16_t few[MAP_KINDS] = {0, 3, 12, 28, 64};
+
+bool map_is_untidy(const struct map_node *node)
+{
+    unsigned live = load_relaxed(&node->live);
+
+    return live == 1 || live <= few[node->kind];
+}
+
+static enum round lift_object(struct map_update *update, const struct map_place *place,
+                              struct map_node *node, uintptr_t link)
+{
+    unsigned byte;
+
+    if (!map_lock_both(place, node))
+        return ROUND_AGAIN;
+    if (node->live != 1 || map_only_link(node, &byte) != link)
+        map_unlock_both(place, node);
+    else
+        map_put_instead(update, place, node, link);
+    return ROUND_AGAIN;
+}
+
+static enum round join(struct map_update *update, const struct map_place *place,
+                       struct map_node *node, struct map_node *child, unsigned byte)
+{
+    struct map_node *fresh;
+
+    if (!map_want(update, child->kind, 1))
+        return ROUND_MEMORY;
+    if (!map_lock_both(place, node))
+        return ROUND_AGAIN;
+    if (node->live != 1 || map_only_link(node, &byte) != (uintptr_t)child) {
+        map_unlock_both(place, node);
+        return ROUND_AGAIN;
+    }
+    map_lock(child); /* it is not gone, because this link leads to it */
+    fresh =
+        map_take(update, child->kind, map_prefix_join(node->prefix, (uint8_t)byte, child->prefix));
+    map_copy_links(fresh, child);
+    update->gone[update->gone_count++] = child;
+    map_mark_gone(child);
+    map_put_instead(update, place, node, (uintptr_t)fresh);
+    return ROUND_AGAIN;
+}
+
+static enum round shrink(struct map_update *update, const struct map_place *place,
+                         struct map_node *node)
+{
+    const unsigned kind = node->kind - 1u;
+    struct map_node *fresh;
+
+    if (!map_want(update, kind, 1))
+        return ROUND_MEMORY;
+    if (!map_lock_both(place, node))
+        return ROUND_AGAIN;
+    if (!map_is_untidy(node)) {
+        map_unlock_both(place, node);
+        return ROUND_AGAIN;
+    }
+    fresh = map_take(update, kind, node->prefix);
+    map_copy_links(fresh, node);
+    map_put_instead(update, place, node, (uintptr_t)fresh);
+    return ROUND_AGAIN;
+}
+
+/* DONE: there is nothing to do. */
+static enum round tidy_node(struct map_update *update, const struct map_place *place,
+                            struct map_node *node)
+{
+    unsigned byte;
+    uintptr_t link;
+
+    if (!map_is_untidy(node))
+        return ROUND_DONE;
+    if (node->kind != MAP_FOUR)
+        return shrink(update, place, node);
+    link = map_only_link(node, &byte);
+    if (load_relaxed(&node->live) != 1 || !link)
+        return ROUND_AGAIN;
+    if (map_is_object(link))
+        return lift_object(update, place, node, link);
+    if (map_prefix_length(node->prefix) + 1 + map_prefix_length(map_inner(link)->prefix) >
+        MAP_PREFIX_MOST)
+        return ROUND_DONE;
+    return join(update, place, node, map_inner(link), byte);
+}
+
+/* The first node on the way that is not tidy. */
+static enum round tidy_way(struct map_update *update)
+{
+    struct map_place place = map_top(update->map);
+    const struct map_key *key = update->key;
+    size_t at = 0;
+
+    if (update->gone_count)
+        return ROUND_DONE; /* what this one unlinked is deferred before the next one */
+    for (;;) {
+        uintptr_t link = load_acquire(place.slot);
+        struct map_node *node = map_inner(link);
+        unsigned common;
+        enum round round;
+
+        if (!link || map_is_object(link))
+            return ROUND_ABSENT;
+        round = tidy_node(update, &place, node);
+        if (round != ROUND_DONE)
+            return round;
+        common = map_prefix_common(node->prefix, key, at);
+        if (common < map_prefix_length(node->prefix))
+            return ROUND_ABSENT;
+        at += common;
+        place = (struct map_place){.node = node, .slot = &node->end};
+        if (at < key->length)
+            place.slot = map_slot(node, map_key_byte(key, at++));
+        if (!place.slot)
+            return ROUND_ABSENT;
+    }
+}
+
+void map_tidy(struct prudence_map *map, const struct map_key *key)
+{
+    int error;
+
+    do {
+        struct map_update update = {.map = map, .key = key};
+
+        error = map_update(&update, tidy_way, 0);
+    } while (!error);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/* Making and destroying ordered maps, bad arguments, statistics, latent nodes and their limit, forks, threads that end. */
+#include "support/map_test.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "slab/latent_account.h"
+#include "slab/wait.h"
+
+#define ITEMS 20000
+
+static struct item items[ITEMS], twins[ITEMS];
+
+/* Keys far from each other, in the order of their index. */
+static uint64_t key_of(unsigned index)
+{
+    return (uint64_t)index << 40 | (index * 7919u) % 1000;
+}
+
+static void add_items(struct prudence_map *map, unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++) {
+        items[i].node.node.key = key_of(i);
+        assert_int_equal(prudence_map_add_unique(map, &items[i].node.node, NULL), 0);
+    }
+}
+
+static void remove_items(struct prudence_map *map, unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++)
+        assert_ptr_equal(item_of(prudence_map_remove(map, key_of(i))), &items[i]);
+}
+
+static void expect_items(struct prudence_map *map, unsigned first, unsigned end)
+{
+    for (unsigned i = 0; i < ITEMS; i++)
+        assert_ptr_equal(item_of(prudence_map_lookup(map, key_of(i))),
+                         i >= first && i < end ? &items[i] : NULL);
+}
+
+/* ------------------------------------------------------------------------------------- arguments */
+
+static void bad_attributes_are_refused(void **state)
+{
+    struct prudence_map_attr attr = {.size = sizeof attr};
+
+    (void)state;
+#define REFUSED(name, attr)                                                                        \
+    errno = 0;                                                                                     \
+    assert_null(prudence_map_create(name, attr));                                                  \
+    assert_int_equal(errno, EINVAL)
+    REFUSED(NULL, NULL);
+    REFUSED("", NULL);
+    attr.size--;
+    REFUSED("test", &attr);
+    attr.size++;
+    attr.flags = 1u << 7;
+    REFUSED("test", &attr);
+    attr.flags = 0;
+    attr.reserved = 1;
+    REFUSED("test", &attr);
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+    struct prudence_map *map = prudence_map_create("test", NULL);
+    struct prudence_map_node *node = &items[0].node.node, *there = NULL;
+    struct prudence_map_stats stats;
+
+    (void)state;
+    assert_int_equal(prudence_map_add_unique(NULL, node, &there), EINVAL);
+    assert_int_equal(prudence_map_add_unique(map, NULL, &there), EINVAL);
+    assert_int_equal(prudence_map_add_replace(NULL, node, &there), EINVAL);
+    assert_int_equal(prudence_map_add_replace(map, NULL, &there), EINVAL);
+    assert_int_equal(prudence_map_add_replace(map, node, NULL), EINVAL);
+    assert_int_equal(prudence_map_replace(map, NULL, node), EINVAL);
+    assert_int_equal(prudence_map_replace(map, node, NULL), EINVAL);
+    assert_int_equal(prudence_map_replace(NULL, node, node), EINVAL);
+    assert_int_equal(prudence_map_remove_node(map, NULL), EINVAL);
+    assert_int_equal(prudence_map_remove_node(NULL, node), EINVAL);
+    assert_null(prudence_map_remove(NULL, 1));
+    assert_int_equal(prudence_map_stats(NULL, &stats), EINVAL);
+    assert_int_equal(prudence_map_stats(map, (struct prudence_map_stats *)NULL), EINVAL);
+    assert_int_equal(prudence_map_destroy(NULL, NULL, NULL), EINVAL);
+    assert_null(there);
+    assert_int_equal(prudence_map_count(map), 0);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+}
+
+/* A key of the other kind is in no map; nothing is read from its address. */
+static void keys_of_the_other_kind_are_not_found(void **state)
+{
+    struct prudence_map_attr attr = {.size = sizeof attr, .flags = PRUDENCE_MAP_BYTES};
+    struct prudence_map *numbers = prudence_map_create("test", NULL);
+    struct prudence_map *strings = prudence_map_create("test", &attr);
+    struct prudence_map_bytes name;
+    struct prudence_map_walk walk;
+
+    (void)state;
+    add_items(numbers, 0, 1);
+    prudence_map_set_bytes(&name, "\0\0\0\0\0\0\0\0", 8);
+    assert_int_equal(prudence_map_add_unique(strings, &name.node, NULL), 0);
+    assert_null(prudence_map_lookup(strings, 0));
+    assert_null(prudence_map_ceiling(strings, 0));
+    assert_null(prudence_map_floor(strings, UINT64_MAX));
+    assert_null(prudence_map_first_from(&walk, strings, 0));
+    assert_null(prudence_map_next(&walk));
+    assert_null(prudence_map_remove(strings, 0));
+    assert_null(prudence_map_lookup_bytes(numbers, "\0\0\0\0\0\0\0\0", 8));
+    assert_null(prudence_map_lookup_bytes(numbers, NULL, 1));
+    assert_null(prudence_map_lookup_bytes(strings, NULL, 1));
+    assert_null(prudence_map_ceiling_bytes(numbers, "", 0));
+    assert_null(prudence_map_floor_bytes(numbers, "\377", 1));
+    assert_null(prudence_map_first_from_bytes(&walk, numbers, "", 0));
+    assert_null(prudence_map_remove_bytes(numbers, "\0\0\0\0\0\0\0\0", 8));
+    /* The empty string may have no address; others need one. */
+    prudence_map_set_bytes(&twins[0].node, NULL, 0);
+    assert_int_equal(prudence_map_add_unique(strings, &twins[0].node.node, NULL), 0);
+    assert_ptr_equal(prudence_map_lookup_bytes(strings, NULL, 0), &twins[0].node.node);
+    prudence_map_set_bytes(&twins[1].node, NULL, 1);
+    assert_int_equal(prudence_map_add_unique(strings, &twins[1].node.node, NULL), EINVAL);
+    assert_ptr_equal(prudence_map_remove_bytes(strings, NULL, 0), &twins[0].node.node);
+    assert_int_equal(prudence_map_remove_node(strings, &name.node), 0);
+    remove_items(numbers, 0, 1);
+    assert_int_equal(prudence_map_destroy(strings, NULL, NULL), 0);
+    assert_int_equal(prudence_map_destroy(numbers, NULL, NULL), 0);
+}
+
+/* -------------------------------------------------------------------------------------- destroying */
+
+static unsigned disposed;
+
+/* In the order of keys, each once; what was disposed of is not touched again. */
+static void dispose(struct prudence_map_node *object, void *argument)
+{
+    assert_ptr_equal(item_of(object), &items[disposed]);
+    assert_ptr_equal(argument, &disposed);
+    memset(object, 0xab, sizeof items[0]);
+    disposed++;
+}
+
+static void a_map_is_destroyed_with_what_is_in_it(void **state)
+{
+    static const unsigned counts[] = {0, 1, 2, 5, 100, ITEMS};
+
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        struct prudence_map *map = prudence_map_create("test", NULL);
+
+        add_items(map, 0, counts[i]);
+        assert_int_equal(prudence_map_destroy(map, NULL, NULL), counts[i] ? EBUSY : 0);
+        if (!counts[i])
+            continue;
+        prudence_read_lock();
+        assert_int_equal(prudence_map_destroy(map, dispose, &disposed), EDEADLK);
+        prudence_read_unlock();
+        expect_items(map, 0, counts[i]);
+        disposed = 0;
+        assert_int_equal(prudence_map_destroy(map, dispose, &disposed), 0);
+        assert_int_equal(disposed, counts[i]);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- statistics */
+
+static void nodes_are_counted_and_latent(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_map_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_map *map = prudence_map_create("test", &attr);
+    const size_t small = map->caches[0]->stride; /* 64, and what a sanitizer adds */
+    uint64_t empty = map_stats_of(map).bytes_live;
+
+    (void)state;
+    assert_int_equal(map_stats_of(map).nodes, 0);
+    for (unsigned i = 0; i < 5; i++) {
+        twins[i].node.node.key = i;
+        assert_int_equal(prudence_map_add_unique(map, &twins[i].node.node, NULL), 0);
+    }
+    assert_int_equal(map_stats_of(map).objects, 5);
+    assert_int_equal(map_stats_of(map).nodes, 1);
+    assert_int_equal(map_stats_of(map).bytes_live, empty + 192);
+    assert_int_equal(map_stats_of(map).replaced, 1);
+    assert_int_equal(map_stats_of(map).bytes_latent, small);
+    for (unsigned i = 0; i < 5; i++)
+        assert_non_null(prudence_map_remove(map, i));
+    assert_int_equal(map_stats_of(map).nodes, 0);
+    assert_int_equal(map_stats_of(map).bytes_live, empty);
+    assert_int_equal(map_stats_of(map).bytes_latent, 2 * small + map->caches[1]->stride);
+    all_readers_leave(domain);
+    assert_int_equal(map_stats_of(map).bytes_latent, 0);
+    assert_int_equal(prudence_domain_destroy(domain), EBUSY);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* The slots of a node are used again: the same few keys, coming and going, cost no memory. */
+static void keys_that_come_again_find_their_slot(void **state)
+{
+    struct prudence_map *map = prudence_map_create("test", NULL);
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        twins[i].node.node.key = i;
+        assert_int_equal(prudence_map_add_unique(map, &twins[i].node.node, NULL), 0);
+    }
+    for (unsigned round = 0; round < 1000; round++) {
+        assert_ptr_equal(prudence_map_remove(map, round % 10), &twins[round % 10].node.node);
+        assert_int_equal(prudence_map_add_unique(map, &twins[round % 10].node.node, NULL), 0);
+    }
+    assert_int_equal(map_stats_of(map).replaced, 1);
+    for (unsigned i = 0; i < 10; i++)
+        prudence_map_remove(map, i);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+}
+
+#define LIMIT ((size_t)1 << 20)
+
+/*
+ * A reader stays for ever, and an update storm goes on: until an update waited for it in vain, latent bytes are below the
+ * limit; and nodes could be deferred nearly up to it, so it was the limit that stopped them.
+ */
+static void a_storm_beside_a_reader_stays_below_the_limit(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_map_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_map *map = prudence_map_create("test", &attr);
+    uint64_t before = load_relaxed(&wait_counts.expiries), most = 0;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("latent_limit", "1M"), 0);
+    for (unsigned i = 0; load_relaxed(&wait_counts.expiries) == before; i++) {
+        most = max_size(most, map_stats_of(map).bytes_latent);
+        assert_true(most <= LIMIT && i < 100000);
+        add_items(map, 0, 40);
+        remove_items(map, 0, 40);
+    }
+    assert_true(most > LIMIT / 2);
+    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
+    all_readers_leave(domain);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* ------------------------------------------------------------------------------ domains of all kinds */
+
+static void updates_in_each_kind_of_domain(void **state)
+{
+    static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_SRCU,
+                                                      PRUDENCE_DOMAIN_QSBR};
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct prudence_domain *domain = prudence_domain_create("test", kinds[i], NULL);
+        struct prudence_map_attr attr = {.size = sizeof attr, .domain = domain};
+        struct prudence_map *map = prudence_map_create("test", &attr);
+
+        if (kinds[i] == PRUDENCE_DOMAIN_QSBR)
+            prudence_qsbr_online(domain);
+        add_items(map, 0, 500);
+        remove_items(map, 0, 500);
+        if (kinds[i] == PRUDENCE_DOMAIN_QSBR)
+            prudence_qsbr_offline(domain);
+        assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+        assert_int_equal(prudence_domain_destroy(domain), 0);
+    }
+}
+
+/* A set has no sections: its updates are made inside one of a member. */
+static void updates_in_a_set_of_domains(void **state)
+{
+    struct prudence_domain *members[] = {prudence_default_domain()};
+    struct prudence_domain *set = prudence_domain_create_set("test", members, 1);
+    struct prudence_map_attr attr = {.size = sizeof attr, .domain = set};
+    struct prudence_map *map = prudence_map_create("test", &attr);
+
+    (void)state;
+    prudence_read_lock();
+    add_items(map, 0, 500);
+    remove_items(map, 0, 500);
+    prudence_read_unlock();
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(set), 0);
+}
+
+/* --------------------------------------------------------------------------------- processes, threads */
+
+static void in_child(struct prudence_map *map)
+{
+    expect_items(map, 0, 5000);
+    add_items(map, 5000, ITEMS);
+    expect_items(map, 0, ITEMS);
+    remove_items(map, 0, ITEMS);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+}
+
+static void a_child_goes_on(void **state)
+{
+    struct prudence_map *map = prudence_map_create("test", NULL);
+    int status;
+    pid_t child;
+
+    (void)state;
+    add_items(map, 0, 5000);
+    child = fork();
+    if (!child) {
+        in_child(map);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    in_child(map);
+}
+
+#define THREADS 4
+
+static struct prudence_map *shared;
+static unsigned won[THREADS];
+static struct item contended[THREADS][500];
+
+/* All threads want the same keys: each is added by one, and removed by one. */
+static void *contend(void *argument)
+{
+    unsigned number = (unsigned)(uintptr_t)argument;
+
+    for (unsigned round = 0; round < 200; round++) {
+        for (unsigned i = 0; i < 500; i++) {
+            struct item *item = &contended[number][i];
+
+            if (item->index) /* it is, or was, in the map: other threads may be at it */
+                continue;
+            item->node.node.key = i % 50 * 3;
+            item->index = !prudence_map_add_unique(shared, &item->node.node, NULL);
+            won[number] += item->index;
+        }
+        for (unsigned i = 0; i < 50; i++)
+            won[number] -= prudence_map_remove(shared, i * 3) != NULL;
+    }
+    return NULL;
+}
+
+static void one_of_several_threads_succeeds(void **state)
+{
+    pthread_t threads[THREADS];
+    unsigned left = 0;
+
+    (void)state;
+    clear_keys(false);
+    for (unsigned i = 0; i < 50; i++)
+        add_number(i * 3);
+    shared = prudence_map_create("test", NULL);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, contend, (void *)i), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < THREADS; i++)
+        left += won[i];
+    assert_int_equal(prudence_map_count(shared), left);
+    for (unsigned i = 0; i < 50; i++)
+        left -= prudence_map_remove(shared, i * 3) != NULL;
+    assert_int_equal(left, 0);
+    assert_int_equal(map_stats_of(shared).nodes, 0);
+    assert_int_equal(prudence_map_destroy(shared, NULL, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_attributes_are_refused),
+        cmocka_unit_test(bad_arguments_are_refused),
+        cmocka_unit_test(keys_of_the_other_kind_are_not_found),
+        cmocka_unit_test(a_map_is_destroyed_with_what_is_in_it),
+        cmocka_unit_test(nodes_are_counted_and_latent),
+        cmocka_unit_test(keys_that_come_again_find_their_slot),
+        cmocka_unit_test(a_storm_beside_a_reader_stays_below_the_limit),
+        cmocka_unit_test(updates_in_each_kind_of_domain),
+        cmocka_unit_test(updates_in_a_set_of_domains),
+        cmocka_unit_test(a_child_goes_on),
+        cmocka_unit_test(one_of_several_threads_succeeds),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A reader of an ordered map is stopped between any two of its instructions (under the processor's trap flag,
+ * support/step.h), and updates change the nodes in which it stands, in all ways that there are. Then it goes on: keys that stay are
+ * found; ceiling and floor pass over none of them; a walk gives keys that rise, and those that stay exactly once.
+ */
+#define _GNU_SOURCE
+#include <limits.h>
+
+#include "support/map_cases.h"
+#include "support/step.h"
+
+#if STEP_POSSIBLE
+
+#define STOPS 4 /* about so many of the instructions of each read */
+
+/* --------------------------------------------------------------- updates between steps of readers */
+
+static unsigned here, asked;
+static const struct reader *reader;
+static bool everything[KEYS_MOST];
+
+enum plan {
+    PLAN_COME,
+    PLAN_GO,
+    PLAN_COME_AND_GO, /* all nodes may be others after that, with the same keys */
+    PLAN_GO_AND_COME,
+    PLAN_SWAP, /* every other one comes, and then those go that were there */
+    PLANS,
+};
+static enum plan plan;
+
+/* Before and after what happens. */
+static void put_back(bool before)
+{
+    if (before && (plan == PLAN_GO || plan == PLAN_GO_AND_COME))
+        come(0, 1);
+    if (before && plan == PLAN_SWAP)
+        come(1, 2);
+    if (!before && (plan == PLAN_COME || plan == PLAN_GO_AND_COME))
+        go(0, 1);
+    if (!before && plan == PLAN_SWAP)
+        go(0, 2);
+}
+
+static void happen(const greg_t *registers)
+{
+    (void)registers;
+    if (looks++ != here)
+        return;
+    if (plan == PLAN_COME || plan == PLAN_COME_AND_GO)
+        come(0, 1);
+    if (plan == PLAN_SWAP)
+        come(0, 2);
+    if (plan == PLAN_SWAP)
+        go(1, 2);
+    else if (plan != PLAN_COME)
+        go(0, 1);
+    if (plan == PLAN_GO_AND_COME)
+        come(0, 1);
+    step_enough = true;
+}
+
+static void read_once(void *unused)
+{
+    (void)unused;
+    prudence_read_lock();
+    reader->read(asked);
+    prudence_read_unlock();
+}
+
+static void stop_reader(void)
+{
+    uint64_t all;
+
+    here = UINT_MAX;
+    looks = 0;
+    step_through(read_once, NULL, happen);
+    all = looks;
+    assert_true(all > 10);
+    for (here = asked % 3; here < all; here += 1 + (unsigned)all / STOPS) {
+        looks = 0;
+        step_through(read_once, NULL, happen);
+        assert_true(looks > here);
+        reader->check(asked, stays, everything);
+        put_back(false);
+        put_back(true);
+    }
+}
+
+static void readers_of(const struct test_case *at, enum plan what)
+{
+    plan = what;
+    begin_case(at);
+    memset(everything, true, sizeof everything);
+    put_back(true);
+    for (asked = 0; asked < map_key_count; asked += 1 + map_key_count / 2)
+        stop_reader();
+    if (plan == PLAN_GO || plan == PLAN_GO_AND_COME)
+        go(0, 1);
+    if (plan == PLAN_SWAP)
+        go(1, 2);
+    end_case();
+}
+
+static void stopped_anywhere(const struct reader *what)
+{
+    reader = what;
+    for (unsigned i = 0; i < CASES; i++)
+        for (unsigned p = 0; p < PLANS; p++)
+            readers_of(&cases[i], (enum plan)p);
+}
+
+static void a_lookup_may_be_stopped_anywhere(void **state)
+{
+    (void)state;
+    stopped_anywhere(&lookups);
+}
+
+static void a_ceiling_may_be_stopped_anywhere(void **state)
+{
+    (void)state;
+    stopped_anywhere(&ceilings);
+}
+
+static void a_floor_may_be_stopped_anywhere(void **state)
+{
+    (void)state;
+    stopped_anywhere(&floors);
+}
+
+static void a_walk_may_be_stopped_anywhere(void **state)
+{
+    (void)state;
+    stopped_anywhere(&walks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lookup_may_be_stopped_anywhere),
+        cmocka_unit_test(a_ceiling_may_be_stopped_anywhere),
+        cmocka_unit_test(a_floor_may_be_stopped_anywhere),
+        cmocka_unit_test(a_walk_may_be_stopped_anywhere),
+    };
+
+    prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 0;
+}
+
+#endif

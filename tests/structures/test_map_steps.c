@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between any two instructions of an update of an ordered map (under the processor's trap flag, support/step.h): readers
+ * find what is there, and other updates go on, as far as no lock is held. Keys that stay are always found; ceiling and floor pass
+ * over none of them; a walk gives keys that rise, those that stay exactly once, and none that was never there.
+ */
+#define _GNU_SOURCE
+#include "support/map_cases.h"
+#include "support/step.h"
+
+#if STEP_POSSIBLE
+
+static uint64_t steps;
+
+static void look(const struct reader *reader, unsigned index)
+{
+    reader->read(index);
+    reader->check(index, there, there);
+}
+
+/* --------------------------------------------------------------- readers between steps of updates */
+
+static void look_at_all(const greg_t *registers)
+{
+    unsigned index;
+
+    (void)registers;
+    if (++steps % 3) /* enough: what happened between two stores is seen several times */
+        return;
+    index = (unsigned)(looks++ % map_key_count);
+    look(&lookups, index);
+    look(&ceilings, index);
+    look(&floors, index);
+    look(&walks, 0);
+}
+
+static void add_moving(void *unused)
+{
+    (void)unused;
+    assert_int_equal(prudence_map_add_unique(map, &items[moving].node.node, NULL), 0);
+}
+
+/* While its object is replaced, the key stays. */
+static void replace_moving(void *unused)
+{
+    struct prudence_map_node *replaced;
+
+    (void)unused;
+    assert_int_equal(prudence_map_replace(map, &items[moving].node.node, &twins[moving].node.node),
+                     0);
+    assert_int_equal(prudence_map_add_replace(map, &items[moving].node.node, &replaced), 0);
+    assert_ptr_equal(item_of(replaced), &twins[moving]);
+}
+
+static void look_for_replaced(const greg_t *registers)
+{
+    unsigned saved = moving;
+
+    moving = KEYS_MOST;
+    look_at_all(registers);
+    moving = saved;
+}
+
+static void remove_moving(void *unused)
+{
+    (void)unused;
+    assert_ptr_equal(remove_index(map, moving), &items[moving]);
+}
+
+static void stepped(unsigned index, void (*update)(void *unused), bool after)
+{
+    moving = index;
+    step_through(update, NULL, look_at_all);
+    moving = KEYS_MOST;
+    there[index] = after;
+    check_map(map, true);
+}
+
+static void updates_of(const struct test_case *at)
+{
+    begin_case(at);
+    for (unsigned i = 0; i < map_key_count; i++) {
+        if (stays[i])
+            continue;
+        stepped(i, add_moving, true);
+        moving = i;
+        step_through(replace_moving, NULL, look_for_replaced);
+        moving = KEYS_MOST;
+    }
+    for (unsigned i = 0; i < map_key_count; i++)
+        if (!stays[i])
+            stepped(i, remove_moving, false);
+    for (unsigned i = map_key_count; i-- > 0;) /* the other way round */
+        if (!stays[i])
+            stepped(i, add_moving, true);
+    for (unsigned i = map_key_count; i-- > 0;)
+        if (!stays[i])
+            stepped(i, remove_moving, false);
+    if (looks < 100)
+        fail_msg("%s: %llu looks", at->name, (unsigned long long)looks);
+    end_case();
+}
+
+static void readers_between_any_two_instructions_of_updates(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < CASES; i++)
+        updates_of(&cases[i]);
+}
+
+/* -------------------------------------------------------------- updates between steps of updates */
+
+#define STOPS 4 /* about so many of the instructions of each update that hold no lock */
+
+static bool is_locked_below(uintptr_t link)
+{
+    struct map_node *node = map_inner(link);
+
+    if (!link || map_is_object(link))
+        return false;
+    if (node->lock != MAP_FREE)
+        return true;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        const uintptr_t *slot = map_slot(node, (uint8_t)byte);
+
+        if (slot && is_locked_below(*slot))
+            return true;
+    }
+    return false;
+}
+
+/* As another thread, which finds no lock taken: the first update is inside a round, so not in the allocator. */
+static unsigned here, first_key;
+static bool adding, happened;
+
+enum others {
+    OTHERS_COME,
+    OTHERS_GO,
+    OTHERS_GO_AND_COME,
+    SAME_GOES, /* the key of the first update is removed first, or added */
+    OTHERS_MOST,
+};
+static enum others others;
+
+static void come_or_go(bool coming)
+{
+    for (unsigned i = 0; i < map_key_count; i++) {
+        if (stays[i] || i == first_key)
+            continue;
+        if (coming)
+            assert_int_equal(prudence_map_add_unique(map, &items[i].node.node, NULL), 0);
+        else
+            assert_ptr_equal(remove_index(map, i), &items[i]);
+    }
+}
+
+static bool same_done; /* by the other update */
+
+static void others_go_on(const greg_t *registers)
+{
+    (void)registers;
+    if (!prudence_read_lock_held() || map->top.node.lock != MAP_FREE ||
+        is_locked_below(map->top.root) || looks++ < here)
+        return;
+    happened = step_enough = true;
+    if (others == SAME_GOES && adding)
+        same_done = prudence_map_add_unique(map, &twins[first_key].node.node, NULL) == 0;
+    else if (others == SAME_GOES)
+        same_done = remove_index(map, first_key) != NULL;
+    else
+        come_or_go(others == OTHERS_COME);
+    if (others == OTHERS_GO_AND_COME)
+        come_or_go(true);
+}
+
+static void first_update(void *unused)
+{
+    bool done;
+
+    (void)unused;
+    if (adding)
+        done = prudence_map_add_unique(map, &items[first_key].node.node, NULL) == 0;
+    else
+        done = remove_index(map, first_key) != NULL;
+    step_enough = true;
+    if (done == same_done)
+        fail_msg("two updates did the same, or none");
+}
+
+static void check_all(bool others_there)
+{
+    check_map(map, false);
+    for (unsigned i = 0; i < map_key_count; i++)
+        assert_int_equal(look_up(map, i) != NULL,
+                         stays[i] || (i == first_key ? adding : others_there));
+}
+
+/* False: the first update was over before. */
+static bool stop_update(void)
+{
+    bool before = others == OTHERS_GO || others == OTHERS_GO_AND_COME, after;
+
+    if (before)
+        come_or_go(true);
+    if (!adding)
+        assert_int_equal(prudence_map_add_unique(map, &items[first_key].node.node, NULL), 0);
+    happened = same_done = false;
+    looks = 0;
+    step_through(first_update, NULL, others_go_on);
+    after = happened ? others == OTHERS_COME || others == OTHERS_GO_AND_COME : before;
+    check_all(after);
+    if (adding)
+        assert_non_null(remove_index(map, first_key));
+    if (after)
+        come_or_go(false);
+    return happened;
+}
+
+/* The first update is of the first or the last key that comes and goes. */
+static void stop_updates_of(const struct test_case *at)
+{
+    uint64_t all;
+
+    begin_case(at);
+    for (first_key = others % 2 ? map_key_count - 1 : 0; stays[first_key];)
+        first_key += others % 2 ? UINT32_MAX : 1;
+    here = UINT32_MAX;
+    assert_false(stop_update());
+    all = looks;
+    for (here = 11 * others; stop_update(); here += 1 + (unsigned)all / STOPS) {
+    }
+    end_case();
+}
+
+static void updates_between_any_two_instructions_of_updates(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < CASES; i++)
+        for (unsigned way = 0; way < 2 * OTHERS_MOST; way++) {
+            adding = way % 2;
+            others = (enum others)(way / 2);
+            stop_updates_of(&cases[i]);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readers_between_any_two_instructions_of_updates),
+        cmocka_unit_test(updates_between_any_two_instructions_of_updates),
+    };
+
+    prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 0;
+}
+
+#endif

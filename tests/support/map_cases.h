@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cases for tests that look at an ordered map, or change it, between any two instructions. Each has some keys that
+ * stay and some that come and go, so that the updates do one of all that updates can do: fill a slot, make nodes for long
+ * common beginnings, cut a prefix, append, grow and shrink through all kinds of nodes, give a node's place to its only object,
+ * join two nodes, unlink a line of nodes. And what a reader may see meanwhile.
+ */
+#ifndef TESTS_SUPPORT_MAP_CASES_H
+#define TESTS_SUPPORT_MAP_CASES_H
+
+#include "support/map_test.h"
+
+#define KEYS_MOST 300
+
+static struct item items[KEYS_MOST], twins[KEYS_MOST];
+static bool stays[KEYS_MOST]; /* by the index of the key; the others come and go */
+static bool there[KEYS_MOST]; /* those that are in the map between two updates */
+static struct prudence_map *map;
+static uint64_t looks;
+static unsigned moving = KEYS_MOST; /* the key that is just being added or removed */
+
+/* ---------------------------------------------------------------------------------------- cases */
+
+struct test_case {
+    const char *name;
+    const char *staying[12], *passing[8]; /* strings */
+    unsigned stay, pass;                  /* or so many numbers that differ in their last byte */
+    uint64_t stay_from, pass_from;
+};
+
+static const struct test_case cases[] = {
+    {.name = "an empty map", .pass = 1},
+    {.name = "beside an object", .stay = 1, .pass = 1, .pass_from = 200},
+    {.name = "four to eighteen and back", .stay = 3, .pass = 3, .pass_from = 100},
+    {.name = "eighteen to forty and back", .stay = 12, .pass = 5, .pass_from = 64},
+    {.name = "forty to ninety and back", .stay = 28, .pass = 5, .pass_from = 100},
+    {.name = "ninety to all and back", .stay = 64, .pass = 9, .pass_from = 100},
+    {.name = "in the middle of a node", .stay = 3, .pass = 3, .stay_from = 10},
+    {.name = "a fork at the first byte", .stay = 2, .pass = 2, .pass_from = 1ull << 60},
+    {.name = "a prefix is cut twice", .stay = 2, .pass = 1, .pass_from = 0x400000000000},
+    {.name = "two keys far away", .stay = 4, .pass = 2, .pass_from = 0x7700000000},
+    {.name = "a line of nodes",
+     .staying = {"b"},
+     .passing = {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa2"}},
+    {.name = "ends",
+     .staying = {"", "abc", "abcdefghijklmnopqrstuvw"},
+     .passing = {"a", "ab", "abcdefghijk", "abcdefghijklmnopqrstu"}},
+    {.name = "a string that begins all others",
+     .staying = {"xyz1", "xyz2", "xyz3", "xyz4"},
+     .passing = {"xyz", "x", ""}},
+    {.name = "a long prefix is cut",
+     .staying = {"http://www.example.org/1", "http://www.example.org/2"},
+     .passing = {"http://www.example.com/", "http://", "https://www.example.org"}},
+    {.name = "nodes are joined",
+     .staying = {"prefix", "prefixed1", "prefixed2"},
+     .passing = {"pre", "prefi", "prefixe", "q"}},
+};
+#define CASES (sizeof cases / sizeof cases[0])
+
+static bool is_string(const struct test_case *at)
+{
+    return at->passing[0] != NULL;
+}
+
+static bool starts_out(const struct test_case *at, unsigned index)
+{
+    uint64_t number;
+
+    for (unsigned i = 0; is_string(at) && i < 12 && at->staying[i]; i++)
+        if (strlen(at->staying[i]) == map_keys[index].length &&
+            !memcmp(at->staying[i], map_keys[index].bytes, map_keys[index].length))
+            return true;
+    if (is_string(at))
+        return false;
+    number = number_of(index);
+    return number >= at->stay_from && number < at->stay_from + 2 * at->stay &&
+           (number - at->stay_from) % 2 == 0;
+}
+
+static void make_keys(const struct test_case *at)
+{
+    clear_keys(is_string(at));
+    for (unsigned i = 0; i < 12 && at->staying[i]; i++)
+        add_key(at->staying[i], strlen(at->staying[i]));
+    for (unsigned i = 0; i < 8 && at->passing[i]; i++)
+        add_key(at->passing[i], strlen(at->passing[i]));
+    for (unsigned i = 0; i < at->stay; i++)
+        add_number(at->stay_from + 2 * i);
+    for (unsigned i = 0; i < at->pass; i++)
+        add_number((at->pass_from | 1) + 2 * i);
+    sort_keys();
+    assert_true(map_key_count <= KEYS_MOST);
+}
+
+static void begin_case(const struct test_case *at)
+{
+    make_keys(at);
+    map = map_of_domain(NULL);
+    memset(there, 0, sizeof there);
+    for (unsigned i = 0; i < map_key_count; i++) {
+        set_key(&items[i], i);
+        set_key(&twins[i], i);
+        stays[i] = starts_out(at, i);
+        if (stays[i])
+            assert_int_equal(prudence_map_add_unique(map, &items[i].node.node, NULL), 0);
+        there[i] = stays[i];
+    }
+    prudence_read_lock(); /* this thread is registered, for which it blocks signals, before it is stepped */
+    prudence_read_unlock();
+    looks = 0;
+}
+
+static void end_case(void)
+{
+    check_map(map, false);
+    for (unsigned i = 0; i < map_key_count; i++)
+        assert_ptr_equal(remove_index(map, i), stays[i] ? &items[i] : NULL);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+}
+
+/* ------------------------------------------------------------------------- what a reader may see */
+
+/* Between `from` and `to` no key was passed over that is there for certain. */
+static void check_gap(unsigned from, unsigned to, const bool *certain)
+{
+    for (unsigned i = from; i < to; i++)
+        if (certain[i] && i != moving)
+            fail_msg("key %u of %u is passed over", i, map_key_count);
+}
+
+static void check_found(const struct item *found, unsigned index, const bool *possible)
+{
+    if (found != &items[index] && found != &twins[index])
+        fail_msg("another object is found");
+    if (!possible[index] && index != moving)
+        fail_msg("key %u of %u is found, which is not there", index, map_key_count);
+}
+
+/* What a read finds, in its order; looked at when it is over. */
+static const struct item *seen[KEYS_MOST + 1];
+static unsigned seen_count;
+
+static void saw(const struct item *item)
+{
+    seen_count = item ? 1 : 0;
+    seen[0] = item;
+}
+
+static void read_lookup(unsigned index)
+{
+    saw(look_up(map, index));
+}
+
+static void check_lookup(unsigned index, const bool *certain, const bool *possible)
+{
+    if (seen_count)
+        check_found(seen[0], index, possible);
+    else
+        check_gap(index, index + 1, certain);
+}
+
+static void read_ceiling(unsigned index)
+{
+    saw(ceiling_of(map, index));
+}
+
+static void check_ceiling(unsigned index, const bool *certain, const bool *possible)
+{
+    check_gap(index, seen_count ? seen[0]->index : map_key_count, certain);
+    if (seen_count)
+        check_found(seen[0], seen[0]->index, possible);
+    assert_true(!seen_count || seen[0]->index >= index);
+}
+
+static void read_floor(unsigned index)
+{
+    saw(floor_of(map, index));
+}
+
+static void check_floor(unsigned index, const bool *certain, const bool *possible)
+{
+    check_gap(seen_count ? seen[0]->index + 1 : 0, index + 1, certain);
+    if (seen_count)
+        check_found(seen[0], seen[0]->index, possible);
+    assert_true(!seen_count || seen[0]->index <= index);
+}
+
+static void read_walk(unsigned from)
+{
+    struct prudence_map_walk walk;
+    const struct item *found = first_from(&walk, map, from);
+
+    for (seen_count = 0; found && seen_count <= map_key_count; seen_count++) {
+        seen[seen_count] = found;
+        found = item_of(prudence_map_next(&walk));
+    }
+}
+
+static void check_walk(unsigned from, const bool *certain, const bool *possible)
+{
+    unsigned next = from;
+
+    for (unsigned i = 0; i < seen_count; i++) {
+        if (seen[i]->index < next)
+            fail_msg("a walk does not rise");
+        check_gap(next, seen[i]->index, certain);
+        check_found(seen[i], seen[i]->index, possible);
+        next = seen[i]->index + 1;
+    }
+    check_gap(next, map_key_count, certain);
+}
+
+struct reader {
+    void (*read)(unsigned index);
+    void (*check)(unsigned index, const bool *certain, const bool *possible);
+};
+
+MAP_TEST_UNUSED static const struct reader lookups = {read_lookup, check_lookup},
+                                           ceilings = {read_ceiling, check_ceiling},
+                                           floors = {read_floor, check_floor},
+                                           walks = {read_walk, check_walk};
+
+/* ------------------------------------------------------------------------------ coming and going */
+
+/* Those that do not stay, from the first or the second on: each, or every other one. */
+MAP_TEST_UNUSED static void come(unsigned first, unsigned every)
+{
+    for (unsigned i = 0, passing = 0; i < map_key_count; i++)
+        if (!stays[i] && passing++ % every == first)
+            assert_int_equal(prudence_map_add_unique(map, &items[i].node.node, NULL), 0);
+}
+
+MAP_TEST_UNUSED static void go(unsigned first, unsigned every)
+{
+    for (unsigned i = 0, passing = 0; i < map_key_count; i++)
+        if (!stays[i] && passing++ % every == first)
+            assert_ptr_equal(remove_index(map, i), &items[i]);
+}
+
+#endif /* TESTS_SUPPORT_MAP_CASES_H */

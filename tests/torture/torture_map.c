@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ordered map under many more threads than CPUs. Lasting keys are always found, by walks exactly once, and neither
+ * ceiling nor floor passes over one. Walks rise. Passing keys come and go between them: what is found is live, or was
+ * retired in a grace period that is not over; a writer finds what it added itself until it removes it; of several
+ * threads that remove one key, one gets the object.
+ *
+ * Variants: numbers side by side, or far from each other, or strings with common beginnings; readers with fences; CPUs behind a lock.
+ */
+#define _GNU_SOURCE
+#include <prudence/map.h>
+
+#include "support/gp_torture.h"
+
+#define READERS 8
+#define WRITERS 6
+#define SPACING                                                                                    \
+    40 /* one of so many keys is lasting, one contended, and the others are divided among the writers */
+#define LASTING   150
+#define KEYS      (LASTING * SPACING)
+#define CONTENDED 3 /* modulo SPACING: keys of all writers */
+
+struct object {
+    struct torture_mark mark;
+    struct prudence_map_bytes node;
+    uint64_t key; /* atomic, as a thread that looks too late reads it beside the next owner */
+    char text[24];
+};
+
+static struct prudence_map *map;
+static struct prudence_cache *cache;
+static struct object *lasting[LASTING];
+static uint64_t births, lookups, walks, updates, found_retired;
+static bool strings;
+static unsigned shift;
+
+static int text_of(char *text, uint64_t key)
+{
+    return snprintf(text, 24, "%u/common/%05llu", (unsigned)(key / 1000), (unsigned long long)key);
+}
+
+static struct object *object_of(struct prudence_map_node *node)
+{
+    return node ? prudence_map_entry(node, struct object, node.node) : NULL;
+}
+
+static struct object *make(uint64_t key)
+{
+    struct object *object = prudence_cache_alloc(cache);
+
+    torture_check_reuse(&object->mark, prudence_default_domain());
+    __atomic_store_n(&object->mark.birth, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED),
+                     __ATOMIC_RELAXED);
+    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
+    __atomic_store_n(&object->key, key, __ATOMIC_RELAXED);
+    if (strings)
+        prudence_map_set_bytes(&object->node, object->text, (size_t)text_of(object->text, key));
+    else
+        object->node.node.key = key << shift;
+    return object;
+}
+
+/* Removed by this thread alone, and outside of a section. */
+static void retire(struct object *object)
+{
+    uint64_t live = TORTURE_LIVE;
+
+    if (!__atomic_compare_exchange_n(&object->mark.state, &live, (uint64_t)TORTURE_RETIRED, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        torture_violation("object %p was removed twice", (void *)object);
+    torture_mark_set(&object->mark, TORTURE_RETIRED, prudence_gp_get_state().private_value);
+    prudence_cache_free_deferred(cache, object);
+}
+
+/* By a reader that has just found it, inside its section. */
+static uint64_t look_at(const struct object *object)
+{
+    uint64_t state = __atomic_load_n(&object->mark.state, __ATOMIC_RELAXED);
+
+    if (state == TORTURE_RETIRED) {
+        uint64_t cookie = __atomic_load_n(&object->mark.cookie, __ATOMIC_RELAXED);
+
+        __atomic_fetch_add(&found_retired, 1, __ATOMIC_RELAXED);
+        if (cookie && gp_poll(prudence_default_domain(), (gp_cookie){cookie}))
+            torture_violation("object %p is found after its grace period", (const void *)object);
+    } else if (state != TORTURE_LIVE) {
+        torture_violation("object %p is found in state %llx", (const void *)object,
+                          (unsigned long long)state);
+    }
+    return __atomic_load_n(&object->key, __ATOMIC_RELAXED);
+}
+
+/* ----------------------------------------------------------------------------------------- readers */
+
+enum search { LOOKUP, CEILING, FLOOR };
+
+static struct object *search(enum search what, uint64_t key)
+{
+    char text[24];
+    size_t length = strings ? (size_t)text_of(text, key) : 0;
+    struct prudence_map_node *node;
+
+    if (what == LOOKUP)
+        node = strings ? prudence_map_lookup_bytes(map, text, length)
+                       : prudence_map_lookup(map, key << shift);
+    else if (what == CEILING)
+        node = strings ? prudence_map_ceiling_bytes(map, text, length)
+                       : prudence_map_ceiling(map, key << shift);
+    else
+        node = strings ? prudence_map_floor_bytes(map, text, length)
+                       : prudence_map_floor(map, key << shift);
+    return object_of(node);
+}
+
+static struct object *look_up(uint64_t key)
+{
+    struct object *object = search(LOOKUP, key);
+
+    if (object && look_at(object) != key)
+        torture_violation("object %p is found for another key", (const void *)object);
+    return object;
+}
+
+static void read_keys(uint64_t *random)
+{
+    prudence_read_lock();
+    for (unsigned i = 0; i < 10; i++) {
+        uint64_t key = torture_below(random, KEYS - SPACING);
+        const struct object *above = search(CEILING, key), *below = search(FLOOR, key);
+        uint64_t next = (key + SPACING - 1) / SPACING * SPACING, last = key / SPACING * SPACING;
+
+        if (look_up(last) != lasting[last / SPACING])
+            torture_violation("lasting key %llu is not found", (unsigned long long)last);
+        look_up(key);
+        if (!above || look_at(above) < key || look_at(above) > next)
+            torture_violation("the ceiling of %llu is not before %llu", (unsigned long long)key,
+                              (unsigned long long)next);
+        if (!below || look_at(below) > key || look_at(below) < last)
+            torture_violation("the floor of %llu is not behind %llu", (unsigned long long)key,
+                              (unsigned long long)last);
+    }
+    prudence_read_unlock();
+    __atomic_fetch_add(&lookups, 40, __ATOMIC_RELAXED);
+}
+
+/* From a key on, for a while or to the end. */
+static void walk(uint64_t *random)
+{
+    uint64_t from = torture_below(random, KEYS), least = from, most = torture_below(random, 600);
+    uint64_t next = (from + SPACING - 1) / SPACING * SPACING; /* the lasting key that must come */
+    struct prudence_map_walk at;
+    struct prudence_map_node *node;
+    char text[24];
+    size_t length = strings ? (size_t)text_of(text, from) : 0;
+
+    prudence_read_lock();
+    node = strings ? prudence_map_first_from_bytes(&at, map, text, length)
+                   : prudence_map_first_from(&at, map, from << shift);
+    for (; node && most--; node = prudence_map_next(&at)) {
+        uint64_t key = look_at(object_of(node));
+
+        if (key < least)
+            torture_violation("a walk does not rise: %llu", (unsigned long long)key);
+        if (key > next)
+            torture_violation("a walk does not find %llu", (unsigned long long)next);
+        if (key == next)
+            next += SPACING;
+        least = key + 1;
+    }
+    if (!node && next < KEYS)
+        torture_violation("a walk ends before %llu", (unsigned long long)next);
+    prudence_read_unlock();
+    __atomic_fetch_add(&walks, 1, __ATOMIC_RELAXED);
+}
+
+static void *reader(void *seed)
+{
+    uint64_t random = (uintptr_t)seed * 77 + 1;
+
+    while (!torture_stopped()) {
+        read_keys(&random);
+        if (torture_below(&random, 4) == 0)
+            walk(&random);
+    }
+    return NULL;
+}
+
+/* ----------------------------------------------------------------------------------------- writers */
+
+static struct object *remove_key(uint64_t key)
+{
+    char text[24];
+
+    if (!strings)
+        return object_of(prudence_map_remove(map, key << shift));
+    return object_of(prudence_map_remove_bytes(map, text, (size_t)text_of(text, key)));
+}
+
+/* A key that this thread alone updates: it knows what must be there. */
+static void update_own(struct object **mine, uint64_t key, uint64_t *random)
+{
+    struct object *old = *mine;
+    struct prudence_map_node *replaced = NULL;
+    unsigned how = torture_below(random, 4);
+
+    prudence_read_lock();
+    if (look_up(key) != old)
+        torture_violation("key %llu is not as this thread left it", (unsigned long long)key);
+    prudence_read_unlock();
+    if (old && how < 2) {
+        TORTURE_CHECK(remove_key(key) == old);
+        *mine = NULL;
+    } else if (old && how == 2) {
+        *mine = make(key);
+        TORTURE_CHECK(prudence_map_replace(map, &old->node.node, &(*mine)->node.node) == 0);
+    } else {
+        *mine = make(key);
+        if (old || how == 3)
+            TORTURE_CHECK(prudence_map_add_replace(map, &(*mine)->node.node, &replaced) == 0);
+        else
+            TORTURE_CHECK(prudence_map_add_unique(map, &(*mine)->node.node, NULL) == 0);
+        TORTURE_CHECK(!replaced == !old && (!old || object_of(replaced) == old));
+    }
+    if (old)
+        retire(old);
+}
+
+/* A key that all writers want: there is one object at a time, and one thread gets it. */
+static void update_contended(uint64_t *random)
+{
+    uint64_t key = (uint64_t)torture_below(random, LASTING) * SPACING + CONTENDED;
+    struct object *fresh = make(key), *other;
+
+    if (prudence_map_add_unique(map, &fresh->node.node, NULL) == 0)
+        return;
+    torture_mark_set(&fresh->mark, TORTURE_NEW, 0);
+    prudence_cache_free(cache, fresh);
+    other = remove_key(key);
+    if (other)
+        retire(other);
+}
+
+/* Tides: for a while all keys are used, then the first few of each group; so nodes grow and shrink. */
+static void *writer(void *number)
+{
+    const unsigned own = (unsigned)(uintptr_t)number;
+    uint64_t random = own + 4711;
+    struct object **mine = calloc(KEYS, sizeof *mine);
+
+    while (!torture_stopped()) {
+        bool ebb = __atomic_load_n(&updates, __ATOMIC_RELAXED) / 50000 % 2;
+
+        for (unsigned i = 0; i < 50; i++) {
+            uint64_t key = torture_below(&random, KEYS);
+            unsigned place = (unsigned)(key % SPACING);
+
+            if (place == 0 || place == CONTENDED || place % WRITERS != own)
+                continue;
+            if (!ebb || mine[key] || place < 8)
+                update_own(&mine[key], key, &random);
+        }
+        update_contended(&random);
+        __atomic_fetch_add(&updates, 51 / WRITERS + 1, __ATOMIC_RELAXED);
+    }
+    for (uint64_t key = 0; key < KEYS; key++) {
+        if (!mine[key])
+            continue;
+        TORTURE_CHECK(remove_key(key) == mine[key]);
+        retire(mine[key]);
+    }
+    free(mine);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------- run */
+
+static void set_up(const char *variant)
+{
+    struct prudence_map_attr attr = {.size = sizeof attr};
+
+    strings = !strcmp(variant, "strings");
+    shift = strcmp(variant, "dense") ? 37 : 0;
+    attr.flags = strings ? PRUDENCE_MAP_BYTES : 0;
+    map = prudence_map_create("torture", &attr);
+    cache = prudence_cache_create("torture", sizeof(struct object), NULL);
+    for (unsigned i = 0; i < LASTING; i++) {
+        lasting[i] = make((uint64_t)i * SPACING);
+        TORTURE_CHECK(prudence_map_add_unique(map, &lasting[i]->node.node, NULL) == 0);
+    }
+}
+
+static void tear_down(void)
+{
+    struct prudence_map_stats stats;
+    unsigned left = 0;
+
+    for (uint64_t key = 0; key < KEYS; key++) {
+        struct object *object = remove_key(key);
+
+        if (!object)
+            continue;
+        TORTURE_CHECK(key % SPACING == 0 || key % SPACING == CONTENDED);
+        TORTURE_CHECK(!remove_key(key));
+        retire(object);
+        left++;
+    }
+    TORTURE_CHECK(left >= LASTING && left <= 2 * LASTING);
+    prudence_map_stats(map, &stats);
+    TORTURE_CHECK(stats.objects == 0 && stats.nodes == 0);
+    TORTURE_CHECK(prudence_map_destroy(map, NULL, NULL) == 0);
+    TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
+}
+
+static int torture(const char *variant, double seconds)
+{
+    uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
+    pthread_t threads[READERS + WRITERS];
+    struct prudence_map_stats stats;
+    unsigned count = 0;
+
+    set_up(variant);
+    for (uintptr_t i = 0; i < READERS; i++)
+        threads[count++] = torture_thread(reader, (void *)(i + 1));
+    for (uintptr_t i = 0; i < WRITERS; i++)
+        threads[count++] = torture_thread(writer, (void *)i);
+    while (torture_now() < end)
+        torture_sleep_us(10000);
+    torture_wait_for(&walks);
+    torture_stop();
+    while (count)
+        pthread_join(threads[--count], NULL);
+    prudence_map_stats(map, &stats);
+    tear_down();
+    printf(": updates=%llu lookups=%llu walks=%llu retired=%llu nodes replaced=%llu",
+           (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
+           (unsigned long long)found_retired, (unsigned long long)stats.replaced);
+    return torture_end(variant);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct torture_variant variants[] = {
+        {"dense", ""},      {"sparse", ""}, {"strings", ""}, {"fenced", "reader_mode=fenced"},
+        {"lock", "rseq=0"},
+    };
+
+    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
+}

@@ -335,12 +335,13 @@ static void print_row(unsigned row, const struct request *request)
 
 static json_t *row_to_json(unsigned row, const struct request *request)
 {
-    json_t *json = json_pack(
-        "{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject", rows[row].subject->name,
-        "size", (json_int_t)rows[row].size, "updates", rows[row].updates, "hits", rows[row].hits,
-        "walk", rows[row].walk, "threads", rows[row].threads, "writers", rows[row].writers, "ns",
-        quantile(row, request, "ns", 0.5), "cpu_ns", quantile(row, request, "cpu_ns", 0.5),
-        "bytes_per_object", quantile(row, request, "bytes_per_object", 0.5), "repeats");
+    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject",
+                             rows[row].subject->name, "size", (json_int_t)rows[row].size, "updates",
+                             rows[row].updates, "hits", rows[row].hits, "walk", rows[row].walk,
+                             "threads", rows[row].threads, "writers", rows[row].writers, "ns",
+                             quantile(row, request, "ns", 0.5), "cpu_ns",
+                             quantile(row, request, "cpu_ns", 0.5), "bytes_per_object",
+                             quantile(row, request, "bytes_per_object", 0.5), "repeats");
 
     for (unsigned i = 0; i < request->repeat; i++)
         json_array_append(json_object_get(json, "repeats"), results[row][i]);
@@ -375,7 +376,8 @@ int main(int argc, char **argv)
         .options = options,
         .parser = parse_option,
         .doc =
-            "Tables that are read under RCU: Prudence's, liburcu's, Concurrency Kit's and DPDK's; and "
+            "Tables that are read under RCU: Prudence's, liburcu's, Concurrency Kit's and DPDK's; "
+            "and "
             "ordered maps.",
     };
     struct request request = {
@@ -397,9 +399,9 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     make_rows(&request);
     failed = measure(&request);
-    printf("%-13s %9s %8s %5s %5s %8s %9s %9s %9s %9s %9s %9s %9s\n", "subject", "objects", "updates%",
-           "hits%", "walk", "threads", "ns", "quarter", "3/4", "cpu ns", "bytes/obj", "peak MB",
-           "writer/s");
+    printf("%-13s %9s %8s %5s %5s %8s %9s %9s %9s %9s %9s %9s %9s\n", "subject", "objects",
+           "updates%", "hits%", "walk", "threads", "ns", "quarter", "3/4", "cpu ns", "bytes/obj",
+           "peak MB", "writer/s");
     for (unsigned row = 0; row < row_count; row++)
         print_row(row, &request);
     if (request.json && write_json(&request))

@@ -262,10 +262,10 @@ static void use_routes(void)
 
 /* ------------------------------------------------------------------------------------- ordered maps */
 
-static struct name {
+static struct path {
     struct prudence_map_bytes node;
     char text[32];
-} names[NAMES];
+} paths[NAMES];
 
 /* Those from `first` to `end` - 1, in their order, and no others. */
 static void check_names(struct prudence_map *map, unsigned first, unsigned end)
@@ -277,9 +277,9 @@ static void check_names(struct prudence_map *map, unsigned first, unsigned end)
     for (unsigned i = 0; i < NAMES; i++) {
         bool there = i >= first && i < end;
 
-        check(prudence_map_lookup_bytes(map, names[i].text, strlen(names[i].text)) ==
-              (there ? &names[i].node.node : NULL));
-        check(!there || node == &names[i].node.node);
+        check(prudence_map_lookup_bytes(map, paths[i].text, strlen(paths[i].text)) ==
+              (there ? &paths[i].node.node : NULL));
+        check(!there || node == &paths[i].node.node);
         if (there)
             node = prudence_map_next(&walk);
     }
@@ -319,10 +319,10 @@ static void add_and_remove_twins(struct prudence_map *map)
 static void add_names(struct prudence_map *map)
 {
     for (unsigned i = 0; i < NAMES; i++) {
-        snprintf(names[i].text, sizeof names[i].text, "%02u/a common beginning/%03u", i / 500,
+        snprintf(paths[i].text, sizeof paths[i].text, "%02u/a common beginning/%03u", i / 500,
                  i % 500);
-        prudence_map_set_bytes(&names[i].node, names[i].text, strlen(names[i].text));
-        add_name(map, &names[i].node, i);
+        prudence_map_set_bytes(&paths[i].node, paths[i].text, strlen(paths[i].text));
+        add_name(map, &paths[i].node, i);
     }
 }
 
@@ -347,8 +347,8 @@ static void use_map(void)
     /* There is no memory for smaller nodes: the rest is found all the same. */
     memory_fail(0, UINT32_MAX);
     for (unsigned i = 0; i < NAMES; i++) {
-        check(prudence_map_remove_bytes(map, names[i].text, strlen(names[i].text)) ==
-              &names[i].node.node);
+        check(prudence_map_remove_bytes(map, paths[i].text, strlen(paths[i].text)) ==
+              &paths[i].node.node);
         if (i % 499 == 0)
             check_names(map, i + 1, NAMES);
     }
@@ -428,25 +428,25 @@ static void all_calls_of_a_table_of_ids_fail_until_one_is_refused(void **state)
 static void one_call_of_routes_fails(void **state)
 {
     (void)state;
-    every_call(use_routes, 1);
+    every_call(use_routes, 1, 3);
 }
 
 static void all_calls_of_routes_fail_until_one_is_refused(void **state)
 {
     (void)state;
-    every_call(use_routes, UINT32_MAX);
+    every_call(use_routes, UINT32_MAX, 3);
 }
 
 static void one_call_of_an_ordered_map_fails(void **state)
 {
     (void)state;
-    every_call(use_map, 1);
+    every_call(use_map, 1, 3);
 }
 
 static void all_calls_of_an_ordered_map_fail_until_one_is_refused(void **state)
 {
     (void)state;
-    every_call(use_map, UINT32_MAX);
+    every_call(use_map, UINT32_MAX, 3);
 }
 
 int main(void)

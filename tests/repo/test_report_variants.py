@@ -75,8 +75,8 @@ class Command(unittest.TestCase):
             file = Path(folder) / "variants.json"
             subprocess.run([BUILD / "bin/prudence-variants", "--variant", "ring,k42,none", "--seconds", "0.02", "--json", file,
                             "--load", "switch,preempt,idle,synchronize,call,paced", "--rate", "10000"],
-                           check=True, capture_output=True, timeout=100)
-            said = subprocess.run([REPORT, file], check=True, capture_output=True, text=True, timeout=100).stdout
+                           check=True, capture_output=True)
+            said = subprocess.run([REPORT, file], check=True, capture_output=True, text=True).stdout
             page = file.with_suffix(".html").read_text()
         self.assertIn("## Overhead when idle (Table 8.2)", said)
         self.assertIn("| rcu-taskq is the smallest |", said)
@@ -87,7 +87,7 @@ class Command(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "other.json"
             file.write_text(json.dumps({"program": "prudence-growth", "rows": [1]}))
-            done = subprocess.run([REPORT, file], capture_output=True, text=True, timeout=100)
+            done = subprocess.run([REPORT, file], capture_output=True, text=True)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("has no rows of prudence-variants", done.stderr)
 

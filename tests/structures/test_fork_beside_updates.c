@@ -20,7 +20,7 @@
 
 #define ITEMS      500
 #define STEPS_MOST 6000
-#define PLACES     6
+#define PLACES     3
 
 static struct prudence_hash *table;
 static struct prudence_id_table *ids;
@@ -216,7 +216,7 @@ static void a_child_finds_whole_tables(void **state)
 static void a_writer_that_was_about_to_begin(void **state)
 {
     (void)state;
-    for (unsigned inside = 1; inside <= 100; inside += 4)
+    for (unsigned inside = 1; inside <= 85; inside += 7)
         fork_once(&paths[0], 0, inside);
 }
 

@@ -34,7 +34,7 @@ static inline void update(const struct work *work, uint64_t random)
 
 static void run(struct work *work)
 {
-    while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED)) {
+    do {
         for (unsigned i = 0; i < SLICE; i++) {
             uint64_t random = next_random(&work->random);
 
@@ -44,7 +44,7 @@ static void run(struct work *work)
                 look_up(work, random);
         }
         work->operations += SLICE;
-    }
+    } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
 }
 
 static inline uint64_t common_divisor(uint64_t a, uint64_t b)

@@ -23,7 +23,7 @@
  *    them outside, so that deferrals may wait when `latent_limit` is reached.
  *  - Ownership: what values point to is the caller's. What a value pointed to that was replaced or removed may
  *    be freed after a grace period only (prudence_free_deferred). The table allocates nodes and an index.
- *  - Order: whoever finds a value sees what it pointed to when it was added. For each address an update takes effect at one
+ *  - Order: a reader that finds a value sees what it pointed to when it was added. For each address an update takes effect at one
  *    moment: a lookup has the answer before it or the answer behind it, and lookups of one address never go
  *    back. Once an update has returned, every lookup that begins afterwards sees it. While an update is under way, it may
  *    be seen at one address and not yet at another, also by two lookups in one section.

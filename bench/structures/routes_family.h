@@ -57,7 +57,7 @@ static void update(struct work *work, uint64_t random)
 static void run(struct work *work)
 {
     work->lookups = next_random(&work->random);
-    while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED)) {
+    do {
         for (unsigned i = 0; i < SLICE; i++) {
             uint64_t random = next_random(&work->random);
 
@@ -67,7 +67,7 @@ static void run(struct work *work)
                 look_up(work, random);
         }
         work->operations += SLICE;
-    }
+    } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
 }
 
 #define ROUTES_SUBJECT(name, origin, start, thread_start, thread_end)                              \

@@ -23,7 +23,7 @@
  *    them outside, so that deferrals may wait when `latent_limit` is reached.
  *  - Ownership: what values point to is the caller's. What a value pointed to that was replaced or removed may
  *    be freed after a grace period only (prudence_free_deferred). The table allocates nodes and an index.
- *  - Order: whoever finds a value sees what it pointed to when it was added. For each address an update takes effect at one
+ *  - Order: a reader that finds a value sees what it pointed to when it was added. For each address an update takes effect at one
  *    moment: a lookup has the answer before it or the answer behind it, and lookups of one address never go
  *    back. Once an update has returned, every lookup that begins afterwards sees it. While an update is under way, it may
  *    be seen at one address and not yet at another, also by two lookups in one section.
@@ -74,8 +74,27 @@ struct prudence_routes {
 
 #define PRUDENCE_ROUTES_BITS_MASK UINT64_C(63)
 
-/* For 6 bits of an address: which of the bits of word 0 match it. */
-PRUDENCE_API extern const uint64_t prudence_routes_matching[64];
+/* For 6 bits s of an address: which of the bits of word 0 match it. These are (64 + s) >> 1, (64 + s) >> 2, ... 1, 0. */
+static inline uint64_t prudence_routes_matching_(uint64_t slot)
+{
+#define PRUDENCE_UP_(n, by) (UINT64_C(1) << ((64u + (n)) >> (by)))
+#define PRUDENCE_ROW_(n)                                                                           \
+    (PRUDENCE_UP_(n, 1) | PRUDENCE_UP_(n, 2) | PRUDENCE_UP_(n, 3) | PRUDENCE_UP_(n, 4) |           \
+     PRUDENCE_UP_(n, 5) | PRUDENCE_UP_(n, 6) | PRUDENCE_UP_(n, 7))
+#define PRUDENCE_ROWS4_(n)                                                                         \
+    PRUDENCE_ROW_(n), PRUDENCE_ROW_((n) + 1), PRUDENCE_ROW_((n) + 2), PRUDENCE_ROW_((n) + 3)
+#define PRUDENCE_ROWS16_(n)                                                                        \
+    PRUDENCE_ROWS4_(n), PRUDENCE_ROWS4_((n) + 4), PRUDENCE_ROWS4_((n) + 8),                        \
+        PRUDENCE_ROWS4_((n) + 12)
+    static const uint64_t rows[64] = {PRUDENCE_ROWS16_(0), PRUDENCE_ROWS16_(16),
+                                      PRUDENCE_ROWS16_(32), PRUDENCE_ROWS16_(48)};
+#undef PRUDENCE_ROWS16_
+#undef PRUDENCE_ROWS4_
+#undef PRUDENCE_ROW_
+#undef PRUDENCE_UP_
+
+    return rows[slot];
+}
 
 /* On x86-64 the instruction, whatever the program is compiled for: no table is made on a processor without. */
 static inline uint64_t prudence_routes_ones_(uint64_t bits)
@@ -100,7 +119,7 @@ static inline uint64_t prudence_routes_rank_(uint64_t bits, uint64_t bit)
 static inline const uint64_t *prudence_routes_match_(const uint64_t *node, uint64_t slot)
 {
     const uint64_t bit =
-        63 ^ PRUDENCE_CONVERT(uint64_t, __builtin_clzll(node[0] & prudence_routes_matching[slot]));
+        63 ^ PRUDENCE_CONVERT(uint64_t, __builtin_clzll(node[0] & prudence_routes_matching_(slot)));
 
     return node + 2 + prudence_routes_ones_(node[1]) + prudence_routes_rank_(node[0], bit);
 }

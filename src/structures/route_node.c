@@ -2,14 +2,6 @@
 /* Nodes of the trie of routes: their sizes, and what is copied into them (route_node.h). */
 #include "structures/route_node.h"
 
-/* Bits n >> 1, n >> 2, ... of slot n, which begin with 64, down to bit 0. */
-#define UP(n, by) ROUTE_BIT((64u + (n)) >> (by))
-#define ROW(n)    (UP(n, 1) | UP(n, 2) | UP(n, 3) | UP(n, 4) | UP(n, 5) | UP(n, 6) | UP(n, 7))
-#define ROWS4(n)  ROW(n), ROW((n) + 1), ROW((n) + 2), ROW((n) + 3)
-#define ROWS16(n) ROWS4(n), ROWS4((n) + 4), ROWS4((n) + 8), ROWS4((n) + 12)
-
-const uint64_t prudence_routes_matching[64] = {ROWS16(0), ROWS16(16), ROWS16(32), ROWS16(48)};
-
 /* Of nodes, in bytes: the smallest has one prefix or child, and `above`; the largest 63 prefixes and 64 children. */
 static const unsigned short sizes[ROUTE_NODE_SIZES] = {32,  48,  64,  96,  128, 192,
                                                        256, 384, 512, 768, 1040};

@@ -60,7 +60,7 @@ static inline uint64_t route_word(const struct route_node *node, unsigned bit)
 static inline unsigned route_longest_below(const struct route_node *node, unsigned slot,
                                            unsigned bound)
 {
-    return 63u ^ (unsigned)__builtin_clzll(node->prefixes & prudence_routes_matching[slot] &
+    return 63u ^ (unsigned)__builtin_clzll(node->prefixes & prudence_routes_matching_(slot) &
                                            (bound < 64 ? ROUTE_BIT(bound) - 1 : UINT64_MAX));
 }
 

@@ -722,7 +722,7 @@ static const struct row {
     {"prudence_routes_create", do_routes, EVERYWHERE,
      "prudence_routes_add prudence_routes_replace prudence_routes_remove prudence_routes_get "
      "prudence_routes_walk_begin prudence_routes_walk_next prudence_routes_count "
-     "prudence_routes_stats_sized prudence_routes_matching"},
+     "prudence_routes_stats_sized"},
     {"prudence_routes_destroy", do_routes_destroy, FOR_READERS, ""},
     {"prudence_lockfree_hash_create", do_lockfree_hash, EVERYWHERE,
      "prudence_lockfree_hash_add prudence_lockfree_hash_add_unique "

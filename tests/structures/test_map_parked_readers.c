@@ -35,8 +35,12 @@ static void put_back(bool before)
 {
     if (before && (plan == PLAN_GO || plan == PLAN_GO_AND_COME))
         come(0, 1);
-    if (before && plan == PLAN_SWAP)
+    if (before &&
+        plan == PLAN_SWAP) { /* in this order, so that a reader comes by empty slots first */
+        come(0, 2);
         come(1, 2);
+        go(0, 2);
+    }
     if (!before && (plan == PLAN_COME || plan == PLAN_GO_AND_COME))
         go(0, 1);
     if (!before && plan == PLAN_SWAP)
@@ -69,7 +73,7 @@ static void read_once(void *unused)
     prudence_read_unlock();
 }
 
-static void stop_reader(void)
+static void stop_reader(unsigned stops)
 {
     uint64_t all;
 
@@ -78,7 +82,7 @@ static void stop_reader(void)
     step_through(read_once, NULL, happen);
     all = looks;
     assert_true(all > 10);
-    for (here = asked % 3; here < all; here += 1 + (unsigned)all / STOPS) {
+    for (here = asked % 3; here < all; here += 1 + (unsigned)all / stops) {
         looks = 0;
         step_through(read_once, NULL, happen);
         assert_true(looks > here);
@@ -95,7 +99,7 @@ static void readers_of(const struct test_case *at, enum plan what)
     memset(everything, true, sizeof everything);
     put_back(true);
     for (asked = 0; asked < map_key_count; asked += 1 + map_key_count / 2)
-        stop_reader();
+        stop_reader(at->everywhere ? UINT32_MAX : STOPS);
     if (plan == PLAN_GO || plan == PLAN_GO_AND_COME)
         go(0, 1);
     if (plan == PLAN_SWAP)

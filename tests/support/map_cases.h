@@ -26,7 +26,7 @@ struct test_case {
     const char *staying[12], *passing[8]; /* strings */
     unsigned stay, pass;                  /* or so many numbers that differ in their last byte */
     uint64_t stay_from, pass_from;
-    bool everywhere; /* readers are stopped at each instruction */
+    bool everywhere; /* searches are stopped at each instruction, while keys are swapped */
 };
 
 static const struct test_case cases[] = {

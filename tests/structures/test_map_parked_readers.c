@@ -12,7 +12,7 @@
 
 #if STEP_POSSIBLE
 
-#define STOPS 4 /* about so many of the instructions of each read */
+#define STOPS 3 /* about so many of the instructions of each read */
 
 /* --------------------------------------------------------------- updates between steps of readers */
 
@@ -98,7 +98,8 @@ static void readers_of(const struct test_case *at, enum plan what)
     begin_case(at);
     memset(everything, true, sizeof everything);
     put_back(true);
-    for (asked = 0; asked < map_key_count; asked += 1 + map_key_count / 2)
+    for (asked = 0; asked < map_key_count;
+         asked += reader == &walks ? KEYS_MOST : 1 + map_key_count / 2)
         stop_reader(at->everywhere && plan == PLAN_SWAP && reader != &walks ? UINT32_MAX : STOPS);
     if (plan == PLAN_GO || plan == PLAN_GO_AND_COME)
         go(0, 1);

@@ -250,7 +250,7 @@ static void updates_between_any_two_instructions_of_updates(void **state)
 static void *held[HELD_MOST];
 static unsigned held_count;
 
-/* No node of the smallest kind is to be had. */
+/* No node of the smallest kind is left. */
 static void hold_small_nodes(void)
 {
     memory_fail(0, UINT32_MAX);

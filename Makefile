@@ -41,6 +41,7 @@ test: setup ## all checks, and all tests in four builds (real programs: those th
 test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, aarch64
 	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full PRUDENCE_MODELS=deep PRUDENCE_BUILDS=whole tools/test
 	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel-test 6.1 6.12 7.2 6.1-rt 6.1-debug
+	@tools/test-slices
 	@tools/kernel-check
 	@tools/mutants
 	@tools/fuzz 300
@@ -66,7 +67,7 @@ bench-compare: setup build ## what changed since BASE=rev: pairs, malloc, rcu an
 	@test -n "$(BASE)" || { echo "bench-compare: which revision? make bench-compare BASE=main" >&2; exit 2; }
 	@tools/bench-compare $(BASE) $(if $(REPEAT),--repeat $(REPEAT)) --json build/report/compare.json
 
-bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory, a quarter of an hour (SHORT=1: minutes; MINUTES=n; RESUME=1)
+bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory, half an hour (SHORT=1: minutes; MINUTES=n; RESUME=1)
 	@mkdir -p build/report
 	@trap : INT TERM; tools/bench-acdc $(if $(SHORT),--short) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(RESUME),--resume) --json build/report/acdc.json; status=$$?; \

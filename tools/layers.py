@@ -5,7 +5,7 @@ docs/explanation/design.md says."""
 LAYERS = {  # folder: what it is for; each may use only what stands below it
     "runtime": "what a process starts, forks and counts; options; the tables that name the parts above",
     "scm": "short-term memory: objects with expiration dates",
-    "structures": "tables that readers search while writers change and resize them",
+    "structures": "tables that readers search while writers change and resize them; counts, counters, logs, swaps",
     "urcu": "liburcu's names: its workers, batches and hash tables",
     "heap": "any size: size classes, large blocks, public caches; from a pointer to its slab",
     "rcu": "what runs after a grace period: callbacks, the threads that run them, destructors",
@@ -32,6 +32,8 @@ HOOKS = {
     "callbacks_weigh": "how many bytes wait with a callback: only rcu/call.c knows slabs",
     "callbacks_leave": "a callback leaves its queue: rcu/call.c has counted its object as leaving",
     "callbacks_other_work": "the worker runs destructors too",
+    "enable": "os/posix/slice.c: the kernel, or a test in its place",
+    "yield": "os/posix/slice.c: the same",
     "current_work": "os/posix/idle.c: what is done in idle time",
     "look_at": "os/posix/fault.c: whose memory was touched",
     "mend": "os/posix/copy.c: a child that no fork handler has prepared",

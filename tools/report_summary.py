@@ -426,7 +426,7 @@ def rcu(results, verdicts):
 
 
 def variants(results, _):
-    rows = variant_rows(results, "variants")
+    rows = variant_rows(results, "variants") + variant_rows(results, "variants-call")
     return rows and "## Grace periods, historical implementations\n\n" + variants_table(rows)
 
 

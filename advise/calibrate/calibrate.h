@@ -63,6 +63,9 @@ double time_write_lock(const struct measurement *measurement, uint64_t count);
 double time_spinlock(const struct measurement *measurement, uint64_t count);
 double time_sequence_read(const struct measurement *measurement, uint64_t count);
 double time_hazard_pointer(const struct measurement *measurement, uint64_t count);
+/* What a mutex asks the kernel for if it is contended: to sleep, refused because the word has changed; to wake, nobody sleeps. */
+double time_futex_wait(const struct measurement *measurement, uint64_t count);
+double time_futex_wake(const struct measurement *measurement, uint64_t count);
 double time_malloc_pair(const struct measurement *measurement, uint64_t count);
 
 /*

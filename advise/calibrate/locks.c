@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Round trips of what RCU competes with, each by one thread that nobody contends with; and a plain malloc and free. */
+#define _GNU_SOURCE
 #include "calibrate.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "measure.h"
 
@@ -112,6 +116,28 @@ double time_hazard_pointer(const struct measurement *measurement, uint64_t count
         __atomic_store_n(&hazard, NULL, __ATOMIC_RELEASE);
     }
     return (double)(now_ns() - start);
+}
+
+static double time_futex(int operation, uint32_t expected, uint64_t count)
+{
+    static uint32_t word __attribute__((aligned(LINES_APART)));
+    uint64_t start = now_ns();
+
+    for (uint64_t i = 0; i < count; i++)
+        syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, expected, NULL, NULL, 0);
+    return (double)(now_ns() - start);
+}
+
+double time_futex_wait(const struct measurement *measurement, uint64_t count)
+{
+    (void)measurement;
+    return time_futex(FUTEX_WAIT, 1, count); /* the word is 0 */
+}
+
+double time_futex_wake(const struct measurement *measurement, uint64_t count)
+{
+    (void)measurement;
+    return time_futex(FUTEX_WAKE, 1, count);
 }
 
 double time_malloc_pair(const struct measurement *measurement, uint64_t count)

@@ -138,6 +138,8 @@ static void list_measurements(void)
         {"membarrier", "membarrier, alone", time_membarrier, 1, 0, 0, 0},
         {"membarrier_beside", "membarrier, a thread beside", time_membarrier_beside, 2, 0, 0, 0},
         {"mutex", "mutex", time_mutex, 1, 0, 0, 0},
+        {"futex_wait", "futex, a wait that is refused", time_futex_wait, 1, 0, 0, 0},
+        {"futex_wake", "futex, a wake of nobody", time_futex_wake, 1, 0, 0, 0},
         {"spinlock", "spinlock", time_spinlock, 1, 0, 0, 0},
         {"read_lock", "rwlock, read", time_read_lock, 1, 0, 0, 0},
         {"write_lock", "rwlock, write", time_write_lock, 1, 0, 0, 0},
@@ -229,11 +231,10 @@ static json_t *spread(unsigned index, unsigned repeats)
 {
     double *values = samples[index];
 
-    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "median", numbers_median(values, repeats), "q1",
-                     numbers_quantile(values, repeats, 0.25), "q3",
-                     numbers_quantile(values, repeats, 0.75), "min",
-                     numbers_quantile(values, repeats, 0), "max",
-                     numbers_quantile(values, repeats, 1));
+    return json_pack(
+        "{s:f, s:f, s:f, s:f, s:f}", "median", numbers_median(values, repeats), "q1",
+        numbers_quantile(values, repeats, 0.25), "q3", numbers_quantile(values, repeats, 0.75),
+        "min", numbers_quantile(values, repeats, 0), "max", numbers_quantile(values, repeats, 1));
 }
 
 static long number_in(const char *path)

@@ -12,15 +12,16 @@ from pathlib import Path
 from . import advice, machine, mechanisms, ours
 from .inputs import count, seconds, share, time
 
-COMMANDS = ("advise", "calibrate", "check", "figures", "record")
+COMMANDS = ("advise", "calibrate", "check", "figures", "hash", "record")
 EXAMPLE = """\
 examples:
   prudence-advise --threads 64 --updates 2% --ops-per-section 3 --live 1e6
   prudence-advise calibrate --picture costs.svg
   prudence-advise figures --output figures.html
+  prudence-advise hash --output hash.html
   prudence-advise record ./server --port 8080
 
-`prudence-advise COMMAND --help` has the options of the other commands: calibrate, check, figures, record.
+`prudence-advise COMMAND --help` has the options of the other commands: calibrate, check, figures, hash, record.
 """
 
 
@@ -196,6 +197,51 @@ def run_figures(arguments, places):
     return 0
 
 
+def progress(done, of):
+    if sys.stderr.isatty():
+        print(f"\rprudence-advise: run {done} of {of}", end="\n" if done == of else "", file=sys.stderr, flush=True)
+
+
+def hash_document(request, places):
+    """What was saved, or measured now."""
+    from . import hashes
+    if request.read:
+        return hashes.load(request.read)
+    here = machine_of(request, places, draws=0)
+    if here.cpus != len(os.sched_getaffinity(0)):
+        raise machine.BadCalibration(f"the calibration is of {here.cpus} CPUs, and {len(os.sched_getaffinity(0))} can be measured")
+    return hashes.measure(places.programs, here, request.repeats, request.seconds, progress)
+
+
+def run_hash(arguments, places):
+    parser = argparse.ArgumentParser(
+        prog="prudence-advise hash", allow_abbrev=False,
+        description="Measure the hash table of the thesis under each of its mechanisms, some minutes, and say which findings of 2004 "
+                    "hold today.")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="a page with Figures 2.3 to 2.13, 8.1 to 8.6 and D.1 to D.3")
+    parser.add_argument("--save", metavar="FILE", type=Path, help="keep what was measured, as JSON")
+    parser.add_argument("--read", metavar="FILE", type=Path, help="use what was kept before instead of measuring")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    parser.add_argument("--repeats", metavar="N", type=count(1, 1000), default=5, help="runs of each case, which take turns (5)")
+    parser.add_argument("--seconds", metavar="S", type=seconds, default=0.1, help="length of a run (0.1)")
+    parser.add_argument("--calibration", metavar="FILE", type=Path,
+                        help="what operations cost (default: that of this machine, measured when it is first needed)")
+    parser.set_defaults(cpus=None, nodes=None, far=None)
+    request = parser.parse_args(arguments)
+    from . import findings, hashes
+    document = hash_document(request, places)
+    if request.save:
+        request.save.write_text(json.dumps(document, indent=1) + "\n")
+    measured, here = hashes.Measured(document), machine.Machine(document["calibration"])
+    found = findings.outcomes(measured, here)
+    print(json.dumps(found, indent=1) if request.json else findings.text(found, measured))
+    if request.output:
+        from . import hash_report
+        hash_report.write(request.output, measured, here, places.style)
+        print(f"written: {request.output}", file=sys.stderr)
+    return 0
+
+
 def run_record(arguments, places):
     from . import record
     parser = argparse.ArgumentParser(
@@ -216,7 +262,7 @@ def run_record(arguments, places):
 
 
 RUN = {"advise": run_advise, "calibrate": run_calibrate, "check": run_check,
-       "figures": run_figures, "record": run_record}
+       "figures": run_figures, "hash": run_hash, "record": run_record}
 
 
 def run(arguments, places):

@@ -55,6 +55,7 @@ class Station:
     demand: float
     servers: int = 1
     again: float = 0.0  # more ns if another section came meanwhile: the line has to be fetched once more
+    refused: float = 0.0  # ns, outside of it, of a section that finds it taken: system calls
 
 
 @dataclass
@@ -70,36 +71,50 @@ class Cost:
     details: dict = field(default_factory=dict)
 
 
+def chance_of_refusal(station, queue, cycle):
+    """That a section finds the station taken, if that costs it so much that all come less often because of it.
+
+    `queue` is what it would find at once. If a fraction p is refused, a cycle takes `refused` * p longer, so p = queue * cycle
+    / (cycle + refused * p): a quadratic equation.
+    """
+    longer = station.refused / cycle
+    return 2 * numpy.minimum(1.0, queue / station.servers) / (1 + numpy.sqrt(1 + 4 * longer * queue / station.servers))
+
+
 def solve(cost, updates, active, between):
     """Mean value analysis: sections per ns of all `active` CPUs, and the share of a cycle that is spent waiting."""
     queues = [0.0] * len(cost.stations)
     writers = rate = 0.0
     for customers in range(1, active + 1):
-        waits, demands = 0.0, 0.0
+        waits, demands, refused = 0.0, 0.0, 0.0
         times = []
         for station, queue in zip(cost.stations, queues):
+            if customers > 1 and numpy.any(station.refused):
+                queue = chance_of_refusal(station, queue, (customers - 1) / rate)
+                refused = refused + station.refused * numpy.minimum(1.0, queue / station.servers)
             demand = station.demand + station.again * numpy.minimum(1.0, queue / station.servers)
             times.append(demand * (1 + queue / station.servers))
             demands = demands + demand
             waits = waits + times[-1] - demand
-        held = cost.exclusive * writers
+        # A section finds an update as often as there is one; but each update of another CPU holds it up once.
+        held = cost.exclusive * numpy.minimum(writers, updates * (customers - 1))
         # The rate of one section less says how often a reader is disturbed.
         spoiled = numpy.minimum(RETRIES_MOST, numpy.exp(numpy.minimum(20.0, rate * updates * cost.window)))
         again = (1 - updates) * cost.retried * (spoiled - 1)
-        cycle = between + cost.alone + demands + updates * cost.exclusive + waits + held + again
+        cycle = between + cost.alone + demands + updates * cost.exclusive + waits + held + again + refused
         rate = customers / cycle
         queues = [rate * time for time in times]
         writers = rate * updates * (cost.exclusive + held)
-    return rate, (waits + held + again) / cycle
+    return rate, (waits + held + again + refused) / cycle
 
 
 # ------------------------------------------------------------------------------------------ locks
 
-def lock(machine, load, active, round_trip):
+def lock(machine, load, active, round_trip, refused=0.0):
     """One lock for all sections (7.1 and 7.2, and the section that others wait for)."""
     f = load.updates
     hold = (1 - f) * load.reading + f * load.updating
-    return Cost(0.0 * f, [Station(round_trip + machine.line(active) + hold)], memory=LOCK)
+    return Cost(0.0 * f, [Station(round_trip + machine.line(active) + hold, refused=refused)], memory=LOCK)
 
 
 def spinlock(machine, load, active):
@@ -107,7 +122,12 @@ def spinlock(machine, load, active):
 
 
 def mutex(machine, load, active):
-    return lock(machine, load, active, machine["mutex"])
+    """Short sections are over before their waiter sleeps, but not before it has asked the kernel to: one wait that is refused, the
+    holder's wake, and the waiter's own, because it cannot know that nobody else waits."""
+    refused = 0.0 * machine["mutex"]
+    if machine.get("futex_wait") is not None:
+        refused = machine["futex_wait"] + 2 * machine["futex_wake"]
+    return lock(machine, load, active, machine["mutex"], refused)
 
 
 def rwlock(machine, load, active):
@@ -194,30 +214,48 @@ def rcu_costs(machine, active, fenced):
                       membarrier=machine.membarrier(active), fence=machine["fence"])
 
 
+def deferral(machine, load, active, fenced, rate, deferrals, entries, reading):
+    """What a section pays for grace periods, the memory, and the details.
+
+    `rate`: sections per ns, of each of which there are `deferrals` deferrals and `entries` reader's sections of `reading` ns.
+    """
+    costs = rcu_costs(machine, active, fenced)
+    readers = active if active > 1 else 0  # a thread does not wait for itself
+    asked = ours.are_asked(readers, active / rate / numpy.maximum(1e-9, entries)) & (not fenced)
+    interval, batch = ours.ask_interval(readers), ours.objects_of_batch(load.size)
+    due = numpy.where(asked, numpy.maximum(batch, rate * deferrals * interval),
+                      ours.objects_due(readers, load.size, costs, fenced))
+    defer = numpy.where(asked, ours.deferral_of_count(due, active, readers, load.size, costs, True),
+                        ours.deferral_of_count(due, active, readers, load.size, costs, fenced))
+    questions = numpy.where(asked, numpy.minimum(1 / interval, rate * deferrals / batch), 0.0) * active / rate * ours.ASK_COST
+    inside = numpy.clip(rate * entries * reading / active, 0, 1)
+    length = ours.grace_period_length(load.threads, machine.cpus, inside, load.reading, costs, fenced)
+    flight = ours.objects_in_flight(rate * deferrals, length, active, readers, load.size, costs, fenced, load.latent_limit,
+                                    asked)
+    # Where no section reads, a closed batch is over at once (ADR 37).
+    unread = numpy.asarray(entries) <= 0
+    due = numpy.where(unread, batch, due)
+    defer = numpy.where(unread, ours.deferral_of_count(due, active, 0, load.size, costs, fenced), defer)
+    flight = numpy.where(unread, ours.objects_in_flight(rate * deferrals, length, active, 0, load.size, costs, fenced,
+                                                        load.latent_limit), flight)
+    missing = ours.footprint_cost(load.size, flight / active * load.size, machine.document["caches"].get("l2", 0) or 1 << 20,
+                                  machine.get("load_l3", "load_memory", "load_l1"))
+    details = {"fenced": fenced, "objects_in_flight": flight * (deferrals > 0), "grace_period_ns": length,
+               "objects_per_grace_period": due, "deferral_ns": defer + missing}
+    memory = flight * load.size * (deferrals > 0) + LINE * load.threads
+    return deferrals * (defer - costs.pair + missing) + questions, memory, details
+
+
 def rcu_of_mode(machine, load, active, fenced):
     f = load.updates
     costs = rcu_costs(machine, active, fenced)
     reader = machine["reader_fenced" if fenced else "reader_free"]
-    readers = active if active > 1 else 0  # a thread does not wait for itself
     reading = load.reading + moved(machine, load, active) + reader
     cost = Cost((1 - f) * reading + f * (costs.pair + load.size / COPY_BYTES_PER_NS), [updaters(machine, load, active)])
     rate, _ = solve(cost, f, active, load.between)
     # What grace periods add is little, so the rates without them say how many objects share one.
-    asked = ours.are_asked(readers, active / rate / numpy.maximum(1e-9, 1 - f)) & (not fenced)
-    interval, batch = ours.ask_interval(readers), ours.objects_of_batch(load.size)
-    due = numpy.where(asked, numpy.maximum(batch, rate * f * interval), ours.objects_due(readers, load.size, costs, fenced))
-    defer = numpy.where(asked, ours.deferral_of_count(due, active, readers, load.size, costs, True),
-                        ours.deferral_of_count(due, active, readers, load.size, costs, fenced))
-    questions = numpy.where(asked, numpy.minimum(1 / interval, rate * f / batch), 0.0) * active / rate * ours.ASK_COST
-    inside = numpy.clip(rate * (1 - f) * reading / active, 0, 1)
-    length = ours.grace_period_length(load.threads, machine.cpus, inside, load.reading, costs, fenced)
-    flight = ours.objects_in_flight(rate * f, length, active, readers, load.size, costs, fenced, load.latent_limit, asked)
-    missing = ours.footprint_cost(load.size, flight / active * load.size, machine.document["caches"].get("l2", 0) or 1 << 20,
-                                  machine.get("load_l3", "load_memory", "load_l1"))
-    cost.alone = cost.alone + f * (defer - costs.pair + missing) + questions
-    cost.memory = flight * load.size * (f > 0) + LINE * load.threads
-    cost.details = {"fenced": fenced, "objects_in_flight": flight * (f > 0), "grace_period_ns": length,
-                    "objects_per_grace_period": due, "deferral_ns": defer + missing}
+    extra, cost.memory, cost.details = deferral(machine, load, active, fenced, rate, f, 1 - f, reading)
+    cost.alone = cost.alone + extra
     return cost
 
 
@@ -260,7 +298,11 @@ def active_cpus(machine, load):
 def evaluate(mechanism, machine, load):
     """Sections per ns, the share of time spent waiting, and the cost that led to them; of alternatives the fastest."""
     active = active_cpus(machine, load)
-    costs = mechanism.cost(machine, load, active)
+    return fastest(mechanism.cost(machine, load, active), load, active)
+
+
+def fastest(costs, load, active):
+    """As evaluate(), of one cost or of alternatives."""
     if not isinstance(costs, list):
         costs = [costs]
     solved = [solve(cost, load.updates, active, load.between) for cost in costs]

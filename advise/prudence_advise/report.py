@@ -38,12 +38,15 @@ def sections(machine):
     ]
 
 
-def write(path, machine, style):
+def template(name, style):
     folders = [Path(__file__).parent, style]
-    template = jinja2.Environment(loader=jinja2.FileSystemLoader(folders), autoescape=True, trim_blocks=True,
-                                  lstrip_blocks=True, undefined=jinja2.StrictUndefined).get_template("report.html")
+    return jinja2.Environment(loader=jinja2.FileSystemLoader(folders), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+                              undefined=jinja2.StrictUndefined).get_template(name)
+
+
+def write(path, machine, style):
     drawn = [(title, pictures.svg(figure), note) for title, figure, note in sections(machine)]
     rows = [(title, table.number(median), f"{table.number(low)} to {table.number(high)}",
              table.OF_2004.get(name, "")) for name, title, median, low, high in table.rows(machine.document)]
-    path.write_text(template.render(sections=drawn, rows=rows, document=machine.document, assumed=machine.assumed,
-                                    distances=machines.transfers_by_distance(machine.document)))
+    path.write_text(template("report.html", style).render(
+        sections=drawn, rows=rows, document=machine.document, assumed=machine.assumed, distances=machines.transfers_by_distance(machine.document)))

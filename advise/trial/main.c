@@ -10,7 +10,6 @@
 #include <argp.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,28 +19,18 @@
 #include <prudence/stats.h>
 
 #include "arguments.h"
+#include "crew.h"
 #include "measure.h"
 #include "statistics.h"
-
-#define APART        128
-#define THREADS_MOST 1024
-#define WARM_UP      0.2 /* of the time that is measured */
-#define LOOKS        50  /* at what waits for grace periods, in that time */
 
 struct padded_spinlock {
     pthread_spinlock_t lock;
 } __attribute__((aligned(APART)));
 
-struct thread {
-    pthread_t thread;
-    unsigned number;
-    uint64_t random, sections, sum;
-} __attribute__((aligned(APART)));
-
 struct mechanism {
     const char *name;
-    void (*read)(struct thread *self);
-    void (*update)(struct thread *self);
+    void (*read)(struct crew_member *self);
+    void (*update)(struct crew_member *self);
 };
 
 static struct {
@@ -52,8 +41,9 @@ static struct {
 
 static uint64_t **objects;
 static uint64_t turns_of_lookup, turns_of_update, turns_between; /* of spin() */
+static uint64_t update_below;                                    /* crew_random() */
+static double waiting[CREW_LOOKS];
 static struct prudence_cache *cache;
-static bool measured, over; /* atomic */
 
 static pthread_mutex_t mutex __attribute__((aligned(APART))) = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t rwlock __attribute__((aligned(APART))) = PTHREAD_RWLOCK_INITIALIZER;
@@ -74,24 +64,16 @@ static void spin(uint64_t turns)
         __asm__ __volatile__("" : "+r"(i));
 }
 
-static uint64_t random_of(struct thread *self)
+static uint64_t look_up_one(struct crew_member *self)
 {
-    self->random ^= self->random << 13;
-    self->random ^= self->random >> 7;
-    self->random ^= self->random << 17;
-    return self->random >> 11;
-}
-
-static uint64_t look_up_one(struct thread *self)
-{
-    uint64_t index = random_of(self) % load.live;
+    uint64_t index = crew_random(self) % load.live;
 
     self->sum += *prudence_dereference(objects[index]);
     spin(turns_of_lookup);
     return index;
 }
 
-static uint64_t look_up(struct thread *self)
+static uint64_t look_up(struct crew_member *self)
 {
     uint64_t index = 0;
 
@@ -100,7 +82,7 @@ static uint64_t look_up(struct thread *self)
     return index;
 }
 
-static void write_in_place(struct thread *self)
+static void write_in_place(struct crew_member *self)
 {
     uint64_t index = look_up(self);
 
@@ -110,56 +92,56 @@ static void write_in_place(struct thread *self)
 
 /* ------------------------------------------------------------------------------------ mechanisms */
 
-static void mutex_read(struct thread *self)
+static void mutex_read(struct crew_member *self)
 {
     pthread_mutex_lock(&mutex);
     look_up(self);
     pthread_mutex_unlock(&mutex);
 }
 
-static void mutex_update(struct thread *self)
+static void mutex_update(struct crew_member *self)
 {
     pthread_mutex_lock(&mutex);
     write_in_place(self);
     pthread_mutex_unlock(&mutex);
 }
 
-static void spinlock_read(struct thread *self)
+static void spinlock_read(struct crew_member *self)
 {
     pthread_spin_lock(&gate.lock);
     look_up(self);
     pthread_spin_unlock(&gate.lock);
 }
 
-static void spinlock_update(struct thread *self)
+static void spinlock_update(struct crew_member *self)
 {
     pthread_spin_lock(&gate.lock);
     write_in_place(self);
     pthread_spin_unlock(&gate.lock);
 }
 
-static void rwlock_read(struct thread *self)
+static void rwlock_read(struct crew_member *self)
 {
     pthread_rwlock_rdlock(&rwlock);
     look_up(self);
     pthread_rwlock_unlock(&rwlock);
 }
 
-static void rwlock_update(struct thread *self)
+static void rwlock_update(struct crew_member *self)
 {
     pthread_rwlock_wrlock(&rwlock);
     write_in_place(self);
     pthread_rwlock_unlock(&rwlock);
 }
 
-static void brlock_read(struct thread *self)
+static void brlock_read(struct crew_member *self)
 {
     pthread_spin_lock(&parts[self->number].lock);
     look_up(self);
     pthread_spin_unlock(&parts[self->number].lock);
 }
 
-static void brlock_update(struct thread *self)
+static void brlock_update(struct crew_member *self)
 {
     pthread_spin_lock(&gate.lock);
     for (uint64_t i = 0; i < load.threads; i++)
@@ -170,10 +152,10 @@ static void brlock_update(struct thread *self)
     pthread_spin_unlock(&gate.lock);
 }
 
-static void buckets_read(struct thread *self)
+static void buckets_read(struct crew_member *self)
 {
     for (uint64_t i = 0; i < load.operations; i++) {
-        struct padded_spinlock *bucket = &parts[random_of(self) % load.buckets];
+        struct padded_spinlock *bucket = &parts[crew_random(self) % load.buckets];
 
         pthread_spin_lock(&bucket->lock);
         look_up_one(self);
@@ -181,10 +163,10 @@ static void buckets_read(struct thread *self)
     }
 }
 
-static void buckets_update(struct thread *self)
+static void buckets_update(struct crew_member *self)
 {
     for (uint64_t i = 0; i < load.operations; i++) {
-        struct padded_spinlock *bucket = &parts[random_of(self) % load.buckets];
+        struct padded_spinlock *bucket = &parts[crew_random(self) % load.buckets];
         uint64_t index;
 
         pthread_spin_lock(&bucket->lock);
@@ -197,7 +179,7 @@ static void buckets_update(struct thread *self)
     }
 }
 
-static void seqlock_read(struct thread *self)
+static void seqlock_read(struct crew_member *self)
 {
     for (;;) {
         uint64_t before = __atomic_load_n(&sequence, __ATOMIC_ACQUIRE);
@@ -211,7 +193,7 @@ static void seqlock_read(struct thread *self)
     }
 }
 
-static void seqlock_update(struct thread *self)
+static void seqlock_update(struct crew_member *self)
 {
     pthread_spin_lock(&gate.lock);
     __atomic_store_n(&sequence, sequence + 1, __ATOMIC_RELAXED);
@@ -221,7 +203,7 @@ static void seqlock_update(struct thread *self)
     pthread_spin_unlock(&gate.lock);
 }
 
-static void rcu_read(struct thread *self)
+static void rcu_read(struct crew_member *self)
 {
     prudence_read_lock();
     look_up(self);
@@ -229,9 +211,9 @@ static void rcu_read(struct thread *self)
 }
 
 /* With many buckets an object belongs to one of them, so two updates of it take the same lock. */
-static void rcu_update(struct thread *self)
+static void rcu_update(struct crew_member *self)
 {
-    uint64_t index = random_of(self) % load.live;
+    uint64_t index = crew_random(self) % load.live;
     struct padded_spinlock *bucket = load.buckets > 1 ? &parts[index % load.buckets] : &gate;
     uint64_t *fresh, *old;
 
@@ -261,26 +243,14 @@ static const struct mechanism mechanisms[] = {
 
 /* -------------------------------------------------------------------------------------------- a run */
 
-static void *work(void *argument)
+static void turn(struct crew_member *self)
 {
-    struct thread *self = argument;
-    const struct mechanism *mechanism = load.mechanism;
-    uint64_t update_below = (uint64_t)(load.updates * (double)(UINT64_C(1) << 53));
-    bool counted = false;
-
-    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
-        if (!counted && __atomic_load_n(&measured, __ATOMIC_RELAXED)) {
-            counted = true;
-            self->sections = 0;
-        }
-        if (random_of(self) < update_below)
-            mechanism->update(self);
-        else
-            mechanism->read(self);
-        spin(turns_between);
-        self->sections++;
-    }
-    return NULL;
+    if (crew_random(self) < update_below)
+        load.mechanism->update(self);
+    else
+        load.mechanism->read(self);
+    spin(turns_between);
+    self->done += load.operations;
 }
 
 /* Turns of spin() that take so long. */
@@ -323,47 +293,14 @@ static void prepare(void)
     }
 }
 
-/* Sleeps until then, and looks at what waits: the median, because a reader that loses its CPU makes it any number. */
-static uint64_t watch_until(uint64_t start, double seconds)
+/* At what waits for grace periods: the median, because a reader that loses its CPU makes it any number. */
+static void look(unsigned number)
 {
     struct prudence_cache_stats stats;
-    double seen[LOOKS];
 
-    for (unsigned i = 1; i <= LOOKS; i++) {
-        sleep_until_ns(start + (uint64_t)(seconds * i / LOOKS * 1e9));
-        if (prudence_cache_stats(cache, &stats))
-            fail("prudence_cache_stats");
-        seen[i - 1] = (double)stats.objects_latent;
-    }
-    return (uint64_t)numbers_median(seen, LOOKS);
-}
-
-static double run(uint64_t *waiting)
-{
-    struct thread *threads = aligned_alloc(APART, load.threads * sizeof *threads);
-    uint64_t start, sections = 0;
-    double took;
-
-    if (!threads)
-        fail("memory for the threads");
-    for (unsigned i = 0; i < load.threads; i++) {
-        threads[i] = (struct thread){
-            .number = i, .random = 88172645463325252 + i * UINT64_C(0x9e3779b97f4a7c15)};
-        errno = pthread_create(&threads[i].thread, NULL, work, &threads[i]);
-        if (errno)
-            fail("pthread_create");
-    }
-    sleep_until_ns(now_ns() + (uint64_t)(load.seconds * WARM_UP * 1e9));
-    start = now_ns();
-    __atomic_store_n(&measured, true, __ATOMIC_RELAXED);
-    *waiting = watch_until(start, load.seconds);
-    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
-    took = (double)(now_ns() - start) / 1e9;
-    for (unsigned i = 0; i < load.threads; i++) {
-        pthread_join(threads[i].thread, NULL);
-        sections += threads[i].sections;
-    }
-    return (double)(sections * load.operations) / took;
+    if (prudence_cache_stats(cache, &stats))
+        fail("prudence_cache_stats");
+    waiting[number] = (double)stats.objects_latent;
 }
 
 /* ------------------------------------------------------------------------------------------ options */
@@ -376,7 +313,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
     switch (key) {
     case THREADS:
-        load.threads = argument_number(state, key, text, 1, THREADS_MOST);
+        load.threads = argument_number(state, key, text, 1, CREW_MOST);
         return 0;
     case OPERATIONS:
         load.operations = argument_number(state, key, text, 1, 1000000);
@@ -444,12 +381,16 @@ int main(int argc, char **argv)
         options, parse, "MECHANISM", "Operations a second of a load under one mechanism.",
         NULL,    NULL,  NULL};
 
-    uint64_t waiting;
+    struct crew crew = {.turn = turn, .look = look};
     double rate;
 
     argp_parse(&argp, argc, argv, 0, NULL, NULL);
     prepare();
-    rate = run(&waiting);
-    printf("%.6g %lu\n", rate, (unsigned long)waiting);
+    crew.threads = (unsigned)load.threads;
+    update_below = (uint64_t)(load.updates * (double)CREW_RANDOM_END);
+    rate = crew_rate(&crew, load.seconds);
+    if (rate < 0)
+        fail("threads");
+    printf("%.6g %.0f\n", rate, numbers_median(waiting, CREW_LOOKS));
     return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -36,7 +36,7 @@ static void fill(uint64_t size)
 
 static void run(struct work *work)
 {
-    while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED)) {
+    do {
         for (unsigned i = 0; i < 64; i++) {
             uint64_t random = next_random(&work->random);
             const struct object *object;
@@ -51,7 +51,7 @@ static void run(struct work *work)
             prudence_read_unlock();
         }
         work->operations += 64;
-    }
+    } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
 }
 
 #define IDS_SUBJECT(name, origin)                                                                  \

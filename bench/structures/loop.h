@@ -40,7 +40,7 @@ static inline void update(const struct work *work, uint64_t random)
 
 static void run(struct work *work)
 {
-    while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED)) {
+    do { /* a slice at least, also of a thread that gets its CPU too late */
         for (unsigned i = 0; i < SLICE; i++) {
             uint64_t random = next_random(&work->random);
 
@@ -50,7 +50,7 @@ static void run(struct work *work)
                 look_up(work, random);
         }
         work->operations += SLICE;
-    }
+    } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
 }
 
 static inline uint64_t common_divisor(uint64_t a, uint64_t b)

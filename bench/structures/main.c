@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-structures: our tables beside liburcu's and Concurrency Kit's, our map beside std::map and libcds' skip list.
+ * prudence-structures: our tables beside liburcu's, Concurrency Kit's and DPDK's, our map beside std::map and libcds' skip list.
  *
  * Each run is a child process of its own, which fills its table before it is measured. The repeats of all rows are
  * interleaved, so that a slow minute of the machine strikes all alike, and medians are reported.
@@ -30,8 +30,13 @@
 #define PATIENCE    300 /* seconds beyond those measured, until a run counts as hanging */
 
 static const struct subject *const subjects[] = {
-    &subject_prudence,    &subject_rculfhash,    &subject_ck_ht, &subject_ids_word,
-    &subject_ids_ordered, &subject_ids_indirect, &subject_map,   &subject_std_map,
+    &subject_prudence,     &subject_rculfhash,    &subject_ck_ht,    &subject_ids_word,
+    &subject_ids_ordered,  &subject_ids_indirect, &subject_lockfree, &subject_rename,
+    &subject_rename_twice, &subject_rename_moved, &subject_routes,   &subject_binary_trie,
+    &subject_map,          &subject_std_map,
+#ifdef DPDK_VERSION
+    &subject_rte_lpm,      &subject_rte_fib,
+#endif
 #ifdef LIBCDS_VERSION
     &subject_skip_list,
 #endif
@@ -42,6 +47,11 @@ static const struct subject *const subjects[] = {
 static const char *const families[][2] = {
     {"hash", "prudence,rculfhash,ck_ht"},
     {"ids", "ids-word,ids-ordered,ids-indirect"},
+#ifdef DPDK_VERSION
+    {"routes", "routes,binary-trie,rte_lpm,rte_fib"},
+#else
+    {"routes", "routes,binary-trie"},
+#endif
 #ifdef LIBCDS_VERSION
     {"map", "map,skip-list,std-map"},
 #else
@@ -52,7 +62,7 @@ static const char *const families[][2] = {
 
 struct request {
     struct numbers subjects; /* their places in the table */
-    struct numbers sizes, updates, threads, hits, walks;
+    struct numbers sizes, updates, threads, hits, writers, walks;
     double seconds;
     uint64_t repeat;
     const char *json;
@@ -61,11 +71,15 @@ struct request {
 
 static const struct argp_option options[] = {
     {"subject", 's', "NAME,...", 0, "What is measured (see --list)", 0},
-    {"family", 'f', "NAME", 0, "The subjects that are hash, ids or map", 0},
+    {"family", 'f', "NAME", 0, "The subjects that are hash, ids, routes or map", 0},
     {"size", 'n', "N,...", 0, "Objects in the table", 0},
     {"updates", 'u', "PERCENT,...", 0, "Of the operations, so many are updates", 0},
     {"threads", 't', "N,...", 0, "Threads that do the same", 0},
-    {"hits", 'h', "PERCENT,...", 0, "Of the lookups, so many find an object", 0},
+    {"writers", 'w', "N,...", 0, "Threads more, 0 or 1, that only update, and are counted apart",
+     0},
+    {"hits", 'h', "PERCENT,...", 0,
+     "Of the lookups, so many find an object; of routes: are of addresses drawn from the prefixes",
+     0},
     {"walk", 'k', "N,...", 0,
      "0: lookups. Otherwise, walks of so many objects in their place (map, std-map)", 0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
@@ -99,6 +113,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'f':
         request->subjects = argument_names(
             state, key, families[argument_name(state, key, text, family_name)][1], subject_name);
+        break;
+    case 'w':
+        request->writers = argument_numbers(state, key, text, 0, 1);
         break;
     case 'k':
         request->walks = argument_numbers(state, key, text, 0, 1000000);
@@ -141,7 +158,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 static struct row {
     const struct subject *subject;
     uint64_t size;
-    unsigned updates, threads, hits, walk;
+    unsigned updates, threads, hits, writers, walk;
     double seconds;
 } rows[ROWS_MAX];
 static json_t *results[ROWS_MAX][REPEATS_MAX];
@@ -149,7 +166,7 @@ static unsigned row_count;
 
 static void add_row(const struct row *row)
 {
-    if (!strncmp(row->subject->name, "ids-", 4) && row->updates)
+    if (!strncmp(row->subject->name, "ids-", 4) && (row->updates || row->writers))
         return;
     if (row->walk && strcmp(row->subject->name, "map") && strcmp(row->subject->name, "std-map"))
         return;
@@ -162,10 +179,11 @@ static void add_row(const struct row *row)
 
 static void make_rows_of(const struct request *request, struct row row)
 {
-    for (unsigned k = 0; k < request->walks.count; k++)
-        for (unsigned i = 0; i < request->subjects.count; i++) {
-            row.walk = (unsigned)request->walks.value[k];
-            row.subject = subjects[request->subjects.value[i]];
+    for (unsigned w = 0; w < request->writers.count; w++)
+        for (unsigned i = 0; i < request->subjects.count * request->walks.count; i++) {
+            row.writers = (unsigned)request->writers.value[w];
+            row.walk = (unsigned)request->walks.value[i / request->subjects.count];
+            row.subject = subjects[request->subjects.value[i % request->subjects.count]];
             add_row(&row);
         }
 }
@@ -186,6 +204,7 @@ static void make_rows(const struct request *request)
 
 /* --------------------------------------------------------------------------------------- a run */
 
+uint64_t subject_size;
 static bool stop, warm_stop;
 
 struct thread {
@@ -226,10 +245,12 @@ static void *run_thread(void *argument)
 static json_t *run(const void *of)
 {
     const struct row *row = of;
-    static struct thread threads[THREADS_MAX];
+    static struct thread threads[THREADS_MAX + 1];
+    static pthread_barrier_t barrier; /* threads may leave it when this has returned */
+    const unsigned count = row->threads + row->writers;
     uint64_t operations = 0, found = 0, before, after_fill, ns = 0, cpu_ns = 0;
-    pthread_barrier_t barrier;
 
+    subject_size = row->size;
     row->subject->start();
     row->subject->thread_start();
     before = resident_bytes();
@@ -237,16 +258,16 @@ static json_t *run(const void *of)
     row->subject->settle();
     after_fill = resident_bytes();
     row->subject->thread_end();
-    pthread_barrier_init(&barrier, NULL, row->threads + 1);
-    for (unsigned i = 0; i < row->threads; i++) {
+    pthread_barrier_init(&barrier, NULL, count + 1);
+    for (unsigned i = 0; i < count; i++) {
         threads[i].row = row;
         threads[i].barrier = &barrier;
         threads[i].work = (struct work){.size = row->size,
-                                        .updates = row->updates,
+                                        .updates = i < row->threads ? row->updates : 100,
                                         .hits = row->hits,
                                         .walk = row->walk,
                                         .thread = i,
-                                        .threads = row->threads,
+                                        .threads = count,
                                         .random = hash_of(i + 1)};
         pthread_create(&threads[i].thread, NULL, run_thread, &threads[i]);
     }
@@ -264,11 +285,14 @@ static json_t *run(const void *of)
     }
     if (!operations)
         return NULL;
-    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "ns", (double)ns / (double)operations, "cpu_ns",
-                     (double)cpu_ns / (double)operations, "found",
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "ns", (double)ns / (double)operations,
+                     "cpu_ns", (double)cpu_ns / (double)operations, "found",
                      (double)found / (double)operations, "bytes_per_object",
                      (double)(after_fill - before) / (double)row->size, "peak_rss_bytes",
-                     (double)resident_bytes_peak());
+                     (double)resident_bytes_peak(), "writer_per_second",
+                     row->writers ? (double)threads[row->threads].work.operations * 1e9 /
+                                        (double)threads[row->threads].ns
+                                  : 0.0);
 }
 
 static unsigned measure(const struct request *request)
@@ -300,21 +324,23 @@ static double quantile(unsigned row, const struct request *request, const char *
 
 static void print_row(unsigned row, const struct request *request)
 {
-    printf("%-13s %9llu %8u %5u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f\n",
+    printf("%-13s %9llu %8u %5u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f\n",
            rows[row].subject->name, (unsigned long long)rows[row].size, rows[row].updates,
            rows[row].hits, rows[row].walk, rows[row].threads, quantile(row, request, "ns", 0.5),
            quantile(row, request, "ns", 0.25), quantile(row, request, "ns", 0.75),
            quantile(row, request, "cpu_ns", 0.5), quantile(row, request, "bytes_per_object", 0.5),
-           quantile(row, request, "peak_rss_bytes", 0.5) / 1e6);
+           quantile(row, request, "peak_rss_bytes", 0.5) / 1e6,
+           quantile(row, request, "writer_per_second", 0.5));
 }
 
 static json_t *row_to_json(unsigned row, const struct request *request)
 {
-    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject",
+    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject",
                              rows[row].subject->name, "size", (json_int_t)rows[row].size, "updates",
                              rows[row].updates, "hits", rows[row].hits, "walk", rows[row].walk,
-                             "threads", rows[row].threads, "ns", quantile(row, request, "ns", 0.5),
-                             "cpu_ns", quantile(row, request, "cpu_ns", 0.5), "bytes_per_object",
+                             "threads", rows[row].threads, "writers", rows[row].writers, "ns",
+                             quantile(row, request, "ns", 0.5), "cpu_ns",
+                             quantile(row, request, "cpu_ns", 0.5), "bytes_per_object",
                              quantile(row, request, "bytes_per_object", 0.5), "repeats");
 
     for (unsigned i = 0; i < request->repeat; i++)
@@ -332,6 +358,9 @@ static int write_json(const struct request *request)
     json_object_set_new(document, "prudence", json_string(prudence_version()));
     json_object_set_new(document, "liburcu", json_string(LIBURCU_VERSION));
     json_object_set_new(document, "ck", json_string(CK_VERSION));
+#ifdef DPDK_VERSION
+    json_object_set_new(document, "dpdk", json_string(DPDK_VERSION));
+#endif
 #ifdef LIBCDS_VERSION
     json_object_set_new(document, "libcds", json_string(LIBCDS_VERSION));
 #endif
@@ -347,7 +376,8 @@ int main(int argc, char **argv)
         .options = options,
         .parser = parse_option,
         .doc =
-            "Tables that are read under RCU: Prudence's, liburcu's and Concurrency Kit's; and "
+            "Tables that are read under RCU: Prudence's, liburcu's, Concurrency Kit's and DPDK's; "
+            "and "
             "ordered maps.",
     };
     struct request request = {
@@ -355,6 +385,7 @@ int main(int argc, char **argv)
         .updates = {.value = {0, 10, 100}, .count = 3},
         .threads = {.value = {1}, .count = 1},
         .hits = {.value = {100}, .count = 1},
+        .writers = {.value = {0}, .count = 1},
         .walks = {.value = {0}, .count = 1},
         .seconds = 0.3,
         .repeat = 1,
@@ -368,8 +399,9 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     make_rows(&request);
     failed = measure(&request);
-    printf("%-13s %9s %8s %5s %5s %8s %9s %9s %9s %9s %9s %9s\n", "subject", "objects", "updates%",
-           "hits%", "walk", "threads", "ns", "quarter", "3/4", "cpu ns", "bytes/obj", "peak MB");
+    printf("%-13s %9s %8s %5s %5s %8s %9s %9s %9s %9s %9s %9s %9s\n", "subject", "objects",
+           "updates%", "hits%", "walk", "threads", "ns", "quarter", "3/4", "cpu ns", "bytes/obj",
+           "peak MB", "writer/s");
     for (unsigned row = 0; row < row_count; row++)
         print_row(row, &request);
     if (request.json && write_json(&request))

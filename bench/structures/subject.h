@@ -20,6 +20,8 @@ struct work {
     unsigned thread, threads;
     const bool *stop; /* atomic */
     uint64_t random;
+    uint64_t lookups;                /* of routes: how many there were */
+    unsigned char *gone;             /* of routes: those that this thread has removed */
     uint64_t operations, found, sum; /* the result */
 };
 
@@ -33,8 +35,14 @@ struct subject {
     void (*thread_end)(void);
 };
 
+/* Of this run, for what start() makes that is not the table's memory. */
+extern uint64_t subject_size;
+
 extern const struct subject subject_prudence, subject_rculfhash, subject_ck_ht;
+extern const struct subject subject_lockfree, subject_rename, subject_rename_twice,
+    subject_rename_moved;
 extern const struct subject subject_ids_word, subject_ids_ordered, subject_ids_indirect;
+extern const struct subject subject_routes, subject_rte_lpm, subject_rte_fib, subject_binary_trie;
 extern const struct subject subject_map, subject_std_map, subject_skip_list;
 
 /* Of maps: keys far from each other. Of rculfhash and ck_ht: what prudence_hash makes of prudence_hash_mix(key), with the highest bits mixed into the lowest,

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <prudence/rcu.h>
@@ -38,7 +39,7 @@ struct worker {
     uint64_t done, ns, cpu_ns;
 };
 
-static bool goes_on(void)
+bool load_goes_on(void)
 {
     return !__atomic_load_n(&over, __ATOMIC_RELAXED);
 }
@@ -74,7 +75,7 @@ static uint64_t read_sections(const struct row *row, unsigned place)
     uint64_t done = 0;
 
     (void)row;
-    for (; goes_on(); done += 256) {
+    for (; load_goes_on(); done += 256) {
         for (unsigned i = 0; i < 256; i++) {
             variant_read_lock(place);
             (void)__atomic_load_n(&shared, __ATOMIC_RELAXED);
@@ -91,7 +92,7 @@ static uint64_t read_beside(const struct row *row, unsigned place)
     uint64_t done = 0;
 
     (void)row;
-    for (; goes_on(); done++) {
+    for (; load_goes_on(); done++) {
         variant_read_lock(place);
         (void)__atomic_load_n(&shared, __ATOMIC_RELAXED);
         variant_read_unlock(place);
@@ -105,9 +106,8 @@ static double per(uint64_t ns, uint64_t done)
     return done ? (double)ns / (double)done : 0.0;
 }
 
-/* Runs the row; the result has the workers' time per operation. */
-static json_t *run_crew(const struct row *row,
-                        uint64_t (*body)(const struct row *row, unsigned place))
+json_t *run_crew(const struct row *row, uint64_t (*body)(const struct row *row, unsigned place),
+                 uint64_t (*beside)(const struct row *row, unsigned place))
 {
     struct worker workers[PLACES_MAX];
     unsigned count = row->workers + row->readers;
@@ -117,7 +117,7 @@ static json_t *run_crew(const struct row *row,
     cpu = process_cpu_ns();
     for (unsigned i = count; i-- > 0;) { /* readers first */
         workers[i] = (struct worker){.row = row, .place = i};
-        workers[i].body = i < row->workers ? body : read_beside;
+        workers[i].body = i < row->workers ? body : beside;
         if (pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]))
             abort();
     }
@@ -142,7 +142,7 @@ static json_t *run_crew(const struct row *row,
 
 static json_t *load_read(const struct row *row)
 {
-    return run_crew(row, read_sections);
+    return run_crew(row, read_sections, read_beside);
 }
 
 static uint64_t switches(const struct row *row, unsigned place)
@@ -150,7 +150,7 @@ static uint64_t switches(const struct row *row, unsigned place)
     uint64_t done = 0;
 
     (void)row;
-    for (; goes_on(); done += 256) {
+    for (; load_goes_on(); done += 256) {
         for (unsigned i = 0; i < 256; i++)
             variant_switch(place);
     }
@@ -159,12 +159,60 @@ static uint64_t switches(const struct row *row, unsigned place)
 
 static json_t *load_switch(const struct row *row)
 {
-    return run_crew(row, switches);
+    return run_crew(row, switches, read_beside);
 }
 
 static bool has_switch(const struct variant *variant)
 {
     return variant->context_switch || variant == &variant_none;
+}
+
+/* Beside a switch, what a reader that is preempted inside its section costs. */
+static uint64_t preemptions(const struct row *row, unsigned place)
+{
+    uint64_t done = 0;
+
+    for (; load_goes_on(); done++) {
+        struct variant_task task;
+
+        variant_read_lock(place);
+        row->variant->preempt(place, &task);
+        variant_switch(place);
+        row->variant->resume(place, &task);
+        variant_read_unlock(place);
+        variant_switch(place);
+    }
+    return done;
+}
+
+static json_t *load_preempt(const struct row *row)
+{
+    return run_crew(row, preemptions, read_beside);
+}
+
+static bool can_be_preempted(const struct variant *variant)
+{
+    return variant->preempt != NULL;
+}
+
+/* Nothing at all, at idle places; an operation is a millisecond. */
+static uint64_t rests(const struct row *row, unsigned place)
+{
+    variant_idle(place);
+    variant_sleep_ns((uint64_t)(row->seconds * 1e9));
+    variant_busy(place);
+    return (uint64_t)(row->seconds * 1e3);
+}
+
+static json_t *load_idle(const struct row *row)
+{
+    struct rusage usage;
+    json_t *result = run_crew(row, rests, rests);
+
+    getrusage(RUSAGE_SELF, &usage);
+    json_object_set_new(result, "sleeps_per_second",
+                        json_real((double)usage.ru_nvcsw / row->seconds));
+    return result;
 }
 
 /* ----------------------------------------------------------------------------------- latencies */
@@ -182,7 +230,7 @@ static uint64_t synchronizes(const struct row *row, unsigned place)
     uint64_t done = 0;
 
     (void)row;
-    for (; goes_on(); done++) {
+    for (; load_goes_on(); done++) {
         uint64_t began = now_ns();
 
         variant_synchronize(place);
@@ -194,7 +242,7 @@ static uint64_t synchronizes(const struct row *row, unsigned place)
 static json_t *load_synchronize(const struct row *row)
 {
     latencies = histogram_create();
-    return with_latencies(run_crew(row, synchronizes));
+    return with_latencies(run_crew(row, synchronizes, read_beside));
 }
 
 static void note_latency(struct variant_head *head)
@@ -212,7 +260,7 @@ static uint64_t calls(const struct row *row, unsigned place)
     uint64_t done = 0;
 
     (void)row;
-    for (; goes_on(); done++) {
+    for (; load_goes_on(); done++) {
         object->called_at = now_ns();
         variant_call(place, &object->head, note_latency);
         while (__atomic_load_n(&object->called_at, __ATOMIC_ACQUIRE))
@@ -225,14 +273,14 @@ static uint64_t calls(const struct row *row, unsigned place)
 static json_t *load_call(const struct row *row)
 {
     latencies = histogram_create();
-    return with_latencies(run_crew(row, calls));
+    return with_latencies(run_crew(row, calls, read_beside));
 }
 
 static uint64_t polls(const struct row *row, unsigned place)
 {
     uint64_t done = 0;
 
-    for (; goes_on(); done++) {
+    for (; load_goes_on(); done++) {
         uint64_t began = now_ns(), cookie = row->variant->start_poll();
 
         while (!row->variant->poll(cookie))
@@ -245,7 +293,7 @@ static uint64_t polls(const struct row *row, unsigned place)
 static json_t *load_poll(const struct row *row)
 {
     latencies = histogram_create();
-    return with_latencies(run_crew(row, polls));
+    return with_latencies(run_crew(row, polls, read_beside));
 }
 
 static bool can_poll(const struct variant *variant)
@@ -275,13 +323,13 @@ static uint64_t updates(const struct row *row, unsigned place)
     uint64_t done = 0, waited = 0;
     unsigned full = 0;
 
-    while (goes_on() || full) {
+    while (load_goes_on() || full) {
         struct object *fresh = malloc(sizeof *fresh);
 
         memset(fresh, 1, sizeof *fresh);
         batch[full] = __atomic_exchange_n(&shared, fresh, __ATOMIC_ACQ_REL);
         done++;
-        if (++full == row->batch || !goes_on()) {
+        if (++full == row->batch || !load_goes_on()) {
             waited += synchronize_for(row, place);
             while (full > 0)
                 free(batch[--full]);
@@ -296,7 +344,7 @@ static uint64_t updates(const struct row *row, unsigned place)
  * as long as the workers that run beside it let them. */
 static json_t *load_update(const struct row *row)
 {
-    json_t *result = run_crew(row, updates);
+    json_t *result = run_crew(row, updates, read_beside);
     uint64_t done = (uint64_t)json_integer_value(json_object_get(result, "operations"));
 
     if (row->batch >= BATCH_TIMED)
@@ -312,7 +360,7 @@ static uint64_t deferred_updates(const struct row *row, unsigned place)
     uint64_t done = 0;
 
     (void)row, (void)place;
-    for (; goes_on(); done++) {
+    for (; load_goes_on(); done++) {
         struct object *fresh = prudence_cache_alloc(cache);
 
         memset(fresh, 1, sizeof *fresh);
@@ -325,7 +373,7 @@ static uint64_t deferred_updates(const struct row *row, unsigned place)
 
 static json_t *load_deferred(const struct row *row)
 {
-    return run_crew(row, deferred_updates);
+    return run_crew(row, deferred_updates, read_beside);
 }
 
 static bool is_memb(const struct variant *variant)
@@ -345,7 +393,7 @@ static uint64_t storms(const struct row *row, unsigned place)
     uint64_t done = 0;
 
     (void)row;
-    for (; goes_on(); done++) {
+    for (; load_goes_on(); done++) {
         struct object *object = malloc(sizeof *object);
 
         memset(object, 1, sizeof *object);
@@ -358,7 +406,7 @@ static uint64_t storms(const struct row *row, unsigned place)
 
 static json_t *load_storm(const struct row *row)
 {
-    return run_crew(row, storms);
+    return run_crew(row, storms, read_beside);
 }
 
 static bool waits(const struct variant *variant)
@@ -377,11 +425,23 @@ const struct load loads[] = {
      .what = "a context switch, nothing pending",
      .possible = has_switch,
      .run = load_switch},
+    {.name = "preempt",
+     .what = "a section that is preempted, and two switches",
+     .possible = can_be_preempted,
+     .run = load_preempt},
+    {.name = "idle",
+     .what = "a millisecond in which nothing is done",
+     .possible = waits,
+     .run = load_idle},
     {.name = "synchronize",
      .what = "a wait for a grace period",
      .possible = waits,
      .run = load_synchronize},
     {.name = "call", .what = "from call to callback", .possible = has_callbacks, .run = load_call},
+    {.name = "paced",
+     .what = "callbacks at a rate: cost and latency of each",
+     .rates = true,
+     .run = load_paced},
     {.name = "poll",
      .what = "from start to the poll that says over",
      .possible = can_poll,

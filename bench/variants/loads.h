@@ -13,18 +13,29 @@ struct row {
     unsigned readers; /* places that read all the time */
     unsigned workers; /* places that are measured */
     unsigned batch;   /* update */
+    unsigned rate;    /* paced: calls a second, of each worker */
     double seconds;
 };
 
 struct load {
     const char *name;
-    const char *what; /* of which the figure is in ns */
-    bool reads;       /* its workers are readers: `none` may take part */
-    bool batches;
+    const char *what;    /* of which the figure is in ns */
+    bool reads;          /* its workers are readers: `none` may take part */
+    bool batches, rates; /* along which it has rows */
     bool (*possible)(const struct variant *variant);
     json_t *(*run)(const struct row *row); /* {"ns": number, ...} */
 };
 
 extern const struct load loads[]; /* ended by a NULL name */
+
+/*
+ * Runs the row: its workers the one body, its readers the other, each in a thread at a place of its own, until load_goes_on()
+ * says no; a body returns how many operations that were. The result has the workers' time per operation.
+ */
+json_t *run_crew(const struct row *row, uint64_t (*body)(const struct row *row, unsigned place),
+                 uint64_t (*beside)(const struct row *row, unsigned place));
+bool load_goes_on(void);
+
+json_t *load_paced(const struct row *row); /* paced.c */
 
 #endif /* VARIANTS_LOADS_H */

@@ -26,7 +26,7 @@
 
 struct request {
     struct numbers variants, loads; /* indices */
-    struct numbers workers, readers, batches;
+    struct numbers workers, readers, batches, rates;
     double seconds;
     uint64_t repeat;
     const char *json;
@@ -40,6 +40,7 @@ static const struct argp_option options[] = {
     {"workers", 'w', "N,...", 0, "Places that are measured", 0},
     {"readers", 'r', "N,...", 0, "Places that read beside them", 0},
     {"batch", 'b', "N,...", 0, "Objects freed together, of the load update", 0},
+    {"rate", 'C', "N,...", 0, "Calls a second of each worker, of the load paced", 0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
     {"repeat", 'R', "N", 0, "Runs of each row, interleaved; medians are shown", 0},
     {"json", 'j', "FILE", 0, "Write all results to FILE", 0},
@@ -84,6 +85,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'b':
         request->batches = argument_numbers(state, key, text, 1, 1 << 22);
         break;
+    case 'C':
+        request->rates = argument_numbers(state, key, text, 1, 100000000);
+        break;
     case 'T':
         request->seconds = argument_real(state, key, text, 86400);
         break;
@@ -117,11 +121,11 @@ static bool is_among(const struct numbers *indices, unsigned index)
 static void list(void)
 {
     for (unsigned i = 0; variants[i]; i++)
-        printf("%-12s%s%s\n", variants[i]->name, variants[i]->historical ? "historical: " : "",
+        printf("%-16s%s%s\n", variants[i]->name, variants[i]->historical ? "historical: " : "",
                variants[i]->origin);
     putchar('\n');
     for (const struct load *load = loads; load->name; load++)
-        printf("%-12s%s\n", load->name, load->what);
+        printf("%-16s%s\n", load->name, load->what);
 }
 
 /* -------------------------------------------------------------------------------------- the rows */
@@ -130,11 +134,18 @@ static struct row rows[ROWS_MAX];
 static json_t *results[ROWS_MAX][REPEATS_MAX];
 static unsigned row_count;
 
-static void add_row(const struct row *row)
+static bool is_possible(const struct row *row)
 {
     if (row->variant == &variant_none && row->readers)
-        return;
-    if (row->load->possible && !row->load->possible(row->variant))
+        return false;
+    if (row->variant->places_max && row->workers + row->readers > row->variant->places_max)
+        return false;
+    return !row->load->possible || row->load->possible(row->variant);
+}
+
+static void add_row(const struct row *row)
+{
+    if (!is_possible(row))
         return;
     if (row_count == ROWS_MAX) {
         fprintf(stderr, "prudence-variants: more than %d rows\n", ROWS_MAX);
@@ -146,15 +157,18 @@ static void add_row(const struct row *row)
 static void add_rows(const struct request *request, const struct load *load,
                      const struct variant *variant)
 {
-    unsigned batches = load->batches ? request->batches.count : 1;
+    static const struct numbers once = {.value = {0}, .count = 1};
+    const struct numbers *batches = load->batches ? &request->batches : &once;
+    const struct numbers *rates = load->rates ? &request->rates : &once;
 
     for (unsigned w = 0; w < request->workers.count; w++)
         for (unsigned r = 0; r < request->readers.count; r++)
-            for (unsigned b = 0; b < batches; b++)
-                add_row(&(struct row){load, variant, (unsigned)request->readers.value[r],
-                                      (unsigned)request->workers.value[w],
-                                      load->batches ? (unsigned)request->batches.value[b] : 0,
-                                      request->seconds});
+            for (unsigned b = 0; b < batches->count; b++)
+                for (unsigned c = 0; c < rates->count; c++)
+                    add_row(&(struct row){load, variant, (unsigned)request->readers.value[r],
+                                          (unsigned)request->workers.value[w],
+                                          (unsigned)batches->value[b], (unsigned)rates->value[c],
+                                          request->seconds});
 }
 
 static void make_rows(const struct request *request)
@@ -204,31 +218,45 @@ static void print_row(unsigned index, unsigned repeat)
 {
     const struct row *row = &rows[index];
 
-    printf("%-12s %-10s %7u %7u %7u %12.1f %12.1f %12.1f %9.1f", row->load->name,
-           row->variant->name, row->workers, row->readers, row->batch,
-           median(index, repeat, NULL, "ns"), median(index, repeat, NULL, "worker_cpu_ns"),
-           median(index, repeat, NULL, "cpu_ns"),
+    printf("%-12s %-14s %7u %7u %7u %12.1f %12.1f %12.1f %9.1f", row->load->name,
+           row->variant->name, row->workers, row->readers,
+           row->load->rates ? row->rate : row->batch, median(index, repeat, NULL, "ns"),
+           median(index, repeat, NULL, "worker_cpu_ns"), median(index, repeat, NULL, "cpu_ns"),
            median(index, repeat, NULL, "peak_rss_bytes") / 1e6);
     if (median(index, repeat, "latency_ns", "p50") > 0)
         printf("  us: p50 %.1f p99 %.1f", median(index, repeat, "latency_ns", "p50") / 1e3,
                median(index, repeat, "latency_ns", "p99") / 1e3);
+    if (row->load->rates)
+        printf("  cost %.0f ns", median(index, repeat, NULL, "cost_ns"));
     putchar('\n');
+}
+
+/* What only some loads say. */
+static void add_medians(json_t *json, unsigned index, unsigned repeat)
+{
+    static const char *const keys[] = {"cost_ns", "calls_per_second", "waiting_max",
+                                       "sleeps_per_second"};
+
+    for (unsigned i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (json_object_get(results[index][0], keys[i]))
+            json_object_set_new(json, keys[i], json_real(median(index, repeat, NULL, keys[i])));
 }
 
 static json_t *row_to_json(unsigned index, unsigned repeat)
 {
     const struct row *row = &rows[index];
     json_t *json = json_pack(
-        "{s:s, s:s, s:b, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:[]}", "load",
+        "{s:s, s:s, s:b, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:[]}", "load",
         row->load->name, "variant", row->variant->name, "historical", row->variant->historical,
-        "workers", row->workers, "readers", row->readers, "batch", row->batch, "seconds",
-        row->seconds, "ns", median(index, repeat, NULL, "ns"), "worker_cpu_ns",
+        "workers", row->workers, "readers", row->readers, "batch", row->batch, "rate", row->rate,
+        "seconds", row->seconds, "ns", median(index, repeat, NULL, "ns"), "worker_cpu_ns",
         median(index, repeat, NULL, "worker_cpu_ns"), "cpu_ns",
         median(index, repeat, NULL, "cpu_ns"), "peak_rss_bytes",
         median(index, repeat, NULL, "peak_rss_bytes"), "p50_ns",
         median(index, repeat, "latency_ns", "p50"), "p99_ns",
         median(index, repeat, "latency_ns", "p99"), "repeats");
 
+    add_medians(json, index, repeat);
     for (unsigned i = 0; i < repeat; i++)
         json_array_append(json_object_get(json, "repeats"), results[index][i]);
     return json;
@@ -260,6 +288,7 @@ int main(int argc, char **argv)
         .workers = {.value = {1}, .count = 1},
         .readers = {.value = {0, 1}, .count = 2},
         .batches = {.value = {1, 64, 4096, 262144}, .count = 4},
+        .rates = {.value = {1000, 10000, 100000, 1000000}, .count = 4},
         .seconds = 0.3,
         .repeat = 1,
     };
@@ -271,8 +300,8 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     make_rows(&request);
-    printf("%-12s %-10s %7s %7s %7s %12s %12s %12s %9s\n", "load", "variant", "workers", "readers",
-           "batch", "ns", "worker's cpu", "all cpu ns", "peak MB");
+    printf("%-12s %-14s %7s %7s %7s %12s %12s %12s %9s\n", "load", "variant", "workers", "readers",
+           "b./rate", "ns", "worker's cpu", "all cpu ns", "peak MB");
     failed = measure((unsigned)request.repeat);
     for (unsigned row = 0; row < row_count; row++)
         print_row(row, (unsigned)request.repeat);

@@ -55,20 +55,6 @@ static void pass_idle(unsigned place)
         pass(first);
 }
 
-static void invoke(struct variant_queue *queue)
-{
-    struct variant_queue mine = {0};
-    uint64_t called = 0;
-
-    queue_make_empty(&mine);
-    queue_move(&mine, queue);
-    for (struct variant_head *head = mine.first; head; head = head->next)
-        called++;
-    queue_invoke(&mine);
-    if (called)
-        __atomic_sub_fetch(&pending, called, __ATOMIC_RELAXED);
-}
-
 /* The own counter has changed: what was waiting since the change before may go. */
 static void grace_period_ended(unsigned place)
 {
@@ -77,7 +63,8 @@ static void grace_period_ended(unsigned place)
     queue_make_empty(&over);
     queue_move(&over, &ring[place].waits);
     queue_move(&ring[place].waits, &ring[place].next);
-    invoke(&over);
+    if (over.first)
+        __atomic_sub_fetch(&pending, queue_invoke(&over), __ATOMIC_RELAXED);
 }
 
 static void context_switch(unsigned place)

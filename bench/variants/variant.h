@@ -5,8 +5,9 @@
  * The historical ones come from kernels whose readers cannot be preempted. A CPU of theirs is here a
  * *place*: a thread that reads, and between its sections passes through variant_switch(), which is their
  * context switch. A place that blocks is idle (variant_idle, variant_busy) and holds up nobody. A place is
- * never preempted inside a section by another section, which is what their argument needs; the
- * thread under it may be, which only makes the section long.
+ * never preempted inside a section by another section, which is what the argument of most needs; the
+ * thread under it may be, which only makes the section long. Where a variant has `preempt`, a place may have further
+ * readers that are preempted inside sections.
  *
  * Where each differs from its original stands at the top of its file, and in docs/explanation/rcu-variants.md.
  */
@@ -24,11 +25,17 @@ struct variant_head {
     void (*func)(struct variant_head *head);
 };
 
+/* A reader that was preempted inside a section: what a variant has to know of it until it goes on. */
+struct variant_task {
+    uint64_t *counter;
+};
+
 struct variant {
     const char *name;
     const char *origin;  /* what it is, where it comes from */
     bool historical;     /* of the thesis */
     bool called_at_once; /* call waits for the grace period itself: it has no callbacks */
+    unsigned places_max; /* 0: as many as there are */
 
     void (*start)(unsigned places); /* once, before any place; all places begin idle */
     void (*stop)(void);             /* after the last one; nothing is outstanding */
@@ -38,6 +45,11 @@ struct variant {
     void (*read_lock)(unsigned place);   /* NULL: nothing to do */
     void (*read_unlock)(unsigned place); /* likewise */
     void (*context_switch)(unsigned place); /* NULL: nothing to do; not in a section */
+    /* The reader that runs loses the place, maybe inside a section, and another task begins there. NULL: a
+     * place has one reader at a time. */
+    void (*preempt)(unsigned place, struct variant_task *task);
+    /* That reader goes on, maybe at another place; what ran there has ended, outside of sections. */
+    void (*resume)(unsigned place, struct variant_task *task);
     void (*call)(unsigned place, struct variant_head *head,
                  void (*func)(struct variant_head *head));
     void (*synchronize)(unsigned place); /* NULL: by call */
@@ -45,9 +57,10 @@ struct variant {
     bool (*poll)(uint64_t cookie);
 };
 
-extern const struct variant variant_none, variant_induced, variant_taskq, variant_ring,
-    variant_polling, variant_barrier, variant_memb, variant_qsbr, variant_urcu_memb,
-    variant_urcu_qsbr, variant_urcu_mb;
+extern const struct variant variant_none, variant_induced, variant_batch, variant_taskq,
+    variant_ring, variant_polling, variant_polling_percpu, variant_barrier, variant_xrcu,
+    variant_krcud, variant_preempt, variant_k42, variant_single, variant_memb, variant_qsbr,
+    variant_urcu_memb, variant_urcu_qsbr, variant_urcu_mb;
 extern const struct variant *const variants[]; /* ended by NULL */
 
 /* ------------------------------------------------------------ what a program of RCU variants does */
@@ -143,8 +156,8 @@ static inline void queue_move(struct variant_queue *to, struct variant_queue *fr
     queue_make_empty(from);
 }
 
-/* Calls every callback of the queue; they may queue again, elsewhere. */
-void queue_invoke(struct variant_queue *queue);
+/* Calls every callback of the queue, and returns how many; they may queue again, elsewhere. */
+uint64_t queue_invoke(struct variant_queue *queue);
 
 void variant_pause(void);
 /* A switch; and a busy place blocks now and then, idle meanwhile. */

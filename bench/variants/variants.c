@@ -14,9 +14,25 @@ struct variant_place variant_places[PLACES_MAX];
 unsigned variant_place_count;
 
 const struct variant *const variants[] = {
-    &variant_memb,      &variant_qsbr,    &variant_urcu_memb, &variant_urcu_mb,
-    &variant_urcu_qsbr, &variant_induced, &variant_taskq,     &variant_ring,
-    &variant_polling,   &variant_barrier, &variant_none,      NULL,
+    &variant_memb,
+    &variant_qsbr,
+    &variant_urcu_memb,
+    &variant_urcu_mb,
+    &variant_urcu_qsbr,
+    &variant_induced,
+    &variant_batch,
+    &variant_taskq,
+    &variant_ring,
+    &variant_k42,
+    &variant_polling,
+    &variant_polling_percpu,
+    &variant_barrier,
+    &variant_xrcu,
+    &variant_krcud,
+    &variant_preempt,
+    &variant_single,
+    &variant_none,
+    NULL,
 };
 
 void variant_start(const struct variant *variant, unsigned places)
@@ -91,9 +107,10 @@ void variant_synchronize(unsigned place)
     }
 }
 
-void queue_invoke(struct variant_queue *queue)
+uint64_t queue_invoke(struct variant_queue *queue)
 {
     struct variant_head *head = queue->first;
+    uint64_t called = 0;
 
     queue_make_empty(queue);
     while (head) {
@@ -101,7 +118,9 @@ void queue_invoke(struct variant_queue *queue)
 
         head->func(head);
         head = next;
+        called++;
     }
+    return called;
 }
 
 /* Lets others run: there are more threads than CPUs. */

@@ -30,10 +30,12 @@
  *  - match(node, key) says whether a node whose hash is that of the key has this key. It must not change the table. An
  *    update may call it while its bucket is locked: it must not block.
  *  - Signals: the functions of readers are async-signal-safe if `match` is; no other is.
- *  - Fork: a child may always read. It may update if no other thread of the parent was inside an update of the
- *    table at the time of the fork; otherwise a bucket may stay locked.
+ *  - Fork: a child may read and update. fork() waits until no thread is inside an update, looks at all buckets in the
+ *    parent and in the child (some 0.2 ns each), and holds updates up meanwhile. A child of _Fork or clone may only read.
  *  - Order: a node that a reader finds is seen as it was when it was added. A lookup takes effect at one moment between
- *    its call and its return: once an update has returned, every lookup that begins afterwards sees it.
+ *    its call and its return: once an update has returned, every lookup that begins afterwards sees it. The exception are
+ *    duplicates (prudence_hash_add) of keys whose hash other keys have as well: a lookup that stands at an object of such another
+ *    key misses duplicates that are added meanwhile in front of it, also if those behind it are removed.
  */
 #ifndef PRUDENCE_HASH_H
 #define PRUDENCE_HASH_H
@@ -149,6 +151,26 @@ static inline uint64_t prudence_hash_mix(uint64_t key)
 
 /* ------------------------------------------------------------------------------------- readers */
 
+/* The beginning of the hash's chain in the table's array, which is *view then. */
+static inline uintptr_t prudence_hash_begin_(const struct prudence_hash *table, uint64_t spread,
+                                             uintptr_t *view)
+{
+    const uintptr_t *buckets;
+
+    *view = __atomic_load_n(&table->view, __ATOMIC_CONSUME);
+    buckets = PRUDENCE_CAST(const uintptr_t *, *view & ~PRUDENCE_HASH_ORDER_MASK);
+    /* By 64 less the order, which is not 0. */
+    return __atomic_load_n(&buckets[spread >> (-*view & PRUDENCE_HASH_ORDER_MASK)],
+                           __ATOMIC_CONSUME) &
+           ~PRUDENCE_HASH_BUCKET_BITS;
+}
+
+/* Whether it is the end of a chain of this array, or of an array with fewer buckets: there is nothing behind it. */
+static inline bool prudence_hash_is_end_(uintptr_t link, uintptr_t view)
+{
+    return link - PRUDENCE_HASH_END(0) <= 8 * (view & PRUDENCE_HASH_ORDER_MASK);
+}
+
 /*
  * The object with this key; of several, the one that was added last. NULL: there is none. Lock-free, and wait-free except
  * for objects with the same bucket that are added during the search. Cost: a load of the table, the bucket and each node on
@@ -160,18 +182,10 @@ static inline struct prudence_hash_node *prudence_hash_lookup(const struct prude
                                                               const void *key)
 {
     const uint64_t spread = prudence_hash_spread_(hash);
-    uintptr_t view = __atomic_load_n(&table->view, __ATOMIC_CONSUME);
-    const uintptr_t *buckets = PRUDENCE_CAST(const uintptr_t *, view & ~PRUDENCE_HASH_ORDER_MASK);
-    /* By 64 less the order, which is not 0. */
-    uintptr_t link =
-        __atomic_load_n(&buckets[spread >> (-view & PRUDENCE_HASH_ORDER_MASK)], __ATOMIC_CONSUME);
-    struct prudence_hash_node *node;
+    uintptr_t view, link = prudence_hash_begin_(table, spread, &view);
+    struct prudence_hash_node *node = prudence_hash_search_(&link, spread, match, key);
 
-    link &= ~PRUDENCE_HASH_BUCKET_BITS;
-    node = prudence_hash_search_(&link, spread, match, key);
-    /* The end of a chain of this array, or of an array with fewer buckets: there is nothing behind it. */
-    if (node ||
-        __builtin_expect(link - PRUDENCE_HASH_END(0) <= 8 * (view & PRUDENCE_HASH_ORDER_MASK), 1))
+    if (node || __builtin_expect(prudence_hash_is_end_(link, view), 1))
         return node;
     return prudence_hash_lookup_slow(table, hash, match, key);
 }
@@ -253,7 +267,7 @@ PRUDENCE_API int prudence_hash_remove(struct prudence_hash *table, struct pruden
 /*
  * Resizes the table to `buckets`, rounded up to a power of two and within the bounds it was made with, and finishes: a
  * resize that is under way first, and then this one. Returns 0, or an error number with the table as it was: ENOMEM, or
- * EAGAIN, when another thread is at the same. Without the flag PRUDENCE_HASH_FIXED, the table goes on following the
+ * EAGAIN, while latent_limit has no room for the array that the resize before replaced: until readers have left. Without the flag PRUDENCE_HASH_FIXED, the table goes on following the
  * number of its objects. Cost: that of all buckets; allocates.
  */
 PRUDENCE_API int prudence_hash_resize(struct prudence_hash *table, uint64_t buckets);
@@ -270,8 +284,9 @@ struct prudence_hash_stats {
     uint64_t grows, shrinks; /* of the array of buckets, completed */
     uint64_t refused;        /* of these, not begun because there was no memory */
     uint64_t moving;         /* buckets of the array before that are still to be moved */
-    uint64_t bytes_live;     /* of the table and its arrays */
-    uint64_t bytes_latent;   /* of arrays that were replaced and wait for readers */
+    uint64_t
+        bytes_live; /* of the table and its arrays; also of one that is kept until latent_limit has room */
+    uint64_t bytes_latent; /* of arrays that were replaced and wait for readers */
 };
 
 /* Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL. */

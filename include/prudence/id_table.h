@@ -21,8 +21,8 @@
  *  - Identifiers are used again: the lowest that is free comes next. A caller that keeps one across sections stores a
  *    number of its own in the object, and compares.
  *  - Signals: lookups and walks are async-signal-safe; nothing else is.
- *  - Fork: a child may always read. It may update if no other thread of the parent was inside an update of the
- *    table at the time of the fork; otherwise its lock may stay taken.
+ *  - Fork: a child may read and update: fork() waits until no thread is inside an update. A child of _Fork or clone may
+ *    only read.
  */
 #ifndef PRUDENCE_ID_TABLE_H
 #define PRUDENCE_ID_TABLE_H

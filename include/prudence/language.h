@@ -7,11 +7,13 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
-#define PRUDENCE_CAST(type, value) (reinterpret_cast<type>(value))
-#define PRUDENCE_NULL              nullptr
+#define PRUDENCE_CAST(type, value)    (reinterpret_cast<type>(value))
+#define PRUDENCE_CONVERT(type, value) (static_cast<type>(value))
+#define PRUDENCE_NULL                 nullptr
 #else
-#define PRUDENCE_CAST(type, value) ((type)(value))
-#define PRUDENCE_NULL              NULL
+#define PRUDENCE_CAST(type, value)    ((type)(value))
+#define PRUDENCE_CONVERT(type, value) ((type)(value))
+#define PRUDENCE_NULL                 NULL
 #endif
 
 /* The `type` whose `member` is at `place`. A name of a type cannot stand in parentheses here. */

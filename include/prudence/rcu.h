@@ -132,6 +132,45 @@ static inline void prudence_fence_and_count(struct prudence_reader *self)
 #endif
 }
 
+/*
+ * A program that defines PRUDENCE_READER_SLICES before it includes this header has readers of the default domain that ask
+ * the kernel for some microseconds more of their time slice while they are inside a section (Linux 7.0 with
+ * CONFIG_RSEQ_SLICE_EXTENSION, and a C library that registers rseq for it: glibc 2.41 does). So no grace period has to
+ * wait until a reader that lost its CPU has another turn. Cost: two stores and a load a section; elsewhere no effect. Sections
+ * entered by functions of the library (prudence_domain_read_lock) do not ask. Reasons and figures: docs/adr/0078.
+ */
+PRUDENCE_API void prudence_slice_yield(void); /* gives up the CPU after a slice was granted */
+
+#ifdef PRUDENCE_READER_SLICES
+extern const ptrdiff_t prudence_slice_rseq __asm__("__rseq_offset"); /* of glibc since 2.35 */
+
+/* Of slice_ctrl in this thread's struct rseq: request, granted. */
+static inline volatile unsigned char *prudence_slice_(void)
+{
+    return PRUDENCE_CAST(volatile unsigned char *,
+                         PRUDENCE_CAST(char *, __builtin_thread_pointer()) + prudence_slice_rseq +
+                             28);
+}
+#endif
+
+static inline void prudence_slice_ask_(void)
+{
+#ifdef PRUDENCE_READER_SLICES
+    prudence_slice_()[0] = 1;
+#endif
+}
+
+static inline void prudence_slice_done_(void)
+{
+#ifdef PRUDENCE_READER_SLICES
+    volatile unsigned char *slice = prudence_slice_();
+
+    slice[0] = 0;
+    if (__builtin_expect(slice[1], 0))
+        prudence_slice_yield();
+#endif
+}
+
 static inline const struct prudence_domain_shared *
 prudence_domain_shared_of(const struct prudence_domain *domain)
 {
@@ -172,6 +211,7 @@ static inline void prudence_read_lock(void)
         const struct prudence_domain_shared *shared =
             prudence_domain_shared_of(__atomic_load_n(&self->domain, __ATOMIC_RELAXED));
 
+        prudence_slice_ask_();
         word = __atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE);
         __atomic_store_n(&self->word, word | 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -206,6 +246,7 @@ static inline void prudence_read_unlock(void)
         prudence_tell_section_ends(self);
         /* Release: what the section read is read before the word says that it is over. */
         __atomic_store_n(&self->word, 0, __ATOMIC_RELEASE);
+        prudence_slice_done_();
     } else if (__builtin_expect(word == 0, 0)) {
         prudence_read_unlock_unbalanced();
     } else {

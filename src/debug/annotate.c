@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Annotations for tools. ThreadSanitizer learns how objects pass from thread to thread, if its functions are
- * in the process. Two tools watch memory: Valgrind's memcheck, if the library was built with its
- * header, and AddressSanitizer, if its functions are in the process. Both learn of an object's begin
- * and end, and that all else in a slab may not be touched. The end of a deferred object is the end of
- * its grace period: until then its readers may look at it.
+ * Annotations for tools. ThreadSanitizer learns how objects pass from thread to thread, if its functions are in the
+ * process. Two tools watch memory: Valgrind's memcheck, if the library was built with its header, and
+ * AddressSanitizer, if its functions are in the process. Both learn of an object's begin and end, and that all other
+ * memory in a slab may not be touched. The end of a deferred object is the end of its grace period: until then its
+ * readers may look at it.
  *
- * A note for each object says what was asked for (both tools know bytes, not size classes), and
- * while it is deferred has its address: memcheck takes a block for lost to which it sees no pointer,
- * and in a latent slab an object is only a bit.
+ * A note for each object says how many bytes were asked for, because both tools know bytes, not size classes. While
+ * the object is deferred, the note has its address: memcheck takes a block for lost if it sees no pointer to it, and
+ * in a latent slab an object is only a bit.
  *
- * Type-safe memory is not annotated, since freed objects may be read there. Objects of a cache with
- * a constructor are accessible before their first allocation, and always defined.
+ * Type-safe memory is not annotated, because freed objects may be read there. Objects of a cache with a constructor
+ * are accessible before their first allocation, and always defined.
  */
 #include "debug/annotate.h"
 #include "debug/instruments.h"
@@ -157,8 +157,8 @@ static void begin_pages(const struct slab *slab, bool closed)
 #endif
 }
 
-/* AddressSanitizer does not hear of pages that are unmapped, and would call them poisoned when the
- * program maps others there. Memcheck does; to it they stay closed. */
+/* AddressSanitizer does not notice when pages are unmapped, and would call them poisoned when the program maps others
+ * there. Memcheck notices; for it they stay closed. */
 static void end_pages(const struct slab *slab)
 {
     if (asan_on) {

@@ -14,16 +14,18 @@ extern bool annotate_on; /* one of the tools is here, and is told */
 void annotate_start(void);
 
 /*
- * ThreadSanitizer is told how objects pass from thread to thread (race_detector.h); nothing is kept for
- * that, so it may be on where annotate_on is not. passes: what all its owners did with the object so far
- * is before what its next owner does; the caller writes to it no more. taken: this thread owns it
- * now. safe: as taken, and its readers have left their sections.
+ * ThreadSanitizer is told how objects pass from thread to thread (race_detector.h). Nothing is kept for that, so it
+ * may be on where annotate_on is not.
+ *   - passes: what all its owners did with the object so far is before what its next owner does; the caller writes to
+ *     it no more.
+ *   - taken: this thread owns it now.
+ *   - safe: as taken, and its readers have left their sections.
  */
 void annotate_passes(const struct slab *slab, const void *object);
 void annotate_taken(const struct slab *slab, const void *object);
 void annotate_safe(const struct slab *slab, const void *object);
 
-/* The same for pages, which are other objects of another slab next, and for all objects of a new slab. */
+/* The same for pages, which become other objects of another slab, and for all objects of a new slab. */
 void annotate_pages_taken(void);
 void annotate_pages_pass(const struct slab *slab);
 void annotate_all_pass(const struct slab *slab);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * States of objects. Every object's state changes by compare-and-swap, so of two frees one is caught. The word also
- * holds who allocated the object and who released it, so that the one which is caught sees whose free came first.
+ * says which calls allocated and released the object, so the thread that is caught sees whose free came first.
  */
 #include "debug/check.h"
 
@@ -100,7 +100,7 @@ static void check_live(const struct slab *slab, const void *object, const char *
         report_not_live(slab, object, state == OBJECT_LATENT, what);
 }
 
-/* The traces of a guarded object are its slot's to tell (guard_report.c): its slab may be gone. */
+/* guard_report.c reports the traces of a guarded object, from its slot: its slab may be gone. */
 static void explain(const struct slab *slab, const void *pointer)
 {
     uint32_t here = stack_depot_here();

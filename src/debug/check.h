@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extension check: what state each object is in, and who allocated and released it (see check.c). Of caches made
- * with check=1 or quarantine, and of guarded objects.
+ * The extension check: the state of each object, and which calls allocated and released it (see check.c). For caches
+ * made with check=1 or quarantine, and for guarded objects.
  */
 #ifndef DEBUG_CHECK_H
 #define DEBUG_CHECK_H

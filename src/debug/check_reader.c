@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Uses of an object without what protects it: by readers outside the sections of the domain that drives
- * their object's cache, and by callbacks after the grace period of another domain. Both see memory that is
- * used again, and nothing else shows it. Reports only; a program that has a reason goes on.
+ * Uses of an object without the domain that protects it: by readers outside the sections of the domain that drives
+ * their object's cache, and by callbacks after the grace period of another domain. Both see memory that is used
+ * again, and no other check shows it. Reports only; a program that has a reason goes on.
  */
 #include "debug/check_reader.h"
 

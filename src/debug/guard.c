@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guarded sampling. One allocation in N gets a page of its own, between two pages that nobody may
- * touch; at its end or at its beginning, in turns, so that an overflow or an underflow faults. When
- * it is freed (a deferred one: when its grace period is over) the page becomes inaccessible, and
- * rests until all pages freed before it were used again; so a use after free faults, too. The bytes
- * of the page around the object have a pattern, which is looked at when the page goes.
+ * Guarded sampling. One allocation in N gets a page of its own, between two pages that may not be touched; at its end
+ * or at its beginning, in turns, so that an overflow or an underflow faults. When it is freed (a deferred one: when
+ * its grace period is over) the page becomes inaccessible, and rests until all pages freed before it were used again;
+ * so a use after free faults, too. The bytes of the page around the object have a pattern, which is checked when the
+ * page goes.
  *
- * To the slab layer a guarded object is a slab of one object of its own cache (slab_make_lone),
- * which is never used again but goes at once; so deferral, statistics and misuse are as always.
+ * For the slab layer a guarded object is a slab of one object of its own cache (slab_make_lone), which is never used
+ * again but goes at once; so deferral, statistics and misuse work as usual.
  *
- * Not guarded: objects that do not fit a page, and those of caches with a constructor or type-safe
- * memory, whose freed objects may be looked at.
+ * Not guarded: objects that do not fit a page, and those of caches with a constructor or type-safe memory, whose
+ * freed objects may be looked at.
  *
- * Locks: one (OS_RANK_DEBUG) for the queue of resting slots. A slot's record is written by the thread that
- * took it from the queue, or that ends its slab; reports read it without a lock.
+ * Locks: one (OS_RANK_DEBUG) for the queue of resting slots. A slot's record is written by the thread that took it
+ * from the queue, or that ends its slab; reports read it without a lock.
  */
 #include <string.h>
 

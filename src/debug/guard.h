@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Guarded sampling: one object in N alone between pages that nobody may touch (see guard.c). */
+/* Guarded sampling: one object in N alone between pages that may not be touched (see guard.c). */
 #ifndef DEBUG_GUARD_H
 #define DEBUG_GUARD_H
 

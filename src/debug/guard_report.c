@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What guarded sampling has to say: about an access that faulted, about bytes beside an object that
- * were written, about a pointer in a report of misuse. May run in a signal handler: nothing here
- * allocates, or takes a lock of ours.
+ * Reports of guarded sampling: about an access that faulted, about bytes next to an object that were written, about a
+ * pointer in a report of misuse. May run in a signal handler: nothing here allocates, or takes a lock of the library.
  */
 #include "debug/guard.h"
 #include "debug/stack_depot.h"
 #include "slab/misuse.h"
 
 /*
- * The slot that an address in the pool is about. A closed page lies between two slots: the nearer
- * one whose object ends, or begins, at it; so a page's lower half is an overflow, its upper half an
- * underflow, unless there is nothing at that side.
+ * The slot to which an address in the pool belongs. A closed page lies between two slots. Its slot is the nearer one
+ * whose object ends, or begins, at it: so an access to the page's lower half is an overflow, to its upper half an
+ * underflow, unless there is no object at that side.
  */
 static const struct guard_slot *slot_about(const void *address)
 {

@@ -5,8 +5,8 @@
 struct guard_slot guard_slots[GUARD_SLOTS];
 char *guard_pool;
 
-/* The trace of a slot in use is with its slab. Read without a lock, by reports: another thread may
- * be just freeing the object. */
+/* The trace of a slot in use is with its slab. Reports read it without a lock: another thread may be freeing the
+ * object at that moment. */
 uint64_t guard_word(const struct guard_slot *slot)
 {
     const struct slab *slab = load_relaxed(&slot->slab);

@@ -43,8 +43,8 @@ static void zero(const struct slab *slab, void *object)
         memset(object, 0, size ? size : slab_object_bytes(slab));
 }
 
-/* With check=1 a freed object is looked at before it is handed out: it must still be zero. Where a
- * tool watches, it saw the write itself. */
+/* With check=1 a freed object is checked before it is handed out: it must still be zero. If a tool watches, the tool
+ * saw the write itself. */
 void instruments_check_zero(const struct slab *slab, const void *object)
 {
     const char *byte = object, *end = byte + slab_object_bytes(slab);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The extension instruments: what is done to the memory of free objects, and what tools are told of it (see instruments.c). */
+/* The extension instruments: what is done to the memory of free objects, and what tools are told of it (see
+ * instruments.c). */
 #ifndef DEBUG_INSTRUMENTS_H
 #define DEBUG_INSTRUMENTS_H
 
@@ -12,7 +13,7 @@ extern const struct slab_extension instruments_extension;
 /* After options of the start were read or set: what is wanted of caches that are made from now on. */
 void instruments_start(void);
 
-/* Makes traces possible, if they are wanted. Allocates perhaps: not from inside an allocation. */
+/* Makes traces possible, if they are wanted. This may allocate, so it is not called from inside an allocation. */
 void instruments_prime(void);
 
 /* With check=1 and zero_on_free=1: reports a free object that was written. */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Quarantine. A freed object rests until so many bytes were freed after it that together they are
- * more than the limit: one queue of the process, in the order of frees. It stands in chunks of
- * metadata apart from the objects, which are not touched.
+ * Quarantine. A freed object rests until so many bytes were freed after it that together they are more than the
+ * limit: one queue of the process, in the order of frees. The queue stands in chunks of metadata apart from the
+ * objects, which are not touched.
  *
- * To the slab layer the objects in it are allocated still, so they keep their slabs. One lock for
- * the queue; objects leave outside of it. Meanwhile they are in the hands of a thread that may know nothing of
- * their cache: it freed another object, or trims. Such a thread is a leaver, and in a list, so that
- * whoever destroys a cache can wait for it: until then its objects look live, and it may still be
- * at the cache's nodes.
+ * For the slab layer the objects in it are still allocated, so they keep their slabs. One lock guards the queue;
+ * objects leave outside of it. While they leave, they are held by a thread that may know nothing of their cache: it
+ * freed another object, or trims. Such a thread is a leaver, and in a list, so that a thread that destroys a cache
+ * can wait for it: until then its objects look live, and it may still be at the cache's nodes.
  */
 #include "debug/quarantine.h"
 
@@ -148,7 +147,7 @@ static bool keeps(struct slab *slab, void *object)
     return chunk != NULL;
 }
 
-/* Those of now: others may bring more for ever. */
+/* Those of now: others may bring more all the time. */
 void quarantine_flush_to(void (*leave)(struct slab *slab, void *object))
 {
     uint64_t goal;
@@ -199,7 +198,7 @@ static bool wants(const struct cache_layout *layout)
 const struct slab_extension quarantine_extension = {
     .wants = wants, .keeps = keeps, .pressure = quarantine_flush};
 
-/* There is none, unless fork took nothing: then they are not in the child, nor are their objects. */
+/* The child has no leavers, unless fork took nothing: then neither they nor their objects are in the child. */
 void quarantine_fork_child(bool whole)
 {
     (void)whole;

@@ -9,8 +9,8 @@
 enum { QUARANTINE_EXTENSION = 5 }; /* its number; the last: an object rests when all else is done */
 extern const struct slab_extension quarantine_extension;
 
-/* All objects leave that rest now. _to: to `leave`, in place of being freed. _and_wait: those that other threads are
- * just freeing have left, too. */
+/* All objects that rest now leave. _to: they go to `leave`, instead of being freed. _and_wait: those that other
+ * threads are just freeing have left, too. */
 void quarantine_flush_to(void (*leave)(struct slab *slab, void *object));
 void quarantine_flush(void);
 void quarantine_flush_and_wait(void);

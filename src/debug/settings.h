@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the options of the start want of this layer (docs/reference/options.md). They change only before the first cache
- * is made, under heap_lock.
+ * Start options that this layer reads (docs/reference/options.md). They change only before the first cache is made,
+ * under heap_lock.
  */
 #ifndef DEBUG_SETTINGS_H
 #define DEBUG_SETTINGS_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stack depot of traces. A program allocates from few places many times, so each trace is kept once,
- * and objects remember its number: its place in the stack depot, in words.
+ * The stack depot of traces. A program allocates from few places many times, so each trace is kept once, and objects
+ * remember its number: its place in the stack depot, in words.
  *
- * Append only, and bounded: DEPOT_BYTES of address space, of which the system backs what is written.
- * When it is full, new traces are unknown (0); those in it are found all the same. Without locks: a
- * trace is written where nobody else writes, then pushed on its bucket's list (release), where others
- * find it (acquire). Two threads may both push the same trace; that costs its room only.
+ * Append only, and bounded: DEPOT_BYTES of address space, of which the system backs what is written. When it is full,
+ * new traces are unknown (0), but those in it are still found. Without locks: a trace is written where no other
+ * thread writes, then pushed on its bucket's list (release), where others find it (acquire). Two threads may both
+ * push the same trace; that costs only its room.
  */
 #include <string.h>
 

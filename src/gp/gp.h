@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * When is it safe? The one interface through which the allocator is driven by grace periods,
- * whatever scheme stands behind it.
+ * When is it safe? The one interface through which grace periods drive the allocator, whatever scheme makes them.
  *
- * A cookie is a point in a domain's sequence of grace periods. Lifetimes: a domain outlives every
- * cache that names it (gp_domain_get/put).
+ * A cookie is a point in a domain's sequence of grace periods. Lifetimes: a domain outlives every cache that names it
+ * (gp_domain_get/put).
  */
 #ifndef GP_GP_H
 #define GP_GP_H
@@ -25,9 +24,9 @@ static inline bool gp_is_same(gp_cookie a, gp_cookie b)
 }
 
 /*
- * snapshot: the cookie of the next grace period to start. Contains the full fence that closing a
- * batch needs: call it after the batch is detached. Every unlink that happened before the caller
- * saw the object in its batch is then before the grace period.
+ * snapshot: the cookie of the next grace period to start. Contains the full fence that closing a batch needs, so call
+ * it after the batch is detached. Every unlink that happened before the caller saw the object in its batch is then
+ * before the grace period.
  */
 gp_cookie gp_snapshot(struct prudence_domain *domain);
 
@@ -48,22 +47,22 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie);
 void gp_drive(struct prudence_domain *domain);
 
 /* For threads that have something else to do: requests the grace period of `cookie` and pushes it on, unless a reader
- * stays in the way of the one before, or another thread began to push within some microseconds. False: there is
- * no point in looking again. */
+ * stays in the way of the one before, or another thread began to push within some microseconds. False: to look again
+ * would find nothing. */
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
 
-/* Whether a reader is known to stay in the way of the grace period that is under way: as long as it is true,
- * pushing changes nothing. Some loads.
+/* Whether a reader is known to stay in the way of the grace period that is under way: as long as it is true, pushing
+ * changes nothing. Some loads.
  *     bool gp_is_held_up(const struct prudence_domain *domain);
  * Whether a grace period that covers the cookie has been requested.
  *     bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
- * Whether one and the same section has been in the way of a caller who waits since `began` for at least so many
- * nanoseconds, though its thread could have left it: whether it was blocked, or had a CPU; without one it may stay 20
- * times as long. Of readers that nobody can see: whether a grace period is under way. For a thread that waits and has
- * run out of patience: at times some system calls.
+ * Whether one and the same section has been in the way for at least so many nanoseconds, of a caller that has waited
+ * since `began`, although its thread could have left it: it was blocked, or had a CPU. Without a CPU it may stay 20
+ * times as long. For readers that cannot be seen: whether a grace period is under way. For a thread that waits and
+ * has run out of patience: at times some system calls.
  *     bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds); */
 
-/* request + drive until it is over, or until the clock passes `deadline` (0: for ever). The caller
+/* request + drive until it is over, or until the clock passes `deadline` (0: forever). The caller
  * holds no lock of ours and has asked gp_may_wait(). False when the deadline came first. */
 bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline);
 
@@ -71,31 +70,34 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
  * online in a qsbr domain. For implicit waits. */
 bool gp_may_wait(void);
 
-/* The same for an explicit wait for grace periods of `domain`: sections of srcu and external domains,
- * whose readers may block, are in the way of their own grace periods only, and of sets with them. */
+/* The same for an explicit wait for grace periods of `domain`. Readers of srcu and external domains may block, so
+ * their sections are in the way of their own grace periods only, and of sets with them. */
 bool gp_may_wait_for(const struct prudence_domain *domain);
 
 /*
- * For implicit waits: false while the reader that outlasted an earlier one (gp_note_expired) is
- * still in the same section.
+ * For implicit waits: false while the reader that outlasted an earlier one (gp_note_expired) is still in the same
+ * section.
  */
 bool gp_worth_waiting(struct prudence_domain *domain);
 void gp_note_expired(struct prudence_domain *domain);
 
-/* What a grace period costs who drives it, beside the scan: ns; 0: no system call. */
+/* What a grace period costs its driver, without the scan: ns; 0: no system call. */
 uint64_t gp_cost(const struct prudence_domain *domain);
 
 /* Whether the domain's readers are fenced now: its grace periods then cost no system call. */
 bool gp_is_cheap(const struct prudence_domain *domain);
 
 /*
- * Phases: a clock that many threads advance together (phases.c). gp_phases_make: NULL without memory.
- * Every thread that has joined ticks; the last of them to tick in a phase ends it, and the next one
- * begins. join: this thread counts from now on, in *phase as one that has ticked (or, if it has not, in
- * the next one); false: there is no memory, and only if it never joined before.
- * tick: it has ticked in the phase that is returned. leave: it does not count any more. advance, after
- * a tick or a leave: ends the phase if all have ticked. ended: how many phases have ended. Phases are
- * named by increasing numbers, GP_STEP apart. No thread waits for a phase, so one that has joined may wait.
+ * Phases: a clock that many threads advance together (phases.c). Every thread that has joined ticks; the last of them
+ * to tick in a phase ends it, and the next one begins. Phases are named by increasing numbers, GP_STEP apart. No
+ * thread waits for a phase, so one that has joined may wait.
+ *   - gp_phases_make: NULL without memory.
+ *   - join: this thread counts from now on, in *phase as one that has ticked (or, if it has not, in the next one).
+ *     False: there is no memory, and only if it never joined before.
+ *   - tick: it has ticked in the phase that is returned.
+ *   - leave: it does not count any more.
+ *   - advance, after a tick or a leave: ends the phase if all have ticked.
+ *   - ended: how many phases have ended.
  */
 struct prudence_domain *gp_phases_make(const char *name);
 bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase);
@@ -106,14 +108,13 @@ uint64_t gp_phases_ended(const struct prudence_domain *domain);
 
 struct prudence_domain *gp_default_domain(void);
 
-/* Under check=1: stops the process, with the caller's place, where the domain is none (any more). */
+/* Under check=1: stops the process, with the caller's place, if the domain is not one, or no longer. */
 void gp_domain_check(const struct prudence_domain *domain, const char *what, const void *caller);
 void gp_domain_get(struct prudence_domain *domain); /* a cache or a set begins to name it */
 void gp_domain_put(struct prudence_domain *domain);
 
-/* Up to `count` domains that are named by somebody, the next ones after those of earlier calls with
- * the same *after (0 at first); returns how many. Each is held against destruction, which waits,
- * until gp_domain_leave(). */
+/* Up to `count` domains that caches or sets name, the next ones after those of earlier calls with the same *after (0
+ * at first); returns how many. Each is held against destruction, which waits, until gp_domain_leave(). */
 unsigned gp_domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after);
 void gp_domain_leave(struct prudence_domain *domain);
 

@@ -4,11 +4,11 @@
  *
  * As long as threads of the program take slow paths they tidy up themselves (slab/tidy.c). After the last call no
  * thread does. So when more than START_BYTES beyond the option retain are kept, the thread that finds this makes
- * another one. That looks each `decay` or half of it, and ends when no more is kept than retain, or when nothing more
- * can go. A process that never keeps so much never has such a thread.
+ * another one. That thread looks every `decay` or half of it, and ends when no more is kept than retain, or when
+ * nothing more can go. A process that never keeps so much never has such a thread.
  *
- * Where it is made: at the end of a slow path, with no lock and no CPU's caches held, and not by a signal handler that
- * interrupted the library, between the handlers of a fork, before the library's late constructor or after its
+ * It is made at the end of a slow path, with no lock and no CPU's caches held. It is not made by a signal handler
+ * that interrupted the library, between the handlers of a fork, before the library's late constructor or after its
  * destructor. pthread_create takes the lock on glibc's list of stacks, which glibc holds while it frees a thread's
  * storage. So a call of `free` that may come from there (by its return address) makes none in a threaded process: the
  * next slow path does.
@@ -40,7 +40,7 @@
 #define RETRY_NS     UINT64_C(1000000000)  /* after the system has refused a thread */
 #define GIVEN_UP_NS  UINT64_C(60000000000) /* after one that could give nothing back */
 
-/* The thread gives up when it was alone and nothing went in so many looks, unless a reader is in the way. */
+/* The thread ends when it was alone and nothing went in so many looks, unless a reader is in the way. */
 #define FRUITLESS_MAX 20
 /* A look does so many caches and moves, at most. */
 #define LOOK_CACHES 1024
@@ -114,7 +114,8 @@ static void begin(void)
     rounds_before = tidy_rounds();
 }
 
-/* It says that it ends, then looks once more: a thread that found it there has stored before what makes it worth it. */
+/* The thread announces that it ends, then looks once more: a thread that still found it there had stored before what
+ * makes it worth it. */
 static void tidy_until_done(void *unused)
 {
     uint32_t nobody;
@@ -233,7 +234,7 @@ void background_end(void)
     store_relaxed(&ready, 0u);
 }
 
-/* The thread is not there. A race detector's runtime ends a child of a threaded process that makes threads. */
+/* The thread is not in the child. A race detector's runtime ends a child of a threaded process that makes threads. */
 void background_fork_child(void)
 {
     state = NOBODY;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A cache's end. The structures of the caches that were destroyed last are kept, with the trace of the call that
- * destroyed each: so a use of one of them is reported by name, with or without check=1. Those structures
- * are all that is left of them (some hundred bytes each).
+ * destroyed each. So a use of one of them is reported by name, with or without check=1. Nothing else of them is kept
+ * (some hundred bytes each).
  *
- * A cache with live objects is not destroyed. That is reported once for each calling place, with the
- * number of objects; under check=1 also with the traces of the calls that allocated the first few of them.
+ * A cache with live objects is not destroyed. That is reported once for each calling place, with the number of
+ * objects; under check=1 also with the traces of the calls that allocated the first few of them.
  */
 #include "heap/cache_life.h"
 

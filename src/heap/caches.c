@@ -172,7 +172,7 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
     return cache_shrink(cache);
 }
 
-/* Without a destructor it is grace periods of the cache's domain that are waited for, and nothing else. */
+/* Without a destructor only grace periods of the cache's domain are waited for. */
 static bool may_wait(struct prudence_cache *cache, const char *what, void *caller)
 {
     struct wait_request request = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's side of <prudence/inline.h>: what inlined fast paths call where they cannot go on, under names with
- * the number of the layout that they know. A library with another layout has other names, so a program that was
- * compiled with this one is refused when it is loaded (docs/adr/0040). And that the layout is this library's.
+ * The library's side of <prudence/inline.h>: the functions that inlined fast paths call when they cannot go on. Their
+ * names contain the number of the layout that the inlined code knows. A library with another layout has other names,
+ * so a program that was compiled with this one is refused when it is loaded (docs/adr/0040). This file also checks
+ * that the layout is this library's.
  */
 #include <prudence/prudence.h>
 #include <prudence/sequences.h>

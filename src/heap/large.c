@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large blocks: more than 32 KiB, or aligned to more than a page. Each is a slab of one object, so
- * that it is found, checked, deferred and counted as every other object, in one cache that has no
- * per-CPU caches. A freed one goes back to the page source at once, which keeps what will be wanted.
+ * Large blocks: more than 32 KiB, or aligned to more than a page. Each is a slab of one object, so it is found,
+ * checked, deferred and counted like every other object, in one cache that has no per-CPU caches. A freed block goes
+ * back to the page source at once, which keeps what will be wanted.
  */
 #include "base/checked.h"
 #include "debug/check.h"
@@ -34,9 +34,9 @@ static struct prudence_cache *large_cache(void)
 }
 
 /*
- * The pages of a block. False where there never is memory for it: it and its alignment together are
- * more than the addresses of a process, or it alone is more than the option limit. So a hopeless size
- * is refused before anything is asked of the system, waited for or emptied.
+ * The pages of a block. False when there can never be memory for it: it and its alignment together are more than the
+ * addresses of a process, or it alone is more than the option limit. So a hopeless size is refused before the system
+ * is asked, a wait begins or caches are emptied.
  */
 static bool pages_of(size_t size, size_t alignment, size_t *bytes)
 {
@@ -71,8 +71,8 @@ void *large_alloc(size_t size, size_t alignment, bool *zeroed)
     return cache ? alloc_from(cache, size, bytes, alignment, zeroed) : NULL;
 }
 
-/* A cache of such blocks of its own, whose readers are those of `domain` (NULL: the default domain). Blocks are freed
- * and deferred, and the cache is destroyed, as of every other. NULL when memory ran out. */
+/* A cache of its own for such blocks, whose readers are those of `domain` (NULL: the default domain). Blocks are
+ * freed and deferred, and the cache is destroyed, as in every other. NULL when memory ran out. */
 struct prudence_cache *large_cache_create(const char *name, struct prudence_domain *domain)
 {
     const struct cache_layout layout = {
@@ -94,8 +94,8 @@ void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignm
                                              : NULL;
 }
 
-/* What to ask for when a block grows to `size` and has to be copied: it will grow again, and then
- * has an eighth of itself to grow into. So all copying together is a constant times the last size. */
+/* What to ask for when a block grows to `size` and has to be copied. It will grow again, and then has an eighth of
+ * itself to grow into. So all copying together is a constant times the last size. */
 size_t large_growing(size_t size)
 {
     size_t grown;
@@ -104,9 +104,9 @@ size_t large_growing(size_t size)
 }
 
 /*
- * Changes the size of a live block without copying, if that is possible and sensible. Of two threads
- * that do this or free it at the same time one is caught for certain under check=1: the block
- * counts as free meanwhile.
+ * Changes the size of a live block without copying, if that is possible and sensible. Under check=1, when two threads
+ * do this or free the block at the same time, one is caught for certain, because the block counts as free while its
+ * size changes.
  */
 bool large_resize(struct slab *slab, size_t size)
 {

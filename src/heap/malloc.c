@@ -72,8 +72,8 @@ size_t prudence_usable_size(const void *object)
     return object_usable(object_slab(object, "prudence_usable_size"), object);
 }
 
-/* Whether an object has ever kept its place although far smaller was asked for, since there was no
- * memory to move it to. From then on any smaller size is possible. */
+/* Whether an object has ever kept its place although a far smaller size was asked for, because there was no memory to
+ * move it to. From then on any smaller size is possible. */
 static bool shrinking_has_failed;
 
 /* Another object of `size` bytes with the contents; NULL: there is no memory, and nothing happened. A

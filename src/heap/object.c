@@ -64,7 +64,7 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
     errno = saved_errno;
 }
 
-/* `old` is in the books before memory is asked for, so it is not lost when there is none; and it may be what a grace
+/* `old` is deferred before memory is asked for. So it is not lost when there is none, and it may be what a grace
  * period then gives back. */
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what)

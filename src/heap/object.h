@@ -32,8 +32,8 @@ static inline void *object_alloc(struct prudence_cache *cache, size_t size, cons
     return likely(object) ? object : object_alloc_slow(cache, size, what);
 }
 
-/* Does the caller name the cache, its lines are used, so that what follows does not wait for the slab
- * to be found; constants where this is inlined. */
+/* If the caller names the cache, its lines are used, so that what follows does not wait for the slab to be found;
+ * constants where this is inlined. */
 static inline void *const *object_lines(const struct slab *slab, struct prudence_cache *cache,
                                         bool named)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The regions of a node, by slots: the lowest free one for a new region. A run is taken from the first
- * slot that has room: so low slots stay full and high ones drain, and those lose their dirty pages first.
- * `longest` of all slots, with the maxima of 64 and of 4,096 slots, finds the slot.
+ * The regions of a node, by slots; a new region gets the lowest free slot. A run is taken from the first slot that
+ * has room. So low slots stay full and high ones drain, and those lose their dirty pages first. `longest` of all
+ * slots, with the maxima of 64 and of 4,096 slots, finds the slot.
  *
- * Slots come in groups of 4,096 (of regions of 64 MiB: 256 GiB), which are made when they are needed and
- * never unmade: a process that locks its memory pays for what it uses. Groups are entered without the
- * lock, by compare-and-swap; everything else is guarded by pages_lock.
+ * Slots come in groups of 4,096 (of regions of 64 MiB: 256 GiB), which are made when they are needed and never
+ * unmade: a process that locks its memory pays for what it uses. Groups are entered without the lock, by
+ * compare-and-swap; everything else is guarded by pages_lock.
  *
  * Invariant: a region's slot is in `dirty` of its group exactly when it has dirty pages.
  */
@@ -36,8 +36,8 @@ static struct group *group_of(struct arena *arena, unsigned slot)
     return load_acquire(&arena->groups[slot / GROUP_SLOTS]);
 }
 
-/* The first group that is not there yet. Two threads that come here at the same time may make one each,
- * though one would do: address space that is not touched. */
+/* The first group that does not exist yet. Two threads that come here at the same time may make one each, although
+ * one would do: the other is address space that is not touched. */
 bool arena_prepare(unsigned node)
 {
     size_t bytes = round_up(sizeof(struct group), OS_PAGE_SIZE);
@@ -70,8 +70,7 @@ static unsigned largest_of(const uint16_t *values)
     return largest;
 }
 
-/* Whether the maximum of `values`, kept in *maximum, is another now that one of them went from
- * `before` to `now`. */
+/* Whether the maximum of `values`, kept in *maximum, has changed because one of them went from `before` to `now`. */
 static bool maximum_follows(uint16_t *maximum, const uint16_t *values, unsigned before,
                             unsigned now)
 {
@@ -184,7 +183,7 @@ static unsigned free_slot(struct arena *arena)
     return ARENA_FULL;
 }
 
-/* In the lowest free slot; with no free run that anybody would find yet. */
+/* In the lowest free slot; with no free run that a search would find yet. */
 bool arena_add(struct region *region)
 {
     struct arena *arena = &arenas[region->node];

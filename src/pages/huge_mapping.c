@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Huge mappings: blocks of more than 32 MiB (or aligned to more than a region), and smaller ones that have
- * grown beyond 2 MiB, each a mapping of its own that begins at a multiple of 2 MiB.
+ * Huge mappings: blocks of more than 32 MiB (or aligned to more than a region), and smaller ones that have grown
+ * beyond 2 MiB. Each is a mapping of its own that begins at a multiple of 2 MiB.
  *
- * A free huge mapping is in the bin of its size, and in the list of all by age; not in the index. What is
- * dirty of it lies at its start. The lists and the index are guarded by pages_lock; a used huge mapping is
- * its user's, a huge mapping taken out belongs to the thread that took it: they make system calls for it without the lock.
+ * A free huge mapping is in the bin of its size, and in the list of all by age; not in the index. Its dirty pages lie
+ * at its start. The lists and the index are guarded by pages_lock. A used huge mapping belongs to its user; a huge
+ * mapping taken out belongs to the thread that took it. They make system calls for it without the lock.
  *
- * Mappings: one for each huge mapping, used or free. A mapping is never cut in the middle, but where a
- * free huge mapping is split between two huge mappings.
+ * Mappings: one for each huge mapping, used or free. A mapping is never cut in the middle, except where a free huge
+ * mapping is split between two huge mappings.
  */
 #include "base/checked.h"
 #include "pages/page_source.h"
@@ -97,8 +97,8 @@ static struct huge_mapping *best_of_bin(unsigned bin, size_t bytes, size_t align
     return best;
 }
 
-/* Keeps what is beyond `bytes` as a free huge mapping of its own, if that is worth it: older than any, since
- * nobody has wanted it. */
+/* Keeps what is beyond `bytes` as a free huge mapping of its own, if that is worth it. It counts as older than any,
+ * because no thread has wanted it. */
 static void split(struct huge_mapping *huge, size_t bytes)
 {
     size_t front = round_up(bytes, HUGE_MAPPING_ALIGNMENT);
@@ -215,7 +215,7 @@ bool huge_mapping_cut(struct huge_mapping *huge, size_t bytes)
     return mapping_purge(huge->base + bytes, huge->bytes - bytes);
 }
 
-/* A huge mapping that was grown once will be grown again: what to reserve behind it, of address space. */
+/* A huge mapping that was grown once will be grown again: how much address space to reserve behind it. */
 size_t huge_mapping_reserve_for(size_t bytes)
 {
     return round_up(bytes / 4, OS_PAGE_SIZE);
@@ -240,11 +240,10 @@ bool huge_mapping_reserve(struct huge_mapping *huge, size_t bytes)
 
 /*
  * Moves a used huge mapping, by its page tables, to where it has room for `bytes` and a reserve: then it is one
- * mapping. Its first `owned` bytes have `owner` in the page map (NULL: none yet), and have it
- * afterwards. The old address can be another thread's as soon as it is unmapped, so its entries are
- * cleared before. False: nothing has changed; then what the system has left of the target is not
- * unmapped, since another thread may have mapped something there meanwhile (address space, and no
- * memory).
+ * mapping. Its first `owned` bytes have `owner` in the page map (NULL: none yet), and have it afterwards. The old
+ * address can be another thread's as soon as it is unmapped, so its entries are cleared before. False: nothing has
+ * changed. Then what the system has left of the target is not unmapped, because another thread may have mapped
+ * something there since (this loses address space, and no memory).
  */
 bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t reserve, void *owner,
                        size_t owned)

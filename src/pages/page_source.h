@@ -7,9 +7,9 @@
  *   region.c        runs: up to 32 MiB, cut from regions of 64 MiB at most
  *   arena.c         the regions of a node; which of them has a free run
  *   window.c        regions of which one cache has all
- *   huge_mapping.c          own mappings, for what is larger; the freed ones
- *   working_set.c        accounting; how much of what is free will be wanted again
- *   purge.c     the rest goes back to the system
+ *   huge_mapping.c  own mappings, for what is larger; the freed ones
+ *   working_set.c   accounting; how much of what is free will be wanted again
+ *   purge.c         the rest goes back to the system
  *   pages.c         the functions of os/os.h
  *
  * Two locks. `pages_lock` guards all of this and is held for no system call. `purge_lock`,
@@ -31,8 +31,8 @@
 #define RUN_MAX      (REGION_SIZE / 2)
 #define RUN_ORDERS   15 /* powers of two, of pages, that a run in a region can have */
 
-/* The first region of a node; as long as they have less than REGION_SMALL together, each doubles what there
- * is, if that will do for the run: a process that locks its memory later has to pay for all of it. */
+/* The first region of a node. As long as the node's regions have less than REGION_SMALL together, each further one
+ * doubles their sum, if that is enough for the run: a process that locks its memory later has to pay for all of it. */
 #define REGION_FIRST ((size_t)1 << 20)
 #define REGION_SMALL ((size_t)8 << 20)
 extern size_t region_small; /* that, or what a test says: 0: no region is small */
@@ -76,7 +76,7 @@ void run_free(struct region *region, unsigned start, unsigned pages);
 /* The run's next `pages` pages, if they are free. */
 bool run_extend(struct region *region, unsigned start, unsigned pages, unsigned *dirty);
 
-/* The same in one region, of a window; and all of its runs, none of which is used: how many pages were dirty. */
+/* The same in one region, of a window. And for all of its runs, none of which is used: how many pages were dirty. */
 void *run_take_in(struct region *region, unsigned pages, unsigned step, unsigned *dirty);
 unsigned run_take_all(struct region *region);
 /* So many more pages of a window are there. */
@@ -162,7 +162,7 @@ void working_set_freed(enum page_kind kind, size_t bytes);
 void working_set_purged(enum page_kind kind, size_t bytes);
 void working_set_trimmed(void);
 void working_set_dirtied(enum page_kind kind, size_t bytes);
-bool working_set_fits(size_t bytes); /* under the option limit, beside what is dirty or asked for */
+bool working_set_fits(size_t bytes); /* under the option limit, with what is dirty or asked for */
 bool working_set_ask(size_t bytes);  /* fits; the system will be asked for them without the lock */
 void working_set_answered(size_t bytes);
 /* Dirty bytes of a free huge mapping, by a thread that has released the lock. */
@@ -170,7 +170,7 @@ void working_set_in_hand(size_t bytes, bool taken);
 void working_set_fork_child(void);
 bool working_set_is_due(void); /* the next look at the excess; without the lock */
 
-/* What is to be given back, by kind; false: nothing, or not so much that it is worth it yet. */
+/* What is to be given back, by kind; false: nothing, or not yet enough to be worth it. */
 struct excess {
     size_t bytes[PAGE_KINDS];
 };

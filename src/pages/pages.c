@@ -9,14 +9,14 @@
 #include "pages/page_source.h"
 #include "pages/pages.h"
 
-/* A huge mapping's user may have so much (an eighth) more than it wants that is dirty; else that is cut. */
+/* So much (an eighth) more than its user wants may be dirty in a huge mapping; otherwise the excess is cut off. */
 #define SLACK_SHIFT 3
 
 /* A mapping of its own is not worth less than this: its user better moves to a run. */
 #define HUGE_MAPPING_SHRUNK_MIN ((size_t)512 << 10)
 
-/* A run that has grown to more than this, and cannot where it is, becomes a huge mapping: its memory moves,
- * and need not be copied, now or when it grows on. */
+/* A run that has grown to more than this, and cannot grow in place, becomes a huge mapping: its memory moves, and
+ * need not be copied, now or when it grows on. */
 #define RUN_GROWN_MAX HUGE_MAPPING_ALIGNMENT
 
 /* Clean pages that were handed out since the system's limits were looked at last; pages_lock. */
@@ -77,8 +77,7 @@ static bool region_append(unsigned node, size_t bytes, size_t alignment)
     return added;
 }
 
-/* Before much of what was handed out clean is touched. Under the lock: what to check for; 0: yet
- * nothing. */
+/* Before much of what was handed out clean is touched. Under the lock: returns what to check for; 0: nothing yet. */
 size_t unchecked_take(void)
 {
     size_t bytes = unchecked;
@@ -271,7 +270,7 @@ static void *huge_mapping_alloc(size_t bytes, size_t alignment, unsigned node, b
     return huge ? huge->base : NULL;
 }
 
-/* Into what is reserved behind it, or what is free there, or to another place. The huge mapping is in the
+/* Grows it into what is reserved behind it, or what is free there, or at another place. The huge mapping is in the
  * index again when its answer is noted. */
 static bool huge_mapping_make_room(struct huge_mapping *huge, size_t bytes, size_t wanted,
                                    void *owner)
@@ -316,9 +315,9 @@ static void huge_mapping_shrink(struct huge_mapping *huge, size_t bytes, size_t 
 /* -------------------------------------------------------------------------------- taking, freeing */
 
 /*
- * What came from a run and what follows it are two mappings (mapping_move says why that is bad). So it
- * moves once more, while only its first `bytes` bytes have been used. When that is refused it stays as it
- * is: growing on will copy it.
+ * The memory that came from a run and what follows it are two mappings (mapping_move says why that is bad). So it
+ * moves once more, while only its first `bytes` bytes have been used. If that is refused it stays as it is: growing
+ * on will copy it.
  */
 static void huge_mapping_weld(struct huge_mapping *huge, size_t bytes)
 {
@@ -335,7 +334,7 @@ static void huge_mapping_weld(struct huge_mapping *huge, size_t bytes)
     os_lock_release(&pages_lock);
 }
 
-/* A used huge mapping whose first bytes the system has perhaps unmapped: nobody may get it again. */
+/* A used huge mapping whose first bytes the system has perhaps unmapped: it must never be handed out again. */
 static void huge_mapping_drop(struct huge_mapping *huge, size_t bytes)
 {
     os_lock_take(&pages_lock);
@@ -345,9 +344,9 @@ static void huge_mapping_drop(struct huge_mapping *huge, size_t bytes)
     huge_mapping_lose(huge, bytes);
 }
 
-/* A run becomes a huge mapping that has room for `wanted` bytes: its memory moves there. NULL, with nothing
- * changed, where that cannot be. The old addresses can be another thread's as soon as the run is
- * free, so their entries are cleared before. */
+/* A run becomes a huge mapping that has room for `wanted` bytes: its memory moves there. NULL, with nothing changed,
+ * when that is not possible. The old addresses can be another thread's as soon as the run is free, so their entries
+ * are cleared before. */
 static char *run_move_to_huge_mapping(struct region *region, char *run, size_t bytes, size_t wanted,
                                       void *owner)
 {

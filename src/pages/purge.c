@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving dirty pages back to the system: taken out of circulation under pages_lock, given back
- * without it, and put back as clean ones. One thread at a time does so (purge_lock); a thread that finds
- * another one at it goes on, unless it would fail otherwise.
+ * Giving dirty pages back to the system: taken out of circulation under pages_lock, given back without it, and put
+ * back as clean ones. One thread at a time does so (purge_lock); a thread that finds another one at work goes on,
+ * unless it would fail otherwise.
  */
 #include "pages/page_source.h"
 
@@ -118,7 +118,8 @@ static bool was_refused(void)
     return until && posix_clock_coarse_ns() < until;
 }
 
-/* `patient`: waits for its turn, or else leaves it to the thread that is at it. Returns the bytes that went. */
+/* `patient`: waits for its turn; otherwise leaves the work to the thread that is doing it. Returns the bytes that
+ * went. */
 size_t purge(const struct excess *excess, bool patient)
 {
     size_t given;

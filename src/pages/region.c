@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of pages, cut from regions. A region belongs to one node and is one mapping for its whole life, so
- * slabs never splinter the address space. It has 64 MiB, except the first ones of a node (REGION_SMALL), and except
- * where that is too much: in a process that locks its memory a mapping is resident at once, so there
- * regions follow use; where the system refuses a region (a limit of locked memory or of address space)
- * a smaller one does (ADR 25).
+ * Runs of pages, cut from regions. A region belongs to one node and is one mapping for its whole life, so slabs never
+ * splinter the address space. It has 64 MiB, except the first ones of a node (REGION_SMALL), and except where that is
+ * too much (ADR 25):
+ *   - in a process that locks its memory a mapping is resident at once, so there regions follow use;
+ *   - when the system refuses a region (a limit of locked memory or of address space), a smaller one is made.
  *
- * Invariants: used and dirty are disjoint; pages beyond `pages` are used; dirty_pages = |dirty|;
- * free_pages = REGION_PAGES - |used|.
+ * Invariants: used and dirty are disjoint; pages beyond `pages` are used; dirty_pages = |dirty|; free_pages =
+ * REGION_PAGES - |used|.
  *
- * Within a region the search for a run begins at `first` of its power of two, so that the holes that
- * are too small are passed once, and not each time.
+ * Within a region the search for a run begins at `first` of its power of two, so that the holes that are too small
+ * are passed once, and not each time.
  *
- * Everything is guarded by pages_lock but region_make and region_unmake.
+ * Everything is guarded by pages_lock, except region_make and region_unmake.
  */
 #include "pages/page_source.h"
 
@@ -74,8 +74,8 @@ static void pages_put(struct region *region, unsigned start, unsigned end, bool 
         set_longest(region, behind - first);
 }
 
-/* The first free run of `pages` at an address that is a multiple of `step` pages; REGION_PAGES when there is none, and then
- * `longest` has become as good a bound as what was looked at allows. */
+/* The first free run of `pages` at an address that is a multiple of `step` pages. REGION_PAGES when there is none;
+ * then `longest` has become as good a bound as the pages that were looked at allow. */
 static unsigned run_find(struct region *region, unsigned pages, unsigned step)
 {
     unsigned order = 31 - (unsigned)__builtin_clz(pages), begin = region->first[order];

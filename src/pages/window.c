@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Windows: addresses that only one cache's slabs have, so that inlined code tells by the address alone what is an object
- * of the cache (docs/adr/0050).
+ * Windows: addresses that only one cache's slabs have, so that inlined code tells by the address alone what is an
+ * object of the cache (docs/adr/0050).
  *
- * A window is a region that no run is taken from but by its cache, in places of one slab each, the lowest first. It
- * is all reserved and none of it mapped; it opens from its start as far as it is used, doubling as the first regions of a
- * node do. In everything else its pages are those of other regions: under `limit`, dirty when they are freed, given
- * back in time. Addresses go back when the cache is destroyed.
+ * A window is a region from which only its cache takes runs, in places of one slab each, the lowest first. All of it
+ * is reserved and none of it mapped at first; it opens from its start as far as it is used, and doubles as the first
+ * regions of a node do. In everything else its pages are like those of other regions: under `limit`, dirty when they
+ * are freed, given back in time. Addresses go back when the cache is destroyed.
  *
- * Invariants, all under pages_lock: a place is live exactly from the note that its slab is in the page map to the note that
- * it is about to leave it; all places below `prefix` are live, and that at `prefix` is not; the words that inlined
- * code reads never cover a place that is not live. They are written here alone, and read without the lock: a thread
- * that has an object knows of its slab by what brought the object, and whatever the words say of other places is right
- * or covers nothing.
+ * Invariants, all under pages_lock: a place is live exactly from the note that its slab is in the page map to the
+ * note that it is about to leave it; all places below `prefix` are live, and the one at `prefix` is not; the words
+ * that inlined code reads never cover a place that is not live. They are written here alone, and read without the
+ * lock: a thread that has an object knows of its slab by what brought the object, and whatever the words say of other
+ * places is right or covers nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,8 +23,8 @@
 
 #define OPENED_FIRST ((size_t)256 << 10)
 
-/* So many parts of the live places may lie beyond the prefix (an eighth) while it is shown: else which check an object goes
- * by would change from one object to the next, and be guessed wrong. */
+/* This part of the live places (an eighth) may lie beyond the prefix while it is shown. If there were more, the check
+ * that an object takes would change from one object to the next, and the processor would guess it wrong. */
 #define BEYOND_SHIFT 3
 
 unsigned windows_max READ_MOSTLY = 1024; /* mappings, and some 12 KiB each; or what a test says */
@@ -113,7 +113,7 @@ struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
     return window;
 }
 
-/* Nothing is used. The thread that gives pages back may have some of its pages in hand: this waits for that thread. */
+/* Nothing is used. The thread that gives pages back may be at work on some of its pages: this waits for that thread. */
 void os_window_unmake(struct os_window *window)
 {
     struct region *region = window->region;
@@ -132,7 +132,8 @@ void os_window_unmake(struct os_window *window)
 
 /* ----------------------------------------------------------------------------------------- places */
 
-/* More of it, for one place at least. Two threads may open the same pages: that is no harm, and one of them enters them. */
+/* Opens more of it, for one place at least. Two threads may open the same pages: that does no harm, and one of them
+ * enters them. */
 static bool open_more(struct os_window *window)
 {
     struct region *region = window->region;
@@ -192,7 +193,8 @@ static void show(struct os_window *window)
 
     if (words->extent == extent)
         return;
-    /* The base first, once: until then it is where nothing is within any extent (OS_WINDOW_NOWHERE). */
+    /* The base first, once: until then it has a value from which no address is within any extent
+     * (OS_WINDOW_NOWHERE). */
     store_relaxed(&words->base, (uintptr_t)window->region->base);
     store_release(&words->extent, extent);
 }

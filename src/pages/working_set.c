@@ -2,25 +2,25 @@
 /*
  * What is used, what is dirty, and how much of that will be wanted again.
  *
- * Time is cut into windows of `decay`. Of each kind of pages, what was taken within this window and
- * the last is expected to be wanted in the next ones, but never more than what the peak of that time
- * exceeds the present use by; and that peak is looked at for both kinds together, too, since
- * what one kind has given up the other may be about to take. Holes are kept as well: dirty pages
- * between used ones of their kind, which did not fit what was asked for lately but may fit what is
- * next, up to half of what is used. Dirty pages beyond all this, and beyond `retain`, are in excess.
+ * Time is cut into windows of `decay`. Of each kind of pages, what was taken within this window and the last is
+ * expected to be wanted in the next ones, but never more than what the peak of that time exceeds the present use by.
+ * That peak is also taken for both kinds together, because what one kind has given up the other may be about to take.
+ * Holes are kept as well: dirty pages between used ones of their kind, which did not fit what was asked for lately
+ * but may fit what is next, up to half of what is used. Dirty pages beyond all this, and beyond `retain`, are in
+ * excess.
  *
- * That may be too little: what was given back is then taken again soon after, and has to be faulted in. Each byte
- * of that is a regret, and so much more is kept from then on, up to what the peak of the use was, and not beyond what
+ * That may be too little: what was given back is then taken again soon after, and has to be faulted in. Each byte of
+ * that is a regret, and so much more is kept from then on, up to what the peak of the use was, and not beyond what
  * was taken lately. Each window forgets an eighth of it (ADR 42).
  *
- * Everything is guarded by pages_lock, save the options and `due`.
+ * Everything is guarded by pages_lock, except the options and `due`.
  */
 #include "pages/page_source.h"
 
 struct os_lock pages_lock = OS_LOCK_INIT(OS_RANK_PAGES);
 
-/* Giving back in small steps costs a system call each: so much more than its share a kind may have
- * until the next window begins. */
+/* Giving back in small steps costs a system call each: a kind may have so much more than its share until the next
+ * window begins. */
 #define SLACK_BYTES ((uint64_t)256 << 10)
 #define SLACK_SHIFT 3
 
@@ -87,7 +87,7 @@ static void look_at_clock(void)
     if (now < window_end && window_end - now <= decay) /* else the option has become shorter */
         return;
     begin_windows();
-    if (now > window_end && now - window_end >= decay) /* nobody came by for a whole window */
+    if (now > window_end && now - window_end >= decay) /* no call came for a whole window */
         begin_windows();
     window_end = now + decay;
 }
@@ -121,7 +121,7 @@ static void regret(struct working_set *demand, uint64_t clean)
         smaller(demand->regret + again + before, larger(demand->peak, demand->peak_before));
 }
 
-/* All has gone, since memory is wanted elsewhere. */
+/* All has gone, because memory is wanted elsewhere. */
 void working_set_trimmed(void)
 {
     for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
@@ -208,7 +208,7 @@ void working_set_in_hand(size_t bytes, bool taken)
     in_hand = taken ? in_hand + bytes : in_hand - bytes;
 }
 
-/* What other threads asked for, and what they had in their hands, nobody will have. */
+/* What other threads asked for, and what they held, is not in the child. */
 void working_set_fork_child(void)
 {
     asked = 0;
@@ -240,7 +240,7 @@ bool working_set_excess(struct excess *excess, bool all_of_it)
     if (all.dirty <= keep + (now ? 0 : SLACK_BYTES + (keep >> SLACK_SHIFT)))
         return false;
     beyond = all.dirty - keep;
-    /* Huge mappings that nobody will want first, then runs, and huge mappings last. */
+    /* Huge mappings that will not be wanted first, then runs, and other huge mappings last. */
     huge_mappings = smaller(beyond, huge->dirty - smaller(huge->dirty, huge_mappings_keep));
     excess->bytes[RUNS] = smaller(beyond - huge_mappings, run->dirty);
     excess->bytes[HUGE_MAPPINGS] = beyond - excess->bytes[RUNS];

@@ -2,10 +2,10 @@
 /*
  * Callbacks and fork.
  *
- * Fork closes the lanes (threads that push wait, except the forking one) and keeps runners from
- * touching lists: a runner marks itself busy, fences, and looks whether a fork is under way. It does
- * not wait for a callback to return, which might wait for the forking thread. In the child that one
- * callback counts as done, and there are no workers until somebody needs one.
+ * Fork closes the lanes (threads that push wait, except the forking one) and keeps runners from touching lists: a
+ * runner marks itself busy, fences, and looks whether a fork is under way. Fork does not wait for a callback to
+ * return, which might wait for the forking thread. In the child that one callback counts as done, and there are no
+ * workers until one is needed.
  */
 #include "rcu/callback_queue.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues of callbacks: made and released; and that of the default domain, which is there when it is asked for first.
+ * Queues of callbacks: made and released. The default domain's queue is made when it is first asked for.
  *
  * Locks: callbacks_lock, for the lists.
  */

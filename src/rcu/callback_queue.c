@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues of callbacks: how one is pushed, detached, found safe, and handed to the thread that runs it.
+ * Queues of callbacks: how a callback is pushed, detached, found safe, and handed to the thread that runs it.
  *
- * A callback's way: pushed to the lane of a CPU, by one compare-and-swap; detached with all that
- * the lanes hold by the queue's runner, who then fences and takes a cookie (gp_snapshot), in that
- * order: the rule of batches (drive.c); put into a segment with that cookie; once it is over, into
- * `ready`; run (callback_worker.c). There are few segments, with distinct cookies. When all are in use the
- * newest takes what comes, and its cookie is renewed: the others end meanwhile, so one renewed cookie
- * cannot keep anything for ever.
+ * A callback's way:
+ *   - pushed to the lane of a CPU, by one compare-and-swap;
+ *   - detached, with all that the lanes hold, by the queue's runner, which then fences and takes a cookie
+ *     (gp_snapshot), in that order: the rule of batches (drive.c);
+ *   - put into a segment with that cookie;
+ *   - once the grace period is over, put into `ready`;
+ *   - run (callback_worker.c).
+ *
+ * There are few segments, with distinct cookies. When all are in use the newest takes what comes, and its cookie is
+ * renewed. The others end in that time, so a renewed cookie cannot keep callbacks waiting forever.
  *
  * What is not a lane is the runner's, between callback_become_busy() and idle.
  */
@@ -117,7 +121,7 @@ static void lane_push(struct callback_lane *lane, struct prudence_head *head)
 
     do {
         newest = lane_newest(lane);
-        /* Atomic: where a head is queued twice, and nobody checks, that is no second fault. */
+        /* Atomic: so that a head that is queued twice, without check=1, makes no second fault. */
         store_relaxed(&head->next, (struct prudence_head *)(newest & ~CALLBACK_CLOSED));
     } while (
         !compare_exchange(&lane->incoming, &newest, (uintptr_t)head | (newest & CALLBACK_CLOSED)));
@@ -145,8 +149,8 @@ bool callback_become_runner(struct callback_queue *queue)
     return true;
 }
 
-/* `runner` first: a child that is copied between the two words of the next runner must not find this thread
- * there, which may be the one that forks. */
+/* `runner` first: if a child is copied between the stores of the next runner's two words, it must not find there this
+ * thread, which may be the one that forks. */
 void callback_end_running(struct callback_queue *queue)
 {
     store_relaxed(&queue->runner, (uintptr_t)0);

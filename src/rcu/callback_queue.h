@@ -38,7 +38,8 @@ callback_next_ready(struct callback_queue *queue); /* then `current`; NULL: none
 void callback_tell_watchers(struct callback_queue *queue);
 
 extern uint32_t callbacks_forking; /* stored to by callback_fork.c */
-/* Callbacks that this thread is in: a barrier without a thread may run some, too. Its address stands for the thread. */
+/* Callbacks that this thread is in. (Without a worker's thread, a barrier may run some, too.) Its address stands for
+ * the thread. */
 extern __thread unsigned callback_depth;
 
 /* callback_worker.c */
@@ -47,8 +48,8 @@ extern __thread unsigned callback_depth;
 enum callback_turn callback_serve(struct callback_queue *queue);
 void callback_wait_for_readers(unsigned round);
 
-/* What a worker's thread does, step by step: one turn of each queue; and when nothing was found for a while,
- * it says that it sleeps, and looks once more. True: it may sleep until somebody sets `awake`. */
+/* What a worker's thread does, step by step: one turn of each queue. When nothing was found for a while, it announces
+ * that it sleeps, and looks once more. True: it may sleep until a thread sets `awake`. */
 enum callback_turn callback_serve_all(struct callback_worker *worker);
 bool callback_worker_may_sleep(struct callback_worker *worker);
 

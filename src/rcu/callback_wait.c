@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for callbacks: until all that were queued have returned, until there is room, or a little, so
- * that threads that queue keep pace with the thread that runs.
+ * Waiting for callbacks: until all that were queued have returned; until there is room; or a little, so that threads
+ * that queue keep pace with the thread that runs callbacks.
  *
- * Barrier: a look at all lanes that begins after the barrier did has detached all that was queued
- * before; when as many callbacks have returned as had been detached at the end of that look, these
- * are among them. A queue with nothing pending at any moment since the barrier began will do as well: it
- * may have been moved, and nobody looks at its lanes any more. A barrier needs no memory, and nothing of
- * it is in the queue: a fork may happen.
+ * Barrier: a look at all lanes that begins after the barrier did has detached all that was queued before. When as
+ * many callbacks have returned as had been detached at the end of that look, these are among them. A queue that had
+ * nothing pending at any moment since the barrier began will do as well: it may have been moved, and then no thread
+ * looks at its lanes any more. A barrier needs no memory, and nothing of it is in the queue, so a fork may happen.
  */
 #include "gp/user/domain.h"
 #include "rcu/callback_queue.h"
@@ -19,8 +18,8 @@
 #define NO_PACE_NS  1000000 /* after it was in vain; twice as long each time that it is again */
 #define NO_PACE_MAX 20000000
 
-/* Until the queue has made some progress, or nothing is pending there. Where no thread can be had the
- * caller does the work. A worker that ends is another matter: its queue is about to be moved. */
+/* Waits until the queue has made some progress, or nothing is pending there. If no thread can be made the caller does
+ * the work. Not so if a worker is ending: its queue is about to be moved. */
 static bool serve_here(struct callback_queue *queue, unsigned round)
 {
     const struct callback_worker *worker = queue->worker;
@@ -118,8 +117,8 @@ static enum behind is_behind(struct callback_queue *queue)
     return gp_reader_lacks_cpu(queue->domain) ? BEHIND_READER : BEHIND_NOTHING;
 }
 
-/* None returned: the one that runs may want a lock of this thread's, or wait for its section. Or the
- * runner just lost its processor for long: so it is tried again soon, and ever later. */
+/* None returned: the one that runs may want a lock of this thread's, or wait for its section. Or the runner has just
+ * lost its processor for long, so waiting is tried again soon, and later and later. */
 static void pace_was_in_vain(struct callback_queue *queue, uint64_t now)
 {
     uint64_t pause = load_relaxed(&queue->no_pace_ns);

@@ -2,12 +2,11 @@
 /*
  * The threads that run callbacks.
  *
- * One thread at a time runs a queue's callbacks, so those of one lane keep their order, and "so many
- * have returned" says which. It is a worker: a thread that is started at the first push, drives the
- * grace periods that its queues wait for, takes turns of RUN_MAX callbacks among them, and sleeps
- * without waking when all are empty. Nobody else runs a callback: its writer knows no locks of
- * whoever might be allocating, polling or queueing. Only where no thread can be had does a barrier
- * (callback_wait.c).
+ * One thread at a time runs a queue's callbacks, so those of one lane keep their order, and a count of those that
+ * have returned says which have. The thread is a worker: it is started at the first push, drives the grace periods
+ * that its queues wait for, takes turns of RUN_MAX callbacks among them, and sleeps without waking when all are
+ * empty. No other thread runs a callback, because its author does not know which locks a thread holds that allocates,
+ * polls or queues. Only if no thread can be made does a barrier run them (callback_wait.c).
  *
  * The process has a worker for the queues of all domains; others may be made for single queues.
  */
@@ -36,7 +35,7 @@ __thread struct callback_worker *callback_worker_here;
 static void work(void *argument);
 
 /* Starts the thread, or ends its sleep. No thread is made while the caller holds something of ours, as a thread that
- * moves callbacks from queue to queue does: that allocates. Then it looks again afterwards. */
+ * moves callbacks from queue to queue does, because making one allocates. The caller then looks again afterwards. */
 void callback_worker_wake(struct callback_worker *worker)
 {
     uint32_t no = 0;
@@ -126,7 +125,7 @@ static unsigned run_ready(struct callback_queue *queue)
     return count;
 }
 
-/* A thread that keeps pace asks whether it is the readers that the oldest callbacks wait for. */
+/* A thread that keeps pace asks whether the oldest callbacks wait for readers. */
 static void say_what_it_waits_for(struct callback_queue *queue)
 {
     bool readers = !queue->ready.first && queue->segments_used;
@@ -195,7 +194,7 @@ enum callback_turn callback_serve_all(struct callback_worker *worker)
     return most;
 }
 
-/* Readers wake nobody, so it looks again: at once at first, then less and less often. */
+/* Readers wake no thread, so it looks again: at once at first, then less and less often. */
 void callback_wait_for_readers(unsigned round)
 {
     if (round < SPIN_ROUNDS)
@@ -279,7 +278,7 @@ struct callback_worker *callback_worker_make(struct callback_queue *queue, int c
     return worker;
 }
 
-/* Ends its thread; its queues are nobody's then. */
+/* Ends its thread; its queues have no worker then. */
 static void worker_stop(struct callback_worker *worker)
 {
     store_release(&worker->stopping, 1u);
@@ -291,9 +290,9 @@ static void worker_stop(struct callback_worker *worker)
 }
 
 /*
- * A barrier looks at `from` and then at `to`, and must miss nothing, so a callback is in `to` before it
- * counts as invoked in `from`. The mover is the runner meanwhile: a barrier that finds no worker would
- * run the queue itself.
+ * A barrier looks at `from` and then at `to`, and must miss nothing, so a callback is in `to` before it counts as
+ * invoked in `from`. The mover is the runner during the move; otherwise a barrier that finds no worker would run the
+ * queue itself.
  */
 void callback_move(struct callback_queue *from, struct callback_queue *to)
 {

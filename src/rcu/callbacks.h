@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks after a grace period: queues (callback_queue.c), the threads that serve them
- * (callback_worker.c), and who waits for them (callback_wait.c). callback_queue.h has the order of the files.
+ * Callbacks after a grace period: queues (callback_queue.c), the threads that serve them (callback_worker.c), and
+ * waiting for them (callback_wait.c). callback_queue.h has the order of the files.
  *
- * A queue belongs to one domain and is served by one worker. Every domain has one, served by the
- * worker of the process; others may be made with a worker of their own. Lifetimes: a queue is
- * released when it is empty, and its worker has let go of it.
+ * A queue belongs to one domain and is served by one worker. Every domain has one, served by the worker of the
+ * process; others may be made with a worker of their own. Lifetimes: a queue is released when it is empty, and its
+ * worker no longer uses it.
  */
 #ifndef RCU_CALLBACKS_H
 #define RCU_CALLBACKS_H
@@ -36,19 +36,19 @@ struct callback_worker {
     uint32_t awake;     /* 0: sleeps, or is about to look once more; the word it sleeps on */
     uint32_t started;   /* there is a thread */
     uint32_t stopping;  /* it shall end, and is not started again; it answers by started = 0 */
-    bool polls;         /* never sleeps for long, so that nobody needs to wake it */
+    bool polls;         /* never sleeps for long, so that it need not be woken */
     int cpu;            /* where it runs; negative: anywhere */
     uint64_t retry_at;  /* ns; before that no thread is tried for again */
     struct list queues; /* under callbacks_lock, as the next */
     struct list link;   /* in the list of workers */
-    struct callback_queue *serving; /* under callbacks_lock; not released meanwhile */
+    struct callback_queue *serving; /* under callbacks_lock; not released while it is served */
     uintptr_t thread;               /* pthread_t, by itself */
 };
 
 /*
- * Invariants: segments in use are segments[(first_segment + i) % CALLBACK_SEGMENTS], i < segments,
- * each but the last with an older cookie than the next. `ready` is safe. What is in segments and in
- * ready is taken - invoked callbacks, less the current one.
+ * Invariants: segments in use are segments[(first_segment + i) % CALLBACK_SEGMENTS], i < segments; each has an older
+ * cookie than the next. `ready` is safe. Segments and ready together have taken - invoked callbacks, without the
+ * current one.
  */
 struct callback_queue {
     struct prudence_domain *domain;
@@ -84,8 +84,8 @@ struct callback_queue {
 extern struct os_lock
     callbacks_lock; /* lists of queues; innermost except those of rank > CALLBACKS */
 
-/* What stands above knows what a queued head stands for, in bytes, and looks at it when its callback
- * is about to run: the object is whole. NULL: nothing is counted. */
+/* A layer above knows how many bytes a queued head stands for, and looks at the head when its callback is about to
+ * run: the object is whole. NULL: nothing is counted. */
 extern size_t (*callbacks_weigh)(const struct prudence_head *head);
 extern void (*callbacks_leave)(const struct prudence_head *head);
 
@@ -113,8 +113,8 @@ static inline void callback_kick(struct callback_worker *worker)
         callback_worker_wake(worker);
 }
 
-/* Queues head->func. `bytes`: what callbacks_weigh will say. True when enough was pushed since the
- * last time to look whether it is too much. Quietly: its worker is not told; callback_start does. */
+/* Queues head->func. `bytes`: what callbacks_weigh will say. True when enough was pushed since the last time to check
+ * whether it is too much. Quietly: its worker is not told; callback_start does that. */
 bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes);
 
 static inline bool callback_push(struct callback_queue *queue, struct prudence_head *head,
@@ -144,14 +144,14 @@ void callback_barrier(struct callback_queue *queue);
 bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64_t deadline);
 bool callback_worth_waiting(struct callback_queue *queue);
 
-/* Holds the caller back, for 4 ms at most, if callbacks are queued faster than those are run that have no reader to
- * wait for: so the backlog is no longer than what the caches hold. Also while the reader that is in the way has lost
- * its CPU, because it may need this thread's. It waits for nothing that a reader does, so it may be called inside a
- * section, but not in a callback. False: there was no reason. */
+/* Holds the caller back, for 4 ms at most, if callbacks that wait for no reader are queued faster than they are run:
+ * so the backlog is no longer than what the caches hold. Also while the reader that is in the way has lost its CPU,
+ * because it may need this thread's. This waits for nothing that a reader does, so it may be called inside a section,
+ * but not in a callback. False: there was no reason. */
 bool callback_keep_pace(struct callback_queue *queue);
 
-/* Moves what waits in `from` to `to`, of the same domain, and ends the worker of `from`: waits for a callback
- * that runs there. Nobody pushes to `from` any more. Barriers may look at both, at `from` first. */
+/* Moves what waits in `from` to `to`, of the same domain, and ends the worker of `from`: waits for a callback that
+ * runs there. No thread pushes to `from` any more. Barriers may look at both, at `from` first. */
 void callback_move(struct callback_queue *from, struct callback_queue *to);
 
 /* Makes the process's worker look at callbacks_other_work; starts it if need be. Nudge: does not start

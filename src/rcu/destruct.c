@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Destructors of deferred objects. A deferred object goes its way as ever; beside it a bit of its slab
- * says that its destructor has not run (`pending`). The thread that clears the bit runs it: exactly one.
+ * Destructors of deferred objects. A deferred object goes its way as before; in addition, a bit of its slab says that
+ * its destructor has not run (`pending`). The thread that clears the bit runs the destructor: exactly one.
  *
- *   allocate   the object's memory is about to be reused: there, unless the caller may run none
- *   a slab could go back, but has objects with pending destructors: it stays, and the callback worker runs them
- *              (callback_worker.c); never the thread that happens to shrink, which has locks of its caller's
- *   DESTRUCT_SOON   the worker settles the cache as long as a destructor is pending, and runs them at once
- *   shrink, barrier, destroy of the cache: there, as the caller asked for it
+ *   - allocate, when the object's memory is about to be reused: there, unless the caller may run none.
+ *   - a slab that could go back, but has objects with pending destructors: it stays, and the callback worker runs
+ *     them (callback_worker.c); never the thread that happens to shrink, which may hold locks of its caller's.
+ *   - DESTRUCT_SOON: the worker settles the cache as long as a destructor is pending, and runs them at once.
+ *   - shrink, barrier, destroy of the cache: there, because the caller asked for it.
  *
- * While a destructor runs, its object is to its slab neither free nor latent, so nobody has it.
+ * While a destructor runs, its object is neither free nor latent for its slab, so no other thread gets it.
  *
- * Which threads run them. A destructor may do what a callback may, so it may wait for a grace period. So none
- * runs inside a read-side section, although allocations and shrinks are allowed there: an allocation
- * takes an object that needs none, and the worker is told. Nor does one run inside another, or a
- * destructor that allocates would run the next one, and so on until the stack is full.
+ * Which threads run them. A destructor may do what a callback may, so it may wait for a grace period. So none runs
+ * inside a read-side section, although allocations and shrinks are allowed there: an allocation takes an object that
+ * needs none, and the worker is told. Nor does one run inside another; otherwise a destructor that allocates would
+ * run the next one, and so on until the stack is full.
  *
- * Barriers. An object with a pending destructor may be anywhere: in a ring, on a stack, in the hands of a thread that moves it
- * or runs its destructor. So a barrier does not look for them all; it waits for a count, from which an
- * object goes when its destructor has returned. There are two counts, of two epochs, and each
- * deferral adds to that of the present one. A barrier begins a new epoch, waits until the old
- * count is 0, and does the same once more. So it has seen each of the counts at 0 after it began,
- * whichever an object counts in: this is all that its promise needs. That there are two is for progress:
- * the one that is waited for does not grow (but by threads that read the epoch just before), however many
- * others defer. One barrier at a time changes epochs; those that wait for it share the next.
+ * Barriers. An object with a pending destructor may be anywhere: in a ring, on a stack, held by a thread that moves
+ * it or runs its destructor. So a barrier does not look for them all; it waits for a count, from which an object goes
+ * when its destructor has returned. There are two counts, of two epochs, and each deferral adds to that of the
+ * present one. A barrier begins a new epoch, waits until the old count is 0, and does the same once more. So it has
+ * seen each of the counts at 0 after it began, whichever an object counts in: this is all that its promise needs.
+ * That there are two is for progress: however many others defer, the count that is waited for grows only by threads
+ * that read the epoch just before. One barrier at a time changes epochs; those that wait for it share the next.
  */
 #include "rcu/destruct.h"
 
@@ -79,7 +78,7 @@ unsigned destruct_epoch(struct slab *slab, const void *object)
     return epoch;
 }
 
-/* It is counted before anybody can find it. */
+/* It is counted before another thread can find it. */
 static void deferred(struct slab *slab, void *object, const char *what)
 {
     const struct prudence_cache *cache = slab->cache;
@@ -94,7 +93,7 @@ static void deferred(struct slab *slab, void *object, const char *what)
     add_relaxed(&destruct_of(slab)->pending, 1);
     if (add_relaxed(&own->pending[epoch], 1))
         return;
-    /* The first: there shall be a worker before somebody with locks held wants it. */
+    /* The first: there shall be a worker before a thread with locks held needs it. */
     if (cache->flags & CACHE_DESTRUCT_SOON)
         store_release(&wanted, 1u);
     callbacks_kick();
@@ -150,9 +149,9 @@ static bool claim(struct destruct_run *run, const void *object)
 }
 
 /*
- * Runs the destructor of an object that nobody else has, if it is due. In this order: a slab without pending
- * objects may go, so it has them until they are done. Release: what the destructor did is seen by a
- * barrier that finds the count at 0. `hand`: further objects that this thread will run.
+ * Runs the destructor of an object that no other thread has, if it is due. A slab without pending objects may go, so
+ * its objects stay pending until their destructors have returned. Release: a barrier that finds the count at 0 sees
+ * what the destructor did. `hand`: further objects that this thread will run.
  */
 static void destruct(struct slab *slab, void *object, void **hand, unsigned in_hand)
 {
@@ -211,8 +210,8 @@ static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
     return object;
 }
 
-/* An object whose destructor is not to run any more, for a caller that may run none: from a node, or of a
- * new slab. Past the object cache, which does not tell. */
+/* For a caller that may run no destructor: an object whose destructor is not due, from a node, or of a new slab. Not
+ * from the object cache, which does not tell. */
 static void *alloc_done(struct prudence_cache *cache)
 {
     struct reclaim reclaim = {.began = 0};
@@ -224,7 +223,7 @@ static void *alloc_done(struct prudence_cache *cache)
     return object ? object : take_done(cache, OS_ALLOC_DEFAULT);
 }
 
-/* Runs the object's destructor if that has not run; where the caller may run none, takes another object. */
+/* Runs the object's destructor if that has not run; if the caller may run none, takes another object. */
 static void *taken(struct prudence_cache *cache, void *object)
 {
     struct slab *slab = slab_known(object);
@@ -296,7 +295,7 @@ static unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsig
     return hand.count;
 }
 
-/* No more than there are now: others may defer for ever. */
+/* No more than there are now: others may go on deferring. */
 void destruct_shrink(struct prudence_cache *cache)
 {
     uint64_t most = pending_of(cache), done = 0;
@@ -323,7 +322,7 @@ static bool any_is_latent(struct prudence_cache *cache)
     return latent > 0;
 }
 
-/* Until no destructor of the epoch is pending. What cannot be run here is latent, or another thread has it. */
+/* Waits until no destructor of the epoch is pending. What cannot be run here is latent, or another thread has it. */
 static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
 {
     const uint64_t *pending = &destruct_of_cache(cache)->pending[epoch];
@@ -345,8 +344,8 @@ static void wait_for_both_epochs(struct prudence_cache *cache)
         wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->pending_epoch, 1) & 1);
 }
 
-/* Any barrier that begins after this call did will do. The fences: a caller that sees that none has begun
- * has counted its objects before that one looks at the counts. */
+/* Any barrier that begins after this call did will do. The fences: a caller that sees that none has begun has counted
+ * its objects before that barrier looks at the counts. */
 void destruct_barrier(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -440,7 +439,7 @@ static bool run_turn(struct prudence_cache *cache, bool any_slab)
     return done > 0;
 }
 
-/* Whatever has become safe; then starts what makes the rest safe. Returns whether any was run. */
+/* Runs what has become safe; then starts the grace period that makes the rest safe. Returns whether any was run. */
 static bool serve(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);

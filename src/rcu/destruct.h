@@ -17,12 +17,12 @@ const struct prudence_cache *destruct_here(void);
 /* Runs destructors that let a slab go, if the caller may run any. Does not wait. */
 void destruct_shrink(struct prudence_cache *cache);
 
-/* Waits until the destructors of all objects that were deferred before have returned, and runs them here or
- * waits for the threads that do. The caller may wait for the program's code (may_wait.c). */
+/* Waits until the destructors of all objects that were deferred before have returned: runs them here, or waits for
+ * the threads that do. The caller may wait for the program's code (may_wait.c). */
 void destruct_barrier(struct prudence_cache *cache);
 
-/* The same before the cache is destroyed: of objects that destructors defer as well; and the worker does not look
- * at the cache any more. */
+/* The same before the cache is destroyed: also for objects that destructors defer; and the worker does not look at
+ * the cache any more. */
 void destruct_all(struct prudence_cache *cache);
 
 /* In a forked child (destruct_fork.c). Not whole: fork took no lock, so nothing can be counted. */
@@ -76,8 +76,8 @@ struct destruct_run {
 };
 extern __thread struct destruct_run *destruct_runs;
 
-/* Objects taken out of their slabs by a thread that runs their destructors. All of them are in a list, so
- * that a forked child finds those of threads that it does not have; under slab_caches_lock. */
+/* Objects taken out of their slabs by a thread that runs their destructors. All such lists are in a list, under
+ * slab_caches_lock, so that a forked child finds those of threads that it does not have. */
 struct destruct_hand {
     struct list link;
     struct prudence_cache *cache;

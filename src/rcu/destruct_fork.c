@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Destructors and fork. Objects whose destructors another thread was about to run go back to their slabs,
- * and are destroyed in the child, too; one whose destructor had begun counts as done. What another
- * thread was just allocating is lost to the child: to its slab it is allocated, for good. So it must not
- * be counted as pending there, or barriers would wait for it for ever. The child counts anew what it can
- * find: in slabs, rings, stacks and transfer batches, and in the hands of the forking thread. Fork holds all of
- * them, so nothing moves; nobody carries objects elsewhere.
+ * Destructors and fork. Objects whose destructors another thread was about to run go back to their slabs, and are
+ * destroyed in the child, too; one whose destructor had begun counts as done. The child loses what another thread was
+ * just allocating: for its slab that is allocated permanently. So it must not be counted as pending in the child, or
+ * barriers would wait for it forever. The child counts anew what it can find: in slabs, rings, stacks and transfer
+ * batches, and in the lists of the forking thread. Fork holds all of them, so nothing moves, and no thread carries
+ * objects elsewhere.
  */
 #include "rcu/destruct.h"
 #include "slab/all_caches.h"
@@ -100,8 +100,8 @@ static void count_in_hand(const struct destruct_run *run)
         count_known(run->hand[i]);
 }
 
-/* They lie on the stacks of these threads, which are still as they were. A destructor that had begun may have
- * gone on while page after page was copied, and what came behind it: so that is done again. */
+/* They lie on the stacks of these threads, which are still as they were. A destructor that had begun, and what came
+ * after it, may have gone on while page after page was copied: so that is done again. */
 static void take_back_hands(void)
 {
     struct list *item, *next;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for callbacks or destructors is waiting for the program's own code. That code may itself wait for
- * grace periods, and what it stands in waits for its return. So such a wait is refused
+ * To wait for callbacks or destructors is to wait for the program's own code. That code may itself wait for grace
+ * periods, and what it stands in waits for its return. So such a wait is refused
  *
  *   in a destructor   whatever it would wait for: another destructor may wait for this one;
  *   in a callback     if it would wait for callbacks: this one's worker runs them;
- *   in a section      since its grace period cannot end: of any domain, because the code may wait for any;
+ *   in a section      because its grace period cannot end: of any domain, because the code may wait for any;
  *                     or of one domain alone, for liburcu's barriers, whose flavours know nothing of each
  *                     other (urcu.c).
  *

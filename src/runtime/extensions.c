@@ -2,9 +2,9 @@
 /*
  * The extensions of the slab layer in a process, in the order in which they are called (slab/extension.h).
  *
- * Terms come first, so that a short-term object that is freed by hand is reported before anything is done to it; check
- * before all that acts on an object that may have been freed before; quarantine last, since what rests is free to all
- * others.
+ * Expiry counts come first, so that a short-term object that is freed by hand is reported before anything is done to
+ * it; check comes before all that act on an object that may have been freed before; quarantine comes last, because
+ * for all others what rests is free.
  */
 #include "debug/check.h"
 #include "debug/guard.h"

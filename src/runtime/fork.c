@@ -2,25 +2,23 @@
 /*
  * Fork: one table of the parts that the process's state consists of, in the order of their locks.
  *
- * prepare takes, from the first part to the last, all that guards them, and waits for what is half done.
- * So the child finds every structure whole. Its forking thread first forgets, part by part, what was
- * of threads that it does not have (child); then parent and child release, from the last part to the first
- * (done); then the child makes the threads that it wants of its own (revive). docs/reference/fork.md names
- * every writable word of the library, and what becomes of it; tools/check-fork finds those that it
- * does not name.
+ * prepare takes, from the first part to the last, all that guards them, and waits for what is half done. So the child
+ * finds every structure whole. Its forking thread first forgets, part by part, what belonged to threads that it does
+ * not have (child). Then parent and child release, from the last part to the first (done). Then the child makes the
+ * threads that it wants of its own (revive). docs/reference/fork.md names every writable word of the library, and
+ * what becomes of it; tools/check-fork finds those that it does not name.
  *
- * A thread that allocates meanwhile waits. fork itself must therefore wait for nothing whose holder may
- * allocate, once prepare has begun: the first parts are the locks that libc takes behind our handler.
+ * A thread that allocates during a fork waits. fork itself must therefore wait for nothing whose holder may allocate,
+ * once prepare has begun: the first parts are the locks that libc takes after our handler.
  *
- * A signal handler may fork that has interrupted this thread in the library: what the thread holds it
- * will not release before the handler returns. So fork takes nothing then, and the child only mends
- * words that are safe to mend in any state (`whole` is false). If there are no other threads, or
- * the child only executes another program or ends, this is enough. What a thread has in its hands (bytes
- * asked for, objects between a CPU's caches and a node) counts as being in the library: so what is
- * counted of that is of other threads, and goes.
+ * A signal handler may fork that has interrupted this thread in the library: what the thread holds it will not
+ * release before the handler returns. So fork takes nothing then, and the child only mends words that are safe to
+ * mend in any state (`whole` is false). This is enough if there are no other threads, or the child only executes
+ * another program or ends. A thread that holds something (bytes asked for, objects between a CPU's caches and a node)
+ * counts as being in the library. So what is counted of that belongs to other threads, and goes.
  *
- * A child that was made without the handlers (_Fork, clone) is noticed by os/posix/copy.c, and mended as far
- * as that goes when the fork took nothing.
+ * A child that was made without the handlers (_Fork, clone) is noticed by os/posix/copy.c, and mended as far as is
+ * possible when the fork took nothing.
  */
 #include <pthread.h>
 
@@ -39,6 +37,7 @@
 #include "scm/scm.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
+#include "structures/fork.h"
 #include "urcu/urcu.h"
 
 /* ------------------------------------------------------------- libc's list of fork handlers */
@@ -116,6 +115,10 @@ const struct fork_part fork_parts[] = {
      .resume = urcu_tables_fork_resume,
      .revive = urcu_tables_fork_revive},
     {.name = "fork handlers", .prepare = registering_take, .done = registering_release},
+    {.name = "tables",
+     .prepare = tables_fork_prepare,
+     .child = tables_fork_child,
+     .done = tables_fork_done},
     {.name = "streams",
      .prepare = posix_streams_fork_prepare,
      .child = posix_streams_fork_child,
@@ -213,8 +216,8 @@ static void child(void)
             fork_parts[i].revive();
 }
 
-/* A child that was made without handlers, at its first use that cannot do without: as after a fork that
- * took nothing. Threads of ours are made when they are wanted. */
+/* For a child that was made without handlers, at its first use that needs it: as after a fork that took nothing.
+ * Threads of the library are made when they are wanted. */
 static void mend_copy(void)
 {
     mend(false);

@@ -31,7 +31,8 @@
 #include "slab/preflush.h"
 #include "slab/wait.h"
 
-bool option_rseq = true, option_membarrier = true, option_drop_deepbind = true;
+bool option_rseq = true, option_slices = true, option_membarrier = true,
+     option_drop_deepbind = true;
 
 /* -------------------------------------------------------------------------- how values are written */
 
@@ -166,6 +167,11 @@ static void apply_rseq(void)
     posix_percpu_start(option_rseq);
 }
 
+static void apply_slices(void)
+{
+    posix_slices_start(option_slices);
+}
+
 static void apply_membarrier(void)
 {
     posix_membarrier_start(option_membarrier);
@@ -178,8 +184,8 @@ static void apply_membarrier(void)
 #define CHOICE(name, values, list) name, values, parse_choice, .choices = (list)
 #define SWITCH(name)               CHOICE(name, "0 or 1", switches)
 
-/* docs/reference/options.md says what each is for. What needs no lock, and may allocate or make threads, is done by
- * process_act(). */
+/* docs/reference/options.md says what each is for. process_act() does what needs no lock, and may allocate or make
+ * threads. */
 static const struct option options[] = {
     {BYTES("limit", limit), .set = os_pages_set_limit},
     {BYTES("latent_limit", limit), .set = latent_limit_set},
@@ -212,6 +218,7 @@ static const struct option options[] = {
      .apply = instruments_start},
     {SWITCH("annotate"), .flag = &annotate_wanted, .at_start = true, .apply = instruments_start},
     {SWITCH("rseq"), .flag = &option_rseq, .at_start = true, .apply = apply_rseq},
+    {SWITCH("slice_extension"), .flag = &option_slices, .at_start = true, .apply = apply_slices},
     {SWITCH("membarrier"), .flag = &option_membarrier, .at_start = true, .apply = apply_membarrier},
 };
 
@@ -263,9 +270,9 @@ static int unknown(const char *name, const char *value)
 }
 
 /*
- * No cache is, or is being made: that takes the same lock. So `check` and `rseq`, which a cache must
- * find the same throughout its life, have no user yet. What may have happened: threads read, drive
- * grace periods and make domains; reader_mode and membarrier follow the protocol of mode switches.
+ * No cache exists, or is being made: that takes the same lock. So `check` and `rseq`, which must stay the same
+ * throughout a cache's life, have no user yet. What may have happened: threads read, drive grace periods and make
+ * domains; reader_mode and membarrier follow the protocol of mode switches.
  */
 static int set_at_start(const struct option *option, const char *value)
 {
@@ -322,8 +329,8 @@ static void set_from_environment(const char *name, const char *value, bool cut)
 
 void options_read_environment(void)
 {
-    /* At start, before any thread of ours could change it. Nothing in a setuid program: what it
-     * prints, and how much memory it may use, is not for its caller to say. */
+    /* At start, before any thread of the library could change it. Nothing in a setuid program: what it prints, and
+     * how much memory it may use, is not for its caller to say. */
     const char *text = secure_getenv("PRUDENCE_OPTIONS"); /* NOLINT(concurrency-mt-unsafe) */
     char entry[128];
 

@@ -8,7 +8,7 @@
 /* At the start of the process: those of PRUDENCE_OPTIONS. */
 void options_read_environment(void);
 
-extern bool option_rseq, option_membarrier;
+extern bool option_rseq, option_slices, option_membarrier;
 
 /* Whether libprudence-malloc drops RTLD_DEEPBIND (preload/deep_binding.c). Atomic. */
 extern bool option_drop_deepbind;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What starts with the process, and what needs nothing.
+ * What starts with the process, and what needs no action.
  *
- * Fork: see fork.c. Exit with objects outstanding needs nothing: the system takes the pages. exec
- * neither. The library is never unloaded (os/posix/stay_loaded.c).
+ * Fork: see fork.c. Exit with objects outstanding needs no action: the system takes the pages. Nor does exec. The
+ * library is never unloaded (os/posix/stay_loaded.c).
  */
 #include <prudence/prudence.h>
 
@@ -28,12 +28,11 @@ const char *prudence_version(void)
 }
 
 /*
- * Another copy of the library stands first in the order of symbol look-up, so that functions, or the
- * thread-local pointers of inline readers, are that copy's. This one must not serve anybody: objects that
- * it defers would be reused under readers whom only the other copy sees. Functions and pointers may go
- * different ways, since a linker's -Bsymbolic binds functions to their own module, but not thread-local
- * variables. libprudence-malloc is bound so on purpose: there are no inline readers in it, and it serves
- * malloc, wherever it stands.
+ * Another copy of the library stands first in the order of symbol look-up, so functions, or the thread-local pointers
+ * of inline readers, are that copy's. This one must not serve any call: objects that it defers would be reused while
+ * readers that only the other copy sees still hold them. Functions and pointers may be of different copies, because a
+ * linker's -Bsymbolic binds functions to their own module, but not thread-local variables. libprudence-malloc is
+ * bound so on purpose: there are no inline readers in it, and it serves malloc, wherever it stands.
  */
 static bool is_superseded(void)
 {
@@ -63,6 +62,7 @@ static void start_membarrier(void)
 static void start_percpu(void)
 {
     posix_percpu_start(option_rseq);
+    posix_slices_start(option_slices);
 }
 
 static void start_caches(void)

@@ -2,9 +2,9 @@
 /*
  * Statistics: the functions of <prudence/stats.h>.
  *
- * The JSON is written by hand with fprintf: an allocator that prints its state must not allocate,
- * as JSON libraries do. Names are the only text that comes from outside; they are escaped. Nothing is
- * printed in a form that depends on the locale: integers without grouping, and fractions by two of them.
+ * The JSON is written by hand with fprintf: an allocator that prints its state must not allocate, as JSON libraries
+ * do. Only names come from outside as text; they are escaped. Nothing is printed in a form that depends on the
+ * locale: integers without grouping, and each fraction as two integers.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -383,8 +383,7 @@ bool stats_of_nth_cache(unsigned place, struct prudence_cache_stats *stats)
     return found;
 }
 
-/* No lock of ours is held while the stream's is taken: another thread may hold that one while it
- * allocates. */
+/* No lock of the library is held while the stream's is taken: another thread may hold that one while it allocates. */
 static void print_caches(FILE *file, bool json)
 {
     const char *separator = "";

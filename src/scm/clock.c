@@ -78,8 +78,8 @@ bool clock_reach(struct scm_clock *clock, uint64_t extension)
     return true;
 }
 
-/* The place of the first list from that of the date `from` on, once round the ring; above the mask when all
- * are empty. */
+/* The place of the first list that is not empty, from that of the date `from` on, once round the ring; above the mask
+ * when all are empty. */
 uint64_t clock_first(const struct scm_clock *clock, uint64_t from)
 {
     uint64_t place = marks_next(clock->marks, clock->mask + 1, from & clock->mask);
@@ -99,7 +99,8 @@ static bool fits_in_last(const struct page_list *list, const struct page_list *f
     return from->first == from->last && list->last->count + from->last->count <= PAGE_OBJECTS;
 }
 
-/* The page's descriptors go to another one, and leave the stamps. False: one of them has a later date by its stamp. */
+/* The page's descriptors go to another page, and leave the stamps. False: by its stamp, one of them has a later
+ * date. */
 static bool page_leave_stamps(struct page *page)
 {
     for (uint32_t i = 0; i < page->count; i++) {
@@ -131,7 +132,7 @@ static void copy_into_last(struct scm_thread *self, struct page_list *list, stru
     page_free(self, from->last);
 }
 
-/* The list at that place goes over to another clock, which reaches the date. At most a page is copied. */
+/* Moves the list at that place to another clock, whose ring reaches the date. At most a page is copied. */
 void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
                 struct scm_clock *to, uint64_t date)
 {

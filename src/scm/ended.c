@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What clocks leave that were destroyed. All their dates have expired, but nothing walks a ring at once: a list goes to the
+ * What destroyed clocks leave. All their dates have expired, but no call walks a ring at once: a list goes to the
  * expired ones whenever these are used up.
  */
 #include "scm/scm.h"
 
-/* If the expired list is empty: the next list of an ended clock, whose dates were counted when it ended. */
+/* If the expired list is empty: takes the next list of an ended clock, whose dates were counted when it ended. */
 void ended_feed(struct scm_thread *self)
 {
     struct scm_clock *clock = list_first(&self->ended, struct scm_clock, link);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has expired: descriptors are taken in the order in which they were made. One whose object has a later
- * date by its stamp is queued again (stamps.h); each other one is one less in its object's count, and an object that has
- * none left is freed, unless its finalizer keeps it. If it is the first page of a region, the region ends (region_end.c), and its
- * pages are freed after what has expired.
+ * What has expired: descriptors are taken in the order in which they were made.
+ *   - If the object has a later date by its stamp, the descriptor is queued again (stamps.h).
+ *   - Otherwise the object's count is lowered by one, and an object that has none left is freed, unless its finalizer
+ *     keeps it.
+ *   - If an object with none left is the first page of a region, the region ends (region_end.c), and its pages are
+ *     freed after what has expired.
  *
- * The thread that takes the count to 0 is the only one that has the object then: nobody else has a
- * date for it, and who would give it one late has broken the rule that it may not have expired.
+ * The thread that takes the count to 0 is the only one that has the object then. No other thread has a date for it; a
+ * thread that gave it one now would break the rule that an object may not have expired when it is refreshed.
  */
 #include "race_detector.h"
 #include "scm/free_expired.h"
@@ -23,14 +25,14 @@ static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab 
 }
 
 /*
- * One date less in the word, which is given as it was before; and no stamp, if the descriptor is the one behind it. True: it
- * was the last.
+ * One date less in the word, which is given as it was before; and no stamp, if the descriptor is the one behind it.
+ * True: it was the last.
  *
- * A thread that finds that the object has 1 date, its own, which has expired, changes the word without an atomic
- * read-modify-write. No other thread may give the object a date meanwhile: it would have to have one
- * that has not expired, which counts; or, by global time, to have given it before its own tick, without
- * which this date would not have expired. Acquire and release: what other threads did with the object,
- * before they took theirs, is before what its next owner does.
+ * A thread may find that the object has 1 date, its own, which has expired. It then changes the word without an
+ * atomic read-modify-write, because no other thread may give the object a date at the same time: such a thread would
+ * need a date that has not expired, which counts; or, by global time, it gave the date before its own tick, without
+ * which this date would not have expired. Acquire and release: what other threads did with the object, before they
+ * took theirs, is before what its next owner does.
  */
 static inline bool date_is_last(const struct slab *slab, union expiry_count *expiry,
                                 uint64_t descriptor, uint32_t *word)
@@ -74,7 +76,7 @@ static inline void date_end(struct scm_thread *self, struct slab *slab, union ex
     free_expired(slab, object);
 }
 
-/* The first page has been taken to its end. Release: a thread that sees that it counts sees `begin` of the next,
+/* The first page has been taken to its end. Release: a thread that sees the new count sees `begin` of the next page,
  * so what is taken never seems more than it is (add_thread). */
 static void page_end(struct scm_thread *self)
 {
@@ -99,8 +101,8 @@ static inline void take_to(struct scm_thread *self, const struct page *page, uin
         page_end(self);
 }
 
-/* Takes up to `most` descriptors and returns how many. 0: there is no memory to queue one again, and it stays the first. A
- * finalizer may call anything: the list is in order whenever date_end is called. */
+/* Takes up to `most` descriptors and returns how many. 0: there is no memory to queue one again, and it stays the
+ * first. A finalizer may call any function, so the list is in order whenever date_end is called. */
 static inline uint64_t take(struct scm_thread *self, uint64_t most)
 {
     struct page *page = self->expired.first;

@@ -10,7 +10,8 @@ static size_t bytes_of(const struct slab *slab)
     return slab->capacity * sizeof(union expiry_count);
 }
 
-/* Of two threads at it one wins. The slab is extended first: a thread that finds the words finds it so. */
+/* If two threads make the words at the same time, one wins. The slab is extended first: a thread that finds the words
+ * finds it extended. */
 union expiry_count *expiry_counts_make(struct slab *slab)
 {
     void *counts = expiry_counts_in(slab), *none = NULL;

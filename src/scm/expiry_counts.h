@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Expiry counts: how many expiration dates an object has, which finalizer, and the stamp of scm/stamps.h. An extension of the
- * slab layer (slab/extension.h), which a slab gets with the first date of one of its objects.
+ * Expiry counts: how many expiration dates an object has, which finalizer, and the stamp of scm/stamps.h. They are an
+ * extension of the slab layer (slab/extension.h), which a slab gets with the first date of one of its objects.
  *
- * From then on it has two words for each object, out of line; a slab in which none ever had a date costs nothing. The
- * dates themselves are not here: each is a descriptor with the thread that gave it. An object whose count is above 0 is
- * "short-term": only the end of its last date frees it.
+ * From then on the slab has two words for each object, out of line; a slab in which no object ever had a date costs
+ * nothing. The dates themselves are not here: each is a descriptor with the thread that gave it. An object whose
+ * count is above 0 is "short-term": only the end of its last date frees it.
  *
- * So that any other free of it is noticed, and its word is 0 when the object is handed out again, the slab's fast
- * path of freeing is closed when the words are made; and that of the cache, in caches whose users name them. What frees by
- * a date uses the restartable sequences directly.
+ * When the words are made, the slab's fast path of freeing is closed, and that of the cache, in caches whose users
+ * name them. So any other free of a short-term object is noticed, and the object's word is 0 when it is handed out
+ * again. Frees by a date use the restartable sequences directly.
  *
- * The count is changed by atomic operations of any thread, to 0 by the thread that has the object alone (expire.c); the
- * finalizer by the thread that has the object; the stamp as stamps.h says. An object without dates has no stamp: the first
- * date makes both and the last one ends both, in one operation each on the two words.
+ * The count is changed by atomic operations of any thread, but to 0 only by the thread that has the object
+ * (expire.c); the finalizer is changed by the thread that has the object; the stamp as stamps.h says. An object
+ * without dates has no stamp: the first date makes both and the last one ends both, in one operation each on the two
+ * words.
  */
 #ifndef SCM_EXPIRY_COUNTS_H
 #define SCM_EXPIRY_COUNTS_H
@@ -27,7 +28,7 @@ extern const struct slab_extension expiry_counts_extension;
 #define EXPIRY_COUNT_BITS 26
 #define EXPIRY_COUNT_MASK ((UINT32_C(1) << EXPIRY_COUNT_BITS) - 1)
 
-/* The most dates of an object; less what one thread may add before another sees that it is too many. */
+/* The most dates of an object, minus what one thread may add before another sees that it is too many. */
 #define EXPIRY_COUNT_MAX (EXPIRY_COUNT_MASK - (UINT32_C(1) << 20))
 
 /* Above the count: 0, the number of a finalizer, from 1 on, or that the object is a page of a region (scm/regions.h). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finalizers: functions of the program that are called with an object whose last date is over, and may keep it. An object's
- * number of one is in its expiry count.
+ * Finalizers: functions of the program that are called with an object whose last date is over, and may keep it. An
+ * object's expiry count has the number of its finalizer.
  */
 #include "debug/annotate.h"
 #include "scm/scm.h"
@@ -9,7 +9,7 @@
 
 _Static_assert(EXPIRY_COUNT_FINALIZERS == SCM_FINALIZERS, "what is promised");
 
-/* Filled from the first on, under scm_lock; read by anybody. */
+/* Filled from the first on, under scm_lock; read by any thread. */
 static int (*finalizers[EXPIRY_COUNT_FINALIZERS])(void *object);
 
 /* From 1 on. NULL: there is no such one. */
@@ -18,8 +18,8 @@ static int (*finalizer_of(unsigned number))(void *object)
     return load_acquire(&finalizers[number - 1]);
 }
 
-/* True when the object is to be freed. The finalizer may have given it new dates. Until it has returned the
- * object counts as kept: it may end the thread instead. */
+/* True when the object is to be freed. The finalizer may have given it new dates. Until the finalizer has returned
+ * the object counts as kept, because it may end the thread instead of returning. */
 bool finalize(struct scm_thread *self, uint32_t *word, void *object)
 {
     bool nested = self->collecting, ends;

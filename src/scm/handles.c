@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks that programs make, and what programs call them: handles (places.h).
+ * Clocks that programs make, and the handles by which programs name them (places.h).
  *
- * A clock's `thread` and `handle` are written by its thread alone, so another thread that looks at them never
- * reads there that the clock is its own.
+ * A clock's `thread` and `handle` are written by its thread alone, so another thread that looks at them never reads
+ * there that the clock is its own.
  *
  * Places that are free are in a list under scm_lock. The thread's lists of clocks are its own.
  */

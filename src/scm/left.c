@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What threads leave: rings with lists that are not empty. Nothing walks a ring at once. It is kept as it is, and
- * emptied list by list by the calls that come:
+ * What threads leave: rings with lists that are not empty. No call walks a ring at once: it is kept as it is, and the
+ * calls that come empty it list by list.
  *
- *  left     a clock of a thread that has ended, kept by that thread's heir. It goes on with the heir's local
- *           clock, to which its lists are moved, earliest first, before their date comes, if the heir
- *           ticks often enough; what is later expires when it is found.
- *  orphan   a thread that has ended and has no heir. Every tick of any thread takes over a list of one orphan:
- *           a local tick of its local clock or a left one, a global tick of its global clock. An orphan's
- *           time stands still, so the list has as many units left as it had when the thread ended.
+ *   - left: a clock of a thread that has ended, kept by that thread's heir. It advances with the heir's local clock.
+ *     Its lists are moved to that clock, earliest first, before their date comes, if the heir ticks often enough; a
+ *     list that is later expires when it is found.
+ *   - orphan: a thread that has ended and has no heir. Every tick of any thread takes over a list of one orphan: a
+ *     local tick of its local clock or a left one, a global tick of its global clock. An orphan's time stands still,
+ *     so the list has as many units left as it had when the thread ended.
  *
- * A list that moves is at worst later than it would have been, never earlier. When there is no memory for a
- * longer ring, it stays where it is.
+ * A list that moves is at worst later than it would have been, never earlier. When there is no memory for a longer
+ * ring, it stays where it is.
  *
- * Orphans belong to the holder of scm_lock. A tick only tries to take it: if another thread is at
- * it, that one does the work.
+ * Orphans belong to the holder of scm_lock. A tick only tries to take it: if another thread holds it, that one does
+ * the work.
  */
 #include "scm/scm.h"
 
@@ -59,8 +59,8 @@ void clocks_leave(struct scm_thread *thread)
 }
 
 /*
- * The earliest list of a clock goes to another one, where as many units are left of it as there are from
- * `now` on. False: the clock is empty, or there is no memory.
+ * Moves the earliest list of a clock to another one, with as many units left as it has from `now` on. False: the
+ * clock is empty, or there is no memory.
  */
 static bool move_earliest(struct scm_thread *self, struct scm_clock *clock, uint64_t now,
                           struct scm_clock *to)
@@ -86,8 +86,8 @@ static uint64_t left_now(const struct scm_thread *thread, const struct scm_clock
     return clock->now + (thread->local.now - clock->local_then);
 }
 
-/* A list of the first left clock of `thread`, which is this one or an orphan, to this thread's local
- * clock. Each has its turn. False: there is none, or no memory. */
+/* Moves a list of the first left clock of `thread`, which is this one or an orphan, to this thread's local clock.
+ * Each clock has its turn. False: there is none, or no memory. */
 static bool move_left(struct scm_thread *self, struct scm_thread *thread, bool *empty)
 {
     struct scm_clock *clock = list_first(&thread->left, struct scm_clock, link);
@@ -118,7 +118,7 @@ bool left_step(struct scm_thread *self)
     return moved;
 }
 
-/* Before a call that may make a list: so that lists do not become more, whoever ticks. */
+/* Before a call that may make a list: so that the number of lists does not grow, whichever thread ticks. */
 void left_step_if_any(struct scm_thread *self)
 {
     if (!list_is_empty(&self->left))
@@ -133,7 +133,7 @@ void left_steps(struct scm_thread *self)
 
 /* ------------------------------------------------------------------------------------- orphans */
 
-/* The descriptors of the first page that were taken are gone, so that the page can stand on any list. */
+/* The descriptors of the first page that were taken are removed, so that the page can stand on any list. */
 static void first_page_begins_at_0(struct scm_thread *orphan)
 {
     struct page *page = orphan->expired.first;
@@ -145,8 +145,8 @@ static void first_page_begins_at_0(struct scm_thread *orphan)
     orphan->begin = 0;
 }
 
-/* All that has expired: in constant time. Now the orphan has no more all descriptors that its clocks' owners have, so
- * stamps of these are nobody's but the pages'. */
+/* Takes all that has expired, in constant time. After that the orphan no longer has all descriptors of its clocks'
+ * owners, so only the pages refer to stamps of these. */
 static void take_expired(struct scm_thread *self, struct scm_thread *orphan)
 {
     clock_begin_life(&orphan->local);

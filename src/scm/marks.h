@@ -74,8 +74,8 @@ static inline void marks_clear(uint64_t *marks, uint64_t lists, uint64_t i)
         marks_clear_above(marks, lists, i);
 }
 
-/* The first marked list from `from` on; `lists` when none is. Up the levels to the first word that has a
- * bit behind, and down again to the first bit below it. */
+/* The first marked list from `from` on; `lists` when none is. Goes up the levels to the first word that has a bit
+ * behind, and down again to the first bit below it. */
 static inline uint64_t marks_next(const uint64_t *marks, uint64_t lists, uint64_t from)
 {
     const uint64_t *levels[MARKS_LEVELS];

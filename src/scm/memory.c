@@ -54,7 +54,7 @@ static void add_cache(struct scm_mem_info *info, const struct prudence_cache *ca
 static void add_counts(struct scm_mem_info *info, const struct scm_counts *counts,
                        const uint64_t *begin)
 {
-    /* What ends is read first: each difference is never below the truth then. Acquire: see page_end. */
+    /* What ends is read first, so each difference is never below the truth. Acquire: see page_end. */
     uint64_t ended = load_relaxed(&counts->ended);
     uint64_t taken = load_acquire(&counts->taken) + (begin ? load_relaxed(begin) : 0);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owners of stamps (stamps.h): a table of numbers. A clock takes one when it needs a page of descriptors and has none;
- * each page that has descriptors made under it refers to it. A number with no reference is used again; so a stamp never
- * means two clocks.
+ * Owners of stamps (stamps.h): a table of numbers. A clock takes one when it needs a page of descriptors and has
+ * none; each page whose descriptors are made under it refers to it. A number with no reference is used again, so a
+ * stamp never means two clocks.
  */
 #include "scm/scm.h"
 
@@ -51,7 +51,8 @@ static uint32_t number_take(void)
     return used < scm_owners ? used++ : 0;
 }
 
-/* The clock, which has no owner, gets one if there is one at once. The lock is only tried: a refresh never waits. */
+/* Gives the clock, which has no owner, one if that is possible at once. The lock is only tried: a refresh never
+ * waits. */
 void clock_take_owner(struct scm_clock *clock)
 {
     uint32_t number;

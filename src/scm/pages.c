@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pages of descriptors, from a slab cache of their own: so that empty ones are reused by all threads,
- * through the CPUs' caches, and go back to the system as all else does. A thread keeps one that became
- * empty for its next list, since most ticks empty a page and most phases begin one.
+ * Pages of descriptors, from a slab cache of their own. So all threads reuse empty ones, through the CPUs' caches,
+ * and they go back to the system like other memory. A thread keeps one that became empty for its next list, because
+ * most ticks empty a page and most phases begin one.
  */
 #include "scm/scm.h"
 
@@ -40,8 +40,8 @@ static struct page *page_new(struct scm_thread *self)
     return page;
 }
 
-/* An empty page at the end of the list of that date. NULL: there is no memory. Allocating may run destructors of other
- * caches' objects, which may refresh, so the list is looked up after it. */
+/* An empty page at the end of the list of that date. NULL: there is no memory. Allocating may run destructors of
+ * other caches' objects, which may refresh, so the list is looked up after it. */
 struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t date)
 {
     struct page *page = page_new(self);

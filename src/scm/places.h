@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to scm/: tables behind handles. A handle is the number of a place in a table, and in its upper half how often
- * that place was used. So each handle is given out once, and one that was kept for too long is refused, whatever
- * became of the place meanwhile. A place that was used 2^32 times is not used again.
+ * Private to scm/: tables behind handles. A handle is the number of a place in a table, and in its upper half how
+ * often that place was used. So each handle is given out once, and one that was kept for too long is refused,
+ * whatever became of the place since. A place that was used 2^32 times is not used again.
  *
- * A table grows by blocks, each twice as large as the one before, that are never freed. So other threads may look at
+ * A table grows by blocks that are never freed, each twice as large as the one before. So other threads may look at
  * any place at any time. It is grown under scm_lock.
  */
 #ifndef SCM_PLACES_H
@@ -17,7 +17,7 @@
 #define PLACES_BLOCKS     29
 
 struct places {
-    void *blocks[PLACES_BLOCKS]; /* made under scm_lock, read by anybody */
+    void *blocks[PLACES_BLOCKS]; /* made under scm_lock, read by any thread */
     uint32_t used;               /* places ever given out; scm_lock */
     uint32_t size;               /* bytes of a place */
 };
@@ -37,8 +37,8 @@ static inline uint64_t places_block_size(unsigned block)
     return UINT64_C(1) << (block + PLACES_FIRST_BITS);
 }
 
-/* With the size of the first block added to a place, its highest bit says which block it is in, and the bits below it
- * where in the block. */
+/* Of the sum of a place and the size of the first block, the highest bit says in which block the place is, and the
+ * bits below it where in the block. */
 static inline unsigned places_block_of(uint32_t place, uint64_t *within)
 {
     uint64_t from_first = place + places_block_size(0);

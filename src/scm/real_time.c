@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks that follow real time. Time goes on by itself there, so a clock that nobody looked at may find
- * that thousands of its dates have passed. `now` follows at once; the lists behind it are swept bit by bit,
- * a few at each look: those whose date has passed expire. Until a list is swept it stays in its place in
- * the ring, and its first page says which date it has. A thread that needs the place for a later date sweeps it
- * first.
+ * Clocks that follow real time. There time passes by itself, so a clock that was not looked at may find that
+ * thousands of its dates have passed. `now` follows at once; the lists behind it are swept bit by bit, a few at each
+ * look: those whose date has passed expire. Until a list is swept it stays in its place in the ring, and its first
+ * page says which date it has. A thread that needs the place for a later date sweeps it first.
  *
- * Units are counted from the beginning of the machine's monotonic clock, so the same period has the same
- * units on every clock.
+ * Units are counted from the beginning of the machine's monotonic clock, so the same period has the same units on
+ * every clock.
  *
  * These calls look: a tick and scm_collect, with the precise time; every other call that collects, with the coarse
- * time, which the system updates at its timer interrupts (every 1 to 10 ms). So that the fast paths of
- * threads without such clocks have no test for it, the expired list of a thread that has some is never
- * NULL: when it is empty, `first` is something_to_do (thread_state.c). Of a thread's clocks each call looks at a few, in
- * turn.
+ * time, which the system updates at its timer interrupts (every 1 to 10 ms). The fast paths of threads without such
+ * clocks have no test for it: the expired list of a thread that has some is never NULL, because `first` is
+ * something_to_do (thread_state.c) when it is empty. Of a thread's clocks each call looks at a few, in turn.
  *
- * Clocks of threads that have ended. Their dates go, list by list, to a clock of a class: one for each power
- * of two of milliseconds, the largest that is not above the clock's period. There a date expires at most
- * one of its units later. So there are at most CLASSES rings, however many threads have come and gone. They,
- * and the clocks that wait to be merged, belong to the holder of scm_lock; every tick of any thread does a
- * step.
+ * Clocks of threads that have ended. Their dates go, list by list, to a clock of a class: one for each power of two
+ * of milliseconds, the largest that is not above the clock's period. There a date expires at most one of its units
+ * later. So there are at most CLASSES rings, however many threads have come and gone. They, and the clocks that wait
+ * to be merged, belong to the holder of scm_lock; every tick of any thread does a step.
  */
 #include "scm/scm.h"
 
@@ -184,8 +181,8 @@ static void class_clock_end(unsigned class)
     classes[class] = NULL;
 }
 
-/* The list at that place of an ended thread's clock: it has expired, or goes to its class. False: there is
- * no memory. */
+/* The list at that place of an ended thread's clock: it has expired, or it is moved to its class. False: there is no
+ * memory. */
 static bool merge_list(struct scm_thread *self, struct scm_clock *clock, uint64_t place,
                        uint64_t ns)
 {
@@ -227,7 +224,7 @@ static void class_step(struct scm_thread *self, unsigned class, uint64_t ns, boo
         class_clock_end(class);
 }
 
-/* Under scm_lock: merges a few lists, or all, and what has expired in classes goes to the thread. */
+/* Under scm_lock: merges a few lists, or all. What has expired in classes goes to the thread. */
 void real_time_left_step(struct scm_thread *self, bool all)
 {
     uint64_t ns;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving dates: a later date in the object's stamp if it is the clock's (stamps.h); else a descriptor on the list of the
- * date, and one more in the object's count. Constant time; with lazy collection a few expired descriptors are processed on
- * the way.
+ * Giving dates. If the object's stamp belongs to the clock, the stamp gets a later date (stamps.h). Otherwise a
+ * descriptor is put on the list of the date, and the object's count is raised by one. Constant time; with lazy
+ * collection a few expired descriptors are processed on the way.
  *
  * A date that the object was just given on the same list is not given again: it would change nothing.
  *
- * The order: room for the descriptor and for the count is made first, so that what fails has changed
- * nothing. Expired descriptors are processed last: an object that is refreshed a little too late, when
- * its expired dates have not been processed, lives on.
+ * The order: room for the descriptor and for the count is made first, so that what fails has changed nothing. Expired
+ * descriptors are processed last, so an object that is refreshed a little too late, when its expired dates have not
+ * been processed, lives on.
  *
- * A refresh of an object in a region, which is no object of the allocator, is one of the region: of its first page.
+ * A refresh of an object in a region, which is no object of the allocator, refreshes the region: its first page.
  */
 #include "scm/regions.h"
 #include "slab/misuse.h"
@@ -102,8 +102,9 @@ static __attribute__((noinline)) int collect_and_succeed(struct scm_thread *self
 }
 
 /*
- * The date is within reach of the clock's ring. The way of an object that the clock has stamped calls nothing, unless
- * something waits. Only the thread whose clock owns the stamp writes it (stamps.h), so no atomic read-modify-write.
+ * Called when the date is within reach of the clock's ring. For an object that the clock has stamped, this calls no
+ * function, unless something waits. Only the thread whose clock owns the stamp writes it (stamps.h), so no atomic
+ * read-modify-write is needed.
  */
 static inline int date_give(struct scm_thread *self, struct scm_clock *clock, uint64_t date,
                             struct slab *slab, union expiry_count *counts, void *object)
@@ -220,7 +221,7 @@ static unsigned units_of(const struct scm_clock *clock, unsigned milliseconds)
     return (unsigned)(((uint64_t)milliseconds * 1000000 + clock->period - 1) / clock->period);
 }
 
-/* At the time that it is. Where it is in the way, a list of a date that has passed makes room. */
+/* By the present time of the clock. If a list of a date that has passed is in the way, it makes room. */
 static int refresh_by_real_time(struct scm_thread *self, struct scm_clock *clock, void *object,
                                 unsigned milliseconds)
 {

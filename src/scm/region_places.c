@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Places of regions, behind their handles. Unused ones are with all, or a few with each thread, so that these seldom take
- * the lock. */
+/* Places of regions, behind their handles. Unused places are in a common list, or a few with each thread, so that
+ * threads seldom take the lock. */
 #include "scm/regions.h"
 
 #define PLACES_AT_ONCE 8 /* that a thread takes from all, or gives back */

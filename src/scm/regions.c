@@ -2,8 +2,8 @@
 /*
  * Regions (regions.h): making them, and allocating in them. Refreshing them is in refresh.c.
  *
- * Allocating is a comparison and an addition, and the check that the thread may: the handle is good, the region is the
- * thread's, and its latest local date has not passed. Everything else is on the slow way.
+ * An allocation is a comparison and an addition, and the check that the thread may allocate: the handle is good, the
+ * region is the thread's, and its latest local date has not passed. Everything else is on the slow path.
  */
 #include "scm/regions.h"
 
@@ -55,7 +55,8 @@ static char *page_begin(struct region_page *page)
     return (char *)(page + 1);
 }
 
-/* An object that no page can hold has a block of its own. Its expiry count says that it is a region's, for region_holding. */
+/* An object that no page can hold has a block of its own. Its expiry count says that it is a region's, for
+ * region_holding. */
 static void *allocate_alone(struct scm_thread *self, struct region *region, size_t size)
 {
     struct region_page *block;
@@ -76,8 +77,8 @@ static void *allocate_alone(struct scm_thread *self, struct region *region, size
     return page_begin(block);
 }
 
-/* From a new page. Of it and the one in use the one with more room is used on. Allocating may run destructors of other
- * caches' objects, which may allocate here. */
+/* Allocates from a new page. Of it and the one in use, the one with more room is used on. Allocating may run
+ * destructors of other caches' objects, which may allocate here. */
 static void *allocate_in_new_page(struct scm_thread *self, struct region *region, size_t bytes)
 {
     bool is_big = bytes > REGION_SMALL / 4 || region->pages >= REGION_SMALLS;
@@ -267,7 +268,7 @@ static void region_begin(struct scm_thread *self, struct region *region, struct 
     store_relaxed(&region->owner, self->number);
     store_relaxed(&region->handle, region->handle + handle_of(1, 0));
     page_join(self, region, page);
-    store_release(&region->first, page); /* before it nobody finds the region */
+    store_release(&region->first, page); /* before this no thread finds the region */
     count_add(&self->counts.regions, 1);
 }
 
@@ -350,8 +351,8 @@ handle_of_page(const struct region_page *page)
     return (const void *)(uintptr_t)((const volatile struct region_page *)page)->handle;
 }
 
-/* The region of an object that is no object of the allocator; NULL: it is no region's either. One of a region that has
- * ended is misuse. */
+/* The region of an object that is no object of the allocator; NULL: it belongs to no region either. An object of a
+ * region that has ended is misuse. */
 struct region *region_holding(const void *object, const char *what)
 {
     const struct region_page *page = page_holding(object);
@@ -367,7 +368,7 @@ struct region *region_holding(const void *object, const char *what)
     os_abort();
 }
 
-/* What the program calls what has the dates: the handle of the region, if it is the first page of one. */
+/* The name that the program uses for what has the dates: the handle of the region, if it is the first page of one. */
 const void *region_or_object(const void *object)
 {
     const struct region_page *page = page_holding(object);

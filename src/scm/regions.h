@@ -5,16 +5,17 @@
  *   region       what a handle stands for (places.h): where the next object is cut, and the first page
  *   region_page  the head of each page: the next page, and the region's handle
  *
- * A region's dates are those of its first page, which is an object of a slab cache as any other. Its expiry
- * count has EXPIRY_COUNT_REGION in place of a finalizer, so the end of its last date ends the region (expire.c).
+ * A region's dates are those of its first page, which is an object of a slab cache like any other. Its expiry count
+ * has EXPIRY_COUNT_REGION in place of a finalizer, so the end of its last date ends the region (expire.c).
  *
- * Whose. The thread whose number is `owner` allocates and unregisters; nobody else writes the region until it ends.
- * The thread that ends it is alone with it: the one that takes its last date, or the owner that unregisters it without
- * dates. That thread has it in its list of ended regions, frees its pages a few at each call, and then has its place.
+ * Whose. The thread whose number is `owner` allocates and unregisters; no other thread writes the region until it
+ * ends. The thread that ends it is alone with it: the one that takes its last date, or the owner that unregisters it
+ * without dates. That thread has it in its list of ended regions, frees its pages a few at each call, and then has
+ * its place.
  *
- * Invariants: `first` is NULL unless the region is alive: the handle is good exactly then. cursor and end are multiples of
- * REGION_ALIGNMENT; while a region is alive both are NULL when nothing more is to be allocated. Nothing is written to a page of an ended region: with
- * scm_expired=deferred readers may still be in it.
+ * Invariants: `first` is NULL unless the region is alive: the handle is good exactly then. cursor and end are
+ * multiples of REGION_ALIGNMENT; while a region is alive both are NULL when nothing more is to be allocated. Nothing
+ * is written to a page of an ended region: with scm_expired=deferred readers may still be in it.
  */
 #ifndef SCM_REGIONS_H
 #define SCM_REGIONS_H
@@ -74,7 +75,7 @@ static inline void region_note_date(struct region *region, const struct scm_thre
         region->good_until = now + extension;
 }
 
-/* Its thread is one that fork has not copied: its memory, as the child has it, may be of two minds. */
+/* Its thread was not copied by fork: the region's memory, as the child has it, may be inconsistent. */
 static inline bool region_is_abandoned(const struct scm_thread *self, const struct region *region)
 {
     uint64_t owner = load_relaxed(&region->owner);

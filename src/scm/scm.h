@@ -295,8 +295,8 @@ static inline void collect_some(struct scm_thread *thread)
         expired_take(thread, TAKEN_PER_CALL);
 }
 
-/* Lazily, what the tick has expired is left to the calls after it, unless others wait already: so it looks
- * at nothing that is no longer in the processor's caches. `waiting`: before the tick. */
+/* Lazily, what the tick has expired is left to the calls after it, unless other descriptors wait already: so it looks
+ * at nothing that is no longer in the processor's caches. `waiting`: as it was before the tick. */
 static inline void collect_after_tick(struct scm_thread *thread, bool waiting)
 {
     if (load_relaxed(&scm_eager))

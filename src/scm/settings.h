@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What options want of short-term memory (docs/reference/options.md). Atomic: they change at any time. */
+/* Options that short-term memory reads (docs/reference/options.md). Atomic: they change at any time. */
 #ifndef SCM_SETTINGS_H
 #define SCM_SETTINGS_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Following a stamp: a descriptor that has expired, of an object that has a later date by its stamp, is queued again at that
- * date (stamps.h).
+ * Following a stamp: a descriptor that has expired, of an object that has a later date by its stamp, is queued again
+ * at that date (stamps.h).
  */
 #include "scm/scm.h"
 
-/* Of a clock that still has the stamp's owner: the page for descriptors of that stamp, where the list has one. NULL: none, or
- * the date has passed. */
+/* For a clock that still has the stamp's owner: the page for descriptors of that stamp, if the list has one. NULL: it
+ * has none, or the date has passed. */
 static inline struct page *page_to_follow(const struct scm_clock *clock, const struct page *from,
                                           uint32_t stamp)
 {
@@ -19,8 +19,8 @@ static inline struct page *page_to_follow(const struct scm_clock *clock, const s
 }
 
 /*
- * Descriptors of the first expired page, from `taken` on, whose objects last longer, are queued again at that date: as many
- * as go one after another to pages that have room, up to `most`. Returns how many.
+ * Queues descriptors of the first expired page again, from `taken` on, whose objects last longer: as many as go one
+ * after another to pages that have room for that date, up to `most`. Returns how many.
  */
 uint64_t stamps_follow(struct scm_thread *self, const struct page *page, uint64_t taken,
                        uint64_t most)
@@ -52,7 +52,8 @@ uint64_t stamps_follow(struct scm_thread *self, const struct page *page, uint64_
     return i - taken;
 }
 
-/* Where and when the descriptor behind a stamp, which is later than its page, is to stand. False: that is over. */
+/* Where and when the descriptor behind a stamp, which is later than its page, is to be queued. False: that date is
+ * over. */
 static bool later_date(struct scm_thread *self, const struct page *page, uint32_t seen,
                        struct scm_clock **clock, uint64_t *date)
 {
@@ -70,9 +71,10 @@ static bool later_date(struct scm_thread *self, const struct page *page, uint32_
 }
 
 /*
- * As stamps_follow, in all cases: a descriptor of an expired page, whose object has a later date by its stamp, is queued
- * at that date. Allocating may run destructors, which may refresh the object, but not collect: the descriptor is still the
- * first that has expired. Of a clock without owner the descriptor is as any other, and the object has no stamp any more.
+ * The same as stamps_follow in every case: a descriptor of an expired page, whose object has a later date by its stamp,
+ * is queued at that date. Allocating may run destructors, which may refresh the object, but not collect: the
+ * descriptor is still the first that has expired. If the clock has no owner, the descriptor becomes an ordinary one,
+ * and the object has no stamp any more.
  */
 enum following stamp_follow(struct scm_thread *self, const struct page *page, uint64_t descriptor)
 {

@@ -4,20 +4,20 @@
  *
  *   stamp   of an object: which clock owns it, and the latest date by that clock. 0: no clock does
  *   owner   a number that stands for a thread's local or global clock in stamps (owners.c)
- *   life    a clock in the hands of one thread after another, each of which has all its lists. It ends when another thread
- *           takes a part of them; from then on its dates there are counted by that thread's clock, and pages under its
- *           owners say by how much a stamp is later than the page, no longer when that is
+ *   life    of a clock: the time in which one thread after another has it with all its lists. It ends when another thread
+ *           takes a part of them; from then on that thread's clock counts its dates there, and pages under its owners say
+ *           by how much a stamp is later than the page, no longer when that is
  *
- * Invariants. An object that has a stamp has exactly one descriptor with BEHIND_STAMP, which counts as any other, in a page
- * of the stamp's owner. So the owner refreshes by storing a later date; when that descriptor is taken, and the stamp's date
- * is later than its page, it is queued again at the stamp's date. A page says under which owner and for which date its
- * descriptors were made, as a stamp. All other descriptors end with the date of their page: those of a thread that
- * refreshes an object that another one's clock owns, and of a clock's other kind of time.
+ * Invariants. An object that has a stamp has exactly one descriptor with BEHIND_STAMP, which counts as any other, in
+ * a page of the stamp's owner. So the owner refreshes by storing a later date; when that descriptor is taken, and the
+ * stamp's date is later than its page, it is queued again at the stamp's date. A page says under which owner and for
+ * which date its descriptors were made, as a stamp. All other descriptors end with the date of their page: those of a
+ * thread that refreshes an object that another thread's clock owns, and of a clock's other kind of time.
  *
- * A stamp is written by the thread that makes it from 0, which makes the descriptor behind it, then by the thread that
- * has this descriptor. Its clock is the owner, or the owner is no clock's any more, because its thread has ended and
- * others took its lists, or because its epoch is over. So there is one writer, which needs no atomic read-modify-write. The
- * descriptor behind a stamp ends it, so an object that is handed out has none.
+ * A stamp is written by the thread that makes it from 0, which makes the descriptor behind it, then by the thread
+ * that has this descriptor. Either that thread's clock is the owner; or the owner is no clock's any more, because its
+ * thread has ended and others took its lists, or because its epoch is over. So there is one writer, which needs no
+ * atomic read-modify-write. The descriptor behind a stamp ends it, so an object that is handed out has none.
  *
  * Dates in stamps are the lowest 18 bits of a clock's dates. A clock gives up its owner every STAMP_EPOCH ticks and
  * whenever its ring becomes longer than that, so all dates ever written under one owner lie within 2^17 and compare
@@ -63,7 +63,7 @@ struct owner {
     uint64_t life;
 };
 
-/* STAMP_OWNERS of them; the first is not used: 0 is no owner. Made before any thread has entered, then constant. */
+/* STAMP_OWNERS of them; the first is not used: 0 means no owner. Made before any thread has entered, then constant. */
 extern HIDDEN struct owner *scm_owner_table;
 
 static inline struct owner *owner_of(uint32_t stamp)

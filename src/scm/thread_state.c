@@ -50,7 +50,7 @@ void thread_free(struct scm_thread *thread)
     scm_meta_free(thread, sizeof *thread);
 }
 
-/* After real-time clocks, ended regions, or `left`, came or went: fast paths look at them, or do not. */
+/* Called after real-time clocks, ended regions, or `left`, came or went: makes fast paths look at them, or not. */
 void thread_watch(struct scm_thread *self)
 {
     bool waits = !list_is_empty(&self->real) || !list_is_empty(&self->ended_regions);

@@ -2,19 +2,19 @@
 /*
  * Threads: taking part, blocking, ending, forking.
  *
- * What a thread has given dates with outlives it: it waits among the orphans, as it is, for the next
- * thread that registers, on whose clocks its dates then expire; or for the ticks of any other thread, which
- * take it over list by list (left.c). So nothing is lost when threads come and go, and there are never more
- * of them than threads took part at a time. A thread that leaves nothing is freed at once.
+ * The lists with which a thread has given dates outlive it: they wait among the orphans, as they are, for the next
+ * thread that registers, on whose clocks the dates then expire; or for the ticks of any other thread, which take them
+ * over list by list (left.c). So nothing is lost when threads come and go, and there are never more orphans than
+ * threads took part at a time. A thread that leaves nothing is freed at once.
  *
- * A thread's end is noticed by a key's destructor. Destructors of the program may come after it and refresh.
- * Then the thread is ending, and takes part for the time of each such call only. A thread that takes part for
- * the first time in the last round of destructors has no end that is noticed: it is found to be gone by
- * its number, when others register or the statistics are read (scm_reap).
+ * A key's destructor notices a thread's end. Destructors of the program may come after it and refresh. Then the
+ * thread is ending, and takes part for the time of each such call only. If a thread takes part for the first time in
+ * the last round of destructors, its end is not noticed: it is found to be gone by its number, when others register
+ * or the statistics are read (scm_reap).
  *
  * A thread that takes part and is not blocked has joined global time (gp/user/phases.c). When it joins it counts as
- * one that has ticked in the present phase, so it cannot end the phase twice; unless it is the only one: then
- * no other thread would end the phase, so its tick does (thesis, section 4.2.2).
+ * one that has ticked in the present phase, so it cannot end the phase twice; unless it is the only one: then no
+ * other thread would end the phase, so its tick does (thesis, section 4.2.2).
  */
 #define _GNU_SOURCE /* gettid */
 #include <pthread.h>
@@ -58,8 +58,7 @@ static bool join(struct scm_thread *thread)
     return joined;
 }
 
-/* The others need not wait for the thread any more, so the phase may be over. When no thread is left, time
- * stops. */
+/* The others need not wait for the thread any more, so the phase may be over. When no thread is left, time stops. */
 static void leave(void)
 {
     if (--active)
@@ -144,8 +143,8 @@ static struct scm_thread *enter(void)
     return thread;
 }
 
-/* Never one of another process: in a child that no fork handler has prepared, the parent's threads are gone,
- * but nobody knows what they were at. */
+/* Never one of another process: in a child that no fork handler has prepared, the parent's threads are gone, but it
+ * is not known what they were doing. */
 static bool is_gone(const struct scm_thread *thread)
 {
     pid_t process = getpid();
@@ -154,8 +153,8 @@ static bool is_gone(const struct scm_thread *thread)
            errno == ESRCH;
 }
 
-/* A thread that has ended unnoticed. Global time does not wait for it any more when its reader slot is
- * reaped, which gp/user/phases.c does. */
+/* A thread that has ended without notice. Global time does not wait for it any more when its reader slot is reaped,
+ * which gp/user/phases.c does. */
 static void reap(struct scm_thread *thread)
 {
     if (!is_gone(thread))
@@ -178,8 +177,8 @@ void scm_reap(void)
     errno = saved_errno;
 }
 
-/* Under the lock: one thread, each in its turn. So of those that have ended unnoticed never more are left
- * than threads take part. */
+/* Under the lock: looks at one thread, each in its turn. So there are never more threads left that have ended without
+ * notice than threads that take part. */
 static void reap_one(void)
 {
     struct scm_thread *thread = list_first(&scm_threads, struct scm_thread, link);
@@ -245,7 +244,7 @@ struct scm_thread *scm_enter(const char *what, int *error)
     return scm_self;
 }
 
-/* For what the thread has from then on. NULL with errno (and reported): it is blocked or ending, or there is no
+/* For calls that give the thread something. NULL with errno (and reported): it is blocked or ending, or there is no
  * memory. */
 struct scm_thread *scm_enter_to_stay(const char *what)
 {
@@ -268,7 +267,7 @@ void scm_leave(void)
         scm_unregister_thread();
 }
 
-/* Reported once, because a thread that ticks without taking part does so all the time; and again after it took part. */
+/* Reported once, because a thread that ticks without taking part does so at each tick; and again after it took part. */
 int scm_refuse_absent(const char *what)
 {
     if (mine)
@@ -360,9 +359,8 @@ void scm_fork_done(void)
 }
 
 /*
- * Threads that the child does not have were at work while page after page was copied, so their lists
- * may be of two minds. They are left alone for good, with the objects that have dates there. Orphans
- * are whole.
+ * Threads that the child does not have were at work while page after page was copied, so their lists may be
+ * inconsistent. They are never touched again, nor are the objects that have dates there. Orphans are whole.
  */
 void scm_fork_child(bool whole)
 {

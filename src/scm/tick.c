@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ticks. Local: the clock advances, and one list of descriptors has expired. Global: the thread says
- * that it is ready, in the phase of global time that is under way (gp/user/phases.c); the first time in each
- * phase its own view of global time advances, and the last thread to do so advances global time. Further ticks
- * look again whether all have ticked: threads may be gone that never said so (fork).
+ * Ticks. Local: the clock advances, and one list of descriptors has expired. Global: the thread says that it is
+ * ready, in the phase of global time that is under way (gp/user/phases.c). At the first global tick in each phase the
+ * thread's own view of global time advances, and the last thread to do so advances global time. Further ticks look
+ * again whether all have ticked, because threads may be gone without having said so (fork).
  *
- * A thread that takes no part is refused: if its tick made it take part, one tick in the wrong thread would
- * hold up global time for as long as that thread lives.
+ * A thread that takes no part is refused: if its tick made it take part, one tick in the wrong thread would hold up
+ * global time for as long as that thread lives.
  *
- * The two run at the same speed but not in step, which is why scm_global_refresh adds two units.
+ * The two times run at the same speed but not in step, which is why scm_global_refresh adds two units.
  *
- * Before a local tick, and after a global one, comes what is not the thread's two clocks: real time, and what
- * ended clocks and threads have left. After the global one, so that a list that was taken over has all of
- * the next phase before it, whether the thread had ticked in this one or not.
+ * Before a local tick, and after a global one, comes what is not the thread's two clocks: real time, and what ended
+ * clocks and threads have left. It comes after the global one, so that a list that was taken over has all of the next
+ * phase before it, whether the thread had ticked in this phase or not.
  */
 #include "scm/scm.h"
 

@@ -2,8 +2,9 @@
 /*
  * The list of all slab caches.
  *
- * `slab_caches_lock` guards the list; it is never held across a wait for a grace period. A thread that looks at a cache for
- * longer holds that cache by its count of visitors (cache_hold), and releases the lock; the cache's destruction waits for it.
+ * `slab_caches_lock` guards the list; it is never held across a wait for a grace period. A thread that looks at a
+ * cache for longer counts itself as a visitor of the cache (cache_hold) and releases the lock; the cache's
+ * destruction waits for its visitors.
  */
 #include "slab/all_caches.h"
 
@@ -24,8 +25,9 @@ void for_all_caches(void (*visit)(struct prudence_cache *cache))
     os_lock_release(&slab_caches_lock);
 }
 
-/* Before the cache goes off the list, whose lock is held: until nobody holds it. Visitors come under the lock only, and wait
- * for nothing but a node's lock, and the end of a fork. Acquire: what they did is done. */
+/* Waits until the cache has no visitors. Called before the cache goes off the list, with the lock of the list held.
+ * Visitors come under that lock only, and wait only for a node's lock and the end of a fork. Acquire: what they did
+ * is done. */
 void cache_wait_for_visitors(const struct prudence_cache *cache)
 {
     while (load_acquire(&cache->visitors)) {

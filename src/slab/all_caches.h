@@ -12,8 +12,8 @@ extern struct list slab_caches;
 void for_all_caches(void (*visit)(struct prudence_cache *cache));
 void cache_wait_for_visitors(const struct prudence_cache *cache);
 
-/* Under that lock: the cache is not destroyed until it is let go. Whoever holds it waits for nothing but the
- * lock of a node and the end of a fork. */
+/* Called under that lock: the cache is not destroyed until cache_let_go. A thread that holds a cache waits only for
+ * the lock of a node and the end of a fork. */
 static inline void cache_hold(struct prudence_cache *cache)
 {
     add_relaxed(&cache->visitors, 1);

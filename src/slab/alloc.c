@@ -17,9 +17,9 @@
 #include "slab/throttle.h"
 
 /*
- * Bytes deferred on one CPU that are worth a grace period. Where it costs no system call: so few
- * that an object is reused within some ten microseconds, and so many objects that the cost of a
- * scan disappears among them.
+ * Bytes deferred on one CPU that are worth a grace period. If a grace period costs no system call, they are few
+ * enough that an object is reused within some ten microseconds, and enough objects that the cost of a scan is small
+ * next to theirs.
  */
 #define DUE_CHEAP_OBJECTS     ((size_t)1024)
 #define DUE_CHEAP_BYTES       ((size_t)64 << 10)
@@ -43,7 +43,7 @@ struct miss {
     void *object;
     unsigned refill; /* objects to take from the node */
     unsigned grow;   /* the size that demand asks for; 0: the present one will do */
-    bool demanded;   /* ... and others are to give for it; else it takes what nobody uses */
+    bool demanded;   /* ... and other caches are to give for it; else it takes what is unused */
     bool waits;      /* there are closed batches; `cookie` makes them all safe */
     bool enough;     /* ... and so much that a grace period is worth its cost, or it has begun */
     bool due;        /* ... or so much that no more fits */
@@ -51,7 +51,7 @@ struct miss {
     unsigned cpu; /* whose caches they are */
 };
 
-/* Whether it is worth a grace period: so much was deferred here, in whatever cache, or one that serves this cache as
+/* Whether a grace period is worth its cost: enough was deferred here, in any cache; or one that serves this cache as
  * well was requested. */
 static bool is_worth_it(const struct prudence_cache *cache, const struct miss *miss)
 {
@@ -59,8 +59,8 @@ static bool is_worth_it(const struct prudence_cache *cache, const struct miss *m
            gp_is_requested(cache->domain, miss->cookie);
 }
 
-/* Rule 10: make room when all that may wait is waiting and it is not even worth a grace period (`crowded`) or none
- * can end, when what was flushed is wanted back, and at first. */
+/* Rule 10. A cache grows in three cases: all that may wait is waiting, and it is not even worth a grace period or
+ * none can end (`crowded`); what was flushed is wanted back; and at first. */
 static void weigh_growth(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                          bool crowded, struct miss *miss)
 {
@@ -121,9 +121,9 @@ static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
 }
 
 /*
- * Whether latent objects are to be tried for before the cache grows, though a grace period is not
- * due: or a few would wait for ever while it grows. Not each time, or a cache would never grow to
- * the size at which grace periods are rare.
+ * Whether to try for latent objects before the cache grows, although a grace period is not due. Otherwise a few of
+ * them would wait forever while it grows. Not each time, or a cache would never grow to the size at which grace
+ * periods are rare.
  */
 #define AVOID_CHEAP_NS  100000
 #define AVOID_COSTLY_NS 1000000
@@ -153,8 +153,8 @@ static void *refill(struct prudence_cache *cache, struct miss *miss, os_alloc_fl
     return object_cache_refill(cache, miss->refill, true, flags);
 }
 
-/* False where the budget does not allow it: then the ring stays full, so that this alone is no reason for a grace
- * period, which few objects would pay for. */
+/* False when the budget does not allow it. The ring then stays full, so a full ring alone is no reason for a grace
+ * period: few objects would pay for it. */
 static bool grow(struct prudence_cache *cache, const struct miss *miss)
 {
     const struct cpu_cache *cpu = cpu_cache_of(cache, miss->cpu);
@@ -192,7 +192,7 @@ size_t cache_take_bulk(struct prudence_cache *cache, size_t count, void **object
 
         if (cpu) {
             taken = object_cache_take(cpu, objects + done, want);
-            /* Pops all the same: count them where the fast path does. */
+            /* These are pops, too: count them where the fast path does. */
             store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) +
                                                      ((uint64_t)taken << STACK_COUNT_BITS));
             cpu_cache_release(cpu);

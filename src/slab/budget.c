@@ -2,18 +2,19 @@
 /*
  * One budget for what a CPU caches: what object caches and rings of all slab caches may hold there.
  *
- * Charged is what they may hold, not what they do: size x stride of each slab cache, and from its first deferral on that
- * CPU on twice as much, since `size` is the limit of its object cache and of its ring. So fast paths count nothing, and
- * the bound holds at any time. A size changes only here, by the owner of those caches. It grows (alloc.c, weigh) while
- *   - all sizes of the CPU stay within cache_per_cpu; a slab cache that is nearly alone there may have twice as
- *     much, so that one of large objects has a thousand of them; and
- *   - all CPUs stay within cache_total. A quarter of that is kept for all alike, so that one CPU's caches cannot use up
- *     another's: beyond it a CPU goes only while all together use less than the rest.
- * A cache begins with a few objects and doubles at each miss, up to what serves a batch well: so one that is used much
- * has that after some misses. That is for the first caches, while a quarter of the budget suffices; the rest is for
- * demand. Where the CPU's budget is used up, others give (give.c). Beyond it are only
- *   - floors: a slab cache may have so much on a CPU that uses it: a 256th of what a CPU may have in any case, at most
- *     what it begins with, and one object at least. Half of that where rings are many;
+ * Charged is what they may hold, not what they do hold: size x stride of each slab cache. From its first deferral on
+ * that CPU on it is charged twice, because `size` is the limit of its object cache and of its ring. So fast paths
+ * count nothing, and the bound holds at any time. A size changes only here, by the owner of those caches. It grows
+ * (alloc.c, weigh) while
+ *   - all sizes of the CPU stay within cache_per_cpu; a slab cache that is nearly alone there may have twice as much,
+ *     so that one of large objects has a thousand of them; and
+ *   - all CPUs stay within cache_total. A quarter of that is divided equally, so that one CPU's caches cannot use up
+ *     another's: a CPU goes beyond its part only while all together use less than the rest.
+ * A cache begins with a few objects and doubles at each miss, up to what serves a batch well: so a cache that is used much
+ * has that after some misses. Caches double by themselves only while a quarter of the budget suffices; the rest is for
+ * demand. When the CPU's budget is used up, other caches give (give.c). Only these go beyond it:
+ *   - floors: on a CPU that uses it, a slab cache may have a 256th of what a CPU may have in any case, at most what
+ *     it begins with, and at least one object. Half of that when rings are many;
  *   - caches whose creator named a size (object_cache_bytes). They count, too.
  *
  * Any thread; sums change where a size does. A sum is raised before the size, and lowered after it.
@@ -123,8 +124,8 @@ static void change_anyway(const struct prudence_cache *cache, struct cpu_cache *
     add_relaxed(&used_by_all, change);
 }
 
-/* Before the first deferral of a cache on a CPU, by the owner. Where that is more than the budget, the cache gives half of its
- * size (defer.c). */
+/* Called by the owner before the first deferral of a cache on a CPU. If that takes more than the budget, the cache
+ * gives half of its size (defer.c). */
 void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     int64_t bytes = budget_charge(cache, cpu, cpu->size);
@@ -133,7 +134,7 @@ void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cac
     add_relaxed(&used_by_all, bytes);
 }
 
-/* Where the rings of all CPUs may hold more than half of latent_limit, as with thousands of caches. */
+/* Whether the rings of all CPUs may hold more than half of latent_limit, as with thousands of caches. */
 static bool rings_are_many(void)
 {
     uint64_t limit = load_relaxed(&slab_latent_limit);
@@ -141,8 +142,8 @@ static bool rings_are_many(void)
     return limit && (uint64_t)load_relaxed(&used_by_all) > limit;
 }
 
-/* How many objects a cache may hold on each CPU, whatever the budget: fewer where rings are many, so that what is safe in
- * them does not fill latent_limit. */
+/* How many objects a cache may hold on each CPU, whatever the budget: fewer when rings are many, so that safe objects
+ * in them do not fill latent_limit. */
 unsigned budget_least(const struct prudence_cache *cache)
 {
     int64_t bytes = (int64_t)min_size((size_t)kept(), (size_t)most_of_a_cpu()) / FLOOR_PART / 2;
@@ -178,7 +179,8 @@ static void weigh_from_now(struct cpu_cache *cpu)
     store_relaxed(&cpu->worth_since, load_relaxed(&slab_budgets[cpu->line.cpu].wishes));
 }
 
-/* The caches of a CPU, owned, get that size, more than now; or their floor; or keep what they have: false. */
+/* Gives that size, larger than the present one, to the caches of a CPU, which the caller owns; or their floor. False:
+ * they keep what they have. */
 bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
 {
     if (cache->sized) {

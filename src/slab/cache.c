@@ -38,7 +38,7 @@
 
 size_t slab_redzone READ_MOSTLY = 0;
 
-/* As round_up_to_power_of_two(): whether a lone object would need more pages where they are short. */
+/* As round_up_to_power_of_two(): whether a lone object would need more pages when contiguous pages are short. */
 static bool needs_more_pages(size_t stride, size_t before)
 {
     return OS_SLAB_MAY_BE_LESS && round_up_to_power_of_two(max_size(stride, OS_PAGE_SIZE)) >
@@ -46,10 +46,10 @@ static bool needs_more_pages(size_t stride, size_t before)
 }
 
 /*
- * A stride with one cache line more, where it is a multiple of SKEW_GRAIN. The first lines of such objects share
- * eight sets of a first-level cache, or fewer, which do not hold a batch of them; a line more, and they use all 64.
- * Not for smaller objects, whose memory it would cost; not for larger ones, of which a slab holds few; and not for
- * objects whose alignment does not allow it.
+ * A stride with one cache line more, if it is a multiple of SKEW_GRAIN. The first lines of such objects share eight
+ * sets of a first-level cache, or fewer, which do not hold a batch of them; with one line more they use all 64. Not
+ * for smaller objects, because it would cost too much of their memory; not for larger ones, of which a slab holds
+ * few; and not for objects whose alignment does not allow it.
  */
 static size_t skewed(const struct prudence_cache *cache, size_t stride)
 {
@@ -59,9 +59,9 @@ static size_t skewed(const struct prudence_cache *cache, size_t stride)
     return stride + CACHE_LINE;
 }
 
-/* Leftover bytes of a slab let its first object lie in different places. Large objects of a power
- * of two leave none: then one object less is worth it, unless their stride spreads them already (what is read of many
- * such objects would share a few cache sets; see docs/adr). */
+/* Leftover bytes of a slab let its first object lie in different places. Large objects of a power of two leave none.
+ * Then one object less is worth it, because what is read of many such objects would share a few cache sets (see
+ * docs/adr); not if their stride spreads them already. */
 static void choose_colors(struct prudence_cache *cache)
 {
     size_t step = max_size(cache->alignment, CACHE_LINE);
@@ -92,8 +92,8 @@ static void choose_slab(struct prudence_cache *cache)
 }
 
 /*
- * Whether slabs go to a window, where all have their first objects in the same place. Objects of which one would lie on
- * a few cache sets with those of all slabs keep their colors instead.
+ * Whether slabs go to a window, where all slabs have their first object in the same place. Objects keep their colors
+ * instead if without them one object would share a few cache sets with those of all slabs.
  */
 static void choose_window(struct prudence_cache *cache)
 {
@@ -166,8 +166,8 @@ static bool lines_make(struct prudence_cache *cache)
     return cache->percpu != NULL;
 }
 
-/* All but the cache itself. Its fast paths are closed, so a call that uses it nevertheless takes the slow
- * ones, which see that it is destroyed. */
+/* Frees all parts of the cache except its structure. Its fast paths are closed, so a call that uses it nevertheless
+ * takes the slow ones, which see that it is destroyed. */
 static void cache_release_parts(struct prudence_cache *cache)
 {
     struct slab_node *nodes = cache->nodes;
@@ -249,8 +249,8 @@ static unsigned slabs_left(const struct prudence_cache *cache)
     return slabs;
 }
 
-/* How many objects are live: what slabs have given out less what is latent, which is counted in rings
- * (`latent`) and in slabs. */
+/* How many objects are live: what slabs have given out, minus what is latent, which is counted in rings (`latent`)
+ * and in slabs. */
 static size_t live_objects(struct prudence_cache *cache)
 {
     struct list *item;
@@ -273,10 +273,10 @@ static size_t live_objects(struct prudence_cache *cache)
 }
 
 /*
- * Merges and empties everything there is. True when no slab is left: then the cache is off the list,
- * so that neither fork nor pressure nor trim can find it, and every CPU stays owned, for good.
- * Else *live is the number of live objects. The lock of the list keeps those out who carry objects of the cache in their
- * hands meanwhile, which would look like live ones.
+ * Merges and empties everything there is. True when no slab is left: then the cache is off the list, so that neither
+ * fork nor pressure nor trim can find it, and every CPU stays owned permanently. Otherwise *live is the number of
+ * live objects. The lock of the list keeps out threads that carry objects of the cache, which would look like live
+ * ones.
  */
 static bool retire(struct prudence_cache *cache, size_t *live)
 {
@@ -303,9 +303,9 @@ static bool retire(struct prudence_cache *cache, size_t *live)
 }
 
 /*
- * False while objects are live: *live of them. The cache itself stays until cache_forget(). Waits for
- * grace periods of this cache's domain as long as it has latent objects (or type-safe pages), and for
- * nobody else's. Nothing is held while it waits.
+ * False while objects are live, and *live says how many. The cache's structure stays until cache_forget(). Waits for
+ * grace periods of this cache's domain as long as it has latent objects (or type-safe pages), and for no other
+ * domain's. Nothing is held while it waits.
  */
 bool cache_destroy(struct prudence_cache *cache, size_t *live)
 {

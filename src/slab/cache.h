@@ -31,14 +31,15 @@
  * the mover's stack, and what bounds the time that a CPU's caches stay owned. */
 #define TRANSFER_MAX OS_TRANSFER_MAX
 
-/* Whether a cache's next slab is to be in a window: never (any more), if inlined code asks for an object, or since it has. */
+/* Whether a cache's next slab is to be in a window: no (or not any more); if inlined code asks for an object; or yes,
+ * since it has asked. */
 enum window_wish { WINDOW_NEVER, WINDOW_IF_WANTED, WINDOW_WANTED };
 
 struct prudence_cache {
     /* What fast paths look at; constant, but that `fast_percpu` may be closed (slab_extend). */
     void *fast_percpu; /* = lines, or os_percpu_owned_lines (extensions, no rseq, large blocks) */
     const void *page_map; /* os_page_map_root(), which programs that inline fast paths find here */
-    /* Of objects in its window: base and extent, and where in a place they begin; they look here, too. */
+    /* For objects in its window: base and extent, and where they begin in a place. Inlined code looks here, too. */
     struct os_window_words window_words;
     uint64_t window_mask; /* of an address: where it is in its place */
     struct grid window_grid;

@@ -2,9 +2,9 @@
 /*
  * Owning a CPU's caches, and the arrays behind them.
  *
- * Stack, ring and batches of one CPU are one block of metadata, made when the CPU first needs them
- * and again when the size follows demand. A new block is made before the caches are taken and the
- * old one freed after they are released, since neither may happen in between.
+ * Stack, ring and batches of one CPU are one block of metadata, made when the CPU first needs them and again when the
+ * size follows demand. A new block is made before the caches are taken and the old one freed after they are released,
+ * because an owner may neither allocate nor free.
  */
 #include "slab/cpu_cache.h"
 
@@ -52,8 +52,8 @@ void cpu_cache_release(struct cpu_cache *cpu)
     os_busy_leave();
 }
 
-/* Fork and destruction need all; an owner finishes without waiting for anything, so neither do
- * they wait long. */
+/* Fork and destruction need the caches of all CPUs. An owner finishes without waiting for anything, so they do not
+ * wait long either. */
 static void claim_patiently(struct os_percpu_line *line, const void *token)
 {
     while (!os_percpu_claim(line, token))
@@ -66,8 +66,8 @@ void cpu_cache_claim_all(struct prudence_cache *cache, const void *token)
         claim_patiently(&cpu_cache_of(cache, i)->line, token);
 }
 
-/* A line whose claim was written over is claimed once more. Not by a remote take: in a kernel that leaves interrupts
- * off, and threads that want all CPUs sleep. */
+/* Claims a line once more whose claim was overwritten. Not by a remote take: in a kernel that leaves interrupts off,
+ * and threads that want all CPUs sleep. */
 void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token)
 {
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++) {
@@ -87,8 +87,8 @@ void cpu_cache_release_all(struct prudence_cache *cache, const void *token)
             os_percpu_release(&cpu_cache_of(cache, i)->line);
 }
 
-/* Of a block for so many slots: a slot below the stack that is always NULL, so that pop finds NULL when it is empty;
- * the stack, the ring and the batches. */
+/* The parts of a block for so many slots: a slot below the stack that is always NULL, so that pop finds NULL when the
+ * stack is empty; the stack, the ring and the batches. */
 size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots)
 {
     return ((size_t)2 * slots + 1) * sizeof(void *) +
@@ -154,9 +154,9 @@ static void follow_size(struct prudence_cache *cache, struct cpu_cache *cpu)
 }
 
 /*
- * Makes object cache and latent limit of the CPU that the caller runs on `size` objects, if they
- * are smaller now; or what the budget allows. False when they are no larger: there is no memory for it, or no room in
- * the budget, or the caches are another's.
+ * Gives `size` objects to the object cache and the latent limit of the CPU that the caller runs on, if they have less
+ * now; or what the budget allows. False when they are no larger: there is no memory for it, or no room in the budget,
+ * or another thread owns the caches.
  */
 bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
 {
@@ -192,8 +192,8 @@ static bool fits(const struct prudence_cache *cache, const struct cpu_cache *cpu
            cpu->batch_tail - cpu->batch_head <= batch_slots(cache, slots);
 }
 
-/* Makes the caches of a CPU smaller, owned. The arrays are the caller's, for that size; afterwards it has the old ones. False
- * where there is more in them. */
+/* Makes the caches of a CPU smaller, which the caller owns. The arrays are the caller's, for that size; afterwards it
+ * has the old ones. False when the caches hold more than that. */
 bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size,
                       struct arrays *spare)
 {
@@ -207,8 +207,9 @@ bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
     return true;
 }
 
-/* Takes the arrays away from caches that are empty, owned, and have nothing reserved: as if the CPU had never needed any.
- * The caller frees them (os_arrays_free), with nothing owned. NULL: there is something in them, or there are none. */
+/* Takes the arrays away from caches that the caller owns and that are empty and have nothing reserved, as if the CPU
+ * had never needed any. The caller frees them (os_arrays_free), with nothing owned. NULL: there is something in them,
+ * or there are none. */
 void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes)
 {
     struct arrays arrays = arrays_of(cache, block_of(cpu), cpu->slots);

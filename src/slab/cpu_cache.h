@@ -25,10 +25,10 @@ struct cpu_counts {
 };
 
 /*
- * Invariants: objects on the stack <= size; tail - head <= size; closed batches are
- * batches[batch_head .. batch_tail), the last one ends at `closed`, and the open one is
- * [closed, tail). head <= tail <= stop <= reserved, and reserved - head objects are in the account of
- * latent bytes. Everything but head, tail, stop and the stack's word is the owner's.
+ * Invariants: objects on the stack <= size; tail - head <= size; closed batches are batches[batch_head ..
+ * batch_tail), the last one ends at `closed`, and the open one is [closed, tail). head <= tail <= stop <= reserved,
+ * and reserved - head objects are in the account of latent bytes. Only the owner writes, except for head, tail, stop
+ * and the stack's word.
  */
 struct cpu_cache {
     struct os_percpu_line line;

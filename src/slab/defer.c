@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An object's way in, when readers may still hold it: latent cache, else latent slab (paper,
- * Algorithm 1, lines 34 to 51).
+ * An object's way in, when readers may still hold it: latent cache, else latent slab (paper, Algorithm 1, lines 34 to
+ * 51).
  *
- * Its memory is not touched: all that is remembered stands in rings and bitmaps. Deferring never
- * fails, and waits only to keep garbage under latent_limit (latent_make_room): before the object is
- * in anybody's books, so that what waits is not yet garbage.
+ * Its memory is not touched: all that is remembered is in rings and bitmaps. Deferring never fails, and waits only to
+ * keep garbage under latent_limit (latent_make_room). It waits before the object is in any account, so what waits is
+ * not yet garbage.
  */
 #include "gp/gp.h"
 #include "os/os.h"
@@ -42,7 +42,7 @@ struct deferral {
     gp_cookie cookie;
 };
 
-/* Objects taken out of the caches, on their way to the nodes. Free and safe ones (`flushed`), or latent ones
+/* Objects taken out of the caches, on their way to the nodes: either free and safe ones (`flushed`), or latent ones
  * (`overflowed`), never both. */
 struct hand {
     unsigned flushed, overflowed;
@@ -81,9 +81,8 @@ static bool is_at_limit(const struct cpu_cache *cpu)
     return latent_count(cpu) >= cpu->size;
 }
 
-/* Room in the ring, if its oldest batch is safe: by a merge, for which a flush makes room in the object
- * cache. Objects whose destructors run soon are never merged there (latent_merge): they go to their
- * slabs. */
+/* Makes room in the ring, if its oldest batch is safe: by a merge, for which a flush makes room in the object cache.
+ * Objects whose destructors run soon are never merged there (latent_merge): they go to their slabs. */
 static void make_room(struct prudence_cache *cache, struct cpu_cache *cpu, struct hand *hand)
 {
     if (!latent_oldest_is_safe(cache, cpu))
@@ -102,8 +101,8 @@ static void make_room(struct prudence_cache *cache, struct cpu_cache *cpu, struc
 }
 
 /*
- * At the limit, with nothing that is safe, the oldest latent objects go to their latent slabs. A batch of them, since they
- * share a cookie, and a node's lock is worth more than one object.
+ * At the limit, when nothing is safe, the oldest latent objects go to their latent slabs: a batch of them, because
+ * they share a cookie, and one object is not worth taking a node's lock.
  */
 static void append(struct deferral *deferral, struct cpu_cache *cpu, bool may_overflow,
                    struct hand *hand)
@@ -123,7 +122,7 @@ static void append(struct deferral *deferral, struct cpu_cache *cpu, bool may_ov
 
 /* ----------------------------------------------------------------------------- with nothing owned */
 
-/* Appends to the ring of this CPU, if it is not another's. What had to make room goes to the nodes. */
+/* Appends to the ring of this CPU, unless another thread owns it. What had to make room goes to the nodes. */
 static void visit(struct deferral *deferral, bool may_overflow)
 {
     struct prudence_cache *cache = deferral->cache;
@@ -148,8 +147,8 @@ static void visit(struct deferral *deferral, bool may_overflow)
     os_carry_end();
 }
 
-/* Into the latent cache if that is possible, else into the latent slab. False when latent_limit does not allow it, and
- * `past_limit` does not override it: then the object is still in nobody's books. */
+/* Defers into the latent cache if that is possible, else into the latent slab. False when latent_limit does not allow
+ * it, and `past_limit` does not override it: then the object is still in no account. */
 static bool defer(struct deferral *deferral)
 {
     struct prudence_cache *cache = deferral->cache;

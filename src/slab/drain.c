@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Emptying CPUs: what is safe or free in their caches goes to the nodes, when memory is wanted elsewhere, when
- * a CPU has gone quiet, or for good.
+ * Emptying CPUs: what is safe or free in their caches goes to the nodes, when memory is wanted elsewhere, when a CPU
+ * has gone quiet, or when its caches are taken away.
  *
  * Each step owns the CPU's caches, for a batch at most; the nodes are visited in between, with nothing owned.
  */
@@ -34,7 +34,7 @@ static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, co
         return false;
     taken = cpu_cache_take(cache, token);
     if (taken && taken != cpu)
-        cpu_cache_release(taken); /* the caller was moved meanwhile */
+        cpu_cache_release(taken); /* the caller was moved to another CPU */
     return taken == cpu;
 }
 
@@ -56,7 +56,7 @@ struct haul {
 
 typedef void (*visit_step)(struct os_percpu_line *line, void *haul);
 
-/* Runs `step` as the owner, if that is the caller's CPU and nobody's; else false. */
+/* Runs `step` as the owner, if that is the caller's CPU and no thread owns it; else false. */
 static bool visit_here(struct cpu_cache *cpu, struct haul *haul, visit_step step)
 {
     haul->taken = 0;
@@ -80,8 +80,7 @@ static bool visit_patiently(struct cpu_cache *cpu, struct haul *haul, visit_step
     return false;
 }
 
-/* One owned step: closes the open batch, takes back what the ring reserved, and takes what a node
- * may have. */
+/* One step as the owner: closes the open batch, takes back what the ring reserved, and takes what a node may have. */
 static void take_some(struct os_percpu_line *line, void *data)
 {
     struct cpu_cache *cpu = (struct cpu_cache *)line;
@@ -137,7 +136,7 @@ static void take_arrays(struct os_percpu_line *line, void *data)
     haul->arrays = cpu_cache_detach_arrays(haul->cache, (struct cpu_cache *)line, &haul->bytes);
 }
 
-/* The arrays of a CPU that has nothing in them go; returns their bytes. It comes back to them by demand. */
+/* Frees the arrays of a CPU that has nothing in them; returns their bytes. The CPU gets arrays again by demand. */
 static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     struct haul haul;
@@ -192,8 +191,9 @@ static bool move_beyond(struct cpu_cache *cpu, struct haul *haul)
     return haul->taken > 0;
 }
 
-/* Makes the caches of the CPU that the caller runs on smaller; what they hold beyond goes to the nodes. False where that was
- * not possible: the caches are another's, the caller has lost its CPU, or there is no memory for smaller arrays. */
+/* Makes the caches of the CPU that the caller runs on smaller; what they hold beyond goes to the nodes. False when
+ * that was not possible: another thread owns the caches, the caller has lost its CPU, or there is no memory for
+ * smaller arrays. */
 bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
 {
     struct haul haul UNINITIALIZED;
@@ -209,8 +209,8 @@ bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned
     return load_relaxed(&cpu->size) <= size;
 }
 
-/* Closes the CPU's open batch and returns to the nodes what is safe there, and if `free_ones` what
- * is free. Gives up when the caches are another's. Returns how many objects went. */
+/* Closes the CPU's open batch and returns to the nodes what is safe there, and if `free_ones` what is free. Gives up
+ * when another thread owns the caches. Returns how many objects went. */
 static size_t empty_cpu_by(bool (*visit)(struct cpu_cache *cpu, struct haul *haul, visit_step step),
                            struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones)
 {
@@ -238,8 +238,8 @@ static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, boo
     return empty_cpu_by(visit_patiently, cache, cpu, free_ones);
 }
 
-/* Empties the CPUs, of what is free too if wanted, merges what is safe, and gives back free slabs beyond
- * `keep` of each node; returns their bytes. */
+/* Empties the CPUs, also of free objects if wanted, merges what is safe, and gives back free slabs beyond `keep` of
+ * each node; returns their bytes. */
 size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
 {
     size_t bytes = 0;
@@ -251,7 +251,7 @@ size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
     return bytes;
 }
 
-/* Arrays go where there was nothing in them before: what a CPU uses it would make again at once. */
+/* Frees arrays that were empty before: a CPU would make arrays that it uses again at once. */
 size_t cache_shrink(struct prudence_cache *cache)
 {
     for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++)
@@ -259,7 +259,8 @@ size_t cache_shrink(struct prudence_cache *cache)
     return cache_empty(cache, true, 0);
 }
 
-/* Free slabs go, and what is safe is merged, until it is `wanted` bytes or there are no more. Nobody is disturbed. */
+/* Gives back free slabs, and merges what is safe, until `wanted` bytes have gone or nothing is left. No other CPU is
+ * disturbed. */
 size_t cache_shrink_slabs(struct prudence_cache *cache, size_t wanted)
 {
     size_t bytes = 0;
@@ -307,8 +308,8 @@ void cache_settle(struct prudence_cache *cache, bool free_ones)
     cache_empty(cache, free_ones, cache->free_limit);
 }
 
-/* The same without disturbing another CPU, or waiting for a lock: the caller's own, and what is safe in latent
- * slabs, where most of it is when much is latent. */
+/* The same without disturbing another CPU, or waiting for a lock: looks at the caller's own CPU, and at what is safe
+ * in latent slabs, where most of it is when much is latent. */
 void cache_settle_here(struct prudence_cache *cache)
 {
     if (cache->percpu)
@@ -327,8 +328,7 @@ static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)
         node_overflow(cache, haul.objects, haul.taken, haul.cookie);
 }
 
-/* A CPU that is going for good: what is free or safe in its caches goes to the nodes, what is latent
- * to its latent slabs. */
+/* For a CPU whose caches end: what is free or safe there goes to the nodes, what is latent to its latent slabs. */
 void slab_retire_cpu(unsigned cpu)
 {
     struct list *item;
@@ -345,9 +345,9 @@ void slab_retire_cpu(unsigned cpu)
 }
 
 /*
- * Strays: objects on CPUs that have gone quiet. Called where demand would grow the cache, and in a kernel
- * by work that runs now and then; looks at most every QUIET_NS and empties the CPUs on which nothing
- * has moved since the last look, the caller's own too. So what lies on a quiet CPU is back within two looks.
+ * Strays: objects on CPUs that have gone quiet. Called where demand would grow the cache, and in a kernel by work
+ * that runs now and then. Looks at most every QUIET_NS, and empties the CPUs on which nothing has moved since the
+ * last look, the caller's own too. So what lies on a quiet CPU is back within two looks.
  */
 bool drain_quiet_cpus(struct prudence_cache *cache)
 {
@@ -380,8 +380,8 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 #define SPARE_LEAST ((size_t)64 << 10)
 
 /*
- * What a CPU has kept in vain since the last look. The pops since then reach so deep into the object cache as they are
- * many, at most: what was below was not wanted. Where nothing at all has moved, that is everything.
+ * What a CPU has kept in vain since the last look. So many pops reach at most so many objects deep into the object
+ * cache: what was below was not wanted. If nothing at all has moved, that is everything.
  */
 static void look_at_cpu(const struct prudence_cache *cache, struct cpu_cache *cpu,
                         struct drain_place *place)
@@ -424,8 +424,8 @@ static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
 }
 
 /*
- * What the CPUs have kept in vain goes to the nodes, as long as there are moves left; at most a batch of objects each.
- * False: they are used up; the next call goes on at *place. Called by one thread at a time.
+ * What the CPUs have kept in vain goes to the nodes, as long as there are moves left; a move takes a batch of objects
+ * at most. False: the moves are used up; the next call goes on at *place. Called by one thread at a time.
  */
 bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves)
 {

@@ -122,7 +122,7 @@ void extensions_kept(void)
     }
 }
 
-/* The paths are closed first: whoever finds the extension finds them so. */
+/* The paths are closed first: a thread that finds the extension finds them closed. */
 static void close_path(void **fast_percpu)
 {
     if (load_relaxed(fast_percpu) != os_percpu_owned_lines)

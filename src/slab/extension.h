@@ -50,7 +50,7 @@ struct slab_extension {
     void (*after_deferral)(struct prudence_cache *cache, bool alone); /* its slab may be gone */
     /* Its grace period is over. False: the extension calls extensions_released() later. */
     bool (*safe)(struct slab *slab, void *object);
-    void (*released)(struct slab *slab, void *object); /* nobody looks at it any more */
+    void (*released)(struct slab *slab, void *object); /* no reader looks at it any more */
     /* True: the extension has taken it over, and calls cache_put_kept() later. */
     bool (*keeps)(struct slab *slab, void *object);
 
@@ -66,7 +66,7 @@ struct slab_extension {
     void (*pressure)(void); /* memory is wanted: what is kept is to go now. No lock is held */
 };
 
-/* Defined by whoever embeds the slab layer; its places are the numbers of extensions. Those may be NULL. */
+/* Defined by the program that embeds the slab layer; its indices are the numbers of extensions. Entries may be NULL. */
 extern const struct slab_extension *const slab_extensions[OS_EXTENSIONS];
 
 #define EXTENSION_BIT(number) (UINT32_C(1) << (number))
@@ -95,8 +95,8 @@ void extensions_check_live(const struct slab *slab, const void *object, const ch
 void extensions_explain(const struct slab *slab, const void *pointer);
 void extensions_pressure(void);
 
-/* A slab gets an extension that its cache has not; its fast paths are closed before the extension is to be seen, and
- * so are those of a cache whose users name it. Any thread, any time. */
+/* Gives a slab an extension that its cache does not have. The slab's fast paths, and those of a cache whose users
+ * name it, are closed before the extension can be seen. Any thread, any time. */
 void slab_extend(struct slab *slab, unsigned number);
 
 #endif /* SLAB_EXTENSION_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Slab caches and fork: nobody owns a CPU's caches or a node's lock, or carries objects between them, while
- * the process is copied. So every object is in one place in the child as well, and what is counted of
- * caches can be counted anew from that; what other threads were at is then not in it. Caches that handlers of
- * others make in between are nobody's.
+ * Slab caches and fork. While the process is copied, no thread owns a CPU's caches or a node's lock, or carries
+ * objects between them. So in the child, too, every object is in one place, and what is counted of caches can be
+ * counted anew from that, without what other threads were doing. Caches that other handlers make in between are owned
+ * by no thread.
  */
 #include "gp/gp.h"
 #include "os/os.h"

@@ -27,8 +27,8 @@ static void take_for_flush(struct cpu_cache *cpu, struct flush *flush)
     cpu->churned = true;
 }
 
-/* Makes room on this CPU's stack if need be, and pushes. False when the caches are another's, or
- * have no arrays yet. */
+/* Makes room on this CPU's stack if need be, and pushes. False when another thread owns the caches, or they have no
+ * arrays yet. */
 static bool push_or_flush(struct prudence_cache *cache, void *object, struct flush *flush)
 {
     struct cpu_cache *cpu = cpu_cache_take(cache, flush);

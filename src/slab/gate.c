@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The gate: every object passes here whose fast path did not serve it, because it found too much or too little, because
- * it is closed, or because it does not exist. What has extensions meets them here, and nowhere else; then the
- * object goes its way by the restartable sequences, if those may serve it and were not tried, or by the slow one.
+ * The gate: every object passes here whose fast path did not serve it, because it found too much or too little,
+ * because it is closed, or because it does not exist. Extensions are called here, and nowhere else. Then the object
+ * goes its way by the restartable sequences, if those may serve it and were not tried, or by the slow one.
  */
 #include "slab/gate.h"
 

@@ -2,7 +2,7 @@
 /*
  * The gate: where objects come that the fast path (fast_path.h) did not serve.
  *
- * `size`: what was asked for, 0: a whole object. `what` names the caller in reports.
+ * `size`: what was asked for; 0: a whole object. `what` names the caller in reports.
  */
 #ifndef SLAB_GATE_H
 #define SLAB_GATE_H

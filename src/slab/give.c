@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Caches of one CPU give to each other, where its budget (budget.c) is used up.
+ * Caches of one CPU give to each other, when its budget (budget.c) is used up.
  *
- * A cache that wants to grow asks the next few of those that are used on its CPU; the one that has had the fewest hits
- * for its bytes lately gives half of its size, if the one that asks has had twice as many. A hand for each CPU goes
- * round the list of all caches, so each is asked in turn. Hits are weighed by the time in which they came, in wishes to grow on
- * that CPU; now and then, when a cache is asked, half of both is forgotten. Two that are used alike keep what they have.
- * Where nobody gave, nobody is asked for a while.
+ * A cache that wants to grow asks the next few of those that are used on its CPU. The one that has had the fewest
+ * hits for its bytes lately gives half of its size, if the one that asks has had twice as many. A hand for each CPU
+ * goes round the list of all caches, so each is asked in turn. Hits are divided by the time in which they came,
+ * counted in wishes to grow on that CPU; now and then, when a cache is asked, half of both is forgotten. Two caches
+ * that are used alike keep what they have. When no cache gave, none is asked for a while.
  *
- * The giver is held by its count of visitors (all_caches.c), so the lock of the list is held for the looks only, and only
- * tried. Its caches are owned for a batch of objects at a time, by a thread of that CPU: no membarrier.
+ * The giver is held by its count of visitors (all_caches.c), so the lock of the list is held for the looks only, and
+ * only tried. Its caches are owned for a batch of objects at a time, by a thread of that CPU: no membarrier.
  */
 #include "slab/give.h"
 
@@ -133,8 +133,8 @@ static bool try_to_give(struct prudence_cache *asker, unsigned cpu)
     return given;
 }
 
-/* The caches of the CPU that the caller runs on want that size, and the budget is used up: others give some of theirs.
- * Nothing is owned. */
+/* The caches of the CPU that the caller runs on want that size, and the budget is used up: other caches give some of
+ * theirs. Nothing is owned. */
 void give_to(struct prudence_cache *cache, unsigned size)
 {
     unsigned cpu = os_cpu_current();
@@ -159,8 +159,8 @@ void give_to(struct prudence_cache *cache, unsigned size)
     }
 }
 
-/* The caller has begun to defer objects of a cache on this CPU, whose ring now counts: if that is more than the budget
- * allows, object cache and ring get half of the size each. Nothing is owned. */
+/* The caller has begun to defer objects of a cache on this CPU, whose ring now counts. If that is more than the
+ * budget allows, object cache and ring each give half of their size. Nothing is owned. */
 void give_half(struct prudence_cache *cache)
 {
     struct cpu_cache *cpu = cpu_cache_of(cache, os_cpu_current());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Slabs of one object, which pass no CPU's caches: large blocks, and objects that an extension has put on a page of its own.
- * They begin their life in their node, allocated.
+ * Slabs of one object, which pass no CPU's caches: large blocks, and objects that an extension has put on a page of
+ * its own. They begin their life in their node, allocated.
  */
 #include "slab/large.h"
 
@@ -34,9 +34,8 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
 }
 
 /*
- * Changes the size of a large block that is live, without copying. False, with nothing changed, when
- * the page source cannot. Only whoever frees it looks at a live block's size and place, so no lock is
- * held while they change.
+ * Changes the size of a large block that is live, without copying. False, with nothing changed, when the page source
+ * cannot. Only the thread that frees a live block looks at its size and place, so no lock is held while they change.
  */
 bool slab_resize_large(struct slab *slab, size_t bytes)
 {
@@ -54,8 +53,8 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
     return true;
 }
 
-/* A slab of the one object `object`, alone on its page, which is the caller's again when this fails
- * (NULL). Else it is live, and the page goes with the slab: to the extension whose `going` knows it. */
+/* A slab of the one object `object`, alone on its page. NULL: this failed, and the page is the caller's again.
+ * Otherwise the object is live, and the page goes with the slab: to the extension whose `going` knows it. */
 struct slab *slab_make_lone(struct prudence_cache *cache, void *page, void *object,
                             uint32_t extensions)
 {

@@ -2,17 +2,17 @@
 /*
  * The account of garbage: bytes that are deferred and not yet merged, held under latent_limit.
  *
- * Invariant: the account is never below the truth. Bytes are reserved in it before an object is
- * deferred, and released after it is merged. It is the sum of
+ * Invariant: the account is never below the truth. Bytes are reserved in it before an object is deferred, and
+ * released after it is merged. It is the sum of
  *   - the latent bytes: in rings, in transfer batches, in latent slabs;
- *   - what rings have reserved ahead, since fast paths append without asking: for each cache and
- *     CPU at most a batch. Those of one CPU together are kept below ahead_max (latent_take_back);
+ *   - what rings have reserved ahead, because fast paths append without asking: for each cache and CPU at most a
+ *     batch. Those of one CPU together are kept below ahead_max (latent_take_back);
  *   - credits: what was released on a CPU lately, ready to be reserved there again.
- * The last two are taken back before anybody is held back, so nearly all of the limit can be used.
+ * The last two are taken back before any thread is held back, so nearly all of the limit can be used.
  *
- * Any thread, no locks. Reserving and releasing happen while the caller owns the CPU's caches or
- * holds the node's lock, or carries what they account for: so fork finds the account standing still, and
- * the child counts it anew (fork.c).
+ * Any thread, no locks. Bytes are reserved and released while the caller owns the CPU's caches or holds the node's
+ * lock, or carries what they account for. So the account does not change during fork, and the child counts it anew
+ * (fork.c).
  */
 #include "slab/latent_account.h"
 
@@ -20,7 +20,7 @@
 
 #define CREDIT_MAX ((int64_t)64 << 10)
 
-/* A ring may reserve such a part of what its CPU has left, so that the first does not take all. */
+/* A ring may reserve this part of what its CPU has left, so that the first ring does not take all. */
 #define AHEAD_PART 8
 
 struct account {
@@ -150,10 +150,10 @@ void latent_release(unsigned cpu, size_t bytes)
 /* -------------------------------------------------------------------------------------- ahead */
 
 /*
- * How many objects a ring of the CPU may reserve ahead, which has `ahead` now; 0: the CPU's share
- * is used up, and unused reservations should be taken back. Where many rings share it, each may have less: else a
- * few would have it all, and the others' deferrals take the slow path. So the quota halves when the share is used up,
- * and grows by an object each time there is plenty.
+ * How many objects a ring of the CPU may reserve ahead, which has `ahead` now; 0: the CPU's share is used up, and
+ * unused reservations should be taken back. When many rings share it, each may have less; otherwise a few would have
+ * it all, and the others' deferrals take the slow path. So the quota halves when the share is used up, and grows by
+ * an object each time there is plenty.
  */
 unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigned batch)
 {
@@ -184,13 +184,14 @@ void latent_ahead_note(unsigned cpu, int64_t change)
 
 /* ---------------------------------------------------------------------------------------- due */
 
-/* A batch of so many bytes was closed on the CPU. Its caches may be another thread's each, so one may be lost. */
+/* A batch of so many bytes was closed on the CPU. Different threads may own its caches at the same time, so a count
+ * may be lost. */
 void latent_due_note(unsigned cpu, size_t bytes)
 {
     store_relaxed(&accounts[cpu].due, load_relaxed(&accounts[cpu].due) + bytes);
 }
 
-/* Bytes of all caches that a grace period requested now would serve, and the last one here did not. */
+/* Bytes of all caches that a grace period requested now would serve, and that the last one requested here did not. */
 uint64_t latent_due(unsigned cpu)
 {
     return load_relaxed(&accounts[cpu].due);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The latent cache: a ring of deferred objects a CPU, oldest first, in batches. The last batch is
- * open: the fast path appends to it. Closed ones have a cookie and become safe in order.
+ * The latent cache: a ring of deferred objects for each CPU, oldest first, in batches. The last batch is open: the
+ * fast path appends to it. Closed ones have a cookie and become safe in order.
  *
- * Closing: detach (own the CPU, so that no append is under way, and read the tail), full fence, cookie
- * (both in gp_snapshot). In that order: a cookie taken before the detach could predate the unlink
- * of an object that another thread of this CPU pushed meanwhile.
+ * Closing: detach (own the CPU, so that no append is under way, and read the tail), full fence, cookie (both in
+ * gp_snapshot). In that order: a cookie taken before the detach could predate the unlink of an object that another
+ * thread of this CPU pushed in between.
  *
  * All functions are called by the CPU's owner.
  */
@@ -27,8 +27,8 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return (int64_t)(a - b) < 0 ? a : b;
 }
 
-/* Where the fast path must stop: at the end of the open batch, where the ring is at its limit, where
- * its turn ends, or where the account has not been told yet of more. */
+/* Where the fast path must stop: at the end of the open batch, where the ring is at its limit, where its turn ends,
+ * or where the account has not yet been told of more. */
 void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
 {
     uint64_t limit = load_relaxed(&cpu->line.ring_head) + cpu->size;
@@ -57,9 +57,8 @@ static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
 }
 
 /*
- * Reserves for what will be appended next: for a batch, as far as limit and share allow. Returns
- * whether one object at least may be appended, and whether what rings of this CPU have reserved and
- * not used should be taken back.
+ * Reserves a batch for what will be appended next, as far as limit and share allow. Returns whether at least one
+ * object may be appended, and whether what rings of this CPU have reserved and not used should be taken back.
  */
 enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
@@ -118,8 +117,8 @@ static struct batch *oldest_batch(struct cpu_cache *cpu)
     return NULL;
 }
 
-/* Where the cookie of a batch that ends at the tail is remembered: with the newest batch, if it has
- * the same one, else in a new place; NULL when there is none. */
+/* Where the cookie of a batch that ends at the tail is stored: with the newest batch, if that has the same cookie,
+ * else in a new place; NULL when there is none. */
 static struct batch *place_for(struct cpu_cache *cpu, gp_cookie cookie)
 {
     unsigned mask = cpu->batch_mask;
@@ -133,9 +132,9 @@ static struct batch *place_for(struct cpu_cache *cpu, gp_cookie cookie)
 }
 
 /*
- * Closes the open batch. Batches with one cookie are one batch: while a reader keeps a grace period
- * from ending, misses close batches of single objects, and those must not use up the places. When
- * all are used the batch stays open, and grows.
+ * Closes the open batch. Batches with one cookie are one batch: while a reader keeps a grace period from ending,
+ * misses close batches of single objects, and those must not use up the places. When all are used, the batch stays
+ * open and grows.
  */
 void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
@@ -162,11 +161,11 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
 #define LOOK_AGAIN_AFTER 512 /* objects, where readers were asked */
 
 /*
- * Ends the grace period of what is closed without a system call, if that can be (gp_try): then few objects are in flight,
- * and stay in the CPU's own memory caches. Only in a ring that has its full batches, since a smaller one is still to grow;
- * and only for a full batch, since fewer objects would soon be missed again. After a refusal it is not tried for a
- * while: so trying costs nothing where there is no hope. Returns whether all that is closed is safe; some may be in any
- * case.
+ * Ends the grace period of what is closed without a system call, if that is possible (gp_try): then few objects are
+ * in flight, and stay in the CPU's own memory caches. Only in a ring that has its full batches, because a smaller one
+ * is still to grow; and only for a full batch, because fewer objects would soon be missed again. After a refusal it
+ * is not tried for a while, so trying costs nothing when it is hopeless. Returns whether all that is closed is safe;
+ * some may be in any case.
  */
 bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
@@ -199,8 +198,8 @@ bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *
            tail - load_relaxed(&cpu->line.ring_head) >= cpu->size;
 }
 
-/* The slow path's append: also where the batch could not be closed. Room for it is reserved. False
- * when the ring is at its limit. */
+/* The slow path's append, which also works when the batch could not be closed. Room for it is reserved. False when
+ * the ring is at its limit. */
 bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object)
 {
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
@@ -258,8 +257,8 @@ static void all_are_safe(void **objects, unsigned count)
     }
 }
 
-/* Takes up to `count` of the oldest objects, of as many closed batches as that is, safe or not.
- * They stay latent, under *cookie: the newest of these batches'. Returns how many. */
+/* Takes up to `count` of the oldest objects, of as many closed batches as needed, safe or not. They stay latent,
+ * under *cookie: the newest of these batches'. Returns how many. */
 unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                             unsigned count, gp_cookie *cookie)
 {
@@ -315,9 +314,10 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
 }
 
 /*
- * So many objects were merged here. Their bytes become the ring's reservation for what comes next, as far as its share
- * goes, and the rest is released: in steady state a miss leaves the account alone. Not above the limit, where nothing
- * more could be reserved either; nor for a ring without a reservation, which has lost it to others or never needed one.
+ * So many objects were merged here. Their bytes become the ring's reservation for what comes next, as far as its
+ * share allows, and the rest is released: in steady state a miss leaves the account alone. Not above the limit, where
+ * nothing more could be reserved either; nor for a ring without a reservation, which has lost it to others or never
+ * needed one.
  */
 static void pass_on(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned merged)
 {
@@ -335,8 +335,8 @@ static void pass_on(struct prudence_cache *cache, struct cpu_cache *cpu, unsigne
         latent_release(cpu->line.cpu, (merged - kept) * cache->stride);
 }
 
-/* Merges the oldest batch into the object cache, as far as it is safe and fits; one batch and not too much
- * of it, so that the caches are not owned for long. Returns how many objects. */
+/* Merges the oldest batch into the object cache, as far as it is safe and fits; one batch and not too much of it, so
+ * that the caches are not owned for long. Returns how many objects. */
 unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     unsigned have = stack_count(&cpu->line);

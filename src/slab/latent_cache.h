@@ -13,8 +13,8 @@ static inline unsigned latent_count(const struct cpu_cache *cpu)
     return (unsigned)(load_relaxed(&cpu->line.ring_tail) - head);
 }
 
-/* What latent_open() found: none under the limit; room for one object or more; the same, but what
- * other rings of the CPU have reserved leaves no more than that. */
+/* What latent_open() found: no room under the limit; room for one object or more; the same, but what other rings of
+ * the CPU have reserved leaves no more than that. */
 enum latent_room { LATENT_NO_ROOM, LATENT_ROOM, LATENT_ROOM_CROWDED };
 bool latent_is_open(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu);

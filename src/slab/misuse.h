@@ -9,7 +9,7 @@
 struct slab *slab_of_checked(const struct prudence_cache *cache, const void *object,
                              const char *what);
 
-/* Behind the first line of a report: says what else is known (`slab` may be NULL), and ends the process. */
+/* Follows the first line of a report: says what else is known (`slab` may be NULL), and ends the process. */
 void explain_and_abort(const struct slab *slab, const void *object) __attribute__((noreturn));
 
 void describe_double(const struct slab *slab, const void *object, bool latent, const char *what);
@@ -29,17 +29,17 @@ report_not_live(const struct slab *slab, const void *object, bool latent, const 
     os_abort();
 }
 
-/* Of a bitmap that other threads change meanwhile, under a lock that this one does not have: but the bit of an object
- * that is its own stays as it is. */
+/* Reads a bitmap that other threads may be changing under a lock that this thread does not have. The bit of an object
+ * that belongs to this thread does not change. */
 __attribute__((no_sanitize("thread"))) static inline bool bit_of_word(const uint64_t *bits,
                                                                       unsigned index)
 {
     return *(const volatile uint64_t *)&bits[index / BITS_PER_WORD] >> (index % BITS_PER_WORD) & 1;
 }
 
-/* Whether an object of this thread's may be free or deferred, as far as its slab can tell: it is back in it, or an
- * extension other than those that the caller knows may know. Then slab_check_live says so, if it is. The slab may get
- * another extension meanwhile, which knows nothing yet: so a plain read is enough. */
+/* Whether an object of this thread's may be free or deferred, as far as its slab can tell: it is back in its slab, or
+ * an extension other than those that the caller knows may know. If so, slab_check_live tells for certain. The slab
+ * may get another extension at the same time, which knows nothing yet, so a plain read is enough. */
 __attribute__((no_sanitize("thread"))) static inline bool
 slab_may_be_dead(const struct slab *slab, unsigned index, uint32_t known)
 {

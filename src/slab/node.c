@@ -2,13 +2,12 @@
 /*
  * A node: the slabs of one cache on one NUMA node, and everything that happens to them.
  *
- * The lock that counts is that of a slab's home node, not of the current CPU (rule 11). Nothing is
- * called under it that waits, makes system calls or takes a lock of a lower rank; pages go back
- * after it is released.
+ * The lock that counts is that of a slab's home node, not of the current CPU (rule 11). Nothing is called under it
+ * that waits, makes system calls or takes a lock of a lower rank; pages go back after it is released.
  *
- * Each slab stands where its free, latent and live objects put it (list_for). Since latent objects
- * count, a deferral moves its slab at once to where it will belong: pre-movement (rule 8). In the
- * partial and draining lists, slabs with free objects stand before those without.
+ * Each slab stands where its free, latent and live objects put it (list_for). Because latent objects count, a
+ * deferral moves its slab at once to where it will belong: pre-movement (rule 8). In the partial and draining lists,
+ * slabs with free objects stand before those without.
  */
 #include "slab/node.h"
 
@@ -54,7 +53,7 @@ uint64_t node_free_bytes(void)
     return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* What is free is known to all of the process except a little of each node: that needs no locked operation for each
+/* The process counts what is free, except a little of each node, so that no locked operation is needed for each
  * slab. */
 static void note_free(struct slab_node *node, size_t slab_bytes, size_t unnoted)
 {
@@ -136,7 +135,7 @@ static bool is_waiting(const struct slab *slab)
     return !list_is_empty(&slab->waiting_link);
 }
 
-/* Objects that are free or latent already. That ends a process; in a kernel they are what they were. */
+/* Reports objects that are free or latent already. That ends a process; in a kernel the objects stay as they were. */
 static void refuse(struct run *run, uint64_t bits, bool latent, const char *what)
 {
     describe_double(run->slab, run_object(run, bits), latent, what);
@@ -160,7 +159,7 @@ static void check_run(struct run *run, const char *what)
         refuse(run, latent, true, what);
 }
 
-/* The same for deferred objects: those that are refused are latent no more by this deferral. False: none is left. */
+/* The same for deferred objects: the refused ones do not become latent by this deferral. False: none is left. */
 static bool check_latent_run(struct run *run)
 {
     unsigned count = run->count;
@@ -173,9 +172,9 @@ static bool check_latent_run(struct run *run)
 }
 
 /*
- * Puts objects into their latent slab: under the waiting cookie if that is their own, else into next,
- * which gets a cookie when waiting is merged. (One cookie renewed at each deferral never merges
- * under load; one kept is unsound.) `cookie` NULL: none was taken yet.
+ * Puts objects into their latent slab: under the waiting cookie if that is their own, else into next, which gets a
+ * cookie when waiting is merged. (If one cookie were renewed at each deferral, it would never merge under load; to
+ * keep an older one is unsound.) `cookie` NULL: none was taken yet.
  */
 static void put_latent(struct slab_node *node, struct run *run, const gp_cookie *cookie)
 {
@@ -234,8 +233,8 @@ static void merge_waiting(struct slab_node *node, struct slab *slab)
     latent_release(os_cpu_current(), merged * slab_object_bytes(slab));
 }
 
-/* Merges the slabs whose time has come. Those with further latent objects wait anew: one fence and
- * one cookie, taken when all of them are detached from next, serve them all. Returns how many. */
+/* Merges the slabs whose grace period is over. Those with further latent objects wait anew: one fence and one cookie,
+ * taken when all of them are detached from next, serve them all. Returns how many. */
 static unsigned merge_safe(struct slab_node *node)
 {
     struct list again;
@@ -278,8 +277,8 @@ static void note_used(struct slab_node *node)
         node->used_peak = used_slabs(node);
 }
 
-/* Free slabs that were all in use within the last one or two windows of decay will be again: keeping
- * them saves a shrink, a grow and the page faults of both. */
+/* Free slabs that were all in use within the last one or two windows of decay will be in use again. To keep them
+ * saves a shrink, a grow and the page faults of both. */
 static unsigned keep_for_demand(struct slab_node *node)
 {
     uint64_t decay = load_relaxed(&slab_decay), now;
@@ -299,7 +298,7 @@ static unsigned keep_for_demand(struct slab_node *node)
 
 /* ----------------------------------------------------------------------------------- hand-over */
 
-/* Without the lock: by whoever must own nothing. Release: pairs with the acquire in `receive`. */
+/* Without the lock: called by threads that must own nothing. Release: pairs with the acquire in `receive`. */
 void node_hand_over(struct slab_node *node, struct transfer_batch *batch)
 {
     struct transfer_batch *first = load_relaxed(&node->handover);
@@ -323,7 +322,7 @@ static void receive(struct slab_node *node)
             struct slab *slab = slab_known(batch->objects[i]);
             struct run run;
 
-            if (unlikely(!slab)) { /* and nobody knows how much it was */
+            if (unlikely(!slab)) { /* and it is not known how much it was */
                 i++;
                 continue;
             }
@@ -355,10 +354,9 @@ static unsigned lasting(const struct slab *slab)
 }
 
 /*
- * Threads that give and end dates in one slab at a time may lose each other's changes of the count: a locked
- * addition would double the cost of a refresh. The drift is harmless: of slabs that are equally good another
- * one is picked. It cannot last, either: what is impossible is cut off here, and the count is right
- * again when all of the slab is free.
+ * Threads that give and end dates in one slab at a time may lose each other's changes of the count: a locked addition
+ * would double the cost of a refresh. The drift is harmless: of slabs that are equally good another one is picked. It
+ * cannot last, either: impossible values are cut off here, and the count is right again when all of the slab is free.
  */
 static unsigned may_leave(const struct slab *slab, unsigned lasts)
 {
@@ -368,12 +366,11 @@ static unsigned may_leave(const struct slab *slab, unsigned lasts)
 }
 
 /*
- * The slab to refill from: of the first partial ones with free objects that which has most lasting
- * objects, for it is the least likely to become free; so the others drain, and total fragmentation
- * ends lowest (paper, Figure 5). Among equals it is that with the fewest objects that have an
- * expiration date: they are live, and may stay so, but the others have not even said when they end.
- * Then a free one; then, rather than grow, a draining one, or one that will drain when callbacks have
- * run.
+ * The slab to refill from. First choice: of the first partial slabs with free objects, the one with most lasting
+ * objects. It is the least likely to become free, so the others drain, and total fragmentation ends lowest (paper,
+ * Figure 5). Among equals it is the slab with the fewest objects that have an expiration date: these may stay as long
+ * as the other objects, whose end is not known at all. Second choice: a free slab. Then, rather than grow, a draining
+ * one, or one that will drain when callbacks have run.
  */
 static bool is_better(const struct slab *slab, unsigned lasts, const struct slab *best,
                       unsigned best_lasts)
@@ -464,7 +461,7 @@ static unsigned take_runs(struct slab_node *node, struct run *runs, unsigned cou
     return made;
 }
 
-/* Takes up to `count` free objects for one allocation and its refill; returns how many. Fewer than there
+/* Takes up to `count` free objects for one allocation and its refill; returns how many. It returns fewer than there
  * are only if they lie in very many places. */
 unsigned node_take(struct prudence_cache *cache, struct slab_node *node, void **objects,
                    unsigned count)
@@ -515,9 +512,9 @@ static struct slab *last_free(struct slab_node *node)
     return NULL;
 }
 
-/* Retired slabs; free ones beyond `keep` (0: all) and beyond what demand will want, oldest first, until it is
- * `wanted` bytes, onto `excess`. Never one with a latent bit: those are not free. Type-safe memory stays until a
- * grace period after its slab became free. Returns how many. */
+/* Puts slabs onto `excess`: retired ones; and free ones beyond `keep` (0: all) and beyond what demand will want,
+ * oldest first, until it is `wanted` bytes. Never one with a latent bit: those are not free. Type-safe memory stays
+ * until a grace period after its slab became free. Returns how many. */
 static unsigned detach_excess(struct slab_node *node, unsigned keep, size_t wanted,
                               struct list *excess)
 {
@@ -568,8 +565,9 @@ static bool has_excess(const struct slab_node *node, unsigned keep)
 
 #define ALL_BYTES (~(size_t)0)
 
-/* Leaves the node; what it has too much of, or `wanted` bytes of that, is given back behind the lock (unless a fork is
- * under way: it stays for the next), and its bytes are added to *bytes. Returns how many slabs that were. */
+/* Leaves the node. What the node has too much of, or `wanted` bytes of that, is given back after the lock is released
+ * (unless a fork is under way: then it stays for the next visit), and its bytes are added to *bytes. Returns how many
+ * slabs that were. */
 static unsigned leave(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes)
 {
     struct list excess;
@@ -606,8 +604,8 @@ static unsigned gather(struct slab *slab, void **objects, unsigned count, struct
     return taken;
 }
 
-/* Hands objects to their home nodes, those of one node that follow each other under one hold of its
- * lock, or few. `put` puts a run, `visit` counts the objects; `first` is false if it only goes on. */
+/* Hands objects to their home nodes. Objects of one node that follow each other go under one hold of its lock, or
+ * few. `put` puts a run, `visit` counts the objects; `first` is false if it only goes on. */
 static void put_all(struct prudence_cache *cache, void **objects, unsigned count,
                     void (*put)(struct slab_node *node, struct run *run, const gp_cookie *cookie),
                     const gp_cookie *cookie,
@@ -741,8 +739,8 @@ void node_check_live(struct slab *slab, const char *what)
         report_double(slab, slab->base, latent > 0, what);
 }
 
-/* One visit, and so one hold of the lock, that merges and gives back as much as one may, or `wanted` bytes. False when
- * there was less than one may. */
+/* One visit, and so one hold of the lock, that merges and gives back as much as one visit may, or `wanted` bytes.
+ * False when there was less than that. */
 bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes)
 {
     unsigned merged = enter(node);
@@ -750,8 +748,8 @@ bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size
     return leave(node, keep, wanted, bytes) == NODE_SLABS_A_VISIT || merged == NODE_SLABS_A_VISIT;
 }
 
-/* Merges what is safe and gives back free slabs beyond `keep`, until it is `wanted` bytes; returns how many. In as many
- * visits as the slabs of now want: others may bring more meanwhile, for ever. */
+/* Merges what is safe and gives back free slabs beyond `keep`, until it is `wanted` bytes; returns how many. It makes
+ * as many visits as the slabs of now need: other threads may bring more all the time. */
 size_t node_shrink_until(struct slab_node *node, unsigned keep, size_t wanted)
 {
     size_t bytes = 0;
@@ -815,8 +813,8 @@ static unsigned take_selected(struct slab *slab, const struct node_filter *filte
     return taken;
 }
 
-/* Takes selected free objects of one slab, for an extension: of free slabs alone, or of any. They are to its slab
- * neither free nor latent then, until node_put_selected(). */
+/* Takes selected free objects of one slab, for an extension: of free slabs alone, or of any. For their slab they are
+ * then neither free nor latent, until node_put_selected(). */
 unsigned node_take_selected(struct slab_node *node, bool any_slab, const struct node_filter *filter,
                             void **objects, unsigned count)
 {

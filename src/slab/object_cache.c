@@ -58,9 +58,9 @@ unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count
 }
 
 /*
- * The same from the bottom: the ones that were put there longest ago, and perhaps never handed out, so that no page
- * of theirs has been touched. What stays moves down, so that is for stacks of which little stays; of larger ones it
- * takes the top.
+ * The same from the bottom: the objects that were put there longest ago, and perhaps never handed out, so that their
+ * pages have never been touched. What stays moves down, so this is for stacks of which little stays; of larger ones
+ * it takes the top.
  */
 unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsigned count)
 {
@@ -81,9 +81,9 @@ unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsign
 }
 
 /*
- * How many objects an overflow flushes: half of the cache, or as many as are latent, since they
- * will want the room (rule 5: more are flushed when more are latent). Bounded, so that one free is
- * never slow; the next overflow goes on.
+ * How many objects an overflow flushes: half of the cache, or as many as are latent, because these will need the room
+ * (rule 5: more are flushed when more are latent). Bounded, so that one free is never slow; the next overflow goes
+ * on.
  */
 unsigned object_cache_flush_count(const struct cpu_cache *cpu)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Pre-flush: latent objects go from a latent cache to their latent slabs in idle time, before they
- * would overflow the object cache (paper, section 4.2).
+ * Pre-flush: latent objects go from a latent cache to their latent slabs in idle time, before they would overflow the
+ * object cache (paper, section 4.2).
  *
- * Whoever does it may lose its CPU, so it owns nothing that allocating or freeing threads wait for: it
- * takes single objects from its own CPU by a restartable sequence, holds a counted transfer batch, and hands
- * that over by a lock-free push, which the next holder of the node's lock receives. When the pool of transfer batches
- * (transfer_batch.c) is used up the work waits.
+ * The thread that does this may lose its CPU, so it owns nothing that allocating or freeing threads wait for. It
+ * takes single objects from its own CPU by a restartable sequence, collects them in a counted transfer batch, and
+ * hands that over by a lock-free push, which the next holder of the node's lock receives. When the pool of transfer
+ * batches (transfer_batch.c) is used up, the work waits.
  *
- * Fork and the destruction of a cache do wait for a helper that has objects in its hand: for a thread
- * of ordinary priority, that looks for idle time empty-handed, and for a pool of transfer batches at most.
+ * Fork and the destruction of a cache do wait for a helper that holds objects. That helper is a thread of ordinary
+ * priority, which holds none while it looks for idle time, so they wait for a pool of transfer batches at most.
  */
 #include "slab/preflush.h"
 
@@ -27,10 +27,10 @@
 /* ------------------------------------------------------------------------------ one CPU's work */
 
 /*
- * Takes the oldest object of the calling CPU's closed batches, under the newest cookie of these: it
- * covers the older ones. The order of reads: the end of the closed batches first (acquire), then the
- * cookie, which the owner wrote before that end: so it is that of the end, or a later one. If the
- * head has moved meanwhile, the take fails.
+ * Takes the oldest object of the calling CPU's closed batches, under the newest cookie of these, which covers the
+ * older ones. The order of reads: the end of the closed batches first (acquire), then the cookie, which the owner
+ * wrote before that end. So it is the cookie of that end, or a later one. If the head has moved since, the take
+ * fails.
  */
 static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp_cookie *cookie)
 {
@@ -58,8 +58,8 @@ static bool fits(const struct cpu_cache *cpu)
     return stack_count(&cpu->line) + latent_count(cpu) <= load_relaxed(&cpu->size);
 }
 
-/* Fills a transfer batch with objects of one node and one cookie, or as far as there are any; `carry` is
- * an object that began the last one but belongs to another node or batch. */
+/* Fills a transfer batch with objects of one node and one cookie, or as far as there are any. `carry` is an object
+ * that was taken for the last one but belongs to another node or batch. */
 struct carry {
     void *object;
     gp_cookie cookie;
@@ -102,9 +102,9 @@ static unsigned hand_over(struct slab_node *node, struct transfer_batch *batch)
 }
 
 /*
- * Pre-flushes a CPU until both caches fit, `transfer batches` were handed over or the pool is used up. With
- * rseq the caller runs on that CPU. Returns the objects moved. One transfer batch is spare, for an object
- * that was taken and then found to belong to another node than the others.
+ * Pre-flushes a CPU until both caches fit, so many transfer batches were handed over, or the pool is used up. With
+ * rseq the caller runs on that CPU. Returns the objects moved. One transfer batch is spare, for an object that was
+ * taken and then found to belong to another node than the others.
  */
 unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigned batches)
 {
@@ -161,7 +161,7 @@ void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu)
         compare_exchange(&boxes[cpu->line.cpu], &empty, (uintptr_t)cache);
 }
 
-/* Latent caches fill faster than object caches empty, over the last looks: be quick about it. */
+/* Whether latent caches fill faster than object caches empty, over the last looks: then the work is urgent. */
 static bool is_urgent(struct cpu_cache *cpu)
 {
     uint32_t pops = (uint32_t)stack_pops(&cpu->line);
@@ -173,8 +173,8 @@ static bool is_urgent(struct cpu_cache *cpu)
     return filling && latent_count(cpu) > load_relaxed(&cpu->size) / 8 * 7;
 }
 
-/* Serves the cache of a box, if there is one; `here`: the caller runs on that CPU. Behind the mark,
- * where others wait for it, it waits for nothing. Returns whether to come back soon. */
+/* Serves the cache of a box, if there is one; `here`: the caller runs on that CPU. After it has set the mark, for
+ * which others wait, it waits for nothing. Returns whether to come back soon. */
 static bool serve(unsigned cpu, bool here)
 {
     uintptr_t box = load_relaxed(&boxes[cpu]);
@@ -211,8 +211,7 @@ static bool tidy(void)
     return tidy_is_worth_it();
 }
 
-/* One round over the boxes, and a look at the pages that decay, by the helper. Returns whether to
- * come back soon. */
+/* One round of the helper over the boxes, and a look at the pages that decay. Returns whether to come back soon. */
 bool preflush_work(void)
 {
     static unsigned fruitless; /* rounds */
@@ -254,7 +253,7 @@ void preflush_forget(struct prudence_cache *cache)
     }
 }
 
-/* Fork: the child has no helper, so none of its transfer batches may be half full meanwhile. */
+/* Fork: the child has no helper, so none of its transfer batches may be half full during the copy. */
 void preflush_fork_prepare(void)
 {
     if (!boxes)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Memory is short: an allocation waits instead of failing (rule 9), and all caches are emptied before the system has to kill.
+ * Memory is short: an allocation waits instead of failing (rule 9), and all caches are emptied before the system has
+ * to kill.
  *
  * The lock of the list of caches is held while caches are emptied, never across a wait.
  */
@@ -23,7 +24,7 @@ static void give_back(struct prudence_cache *cache)
     cache_shrink(cache);
 }
 
-/* All that is free goes back, but to the cache that wants memory: what it has in its slabs will do, and pages
+/* Gives back all that is free, except in the cache that wants memory: what it has in its slabs will do, and pages
  * that go back may be out of its reach (a kernel keeps them in lists of each CPU). Returns the bytes. */
 static size_t give_back_to(const struct prudence_cache *wants)
 {
@@ -41,7 +42,7 @@ static size_t give_back_to(const struct prudence_cache *wants)
     return bytes;
 }
 
-/* Others may have taken what came of the last wait: whether another one is sensible, after a pause. */
+/* Other threads may have taken what the last wait brought: whether another wait makes sense, after a pause. */
 static bool may_reclaim_again(struct prudence_cache *cache, struct reclaim *reclaim)
 {
     if (!reclaim->go_on || latent_bytes() < cache->slab_bytes ||
@@ -53,11 +54,11 @@ static bool may_reclaim_again(struct prudence_cache *cache, struct reclaim *recl
 }
 
 /*
- * Before an allocation fails (rule 9): closes the open batches of all CPUs and caches, waits for
- * one grace period, merges, shrinks everywhere. The caller then tries again, and comes back with the
- * same *reclaim (zero at first) when that is in vain. False: this was the last time, since nothing
- * more is to be expected; the next try may fail, or go as far as the OOM killer. A large block's is the
- * last time at once when nothing was waited for and no page came: it can have nothing but pages.
+ * Before an allocation fails (rule 9): closes the open batches of all CPUs and caches, waits for one grace period,
+ * merges, shrinks everywhere. The caller then tries again, and if that is in vain comes back with the same *reclaim
+ * (zero at first). False: nothing more is to be expected; the caller's next try is the last, and may fail, or go as
+ * far as the OOM killer. For a large block that is so at once when nothing was waited for and no page came, because
+ * only pages can serve it.
  */
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim)
 {
@@ -85,8 +86,8 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
 }
 
 /*
- * Where memory was taken from the system: when that has become short, all caches are emptied and
- * their pages given back, before it has to kill. Nothing is held, and nothing is waited for.
+ * Called where memory was taken from the system. When that has become short, all caches are emptied and their pages
+ * given back, before the system has to kill. Nothing is held, and nothing is waited for.
  */
 void pressure_relieve(void)
 {

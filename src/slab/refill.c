@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Refill: slabs -> object cache, and where the objects come from: this CPU's node, quiet CPUs, other caches' free slabs, new
- * pages, any node. Nothing is owned.
+ * Refill: slabs -> object cache, and where the objects come from: this CPU's node, quiet CPUs, other caches' free
+ * slabs, new pages, any node. Nothing is owned.
  */
 #include "slab/refill.h"
 
@@ -47,8 +47,8 @@ static unsigned take_up(struct prudence_cache *cache, struct slab_node *node, vo
     return taken;
 }
 
-/* Objects of a new slab. Where the node's memory is used up its pages are another's, and so is the slab; then that one
- * is asked for objects before the next slab is made. */
+/* Objects of a new slab. If the node's memory is used up, its pages are another node's, and so is the slab; then that
+ * node is asked for objects before the next slab is made. */
 static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, void **objects,
                          unsigned count, os_alloc_flags flags)
 {
@@ -90,10 +90,9 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
 }
 
 /*
- * The miss: takes up to `count` objects from the node; one is returned, the others go to the object
- * cache, to be handed out in the order of their addresses: what a program makes in one go it will
- * often walk in that order. If it may grow, it does so and under memory pressure waits for a grace
- * period before it fails (rule 9).
+ * The miss: takes up to `count` objects from the node. One is returned, the others go to the object cache, to be
+ * handed out in the order of their addresses, because a program often walks in that order what it makes in one go. If
+ * the cache may grow, it does so, and under memory pressure waits for a grace period before it fails (rule 9).
  */
 static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
                     os_alloc_flags flags)

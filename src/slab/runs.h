@@ -21,8 +21,8 @@ struct run {
     uint32_t word, count;
 };
 
-/* Makes a run of the first objects, as many as belong to it; the first is of `slab`. One that comes twice
- * ends the run: the second is noticed where the next one is put. Returns how many. */
+/* Makes a run of the first objects, as many as belong to it; the first is of `slab`. An object that comes twice ends
+ * the run: the second one is noticed when the next run is put. Returns how many. */
 static inline unsigned run_gather(struct run *run, struct slab *slab, void **objects,
                                   unsigned count)
 {

@@ -26,7 +26,7 @@ static size_t next_color_offset(struct prudence_cache *cache)
 
 /* ----------------------------------------------------------------------------------------- windows */
 
-/* The cache's window, made with its first slab that inlined code was the cause of; NULL: it has none. */
+/* The cache's window, made with the first slab that inlined code needed; NULL: it has none. */
 static struct os_window *window_of(struct prudence_cache *cache)
 {
     struct os_window *window = load_acquire(&cache->window), *made;
@@ -89,8 +89,8 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
     list_init(&slab->waiting_link);
 }
 
-/* A slab that has its pages meets its extensions, and is to be found from now on. False when memory ran out, with
- * nothing kept. */
+/* Calls the extensions of a slab that has its pages; from then on the slab can be found. False when memory ran out,
+ * with nothing kept. */
 static bool slab_complete(struct slab *slab)
 {
     if (unlikely(load_relaxed(&slab->extensions)) && !extensions_made(slab))

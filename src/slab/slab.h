@@ -84,8 +84,8 @@ static inline size_t slab_object_bytes(const struct slab *slab)
 
 /* ------------------------------------------------------------------------- from an object to its slab */
 
-/* The slab of an object that is known to be ours. NULL, in a kernel only: it is not, since it was freed twice and its
- * slab has gone meanwhile. */
+/* The slab of an object that is known to be ours. NULL, in a kernel only: it is not ours any more, because it was
+ * freed twice and its slab has gone. */
 static inline struct slab *slab_known(const void *object)
 {
     struct slab *slab = os_page_owner(object);

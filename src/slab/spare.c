@@ -2,13 +2,14 @@
 /*
  * Spare slabs: what a slab cache keeps free is for all of them (ADR 54).
  *
- * A node keeps the free slabs that were in use within the last one or two windows of decay, since it will want them
- * again. Where another slab cache grows meanwhile, and only by pages that the process does not have yet, it gets the
- * pages of such slabs instead. Else a program that builds up one kind of objects, ends them, and builds up another kind has
- * both in memory. SPARE_BYTES stay untouched, so that caches that take turns in small do not remake their slabs.
+ * A node keeps the free slabs that were in use within the last one or two windows of decay, because it will want them
+ * again. When another slab cache grows in that time, and only by pages that the process does not have yet, it gets
+ * the pages of such slabs instead. Otherwise a program that builds up one kind of objects, ends them, and builds up
+ * another kind has both in memory. SPARE_BYTES stay untouched, so that small caches that take turns do not remake
+ * their slabs.
  *
- * Locks: the place in the list is guarded by slab_caches_lock, which is not held while a cache gives. Such a cache is held by
- * its count of visitors (all_caches.c). No thread waits here, except for a node's lock.
+ * Locks: the place in the list is guarded by slab_caches_lock, which is not held while a cache gives. Such a cache is
+ * held by its count of visitors (all_caches.c). No thread waits here, except for a node's lock.
  */
 #include "slab/spare.h"
 
@@ -17,7 +18,7 @@
 #include "slab/node.h"
 #include "slab/tidy.h"
 
-#define SPARE_BYTES ((uint64_t)4 << 20) /* of the process: nobody else's business */
+#define SPARE_BYTES ((uint64_t)4 << 20) /* of the process: left alone */
 #define GIVEN_BYTES ((size_t)1 << 20)   /* at a time, so that it is worth the visit */
 #define WORTH_BYTES ((size_t)256 << 10) /* a cache that has less is passed by */
 #define LOOKS       64                  /* at caches */
@@ -62,8 +63,8 @@ static struct prudence_cache *hold_one(unsigned node)
     return found;
 }
 
-/* Before a slab of so many bytes is made on the node: other caches' free slabs go to the page source, if it has nothing
- * that is resident. */
+/* Called before a slab of so many bytes is made on the node. If the page source has no resident page, free slabs of
+ * other caches go to it. */
 void spare_give(unsigned node, size_t bytes)
 {
     struct prudence_cache *cache;

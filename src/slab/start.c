@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The slab layer's beginning and end: what its files need one of for each CPU. Before and after all caches. */
+/* The slab layer's beginning and end: the data that its files have for each CPU. Called before and after all caches. */
 #include "slab/start.h"
 
 #include "os/os.h"
@@ -18,7 +18,7 @@ bool slab_start(void)
     return true;
 }
 
-/* No cache is left, and nobody calls any more. */
+/* No cache is left, and no thread calls any more. */
 void slab_stop(void)
 {
     preflush_stop();

@@ -11,8 +11,8 @@
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 
-/* How many objects in a ring are known to be safe: all that are in closed batches, or none. In that order: the cookie is
- * that of the batch that ends at `closed`, or a later one, which covers it. */
+/* How many objects in a ring are known to be safe: all that are in closed batches, or none. `closed` is read before
+ * the cookie: the cookie is that of the batch that ends at `closed`, or a later one, which covers it. */
 static unsigned safe_in_ring(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     uint64_t closed = load_acquire(&cpu->closed); /* pairs with latent_close */

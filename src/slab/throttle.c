@@ -54,9 +54,9 @@ void latent_take_back_here(void)
 }
 
 /*
- * Whether all CPUs and caches are worth a look. To the one whose turn it is: if what it closed at its last one is
- * safe by now, or it is its first and no reader is in the way. To one of all, after a while: other domains may have
- * come on.
+ * Whether all CPUs and caches are worth a look. Yes for the thread whose turn it is, if what it closed at its last
+ * look is safe by now, or if this is its first look and no reader is in the way. After a while yes for one of all
+ * threads, because other domains may have made progress.
  */
 static bool is_worth_a_look(const struct prudence_cache *cache, const struct throttle *throttle)
 {
@@ -66,8 +66,8 @@ static bool is_worth_a_look(const struct prudence_cache *cache, const struct thr
     return is_time_again(&looked_at, os_clock_ns(), THROTTLE_LOOK_NS);
 }
 
-/* The batches of all CPUs are closed, and grace periods of all domains pushed on; other CPUs are disturbed. By one
- * thread at a time: it holds the lock of the list of caches, perhaps without a CPU. */
+/* Closes the batches of all CPUs, and pushes grace periods of all domains on; this disturbs other CPUs. Called by one
+ * thread at a time: it holds the lock of the list of caches, and may lose its CPU while it does. */
 static void settle_everywhere(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     uint32_t nobody = 0;
@@ -115,7 +115,7 @@ static void wake_all(void)
     os_word_wake(&looks_that_helped);
 }
 
-/* Waiting gives the reader that keeps garbage the CPU. A sleep, since a yield need not hand it over. */
+/* Waiting gives the CPU to the reader that keeps garbage. It is a sleep, because a yield need not hand the CPU over. */
 static void nap(struct throttle *throttle)
 {
     uint64_t age = os_clock_ns() - throttle->began;
@@ -125,7 +125,8 @@ static void nap(struct throttle *throttle)
     os_sleep_ns(throttle->pause);
 }
 
-/* Until a thread that sleeps looks for itself: the more there are, the longer, but when it has waited for wait_max. */
+/* How long a thread sleeps until it looks for itself: the more threads sleep, the longer; but not beyond the time at
+ * which it has waited for wait_max. */
 static uint64_t sleep_most(const struct throttle *throttle, unsigned all)
 {
     uint64_t age = os_clock_ns() - throttle->began, max = load_relaxed(&slab_wait_max);
@@ -142,7 +143,7 @@ static void sleep_until_one_helped(const struct throttle *throttle, uint32_t rou
     sub_relaxed(&sleepers, 1);
 }
 
-/* As many as there are CPUs for, those first who slept longest. As long as they find room each wakes another. */
+/* Wakes as many as there are CPUs for, those first that slept longest. As long as they find room each wakes another. */
 static void wake_some(unsigned count)
 {
     add_relaxed(&looks_that_helped, 1);
@@ -182,9 +183,9 @@ static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct thr
 }
 
 /*
- * Makes room under latent_limit, for a deferral of `bytes`; holds the caller back as long as there
- * is none. False when it may not be held back (any longer). The room is not reserved: the caller
- * tries, and calls again with the same *throttle (zero at first) when others were faster.
+ * Makes room under latent_limit, for a deferral of `bytes`; holds the caller back as long as there is none. False
+ * when it may not be held back (any longer). The room is not reserved: the caller tries, and calls again with the
+ * same *throttle (zero at first) when other threads took it.
  */
 bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
@@ -203,12 +204,12 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttl
                 wake_all();
             return false;
         }
-    } while (wait_is_worth_it()); /* or another's wait was in vain meanwhile */
+    } while (wait_is_worth_it()); /* or another thread has waited in vain since */
     return false;
 }
 
-/* Waits for a grace period: everything that was in a closed batch is safe then. False when that may not
- * be, or was in vain. */
+/* Waits for a grace period: everything that was in a closed batch is safe then. False when the caller may not wait,
+ * or waited in vain. */
 bool latent_wait(struct prudence_cache *cache)
 {
     struct prudence_domain *domain = cache->domain;
@@ -225,9 +226,9 @@ bool latent_wait(struct prudence_cache *cache)
 }
 
 /*
- * Holds an allocation back that needs more memory, if it may wait: while garbage is past its limit, because
- * of deferrals that could not wait; or for a grace period when more is latent than caches may grow at.
- * Returns whether it may find something now.
+ * Holds an allocation back that needs more memory, if it may wait: while garbage is past its limit, because of
+ * deferrals that could not wait; or for a grace period when more is latent than caches may grow at. Returns whether
+ * it may find something now.
  */
 bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags)
 {

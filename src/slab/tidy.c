@@ -2,15 +2,15 @@
 /*
  * Tidying: what has not been wanted for `decay` goes back, a little at a time (ADR 42).
  *
- * A round looks at all caches, one after the other. Of a CPU's object cache, what was not reached since the last
- * round goes to the nodes; where nothing moved, all that is free or safe does. A node merges what is safe and gives
+ * A round looks at all caches, one after the other. Objects of a CPU's object cache that were not reached since the
+ * last round go to the nodes; if nothing moved, all that is free or safe does. A node merges what is safe and gives
  * back the free slabs that were not in use within the last one or two windows of decay. Rounds begin `decay` apart,
- * and are made by threads on a slow path: each visit does a bounded part of a round, one thread at a time,
- * and the others go on.
+ * and are made by threads on a slow path: each visit does a bounded part of a round, one thread at a time, and the
+ * others go on.
  *
- * Locks: no lock of the slab layer is held by such a thread; one of a layer above may be, by a plain free. The
- * place in the round is guarded by slab_caches_lock, which is not held while a cache is looked at. Such a
- * cache is held by its count of visitors, and its destruction waits for them.
+ * Locks: such a thread holds no lock of the slab layer; a plain free may hold one of a layer above. The place in the
+ * round is guarded by slab_caches_lock, which is not held while a cache is looked at. Such a cache is held by its
+ * count of visitors, and its destruction waits for them.
  */
 #include "slab/tidy.h"
 
@@ -39,8 +39,8 @@ static uint64_t cached;    /* bytes that the last round found in object caches *
 /* The cache whose turn it is; slab_caches_lock. */
 static struct list *turn;
 
-/* How far its turn has come. Of the thread that is tidying; where the cache is destroyed meanwhile, of that thread, which
- * has waited for the other. */
+/* How far the turn has come. It belongs to the thread that is tidying; if the cache is destroyed in that time, to the
+ * destroying thread, which has waited for the other. */
 static struct place {
     struct drain_place drain;
     unsigned moves; /* that its turn has taken */
@@ -74,7 +74,7 @@ void tidy_forget(struct prudence_cache *cache)
     }
 }
 
-/* In a forked child nobody is tidying. */
+/* In a forked child no thread is tidying. */
 void tidy_fork_child(void)
 {
     tidying = 0;
@@ -90,7 +90,7 @@ static bool tidy_nodes(struct prudence_cache *cache, unsigned *moves)
     for (unsigned i = 0; i < os_node_count(); i++) {
         while (node_tidy(cache, &cache->nodes[i])) {
             if (!*moves)
-                return place.moves > most; /* others bring more meanwhile: enough for this round */
+                return place.moves > most; /* others may bring more: enough for this round */
             --*moves;
             place.moves++;
         }
@@ -181,8 +181,9 @@ bool tidy_some(unsigned caches, unsigned moves)
 }
 
 /*
- * What is latent needs grace periods, which nobody else may ask for: they are pushed on once a round. Foreign functions
- * may be called, so nothing is held; and not by a plain free, whose caller may hold a lock that those functions want.
+ * Latent objects need grace periods, which no other thread may ask for: they are pushed on once a round. Foreign
+ * functions may be called, so nothing is held; and not by a plain free, whose caller may hold a lock that those
+ * functions want.
  */
 void tidy_drive(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Tidying: what nobody has wanted for long goes back. */
+/* Tidying: what has not been wanted for long goes back. */
 #ifndef SLAB_TIDY_H
 #define SLAB_TIDY_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The pool of transfer batches: objects that the idle helper carries from a CPU's latent cache to a node (preflush.c). The helper
- * claims a transfer batch, the next holder of the node's lock returns it. Any thread, no locks.
+ * The pool of transfer batches: objects that the idle helper carries from a CPU's latent cache to a node
+ * (preflush.c). The helper claims a transfer batch, the next holder of the node's lock returns it. Any thread, no
+ * locks.
  */
 #include "slab/transfer_batch.h"
 

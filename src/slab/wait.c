@@ -18,8 +18,8 @@
 uint64_t slab_wait_max READ_MOSTLY = UINT64_C(500000000);
 struct wait_counts wait_counts;
 
-/* For all domains that caches name, however many: some at a time, held against destruction. Stops
- * where `visit` says false, and is false then. */
+/* Visits all domains that caches name, however many: some at a time, held against destruction. Stops when `visit`
+ * says false, and is false then. */
 static bool for_all_domains(bool (*visit)(struct prudence_domain *domain))
 {
     struct prudence_domain *domains[DOMAINS_AT_ONCE];
@@ -44,8 +44,8 @@ static bool drive_domain(struct prudence_domain *domain)
     return true;
 }
 
-/* Garbage is that of all domains: each may be what keeps it above the limit. Foreign functions may be
- * called (gp_drive), so nothing is held. */
+/* Garbage is that of all domains, and each may be what keeps it above the limit. Foreign functions may be called
+ * (gp_drive), so nothing is held. */
 void latent_drive_all(void)
 {
     for_all_domains(drive_domain);
@@ -57,7 +57,7 @@ bool wait_is_allowed(void)
     return wait_is_worth_it() && gp_may_wait();
 }
 
-/* ... and, once it has begun, gone on with: no thread's wait was in vain meanwhile. */
+/* ... and, once it has begun, goes on: no thread has waited in vain since. */
 bool wait_is_worth_it(void)
 {
     return for_all_domains(gp_worth_waiting);
@@ -70,10 +70,10 @@ static bool note_expired_in(struct prudence_domain *domain)
 }
 
 /*
- * Whether a section has been in the way for wait_max. A caller may hold a lock that a reader wants inside its section: that
- * section then stays. So none is waited for longer, except one whose thread has no CPU to leave it with. Sections that
- * end want no such lock, and are waited for, however many: where threads are more than CPUs, each reader in turn stays
- * until it has its CPU again.
+ * Whether a section has been in the way for wait_max. A caller may hold a lock that a reader wants inside its
+ * section: that section then stays. So no section is waited for longer, except one whose thread has no CPU to leave
+ * it with. Sections that end want no such lock, and are waited for, however many: when threads are more than CPUs,
+ * each reader in turn stays until it has its CPU again.
  */
 static bool a_section_stays(uint64_t began)
 {
@@ -100,8 +100,8 @@ bool wait_has_outlasted(uint64_t began)
     return age >= max && (age >= WAITS_IN_A_ROW * max || a_section_stays(began));
 }
 
-/* A wait was in vain. True: because a section stays, and no other thread waits for it either. Else others were faster,
- * again and again. */
+/* A wait was in vain. True: because a section stays, and no other thread waits for it either. Otherwise other threads
+ * took the room first, again and again. */
 bool wait_give_up(uint64_t began)
 {
     bool stays = a_section_stays(began);

@@ -5,6 +5,7 @@
 #include "heap/heap.h"
 #include "os/os.h"
 #include "structures/hash.h"
+#include "structures/writers.h"
 #include "valid_name.h"
 
 /* An addition that passes so many nodes looks whether the table should grow; without it, one of COUNTS does. */
@@ -96,6 +97,7 @@ struct prudence_hash *prudence_hash_create(const char *name, const struct pruden
         errno = ENOMEM;
         return NULL;
     }
+    tables_add(&hash_tables, &table->link);
     return &table->public;
 }
 
@@ -111,11 +113,14 @@ int prudence_hash_destroy(struct prudence_hash *public)
     error = views_may_end(&table->views, "prudence_hash_destroy", __builtin_return_address(0));
     if (error)
         return error;
+    tables_remove(&table->link);
     views_free(&table->views, table->public.view);
     if (table->from)
         views_free(&table->views, table->from);
     if (table->fresh)
         views_free(&table->views, table->fresh);
+    if (table->left.view)
+        views_free(&table->views, table->left.view);
     views_unmake(&table->views);
     prudence_free(table);
     return 0;
@@ -133,27 +138,28 @@ struct place {
 };
 
 /* Moves the group of a bucket of the view that is 0. The view may have changed: then there is nothing to do. */
-static void move_first(const struct hash_table *table, uintptr_t view, uint64_t hash)
+void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash)
 {
     uintptr_t from = load_acquire(&table->from);
 
     if (from && from != view && load_acquire(&table->public.view) == view)
         hash_move(from, view,
-                  hash_index(hash, (unsigned)min_size(view_order(from), view_order(view))));
+                  hash_index(hash, (unsigned)min_size(view_order(from), view_order(view))), false);
 }
 
-/* Locks the chain that the hash belongs to. */
+/* Locks the chain that the hash belongs to. From here until it is unlocked this thread is inside the library. */
 static void chain_lock(const struct hash_table *table, uint64_t hash, struct place *place)
 {
+    os_busy_enter();
     for (;;) {
         uintptr_t view = load_acquire(&table->public.view);
 
         place->bucket = &view_words(view)[hash_index(hash, view_order(view))];
-        place->first = hash_lock(place->bucket);
+        place->first = hash_lock_first(place->bucket);
         if (likely(place->first && !(place->first & HASH_MOVED)))
             break;
         if (!place->first)
-            move_first(table, view, hash);
+            hash_move_first(table, view, hash);
     }
     place->link = place->bucket;
     place->next = place->first;
@@ -205,26 +211,31 @@ static void store_and_unlock(const struct place *place, uintptr_t link)
         store_release(place->link, link);
         hash_unlock(place->bucket, place->first);
     }
+    os_busy_leave();
 }
 
 static void unlock(const struct place *place)
 {
     hash_unlock(place->bucket, place->first);
+    os_busy_leave();
 }
 
-/* Behind an update that changed the number of objects, with nothing locked. */
-static void counted(struct hash_table *table, int64_t objects, unsigned passed)
+int64_t hash_change_count(struct hash_table *table, int64_t objects)
 {
     struct hash_counter *counter = &table->counters[os_cpu_current() & table->counter_mask];
-    int64_t count = add_relaxed(&counter->objects, objects) + objects;
 
+    return add_relaxed(&counter->objects, objects) + objects;
+}
+
+void hash_counted(struct hash_table *table, int64_t count, unsigned passed)
+{
     if (unlikely(load_relaxed(&table->phase) != HASH_IDLE))
         hash_step(table);
     else if (unlikely(count % COUNTS == 0) || unlikely(passed >= LONG_CHAIN))
         hash_follow_count(table);
 }
 
-static void replaced(struct hash_table *table)
+void hash_replaced(struct hash_table *table)
 {
     if (unlikely(load_relaxed(&table->phase) != HASH_IDLE))
         hash_step(table);
@@ -251,11 +262,13 @@ void prudence_hash_add(struct prudence_hash *public, uint64_t hash, struct prude
     struct hash_table *table = hash_of(public);
     const uint64_t spread = prudence_hash_spread_(hash);
     struct place place;
+    int64_t here;
 
     chain_lock(table, spread, &place);
     to_hash(&place, spread);
+    here = hash_change_count(table, 1);
     insert_and_unlock(&place, spread, node);
-    counted(table, 1, place.passed);
+    hash_counted(table, here, place.passed);
 }
 
 /* Adds the node, unless there is one with the key: then *place is that one's, and its chain stays locked. */
@@ -263,14 +276,16 @@ static bool add_or_find(struct hash_table *table, uint64_t spread, prudence_hash
                         const void *key, struct prudence_hash_node *node, struct place *place)
 {
     struct place insertion;
+    int64_t here;
 
     chain_lock(table, spread, place);
     to_hash(place, spread);
     insertion = *place;
     if (to_key(place, spread, match, key))
         return false;
+    here = hash_change_count(table, 1);
     insert_and_unlock(&insertion, spread, node);
-    counted(table, 1, insertion.passed);
+    hash_counted(table, here, insertion.passed);
     return true;
 }
 
@@ -296,7 +311,7 @@ struct prudence_hash_node *prudence_hash_add_replace(struct prudence_hash *publi
     if (add_or_find(table, prudence_hash_spread_(hash), match, key, node, &place))
         return NULL;
     replace_and_unlock(&place, node);
-    replaced(table);
+    hash_replaced(table);
     return prudence_hash_node_(place.next);
 }
 
@@ -313,7 +328,7 @@ int prudence_hash_replace(struct prudence_hash *public, struct prudence_hash_nod
         return ENOENT;
     }
     replace_and_unlock(&place, fresh);
-    replaced(table);
+    hash_replaced(table);
     return 0;
 }
 
@@ -321,6 +336,7 @@ int prudence_hash_remove(struct prudence_hash *public, struct prudence_hash_node
 {
     struct hash_table *table = hash_of(public);
     struct place place;
+    int64_t here;
 
     chain_lock(table, node->hash, &place);
     to_hash(&place, node->hash);
@@ -328,8 +344,9 @@ int prudence_hash_remove(struct prudence_hash *public, struct prudence_hash_node
         unlock(&place);
         return ENOENT;
     }
+    here = hash_change_count(table, -1);
     store_and_unlock(&place, load_relaxed(&node->next));
-    counted(table, -1, 0);
+    hash_counted(table, here, 0);
     return 0;
 }
 
@@ -344,7 +361,7 @@ static void collect(struct hash_table *table, struct prudence_hash_stats *stats)
     stats->buckets = view_size(view);
     stats->grows = table->grows;
     stats->shrinks = table->shrinks;
-    stats->refused = table->refused;
+    stats->refused = load_relaxed(&table->refused);
     stats->bytes_live =
         sizeof *table + (table->counter_mask + 1) * sizeof table->counters[0] + view_bytes(view);
     if (table->from) {
@@ -356,6 +373,8 @@ static void collect(struct hash_table *table, struct prudence_hash_stats *stats)
     }
     if (table->fresh)
         stats->bytes_live += view_bytes(table->fresh);
+    if (table->left.view)
+        stats->bytes_live += view_bytes(table->left.view);
 }
 
 int prudence_hash_stats_sized(struct prudence_hash *public, struct prudence_hash_stats *stats,

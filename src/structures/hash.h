@@ -27,9 +27,9 @@
  *  - `next` of a removed node does not change any more, with the same argument.
  *
  * Locks: HASH_LOCKED in a bucket; its holder alone changes the links of the chain. A thread that moves a group
- * holds all of its buckets; they are taken in the order of the chain. Behind `stepping`, which is only ever tried, one thread at
- * a time takes a step of a resize. A thread that has a bucket allocates nothing, and waits for nobody but
- * the holder of another bucket of the same group.
+ * holds all of its buckets; they are taken in the order of the chain. Behind `stepping` one thread at
+ * a time takes a step of a resize; updates only try it. A thread that has a bucket, or `stepping`, allocates nothing, and waits for
+ * nobody but the holder of another bucket of the same group. It counts as inside the library (os_busy), and fork waits for it.
  */
 #ifndef STRUCTURES_HASH_H
 #define STRUCTURES_HASH_H
@@ -37,6 +37,7 @@
 #include <prudence/hash.h>
 
 #include "base/atomic.h"
+#include "base/list.h"
 #include "structures/views.h"
 
 #define HASH_LOCKED ((uintptr_t)2)
@@ -52,6 +53,7 @@ enum hash_phase {
     HASH_IDLE,
     HASH_CLEARING, /* the new array is zeroed */
     HASH_MOVING,   /* it is the table's view, and groups are moved to it */
+    HASH_LEAVING,  /* the array before waits until latent_limit has room for it */
 };
 
 struct hash_table {
@@ -61,12 +63,16 @@ struct hash_table {
     unsigned order_min, order_max; /* constant */
     unsigned flags;                /* constant */
     unsigned counter_mask;         /* constant */
+    struct list link;              /* under tables_lock */
 
     uint32_t stepping __attribute__((aligned(CACHE_LINES_APART)));
-    uint32_t phase;  /* this and the rest: written under stepping, read by all */
-    uintptr_t fresh; /* the array that is being zeroed */
-    uint64_t cursor; /* words zeroed; groups moved */
-    uint64_t grows, shrinks, refused;
+    uint32_t preparing; /* a thread allocates an array for the next resize: others need not */
+    uint32_t phase;     /* this and the rest: written under stepping, read by all */
+    uintptr_t fresh;    /* the array that is being zeroed */
+    uint64_t cursor;    /* words zeroed; groups moved */
+    struct views_left left;
+    uint64_t grows, shrinks;
+    uint64_t refused; /* atomic */
 
     struct hash_counter counters[];
 };
@@ -108,8 +114,12 @@ static inline bool is_end_of(uintptr_t link, unsigned order)
     return link - PRUDENCE_HASH_END(0) <= 8 * (uintptr_t)order;
 }
 
-/* hash_bucket.c: locks the bucket unless it is moved, or not there yet (0). Returns what it held, without the lock. */
+/*
+ * hash_bucket.c: locks the bucket unless it is moved, or not there yet (0). Returns what it held, without the lock. `first`: for a
+ * thread that has no other bucket, and not `stepping`; it waits while a fork is under way (writers.h).
+ */
 uintptr_t hash_lock(uintptr_t *bucket);
+uintptr_t hash_lock_first(uintptr_t *bucket);
 
 static inline void hash_unlock(uintptr_t *bucket, uintptr_t link)
 {
@@ -117,22 +127,37 @@ static inline void hash_unlock(uintptr_t *bucket, uintptr_t link)
 }
 
 /* hash_move.c: moves a group, which has the number of its bucket in the smaller array, from one array to the other; does
- * nothing when it was moved. */
-void hash_move(uintptr_t from, uintptr_t to, uint64_t group);
+ * nothing when it was moved. `stepping`: the caller has that, and else nothing. */
+void hash_move(uintptr_t from, uintptr_t to, uint64_t group, bool stepping);
 
 /* hash_resize.c: the right to take steps. */
 bool hash_try_stepping(struct hash_table *table);
 void hash_take_stepping(struct hash_table *table);
 void hash_end_stepping(struct hash_table *table);
 
-/* By the thread that has it, and no bucket: begins a resize, if none is under way. False: there is no memory. */
-bool hash_begin(struct hash_table *table, unsigned order);
+/* By a thread that has neither it nor a bucket: begins a resize, unless one is under way or the table does not have this view any
+ * more. False: there is no memory. */
+bool hash_begin(struct hash_table *table, uintptr_t view, unsigned order);
 
 /* A step of a resize, if one is under way; begins one, if the number of objects says so. */
 void hash_step(struct hash_table *table);
 void hash_follow_count(struct hash_table *table);
 
+/* hash.c: counts objects, while their chain is locked: a forked child has both or neither. Returns what this CPU's counter is then. */
+int64_t hash_change_count(struct hash_table *table, int64_t objects);
+
+/* With nothing locked: moves the group of a bucket of the view that is 0; does what is due behind an update that changed the number of
+ * objects (`count`: the counter then; an addition has passed so many), and behind one that did not. */
+void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash);
+void hash_counted(struct hash_table *table, int64_t count, unsigned passed);
+void hash_replaced(struct hash_table *table);
+
 /* hash_count.c */
 uint64_t hash_count(const struct hash_table *table);
+
+/* hash_fork.c: waits until no thread is inside an update, when none may begin one; and, in the child, takes away what threads
+ * left behind that were just about to. */
+void hash_wait_for_writers(struct hash_table *table);
+void hash_forget_writers(struct hash_table *table);
 
 #endif /* STRUCTURES_HASH_H */

@@ -2,6 +2,7 @@
 /* The lock of a bucket. */
 #include "structures/contention.h"
 #include "structures/hash.h"
+#include "structures/writers.h"
 
 uintptr_t hash_lock(uintptr_t *bucket)
 {
@@ -12,12 +13,23 @@ uintptr_t hash_lock(uintptr_t *bucket)
         if (unlikely(!link || link & HASH_MOVED))
             return link;
         if (likely(!(link & HASH_LOCKED)) &&
-            likely(__atomic_compare_exchange_n(bucket, &link, link | HASH_LOCKED, false,
-                                               __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)))
+            likely(compare_exchange(bucket, &link, link | HASH_LOCKED)))
             return link;
         if (link & HASH_LOCKED) {
             contention_pause(&tries);
             link = load_acquire(bucket);
         }
+    }
+}
+
+uintptr_t hash_lock_first(uintptr_t *bucket)
+{
+    for (;;) {
+        uintptr_t link = hash_lock(bucket);
+
+        if (unlikely(!link || link & HASH_MOVED) || likely(!writers_must_wait()))
+            return link;
+        hash_unlock(bucket, link);
+        writers_wait();
     }
 }

@@ -29,6 +29,12 @@ static uintptr_t end_behind(const struct parts *parts, uint64_t part)
     return PRUDENCE_HASH_END(parts->order - (unsigned)__builtin_ctzll(part + 1));
 }
 
+/* The first bucket of a group: fork waits for it, or for `stepping`. */
+static uintptr_t lock_first_of(uintptr_t *bucket, bool stepping)
+{
+    return stepping ? hash_lock(bucket) : hash_lock_first(bucket);
+}
+
 /* -------------------------------------------------------------------------------------- splitting */
 
 /* Passes the nodes from *link on that belong to the part; *link is then what follows. Returns the last; NULL: none. */
@@ -72,9 +78,9 @@ static void cut_parts(const struct parts *parts, uintptr_t link)
     }
 }
 
-static void split(uintptr_t *bucket, const struct parts *parts)
+static void split(uintptr_t *bucket, const struct parts *parts, bool stepping)
 {
-    uintptr_t link = hash_lock(bucket);
+    uintptr_t link = lock_first_of(bucket, stepping);
 
     if (link & HASH_MOVED)
         return;
@@ -114,24 +120,25 @@ static uintptr_t join_parts(const struct parts *parts)
     return first;
 }
 
-static void join(uintptr_t *bucket, const struct parts *parts)
+static void join(uintptr_t *bucket, const struct parts *parts, bool stepping)
 {
-    for (uint64_t part = parts->first; part < parts->end; part++)
-        if (hash_lock(&parts->buckets[part]) & HASH_MOVED)
-            return; /* the first: the group was moved */
+    if (lock_first_of(&parts->buckets[parts->first], stepping) & HASH_MOVED)
+        return; /* the group was moved */
+    for (uint64_t part = parts->first + 1; part < parts->end; part++)
+        hash_lock(&parts->buckets[part]);
     store_release(bucket, join_parts(parts));
     for (uint64_t part = parts->first; part < parts->end; part++)
         hash_unlock(&parts->buckets[part],
                     hash_link_of(load_relaxed(&parts->buckets[part])) | HASH_MOVED);
 }
 
-void hash_move(uintptr_t from, uintptr_t to, uint64_t group)
+void hash_move(uintptr_t from, uintptr_t to, uint64_t group, bool stepping)
 {
     bool grows = view_order(from) < view_order(to);
     struct parts parts = grows ? parts_of(to, from, group) : parts_of(from, to, group);
 
     if (grows)
-        split(&view_words(from)[group], &parts);
+        split(&view_words(from)[group], &parts, stepping);
     else
-        join(&view_words(to)[group], &parts);
+        join(&view_words(to)[group], &parts, stepping);
 }

@@ -8,6 +8,7 @@
 
 #include "os/os.h"
 #include "structures/hash.h"
+#include "structures/writers.h"
 
 /*
  * More objects than buckets: twice the buckets (the smallest array: eight times). So few that a quarter of the buckets
@@ -19,14 +20,25 @@
 #define WORDS_CLEARED 512
 #define GROUPS_MOVED  8
 
+/* Seq-cst, as writers.h wants it. */
 bool hash_try_stepping(struct hash_table *table)
 {
-    return !load_relaxed(&table->stepping) && !exchange_acquire(&table->stepping, 1);
+    if (load_relaxed(&table->stepping))
+        return false;
+    os_busy_enter();
+    if (!__atomic_exchange_n(&table->stepping, 1u, __ATOMIC_SEQ_CST)) {
+        if (likely(!writers_must_wait()))
+            return true;
+        store_release(&table->stepping, 0u);
+    }
+    os_busy_leave();
+    return false;
 }
 
 void hash_end_stepping(struct hash_table *table)
 {
-    store_release(&table->stepping, 0);
+    store_release(&table->stepping, 0u);
+    os_busy_leave();
 }
 
 static unsigned within_bounds(const struct hash_table *table, unsigned order)
@@ -36,19 +48,11 @@ static unsigned within_bounds(const struct hash_table *table, unsigned order)
 
 /* ------------------------------------------------------------- steps, by the thread that has `stepping` */
 
-bool hash_begin(struct hash_table *table, unsigned order)
+static void begin(struct hash_table *table, uintptr_t fresh, bool zeroed)
 {
-    bool zeroed;
-    uintptr_t fresh = views_new(&table->views, order, &zeroed);
-
-    if (!fresh) {
-        count_add(&table->refused, 1);
-        return false;
-    }
     store_relaxed(&table->fresh, fresh);
     store_relaxed(&table->cursor, zeroed ? view_size(fresh) : 0);
     store_relaxed(&table->phase, HASH_CLEARING);
-    return true;
 }
 
 static void publish(struct hash_table *table)
@@ -79,7 +83,22 @@ static uint64_t groups(const struct hash_table *table)
     return old < new ? old : new;
 }
 
-/* Every group was moved, by this thread or by another, which this one has seen. Returns the old array. */
+/* Lets the array go that was replaced, if it may go by now. Returns it if it is to be deferred. */
+static uintptr_t let_go(struct hash_table *table)
+{
+    uintptr_t old = table->left.view;
+    bool unread = !views_may_defer(&table->left);
+
+    if (unread && !views_is_unread(&table->views, &table->left))
+        return 0;
+    table->left.view = 0;
+    store_relaxed(&table->phase, HASH_IDLE);
+    if (unread)
+        views_free(&table->views, old);
+    return unread ? 0 : old;
+}
+
+/* Every group was moved, by this thread or by another, which this one has seen. */
 static uintptr_t finish(struct hash_table *table)
 {
     uintptr_t old = table->from;
@@ -88,9 +107,10 @@ static uintptr_t finish(struct hash_table *table)
         count_add(&table->grows, 1);
     else
         count_add(&table->shrinks, 1);
-    store_relaxed(&table->phase, HASH_IDLE);
     store_release(&table->from, 0);
-    return old;
+    table->left = views_leave(&table->views, old);
+    store_relaxed(&table->phase, HASH_LEAVING);
+    return let_go(table);
 }
 
 static uintptr_t move_some(struct hash_table *table)
@@ -99,12 +119,12 @@ static uintptr_t move_some(struct hash_table *table)
 
     end = end < groups(table) ? end : groups(table);
     for (uint64_t group = table->cursor; group < end; group++)
-        hash_move(table->from, table->public.view, group);
+        hash_move(table->from, table->public.view, group, true);
     store_relaxed(&table->cursor, end);
     return end == groups(table) ? finish(table) : 0;
 }
 
-/* Returns an array that the table does not have any more, or 0. */
+/* Returns an array to be deferred, which the table does not have any more, or 0. */
 static uintptr_t step(struct hash_table *table)
 {
     switch ((enum hash_phase)table->phase) {
@@ -113,6 +133,8 @@ static uintptr_t step(struct hash_table *table)
         return 0;
     case HASH_MOVING:
         return move_some(table);
+    case HASH_LEAVING:
+        return let_go(table);
     case HASH_IDLE:
         break;
     }
@@ -150,46 +172,68 @@ static unsigned wanted(const struct hash_table *table, unsigned order, uint64_t 
     return order;
 }
 
-void hash_follow_count(struct hash_table *table)
-{
-    unsigned order, next;
-
-    if (table->flags & PRUDENCE_HASH_FIXED || load_relaxed(&table->phase) != HASH_IDLE ||
-        !hash_try_stepping(table))
-        return;
-    order = view_order(table->public.view);
-    next = wanted(table, order, hash_count(table));
-    if (table->phase == HASH_IDLE &&
-        (next > order ||
-         (next < order && !views_wait(&table->views, view_bytes(table->public.view)))))
-        hash_begin(table, next);
-    hash_end_stepping(table);
-}
-
 void hash_take_stepping(struct hash_table *table)
 {
     while (!hash_try_stepping(table))
         os_sleep_ns(50000);
 }
 
+bool hash_begin(struct hash_table *table, uintptr_t view, unsigned order)
+{
+    bool zeroed, begins;
+    uintptr_t fresh = views_new(&table->views, order, &zeroed);
+
+    if (!fresh) {
+        add_relaxed(&table->refused, 1);
+        return false;
+    }
+    hash_take_stepping(table);
+    begins = table->phase == HASH_IDLE && table->public.view == view;
+    if (begins)
+        begin(table, fresh, zeroed);
+    hash_end_stepping(table);
+    if (!begins)
+        views_free(&table->views, fresh);
+    return true;
+}
+
+/* Not behind `stepping`, for this allocates, and looks at what waits for readers. */
+void hash_follow_count(struct hash_table *table)
+{
+    uintptr_t view = load_acquire(&table->public.view);
+    unsigned next;
+
+    if (table->flags & PRUDENCE_HASH_FIXED || load_relaxed(&table->phase) != HASH_IDLE ||
+        load_relaxed(&table->preparing) || exchange_relaxed(&table->preparing, 1))
+        return;
+    next = wanted(table, view_order(view), hash_count(table));
+    if (next > view_order(view) ||
+        (next < view_order(view) && !views_wait(&table->views, view_bytes(view))))
+        hash_begin(table, view, next);
+    store_relaxed(&table->preparing, 0u);
+}
+
 int prudence_hash_resize(struct prudence_hash *public, uint64_t buckets)
 {
     struct hash_table *table = hash_of(public);
     unsigned order = within_bounds(table, views_order(buckets));
-    bool begun = true;
 
-    while (begun) {
-        uintptr_t old;
-        bool done;
+    for (;;) {
+        enum hash_phase phase;
+        uintptr_t old, view;
 
         hash_take_stepping(table);
         old = step(table);
-        done = table->phase == HASH_IDLE && view_order(table->public.view) == order;
-        if (table->phase == HASH_IDLE && !done)
-            begun = hash_begin(table, order);
+        phase = (enum hash_phase)table->phase;
+        view = table->public.view;
         end_step(table, old);
-        if (done)
+        if (phase == HASH_CLEARING || phase == HASH_MOVING)
+            continue;
+        if (view_order(view) == order)
             return 0;
+        if (phase == HASH_LEAVING)
+            return EAGAIN;
+        if (!hash_begin(table, view, order))
+            return ENOMEM;
     }
-    return ENOMEM;
 }

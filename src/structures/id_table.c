@@ -9,26 +9,13 @@
  * the array has slots. An array that was replaced is not written any more, so a reader in it sees the table as it was when
  * that happened, which was during its section.
  */
-#include <prudence/id_table.h>
-
 #include <errno.h>
 
 #include "heap/heap.h"
 #include "os/os.h"
-#include "structures/free_ids.h"
-#include "structures/views.h"
+#include "structures/id_table.h"
+#include "structures/writers.h"
 #include "valid_name.h"
-
-struct id_table {
-    struct prudence_id_table public; /* its view: written under the lock */
-    struct views views;              /* constant */
-    uint64_t ids_most;               /* constant */
-
-    struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
-    struct free_ids free; /* this and the rest: under the lock */
-    uint64_t objects;     /* read by all */
-    uint64_t grows;
-};
 
 static struct id_table *table_of(const struct prudence_id_table *public)
 {
@@ -124,6 +111,7 @@ struct prudence_id_table *prudence_id_table_create(const char *name,
         errno = ENOMEM;
         return NULL;
     }
+    tables_add(&id_tables, &table->link);
     return &table->public;
 }
 
@@ -140,6 +128,7 @@ int prudence_id_table_destroy(struct prudence_id_table *public)
     error = views_may_end(&table->views, "prudence_id_table_destroy", __builtin_return_address(0));
     if (error)
         return error;
+    tables_remove(&table->link);
     room = (struct room){.view = table->public.view, .free = table->free};
     room_unmake(table, &room);
     views_unmake(&table->views);

@@ -9,6 +9,7 @@
 
 #include "heap/heap.h"
 #include "rcu/may_wait.h"
+#include "slab/latent_account.h"
 #include "slab/stats.h"
 
 bool views_make(struct views *views, const char *name, struct prudence_domain *domain)
@@ -78,6 +79,22 @@ void views_free(const struct views *views, uintptr_t view)
 void views_defer(const struct views *views, uintptr_t view)
 {
     prudence_cache_free_deferred(cache_of(views, view), view_words(view));
+}
+
+struct views_left views_leave(const struct views *views, uintptr_t view)
+{
+    return (struct views_left){.view = view,
+                               .cookie = prudence_domain_start_poll(views->small->domain)};
+}
+
+bool views_may_defer(const struct views_left *left)
+{
+    return latent_fits(view_bytes(left->view), true);
+}
+
+bool views_is_unread(const struct views *views, const struct views_left *left)
+{
+    return prudence_domain_poll_state(views->small->domain, left->cookie);
 }
 
 uint64_t views_latent_bytes(const struct views *views)

@@ -10,10 +10,11 @@
 #ifndef STRUCTURES_VIEWS_H
 #define STRUCTURES_VIEWS_H
 
+#include <prudence/rcu.h>
+
 #include "base/base.h"
 
 struct prudence_cache;
-struct prudence_domain;
 
 #define VIEW_ORDER_MASK  ((uintptr_t)63)
 #define VIEW_ORDER_SMALL 6u /* there is no smaller one, ... */
@@ -40,6 +41,20 @@ unsigned views_order(uint64_t words);
 uintptr_t views_new(const struct views *views, unsigned order, bool *zeroed);
 void views_free(const struct views *views, uintptr_t view);
 void views_defer(const struct views *views, uintptr_t view);
+
+/*
+ * An array that was replaced where a deferral may not wait, inside a section. While latent_limit has no room for it, its
+ * structure keeps it, and replaces no other one: until there is room, or its readers have left. (Between a look and the
+ * deferral others may take the room: then that is one overrun.)
+ */
+struct views_left {
+    uintptr_t view; /* 0: none */
+    prudence_gp_t cookie;
+};
+
+struct views_left views_leave(const struct views *views, uintptr_t view);
+bool views_may_defer(const struct views_left *left);
+bool views_is_unread(const struct views *views, const struct views_left *left);
 
 uint64_t views_latent_bytes(const struct views *views);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liburcu's callbacks on ours (<prudence/urcu-compat.h>): a call_rcu_data is a queue with a worker of its
- * own; the default one is that of the domain, and of each flavour has a worker that the other's callbacks
- * cannot hold up. A list holds those that were made, for barriers; a barrier that uses one outside the
- * lock pins it, and it stays in the list until no barrier does.
+ * liburcu's callbacks on ours (<prudence/urcu-compat.h>). A call_rcu_data is a queue with a worker of its own. The
+ * default one is that of the domain, and each flavour has a worker that the other's callbacks cannot hold up. A list
+ * holds those that were made, for barriers; a barrier that uses one outside the lock pins it, and it stays in the
+ * list until no barrier pins it.
  *
- * Barriers beside call_rcu_data_free. A callback only ever moves from a worker of its own to the default one,
- * and it is there before it is gone here (callback_move). The worker stays in the list until the move is
- * over. A barrier looks at the list first, and at the default worker last: so whatever was queued before it
- * is in one of the queues when the barrier looks there, or has returned.
+ * Barriers while call_rcu_data_free runs. A callback only ever moves from a worker of its own to the default one, and
+ * it is there before it is gone here (callback_move). The worker stays in the list until the move is over. A barrier
+ * looks at the list first, and at the default worker last: so whatever was queued before the barrier is in one of the
+ * queues when the barrier looks there, or has returned.
  */
 #define _GNU_SOURCE /* sched_getcpu */
 #include <errno.h>
@@ -33,7 +33,7 @@ struct call_rcu_data {
     struct callback_worker *worker; /* NULL: the domain's own */
     struct list link;               /* in `made`; crdp_lock, as the next two */
     uint32_t pins;                  /* barriers that are at it */
-    bool moved;                     /* empty for good: nothing for a barrier to wait for */
+    bool moved;                     /* empty from now on: nothing for a barrier to wait for */
 };
 
 enum { DEFAULT, QSBR, FLAVOURS };
@@ -195,10 +195,9 @@ static void release(struct call_rcu_data *data)
 }
 
 /*
- * Waits for callbacks of the program: see may_wait.c. Flavours know nothing of each other in liburcu: a
- * thread that is online in qsbr waits for what the others queued, and stays online, since it may hold
- * pointers. The other way round would close a circle: inside a section of memb nothing of qsbr is
- * waited for.
+ * Waits for callbacks of the program: see may_wait.c. Flavours know nothing of each other in liburcu: a thread that
+ * is online in qsbr waits for what the others queued, and stays online, because it may hold pointers. Inside a
+ * section of memb, callbacks of qsbr are not waited for: two such waits would wait for each other.
  */
 static bool may_wait(struct prudence_domain *domain, const char *what, void *caller)
 {
@@ -246,8 +245,8 @@ int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags
     return 0;
 }
 
-/* A thread that found one of them for its CPU may be just about to queue: inside a section, as liburcu
- * wants. So they are taken away, a grace period is waited for, and then they go. */
+/* A thread that found one of them for its CPU may be about to queue: inside a section, as liburcu wants. So they are
+ * taken away, a grace period is waited for, and then they are freed. */
 static void free_all(unsigned flavour)
 {
     struct call_rcu_data *data[CPUS_MAX] = {NULL};

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liburcu-cds across fork: a hash table that resizes itself has a worker thread, which a child does not
- * have. So the library of tables registers handlers with its flavour: before a fork the worker is stopped
- * between two pieces of work, and afterwards goes on, in the child as a new thread.
+ * liburcu-cds across fork: a hash table that resizes itself has a worker thread, which a child does not have. So the
+ * library of tables registers handlers with its flavour: before a fork the worker is stopped between two pieces of
+ * work, and afterwards goes on, in the child as a new thread.
  *
- * liburcu calls them in call_rcu_before_fork and its like, which a program has to call. Here every fork
- * calls them; a program that calls call_rcu_before_fork only does so earlier. Stopping waits for the
- * worker, which may wait for a grace period, and so for a reader; and that may wait for a lock that
- * the forking thread has: an implicit wait, with a deadline. The handler has none, so a thread of ours calls
- * it, and when that takes longer than wait_max the fork goes on without. Such a child must leave its
- * tables' sizes alone, and says so.
+ * liburcu calls them in call_rcu_before_fork and its like, which a program has to call. Here every fork calls them; a
+ * program that calls call_rcu_before_fork only does so earlier. Stopping waits for the worker, which may wait for a
+ * grace period, and so for a reader, which may wait for a lock of the forking thread. This is an implicit wait, which
+ * needs a deadline, and the handler has none. So a thread of the library calls it, and if that takes longer than
+ * wait_max the fork goes on without it. Such a child must leave its tables' sizes alone, and says so.
  *
- * Many may want the worker stopped at a time (forks, the program): the first stops it, the last lets it go
- * on. `lock` guards the state, and is held for no call; fork holds it.
+ * Several callers (forks, the program) may want the worker stopped at the same time: the first stops it, the last
+ * lets it go on. `lock` guards the state, and is held for no call; fork holds it.
  */
 #include <errno.h>
 #include <pthread.h>

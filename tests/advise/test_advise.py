@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 ADVISE = BUILD / "bin/prudence-advise"
 sys.path.insert(0, str(Path(__file__).parent))
-import invented_machine  # noqa: E402 (the path comes first)
+sys.path.insert(0, str(ROOT / "advise"))
+import invented_hashes  # noqa: E402 (the path comes first)
+import invented_machine  # noqa: E402
 
 if not ADVISE.exists():
     print("prudence-advise was not built (-DPRUDENCE_BUILD_ADVISE=ON): skipped")
@@ -146,7 +148,7 @@ class Refusals(Case):
         self.refused("a seqlock has one counter", *LOAD, "--buckets=2", "--current=seqlock")
 
     def test_unknown_words(self):
-        self.refused("unknown command 'guess': advise, calibrate, check, figures, record", "guess")
+        self.refused("unknown command 'guess': advise, calibrate, check, figures, hash, record", "guess")
         self.refused("unrecognized arguments: --thread", *LOAD, "--thread=2")
 
     def test_bad_calibrations(self):
@@ -262,6 +264,52 @@ class Check(Case):
                                    (["rcu", "--updates=x"], "--updates: 'x'"), (["rcu", "--size=4"], "--size: '4'"),
                                    (["rcu", "mutex"], "'mutex' is not one of")):
             done = self.advise(*arguments, program=BUILD / "bin/prudence-trial")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(message, done.stderr)
+
+
+class Hash(Case):
+    def setUp(self):
+        super().setUp()
+        self.measured = self.folder / "measured.json"
+        self.measured.write_text(json.dumps(invented_hashes.document(cpus=2)))
+
+    def test_each_mechanism_runs(self):
+        for name in ("ideal", "rcu", "prudence", "brlock", "bkt", "bktcl", "bktrw", "globalrw", "global"):
+            done = self.advise(name, f"--threads={1 if name == 'ideal' else 2}", "--updates=0.5", "--seconds=0.01", "--lambda=100",
+                               "--buckets=64", program=BUILD / "bin/prudence-hash-trial")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rate, waiting, grace_periods, share = (float(word) for word in done.stdout.split())
+            self.assertTrue(rate > 0 and share > 0, done.stdout)
+            self.assertEqual(waiting + grace_periods > 0, name in ("rcu", "prudence"), f"{name}: {done.stdout}")
+
+    def test_a_page_from_what_was_kept(self):
+        page, again = self.folder / "hash.html", self.folder / "again.json"
+        done = self.advise("hash", f"--read={self.measured}", f"--output={page}", f"--save={again}", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for one in json.loads(done.stdout):
+            self.assertEqual(set(one), {"figure", "line", "claim", "verdict", "seen", "reason"})
+        text = page.read_text()
+        self.assertEqual(text.count("<svg"), 11)
+        for number in ("2.3 to 2.8", "2.12 and 2.13", *(f"8.{i}" for i in range(1, 7)), "D.1", "D.2", "D.3"):
+            self.assertRegex(text, rf"\(Figures? {number}[):]")
+        for words in ("It is about 4 CPUs; 2 could be measured.", "L6335", "L6334", "memory of locks"):
+            self.assertIn(words, text)
+        self.assertNotIn("Other programs ran", text)
+        self.assertEqual(json.loads(again.read_text()), json.loads(self.measured.read_text()))
+
+    def test_refusals(self):
+        self.refused("/nowhere: No such file", "hash", "--read=/nowhere", status=1)
+        self.refused("it was not saved by prudence-advise hash", "hash", f"--read={self.machine}", status=1)
+        self.refused("--repeats: '0'", "hash", "--repeats=0")
+        self.measured.write_text(json.dumps(invented_hashes.document(cpus=2) | {"format": 9}))
+        self.refused("its format is 9, and this program reads 1", "hash", f"--read={self.measured}", status=1)
+        cpus = len(os.sched_getaffinity(0)) + 1
+        self.machine.write_text(json.dumps(invented_machine.document(cpus, 1)))
+        self.refused(f"the calibration is of {cpus} CPUs", "hash", f"--calibration={self.machine}", status=1)
+        for arguments, message in ((["ideal", "--threads=2"], "ideal does not lock"), (["bkt", "--buckets=48"], "a power of two"),
+                                   (["luck"], "'luck' is not"), ([], "MECHANISM is missing"), (["bkt", "global"], "one mechanism")):
+            done = self.advise(*arguments, program=BUILD / "bin/prudence-hash-trial")
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(message, done.stderr)
 
@@ -429,7 +477,7 @@ class Installed(Case):
         self.assertTrue((moved / "share/man/man1/prudence-advise.1").is_file())
 
     def test_help_of_each_command(self):
-        for arguments in ([], ["calibrate"], ["check"], ["figures"], ["record"]):
+        for arguments in ([], ["calibrate"], ["check"], ["figures"], ["hash"], ["record"]):
             done = self.advise(*arguments, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertIn("usage: prudence-advise", done.stdout)

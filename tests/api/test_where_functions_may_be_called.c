@@ -17,13 +17,20 @@
 #include <semaphore.h>
 
 #include <prudence/call.h>
+#include <prudence/counter.h>
 #include <prudence/hash.h>
+#include <prudence/hash_rename.h>
 #include <prudence/id_table.h>
+#include <prudence/log.h>
+#include <prudence/lockfree_hash.h>
 #include <prudence/map.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
+#include <prudence/ref.h>
+#include <prudence/routes.h>
 #include <prudence/scm.h>
+#include <prudence/swap.h>
 #include <prudence/stats.h>
 #include <prudence/urcu-compat.h>
 
@@ -421,6 +428,43 @@ static struct prudence_hash *used_hash(void)
     return table;
 }
 
+/* Of the names one is renamed, one replaced, and two are exchanged. */
+static int use_names(void)
+{
+    struct prudence_hash *table = prudence_hash_create("used", NULL);
+    struct prudence_hash_name names[6] = {0}, *replaced;
+
+    prudence_hash_add(table, 1, &names[0].node);
+    prudence_hash_add(table, 2, &names[1].node);
+    if (prudence_hash_rename(table, &names[0], table, 3, any_node, NULL, &names[2]) ||
+        prudence_hash_exchange(table, &names[2], &names[3], table, &names[1], &names[4]) ||
+        prudence_hash_rename_replace(table, &names[3], table, 2, any_node, NULL, &names[5],
+                                     &replaced) ||
+        replaced != &names[4] || prudence_hash_lookup_name(table, 2, any_node, NULL) != &names[5] ||
+        prudence_hash_remove(table, &names[5].node))
+        abort();
+    return 0;
+}
+
+static int use_lockfree_hash(void)
+{
+    struct prudence_lockfree_hash *table = prudence_lockfree_hash_create(2);
+    struct prudence_hash_node nodes[4], *node;
+    struct prudence_lockfree_hash_stats stats;
+    struct prudence_lockfree_walk walk;
+
+    prudence_lockfree_hash_add(table, 1, &nodes[0]);
+    if (prudence_lockfree_hash_add_unique(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
+        prudence_lockfree_hash_add_replace(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
+        prudence_lockfree_hash_replace(table, &nodes[1], &nodes[2]) ||
+        prudence_lockfree_hash_stats(table, &stats) || stats.objects != 1)
+        abort();
+    prudence_lockfree_hash_for_each(&walk, table, node) if (node != &nodes[2]) abort();
+    if (prudence_lockfree_hash_remove(table, &nodes[2]))
+        abort();
+    return prudence_lockfree_hash_destroy(table);
+}
+
 static struct prudence_id_table *used_ids(void)
 {
     struct prudence_id_table *table = prudence_id_table_create("used", NULL);
@@ -435,6 +479,28 @@ static struct prudence_id_table *used_ids(void)
         abort();
     for (uint32_t i = 0; i < 100; i++)
         prudence_id_remove(table, i);
+    return table;
+}
+
+/* Nodes are replaced. */
+static struct prudence_routes *used_routes(void)
+{
+    struct prudence_routes *table = prudence_routes_create("used", NULL);
+    struct prudence_prefix prefix = {.address = {10}, .length = 8};
+    struct prudence_routes_stats stats;
+    struct prudence_routes_walk walk;
+    uintptr_t old;
+
+    if (prudence_routes_add(table, &prefix, 1) ||
+        prudence_routes_replace(table, &prefix, 2, &old) || old != 1 ||
+        prudence_routes_get(table, &prefix) != 2 ||
+        prudence_routes_lookup_ipv4(table, prefix.address) != 2 ||
+        prudence_routes_count(table) != 1 || prudence_routes_stats(table, &stats))
+        abort();
+    prudence_routes_for_each(&walk, table, NULL) if (walk.value != 2) abort();
+    prefix.length = 9;
+    if (prudence_routes_add(table, &prefix, 3) || prudence_routes_remove(table, &prefix, &old))
+        abort();
     return table;
 }
 
@@ -500,9 +566,78 @@ static struct prudence_map *searched_map(bool bytes)
 BODY(map, return result_of(searched_map(false) && searched_map(true));)
 BODY(map_destroy, return prudence_map_destroy(used_map(false), NULL, NULL);)
 BODY(hash, return result_of(used_hash() != NULL);)
+BODY(names, return use_names();)
+BODY(lockfree_hash, return use_lockfree_hash();)
 BODY(hash_destroy, return prudence_hash_destroy(used_hash());)
 BODY(id_table, return result_of(used_ids() != NULL);)
+BODY(routes, return result_of(used_routes() != NULL);)
+BODY(routes_destroy, return prudence_routes_destroy(used_routes());)
 BODY(id_table_destroy, return prudence_id_table_destroy(used_ids());)
+
+static struct prudence_counter *used_counter(void)
+{
+    struct prudence_counter *counter = prudence_counter_create();
+
+    prudence_counter_add(counter, 7);
+    if (prudence_counter_sum(counter) != 7)
+        abort();
+    prudence_counter_destroy(counter);
+    return counter;
+}
+
+static void use_faulty_ref(void)
+{
+    struct prudence_ref ref;
+
+    prudence_ref_init(&ref, PRUDENCE_REF_MAX);
+    prudence_ref_get(&ref);
+    prudence_ref_saturate_(&ref, "again");
+}
+
+static void write_nothing(void *context, const void *entries, size_t bytes)
+{
+    (void)context, (void)entries, (void)bytes;
+}
+
+static struct prudence_log *used_log(void)
+{
+    struct prudence_log *log = prudence_log_create(64, NULL);
+
+    if (!prudence_log_reserve(log, 8) || prudence_log_dropped(log))
+        abort();
+    return log;
+}
+
+static int flush_log(void)
+{
+    struct prudence_log *log = used_log();
+    int error = prudence_log_flush(log, write_nothing, NULL);
+
+    prudence_log_destroy(log);
+    return error;
+}
+
+static int transfer_nothing(void *old, void *fresh, void *context)
+{
+    (void)old, (void)fresh, (void)context;
+    return 0;
+}
+
+static int swap_with_transfer(void)
+{
+    static int objects[2];
+    struct prudence_swap handle;
+    void *old;
+
+    prudence_swap_init(&handle, &objects[0]);
+    return prudence_swap_transfer(&handle, &objects[1], &old, transfer_nothing, NULL, NULL);
+}
+
+BODY(counter, return result_of(used_counter() != NULL);)
+BODY(ref, use_faulty_ref(); return 0;)
+BODY(log, prudence_log_destroy(used_log()); return 0;)
+BODY(log_flush, return flush_log();)
+BODY(swap_transfer, return swap_with_transfer();)
 
 /* ---------------------------------------------------------------------------------- the table */
 
@@ -532,6 +667,8 @@ static const struct row {
     {"prudence_call", do_call, EVERYWHERE, ""},
     {"prudence_calloc", do_calloc, EVERYWHERE, ""},
     {"prudence_check_reader", do_check_reader, EVERYWHERE, ""},
+    {"prudence_counter_create", do_counter, EVERYWHERE,
+     "prudence_counter_add prudence_counter_sum prudence_counter_destroy"},
     {"prudence_default_domain", do_default_domain, EVERYWHERE, ""},
     {"prudence_domain_barrier", do_domain_barrier, FOR_CALLBACKS, ""},
     {"prudence_domain_call", do_domain_call, EVERYWHERE, ""},
@@ -573,10 +710,25 @@ static const struct row {
      "prudence_hash_remove prudence_hash_resize prudence_hash_lookup_slow prudence_hash_first "
      "prudence_hash_next prudence_hash_count prudence_hash_stats_sized"},
     {"prudence_hash_destroy", do_hash_destroy, FOR_READERS, ""},
+    {"prudence_hash_rename", do_names, EVERYWHERE,
+     "prudence_hash_rename_replace prudence_hash_exchange"},
     {"prudence_id_table_create", do_id_table, EVERYWHERE,
      "prudence_id_insert prudence_id_replace prudence_id_remove prudence_id_next "
      "prudence_id_count prudence_id_table_stats_sized"},
     {"prudence_id_table_destroy", do_id_table_destroy, FOR_READERS, ""},
+    {"prudence_log_create", do_log, EVERYWHERE,
+     "prudence_log_reserve prudence_log_dropped prudence_log_destroy"},
+    {"prudence_log_flush", do_log_flush, FOR_READERS, ""},
+    {"prudence_routes_create", do_routes, EVERYWHERE,
+     "prudence_routes_add prudence_routes_replace prudence_routes_remove prudence_routes_get "
+     "prudence_routes_walk_begin prudence_routes_walk_next prudence_routes_count "
+     "prudence_routes_stats_sized prudence_routes_matching"},
+    {"prudence_routes_destroy", do_routes_destroy, FOR_READERS, ""},
+    {"prudence_lockfree_hash_create", do_lockfree_hash, EVERYWHERE,
+     "prudence_lockfree_hash_add prudence_lockfree_hash_add_unique "
+     "prudence_lockfree_hash_add_replace prudence_lockfree_hash_replace "
+     "prudence_lockfree_hash_remove prudence_lockfree_hash_first prudence_lockfree_hash_next "
+     "prudence_lockfree_hash_stats_sized prudence_lockfree_hash_destroy"},
     {"prudence_malloc", do_malloc, EVERYWHERE, ""},
     {"prudence_map_create", do_map, EVERYWHERE,
      "prudence_map_add_unique prudence_map_add_replace prudence_map_replace prudence_map_remove "
@@ -589,6 +741,8 @@ static const struct row {
     {"prudence_map_destroy", do_map_destroy, FOR_READERS, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},
+    {"prudence_ref_saturate_", do_ref, EVERYWHERE, ""},
+    {"prudence_swap_transfer", do_swap_transfer, FOR_READERS, ""},
     {"prudence_qsbr_online", do_qsbr_online, EVERYWHERE,
      "prudence_qsbr_announce prudence_qsbr_offline"},
     {"prudence_qsbr_self", NULL, "", ""},
@@ -599,6 +753,7 @@ static const struct row {
     {"prudence_reader2_self", NULL, "", ""},
     {"prudence_reader_wake", NULL, "", ""}, /* part of a first prudence_read_lock */
     {"prudence_realloc", do_realloc, EVERYWHERE, ""},
+    {"prudence_slice_yield", NULL, "", ""}, /* part of a prudence_read_unlock */
     {"prudence_srcu_down_read", do_srcu_down_read, EVERYWHERE, "prudence_srcu_up_read"},
     {"prudence_srcu_read_lock", do_srcu_read_lock, EVERYWHERE, "prudence_srcu_read_unlock"},
     {"prudence_stall_hook_set", do_stall_hook_set, EVERYWHERE, ""},

@@ -26,10 +26,11 @@ import mutants  # noqa: E402
 BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')) / 'source-model'
 SKIPPED = 77
 
-CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab')]
+CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'structure', 'hash')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
 EXPLORED = [*sorted((ROOT / 'src/gp/user').glob('*.c')), *sorted((ROOT / 'src/rcu').glob('callback_*.c')), ROOT / 'src/runtime/domains.c',
             *sorted((ROOT / 'src/slab').glob('*.c')),
+            *(path for path in sorted((ROOT / 'src/structures').glob('*.c')) if path.stem != 'views'),
             *(ROOT / f'src/os/posix/{name}.c'
               for name in ('carry', 'copy', 'lock', 'membarrier', 'percpu', 'race_detector')), *CASES]
 INCLUDES = ['include', 'src', 'src/os/posix', 'src/gp/user', 'tests/model/source']

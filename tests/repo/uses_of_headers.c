@@ -3,14 +3,17 @@
  * C++ (test_headers.py compiles it, nobody runs it). */
 #include <prudence/call.h>
 #include <prudence/hash.h>
+#include <prudence/hash_rename.h>
 #include <prudence/id_table.h>
 #include <prudence/inline.h>
+#include <prudence/lockfree_hash.h>
 #include <prudence/map.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/rcuhlist.h>
 #include <prudence/rculist.h>
+#include <prudence/routes.h>
 #include <prudence/scm.h>
 #include <prudence/stats.h>
 
@@ -24,6 +27,9 @@ struct element {
 
 int use_reading(struct element **place, struct element *fresh, struct prudence_domain *domain);
 int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint64_t key);
+int use_routes(struct prudence_routes *table, const struct prudence_prefix *prefix);
+int use_other_hashes(struct prudence_hash *table, struct prudence_lockfree_hash *lockfree,
+                     struct prudence_hash_name *name, uint64_t key);
 int use_map(struct prudence_map *map, struct element *fresh, uint64_t key);
 int use_lists(struct prudence_list *list, struct element *fresh);
 int use_hlists(struct prudence_hlist_head *list, struct element *fresh);
@@ -90,6 +96,41 @@ int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint6
         sum++;
     }
     return sum + prudence_hash_stats(table, &stats) + prudence_id_table_stats(ids, &id_stats);
+}
+
+int use_routes(struct prudence_routes *table, const struct prudence_prefix *prefix)
+{
+    struct prudence_routes_stats stats;
+    struct prudence_routes_walk walk;
+    uintptr_t sum = prudence_routes_lookup_ipv4(table, prefix->address) +
+                    prudence_routes_lookup_ipv6(table, prefix->address);
+
+    prudence_routes_for_each(&walk, table, prefix)
+    {
+        sum += walk.value;
+    }
+    return prudence_routes_stats(table, &stats) + (sum != 0);
+}
+
+int use_other_hashes(struct prudence_hash *table, struct prudence_lockfree_hash *lockfree,
+                     struct prudence_hash_name *name, uint64_t key)
+{
+    struct prudence_lockfree_hash_stats stats;
+    struct prudence_lockfree_walk walk;
+    struct prudence_hash_node *node =
+        prudence_lockfree_hash_lookup(lockfree, key, has_number, &key);
+    int sum = 0;
+
+    prudence_hash_name_init(name);
+    if (prudence_hash_lookup_name(table, key, has_number, &key) == name)
+        sum += prudence_hash_name_is_there(name);
+    if (node && prudence_lockfree_hash_next_duplicate(node, has_number, &key))
+        sum++;
+    prudence_lockfree_hash_for_each(&walk, lockfree, node)
+    {
+        sum++;
+    }
+    return sum + prudence_lockfree_hash_stats(lockfree, &stats);
 }
 
 int use_map(struct prudence_map *map, struct element *fresh, uint64_t key)

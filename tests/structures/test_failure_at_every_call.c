@@ -5,8 +5,12 @@
  */
 #include "support/hash_test.h"
 
+#include <prudence/hash_rename.h>
 #include <prudence/id_table.h>
+#include <prudence/lockfree_hash.h>
 #include <prudence/map.h>
+
+#include "support/routes_test.h"
 
 #define ITEMS 20000
 #define IDS   5000
@@ -73,6 +77,62 @@ static void use_hash(void)
     check(prudence_hash_destroy(table) == 0);
 }
 
+/* ------------------------------------------------------------------------ renames, and no locks
+ * Once there are tables, and fresh names, nothing fails, also where no resize succeeds. */
+
+static struct prudence_hash_name names[ITEMS / 10];
+
+static bool any(const struct prudence_hash_node *node, const void *key)
+{
+    return prudence_hash_entry(node, const struct prudence_hash_name, node) == key;
+}
+
+static void use_renames(void)
+{
+    struct prudence_hash *table;
+
+    memory_fail(plan.first, plan.count);
+    table = prudence_hash_create("test", NULL);
+    if (!table) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        table = prudence_hash_create("test", NULL);
+    }
+    for (unsigned i = 0; i < ITEMS / 20; i++)
+        prudence_hash_add(table, hash_mixed(2 * i), &names[2 * i].node);
+    for (unsigned i = 0; i < ITEMS / 20; i++) {
+        struct prudence_hash_name *fresh = &names[2 * i + 1];
+
+        check(!prudence_hash_rename(table, &names[2 * i], table, hash_mixed(2 * i + 1), any, fresh,
+                                    fresh));
+        check(prudence_hash_lookup_name(table, hash_mixed(2 * i + 1), any, fresh) == fresh);
+    }
+    end_of_failures();
+    check(prudence_hash_count(table) == ITEMS / 20);
+    for (unsigned i = 0; i < ITEMS / 20; i++)
+        check(!prudence_hash_remove(table, &names[2 * i + 1].node));
+    check(prudence_hash_destroy(table) == 0);
+}
+
+static void use_lockfree_hash(void)
+{
+    struct prudence_lockfree_hash *table;
+    struct prudence_hash_node *there = &items[0].node;
+
+    memory_fail(plan.first, plan.count);
+    table = prudence_lockfree_hash_create(100000); /* a mapping of its own */
+    if (!table) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        table = prudence_lockfree_hash_create(100000);
+    }
+    prudence_lockfree_hash_add(table, 1, there);
+    check(prudence_lockfree_hash_replace(table, there, &items[1].node) == 0);
+    check(prudence_lockfree_hash_remove(table, &items[1].node) == 0);
+    end_of_failures();
+    check(prudence_lockfree_hash_destroy(table) == 0);
+}
+
 /* --------------------------------------------------------------------------------------- tables of ids */
 
 static char objects[IDS];
@@ -114,12 +174,98 @@ static void use_ids(void)
     check(prudence_id_table_destroy(table) == 0);
 }
 
+/* ------------------------------------------------------------------------------------------------ routes */
+
+#define ROUTES 700 /* the index gets wider on the way */
+
+static struct prudence_prefix route_number(unsigned i)
+{
+    struct prudence_prefix prefix = {
+        .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
+        .length = i % 64 ? 22 + i % 11 : 8 + (i >> 6) % 9};
+
+    prefix_trim(&prefix);
+    return prefix;
+}
+
+static bool is_new_route(unsigned i)
+{
+    struct prudence_prefix prefix = route_number(i), other;
+
+    for (unsigned j = 0; j < i; j += 64) { /* only those that are short may be there already */
+        other = route_number(j);
+        if (!memcmp(&other, &prefix, sizeof prefix))
+            return false;
+    }
+    return true;
+}
+
+static void check_routes(struct prudence_routes *table, unsigned first, unsigned end)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < ROUTES; i++) {
+        struct prudence_prefix prefix = route_number(i);
+        bool in = i >= first && i < end && is_new_route(i);
+
+        count += in;
+        if (is_new_route(i))
+            check(prudence_routes_get(table, &prefix) == (in ? 1 + i : 0));
+    }
+    check(prudence_routes_count(table) == count);
+    check_trie(table);
+}
+
+/* Adds, or removes, one that may be refused once: then nothing is changed. */
+static void update_route(struct prudence_routes *table, unsigned i, bool adds)
+{
+    struct prudence_prefix prefix = route_number(i);
+
+    for (;;) {
+        uintptr_t old = 0;
+        int error = adds ? prudence_routes_add(table, &prefix, 1 + i)
+                         : prudence_routes_remove(table, &prefix, &old);
+
+        if (!error) {
+            check(adds || old == 1 + i);
+            return;
+        }
+        check(error == ENOMEM);
+        end_of_failures();
+        check_routes(table, adds ? 0 : i, adds ? i : ROUTES);
+    }
+}
+
+static void use_routes(void)
+{
+    struct prudence_routes *table;
+
+    memory_fail(plan.first, plan.count);
+    table = prudence_routes_create("test", NULL);
+    if (!table) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        table = prudence_routes_create("test", NULL);
+    }
+    for (unsigned i = 0; i < ROUTES; i++)
+        if (is_new_route(i))
+            update_route(table, i, true);
+    check_routes(table, 0, ROUTES);
+    check(route_index_bits(table->index) == 13 || routes_stats_of(table).refused > 0);
+    for (unsigned i = 0; i < ROUTES; i++)
+        if (is_new_route(i))
+            update_route(table, i, false);
+    end_of_failures();
+    check_routes(table, 0, 0);
+    check(prudence_routes_destroy(table) == 0);
+}
+
 /* ------------------------------------------------------------------------------------- ordered maps */
 
-static struct name {
+static struct path {
     struct prudence_map_bytes node;
     char text[32];
-} names[NAMES];
+} paths[NAMES];
 
 /* Those from `first` to `end` - 1, in their order, and no others. */
 static void check_names(struct prudence_map *map, unsigned first, unsigned end)
@@ -131,9 +277,9 @@ static void check_names(struct prudence_map *map, unsigned first, unsigned end)
     for (unsigned i = 0; i < NAMES; i++) {
         bool there = i >= first && i < end;
 
-        check(prudence_map_lookup_bytes(map, names[i].text, strlen(names[i].text)) ==
-              (there ? &names[i].node.node : NULL));
-        check(!there || node == &names[i].node.node);
+        check(prudence_map_lookup_bytes(map, paths[i].text, strlen(paths[i].text)) ==
+              (there ? &paths[i].node.node : NULL));
+        check(!there || node == &paths[i].node.node);
         if (there)
             node = prudence_map_next(&walk);
     }
@@ -173,10 +319,10 @@ static void add_and_remove_twins(struct prudence_map *map)
 static void add_names(struct prudence_map *map)
 {
     for (unsigned i = 0; i < NAMES; i++) {
-        snprintf(names[i].text, sizeof names[i].text, "%02u/a common beginning/%03u", i / 500,
+        snprintf(paths[i].text, sizeof paths[i].text, "%02u/a common beginning/%03u", i / 500,
                  i % 500);
-        prudence_map_set_bytes(&names[i].node, names[i].text, strlen(names[i].text));
-        add_name(map, &names[i].node, i);
+        prudence_map_set_bytes(&paths[i].node, paths[i].text, strlen(paths[i].text));
+        add_name(map, &paths[i].node, i);
     }
 }
 
@@ -201,8 +347,8 @@ static void use_map(void)
     /* There is no memory for smaller nodes: the rest is found all the same. */
     memory_fail(0, UINT32_MAX);
     for (unsigned i = 0; i < NAMES; i++) {
-        check(prudence_map_remove_bytes(map, names[i].text, strlen(names[i].text)) ==
-              &names[i].node.node);
+        check(prudence_map_remove_bytes(map, paths[i].text, strlen(paths[i].text)) ==
+              &paths[i].node.node);
         if (i % 499 == 0)
             check_names(map, i + 1, NAMES);
     }
@@ -223,7 +369,8 @@ static void scenario(void *argument)
     fprintf(stderr, "calls=%u", plan.calls);
 }
 
-static void every_call(void (*use)(void), unsigned count)
+/* There are `least` calls or more. */
+static void every_call(void (*use)(void), unsigned count, unsigned least)
 {
     unsigned calls = UINT32_MAX;
     char output[4096];
@@ -237,43 +384,69 @@ static void every_call(void (*use)(void), unsigned count)
         assert_non_null(found);
         calls = (unsigned)strtoul(found + 6, NULL, 10);
     }
-    assert_true(plan.first > 10);
+    assert_true(plan.first >= least);
 }
 
 static void one_call_of_a_hash_table_fails(void **state)
 {
     (void)state;
-    every_call(use_hash, 1);
+    every_call(use_hash, 1, 11);
 }
 
 static void all_calls_of_a_hash_table_fail_from_then_on(void **state)
 {
     (void)state;
-    every_call(use_hash, UINT32_MAX);
+    every_call(use_hash, UINT32_MAX, 11);
+}
+
+static void one_call_beside_renames_fails(void **state)
+{
+    (void)state;
+    every_call(use_renames, 1, 11);
+    every_call(use_renames, UINT32_MAX, 11);
+}
+
+static void one_call_of_a_table_without_locks_fails(void **state)
+{
+    (void)state;
+    every_call(use_lockfree_hash, 1, 3);
+    every_call(use_lockfree_hash, UINT32_MAX, 3);
 }
 
 static void one_call_of_a_table_of_ids_fails(void **state)
 {
     (void)state;
-    every_call(use_ids, 1);
+    every_call(use_ids, 1, 11);
 }
 
 static void all_calls_of_a_table_of_ids_fail_until_one_is_refused(void **state)
 {
     (void)state;
-    every_call(use_ids, UINT32_MAX);
+    every_call(use_ids, UINT32_MAX, 11);
+}
+
+static void one_call_of_routes_fails(void **state)
+{
+    (void)state;
+    every_call(use_routes, 1, 3);
+}
+
+static void all_calls_of_routes_fail_until_one_is_refused(void **state)
+{
+    (void)state;
+    every_call(use_routes, UINT32_MAX, 3);
 }
 
 static void one_call_of_an_ordered_map_fails(void **state)
 {
     (void)state;
-    every_call(use_map, 1);
+    every_call(use_map, 1, 3);
 }
 
 static void all_calls_of_an_ordered_map_fail_until_one_is_refused(void **state)
 {
     (void)state;
-    every_call(use_map, UINT32_MAX);
+    every_call(use_map, UINT32_MAX, 3);
 }
 
 int main(void)
@@ -281,8 +454,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_call_of_a_hash_table_fails),
         cmocka_unit_test(all_calls_of_a_hash_table_fail_from_then_on),
+        cmocka_unit_test(one_call_beside_renames_fails),
+        cmocka_unit_test(one_call_of_a_table_without_locks_fails),
         cmocka_unit_test(one_call_of_a_table_of_ids_fails),
         cmocka_unit_test(all_calls_of_a_table_of_ids_fail_until_one_is_refused),
+        cmocka_unit_test(one_call_of_routes_fails),
+        cmocka_unit_test(all_calls_of_routes_fail_until_one_is_refused),
         cmocka_unit_test(one_call_of_an_ordered_map_fails),
         cmocka_unit_test(all_calls_of_an_ordered_map_fail_until_one_is_refused),
     };

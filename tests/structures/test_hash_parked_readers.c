@@ -52,16 +52,14 @@ static void move_groups(unsigned first, unsigned stride)
     uint64_t groups = UINT64_C(1) << (from_order < to_order ? from_order : to_order);
 
     for (uint64_t group = first; inside->from && group < groups; group += stride)
-        hash_move(inside->from, table->view, group);
+        hash_move(inside->from, table->view, group, false);
 }
 
 static void start_resize(void)
 {
     struct hash_table *inside = hash_of(table);
 
-    hash_take_stepping(inside);
-    assert_true(hash_begin(inside, to_order));
-    hash_end_stepping(inside);
+    assert_true(hash_begin(inside, table->view, to_order));
     while (!inside->from)
         hash_step(inside);
 }

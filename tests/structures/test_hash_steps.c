@@ -84,16 +84,16 @@ static void move_all(void *argument)
 
     (void)argument;
     for (unsigned i = 0; i < ITEMS; i++)
-        hash_move(
-            inside->from, table->view,
-            hash_index(prudence_hash_spread_(hash_here(i)),
-                       (unsigned)min_size(view_order(inside->from), view_order(table->view))));
+        hash_move(inside->from, table->view,
+                  hash_index(prudence_hash_spread_(hash_here(i)),
+                             (unsigned)min_size(view_order(inside->from), view_order(table->view))),
+                  false);
 }
 
 static void resize(unsigned from, unsigned to)
 {
     begin_table(from);
-    assert_true(hash_begin(hash_of(table), to));
+    assert_true(hash_begin(hash_of(table), table->view, to));
     while (!hash_of(table)->from)
         hash_step(hash_of(table));
     order_wanted = to;
@@ -192,7 +192,7 @@ static void update_beside_a_resize(void **state)
 {
     (void)state;
     begin_table(6);
-    assert_true(hash_begin(hash_of(table), 9));
+    assert_true(hash_begin(hash_of(table), table->view, 9));
     while (!hash_of(table)->from)
         hash_step(hash_of(table));
     either = 7;
@@ -210,7 +210,7 @@ static uint64_t wanted_key;
 
 static void begin_resize(void)
 {
-    assert_true(hash_begin(hash_of(table), to_order));
+    assert_true(hash_begin(hash_of(table), table->view, to_order));
     while (!hash_of(table)->from)
         hash_step(hash_of(table));
 }

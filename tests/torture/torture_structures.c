@@ -11,7 +11,7 @@
 #include <prudence/hash.h>
 #include <prudence/id_table.h>
 
-#include "support/gp_torture.h"
+#include "support/torture_objects.h"
 
 #define READERS   10
 #define WRITERS   6
@@ -31,7 +31,7 @@ static struct prudence_hash *table;
 static struct prudence_id_table *ids;
 static struct prudence_cache *cache;
 static struct object *lasting[LASTING];
-static uint64_t births, lookups, walks, updates, resizes, found_retired;
+static uint64_t lookups, walks, updates, resizes;
 static uint64_t hash_bits;
 
 /* Keys: lasting ones are below LASTING, then contended ones, then those of each writer. */
@@ -60,43 +60,21 @@ static struct object *make(uint64_t key)
 {
     struct object *object = prudence_cache_alloc(cache);
 
-    torture_check_reuse(&object->mark, prudence_default_domain());
-    __atomic_store_n(&object->mark.birth, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED),
-                     __ATOMIC_RELAXED);
-    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
-    __atomic_store_n(&object->key, key, __ATOMIC_RELAXED);
+    torture_object_begin(&object->mark, &object->key, key);
     return object;
 }
 
 /* Unlinked by this thread alone, and outside of a section. */
 static void retire(struct object *object)
 {
-    uint64_t live = TORTURE_LIVE;
-
-    if (!__atomic_compare_exchange_n(&object->mark.state, &live, (uint64_t)TORTURE_RETIRED, false,
-                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        torture_violation("object %p was removed twice", (void *)object);
-    torture_mark_set(&object->mark, TORTURE_RETIRED, prudence_gp_get_state().private_value);
+    torture_object_retire(&object->mark);
     prudence_cache_free_deferred(cache, object);
 }
 
 /* By a reader that has just found it, inside its section. */
 static void look_at(const struct object *object, uint64_t key)
 {
-    uint64_t state = __atomic_load_n(&object->mark.state, __ATOMIC_RELAXED);
-
-    if (state == TORTURE_RETIRED) {
-        uint64_t cookie = __atomic_load_n(&object->mark.cookie, __ATOMIC_RELAXED);
-
-        __atomic_fetch_add(&found_retired, 1, __ATOMIC_RELAXED);
-        if (cookie && gp_poll(prudence_default_domain(), (gp_cookie){cookie}))
-            torture_violation("object %p is found after its grace period", (const void *)object);
-    } else if (state != TORTURE_LIVE) {
-        torture_violation("object %p is found in state %llx", (const void *)object,
-                          (unsigned long long)state);
-    }
-    if (__atomic_load_n(&object->key, __ATOMIC_RELAXED) != key)
-        torture_violation("object %p is found for another key", (const void *)object);
+    torture_object_look(&object->mark, &object->key, key);
 }
 
 /* ----------------------------------------------------------------------------------------- readers */
@@ -404,7 +382,7 @@ static int torture(const char *variant, double seconds)
     tear_down();
     printf(": updates=%llu lookups=%llu walks=%llu retired=%llu grows=%llu shrinks=%llu",
            (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
-           (unsigned long long)found_retired, (unsigned long long)stats.grows,
+           (unsigned long long)torture_found_retired, (unsigned long long)stats.grows,
            (unsigned long long)stats.shrinks);
     return torture_end(variant);
 }

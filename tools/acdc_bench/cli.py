@@ -26,7 +26,7 @@ def parse_arguments(arguments):
         description="The experiments of chapter 6 of \"Short-term Memory for C\", under Prudence and "
                     "under other allocators. NAME may contain * and ?.")
     parser.add_argument("--short", action="store_true",
-                        help="fewer points and shorter runs: some minutes instead of a quarter of an hour")
+                        help="fewer points and shorter runs: some minutes instead of half an hour")
     parser.add_argument("--experiment", metavar="NAME,...", default="*",
                         help="see --list")
     parser.add_argument("--subject", metavar="NAME,...", default="*",

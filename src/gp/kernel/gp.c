@@ -2,17 +2,17 @@
 /*
  * Grace periods: the kernel's RCU through its polled interface. There is one domain.
  *
- * A cookie (gp_poll.h) is requested as soon as it is handed out, for it is handed out when a batch is closed,
- * that is when objects wait for it: a deferral never waits, and nobody else would ask. What is asked for is the
- * normal grace period that makes the cookie safe, once for all cookies that name it: by irq_work, since a batch may
- * be closed in a hard interrupt, or with locks held that waking RCU's thread needs; and from there by a tasklet,
- * since start_poll_synchronize_rcu wants interrupts on. A work queue's thread would be as good, if it ran: on a busy
- * CPU it begins milliseconds later, and as long no grace period is under way.
+ * A cookie (gp_poll.h) is requested as soon as it is handed out, because that is when a batch is closed and objects
+ * wait for it: a deferral never waits, and no other thread would ask. Requested is the normal grace period that makes
+ * the cookie safe, once for all cookies that name it. The request goes by irq_work, because a batch may be closed in
+ * a hard interrupt, or with locks held that waking RCU's thread needs; and from there by a tasklet, because
+ * start_poll_synchronize_rcu wants interrupts on. A work queue's thread would do if it ran; but on a busy CPU it
+ * begins milliseconds later, and for as long no grace period is under way.
  *
- * No request is lost: `wanted` is set before the irq_work is queued, and taken by the thread that asks; a normal grace
- * period that is asked for later than the cookie was taken has that number or a higher one.
+ * No request is lost: `wanted` is set before the irq_work is queued, and taken by the thread that asks. A normal
+ * grace period that is asked for after the cookie was taken has that number or a higher one.
  *
- * Expedited grace periods disturb every CPU: only when memory is short, or latent memory past its
+ * Expedited grace periods disturb every CPU: they are used only when memory is short, or latent memory past its
  * budget (kernel/limits.c).
  */
 #include <linux/delay.h>
@@ -85,9 +85,9 @@ static unsigned long next_number(unsigned long newest)
 
 /*
  * The grace periods, of either kind, that begin after this; with a full fence before. Up to 6.14 the kernel's own
- * function looks at a number of normal ones that is written when one has begun already (rnp->gp_seq): in between it
- * names that one, which does not wait for a CPU that was away and has come online since. Here it is the number that is
- * written first, as in the kernel from 6.15 on ("rcu: Fix get_state_synchronize_rcu_full() GP-start detection").
+ * function looks at a number of normal ones (rnp->gp_seq) that is written when one has begun already. In between it
+ * names that one, which does not wait for a CPU that was away and has come online since. Here it is the number that
+ * is written first, as in the kernel from 6.15 on ("rcu: Fix get_state_synchronize_rcu_full() GP-start detection").
  */
 static void take_state(struct rcu_gp_oldstate *state)
 {
@@ -100,7 +100,7 @@ static void take_state(struct rcu_gp_oldstate *state)
     state->rgos_exp = next_number(rcu_exp_batches_completed());
 }
 
-/* Reached, or further ahead than one can be that is not over: what take_state hands out is 8 ahead at most. */
+/* Reached, or further ahead than a number can be that is not over: what take_state hands out is 8 ahead at most. */
 #define AHEAD_MAX 64
 
 static bool is_over(unsigned long newest, unsigned long number)
@@ -109,9 +109,9 @@ static bool is_over(unsigned long newest, unsigned long number)
 }
 
 /*
- * Up to 6.14 both numbers are looked at where take_state found them. The kernel's own function looks at rnp->gp_seq there, from
- * which ours is 8 ahead while a grace period begins, and takes 8 for so far ahead that it has been over for long: objects
- * were handed out at once. (6.15 changed both functions.)
+ * Up to 6.14 both numbers are compared with those that take_state reads. The kernel's own function looks at
+ * rnp->gp_seq there, from which ours is 8 ahead while a grace period begins, and takes a number 8 ahead for one that
+ * has been over for long: objects were handed out at once. (6.15 changed both functions.)
  */
 bool gp_kernel_is_over(const struct rcu_gp_oldstate *state)
 {
@@ -136,7 +136,7 @@ static bool is_requested(unsigned long normal, unsigned long newest)
     return (long)(normal - newest) <= 0;
 }
 
-/* Asks for the normal grace period, once. Of expedited ones there are not many between two that are asked for here. */
+/* Asks for the normal grace period, once. Between two that are asked for here, few expedited ones end. */
 static noinline void request(const struct rcu_gp_oldstate *state)
 {
     unsigned long newest = load_relaxed(&rcu.requested);
@@ -189,8 +189,8 @@ void gp_push(void)
     irq_work_queue(&rcu.irq_work);
 }
 
-/* What comes next, of either kind: the kernel may make normal ones of expedited ones (rcu_normal; always on PREEMPT_RT once
- * it has booted), and then their own number stands still. */
+/* What comes next, of either kind: the kernel may turn expedited ones into normal ones (rcu_normal; always on
+ * PREEMPT_RT once it has booted), and then the number of expedited ones stands still. */
 static unsigned long next_of_all(void)
 {
     struct rcu_gp_oldstate state;
@@ -210,7 +210,7 @@ void gp_expedite(void)
     irq_work_queue(&rcu.irq_work);
 }
 
-/* Nobody else may be asking for what is waited for here: so it is asked for again now and then. */
+/* Perhaps no other thread asks for what is waited for here, so it is asked for again now and then. */
 static void ask_to_wait(struct prudence_domain *domain)
 {
     start_poll_synchronize_rcu_expedited();
@@ -234,7 +234,8 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
     return true;
 }
 
-/* Implicit waits are asked for by flags (os_may_block); this is for a caller that has asked and should not. */
+/* Flags say whether an implicit wait is allowed (os_may_block); this is for a caller that has asked and should not
+ * wait. */
 bool gp_may_wait(void)
 {
     return in_task() && !irqs_disabled() && !rcu_preempt_depth();
@@ -253,7 +254,7 @@ void gp_note_expired(struct prudence_domain *domain)
     store_relaxed(&domain->expired.value, gp_snapshot(domain).value);
 }
 
-/* It takes milliseconds: latent caches are to grow until they hold what is deferred meanwhile. */
+/* It takes milliseconds, so latent caches are to grow until they hold what is deferred in that time. */
 bool gp_is_cheap(const struct prudence_domain *domain)
 {
     (void)domain;

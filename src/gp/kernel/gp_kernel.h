@@ -9,8 +9,8 @@
 void gp_kernel_start(void);
 void gp_kernel_stop(void);
 
-/* RCU looks now, rather than with the next ticks, whether the normal grace period that is under way is over: CPUs that
- * idle are not disturbed, others asked to hurry. Any context; never waits. */
+/* RCU looks now, rather than at the next ticks, whether the normal grace period that is under way is over. CPUs that
+ * idle are not disturbed; others are asked to hurry. Any context; never waits. */
 void gp_push(void);
 
 /* A grace period that disturbs every CPU and is over soon, for all cookies that were taken before. Any

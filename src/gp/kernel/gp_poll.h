@@ -2,13 +2,13 @@
 /*
  * Polling the kernel's RCU; part of gp/gp.h.
  *
- * The kernel numbers two sequences of grace periods, normal ones and expedited ones, and an object is safe
- * when either has come far enough. A cookie is both numbers, the low 32 bits of each: so it stays one word,
- * which the layers above compare and copy as such.
+ * The kernel numbers two sequences of grace periods, normal ones and expedited ones, and an object is safe when
+ * either has come far enough. A cookie is both numbers, the low 32 bits of each, so it stays one word, which the
+ * layers above compare and copy.
  *
- * The upper bits are those near `gp_near`, which gp_snapshot keeps within 2^30 of what it hands out. A cookie
- * that is not over yet is a few grace periods ahead of now, so it is always completed rightly. One that has
- * been over for 2^31 may be completed wrongly, to a number far ahead of now: that is taken for over, too.
+ * The upper bits are taken from `gp_near`, which gp_snapshot keeps within 2^30 of what it hands out. A cookie that is
+ * not over yet is a few grace periods ahead of now, so it is always completed rightly. One that has been over for
+ * 2^31 may be completed wrongly, to a number far ahead of now: that is taken for over, too.
  */
 #ifndef GP_KERNEL_POLL_H
 #define GP_KERNEL_POLL_H
@@ -18,7 +18,7 @@
 /* Nobody's miss ends a grace period sooner. */
 #define GP_CALLERS_DRIVE false
 
-/* A batch is not larger. Little beside what is deferred while a grace period lasts, milliseconds. */
+/* The size limit of a batch: little compared with what is deferred while a grace period lasts, milliseconds. */
 #define GP_BATCH_OBJECTS 128
 #define GP_BATCH_BYTES   ((size_t)256 << 10)
 

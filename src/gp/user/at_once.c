@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grace periods of memb and qsbr domains without a system call, for a thread that closes a batch (gp_try; ADR 37, ADR 52): at
- * once, where nobody is inside; else soon, where readers fence, or fence when they are asked.
+ * Grace periods of memb and qsbr domains without a system call, for a thread that closes a batch (gp_try; ADR 37, ADR
+ * 52): at once if no reader is inside; soon if readers fence, or fence when they are asked.
  *
- * Both make the driver's steps: start, load the goal, then the mode, then the barrier, then look at the readers' words,
- * then complete. So the argument at the head of memb.c holds for them. What differs is the barrier where readers do not
- * fence. It is asked of the readers: each that is awake is marked, and its next entry finds the mark, fences, and takes it
- * away (parking.c). Once all marks are gone, each reader has fenced at one point of its program behind the load of
- * the goal, which is what a membarrier is for; so it counts as the goal's barrier, for other drivers, too. A reader that
- * does not enter again does not answer. Then a driver's membarrier comes, when memory is wanted as much as ever, and parks
- * that reader.
+ * Both make the driver's steps: start, load the goal, then the mode, then the barrier, then look at the readers'
+ * words, then complete. So the argument at the head of memb.c holds for them. What differs is the barrier when
+ * readers do not fence: the readers make it. Each that is awake is marked, and its next entry finds the mark, fences,
+ * and takes it away (parking.c). Once all marks are gone, each reader has fenced at one point of its program after
+ * the load of the goal, which is what a membarrier is for; so it counts as the goal's barrier, for other drivers,
+ * too. A reader that does not enter again does not answer. Then a driver's membarrier comes, when one is due as
+ * without asking, and parks that reader.
  *
  * Locks: none. The thread that holds `parking` asks; the others go on.
  */
@@ -22,9 +22,9 @@
 #define ASK_AGAIN_NS_EACH UINT64_C(4000) /* more for each reader */
 
 /*
- * Whether no section stands open: true only where words tell, which are this thread's own, and those of other threads
- * if they fence. A reader that is parked or not registered has no section. *entries: how often others have entered; they
- * count while they fence. It gives up beyond a few slots, since the caller owns a CPU's caches.
+ * Whether no section is open: true only if words tell it, which are this thread's own, and those of other threads if
+ * they fence. A reader that is parked or not registered has no section. *entries: how often others have entered; they
+ * count while they fence. It gives up beyond a few slots, because the caller owns a CPU's caches.
  */
 static bool nobody_is_inside(const struct prudence_domain *domain, uint64_t *entries)
 {
@@ -46,16 +46,16 @@ static bool nobody_is_inside(const struct prudence_domain *domain, uint64_t *ent
 }
 
 /*
- * A grace period that begins and ends at once. The barrier is a full fence also where readers do not fence, if no other
+ * A grace period that begins and ends at once. The barrier is a full fence even if readers do not fence, if no other
  * thread is awake:
- *  - this thread's own sections are in its program's order with all that it does here;
- *  - a thread that registers or wakes later fences after it has claimed its slot or set its bit, and before it reads. If
- *    the look at the slots misses that, this fence came before that one, and with it the start and every unlink whose
- *    cookie the goal covers: so that reader cannot find what was unlinked.
- * Nothing is noted in `barrier_goal`, since it would be of no use.
+ *   - this thread's own sections are in its program's order with all that it does here;
+ *   - a thread that registers or wakes later fences after it has claimed its slot or set its bit, and before it
+ *     reads. If the look at the slots misses that, this fence came before that one, and with it the start and every
+ *     unlink whose cookie the goal covers: so that reader cannot find what was unlinked.
+ * Nothing is noted in `barrier_goal`, because it would be of no use.
  *
- * It looks before it starts as well, so that nothing is written in vain. And it leaves readers alone that have entered
- * since it looked last: each of their entries would miss the line of the sequence.
+ * It looks before it starts as well, so that nothing is written in vain. And it does not disturb readers that have
+ * entered since it looked last: each of their entries would miss the line of the sequence.
  */
 bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie)
 {

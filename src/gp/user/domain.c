@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of domains: the default domain, the list of the others, and what is the same for all kinds when one is
+ * The records of domains: the default domain, the list of the others, and what all kinds have in common when one is
  * made and when it ends (domain_life.c).
  *
- * A domain is guarded against destruction by the caches and sets that name it and by the readers
- * inside it; a thread that only looks at it for a while (a visitor) is waited for.
+ * The caches and sets that name a domain, and the readers inside it, guard it against destruction. Destruction waits
+ * for a thread that only looks at the domain for a while (a visitor).
  */
 #include <errno.h>
 
@@ -52,8 +52,8 @@ void gp_domain_put(struct prudence_domain *domain)
     __atomic_fetch_sub(&domain->users, 1, __ATOMIC_RELEASE);
 }
 
-/* Domains that this thread visits: foreign functions are called meanwhile, which may fork, and a child has
- * no other visits. Beyond so many, in nested calls, one is not noted. */
+/* Domains that this thread visits. Foreign functions are called during a visit, which may fork, and a child has no
+ * other visits. Beyond so many, in nested calls, a visit is not noted. */
 #define VISITS 24
 static __thread struct prudence_domain *visits[VISITS];
 static __thread unsigned visit_count;
@@ -107,7 +107,7 @@ static bool visit(struct prudence_domain *domain, uint64_t *after, bool named)
     return true;
 }
 
-/* As gp_domains_visit; not `named`: those that nobody names as well. */
+/* As gp_domains_visit; not `named`: also those that no cache or set names. */
 unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
                        bool named)
 {
@@ -188,7 +188,7 @@ void domain_bury(struct prudence_domain *domain)
 
 /* ------------------------------------------------------------------------------ beginning and end */
 
-/* The least number that no domain has. Under readers_lock. One look at the list for each so many. */
+/* The least number that no domain has. Under readers_lock. The list is searched once for each so many numbers. */
 #define INDEXES_AT_ONCE 4096
 
 static unsigned free_index(void)
@@ -210,7 +210,7 @@ static unsigned free_index(void)
     }
 }
 
-/* Not known to anybody yet; NULL: no memory. */
+/* Not known to any other thread yet; NULL: no memory. */
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme)
 {

@@ -36,8 +36,8 @@ struct domain_set;
 struct external;
 
 /*
- * What stands behind a domain of some kind. Functions are NULL where there is nothing to do; where
- * not said otherwise they run with any lock but readers_lock free to take.
+ * The functions of a kind of domain. A function is NULL if it has nothing to do. Unless said otherwise, a function
+ * may take any lock except readers_lock.
  */
 struct gp_scheme {
     const char *name;
@@ -48,7 +48,7 @@ struct gp_scheme {
     void (*block)(struct prudence_domain *domain);
     bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_is_cheap */
     void (*tell_over)(const struct prudence_domain *domain); /* as gp_tell_over, of more domains */
-    /* The slot of the reader that holds up what is under way. NULL: nobody can tell */
+    /* The slot of the reader that holds up what is under way. NULL: the kind cannot tell */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
     /* Both for gp_try. at_once: by the CPU that tries again and again; NULL: it takes more than a look. ask: by any */
     bool (*at_once)(struct prudence_domain *domain, gp_cookie cookie);
@@ -104,7 +104,7 @@ struct reader_chunk {
     struct reader_slot slots[SLOTS_IN_CHUNK] __attribute__((aligned(CACHE_LINE)));
 };
 
-/* How the thread of a reader that is in the way fares, as one of the threads that ask saw last; hints, atomic. */
+/* How the thread of a reader that is in the way fares, as one of the threads that ask last saw it; hints, atomic. */
 struct reader_fares {
     uint64_t looked_at; /* ns; by compare-and-swap: one looks, and the others believe it */
     const struct reader_slot *reader;
@@ -138,7 +138,7 @@ struct prudence_domain {
     uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
                                           every reader see shared.fenced */
     enum prudence_domain_kind kind;
-    bool phases;                      /* see phases.c: nobody waits for its grace periods */
+    bool phases;                      /* see phases.c: no thread waits for its grace periods */
     bool is_default;                  /* its readers' slots are found by reader_self */
     struct reader_chunk *chunks;      /* pushed by compare-and-swap; read by drivers */
     struct callback_queue *callbacks; /* constant (domain_queue) */
@@ -164,9 +164,9 @@ struct prudence_domain {
     struct reader_slot *asked_by; /* of the thread that asked, or NULL */
     bool asked;                   /* for asked_goal readers were marked */
     unsigned unanswered;  /* 1: readers have not answered; more by each membarrier since; atomic */
-    uint64_t parked_ever; /* statistics; by one driver at a time, read by tests meanwhile */
+    uint64_t parked_ever; /* statistics; one driver writes at a time, tests read any time */
 
-    /* The choice of mode (mode.c), by whoever holds `choosing`. */
+    /* The choice of mode (mode.c), by the holder of `choosing`. */
     uint32_t choosing;           /* by compare-and-swap */
     uint64_t chosen_at;          /* ns */
     uint64_t not_fenced_before;  /* ns; after readers were found to be too many */
@@ -181,8 +181,9 @@ struct prudence_domain {
 
     struct reader_fares outstays, in_the_way; /* how the reader's thread fares (outstay.c) */
 
-    /* Readers in the way: when a driver asked last whether the thread of one is there, and when it looked last, in a
-     * file, whether it is that thread (readers_reap_slot). ns; by compare-and-swap: of all drivers, one does. */
+    /* Readers in the way: when a driver last asked whether the thread of one still exists, and when it last looked,
+     * in a file, whether it is the same thread (readers_reap_slot). ns; by compare-and-swap, so that one of all
+     * drivers does it. */
     uint64_t gone_asked_at, gone_looked_at;
 
     unsigned reap_from;   /* readers_reap: the slot that is looked at next; a hint */
@@ -249,7 +250,7 @@ static inline void reader_exit_watch_late(void)
         reader_exit_watch_slow();
 }
 
-/* parking.c: readers that stay outside. A scan looks at the slots that are awake; all others are outside, or
+/* parking.c: readers that stay outside. A scan looks at the slots that are awake; all other readers are outside, or
  * their threads wake them, and fence, before they read anything. */
 void readers_park(struct prudence_domain *domain, unsigned outside);
 void readers_membarrier(struct prudence_domain *domain);
@@ -275,7 +276,7 @@ struct awake_walk {
     uint64_t bits;      /* left of the word before */
 };
 
-/* Acquire: a thread that cleared a bit saw the slot's sections end; one that set a bit, its word. */
+/* Acquire: a thread that cleared a bit saw the slot's sections end; a thread that set a bit has published its word. */
 static inline struct reader_slot *awake_next(struct awake_walk *walk)
 {
     unsigned bit;
@@ -312,8 +313,8 @@ bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot,
 unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);
 void readers_release_chunks(struct prudence_domain *domain); /* under readers_lock */
 
-/* Calls for each slot in use, oldest last; `slot` is evaluated only while in use. Slots behind `used`
- * were never claimed, or just now: it is raised before the fence of a registering thread (readers.c). */
+/* Visits each slot in use, oldest last; `slot` is evaluated only while in use. Slots behind `used` were never
+ * claimed, or just now: it is raised before the fence of a registering thread (readers.c). */
 #define for_each_slot(chunk, slot, domain)                                                         \
     for ((chunk) = load_acquire(&(domain)->chunks); (chunk); (chunk) = (chunk)->next)              \
         for ((slot) = (chunk)->slots; (slot) < (chunk)->slots + load_acquire(&(chunk)->used);      \
@@ -322,8 +323,8 @@ void readers_release_chunks(struct prudence_domain *domain); /* under readers_lo
 
 /* thread_memory.c */
 
-/* Heads a block of metadata of one thread's, which may end without telling. note: when it is made; release:
- * by the thread; the rest when its end is noticed, at the latest when twice as many are there. */
+/* Heads a block of metadata of one thread, which may end without telling. note: called when it is made; release:
+ * called by the thread; the rest happens when its end is noticed, at the latest when there are twice as many blocks. */
 struct thread_memory {
     struct thread_memory *next;
     size_t bytes;
@@ -346,8 +347,8 @@ extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_mode
 extern __thread struct prudence_reader *reader_lasting_self
     __attribute__((tls_model("initial-exec")));
 bool readers_are_superseded(void);
-/* A domain that lives as long as the process, as the default one does: at most one, before any thread knows it. Its
- * readers find their words by a pointer of their own, reader_lasting_self. */
+/* A domain that lives as long as the process, as the default one does: at most one, made before any thread knows it.
+ * Its readers find their words by a pointer of their own, reader_lasting_self. */
 void gp_make_lasting(const struct prudence_domain *domain);
 bool gp_is_lasting(const struct prudence_domain *domain); /* the default one, too */
 struct reader_slot *
@@ -379,11 +380,12 @@ struct reader_slot *gp_held_up_by(const struct prudence_domain *domain);
 uint64_t gp_raise(uint64_t *value, uint64_t to); /* unless it is there already; by how much */
 void gp_complete(struct prudence_domain *domain, uint64_t upto);
 
-/* outstay.c: whether a reader is in the way that wants a CPU, and has had none for a while. At times some system calls. */
+/* outstay.c: whether a reader that is in the way wants a CPU, and has had none for a while. At times some system
+ * calls. */
 bool gp_reader_lacks_cpu(struct prudence_domain *domain);
 
-/* scan.c: the least of the goal and all readers' sequences; behind the goal's barrier. memb_look: completes it, and
- * notes no stalls. *outside: at how many readers it looked in vain. */
+/* scan.c: the least of the goal and all readers' sequences; called behind the goal's barrier. memb_look: completes
+ * it, and notes no stalls. *outside: how many readers it found outside. */
 uint64_t memb_scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside);
 void memb_look(struct prudence_domain *domain, uint64_t goal);
 
@@ -394,9 +396,9 @@ enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie);
 /* domain.c */
 
 /*
- * Use of a domain after its end, or of what never was one: under check=1 (and in debug builds) each
- * function looks, reports the place, and stops the process. Destroyed domains are kept for a while
- * then, so that there is something to look at.
+ * Use of a domain after its end, or of what never was one. Under check=1 (and in debug builds) each function looks,
+ * reports the place, and stops the process. Destroyed domains are then kept for a while, so that they can be
+ * recognized.
  */
 extern HIDDEN bool gp_check;
 void domain_check_slow(const struct prudence_domain *domain, const char *what, const void *caller);
@@ -430,8 +432,8 @@ bool external_reader_is_here(const struct prudence_domain *domain); /* this thre
 bool external_is_inside(const struct prudence_domain *only); /* ... of `only`; NULL: of any */
 void external_start_in_child(void);                          /* when no lock is held any more */
 
-/* may_wait.c: for waits that a caller asks for. Takes a thread offline that is online in the qsbr domain
- * itself or a member, and says where it was. */
+/* may_wait.c: for waits that a caller asks for. Takes a thread offline that is online in the qsbr domain itself or a
+ * member, and says in which it was. */
 uint64_t gp_leave_to_wait(struct prudence_domain *domain);
 void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
 

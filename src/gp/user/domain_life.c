@@ -76,8 +76,8 @@ struct prudence_domain *prudence_domain_create(const char *name, enum prudence_d
     return domain;
 }
 
-/* What is left needs no lock except for the readers' chunks. Visitors came before it was off the list;
- * the longest they stay is wait_max. */
+/* What is left needs no lock except for the readers' chunks. Visitors came before it was off the list; they stay for
+ * wait_max at most. */
 static void dissolve(struct prudence_domain *domain)
 {
     while (__atomic_load_n(&domain->visitors, __ATOMIC_ACQUIRE))
@@ -91,7 +91,7 @@ static void dissolve(struct prudence_domain *domain)
     os_lock_release(&readers_lock);
 }
 
-/* Why the domain is not to be destroyed. Under readers_lock, which threads that come to it later want. */
+/* Why the domain may not be destroyed. Under readers_lock, which threads that come to it later take. */
 enum in_the_way { NOTHING, USERS, READERS, CALLBACKS };
 
 static enum in_the_way in_the_way(struct prudence_domain *domain)
@@ -129,7 +129,7 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     DOMAIN_CHECK(domain);
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
         return busy(domain, READERS, caller);
-    readers_reap(domain, true, READERS_ALL); /* a dead thread's section keeps nobody */
+    readers_reap(domain, true, READERS_ALL); /* a dead thread's section is not waited for */
     os_busy_enter();                         /* off the list it still holds its members (a set) */
     os_lock_take(&readers_lock);
     what = in_the_way(domain);

@@ -27,7 +27,7 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie)
 
     if (!domain->scheme->drive)
         return;
-    /* A cookie is at most one step ahead, so one success of anybody is enough. */
+    /* A cookie is at most one step ahead, so one success of any thread is enough. */
     if (sequence_before(sequence, cookie.value))
         compare_exchange(&domain->shared.sequence, &sequence, sequence + GP_STEP);
 }
@@ -62,7 +62,7 @@ void gp_tell_over(const struct prudence_domain *domain)
         domain->scheme->tell_over(domain);
 }
 
-/* Of an external domain, whoever completes its grace periods has synchronized with its readers. */
+/* For an external domain, the thread that completes its grace periods has synchronized with its readers. */
 void gp_complete(struct prudence_domain *domain, uint64_t upto)
 {
     gp_tell_section_ends(domain);
@@ -106,14 +106,14 @@ bool gp_is_held_up(const struct prudence_domain *domain)
     return gp_held_up_by(domain) != NULL;
 }
 
-/* What readers were only asked for (gp_try) nobody else has to push. */
+/* What readers were only asked for (gp_try) need not be pushed by others. */
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
 {
     return !sequence_before(load_relaxed(&domain->shared.sequence), cookie.value) &&
            sequence_before(load_relaxed(&domain->asked_goal), cookie.value);
 }
 
-/* Held up, it drives all the same: that looks how long the reader has stayed, and no further. So no driver scans, and
+/* If it is held up it drives nevertheless: that only looks how long the reader has stayed. So no driver scans, and
  * none need be told of another. */
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 {
@@ -127,10 +127,10 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 }
 
 /*
- * Each success at once writes the lines of `sequence` and of `completed`. That costs nothing where one CPU's writers are
- * alone with them, and two cache misses a batch where another's read them for their batches: those had rather share a
- * grace period now and then. So only the CPU that was the last to end one that it had asked for may, since it is asked
- * more rarely.
+ * Each success at once writes the lines of `sequence` and of `completed`. That costs nothing if only one CPU's
+ * writers use them, and two cache misses a batch if another CPU's writers read them for their batches: it is better
+ * if those share a grace period now and then. So only the CPU that was the last to end a grace period that it had
+ * asked for may do this, because it is asked more rarely.
  */
 enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
 {
@@ -152,7 +152,7 @@ enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned 
 
 #define SPIN_ROUNDS 48 /* some 10 us */
 
-/* Readers do not wake anybody, so a waiter looks again: at once at first, then less and less often. */
+/* Readers wake no thread, so a waiter looks again: at once at first, then less and less often. */
 static void wait_a_little(unsigned round)
 {
     if (round < SPIN_ROUNDS) {
@@ -163,8 +163,8 @@ static void wait_a_little(unsigned round)
     os_sleep_ns(round < 2 * SPIN_ROUNDS ? 10000 : 100000);
 }
 
-/* Waiters share: while two grace periods are under way already, a third is not started. A thread that comes
- * meanwhile gets the same cookie, and the readers that it would wait for are those of these two. */
+/* Waiters share: while two grace periods are under way already, a third is not started. A thread that comes in that
+ * time gets the same cookie, and the readers that it would wait for are those of these two. */
 static bool is_crowded(const struct prudence_domain *domain)
 {
     uint64_t completed = load_acquire(&domain->progress.completed);

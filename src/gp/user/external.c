@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * External domains: grace periods of somebody else's (liburcu's, say), through a few functions.
+ * External domains: grace periods of another scheme (for example liburcu's), through a few functions.
  *
- * Grace period g of the domain is one foreign grace period that was begun after g was found in the
- * domain's sequence and a full fence was made; so it waits for every foreign section that could have
- * found what was unlinked before (drive.c). Foreign cookies are opaque, so one is under way at a
- * time, and the next, which covers all that was asked for meanwhile, begins when it is over.
+ * Grace period g of the domain is one foreign grace period that was begun after g was found in the domain's sequence
+ * and a full fence was made; so it waits for every foreign section that could have found what was unlinked before
+ * (drive.c). Foreign cookies are opaque, so one is under way at a time. When it is over the next one begins, which
+ * covers all that was asked for in that time.
  *
- * With polling, who drives begins and polls, one thread at a time (`driving`): others go on without.
- * Without it there is only a synchronize, which blocks for as long as the foreign readers like, and
- * takes no deadline. So no thread that allocates, defers or polls ever calls it: a thread of ours
- * does, asleep while no grace period is asked for. It is made with the domain, and in a forked child
- * by the fork handler, never inside an allocation or a deferral (ADR 8 says why). Where a child gets
- * none, what is deferred there becomes safe when somebody waits without a deadline (gp_wait): a thread that may
- * block for ever may as well do it there.
+ * With polling, the driving thread begins and polls, one thread at a time (`driving`): others go on without. Without
+ * polling there is only a synchronize, which blocks for as long as the foreign readers like, and takes no deadline.
+ * So no thread that allocates, defers or polls ever calls it: a thread of the library does, which sleeps while no
+ * grace period is asked for. It is made with the domain, and in a forked child by the fork handler, never inside an
+ * allocation or a deferral (ADR 8 says why). In a child without that thread, what is deferred becomes safe when a
+ * thread waits without a deadline (gp_wait): such a thread may block forever anyway.
  *
- * Sleeping: a thread that asks stores the goal (a compare-and-swap of the sequence), then exchanges `asked`;
- * the thread clears `asked`, makes a full fence, and looks at the goal once more.
+ * Sleeping: a thread that asks stores the goal (a compare-and-swap of the sequence), then exchanges `asked`; the
+ * library's thread clears `asked`, makes a full fence, and looks at the goal once more.
  *
- * Fork waits a little for a synchronize to return, since it may hold foreign locks, and keeps the
- * next from beginning; the child starts a thread of its own. A fork that met one that takes longer
- * has a child whose foreign scheme may hang; that then hangs the thread and nothing else.
+ * Fork waits a little for a synchronize to return, because it may hold foreign locks, and keeps the next from
+ * beginning; the child starts a thread of its own. If the synchronize takes longer, the child's foreign scheme may
+ * hang; that then hangs the thread and nothing else.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,7 +49,7 @@ struct external {
 
 static uint32_t externals; /* how many there are that can tell whether a thread is inside; atomic */
 
-/* False if nobody can tell. */
+/* False if that is not known. */
 bool external_reader_is_here(const struct prudence_domain *domain)
 {
     const struct external *external = domain->external;
@@ -136,7 +135,7 @@ static bool something_is_asked_for(struct prudence_domain *domain)
                            load_acquire(&domain->shared.sequence));
 }
 
-/* One foreign grace period, by a thread that may block. False: fork does not want one to begin. */
+/* One foreign grace period, by a thread that may block. False: a fork is under way, so none may begin. */
 static bool synchronize(struct prudence_domain *domain)
 {
     struct external *external = domain->external;

@@ -8,15 +8,16 @@ struct gp_progress {
     uint64_t completed; /* only grows, by compare-and-swap */
 };
 
-/* Where a miss needs memory, it drives the grace period that its own batches wait for (gp_advance). */
+/* A miss that needs memory drives the grace period that its own batches wait for (gp_advance). */
 #define GP_CALLERS_DRIVE true
 
-/* A batch is not larger. It may end in a grace period each time, which should cost little for each of its objects. */
+/* The size limit of a batch. It may end in a grace period each time, which should cost little for each of its
+ * objects. */
 #define GP_BATCH_OBJECTS 256
 #define GP_BATCH_BYTES   ((size_t)256 << 10) /* 64 objects of 4 KiB */
 
-/* One load and a compare. Acquire: pairs with the release with
- * which it was completed, so that what readers did is before what the caller does now. */
+/* One load and a compare. Acquire: pairs with the release with which it was completed, so that what readers did is
+ * before what the caller does now. */
 static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie)
 {
     const struct gp_progress *progress = (const void *)domain;
@@ -41,8 +42,8 @@ bool gp_is_held_up(const struct prudence_domain *domain);
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
 bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds);
 
-/* Garbage has passed a limit (an option of that name), since the deferring thread could not be held back: said at once
- * the first time, then at most every 10 s, with the readers that are in the way. Nothing is held. */
+/* Garbage has passed a limit (an option of that name), because the deferring thread could not be held back. This is
+ * reported at once the first time, then at most every 10 s, with the readers that are in the way. Nothing is held. */
 void gp_overrun(const char *option, uint64_t bytes, uint64_t limit);
 
 #endif /* GP_USER_POLL_H */

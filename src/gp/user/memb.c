@@ -25,8 +25,8 @@
  */
 #include "gp/user/domain.h"
 
-/* A sliding mean. A driver that lost its CPU meanwhile took long, which says nothing of the cost: so
- * one sample counts for at most some four times the mean. */
+/* A sliding mean. If the driver lost its CPU, the sample is long and says nothing of the cost; so one sample counts
+ * for at most some four times the mean. */
 static void note_cost(struct prudence_domain *domain, uint64_t cost)
 {
     uint64_t mean = load_relaxed(&domain->membarrier_cost);
@@ -53,13 +53,13 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
 }
 
 /*
- * The reader that the last scan found furthest behind, if it holds up what is under way: it stands in a section
- * that was entered before the newest grace period began, and `completed` has come as far as that section lets it.
- * So until it leaves, no scan completes anything. Its word says so by itself, whatever the hint's age: a reader that
- * has left and entered again has the newest sequence. NULL: nobody is known to.
+ * The reader that the last scan found furthest behind, if it holds up what is under way: its section was entered
+ * before the newest grace period began, and `completed` has come as far as that section lets it. So until it leaves,
+ * no scan completes anything. Its word says so by itself, however old the hint is: a reader that has left and entered
+ * again has the newest sequence. NULL: no such reader is known.
  *
- * It matters where threads are more than CPUs: a reader that loses its CPU in a section stays for milliseconds, and
- * who defers meanwhile would make a barrier and a scan for each batch.
+ * It matters when there are more threads than CPUs: a reader that loses its CPU in a section stays for milliseconds,
+ * and threads that defer in that time would make a barrier and a scan for each batch.
  */
 static struct reader_slot *held_up_by(const struct prudence_domain *domain)
 {

@@ -2,20 +2,19 @@
 /*
  * Fence-free or fenced readers.
  *
- * Fence-free, a section costs nothing more, but each grace period a membarrier (about 10 us with busy
- * CPUs). Fenced, a section costs 0.8 ns more and a grace period no system call. What costs less at
- * the measured rates is chosen, at most every 10 ms and only where grace periods are driven.
+ * With fence-free readers a section costs nothing more, but each grace period a membarrier (about 10 us with busy
+ * CPUs). With fenced readers a section costs 0.8 ns more and a grace period no system call. The mode that costs less
+ * at the measured rates is chosen, at most every 10 ms and only where grace periods are driven.
  *
- * Fence-free sections are not counted: that would cost them half as much as the fence. So where
- * membarriers take more than a fiftieth of the time, fenced readers are given a try; they are counted
- * behind their fence. If they turn out to cost twice what the membarriers would, it is back to
- * fence-free, and no try again for half a second.
+ * Fence-free sections are not counted: that would cost them half as much as the fence. So when membarriers take more
+ * than a fiftieth of the time, fenced mode is tried; its sections are counted behind their fence. If the fences turn
+ * out to cost more than twice what the membarriers would, the domain goes back to fence-free, and does not try again
+ * for half a second.
  *
- * Switching. To fenced: tell the readers, membarrier, only then let drivers skip it. To fence-free:
- * first make drivers use it again, then let readers stop. Drivers read the mode after their goal,
- * readers after publishing (models 6 to 9 of the seed, tests/model/test_grace_period.py; for Arm ADR
- * 2). One switches at a time: the holder of `choosing`. So modes may change whenever, also by an option
- * that is set while readers are inside.
+ * Switching. To fenced: tell the readers, membarrier, only then let drivers skip it. To fence-free: first make
+ * drivers use it again, then let readers stop. Drivers read the mode after their goal, readers after publishing
+ * (models 6 to 9 of the seed, tests/model/test_grace_period.py; for Arm ADR 2). One thread switches at a time: the
+ * holder of `choosing`. So modes may change at any time, also by an option that is set while readers are inside.
  */
 #include "gp/user/domain.h"
 
@@ -50,8 +49,8 @@ static bool is_fenced_for_good(const struct prudence_domain *domain)
     return domain->kind == PRUDENCE_DOMAIN_QSBR;
 }
 
-/* A new domain, or at start the default one: where readers may be already, but fenced; so this
- * switches at most to fence-free, in that order. */
+/* A new domain, or at start the default one. In the latter readers may be already, but fenced, so this switches at
+ * most to fence-free, in that order. */
 void mode_start(struct prudence_domain *domain)
 {
     bool fenced = is_fenced_for_good(domain) || !os_membarrier_available() ||
@@ -63,8 +62,8 @@ void mode_start(struct prudence_domain *domain)
     domain->membarrier_cost = MEMBARRIER_COST_NS;
 }
 
-/* Fenced sections entered since the last choice, all threads. Those of a thread that was parked since count
- * when it enters again. */
+/* Fenced sections that all threads entered since the last choice. Sections of a parked thread are counted when it
+ * enters again. */
 static uint64_t entries_since(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
@@ -138,9 +137,9 @@ void mode_choose(struct prudence_domain *domain)
     store_release(&domain->choosing, 0u);
 }
 
-/* The option reader_mode, or whether there is a membarrier, has changed: the domain follows before
- * this returns. Readers and drivers may be at it; this waits for a thread that chooses at the same time, for the
- * length of a membarrier. */
+/* The option reader_mode, or whether there is a membarrier, has changed: the domain follows before this returns.
+ * Readers may be inside and drivers at work; this waits for a thread that chooses at the same time, for the length of
+ * a membarrier. */
 void mode_follow_options(struct prudence_domain *domain)
 {
     enum reader_mode mode = load_relaxed(&gp_reader_mode);

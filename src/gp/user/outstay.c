@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the thread of the reader fares that stays in the way, by what the system tells of its CPU time.
+ * How the thread of a reader fares that stays in the way, judged by what the system tells of its CPU time.
  *
- * Whether a section has stayed longer than the thread that waits for it can bear. An implicit wait ends after wait_max
- * since its caller may hold a lock that the reader wants inside its section: then that section stays for as long as the
- * wait does. But such a reader is blocked, or tries again and again. One that merely wants a CPU, and has had none,
- * leaves when it gets one: where threads are many times more than CPUs that takes longer than wait_max, and it is
- * waited for; but not for ever, for it may never get one.
+ * The question is whether a section has stayed longer than the waiting thread can bear. An implicit wait ends after
+ * wait_max, because its caller may hold a lock that the reader wants inside its section: then that section stays for
+ * as long as the wait does. But such a reader is blocked, or tries again and again. A reader that merely wants a CPU,
+ * and has had none, leaves when it gets one. With many times more threads than CPUs that takes longer than wait_max,
+ * and it is waited for; but not forever, because it may never get one.
  *
- * One of the threads that wait looks, each 10 ms, and the others believe it. What they read may be torn between two
- * looks, or be of another reader that was in the way just before: one of them then gives up 10 ms too early or too
- * late.
+ * One of the waiting threads looks, every 10 ms, and the others use its answer. What they read may be torn between
+ * two looks, or be of another reader that was in the way just before: one of them then gives up 10 ms too early or
+ * too late.
  */
 #include "base/pace.h"
 #include "gp/user/domain.h"
@@ -84,9 +84,9 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
 #define SOON_NS 500000 /* a look takes some 20 us */
 
 /*
- * Whether a reader stays in the way that has lost its CPU: it wants one, and has had none between two looks. (A reader
- * that waits for a lock wants none; one that spins for it has had one.) For a thread that can give up its own for a
- * while. It is a hint, so that a torn one costs a nap too many or too few.
+ * Whether a reader that stays in the way has lost its CPU: it wants one, and has had none between two looks. (A
+ * reader that waits for a lock wants none; one that spins for it has had one.) For a thread that can give up its own
+ * CPU for a while. It is a hint: a torn one costs a nap too many or too few.
  */
 bool gp_reader_lacks_cpu(struct prudence_domain *domain)
 {

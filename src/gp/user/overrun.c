@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Garbage past its limit: said on standard error, with what keeps it. A reader that stays is reported by stall.c
- * after stall_timeout; garbage that passes a limit means that memory grows now, so it is said at once, and names
- * the readers that are in the way however short they have been there.
+ * Garbage past its limit: reported on standard error, with what keeps it. stall.c reports a reader that stays after
+ * stall_timeout; but garbage that passes a limit means that memory grows now, so it is reported at once, and the
+ * report names the readers that are in the way however short they have been there.
  */
 #include <errno.h>
 

@@ -5,20 +5,20 @@
  * tests/model/test_parking.py the model.
  *
  * Invariants:
- *  - A slot that is not awake is nobody's, or its attention says PARKED and its thread is outside, or inside
- *    reader_wake() and has read nothing yet.
- *  - Who stores a word that is not 0 looks at its attention afterwards; nested sections as well, since a signal
- *    handler may stand between the outer section's store and its look.
- *  - A mark (PARKED) is set by a parker before its membarrier, or by the slot's own thread; it is taken away by its
- *    own thread alone, with its word published, behind the bits.
+ *   - A slot that is not awake belongs to no thread, or its attention says PARKED and its thread is outside, or
+ *     inside reader_wake() and has read nothing yet.
+ *   - A thread that stores a word that is not 0 looks at its attention afterwards. Nested sections do so as well,
+ *     because a signal handler may stand between the outer section's store and its look.
+ *   - A mark (PARKED) is set by a parker before its membarrier, or by the slot's own thread; it is taken away by its
+ *     own thread alone, with its word published, after the bits are set.
  *
- * The parker's compare-and-swap clears a bit only if, since the membarrier, the word was 0, the mark was
- * there, and nobody touched the bits. A thread that entered before the membarrier has its word seen; one that
- * enters after it finds the mark, and sets `touched`. One that was waking since before `touched` was
- * cleared has its word published until its mark is gone.
+ * The parker's compare-and-swap clears a bit only if, since the membarrier, the word was 0, the mark was there, and
+ * no thread touched the bits. A thread that entered before the membarrier has its word seen; one that enters after it
+ * finds the mark, and sets `touched`. One that was waking since before `touched` was cleared has its word published
+ * until its mark is gone.
  *
- * Locks: none. One parks at a time, who holds `parking`; nobody waits for it. Waking is async-signal-safe, and may be
- * repeated by a handler at any point of itself.
+ * Locks: none. One thread parks at a time, the holder of `parking`; no thread waits for it. Waking is
+ * async-signal-safe, and may be repeated by a handler at any point of itself.
  */
 #include "gp/user/domain.h"
 
@@ -82,15 +82,15 @@ void reader_park_first(struct reader_slot *slot)
     __atomic_fetch_or(&slot->reader.attention, PRUDENCE_ATTENTION_PARKED, __ATOMIC_SEQ_CST);
 }
 
-/* The slot of the only thread that is left: of bits and attention one may have been copied before, the other after a
- * change. It may be inside. */
+/* Repairs the slot of the only thread that is left: fork may have copied one of bits and attention before a change,
+ * and the other after it. The thread may be inside. */
 void reader_fork_child(struct reader_slot *slot)
 {
     set_awake(slot);
     reader_park_first(slot);
 }
 
-/* Before: the domain's mode was stored. Afterwards every reader that is awake, or wakes, minds it. */
+/* Before: the domain's mode was stored. Afterwards every reader that is awake, or wakes, follows it. */
 void readers_follow_mode(struct prudence_domain *domain, bool fenced)
 {
     struct reader_slot *slot;
@@ -135,7 +135,7 @@ static bool is_outside(struct reader_slot *slot)
     return load_acquire(&slot->reader.word) == 0 && load_acquire(&slot->reader.attention) < 0;
 }
 
-/* Behind the membarrier. Returns how many are parked now; *left: how many are not. Each repetition means that
+/* Called behind the membarrier. Returns how many are parked now; *left: how many are not. Each repetition means that
  * another thread has touched its bits, which are then left alone. */
 static unsigned park(struct reader_chunk *chunk, unsigned index, unsigned *left)
 {
@@ -190,7 +190,7 @@ static void round_of_parking(struct prudence_domain *domain, unsigned outside, b
                   (LOOKS_A_ROUND + (uint64_t)LOOKS_A_SLOT * outside) * (domain->park_rarely + 1));
 }
 
-/* After a scan that found so many outside. Any number of drivers; one parks, the others go on. */
+/* After a scan that found so many outside. Any number of drivers; one of them parks, the others go on. */
 void readers_park(struct prudence_domain *domain, unsigned outside)
 {
     uint64_t looked = load_relaxed(&domain->looked_in_vain) + outside;
@@ -233,13 +233,13 @@ static bool is_anybodys(const struct reader_slot *slot)
 }
 
 /*
- * Asks every reader that is awake, `but` for the caller's own, to fence: it is marked as if it were to be parked, so its
- * next entry does (reader_wake). An older mark will do, because its thread takes it away by an exchange behind this
- * one's, and fences once more. Called by the holder of `parking`, after it has loaded its goal.
+ * Asks every reader that is awake, `but` for the caller's own, to fence: it is marked as if it were to be parked, so
+ * its next entry fences (reader_wake). An older mark will do, because its thread takes it away by an exchange behind
+ * this one's, and fences once more. Called by the holder of `parking`, after it has loaded its goal.
  *
- * The fence is for readers that are not asked. One that is parked, or registers later, sets its bit or claims its slot,
- * and fences, before it reads. If that is missed here, it came behind this fence, so that reader finds nothing that was
- * unlinked before the goal. And it is the fence of the caller's own sections.
+ * The fence is for readers that are not asked. One that is parked, or registers later, sets its bit or claims its
+ * slot, and fences, before it reads. If that is missed here, it came behind this fence, so that reader finds nothing
+ * that was unlinked before the goal. It is also the fence of the caller's own sections.
  */
 void readers_ask(struct prudence_domain *domain, const struct reader_slot *but)
 {
@@ -254,8 +254,8 @@ void readers_ask(struct prudence_domain *domain, const struct reader_slot *but)
 }
 
 /*
- * Whether each has fenced since it was asked: a mark is gone when its thread has. Acquire: a word that was published
- * before that is seen behind this. Called by the holder of `parking`.
+ * Whether each reader has fenced since it was asked: its mark is gone when its thread has. Acquire: a word that was
+ * published before that is seen behind this. Called by the holder of `parking`.
  */
 bool readers_have_answered(const struct prudence_domain *domain, const struct reader_slot *but)
 {
@@ -269,8 +269,8 @@ bool readers_have_answered(const struct prudence_domain *domain, const struct re
     return true;
 }
 
-/* A membarrier; and readers that did not answer when they were asked are parked by the same, if they are outside: so that
- * nobody has to ask them. */
+/* A membarrier. It also parks readers that did not answer when they were asked, if they are outside, so that they
+ * need not be asked again. */
 void readers_membarrier(struct prudence_domain *domain)
 {
     uint32_t nobody = 0;

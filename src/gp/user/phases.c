@@ -2,19 +2,19 @@
 /*
  * Phases: a clock that many threads advance together, as a domain of the qsbr kind.
  *
- * One grace period is always under way; it is the present phase, named by the domain's sequence. A
- * thread that has joined is online, and a tick is its quiescent state: it publishes the phase in its
- * word. The phase is over when no word of an online thread is older, and `completed` then takes its
- * name; so the number of phases that have ended is the time. The thread that ends a phase starts the next.
+ * One grace period is always under way; it is the present phase, named by the domain's sequence. A thread that has
+ * joined is online, and a tick is its quiescent state: it publishes the phase in its word. The phase is over when no
+ * word of an online thread is older, and `completed` then takes its name; so the number of phases that have ended is
+ * the time. The thread that ends a phase starts the next.
  *
- * Two threads that tick last at the same time: each publishes its word, fences, and scans. The one
- * whose fence comes second sees both words. So the words need no lock, and a phase that all have
- * ticked in never stays open. Ending and starting are compare-and-swaps from the phase that was
- * scanned, so of many threads that see the end one advances the time, and by one.
+ * When two threads make the last ticks at the same time, each publishes its word, fences, and scans. The one whose
+ * fence comes second sees both words. So the words need no lock, and a phase in which all have ticked never stays
+ * open. Ending and starting are compare-and-swaps from the phase that was scanned, so of many threads that see the
+ * end one advances the time, and by one.
  *
- * The scan stops at the first thread that has not ticked, and behind the last slot that was ever used; one
- * that is claimed meanwhile is of a thread that is just joining, and has ticked. So only the thread that ticks last
- * looks at all threads.
+ * The scan stops at the first thread that has not ticked, and behind the last slot that was ever used; a slot that is
+ * claimed in that time is of a thread that is just joining, and has ticked. So only the thread that ticks last looks
+ * at all threads.
  */
 #include "gp/user/domain.h"
 
@@ -29,7 +29,7 @@ struct prudence_domain *gp_phases_make(const char *name)
     return domain;
 }
 
-/* Begins the phase after the one that has just ended, if nobody has. Returns the present one. */
+/* Begins the phase after the one that has just ended, if no other thread has. Returns the present one. */
 static uint64_t present_phase(struct prudence_domain *domain)
 {
     uint64_t completed = load_acquire(&domain->progress.completed);
@@ -60,9 +60,9 @@ bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase
     return true;
 }
 
-/* While the thread has not ticked in the present phase, that cannot end, so what is read is what is
- * published. If it has, an older phase than the present one may be published again: no tick is lost,
- * since it was one too many. */
+/* While the thread has not ticked in the present phase, that phase cannot end, so what is read is what is published.
+ * If it has ticked, an older phase than the present one may be published again: no tick is lost, because this tick
+ * was one too many. */
 uint64_t gp_phases_tick(struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot_if_any(domain);
@@ -83,11 +83,11 @@ void gp_phases_leave(struct prudence_domain *domain)
         publish(slot, 0);
 }
 
-/* The thread that holds the phase up is looked at so often at most: that can cost a system call. */
+/* The thread that holds the phase up is looked at no more often than this, because a look can cost a system call. */
 #define LOOK_PERIOD_NS 1000000
 
-/* A report calls the program's hook, so not where the caller holds a lock: a thread that takes no part
- * any more ends the phase under one. The next tick of any thread looks again. */
+/* A report calls the program's hook, so it is not made if the caller holds a lock: a thread that stops taking part
+ * ends the phase under one. The next tick of any thread looks again. */
 static void note_late(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
 {
     uint64_t now = os_clock_ns();

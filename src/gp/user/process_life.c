@@ -12,7 +12,7 @@ void gp_start(void)
     mode_start(&prudence_default);
 }
 
-/* All domains: a mode is an option of the process. Under the lock none is made meanwhile. */
+/* All domains: a mode is an option of the process. Under the lock no domain is made. */
 void gp_follow_options(void)
 {
     struct list *item;
@@ -61,9 +61,9 @@ void gp_fork_done(void)
     os_lock_release_from_fork(&readers_lock);
 }
 
-/* What other threads were at while page after page was copied: of two of their stores the child may
- * have the later one alone. No grace period is over, or has its barrier, that has not started;
- * drivers skip membarriers exactly where readers fence; of phases one is under way. */
+/* What other threads were doing while page after page was copied: of two of their stores the child may have only the
+ * later one. So it restores these: no grace period is over, or has its barrier, that has not started; drivers skip
+ * membarriers exactly where readers fence; of phases one is under way. */
 static void mend(struct prudence_domain *domain)
 {
     uint64_t *sequence = &domain->shared.sequence;
@@ -82,8 +82,8 @@ static void mend(struct prudence_domain *domain)
     domain->asked_goal = domain->progress.completed;
 }
 
-/* Whole: nothing of this domain is in this thread's hands, nor half done. Caches that name it are counted
- * again by the owner of their list (slab/fork.c). */
+/* Whole: this thread holds nothing of this domain, and nothing is half done. The owner of the list of caches counts
+ * those that name it again (slab/fork.c). */
 static void live_on_in_child(struct prudence_domain *domain, bool whole)
 {
     readers_forget_others(domain);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that read, and end: how that is noticed.
+ * Threads that read, and end: how their end is noticed.
  *
- * By a hook, the destructor of a thread-specific key. It is armed when the thread registers, but not where
- * that would need memory: a thread may register in a signal handler that interrupted malloc, and glibc
- * allocates for keys beyond its first 32. Then the thread is noted as `unwatched`, and arms its hook when it
- * next calls something that no handler may call.
+ * By a hook, the destructor of a thread-specific key. It is armed when the thread registers, unless that would need
+ * memory: a thread may register in a signal handler that interrupted malloc, and glibc allocates for keys beyond its
+ * first 32. Then the thread is noted as `unwatched`, and arms its hook when it next calls something that no handler
+ * may call.
  *
- * By looking, where a thread ended without a hook, or read once more after it: a slot says which thread has
- * it, and since when. Each look is a system call. A thread that destroys a domain looks at all of them; one that
- * counts readers, at the next few; one that finds no free slot, at a few, or at all when they have become half as many
- * again; a driver, at one that has been in the way of a grace period for 5 ms, and after 100 ms whether another thread
- * has its id (ADR 60). So what dead threads leave is bounded by one chunk of slots for each domain, and half as many as
- * live ones have; and it keeps no grace period from ending. Their tables of slots are in a list (thread_memory.c).
+ * By looking, if a thread ended without a hook, or read once more after it: a slot says which thread has it, and
+ * since when. Each look is a system call, so these threads look:
+ *   - a thread that destroys a domain, at all slots;
+ *   - one that counts readers, at the next few;
+ *   - one that finds no free slot, at a few, or at all when they have become half as many again;
+ *   - a driver, at one that has been in the way of a grace period for 5 ms, and after 100 ms whether another thread
+ *     has its id (ADR 60).
+ *
+ * So what dead threads leave is bounded by one chunk of slots for each domain, and half as many as live ones have;
+ * and it keeps no grace period from ending. Their tables of slots are in a list (thread_memory.c).
  */
 #include <pthread.h>
 

@@ -35,8 +35,8 @@ struct table_entry {
     uint64_t generation;
 };
 
-/* Larger than what metadata locks for, so that a signal handler may make one; of its pages only
- * those written to cost memory. */
+/* Larger than the blocks for which metadata takes a lock, so that a signal handler may make one; only the pages that
+ * are written cost memory. */
 #define TABLE_STEP 1024
 
 struct table {
@@ -48,7 +48,7 @@ struct table {
 __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
 __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
 /* Stands for the word of a thread that has none in the lasting domain, so that inline readers need not ask. Never
- * written: it is outside, and of a domain of which there is no more than the sequence that they read. */
+ * written: it is outside, and its domain is only the sequence that they read. */
 static const struct {
     char before[PRUDENCE_DOMAIN_SHARED_OFFSET];
     struct prudence_domain_shared shared;

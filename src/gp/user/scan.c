@@ -7,14 +7,15 @@
  */
 #include "gp/user/domain.h"
 
-/* Release: another thread may have mapped the slot's chunk, and who finds it here has not met it yet. */
+/* Release: another thread may have mapped the slot's chunk, and a thread that finds the slot here has not
+ * synchronized with it yet. */
 static void note_behind(struct prudence_domain *domain, struct reader_slot *slot)
 {
     if (load_relaxed(&domain->furthest_behind) != slot)
         store_release(&domain->furthest_behind, slot);
 }
 
-/* The least of the goal and all active readers' sequences; and at how many readers it looked in vain. note: is told of
+/* The least of the goal and all active readers' sequences; and how many readers it found outside. note: is told of
  * the readers that are in the way. */
 static inline uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside,
                             void (*note)(struct prudence_domain *, struct reader_slot *, uint64_t))

@@ -170,8 +170,8 @@ static gp_cookie cookie_of(const struct domain_set *set, unsigned i)
     return (gp_cookie){load_acquire(&set->cookies[i].value)};
 }
 
-/* Whether the member is through; drives it. Pairs with the raise of `begun`: the cookie is loaded
- * after it. */
+/* Whether the member's grace period is over; drives it. Pairs with the raise of `begun`: the cookie is loaded after
+ * it. */
 static bool member_is_over(struct domain_set *set, unsigned i)
 {
     gp_cookie cookie = cookie_of(set, i);
@@ -258,7 +258,7 @@ static bool is_busy(const struct prudence_domain *domain)
     return false;
 }
 
-/* Of `begun` and the cookies the child may have different moments' values: they are taken anew. */
+/* The child may have `begun` and the cookies as they were at different moments: they are taken anew. */
 static void fork_child(struct prudence_domain *domain)
 {
     domain->set->begun = domain->progress.completed;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slots of readers, and the chunks that they stand in: claimed for a thread, given back, and found to be those of threads
- * that are gone.
+ * Slots of readers, and the chunks that they stand in: claimed for a thread, given back, and found to belong to
+ * threads that are gone.
  *
- * Each domain owns its chunks. They are never unmapped (drivers look at them without a lock), only passed on to another
- * domain when theirs is destroyed. What drivers noted in a slot about its last thread is cleared with it, because
- * sequences of domains are alike. `thread` is claimed by a compare-and-swap, without a lock: in signal handlers, too.
+ * Each domain owns its chunks. They are never unmapped (drivers look at them without a lock), only passed on to
+ * another domain when theirs is destroyed. What drivers noted in a slot about its last thread is cleared with it,
+ * because sequences of domains are alike. `thread` is claimed by a compare-and-swap, without a lock: in signal
+ * handlers, too.
  *
- * Locks: readers_lock guards the free chunks; where it is taken, a new chunk is made instead.
+ * Locks: readers_lock guards the free chunks; if it is taken, a new chunk is made instead.
  */
 #define _GNU_SOURCE /* gettid */
 #include <unistd.h>
@@ -21,7 +22,7 @@ struct os_lock readers_lock = OS_LOCK_INIT(OS_RANK_READERS);
 
 static struct reader_chunk *free_chunks; /* guarded by readers_lock */
 
-/* The slot is nobody's from now on. Release: what its thread did is done before it is claimed again. */
+/* The slot belongs to no thread from now on. Release: what its thread did is done before it is claimed again. */
 void slot_forget(struct reader_slot *slot)
 {
     store_relaxed(&slot->reader.owner, (const void *)NULL);
@@ -84,7 +85,7 @@ static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
 }
 
 /*
- * Frees the slot if its thread is gone: one whose end nobody told, or that read again after it, in a signal
+ * Frees the slot if its thread is gone: it ended without a sign, or read again after its end was noticed, in a signal
  * handler or a destructor of the last round (reader_exit.c). The compare-and-swap makes one reaper.
  */
 static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, bool thoroughly)
@@ -111,10 +112,10 @@ static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, 
     100000000 /* between looks, which open a file; and a section that ended by then needs none */
 
 /*
- * For a slot that has been in the way for `stayed` ns: whether it is free now. The times are the domain's: where threads
- * are many times more than CPUs, hundreds of live readers are in the way for long, each in its turn. To open a file for
- * each of them took a quarter of the writers' time (ADR 60). The one that is furthest behind gets its look: while it is
- * known to hold up what is under way, drivers ask for no other.
+ * For a slot that has been in the way for `stayed` ns: whether it is free now. The times are the domain's, because
+ * with many times more threads than CPUs hundreds of live readers are in the way for long, each in its turn. To open
+ * a file for each of them took a quarter of the writers' time (ADR 60). The one that is furthest behind gets its
+ * look: while it is known to hold up what is under way, drivers ask for no other.
  */
 bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
                        uint64_t stayed)
@@ -126,8 +127,8 @@ bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot,
 }
 
 /*
- * Such slots among up to `at_most`, where the call before left off, since each look is a system call; returns how many
- * are in use, of all.
+ * Looks at up to `at_most` such slots, beginning where the call before left off, because each look is a system call;
+ * returns how many of all are in use.
  */
 unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most)
 {
@@ -150,8 +151,8 @@ unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned 
 }
 
 /*
- * Before there is one chunk more. To look at all for each chunk would be a system call for each pair of readers; so all
- * are looked at when half as many have come as were there the last time, and else a few.
+ * Called before a further chunk is made. To look at all slots for each chunk would be a system call for each pair of
+ * readers; so all are looked at when half as many have been added as were there the last time, and otherwise a few.
  */
 static void reap_for_room(struct prudence_domain *domain)
 {

@@ -280,8 +280,8 @@ static void abandon(struct prudence_domain *domain, const struct reader_slot *sl
     leave(domain->srcu, slot->index);
 }
 
-/* The child has this thread's section, and those that were handed. Goals for which counters were
- * empty have started. */
+/* The child has this thread's section, and those that were handed over. Goals for which counters were empty have
+ * started. */
 static void fork_child(struct prudence_domain *domain)
 {
     struct reader_slot *mine = readers_slot_if_any(domain);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers that stay too long: each section is reported once, with the thread's name and id, how long it
- * has been in the way of a grace period, and if wanted (stall_trace) where it is: to standard error and
- * to the program's hook. Any driver may note or report; races lose nothing but a little of the
- * duration. What no slot stands for is reported once for each grace period that it keeps.
+ * Readers that stay too long: each section is reported once, with the thread's name and id, how long it has been in
+ * the way of a grace period, and if wanted (stall_trace) where it is: to standard error and to the program's hook.
+ * Any driver may note or report; races lose only a little of the duration. Readers without a slot are reported once
+ * for each grace period that they keep.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,8 +12,8 @@
 
 uint64_t gp_stall_timeout = UINT64_C(10000000000);
 
-/* After so long in the way, it is worth a system call to see whether the thread is there at all: it
- * may have ended inside a section that it entered after its own end was noticed. */
+/* After so long in the way, it is worth a system call to see whether the thread still exists: it may have ended
+ * inside a section that it entered after its own end was noticed. */
 #define GONE_AFTER_NS 5000000
 
 bool gp_stall_trace;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of single threads, which may end unnoticed (reader_exit.c). That of unwatched threads is in a list: pushed by the thread, perhaps in a handler, and taken out by whoever holds
- * the readers' lock. The thread itself only marks what it does not need any more.
+ * Memory of single threads, which may end unnoticed (reader_exit.c). That of unwatched threads is in a list: the
+ * thread pushes it, perhaps in a handler, and a holder of the readers' lock takes it out. The thread itself only
+ * marks what it does not need any more.
  */
 #define _GNU_SOURCE /* gettid */
 #include <unistd.h>

@@ -2,11 +2,11 @@
 /*
  * A copy of the process that was made without the fork handlers: by _Fork, or clone without CLONE_VM.
  *
- * A page that the system clears in every copy tells (MADV_WIPEONFORK, Linux 4.14; where it is missing nobody
- * can). A child of vfork, posix_spawn or clone with CLONE_VM shares its parent's memory: the page is not
+ * It is recognized by a page that the system clears in every copy (MADV_WIPEONFORK, Linux 4.14; without it a copy is
+ * not recognized). A child of vfork, posix_spawn or clone with CLONE_VM shares its parent's memory: the page is not
  * cleared there, and nothing may be mended. The handlers of fork say that they know (posix_copy_known).
  *
- * Looked at where a thread has time: before it waits, registers, or takes another for gone
+ * The page is looked at where a thread has time: before it waits, registers, or takes another for gone
  * (os_copy_check).
  */
 #define _GNU_SOURCE /* MADV_WIPEONFORK */

@@ -2,15 +2,15 @@
 /*
  * Faults: SIGSEGV, looked at before the program's own handler sees it.
  *
- * Our handler only looks; then it does what the signal would have done without it: the program's
- * handler is called, or the default action is put back, and the instruction that faulted, run again,
- * ends the process by the original signal.
+ * Our handler only looks; then it does what the signal would have done without it. Either it calls the program's
+ * handler, or it puts the default action back; then the instruction that faulted runs again, and the original signal
+ * ends the process.
  *
- * Programs install their handlers after we did. So os_fault_watch() is called again from time to
- * time: it finds that, and steps in front of the new one. A handler that calls the one it had found
- * (ours) meets itself again through us; so each time that we are entered for the same fault we pass
- * it to the one found before. Handlers that leave by siglongjmp do no harm: an entry is another one
- * for the same fault only if the signal's context is the same and its frame lies deeper.
+ * Programs install their handlers after we did. So os_fault_watch() is called again from time to time: it finds that,
+ * and steps in front of the new one. A handler that calls the one it had found (ours) meets itself again through us;
+ * so each time that we are entered for the same fault we pass it to the one found before. Handlers that leave by
+ * siglongjmp do no harm: an entry is another one for the same fault only if the signal's context is the same and its
+ * frame lies deeper.
  */
 #define _GNU_SOURCE /* REG_RIP */
 #include <errno.h>

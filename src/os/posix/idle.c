@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle work: one thread (thread.c says what all of ours have in common), and only when the option
+ * Idle work: one thread (thread.c says what all threads of the library have in common), and only when the option
  * background is on. It is started when the library is loaded or the option set, and after fork in the child: never
- * from inside an allocation, whose caller may be the one that makes or ends a thread.
+ * from inside an allocation, whose caller may be making or ending a thread.
  *
- * It has ordinary priority, and asks the system whether CPUs had idle time, rather than be a thread
- * of idle priority that runs when they have (ADR 8): others wait for what it is at (fork, the
- * destruction of a cache; in the kernel the lock of the address space, for which a page fault is
- * enough), and on a loaded machine such a thread keeps them waiting for seconds.
+ * It has ordinary priority, and asks the system whether CPUs had idle time. A thread of idle priority would run when
+ * they have (ADR 8), but others wait for the work that it has begun (fork, the destruction of a cache; in the kernel
+ * the lock of the address space, for which a page fault is enough), and on a loaded machine such a thread keeps them
+ * waiting for seconds.
  */
 #define _GNU_SOURCE /* CPU_SET */
 #include <errno.h>

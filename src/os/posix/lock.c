@@ -58,9 +58,9 @@ static void check_holder(const struct os_lock *lock)
 #define SPINS 100
 
 /*
- * Sleeps until the mutex is ours, and now and then looks for itself. Where threads are many times more than CPUs, a
- * thread that is woken waits long for a CPU first, while the lock is free; if all others slept on, there would be one
- * holder in that time. A thread that looks for itself waits for its CPU beside the others, not behind them.
+ * Sleeps until the mutex is ours, and now and then looks for itself. With many times more threads than CPUs, a thread
+ * that is woken first waits long for a CPU, while the lock is free; if all others slept on, there would be one holder
+ * in that time. A thread that looks for itself waits for its CPU at the same time as the others, not behind them.
  */
 #define LOOK_MIN_NS 4000000
 #define LOOK_MAX_NS 64000000

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metadata: blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped; those of an even number of
- * steps begin at pairs of lines, since they may have parts for each CPU. Freed blocks wait in a list of their size. Larger ones are mapped on their own, and unmapped when they are freed; but
- * arrays of CPUs stay mapped.
+ * Metadata: blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped. Blocks of an even number of
+ * steps begin at pairs of lines, because they may have parts for each CPU. Freed blocks wait in a list of their size.
+ * Larger blocks are mapped on their own, and unmapped when they are freed; but arrays of CPUs stay mapped.
  */
 #include "mapping.h"
 
@@ -129,8 +129,9 @@ void *os_arrays_alloc(size_t bytes)
 
 /*
  * The memory goes back, except a page that holds the list, and the mapping stays. A thread that was interrupted in a
- * restartable sequence starts it again before it touches arrays that another has replaced meanwhile. But where it was
- * interrupted by a page fault, that fault is served first: on pages that are not mapped it would be the process's end.
+ * restartable sequence starts it again before it touches arrays that another thread has replaced. But if it was
+ * interrupted by a page fault, the kernel serves that fault first, and on pages that are not mapped it would end the
+ * process.
  */
 void os_arrays_free(void *arrays, size_t bytes)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sleeping lock with a rank. Locks are taken in ascending rank; a thread that takes one out of
- * order, or waits for a grace period with one held, stops a debug build at once (lock order
- * inversions are found without having to meet the deadlock).
+ * A sleeping lock with a rank. Locks are taken in ascending rank. A thread that takes one out of order, or waits for
+ * a grace period with one held, stops a debug build at once, so lock order inversions are found without a deadlock.
  *
- * Fork holds all locks from its prepare handler to its parent or child handler. Handlers of others
- * may run in between, on the forking thread, and may allocate: so locks held by fork let that thread
- * through, to structures that nobody else can touch meanwhile.
+ * Fork holds all locks from its prepare handler to its parent or child handler. Handlers of others may run in
+ * between, on the forking thread, and may allocate. So locks held by fork let that thread through, to structures that
+ * no other thread can touch in that time.
  */
 #ifndef OS_POSIX_LOCK_H
 #define OS_POSIX_LOCK_H
@@ -15,6 +14,7 @@
 
 #include "base/atomic.h"
 #include "base/base.h"
+#include "slice.h"
 
 /* Every lock of the library, in the order in which they may be taken. Node locks of different
  * nodes are never held together, save by fork, which takes them in one fixed order. */
@@ -97,20 +97,23 @@ extern HIDDEN __thread bool os_lock_forking __attribute__((tls_model("initial-ex
 
 /*
  * How many locks and CPUs' caches this thread holds, or is just taking or releasing. Where it is not
- * 0, a signal handler that forks has interrupted the library itself, and must not wait for it.
+ * 0, a signal handler that forks has interrupted the library itself, and must not wait for it. Meanwhile the
+ * thread asks for a longer time slice, where the system has that.
  */
 extern HIDDEN __thread unsigned os_busy __attribute__((tls_model("initial-exec")));
 
 static inline void os_busy_enter(void)
 {
-    os_busy++;
+    if (os_busy++ == 0 && unlikely(load_relaxed(&os_slices)))
+        os_slice_ask();
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 static inline void os_busy_leave(void)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    os_busy--;
+    if (--os_busy == 0 && unlikely(load_relaxed(&os_slices)))
+        os_slice_done();
 }
 
 /*
@@ -128,8 +131,8 @@ static inline void os_foreign_call(const char *what)
 }
 #endif
 
-/* From here to the leave this thread has something in its hands that is counted: fork forgets what others
- * have, and one that interrupts this takes nothing (as with os_busy). */
+/* From here to the leave this thread holds something that is counted: fork forgets what others hold, and a fork that
+ * interrupts this takes nothing (as with os_busy). */
 static inline void os_hands_full(void)
 {
     os_busy_enter();
@@ -141,11 +144,11 @@ static inline void os_hands_empty(void)
 }
 
 /*
- * Objects are in this thread's hands, on their way between a CPU's caches and a node: fork waits for
- * that, or the child would lose them. As a lock that any number share, which fork alone takes whole; its
- * place is between the locks of the list of caches and of nodes. So begin waits while a fork is
- * under way, and try is for callers that hold a node's lock already. May be nested. In between no thread waits
- * for a grace period, or calls a function of the program.
+ * This thread holds objects, on their way between a CPU's caches and a node: fork waits for that, or the child would
+ * lose them. This works like a lock that any number of threads share, and that fork alone takes whole; its place is
+ * between the locks of the list of caches and of nodes. So begin waits while a fork is under way, and try is for
+ * callers that hold a node's lock already. May be nested. In between no thread waits for a grace period, or calls a
+ * function of the program.
  */
 void os_carry_begin(void);
 bool os_carry_try(void);

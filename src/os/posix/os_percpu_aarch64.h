@@ -171,4 +171,19 @@ static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t 
     return object;
 }
 
+/* Adds to the first word of this CPU's line: lines of any kind. */
+static inline void os_percpu_add(void *const *lines, int64_t number)
+{
+    __asm__ __volatile__(RSEQ_BEGIN
+                         "ldr x10, %[lines]\n\t"
+                         "add x9, x10, x9, lsl #8\n\t"
+                         "ldr x10, [x9]\n\t"
+                         "add x10, x10, %[number]\n\t"
+                         "str x10, [x9]\n"
+                         "2:"
+                         :
+                         : RSEQ_INPUTS, [number] "r"(number)
+                         : "memory", "cc", "x9", "x10");
+}
+
 #endif /* OS_POSIX_PERCPU_AARCH64_H */

@@ -39,4 +39,9 @@ static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t 
     return NULL;
 }
 
+static inline void os_percpu_add(void *const *lines, int64_t number)
+{
+    (void)lines, (void)number;
+}
+
 #endif /* OS_POSIX_PERCPU_GENERIC_H */

@@ -123,4 +123,17 @@ static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t 
     return object;
 }
 
+/* Adds to the first word of this CPU's line: lines of any kind. */
+static inline void os_percpu_add(void *const *lines, int64_t number)
+{
+    ptrdiff_t rseq = os_percpu_rseq_offset;
+
+    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE
+                         "addq %[number], (%%rcx)\n"
+                         "2:"
+                         :
+                         : PRUDENCE_RSEQ_INPUTS, [number] "r"(number)
+                         : "memory", "cc", "rcx");
+}
+
 #endif /* OS_POSIX_PERCPU_X86_64_H */

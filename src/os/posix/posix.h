@@ -10,12 +10,13 @@
 
 #define POSIX_NODES_MAX 64
 
-/* Called in this order, before any other function of os/os.h. The last two again when their options
- * change: membarrier at any time, rseq while there is no cache. */
+/* Called in this order, before any other function of os/os.h. The last three again when their options
+ * change: membarrier at any time, rseq and slices while there is no cache. */
 void posix_cpu_start(void);
 void posix_threads_start(void);
 void posix_membarrier_start(bool wanted);
 void posix_percpu_start(bool wanted);
+void posix_slices_start(bool wanted);
 
 /* Called when the library, or what it is linked into, has been loaded: from then on it is never unloaded.
  * Calls the dynamic loader, so not from inside an allocation. */
@@ -30,6 +31,10 @@ void posix_trace_end(void);
  * number of CPUs. Per-CPU caches then use the lock fallback. */
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
 void posix_cpu_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void)); /* of that */
+
+/* Stand in for the kernel, where a thread asks to be allowed longer time slices and where it gives one up; NULL: ask nobody, the
+ * kernel again. Longer slices are then wanted if `enable` is not NULL. For tests. */
+void posix_slices_inject(bool (*enable)(void), void (*yield)(void));
 
 /* Pretend to know whether CPUs have idle time (os_idle_seen); NULL: ask the system again. For tests. */
 void posix_idle_inject(bool (*idle)(unsigned cpu));

@@ -2,14 +2,14 @@
 /*
  * The lock of libc's list of streams, across fork.
  *
- * fork takes it itself, after all handlers have run: so with our locks held, if it were for us alone. Its
- * holder (fflush(NULL), fopen) may wait for a stream's lock, the holder of that (getline) may be in
- * malloc, and wait for one of our locks. libc's own malloc knows this order: the list of streams
- * first, malloc's locks last. So that is our order, too: fork's own taking then finds it held by its own
- * thread, which is fine, since it is recursive.
+ * fork takes it itself, after all handlers have run, and so with our locks held. The lock's holder (fflush(NULL),
+ * fopen) may wait for a stream's lock; the holder of that (getline) may be in malloc, and wait for one of our locks.
+ * libc's own malloc knows the order: the list of streams first, malloc's locks last. We use the same order: our
+ * handler takes the lock first. fork's own taking then finds it held by its own thread, which is allowed, because the
+ * lock is recursive.
  *
- * Only where the process has threads: then libc makes the lock anew in the child. Functions of glibc's
- * since its beginnings; where they are missing nothing is done.
+ * Only if the process has threads: then libc makes the lock anew in the child. glibc has had these functions since
+ * its beginnings; if they are missing nothing is done.
  */
 #include "base/base.h"
 #include "posix.h"

@@ -2,13 +2,13 @@
 /*
  * Threads of the library's own, and sleeping until a word changes.
  *
- * Every thread of the library is started here, by whatever thread of the program first needs it. It takes
- * nothing from that thread. It has the policy, nice value and CPUs with which the process was started: what
- * single threads did to themselves since (real-time or idle policy, a CPU of their own) is theirs, but a
- * whole process that was started on some CPUs, or to run when nothing else does, means its helpers, too.
- * A process that was started with a real-time policy has ordinary helpers. All signals are blocked, because
- * the program's are not theirs, except faults: those are of the thread that makes them, in a callback say,
- * and the threads that handle them shall see them. Threads are detached (ADR 8, ADR 28).
+ * Every thread of the library is started here, by whatever thread of the program first needs it. It takes nothing
+ * from that thread. It has the policy, nice value and CPUs with which the process was started. What single threads
+ * did to themselves since (real-time or idle policy, a CPU of their own) applies to them alone; but if a whole
+ * process was started on some CPUs, or to run when nothing else does, that applies to its helpers, too. A process
+ * that was started with a real-time policy has ordinary helpers. All signals are blocked, because the program's
+ * signals are not meant for these threads. Faults are not blocked: they belong to the thread that makes them, in a
+ * callback for example, and the handlers of the program shall see them. Threads are detached (ADR 8, ADR 28).
  */
 #define _GNU_SOURCE /* CPU_SET, pthread_attr_setaffinity_np */
 #include <errno.h>

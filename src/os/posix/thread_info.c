@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel tells of a thread of the process: its name, whether it waits for a CPU, and whether one that was seen
- * some time ago is still there. Its id alone does not say so, because ids are given out again; an id and a time do, because
- * the kernel tells when the thread that has the id now was started: to 10 ms, within which no id comes round
- * again.
+ * What the kernel tells of a thread of the process: its name, whether it waits for a CPU, and whether a thread that
+ * was seen some time ago still exists. Its id alone does not say so, because ids are given out again. An id and a
+ * time do, because the kernel tells when the thread that has the id now was started: to 10 ms, within which no id
+ * comes round again.
  *
  * Async-signal-safe, no cancellation point, no memory.
  */

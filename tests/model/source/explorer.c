@@ -772,7 +772,7 @@ bool explore_commit(volatile void *address, unsigned bytes, uint64_t value, cons
 
 uint64_t explore_update(volatile void *address, unsigned bytes, explore_change *change,
                         uint64_t operand, uint64_t expected, enum explore_order order,
-                        const void *pc)
+                        enum explore_order failing, const void *pc)
 {
     struct cell *cell;
     uint64_t before, value;
@@ -788,12 +788,13 @@ uint64_t explore_update(volatile void *address, unsigned bytes, explore_change *
     drain(me());
     decide_about_others(address);
     before = value = memory_read(address, bytes);
-    receive(&cell->message, order);
     if (!change(&value, operand, expected)) {
+        receive(&cell->message, failing);
         check_atomic(cell, address, false, pc);
         note_event("finds", address, before, pc);
         return before;
     }
+    receive(&cell->message, order);
     check_atomic(cell, address, true, pc);
     note_event("updates to", address, value, pc);
     memory_write(address, bytes, value);
@@ -1017,6 +1018,8 @@ int main(int count, char **arguments)
     find_case(litmus_cases, name);
     find_case(gp_cases, name);
     find_case(slab_cases, name);
+    find_case(structure_cases, name);
+    find_case(hash_cases, name);
     if (!*name)
         return 0;
     if (!E->now)

@@ -75,11 +75,11 @@ uint64_t explore_load(const volatile void *address, unsigned bytes, enum explore
                       const void *pc);
 void explore_store(volatile void *address, unsigned bytes, uint64_t value, enum explore_order order,
                    const void *pc);
-/* Read, and write what `change` makes of it; if it says so. Returns what was there. */
+/* Read, and write what `change` makes of it; if it says so: if not, the order is `failing`. Returns what was there. */
 typedef bool explore_change(uint64_t *value, uint64_t operand, uint64_t expected);
 uint64_t explore_update(volatile void *address, unsigned bytes, explore_change *change,
                         uint64_t operand, uint64_t expected, enum explore_order order,
-                        const void *pc);
+                        enum explore_order failing, const void *pc);
 void explore_fence(enum explore_order order, const void *pc);
 /* Every thread makes a full fence, now; and restarts its restartable section. */
 void explore_remote_fence(bool restarts, const void *pc);
@@ -101,6 +101,7 @@ void system_start(void); /* by system.c, once */
 void explore_keep(void *memory, size_t bytes);
 
 /* *_cases.c: the last of each has no name. */
-extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[];
+extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[], structure_cases[],
+    hash_cases[];
 
 #endif /* MODEL_SOURCE_EXPLORER_H */

@@ -654,7 +654,7 @@ static void destroyed_while_visited(void)
 
 static struct callback_queue *queue;
 static struct prudence_head heads[2];
-static struct thing *doomed_thing;
+static struct thing *thing_of_callback;
 static unsigned called; /* only the worker's */
 static uint64_t called_at;
 
@@ -665,10 +665,10 @@ static void count_call(struct prudence_head *head)
     called_at = explore_clock();
 }
 
-static void end_doomed(struct prudence_head *head)
+static void end_by_callback(struct prudence_head *head)
 {
     count_call(head);
-    end_thing(doomed_thing);
+    end_thing(thing_of_callback);
 }
 
 static void make_queue(void)
@@ -724,8 +724,8 @@ static void late_pusher(void)
 static void unlinks_and_pushes(void *unused)
 {
     (void)unused;
-    doomed_thing = unlink_thing();
-    heads[0].func = end_doomed;
+    thing_of_callback = unlink_thing();
+    heads[0].func = end_by_callback;
     callback_push(queue, &heads[0], 0);
 }
 

@@ -37,7 +37,7 @@ static bool to_zero(uint64_t *value, uint64_t operand, uint64_t expected)
 
 int explore_mutex_trylock(pthread_mutex_t *mutex)
 {
-    return explore_update(mutex, 4, to_one, 1, 0, EXPLORE_ACQUIRE, HERE) != 0;
+    return explore_update(mutex, 4, to_one, 1, 0, EXPLORE_ACQUIRE, EXPLORE_ACQUIRE, HERE) != 0;
 }
 
 int explore_mutex_lock(pthread_mutex_t *mutex)
@@ -49,7 +49,7 @@ int explore_mutex_lock(pthread_mutex_t *mutex)
 
 int explore_mutex_unlock(pthread_mutex_t *mutex)
 {
-    explore_update(mutex, 4, to_zero, 0, 0, EXPLORE_RELEASE, HERE);
+    explore_update(mutex, 4, to_zero, 0, 0, EXPLORE_RELEASE, EXPLORE_RELAXED, HERE);
     explore_wake(mutex);
     return 0;
 }
@@ -57,7 +57,7 @@ int explore_mutex_unlock(pthread_mutex_t *mutex)
 /* 0: not begun; 1: under way; 2: done. */
 int explore_once(pthread_once_t *once, void (*body)(void))
 {
-    uint64_t before = explore_update(once, 4, to_one, 1, 0, EXPLORE_ACQUIRE, HERE);
+    uint64_t before = explore_update(once, 4, to_one, 1, 0, EXPLORE_ACQUIRE, EXPLORE_ACQUIRE, HERE);
 
     if (before == 0) {
         body();

@@ -117,7 +117,7 @@ static bool if_expected(uint64_t *value, uint64_t operand, uint64_t expected)
     type __tsan_atomic##bits##_##name(volatile type *address, type operand, int order)             \
     {                                                                                              \
         return (type)explore_update(address, sizeof(type), change, operand, 0,                     \
-                                    (enum explore_order)order, HERE);                              \
+                                    (enum explore_order)order, EXPLORE_RELAXED, HERE);             \
     }
 
 #define EXCHANGE_IF(type, bits, name)                                                              \
@@ -126,11 +126,11 @@ static bool if_expected(uint64_t *value, uint64_t operand, uint64_t expected)
     int __tsan_atomic##bits##_compare_exchange_##name(volatile type *address, type *expected,      \
                                                       type value, int order, int failing)          \
     {                                                                                              \
-        type before = (type)explore_update(address, sizeof(type), if_expected, value, *expected,   \
-                                           (enum explore_order)order, HERE);                       \
+        type before =                                                                              \
+            (type)explore_update(address, sizeof(type), if_expected, value, *expected,             \
+                                 (enum explore_order)order, (enum explore_order)failing, HERE);    \
         bool done = before == *expected;                                                           \
                                                                                                    \
-        (void)failing;                                                                             \
         *expected = before;                                                                        \
         return done;                                                                               \
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queued callback whose head lies in an object makes that object known as doomed: refills leave its
- * slab alone, like one whose objects are latent, until the callback runs.
+ * An object whose head is queued for a callback will soon be free. Refills leave its slab alone, as they do with a
+ * slab whose objects are latent, until the callback has run.
  */
 #include <prudence/call.h>
 
@@ -60,7 +60,7 @@ static void all_callbacks_run(void)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void doomed_objects_do_not_last(void **state)
+static void refills_avoid_slabs_with_pending_callbacks(void **state)
 {
     (void)state;
     domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
@@ -74,8 +74,8 @@ static void doomed_objects_do_not_last(void **state)
     assert_ptr_equal(slab_taken_from(), slabs[0]);
 }
 
-/* Where all are doomed, memory is taken there rather than from the system. */
-static void better_than_to_grow(void **state)
+/* If all slabs have such objects, objects are taken from them, and not memory from the system. */
+static void such_a_slab_is_used_before_the_cache_grows(void **state)
 {
     unsigned taken;
 
@@ -94,8 +94,8 @@ static void better_than_to_grow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(doomed_objects_do_not_last),
-        cmocka_unit_test(better_than_to_grow),
+        cmocka_unit_test(refills_avoid_slabs_with_pending_callbacks),
+        cmocka_unit_test(such_a_slab_is_used_before_the_cache_grows),
     };
 
     pin_thread();

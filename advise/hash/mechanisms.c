@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of the mechanisms, with the thesis' names (L5896). */
+#include "loops.h"
+#include "operations.h"
+
+#define LOCKED(name)                                                                               \
+    {                                                                                              \
+#name, name##_work, name##_work_checked, locked_prepare, hash_check_chains                 \
+    }
+
+const struct hash_mechanism hash_mechanisms[] = {
+    LOCKED(ideal),
+    {"rcu", rcu_work, rcu_work_checked, rcu_prepare, hash_check_chains},
+    {"prudence", prudence_work, prudence_work_checked, prudence_prepare, prudence_check_whole},
+    LOCKED(brlock),
+    LOCKED(bkt),
+    LOCKED(bktcl),
+    LOCKED(bktrw),
+    LOCKED(globalrw),
+    LOCKED(global),
+};
+
+const char *hash_mechanism_name(unsigned index)
+{
+    return index < sizeof hash_mechanisms / sizeof *hash_mechanisms ? hash_mechanisms[index].name
+                                                                    : NULL;
+}

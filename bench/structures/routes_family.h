@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Longest-prefix match, as a template: the file that includes this has defined
+ *     read_begin, read_end                    a section
+ *     uint32_t hop_of(address)                in a section; 0: there is no route
+ *     route_add(route, hop), route_remove     outside
+ * Of 100 lookups, `hits` are of addresses drawn from the prefixes, the others of any. An update removes one of the prefixes
+ * of its thread, or adds it again.
+ */
+#ifndef BENCH_STRUCTURES_ROUTES_FAMILY_H
+#define BENCH_STRUCTURES_ROUTES_FAMILY_H
+
+#include <stdlib.h>
+
+#include "routes_input.h"
+#include "subject.h"
+
+#define SLICE 64
+
+static void nothing(void)
+{
+}
+
+static void fill(uint64_t size)
+{
+    for (uint64_t i = 0; i < size; i++)
+        route_add(&bench_routes[i], 1 + (uint32_t)i % 256);
+}
+
+static inline void look_up(struct work *work, uint64_t random)
+{
+    const bool drawn = random % 128 * 100 < (uint64_t)work->hits * 128;
+    const uint64_t at = work->lookups++ & (ROUTES_ADDRESSES - 1);
+    uint32_t hop;
+
+    read_begin();
+    hop = hop_of(drawn ? bench_drawn[at] : bench_uniform[at]);
+    read_end();
+    work->found += hop != 0;
+    work->sum += hop;
+}
+
+static void update(struct work *work, uint64_t random)
+{
+    const uint64_t share = work->size / work->threads;
+    const uint64_t i = work->thread * share + below(random, share);
+
+    if (!work->gone)
+        work->gone = calloc(work->size, 1);
+    if (work->gone[i])
+        route_add(&bench_routes[i], 1 + (uint32_t)i % 256);
+    else
+        route_remove(&bench_routes[i]);
+    work->gone[i] = !work->gone[i];
+}
+
+static void run(struct work *work)
+{
+    work->lookups = next_random(&work->random);
+    while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED)) {
+        for (unsigned i = 0; i < SLICE; i++) {
+            uint64_t random = next_random(&work->random);
+
+            if ((random >> 8) % 128 * 100 < (uint64_t)work->updates * 128)
+                update(work, random);
+            else
+                look_up(work, random);
+        }
+        work->operations += SLICE;
+    }
+}
+
+#define ROUTES_SUBJECT(name, origin, start, thread_start, thread_end)                              \
+    {                                                                                              \
+        name, origin, start, thread_start, fill, nothing, run, thread_end                          \
+    }
+
+#endif /* BENCH_STRUCTURES_ROUTES_FAMILY_H */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* Routes and addresses that a fixed seed makes (routes_input.h). */
+#include "routes_input.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "subject.h"
+
+struct bench_route *bench_routes;
+uint32_t *bench_drawn, *bench_uniform;
+
+/* Of 10,000 prefixes, so many have this length. */
+static const unsigned short share[33] = {
+    [8] = 1,    [10] = 1,    [11] = 1,    [12] = 3,    [13] = 6,   [14] = 12,
+    [15] = 20,  [16] = 140,  [17] = 90,   [18] = 140,  [19] = 250, [20] = 460,
+    [21] = 520, [22] = 1100, [23] = 1000, [24] = 6256,
+};
+
+static uint64_t random_state;
+static uint64_t *seen; /* address << 8 | length of those that there are: a hash table */
+static uint64_t seen_mask;
+
+static bool is_new(const struct bench_route *route)
+{
+    const uint64_t key = (uint64_t)route->address << 8 | route->length;
+    uint64_t at = hash_of(key) & seen_mask;
+
+    for (; seen[at]; at = (at + 1) & seen_mask)
+        if (seen[at] == key)
+            return false;
+    seen[at] = key;
+    return true;
+}
+
+static uint32_t bits_behind(unsigned length)
+{
+    return (uint32_t)(next_random(&random_state) >> 32) &
+           (uint32_t)(UINT64_C(0xffffffff) >> length);
+}
+
+/* One of this length: anywhere from 1.0.0.0 to 223.255.255.255, or inside one of the first `outer`. */
+static struct bench_route route_within(unsigned length, uint64_t outer)
+{
+    struct bench_route route = {.length = length};
+
+    if (length > 20 && outer) {
+        const struct bench_route *other = &bench_routes[below(next_random(&random_state), outer)];
+
+        route.address = other->address | bits_behind(other->length);
+    } else {
+        route.address =
+            (uint32_t)(1 + below(next_random(&random_state), 223)) << 24 | bits_behind(8);
+    }
+    route.address &= (uint32_t)(UINT64_C(0xffffffff) << (32 - length));
+    return route;
+}
+
+/* The shortest first. Where there are not so many of one length, longer ones are made. */
+static void make_routes(uint64_t size)
+{
+    uint64_t count = 0, outer = 0, wanted = 0;
+
+    for (unsigned length = 8; length <= 24; length++) {
+        wanted += share[length] * size / 10000;
+        for (unsigned tries = 0; count < (length < 24 ? wanted : size);) {
+            bench_routes[count] = route_within(length, outer);
+            if (is_new(&bench_routes[count]))
+                count++;
+            else if (length < 24 && ++tries > 1000)
+                break;
+        }
+        if (length == 20)
+            outer = count;
+    }
+}
+
+static void shuffle(uint64_t size)
+{
+    for (uint64_t i = size; i > 1; i--) {
+        uint64_t other = below(next_random(&random_state), i);
+        struct bench_route kept = bench_routes[i - 1];
+
+        bench_routes[i - 1] = bench_routes[other];
+        bench_routes[other] = kept;
+    }
+}
+
+void routes_prepare(void)
+{
+    const uint64_t size = subject_size;
+    uint64_t slots = 64;
+
+    while (slots < 2 * size)
+        slots *= 2;
+    random_state = 4711;
+    seen_mask = slots - 1;
+    seen = calloc(slots, sizeof *seen);
+    bench_routes = calloc(size, sizeof *bench_routes);
+    bench_drawn = calloc(ROUTES_ADDRESSES, sizeof *bench_drawn);
+    bench_uniform = calloc(ROUTES_ADDRESSES, sizeof *bench_uniform);
+    if (!seen || !bench_routes || !bench_drawn || !bench_uniform)
+        abort();
+    make_routes(size);
+    free(seen);
+    shuffle(size);
+    for (uint64_t i = 0; i < ROUTES_ADDRESSES; i++) {
+        const struct bench_route *route = &bench_routes[below(next_random(&random_state), size)];
+
+        bench_drawn[i] = route->address | bits_behind(route->length);
+        bench_uniform[i] = bits_behind(0);
+    }
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * IPv4 routes and addresses, the same for all subjects: prefixes whose lengths are distributed as in tables of the Internet
+ * (60 % are /24, 11 % /22, 10 % /23, 0.02 % shorter than /12), those longer than /20 inside shorter ones, in no order.
+ */
+#ifndef BENCH_STRUCTURES_ROUTES_INPUT_H
+#define BENCH_STRUCTURES_ROUTES_INPUT_H
+
+#include <stdint.h>
+
+struct bench_route {
+    uint32_t address; /* in the host's order */
+    uint32_t length;
+};
+
+#define ROUTES_ADDRESSES (UINT64_C(1) << 20)
+
+extern struct bench_route *bench_routes; /* all different */
+extern uint32_t *bench_drawn;            /* ROUTES_ADDRESSES, each of one of the prefixes */
+extern uint32_t *bench_uniform;          /* ROUTES_ADDRESSES of all */
+
+/* Makes them, `subject_size` routes. */
+void routes_prepare(void);
+
+#endif /* BENCH_STRUCTURES_ROUTES_INPUT_H */

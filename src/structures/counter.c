@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Split counters (<prudence/counter.h>): a word for each CPU, each on a line of its own.
+ *
+ * Additions are all of one kind, chosen at the start of the process: restartable sequences, of which only one is under way on a CPU, or
+ * atomic additions. So none is lost.
+ */
+#include <prudence/counter.h>
+
+#include "base/atomic.h"
+#include "heap/heap.h"
+#include "os/os.h"
+
+/* The number of one CPU is the first word of its line. */
+struct prudence_counter {
+    void *lines; /* constant */
+};
+
+static int64_t *number_of(const struct prudence_counter *counter, unsigned cpu)
+{
+    return (int64_t *)((char *)counter->lines + cpu * OS_PERCPU_STRIDE);
+}
+
+struct prudence_counter *prudence_counter_create(void)
+{
+    struct prudence_counter *counter;
+    size_t bytes;
+
+    process_start();
+    bytes = (os_cpu_count() + 1) * OS_PERCPU_STRIDE;
+    counter = prudence_aligned_alloc(OS_PERCPU_STRIDE, bytes);
+    if (!counter)
+        return NULL;
+    __builtin_memset(counter, 0, bytes);
+    counter->lines = (char *)counter + OS_PERCPU_STRIDE;
+    return counter;
+}
+
+void prudence_counter_destroy(struct prudence_counter *counter)
+{
+    prudence_free(counter);
+}
+
+void prudence_counter_add(struct prudence_counter *counter, int64_t number)
+{
+    if (likely(os_percpu_rseq))
+        os_percpu_add(&counter->lines, number);
+    else
+        add_relaxed(number_of(counter, os_cpu_current()), number);
+}
+
+/* Words are summed as if without a sign: that is defined where it overflows. */
+int64_t prudence_counter_sum(const struct prudence_counter *counter)
+{
+    uint64_t sum = 0;
+
+    for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
+        sum += (uint64_t)load_relaxed(number_of(counter, cpu));
+    return (int64_t)sum;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fork waits until no thread is inside an update of a table, and lets none begin one (writers.h). So each table is in the child as it
+ * was between two updates: chains, arrays, numbers and the count of objects. What another thread had only in its own hands is
+ * lost with that thread: an array that it was about to add or to defer.
+ */
+#include "structures/fork.h"
+
+#include "structures/hash.h"
+#include "structures/id_table.h"
+#include "structures/writers.h"
+
+void tables_fork_prepare(void)
+{
+    struct list *item;
+
+    os_lock_take_for_fork(&tables_lock);
+    writers_stop_for_fork();
+    list_for_each(item, &hash_tables)
+    {
+        hash_wait_for_writers(list_entry(item, struct hash_table, link));
+    }
+    list_for_each(item, &id_tables)
+    {
+        os_lock_take_for_fork(&list_entry(item, struct id_table, link)->lock);
+    }
+}
+
+/* Not whole: another thread may have been forking, too. Locks are left alone then: this thread may hold one. */
+void tables_fork_child(bool whole)
+{
+    struct list *item;
+
+    if (!whole) {
+        writers_go_on();
+        return;
+    }
+    list_for_each(item, &hash_tables)
+    {
+        hash_forget_writers(list_entry(item, struct hash_table, link));
+    }
+}
+
+void tables_fork_done(void)
+{
+    struct list *item;
+
+    list_for_each(item, &id_tables)
+    {
+        os_lock_release_from_fork(&list_entry(item, struct id_table, link)->lock);
+    }
+    writers_go_on();
+    os_lock_release_from_fork(&tables_lock);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Renaming (<prudence/hash_rename.h>, ADR 71): names that leave and names that enter are in their chains together, with the chains
+ * locked, and one store decides for all of them. A rename has these steps:
+ *   1. the fresh name is pending, and is linked into its chain: behind the one that it replaces, so that a reader that has
+ *      passed that one, because it did not count any more, finds the fresh one;
+ *   2. the names that leave are told whose store decides;
+ *   3. the store;
+ *   4. the names that left are unlinked.
+ * Outside of the locks no name is pending, and none that leaves or left is in a chain. So no other update has to know.
+ *
+ * Locks: of the two chains the one that comes first in memory order of tables, then in the order of hashes, is locked first.
+ * While a thread has one it waits for a bucket of the same array only, or one of a table that is later in the order. Threads
+ * that move a group of buckets (hash_move.c) have no other, and take these in the same order. So no circle of threads can
+ * wait for each other. If a resize has taken the second chain elsewhere, the first is unlocked, and both are looked for again.
+ */
+#include <prudence/hash_rename.h>
+
+#include <errno.h>
+
+#include "os/os.h"
+#include "slab/cache.h"
+#include "structures/hash.h"
+
+/* Where a name leaves or enters: its table, its spread hash and, when it is locked, the bucket of its chain; and, if the
+ * number of objects in the table has changed, what hash_change_count returned. */
+struct side {
+    struct hash_table *table;
+    uint64_t hash;
+    uintptr_t *bucket;
+    int64_t count;
+};
+
+#define NOT_COUNTED 1 /* with which hash_counted does nothing more than hash_replaced */
+
+/* ----------------------------------------------------------------------------------------- locks */
+
+static bool is_before(const struct side *a, const struct side *b)
+{
+    return a->table == b->table ? a->hash < b->hash : a->table < b->table;
+}
+
+static void unlock_bucket(uintptr_t *bucket)
+{
+    hash_unlock(bucket, load_relaxed(bucket) & ~HASH_LOCKED);
+}
+
+/* In the array `view`. False, with nothing locked: the chain was not in it; the next attempt may find it. */
+static bool lock_side(struct side *side, uintptr_t view, uintptr_t *locked)
+{
+    uintptr_t link;
+
+    side->bucket = &view_words(view)[hash_index(side->hash, view_order(view))];
+    link = locked ? hash_lock(side->bucket) : hash_lock_first(side->bucket);
+    if (likely(link && !(link & HASH_MOVED)))
+        return true;
+    if (locked)
+        unlock_bucket(locked);
+    if (!link)
+        hash_move_first(side->table, view, side->hash);
+    return false;
+}
+
+static bool try_lock_both(struct side *first, struct side *second)
+{
+    uintptr_t view = load_acquire(&first->table->public.view);
+    uintptr_t other = view;
+
+    if (!lock_side(first, view, NULL))
+        return false;
+    if (second->table == first->table &&
+        hash_index(second->hash, view_order(view)) == hash_index(first->hash, view_order(view))) {
+        second->bucket = first->bucket;
+        return true;
+    }
+    if (second->table != first->table) /* in one table both are looked for in one array */
+        other = load_acquire(&second->table->public.view);
+    return lock_side(second, other, first->bucket);
+}
+
+static void lock_both(struct side *a, struct side *b)
+{
+    struct side *first = is_before(b, a) ? b : a, *second = first == a ? b : a;
+
+    os_busy_enter();
+    while (!try_lock_both(first, second)) {
+    }
+}
+
+static void unlock_both(const struct side *a, const struct side *b)
+{
+    if (b->bucket != a->bucket)
+        unlock_bucket(b->bucket);
+    unlock_bucket(a->bucket);
+    os_busy_leave();
+}
+
+/* ----------------------------------------------------------------- locked chains: places are links */
+
+static uintptr_t link_at(const uintptr_t *place)
+{
+    return load_relaxed(place) & ~HASH_LOCKED;
+}
+
+static struct prudence_hash_node *node_at(const uintptr_t *place)
+{
+    return prudence_hash_node_(link_at(place));
+}
+
+/* The first place behind which no hash is lower. */
+static uintptr_t *place_of_hash(const struct side *side)
+{
+    uintptr_t *place = side->bucket;
+
+    while (is_node(link_at(place)) && node_at(place)->hash < side->hash)
+        place = &node_at(place)->next;
+    return place;
+}
+
+/* The place of the key, or of the name; NULL: it is not there. */
+static uintptr_t *place_of_key(const struct side *side, prudence_hash_match match, const void *key)
+{
+    uintptr_t *place = place_of_hash(side);
+
+    for (; is_node(link_at(place)) && node_at(place)->hash == side->hash;
+         place = &node_at(place)->next)
+        if (match(node_at(place), key))
+            return place;
+    return NULL;
+}
+
+static uintptr_t *place_of(const struct side *side, const struct prudence_hash_name *name)
+{
+    uintptr_t *place = side->bucket;
+
+    while (link_at(place) != link_to(&name->node)) {
+        if (!is_node(link_at(place)))
+            return NULL;
+        place = &node_at(place)->next;
+    }
+    return place;
+}
+
+/* A bucket stays locked. Release: a reader that finds a name sees what it holds. */
+static void set_link(uintptr_t *place, uintptr_t link)
+{
+    store_release(place, link | (load_relaxed(place) & HASH_LOCKED));
+}
+
+static void link_in(uintptr_t *place, uint64_t hash, struct prudence_hash_name *fresh,
+                    uintptr_t change)
+{
+    fresh->node.hash = hash;
+    store_relaxed(&fresh->node.next, link_at(place));
+    store_relaxed(&fresh->change, change);
+    set_link(place, link_to(&fresh->node));
+}
+
+static void unlink_from(const struct side *side, const struct prudence_hash_name *name)
+{
+    set_link(place_of(side, name), load_relaxed(&name->node.next));
+}
+
+/* Release: a reader that is sent to the name that decides finds it pending, or decided, but not as it was before. */
+static void leave_with(struct prudence_hash_name *name, const struct prudence_hash_name *decides)
+{
+    store_release(&name->change, (uintptr_t)decides);
+}
+
+/* Release: a reader that sees it sees the names that leave told, and the fresh ones linked. */
+static void decide(struct prudence_hash_name *fresh)
+{
+    store_release(&fresh->change, (uintptr_t)0);
+}
+
+/* ------------------------------------------------------------------------------------------ renames */
+
+static int refuse(const struct hash_table *a, const struct hash_table *b, bool twice,
+                  const char *what)
+{
+    if (twice) {
+        os_report("%s: a fresh name is one of the old ones, or a name is given twice", what);
+        return EINVAL;
+    }
+    if (a->views.small->domain != b->views.small->domain) {
+        os_report("%s: the tables '%s' and '%s' have different domains", what, a->views.small->name,
+                  b->views.small->name);
+        return EXDEV;
+    }
+    return 0;
+}
+
+static struct prudence_hash_name *name_of(struct prudence_hash_node *node)
+{
+    return prudence_hash_entry(node, struct prudence_hash_name, node);
+}
+
+/* In locked chains. *there: NULL, or the name that has the key, and is not `old`; with `replaces` it leaves. */
+static int rename_locked(const struct side *from, struct prudence_hash_name *old,
+                         const struct side *to, prudence_hash_match match, const void *key,
+                         struct prudence_hash_name *fresh, bool replaces,
+                         struct prudence_hash_name **there)
+{
+    uintptr_t *place;
+
+    if (!place_of(from, old))
+        return ENOENT;
+    place = place_of_key(to, match, key);
+    *there = place && node_at(place) != &old->node ? name_of(node_at(place)) : NULL;
+    if (*there && !replaces)
+        return EEXIST;
+    link_in(place ? &node_at(place)->next : place_of_hash(to), to->hash, fresh,
+            PRUDENCE_HASH_NAME_PENDING);
+    leave_with(old, fresh);
+    if (*there)
+        leave_with(*there, fresh);
+    decide(fresh);
+    unlink_from(from, old);
+    if (*there)
+        unlink_from(to, *there);
+    return 0;
+}
+
+/* While both chains are locked. */
+static void count_renamed(struct side *from, struct side *to, bool replaced)
+{
+    if (from->table != to->table)
+        from->count = hash_change_count(from->table, -1);
+    if (from->table != to->table && !replaced)
+        to->count = hash_change_count(to->table, 1);
+    else if (from->table == to->table && replaced)
+        to->count = hash_change_count(to->table, -1);
+}
+
+static int do_rename(const char *what, struct prudence_hash *from, struct prudence_hash_name *old,
+                     struct prudence_hash *to, uint64_t hash, prudence_hash_match match,
+                     const void *key, struct prudence_hash_name *fresh, bool replaces,
+                     struct prudence_hash_name **there)
+{
+    struct side at = {.table = hash_of(from), .hash = old->node.hash, .count = NOT_COUNTED};
+    struct side then = {
+        .table = hash_of(to), .hash = prudence_hash_spread_(hash), .count = NOT_COUNTED};
+    int error = refuse(at.table, then.table, fresh == old, what);
+
+    if (error)
+        return error;
+    lock_both(&at, &then);
+    error = rename_locked(&at, old, &then, match, key, fresh, replaces, there);
+    if (!error)
+        count_renamed(&at, &then, *there);
+    unlock_both(&at, &then);
+    if (!error) {
+        hash_counted(at.table, at.count, 0);
+        hash_counted(then.table, then.count, 0);
+    }
+    return error;
+}
+
+int prudence_hash_rename(struct prudence_hash *from, struct prudence_hash_name *old,
+                         struct prudence_hash *to, uint64_t hash, prudence_hash_match match,
+                         const void *key, struct prudence_hash_name *fresh)
+{
+    struct prudence_hash_name *there;
+
+    return do_rename("prudence_hash_rename", from, old, to, hash, match, key, fresh, false, &there);
+}
+
+int prudence_hash_rename_replace(struct prudence_hash *from, struct prudence_hash_name *old,
+                                 struct prudence_hash *to, uint64_t hash, prudence_hash_match match,
+                                 const void *key, struct prudence_hash_name *fresh,
+                                 struct prudence_hash_name **replaced)
+{
+    return do_rename("prudence_hash_rename_replace", from, old, to, hash, match, key, fresh, true,
+                     replaced);
+}
+
+static int exchange_locked(const struct side *of_a, struct prudence_hash_name *a,
+                           struct prudence_hash_name *fresh_a, const struct side *of_b,
+                           struct prudence_hash_name *b, struct prudence_hash_name *fresh_b)
+{
+    if (!place_of(of_a, a) || !place_of(of_b, b))
+        return ENOENT;
+    link_in(&a->node.next, of_a->hash, fresh_a, PRUDENCE_HASH_NAME_PENDING);
+    link_in(&b->node.next, of_b->hash, fresh_b,
+            0); /* no reader looks behind `b` as long as it counts */
+    leave_with(a, fresh_a);
+    leave_with(b, fresh_a);
+    decide(fresh_a);
+    unlink_from(of_a, a);
+    unlink_from(of_b, b);
+    return 0;
+}
+
+int prudence_hash_exchange(struct prudence_hash *of_a, struct prudence_hash_name *a,
+                           struct prudence_hash_name *fresh_a, struct prudence_hash *of_b,
+                           struct prudence_hash_name *b, struct prudence_hash_name *fresh_b)
+{
+    struct side at_a = {.table = hash_of(of_a), .hash = a->node.hash};
+    struct side at_b = {.table = hash_of(of_b), .hash = b->node.hash};
+    bool twice = a == b || fresh_a == fresh_b || fresh_a == a || fresh_a == b || fresh_b == a ||
+                 fresh_b == b;
+    int error = refuse(at_a.table, at_b.table, twice, "prudence_hash_exchange");
+
+    if (error)
+        return error;
+    lock_both(&at_a, &at_b);
+    error = exchange_locked(&at_a, a, fresh_a, &at_b, b, fresh_b);
+    unlock_both(&at_a, &at_b);
+    if (!error) {
+        hash_replaced(at_a.table);
+        hash_replaced(at_b.table);
+    }
+    return error;
+}

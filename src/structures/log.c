@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Log buffers (<prudence/log.h>): two, of which readers fill one.
+ *
+ * A place is an addition to the buffer's `used`. The addition that crosses its end leaves no place, and stores where the entries end;
+ * behind it none succeeds any more. There is one such addition at most, and it is made inside a section: so a grace period after
+ * readers were sent to the other buffer, `used`, `end` and all entries are final.
+ *
+ * `flushing` is only ever tried: it is held across the grace period, but nobody waits for it.
+ */
+#include <prudence/log.h>
+
+#include <errno.h>
+
+#include "base/atomic.h"
+#include "os/os.h"
+#include "rcu/may_wait.h"
+
+#include <prudence/rcu.h>
+
+#define BYTES_MOST ((size_t)1 << 40)
+
+struct log_buffer {
+    uint64_t used; /* bytes; atomic. More than there are: it is full, and `end` is set */
+    uint64_t end;
+    char *entries; /* constant */
+};
+
+struct prudence_log {
+    struct log_buffer *current; /* atomic */
+    size_t bytes;               /* of a buffer; constant, as is this: */
+    struct prudence_domain *domain;
+    struct log_buffer buffers[2] __attribute__((aligned(CACHE_LINES_APART)));
+    uint64_t dropped; /* atomic */
+    uint32_t flushing;
+};
+
+struct prudence_log *prudence_log_create(size_t bytes, struct prudence_domain *domain)
+{
+    struct prudence_log *log;
+
+    if (bytes < 8 || bytes > BYTES_MOST) {
+        os_report("prudence_log_create: %zu bytes: not from 8 to 2 to the power of 40", bytes);
+        errno = EINVAL;
+        return NULL;
+    }
+    bytes = round_up(bytes, 8);
+    log = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *log);
+    if (!log)
+        return NULL;
+    *log = (struct prudence_log){.bytes = bytes,
+                                 .domain = domain ? domain : prudence_default_domain()};
+    log->current = &log->buffers[0];
+    log->buffers[0].entries = prudence_malloc(2 * bytes);
+    if (!log->buffers[0].entries) {
+        prudence_free(log);
+        return NULL;
+    }
+    log->buffers[1].entries = log->buffers[0].entries + bytes;
+    return log;
+}
+
+void prudence_log_destroy(struct prudence_log *log)
+{
+    if (!log)
+        return;
+    prudence_free(log->buffers[0].entries);
+    prudence_free(log);
+}
+
+/* A place in the buffer; NULL: there is no room. */
+static void *take_place(const struct prudence_log *log, struct log_buffer *buffer, size_t size)
+{
+    uint64_t before;
+
+    if (size > log->bytes || load_relaxed(&buffer->used) > log->bytes)
+        return NULL;
+    size = round_up(size, 8);
+    before = add_relaxed(&buffer->used, size);
+    if (likely(before + size <= log->bytes))
+        return buffer->entries + before;
+    if (before <= log->bytes)
+        store_relaxed(&buffer->end, before);
+    return NULL;
+}
+
+void *prudence_log_reserve(struct prudence_log *log, size_t size)
+{
+    void *place;
+
+    if (size == 0)
+        return NULL;
+    /* Acquire: the flush that made it current has emptied it. */
+    place = take_place(log, load_acquire(&log->current), size);
+    if (unlikely(!place))
+        add_relaxed(&log->dropped, 1);
+    return place;
+}
+
+/* By the thread that flushes. */
+static void flush(struct prudence_log *log,
+                  void (*write)(void *context, const void *entries, size_t bytes), void *context)
+{
+    struct log_buffer *full = log->current;
+    struct log_buffer *empty = &log->buffers[full == &log->buffers[0]];
+    uint64_t used;
+
+    store_relaxed(&empty->used, (uint64_t)0);
+    store_release(&log->current, empty);
+    if (prudence_domain_synchronize(log->domain))
+        os_panic("prudence_log_flush: the grace period of a flush was refused");
+    used = load_relaxed(&full->used);
+    if (used > log->bytes)
+        used = load_relaxed(&full->end);
+    if (used) {
+        os_foreign_call("the function that writes a log out");
+        write(context, full->entries, used);
+    }
+}
+
+int prudence_log_flush(struct prudence_log *log,
+                       void (*write)(void *context, const void *entries, size_t bytes),
+                       void *context)
+{
+    struct wait_request request = {.what = "prudence_log_flush",
+                                   .of = "of a log",
+                                   .name = "",
+                                   .caller = __builtin_return_address(0)};
+
+    if (!log || !write)
+        return EINVAL;
+    if (os_lock_forking)
+        return EBUSY;
+    if (!may_wait_for_readers(&request, log->domain))
+        return EDEADLK;
+    if (exchange_acquire(&log->flushing, 1))
+        return EBUSY;
+    flush(log, write, context);
+    store_release(&log->flushing, 0u);
+    return 0;
+}
+
+uint64_t prudence_log_dropped(const struct prudence_log *log)
+{
+    return load_relaxed(&log->dropped);
+}

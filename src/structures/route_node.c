@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes of the trie of routes: their sizes, and what is copied into them (route_node.h). */
+#include "structures/route_node.h"
+
+/* Bits n >> 1, n >> 2, ... of slot n, which begin with 64, down to bit 0. */
+#define UP(n, by) ROUTE_BIT((64u + (n)) >> (by))
+#define ROW(n)    (UP(n, 1) | UP(n, 2) | UP(n, 3) | UP(n, 4) | UP(n, 5) | UP(n, 6) | UP(n, 7))
+#define ROWS4(n)  ROW(n), ROW((n) + 1), ROW((n) + 2), ROW((n) + 3)
+#define ROWS16(n) ROWS4(n), ROWS4((n) + 4), ROWS4((n) + 8), ROWS4((n) + 12)
+
+const uint64_t prudence_routes_matching[64] = {ROWS16(0), ROWS16(16), ROWS16(32), ROWS16(48)};
+
+/* Of nodes, in bytes: the smallest has one prefix or child, and `above`; the largest 63 prefixes and 64 children. */
+static const unsigned short sizes[ROUTE_NODE_SIZES] = {32,  48,  64,  96,  128, 192,
+                                                       256, 384, 512, 768, 1040};
+
+unsigned route_node_size(unsigned words)
+{
+    unsigned size = 0;
+
+    while (sizes[size] < sizeof(struct route_node) + words * sizeof(uint64_t))
+        size++;
+    return size;
+}
+
+size_t route_node_bytes(unsigned size)
+{
+    return sizes[size];
+}
+
+void route_node_first(struct route_node *node, uint64_t above)
+{
+    node->prefixes = ROUTE_BIT(ROUTE_ABOVE);
+    node->children = 0;
+    node->words[0] = above;
+}
+
+/* Those words of `from` with one more there. `from` may be `node`. */
+static void words_with(struct route_node *node, const struct route_node *from, unsigned at,
+                       uint64_t word)
+{
+    const unsigned words = route_node_words(from);
+
+    __builtin_memmove(&node->words[at + 1], &from->words[at], (words - at) * sizeof word);
+    __builtin_memmove(node->words, from->words, at * sizeof word);
+    node->words[at] = word;
+}
+
+static void words_without(struct route_node *node, const struct route_node *from, unsigned at)
+{
+    const unsigned words = route_node_words(from);
+
+    __builtin_memcpy(node->words, from->words, at * sizeof node->words[0]);
+    __builtin_memcpy(&node->words[at], &from->words[at + 1],
+                     (words - at - 1) * sizeof node->words[0]);
+}
+
+void route_node_with_prefix(struct route_node *node, const struct route_node *from, unsigned bit,
+                            uint64_t word)
+{
+    words_with(node, from, route_value_at(from, bit), word);
+    node->prefixes = from->prefixes | ROUTE_BIT(bit);
+    node->children = from->children;
+}
+
+void route_node_with_child(struct route_node *node, const struct route_node *from, unsigned slot,
+                           const struct route_node *child)
+{
+    words_with(node, from, route_child_at(from, slot), (uint64_t)(uintptr_t)child);
+    node->prefixes = from->prefixes;
+    node->children = from->children | ROUTE_BIT(slot);
+}
+
+void route_node_without_prefix(struct route_node *node, const struct route_node *from, unsigned bit)
+{
+    words_without(node, from, route_value_at(from, bit));
+    node->prefixes = from->prefixes & ~ROUTE_BIT(bit);
+    node->children = from->children;
+}
+
+void route_node_without_child(struct route_node *node, const struct route_node *from, unsigned slot)
+{
+    words_without(node, from, route_child_at(from, slot));
+    node->prefixes = from->prefixes;
+    node->children = from->children & ~ROUTE_BIT(slot);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A node of the trie of routes (routes.h): two bitmaps, then a word for each bit that is set in them, as
+ * <prudence/routes.h> has it for readers.
+ *
+ * Prefixes are bits 1 to 63 as in a heap: bit 1 is the prefix that ends before the node's 6 bits, bits 2 and 3 are those
+ * that end behind the first, 2n and 2n + 1 those that are one bit longer than n. Slots, all 6 bits, follow as 64 to 127.
+ * Bit 0 is for what is above the node.
+ */
+#ifndef STRUCTURES_ROUTE_NODE_H
+#define STRUCTURES_ROUTE_NODE_H
+
+#include <prudence/routes.h>
+
+#include "base/base.h"
+
+struct route_node {
+    uint64_t prefixes, children; /* constant while a reader may be there */
+    uint64_t words[];            /* children, then values */
+};
+
+/* A value as it stands in a node, and in the index. */
+#define ROUTE_WORD(value) ((uint64_t)(value) << 1)
+#define ROUTE_VALUE(word) ((uintptr_t)((word) >> 1))
+#define ROUTE_VALUE_MOST  (UINT64_MAX >> 1)
+#define ROUTE_BIT(number) (UINT64_C(1) << (number))
+#define ROUTE_ABOVE       0u /* the bit */
+#define ROUTE_FIRST       1u /* the bit of which all others are below */
+#define ROUTE_NODE_SIZES  11u
+
+static inline bool route_has(uint64_t bits, unsigned bit)
+{
+    return bits >> bit & 1;
+}
+
+/* Of the words. */
+static inline unsigned route_child_at(const struct route_node *node, unsigned slot)
+{
+    return (unsigned)prudence_routes_rank_(node->children, slot);
+}
+
+static inline unsigned route_value_at(const struct route_node *node, unsigned bit)
+{
+    return (unsigned)(prudence_routes_ones_(node->children) +
+                      prudence_routes_rank_(node->prefixes, bit));
+}
+
+static inline struct route_node *route_child(const struct route_node *node, unsigned slot)
+{
+    return (struct route_node *)(uintptr_t)__atomic_load_n(&node->words[route_child_at(node, slot)],
+                                                           __ATOMIC_ACQUIRE);
+}
+
+static inline uint64_t route_word(const struct route_node *node, unsigned bit)
+{
+    return __atomic_load_n(&node->words[route_value_at(node, bit)], __ATOMIC_ACQUIRE);
+}
+
+/* The longest prefix that these 6 bits match, among those with bits below `bound`. */
+static inline unsigned route_longest_below(const struct route_node *node, unsigned slot,
+                                           unsigned bound)
+{
+    return 63u ^ (unsigned)__builtin_clzll(node->prefixes & prudence_routes_matching[slot] &
+                                           (bound < 64 ? ROUTE_BIT(bound) - 1 : UINT64_MAX));
+}
+
+static inline unsigned route_longest(const struct route_node *node, unsigned slot)
+{
+    return route_longest_below(node, slot, 64);
+}
+
+/* How many of a node's 6 bits say which prefix or slot this is. */
+static inline unsigned route_bit_length(unsigned bit)
+{
+    return 31u ^ (unsigned)__builtin_clz(bit);
+}
+
+/* The first slot that matches, and all of them, as a bitmap. */
+static inline unsigned route_first_slot(unsigned bit)
+{
+    return (bit << (6 - route_bit_length(bit))) - 64;
+}
+
+static inline uint64_t route_slots(unsigned bit)
+{
+    return UINT64_MAX >> (64 - (64u >> route_bit_length(bit))) << route_first_slot(bit);
+}
+
+static inline unsigned route_node_words(const struct route_node *node)
+{
+    return (unsigned)(prudence_routes_ones_(node->prefixes) +
+                      prudence_routes_ones_(node->children));
+}
+
+/* Which of the caches nodes of so many words come from, and the bytes of that size. */
+unsigned route_node_size(unsigned words);
+size_t route_node_bytes(unsigned size);
+
+/* Fill a node that no reader sees. It has this prefix, or child, alone; it has one more, or one less, than `from`. */
+void route_node_first(struct route_node *node, uint64_t above);
+void route_node_with_prefix(struct route_node *node, const struct route_node *from, unsigned bit,
+                            uint64_t word);
+void route_node_with_child(struct route_node *node, const struct route_node *from, unsigned slot,
+                           const struct route_node *child);
+void route_node_without_prefix(struct route_node *node, const struct route_node *from,
+                               unsigned bit);
+void route_node_without_child(struct route_node *node, const struct route_node *from,
+                              unsigned slot);
+
+#endif /* STRUCTURES_ROUTE_NODE_H */

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables of routes: made, destroyed, counted (routes.h). */
+#include <errno.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include "heap/heap.h"
+#include "rcu/may_wait.h"
+#include "slab/stats.h"
+#include "structures/routes.h"
+#include "valid_name.h"
+
+/* ------------------------------------------------------------------------------------------ prefixes */
+
+bool route_prefix_key(const struct route_table *table, const struct prudence_prefix *prefix,
+                      route_key *key)
+{
+    route_key address = 0;
+
+    if (!prefix || prefix->length > table->length_most)
+        return false;
+    for (unsigned i = 0; i < table->length_most / 8; i++)
+        address |= (route_key)prefix->address[i] << (ROUTE_KEY_BITS - 8 - 8 * i);
+    *key = address;
+    return prefix->length == ROUTE_KEY_BITS || address << prefix->length == 0;
+}
+
+void route_key_prefix(const struct route_table *table, route_key key, unsigned length,
+                      struct prudence_prefix *prefix)
+{
+    *prefix = (struct prudence_prefix){.length = length};
+    for (unsigned i = 0; i < table->length_most / 8; i++)
+        prefix->address[i] = (unsigned char)(key >> (ROUTE_KEY_BITS - 8 - 8 * i));
+}
+
+/* --------------------------------------------------------------------------- making and destroying */
+
+static const struct prudence_routes_attr defaults = {.size = sizeof defaults};
+
+static bool is_valid(const char *name, const struct prudence_routes_attr *attr)
+{
+    static const char what[] = "prudence_routes_create";
+
+    if (!name_is_valid(what, name))
+        return false;
+    if (attr->size != sizeof *attr)
+        os_report(
+            "%s: '%s': attr->size is %zu, not sizeof(struct prudence_routes_attr), which is %zu",
+            what, name, attr->size, sizeof *attr);
+    else if (attr->family > PRUDENCE_ROUTES_IPV6)
+        os_report("%s: '%s': attr->family is %u, not of enum prudence_routes_family", what, name,
+                  attr->family);
+    else if (attr->reserved)
+        os_report("%s: '%s': attr->reserved is %u, not 0", what, name, attr->reserved);
+    else
+        return true;
+    return false;
+}
+
+/* See prudence_routes_ones_. */
+static bool processor_is_enough(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_POPCNT;
+#else
+    return true;
+#endif
+}
+
+static void unmake_caches(const struct route_table *table)
+{
+    for (unsigned i = 0; i < ROUTE_NODE_SIZES; i++)
+        if (table->caches[i])
+            prudence_cache_destroy(table->caches[i]);
+    if (table->indexes)
+        prudence_cache_destroy(table->indexes);
+}
+
+static bool make_caches(struct route_table *table, const char *name, struct prudence_domain *domain)
+{
+    const struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+
+    for (unsigned i = 0; i < ROUTE_NODE_SIZES; i++) {
+        table->caches[i] = prudence_cache_create(name, route_node_bytes(i), &attr);
+        if (!table->caches[i])
+            return false;
+    }
+    table->indexes = large_cache_create(name, domain);
+    return table->indexes;
+}
+
+static bool make_parts(struct route_table *table, const char *name,
+                       const struct prudence_routes_attr *attr)
+{
+    if (!make_caches(table, name, attr->domain))
+        return false;
+    table->root = prudence_cache_alloc(table->caches[0]);
+    if (!table->root)
+        return false;
+    route_node_first(table->root, 0);
+    table->nodes = 1;
+    table->node_bytes = route_node_bytes(0);
+    table->public.index = route_index_make(table, attr->prefixes);
+    if (table->public.index)
+        return true;
+    prudence_cache_free(table->caches[0], table->root);
+    return false;
+}
+
+struct prudence_routes *prudence_routes_create(const char *name,
+                                               const struct prudence_routes_attr *attr)
+{
+    struct route_table *table;
+
+    if (!attr)
+        attr = &defaults;
+    if (!is_valid(name, attr)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!processor_is_enough()) {
+        errno = ENOTSUP;
+        return NULL;
+    }
+    table = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *table);
+    if (!table)
+        return NULL;
+    __builtin_memset(table, 0, sizeof *table);
+    table->length_most = attr->family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
+    os_lock_init(&table->lock, OS_RANK_STRUCTURES);
+    if (make_parts(table, name, attr))
+        return &table->public;
+    unmake_caches(table);
+    os_lock_destroy(&table->lock);
+    prudence_free(table);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* The node and all below it. */
+static void free_nodes(const struct route_table *table, struct route_node *node)
+{
+    for (unsigned i = 0; i < prudence_routes_ones_(node->children); i++)
+        free_nodes(table, (struct route_node *)(uintptr_t)node->words[i]);
+    prudence_cache_free(table->caches[route_node_size(route_node_words(node))], node);
+}
+
+/* Whether it may be destroyed here: then waiting for readers, which destroying the caches is, finds no error. */
+static int may_end(const struct route_table *table, void *caller)
+{
+    const struct wait_request request = {.what = "prudence_routes_destroy",
+                                         .of = "of table",
+                                         .name = table->indexes->name,
+                                         .caller = caller};
+
+    if (os_lock_forking)
+        return EBUSY;
+    return may_wait_for_readers(&request, table->indexes->domain) ? 0 : EDEADLK;
+}
+
+int prudence_routes_destroy(struct prudence_routes *public)
+{
+    struct route_table *table = route_table_of(public);
+    int error;
+
+    if (!table)
+        return EINVAL;
+    error = may_end(table, __builtin_return_address(0));
+    if (error)
+        return error;
+    free_nodes(table, table->root);
+    prudence_cache_free(table->indexes, route_index_words(table->public.index));
+    unmake_caches(table);
+    os_lock_destroy(&table->lock);
+    prudence_free(table);
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------- statistics */
+
+uint64_t prudence_routes_count(const struct prudence_routes *table)
+{
+    return load_relaxed(&route_table_of(table)->prefixes);
+}
+
+static uint64_t latent_bytes(const struct route_table *table)
+{
+    struct cache_sums sums;
+    uint64_t bytes;
+
+    cache_sum(table->indexes, &sums);
+    bytes = sums.latent_bytes;
+    for (unsigned i = 0; i < ROUTE_NODE_SIZES; i++) {
+        cache_sum(table->caches[i], &sums);
+        bytes += sums.latent_bytes;
+    }
+    return bytes;
+}
+
+int prudence_routes_stats_sized(struct prudence_routes *public, struct prudence_routes_stats *stats,
+                                size_t size)
+{
+    struct route_table *table = route_table_of(public);
+    struct prudence_routes_stats all;
+
+    if (!table || !stats)
+        return EINVAL;
+    os_lock_take(&table->lock);
+    all = (struct prudence_routes_stats){
+        .prefixes = table->prefixes,
+        .nodes = table->nodes,
+        .index_bits = route_index_bits(table->public.index),
+        .refused = table->refused,
+        .bytes_live = sizeof *table + route_index_bytes(table->public.index) + table->node_bytes};
+    os_lock_release(&table->lock);
+    all.bytes_latent = latent_bytes(table);
+    give_sized(stats, size, &all, sizeof all);
+    return 0;
+}

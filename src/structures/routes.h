@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Routes (<prudence/routes.h>, ADR 70): a trie that takes 6 bits of an address at each level, and an index into it.
+ *
+ * Levels. A node of level 0 would stand for the address bits -5 to 0, one of level 1 for bits 1 to 6, and so on, so that the
+ * lengths at which real routes are frequent (24, 48) are the longest of their node. The root, of level 0, has the prefix of
+ * length 0, and at most two nodes below it. A prefix of some length is in a node of level (length + 5) / 6.
+ *
+ * Nodes. A node knows its prefixes, the nodes below it, and the value of the longest prefix that is shorter than all its
+ * own (`above`). So a lookup goes down to the last node of its address, and has the answer from that one node.
+ *
+ * The index has a word for each value of the first `bits` bits of an address, which are those above one of the levels: the
+ * node of that level, or, where there is none, the value of the longest prefix that matches. Lookups begin there. What
+ * is above that level is the truth for writers, get and walks.
+ *
+ * Invariants, under the lock, between updates:
+ *  - `above` of a node is the value that a lookup would have found if the node were not there.
+ *  - Every node but the root has a prefix or a node below it.
+ *  - The index says of each word what the trie says.
+ *
+ * Updates. Words 0 and 1 of a node, and its children's places, are never stored to. An update makes another node and
+ * stores its address in the node above, and in the index if it is of that level; nodes that it adds below hang on that one. Then it
+ * stores to `above` of nodes, and to words of the index, where the answer was inherited from the prefix. For any one address
+ * exactly one of these stores changes the answer.
+ *
+ * Why a reader's answer is one of a moment during its lookup: what it loads a word from (index, node) was part of the
+ * table when its address was loaded, by induction from the first word. If it still is, the word is of now; if it was
+ * replaced since, it is not stored to any more, and the word is of the moment when that happened, during the
+ * lookup. So the last word, which is the answer, was right at a moment after the one before was.
+ *
+ * Locks: `lock`, for updates. It is not held where memory is allocated or a node is deferred, both of which may wait for readers:
+ * an update first finds out what it needs, allocates it without the lock, and looks again.
+ */
+#ifndef STRUCTURES_ROUTES_H
+#define STRUCTURES_ROUTES_H
+
+#include <prudence/routes.h>
+
+#include "base/atomic.h"
+#include "os/os.h"
+#include "structures/route_node.h"
+
+struct prudence_cache;
+
+struct route_table {
+    struct prudence_routes public;                   /* its index: stored under the lock */
+    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, as the next two */
+    struct prudence_cache *indexes;
+    unsigned length_most;
+
+    struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
+    struct route_node *root;    /* this and the rest: under the lock; read by all */
+    uint64_t prefixes;          /* read by all */
+    uint64_t nodes, node_bytes; /* in the trie */
+    uint64_t refused;
+};
+
+static inline struct route_table *route_table_of(const struct prudence_routes *public)
+{
+    return (struct route_table *)public;
+}
+
+/* Addresses of either family, left-aligned. */
+__extension__ typedef unsigned __int128 route_key;
+
+#define ROUTE_KEY_BITS 128u
+#define ROUTE_LEVELS   23u /* of 128 bits, and 5 in front of them */
+
+static inline unsigned route_level_of(unsigned length)
+{
+    return (length + 5) / 6;
+}
+
+/* How many bits of an address are before a level; not of level 0. */
+static inline unsigned route_bits_before(unsigned level)
+{
+    return 6 * level - 5;
+}
+
+/* The 6 bits of an address that a node of this level takes. Behind the last bit, and before the first, there are zeros. */
+static inline unsigned route_slot(route_key key, unsigned level)
+{
+    const unsigned right = ROUTE_KEY_BITS - 1;
+
+    return (unsigned)(6 * level <= right ? key >> (right - 6 * level)
+                                         : key << (6 * level - right)) &
+           63;
+}
+
+/* The key with these 6 bits there, and zeros behind them. */
+static inline route_key route_key_with(route_key key, unsigned level, unsigned slot)
+{
+    const unsigned right = ROUTE_KEY_BITS - 1;
+
+    if (level == 0)
+        return (route_key)slot << right;
+    key = key >> (ROUTE_KEY_BITS - route_bits_before(level))
+                     << (ROUTE_KEY_BITS - route_bits_before(level));
+    return key | (6 * level <= right ? (route_key)slot << (right - 6 * level)
+                                     : (route_key)slot >> (6 * level - right));
+}
+
+/* The bit of a prefix in its node. */
+static inline unsigned route_bit(route_key key, unsigned length)
+{
+    const unsigned level = route_level_of(length);
+
+    return (64 + route_slot(key, level)) >> (6 * level + 1 - length);
+}
+
+/* False: it is not a prefix of this table. */
+bool route_prefix_key(const struct route_table *table, const struct prudence_prefix *prefix,
+                      route_key *key);
+void route_key_prefix(const struct route_table *table, route_key key, unsigned length,
+                      struct prudence_prefix *prefix);
+
+/* -------------------------------------------------------------------------------------- route_index.c */
+
+static inline unsigned route_index_bits(uintptr_t index)
+{
+    return (unsigned)(index & PRUDENCE_ROUTES_BITS_MASK);
+}
+
+static inline uint64_t *route_index_words(uintptr_t index)
+{
+    return (uint64_t *)(index & ~(uintptr_t)PRUDENCE_ROUTES_BITS_MASK);
+}
+
+/* The level at which lookups in the trie begin. */
+static inline unsigned route_index_level(uintptr_t index)
+{
+    return (route_index_bits(index) + 5) / 6;
+}
+
+static inline size_t route_index_bytes(uintptr_t index)
+{
+    return sizeof(uint64_t) << route_index_bits(index);
+}
+
+/* The word of a node; of a value: ROUTE_WORD. */
+static inline uint64_t route_index_node(const struct route_node *node)
+{
+    return (uint64_t)(uintptr_t)node | 1;
+}
+
+/* An index without values, for so many prefixes; 0: there is no memory. */
+uintptr_t route_index_make(const struct route_table *table, uint64_t prefixes);
+
+/* Under the lock. The word of the key; all words below a prefix that is not longer than the index is wide. */
+void route_index_set(const struct route_table *table, route_key key, uint64_t word);
+void route_index_fill(uintptr_t index, route_key key, unsigned length, uint64_t word);
+
+/* Behind an update, without the lock: whether there are so many prefixes that the index is to be wider. */
+void route_index_follow_count(struct route_table *table);
+
+#endif /* STRUCTURES_ROUTES_H */

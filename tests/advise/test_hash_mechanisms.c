@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ctest: cost 10
+ * The hash table of the thesis' benchmark (advise/hash): each mechanism keeps its table whole while threads search, remove and
+ * add, and keeps searches away from what is used for something else. The same checks find that the table without a lock does not.
+ */
+#include "support/slab_test.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hash.h"
+
+#define THREADS    2
+#define OPERATIONS 2000 /* of a thread */
+
+static const struct hash_mechanism *mechanism_named(const char *name)
+{
+    for (unsigned i = 0; hash_mechanism_name(i); i++)
+        if (!strcmp(hash_mechanism_name(i), name))
+            return &hash_mechanisms[i];
+    fail_msg("there is no mechanism %s", name);
+    return NULL;
+}
+
+struct worker {
+    struct crew_member member;
+    const struct hash_mechanism *mechanism;
+    bool checked;
+};
+
+static void *work(void *argument)
+{
+    struct worker *self = argument;
+
+    (self->checked ? self->mechanism->work_checked : self->mechanism->work)(&self->member,
+                                                                            OPERATIONS);
+    return NULL;
+}
+
+/* In a child, because a table is made once in a process, and a fault ends it. */
+static void run_child(const struct hash_mechanism *mechanism, bool checked)
+{
+    static struct worker workers[THREADS];
+
+    prctl(PR_SET_PDEATHSIG,
+          SIGKILL); /* a table that is broken may keep threads spinning for ever */
+    hash_prepare(mechanism);
+    for (unsigned i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.mechanism = mechanism, .checked = checked};
+        crew_member_init(&workers[i].member, i);
+        if (pthread_create(&workers[i].member.thread, NULL, work, &workers[i]))
+            abort();
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(workers[i].member.thread, NULL);
+    mechanism->check_whole();
+    for (unsigned i = 0; i < THREADS; i++)
+        if (workers[i].member.done < OPERATIONS || workers[i].member.done > OPERATIONS + 1)
+            hash_fault("operations were not counted");
+    _exit(EXIT_SUCCESS);
+}
+
+/* The exit status; 128 + the signal, if one ended it. */
+static int status_of(const char *name, double updates, uint64_t drive_each, bool checked)
+{
+    int status;
+    pid_t child;
+
+    hash_load = (struct hash_load){.threads = THREADS,
+                                   .buckets = 4,
+                                   .pairs_below = hash_pairs_below(updates),
+                                   .drive_each = drive_each};
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        run_child(mechanism_named(name), checked);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void each_mechanism_keeps_its_table_whole(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; hash_mechanism_name(i); i++) {
+        const char *name = hash_mechanism_name(i);
+
+        if (!strcmp(name, "ideal"))
+            continue;
+        if (status_of(name, 0.5, 0, true))
+            fail_msg("%s, with checks", name);
+        if (status_of(name, 0.5, 0, false))
+            fail_msg("%s, as it is measured", name);
+    }
+}
+
+static void grace_periods_may_be_driven_by_the_load(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of("rcu", 0.5, 10, true), 0);
+    assert_int_equal(status_of("prudence", 0.5, 10, true), 0);
+}
+
+static void without_a_lock_it_is_not_whole(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of("ideal", 0.5, 0, true), EXIT_FAILURE);
+}
+
+static void the_share_of_updates_counts_operations(void **state)
+{
+    const double shares[] = {0, 0.02, 0.5, 1};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof shares / sizeof *shares; i++) {
+        double pairs = (double)hash_pairs_below(shares[i]) / (double)CREW_RANDOM_END;
+
+        /* A pair is two operations, a search is one. */
+        assert_true(fabs(2 * pairs / (2 * pairs + 1 - pairs) - shares[i]) < 1e-12);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_mechanism_keeps_its_table_whole),
+        cmocka_unit_test(grace_periods_may_be_driven_by_the_load),
+        cmocka_unit_test(without_a_lock_it_is_not_whole),
+        cmocka_unit_test(the_share_of_updates_counts_operations),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The hash table of the thesis: the model by numbers that are known, and verdicts on its findings from invented data."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import numpy
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "advise"), str(Path(__file__).parent)]
+import invented_hashes  # noqa: E402 (the path comes first)
+import invented_machine  # noqa: E402
+from prudence_advise import findings, hash_pictures, hash_report, hashes, machine, mechanisms  # noqa: E402
+from prudence_advise.hashes import Measured, Table  # noqa: E402
+from prudence_advise.mechanisms import Cost, Load, Station  # noqa: E402
+from prudence_advise.model import Latencies  # noqa: E402
+
+HERE = machine.Machine(invented_machine.document(4, 1))
+TABLE = Table(32, 10.0, 8.0)
+
+
+def machine_of_2004():
+    """Table 2.1, of four CPUs; what it lacks is taken from its atomic operations."""
+    document = invented_machine.document(4, 1)
+    ns = {"instruction": 0.7, "atomic_increment": 58.2, "cmpxchg_increment": 107.3, "spinlock": 163.7, "read_transfer": 360.9,
+          "load_l2": 12.9, "load_memory": 162.4, "reader_free": 1.4, "reader_fenced": 58.2}
+    document["costs"] |= {name: invented_machine.spread(cost) for name, cost in ns.items()}
+    for pair in document["transfers"]:
+        pair |= invented_machine.spread(170.4)
+    return machine.Machine(document)
+
+
+OLD, TABLE_OF_2004 = machine_of_2004(), Table(32, 137.0, 393.0)
+
+
+def predicted(name, shares, cpus, table=TABLE, on=HERE):
+    rates = hashes.predict(name, on, table, shares, cpus)[0]
+    return [float(rate) for rate in numpy.broadcast_to(rates[:, 0], len(shares))]
+
+
+class Lines(unittest.TestCase):
+    def test_a_thread_alone_moves_none(self):
+        lines = hashes.lines_of(HERE, TABLE, numpy.array([0.0, 0.5, 1.0]).reshape(-1, 1), 1)
+        for one in (lines.searched, lines.updated, lines.lock):
+            self.assertEqual(float(numpy.max(one)), 0)
+
+    def test_two_threads(self):
+        lines = hashes.lines_of(HERE, TABLE, numpy.array([[0.0], [1.0]]), 2)
+        near = invented_machine.NEAR
+        # Searches alone change nothing; where each visit changes the line, every second one finds the other's.
+        self.assertEqual([float(one) for one in lines.searched[:, 0]], [0, near / 2])
+        # Of a removal every second line is with the other CPU, for a transfer after a read (130); an addition pays nothing.
+        self.assertEqual(float(lines.updated[0]), 130 / 2 / 2)
+        # The lock's line: every second one, and once for each pair.
+        self.assertEqual([float(one) for one in lines.lock[:, 0]], [near / 2, near / 4])
+
+    def test_one_lock_taken_again_at_once_keeps_its_lines(self):
+        lines = hashes.Lines(10.0, 20.0, 30.0)
+        self.assertEqual(float(hashes.kept(HERE, 2, 6.0, lines).updated[0]), 20 * 6 / 60)
+        self.assertEqual(float(hashes.kept(HERE, 2, 600.0, lines).updated[0]), 20)
+        self.assertEqual(float(numpy.max(hashes.kept(HERE, 1, 6.0, lines).updated)), 0)
+
+
+class Rates(unittest.TestCase):
+    def test_ideal_is_the_measured_time_of_one_thread(self):
+        for found, expected in zip(predicted("ideal", [0.0, 0.5, 1.0], 4), (4 / 10, 4 / 9, 4 / 8)):
+            self.assertAlmostEqual(found / 1e9, expected)
+
+    def test_one_thread_pays_its_lock(self):
+        for name, lock in (("bkt", 6), ("bktcl", 6), ("brlock", 6), ("global", 6), ("bktrw", 10), ("globalrw", 10)):
+            self.assertAlmostEqual(predicted(name, [0.0], 1)[0] * 1e-9, 1 / (10 + lock), 9, name)
+
+    def test_a_search_under_brlock_in_2004(self):
+        """340 ns of one CPU, of which 137 are the search (L960)."""
+        self.assertAlmostEqual(1e9 / predicted("brlock", [0.0], 1, TABLE_OF_2004, OLD)[0], 340, delta=45)
+
+    def test_an_update_with_a_bucket_lock_in_2004(self):
+        """1131 ns on each of four CPUs (L979); the thesis' own sum is 1003."""
+        took = 4e9 / predicted("bkt", [1.0], 4, TABLE_OF_2004, OLD)[0]
+        self.assertTrue(800 < took < 1131 * 1.05, took)
+
+    def test_the_order_of_2004(self):
+        """Figures 2.12 and 8.4: brlock is the best lock for searches and the worst for updates; RCU is the best for searches."""
+        rates = {name: predicted(name, [0.0, 1.0], 4, TABLE_OF_2004, OLD) for name in ("rcu100", *hashes.LOCKS)}
+        search = sorted(rates, key=lambda name: -rates[name][0])
+        self.assertEqual(search[:2], ["rcu100", "brlock"])
+        self.assertEqual(max(hashes.LOCKS, key=lambda name: rates[name][1]), "bktcl")
+        self.assertEqual(min(hashes.LOCKS, key=lambda name: rates[name][1]), "brlock")
+
+    def test_figures_8_5_and_8_6_as_they_were(self):
+        t = Latencies.of_ratio(hash_pictures.RATIO_BEHIND_8_5, 3.5)
+        for (cpus, rate), named in {(2, 10): 0.2, (2, 100): 0.3, (4, 10): 0.3, (4, 100): 0.4}.items():
+            self.assertAlmostEqual(hash_pictures.of_2004(cpus, rate, t), named, delta=0.05)
+
+    def test_more_operations_in_a_grace_period_cost_less(self):
+        shares = [0.0, 0.1, 0.5, 1.0]
+        few, many, free = (predicted(name, shares, 2) for name in ("rcu10", "rcu100", "rcu"))
+        self.assertAlmostEqual(few[0], many[0])
+        for one, other, third in list(zip(few, many, free))[1:]:
+            self.assertLess(one, other)
+            self.assertLess(other, third * 1.001)
+
+    def test_shares_one_by_one_are_the_same(self):
+        shares = [0.0, 0.2, 1.0]
+        for name in hashes.COSTS:
+            together = predicted(name, shares, 3)
+            for share, rate in zip(shares, together):
+                self.assertAlmostEqual(predicted(name, [share], 3)[0] / rate, 1, 9, name)
+
+
+class Waiting(unittest.TestCase):
+    def test_what_is_refused_solves_its_equation(self):
+        station = Station(140.0, refused=780.0)
+        chance = mechanisms.chance_of_refusal(station, 0.9, 150.0)
+        self.assertAlmostEqual(chance, 0.9 * 150 / (150 + 780 * chance))
+        self.assertAlmostEqual(mechanisms.chance_of_refusal(Station(140.0), 0.9, 150.0), 0.9)
+
+    def test_a_contended_mutex_is_slower_than_a_spinlock(self):
+        document = invented_machine.document(2, 1)
+        document["costs"] |= {"futex_wait": invented_machine.spread(300.0), "futex_wake": invented_machine.spread(240.0)}
+        here = machine.Machine(document)
+
+        def rate(name, **load):
+            given = {"threads": 2, "updates": 0.0, "between": 0.0} | load
+            return float(mechanisms.evaluate(mechanisms.BY_NAME[name], here, Load(**given))[0][0])
+        self.assertTrue(1.2 < rate("spinlock") / rate("mutex") < 2.5)
+        self.assertAlmostEqual(rate("spinlock", between=1e9) / rate("mutex", between=1e9), 1, 3)
+        # Alone it asks nobody: 12 ns beside 6.
+        self.assertAlmostEqual(1 / rate("mutex", threads=1) - 1 / rate("spinlock", threads=1), 6)
+        self.assertGreater(rate("mutex"), 1 / (2 * 1100))
+
+    def test_an_update_holds_another_cpu_up_once(self):
+        found, _ = mechanisms.solve(Cost(1.0, exclusive=1000.0), 0.01, 2, 0.0)
+        self.assertAlmostEqual(found, 2 / (1 + 10 + 10))
+
+
+class Crossing(unittest.TestCase):
+    SHARES = numpy.array([0.0, 0.5, 1.0])
+
+    def test_where_the_best_of_the_others_is_reached(self):
+        ours = numpy.array([4.0, 2.0, 1.0])
+        self.assertAlmostEqual(hashes.crossing(self.SHARES, ours, [[1.0, 1.0, 2.0], [0.5, 0.5, 0.5]]), 0.75)
+        self.assertEqual(hashes.crossing(self.SHARES, ours, [[9.0, 1.0, 1.0]]), 0.0)
+        self.assertEqual(hashes.crossing(self.SHARES, ours, [[1.0, 1.0, 0.9]]), 1.0)
+
+    def test_equal_is_ahead(self):
+        self.assertEqual(hashes.crossing(self.SHARES, self.SHARES + 1, [self.SHARES + 1]), 1.0)
+
+
+class Verdicts(unittest.TestCase):
+    def outcomes(self, rate=invented_hashes.of_2004, **arguments):
+        measured = Measured(invented_hashes.document(rate, **arguments))
+        return {(one["figure"], one["line"], one["claim"]): one for one in findings.outcomes(measured, HERE)}
+
+    def of(self, outcomes, words):
+        found = [one for (_, _, claim), one in outcomes.items() if words in claim]
+        self.assertEqual(len(found), 1, words)
+        return found[0]
+
+    def test_what_the_thesis_saw_holds(self):
+        for (figure, _, claim), one in self.outcomes().items():
+            if figure not in ("8.5", "8.6"):  # they are about this machine's model
+                self.assertEqual(one["verdict"], findings.HOLDS, f"{figure}: {claim}: {one['seen']}")
+
+    def test_if_all_are_alike_what_is_about_differences_does_not_hold(self):
+        outcomes = self.outcomes(lambda name, buckets, threads, share: float(threads))
+        for words in ("One spinlock scales negatively", "more than six times", "are slower than spinlocks", "more than doubles the cost",
+                      "brlock is the slowest", "a factor of two throughout", "the next best by more than 30 %", "three times slower"):
+            self.assertEqual(self.of(outcomes, words)["verdict"], findings.FAILS, words)
+        for words in ("Locks for buckets scale.", "brlock scales linearly"):
+            self.assertEqual(self.of(outcomes, words)["verdict"], findings.HOLDS, words)
+
+    def test_rcu_that_is_behind_at_once(self):
+        def rate(name, buckets, threads, share):
+            return invented_hashes.of_2004(name, buckets, threads, share) * (0.1 if name.startswith("rcu") else 1)
+        outcomes = self.outcomes(rate)
+        for number in ("8.1", "8.2", "8.3", "8.4", "D.2", "D.3"):
+            found = next(one for (figure, _, claim), one in outcomes.items() if figure == number and "the best" in claim)
+            self.assertEqual(found["verdict"], findings.FAILS, number)
+            self.assertIn("up to f = 0.00", found["seen"])
+
+    def test_one_repeat_that_disagrees_leaves_it_undecided(self):
+        def rate(name, buckets, threads, share, repeat):
+            return invented_hashes.of_2004(name, buckets, threads, share) * (9 if name == "brlock" and repeat == 3 else 1)
+        found = self.of(self.outcomes(rate), "a factor of two throughout")
+        self.assertEqual((found["verdict"], found["reason"]), (findings.UNDECIDED, "4 of 5 repeats agree with it."))
+
+    def test_what_needs_more_cpus_is_undecided(self):
+        outcomes = self.outcomes(cpus=2)
+        for words in ("more than six times", "Four CPUs, \u03bb = 10:", "Four CPUs, \u03bb = 100:"):
+            found = self.of(outcomes, words)
+            self.assertEqual(found["verdict"], findings.UNDECIDED)
+            self.assertIn("about 4 CPUs; 2 could be measured", found["reason"])
+        self.assertEqual(self.of(outcomes, "Two CPUs, \u03bb = 10: RCU is the best")["verdict"], findings.HOLDS)
+
+    def test_as_text(self):
+        document = invented_hashes.document(cpus=2)
+        document["rows"][0]["cpu_shares"] = [0.5] * 5
+        measured = Measured(document)
+        said = findings.text(findings.outcomes(measured, HERE), measured)
+        self.assertIn("Figure 8.3 (L5915): It beats brlock by more than a factor of two throughout.\n    holds:", said)
+        self.assertIn("32 buckets, grace periods as the library decides: RCU is ahead of all locks up to f = 0.7", said)
+        self.assertIn(f"{100 / len(document['rows']):.0f} % of the runs disturbed", said)
+
+    def test_a_reason_for_each_verdict(self):
+        for one in findings.FINDINGS:
+            for words in (one.claim, one.holds, one.fails):
+                self.assertTrue(words.endswith("."), words)
+
+
+class Measuring(unittest.TestCase):
+    def test_a_disturbed_run_is_done_again_and_the_best_is_kept(self):
+        runs = [[5.0, 0, 0, 0.5], [6.0, 0, 0, 0.7], [7.0, 0, 0, 0.6], [8.0, 0, 0, 0.95], [9.0, 0, 0, 1.0]]
+        with mock.patch.object(hashes, "run", side_effect=runs) as run:
+            self.assertEqual(hashes.undisturbed("x", None, 0.1)[0], 8.0)
+        self.assertEqual(run.call_count, 4)
+        with mock.patch.object(hashes, "run", side_effect=[one[:3] + [0.1 * one[3]] for one in runs]):
+            self.assertEqual(hashes.undisturbed("x", None, 0.1)[0], 9.0)
+
+    def test_each_case_of_a_figure_is_planned_once(self):
+        for cpus in (1, 2, 3, 8):
+            plan = hashes.plan(cpus)
+            self.assertEqual(len(plan), len(set(plan)))
+            self.assertEqual(max(case[2] for case in plan), min(4, cpus))
+
+    def test_what_is_kept_is_read_again(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(hashes, "plan", lambda cpus: [("bkt", 32, 1, 0.5)]), \
+                mock.patch.object(hashes, "run", return_value=[1e6, 3.0, 2.0, 1.0]):
+            document = hashes.measure(Path(folder), HERE, 3, 0.1)
+            self.assertEqual(list(Measured(document).rates("bkt", 32, 1, 0.5)), [1e6] * 3)
+
+
+class Memory(unittest.TestCase):
+    def test_what_waits_stands_beside_the_model(self):
+        rows = hash_report.memory(Measured(invented_hashes.document()), HERE)
+        self.assertEqual(len(rows), len(hashes.BUCKETS) * len(hash_report.MEMORY_SHARES))
+        self.assertTrue(rows[0]["waiting"].startswith("300 "))
+        self.assertEqual(rows[0]["bytes"], "19.2 kB")
+        self.assertGreater(float(rows[0]["model"]), 0)
+
+    def test_without_searches_only_open_batches_wait(self):
+        """About half a batch on each of the four CPUs: as soon as one is full, no reader is in the way."""
+        model = [float(row["model"]) for row in hash_report.memory(Measured(invented_hashes.document()), HERE)[:3]]
+        self.assertAlmostEqual(model[2], 4 * 256 / 2, delta=100)
+        self.assertGreater(model[1], 1.5 * model[2])
+
+    def test_locks(self):
+        sizes = dict(hash_report.memory_of_locks(HERE))
+        self.assertEqual(sizes[hashes.TITLES["bkt"]], ["2.05 kB", "1.05 MB"])
+        self.assertEqual(sizes[hashes.TITLES["global"]], ["64 B", "64 B"])
+        self.assertEqual(sizes[hashes.TITLES["brlock"]], ["320 B", "320 B"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records a history of random operations (history.h), and prints it, a line for each operation:
+ *     thread key kind argument second result began ended
+ *
+ *     linearizable_history SUBJECT SEED OPERATIONS_OF_EACH_THREAD         without arguments: the names of all subjects
+ */
+#define _GNU_SOURCE
+#include "history.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define THREADS 4
+
+static const struct subject *const tables[] = {hash_subjects, id_subjects};
+
+static const struct subject *subject;
+static struct operation *operations[THREADS];
+static uint64_t count, seed, values;
+static bool over;
+static __thread uint64_t yields;
+
+uint64_t below(uint64_t *random, uint64_t bound)
+{
+    *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (*random >> 33) % bound;
+}
+
+uint64_t fresh_value(void)
+{
+    return __atomic_add_fetch(&values, 1, __ATOMIC_RELAXED);
+}
+
+void maybe_yield(void)
+{
+    if (below(&yields, 6) == 0)
+        sched_yield();
+}
+
+/* Monotonic across CPUs, and, unlike a shared counter, no fence between the threads. Equal times count as concurrent. */
+static uint64_t now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+void operation_begins(struct operation *operation, enum operation_kind kind, uint64_t key,
+                      uint64_t argument)
+{
+    operation->kind = kind;
+    operation->key = key;
+    operation->argument = argument;
+    operation->began = now();
+}
+
+void operation_ends(struct operation *operation, uint64_t result)
+{
+    operation->ended = now();
+    operation->result = result;
+}
+
+static void *operate(void *number)
+{
+    unsigned thread = (unsigned)(uintptr_t)number;
+    uint64_t random = seed * 1000003 + thread;
+
+    yields = random + 7;
+    for (uint64_t i = 0; i < count; i++) {
+        operations[thread][i].thread = thread;
+        subject->operate(&operations[thread][i], &random);
+    }
+    return NULL;
+}
+
+static void *disturb(void *unused)
+{
+    uint64_t random = seed + 99;
+
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+        subject->disturb(&random);
+        sched_yield();
+    }
+    return unused;
+}
+
+static void record(void)
+{
+    pthread_t threads[THREADS], disturber;
+
+    subject->make();
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        operations[i] = calloc(count, sizeof *operations[i]);
+        if (!operations[i] || pthread_create(&threads[i], NULL, operate, (void *)i))
+            abort();
+    }
+    if (subject->disturb && pthread_create(&disturber, NULL, disturb, NULL))
+        abort();
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    if (subject->disturb)
+        pthread_join(disturber, NULL);
+    subject->unmake();
+}
+
+static void print(const struct operation *operation)
+{
+    static const char *const kinds[] = {"lookup", "add",      "unique", "put",
+                                        "swap",   "exchange", "remove", "take"};
+
+    printf("%u %llu %s %llu %llu %llu %llu %llu\n", operation->thread,
+           (unsigned long long)operation->key, kinds[operation->kind],
+           (unsigned long long)operation->argument, (unsigned long long)operation->second,
+           (unsigned long long)operation->result, (unsigned long long)operation->began,
+           (unsigned long long)operation->ended);
+}
+
+/* Or, without a name, prints all. */
+static const struct subject *find_subject(const char *name)
+{
+    for (unsigned table = 0; table < sizeof tables / sizeof tables[0]; table++)
+        for (const struct subject *found = tables[table]; found->name; found++) {
+            if (!name)
+                printf("%s\n", found->name);
+            else if (!strcmp(found->name, name))
+                return found;
+        }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) {
+        find_subject(NULL);
+        return argc == 1 ? 0 : 2;
+    }
+    subject = find_subject(argv[1]);
+    seed = strtoull(argv[2], NULL, 10);
+    count = strtoull(argv[3], NULL, 10);
+    if (!subject || !count) {
+        fprintf(stderr, "no subject '%s', or no operations\n", argv[1]);
+        return 2;
+    }
+    record();
+    for (unsigned thread = 0; thread < THREADS; thread++)
+        for (uint64_t i = 0; i < count; i++)
+            print(&operations[thread][i]);
+    return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of ids: an identifier is a key. Which one an insertion gets is not checked, but that it was free. */
+#include <prudence/id_table.h>
+#include <prudence/rcu.h>
+
+#include "history.h"
+
+#define IDS 70 /* the array grows at 64 */
+
+static struct prudence_id_table *table;
+
+/* Values are all there is of an object. */
+static void *object_of(uint64_t value)
+{
+    return (void *)(uintptr_t)value;
+}
+
+static void insert(struct operation *operation)
+{
+    uint64_t value = fresh_value();
+    uint32_t id = 0;
+
+    operation_begins(operation, UNIQUE, 0, value);
+    maybe_yield();
+    prudence_id_insert(table, object_of(value), &id);
+    operation_ends(operation, 0);
+    operation->key = id;
+}
+
+static void operate_with(struct operation *operation, uint64_t *random,
+                         const struct prudence_id_table *lookups)
+{
+    uint32_t id = (uint32_t)below(random, IDS);
+    uint64_t choice = below(random, 10), value;
+
+    if (choice < 3 && prudence_id_count(table) < IDS) {
+        insert(operation);
+    } else if (choice < 5) {
+        operation_begins(operation, TAKE, id, 0);
+        maybe_yield();
+        operation_ends(operation, (uintptr_t)prudence_id_remove(table, id));
+    } else if (choice < 7) {
+        value = fresh_value();
+        operation_begins(operation, SWAP, id, value);
+        maybe_yield();
+        operation_ends(operation, (uintptr_t)prudence_id_replace(table, id, object_of(value)));
+    } else {
+        prudence_read_lock();
+        operation_begins(operation, LOOKUP, id, 0);
+        maybe_yield();
+        operation_ends(operation, (uintptr_t)prudence_id_lookup(lookups, id));
+        prudence_read_unlock();
+    }
+}
+
+static void operate(struct operation *operation, uint64_t *random)
+{
+    operate_with(operation, random, table);
+}
+
+/* Readers keep the array that the table had at first. */
+static struct prudence_id_table first;
+
+static void operate_stale(struct operation *operation, uint64_t *random)
+{
+    operate_with(operation, random, &first);
+}
+
+static void make(void)
+{
+    table = prudence_id_table_create("history", NULL);
+}
+
+/* Its first array must stay: this is a fault of its user's. */
+static void make_stale(void)
+{
+    make();
+    first = *table;
+    prudence_read_lock();
+}
+
+static void unmake(void)
+{
+    void *object;
+    uint32_t id;
+
+    prudence_id_for_each(table, id, object) prudence_id_remove(table, id);
+    prudence_id_table_destroy(table);
+}
+
+static void unmake_stale(void)
+{
+    prudence_read_unlock();
+    unmake();
+}
+
+const struct subject id_subjects[] = {
+    {"ids", make, operate, NULL, unmake},
+    {"broken-ids-looked-up-in-an-old-array", make_stale, operate_stale, NULL, unmake_stale},
+    {.name = NULL},
+};

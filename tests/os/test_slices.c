@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Longer time slices: a thread requests one while it holds a lock or owns a CPU's caches, gives up the CPU after one that was
+ * granted, and leaves to readers what they have requested. The test stands in for the kernel: it grants, and counts
+ * what is given up. (The words are in each thread's struct rseq, whose last four bytes older kernels and libraries leave alone.)
+ */
+#define _GNU_SOURCE
+#define PRUDENCE_READER_SLICES
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include "os/os.h"
+#include "posix.h"
+
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_META), outer = OS_LOCK_INIT(OS_RANK_HEAP);
+static int enabled, yielded;
+static bool refuse;
+
+static bool enable(void)
+{
+    enabled++;
+    errno = refuse ? EPERM : errno;
+    return !refuse;
+}
+
+static void yield(void)
+{
+    yielded++;
+}
+
+static volatile unsigned char *request(void)
+{
+    return prudence_slice_();
+}
+
+static volatile unsigned char *granted(void)
+{
+    return prudence_slice_() + 1;
+}
+
+static void grant(void)
+{
+    assert_int_equal(*request(), 1);
+    *request() = 0;
+    *granted() = 1;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    prudence_free(prudence_malloc(1)); /* starts the process */
+    refuse = false;
+    posix_slices_inject(enable, yield);
+    *request() = *granted() = 0;
+    enabled = yielded = 0;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    posix_slices_inject(NULL, NULL);
+    *request() = *granted() = 0;
+    return 0;
+}
+
+static void requested_while_a_lock_is_held(void **state)
+{
+    (void)state;
+    os_lock_take(&outer);
+    assert_int_equal(*request(), 1);
+    os_lock_take(&lock);
+    os_lock_release(&lock);
+    assert_int_equal(*request(), 1);
+    os_lock_release(&outer);
+    assert_int_equal(*request(), 0);
+    assert_int_equal(yielded, 0);
+    assert_int_equal(enabled, 1); /* once a thread */
+}
+
+static void a_granted_slice_is_given_up_when_the_last_lock_is_released(void **state)
+{
+    (void)state;
+    os_lock_take(&outer);
+    os_lock_take(&lock);
+    grant();
+    os_lock_release(&lock);
+    assert_int_equal(yielded, 0);
+    os_lock_release(&outer);
+    assert_int_equal(yielded, 1);
+    *granted() = 0; /* as the kernel does then */
+    os_lock_take(&lock);
+    assert_int_equal(*request(), 1);
+    os_lock_release(&lock);
+    assert_int_equal(yielded, 1);
+}
+
+/* The kernel took the CPU at the end of the slice: both words are 0. */
+static void a_slice_that_ran_out_is_not_given_up(void **state)
+{
+    (void)state;
+    os_lock_take(&lock);
+    grant();
+    *granted() = 0;
+    os_lock_release(&lock);
+    assert_int_equal(yielded, 0);
+}
+
+static void owners_of_a_cpu_request_one(void **state)
+{
+    (void)state;
+    os_busy_enter();
+    assert_int_equal(*request(), 1);
+    os_busy_leave();
+    assert_int_equal(*request(), 0);
+}
+
+static void a_readers_request_stays(void **state)
+{
+    (void)state;
+    prudence_read_lock();
+    prudence_read_unlock(); /* the first entry registers */
+    prudence_read_lock();
+    assert_int_equal(*request(), 1);
+    os_lock_take(&lock);
+    grant();
+    os_lock_release(&lock);
+    assert_int_equal(yielded, 0); /* not inside the section */
+    prudence_read_lock();
+    prudence_read_unlock();
+    assert_int_equal(yielded, 0);
+    prudence_read_unlock();
+    assert_int_equal(yielded, 1);
+    *granted() = 0;
+    prudence_read_lock();
+    os_lock_take(&lock);
+    os_lock_release(&lock);
+    assert_int_equal(*request(), 1);
+    prudence_read_unlock();
+    assert_int_equal(*request(), 0);
+    assert_int_equal(yielded, 1);
+}
+
+/* A slice is requested by the lock inside a section whose own was used up. */
+static void a_lock_in_a_section_requests_anew(void **state)
+{
+    (void)state;
+    prudence_read_lock();
+    grant();
+    *granted() = 0;
+    os_lock_take(&lock);
+    assert_int_equal(*request(), 1);
+    grant();
+    os_lock_release(&lock);
+    assert_int_equal(yielded, 1);
+    *granted() = 0;
+    prudence_read_unlock();
+    assert_int_equal(yielded, 1);
+}
+
+static void take_and_release(int signal)
+{
+    (void)signal;
+    os_lock_take(&lock);
+    os_lock_release(&lock);
+}
+
+static void a_signal_handler_changes_nothing(void **state)
+{
+    (void)state;
+    signal(SIGUSR1, take_and_release);
+    os_lock_take(&outer);
+    raise(SIGUSR1);
+    assert_int_equal(*request(), 1);
+    grant();
+    raise(SIGUSR1);
+    assert_int_equal(yielded, 0);
+    os_lock_release(&outer);
+    assert_int_equal(yielded, 1);
+    signal(SIGUSR1, SIG_DFL);
+}
+
+static void *in_thread(void *unused)
+{
+    errno = 0;
+    os_lock_take(&lock);
+    assert_int_equal(*request(), refuse ? 0 : 1);
+    os_lock_release(&lock);
+    os_lock_take(&lock);
+    os_lock_release(&lock);
+    assert_int_equal(errno, 0);
+    return unused;
+}
+
+static void run_thread(void)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, in_thread, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void each_thread_enables_its_own(void **state)
+{
+    (void)state;
+    run_thread();
+    run_thread();
+    assert_int_equal(enabled, 2);
+}
+
+static void where_it_is_refused_nobody_asks_again(void **state)
+{
+    (void)state;
+    refuse = true;
+    run_thread();
+    assert_int_equal(enabled, 1);
+    assert_false(os_slices);
+    run_thread();
+    assert_int_equal(enabled, 1);
+    os_lock_take(&lock);
+    assert_int_equal(*request(), 0);
+    os_lock_release(&lock);
+}
+
+static void a_forked_child_goes_on(void **state)
+{
+    int status;
+    pid_t child;
+
+    (void)state;
+    os_lock_take(&lock);
+    os_lock_release(&lock);
+    child = fork();
+    if (child == 0) {
+        bool right;
+
+        os_lock_take(&lock);
+        right = *request() == 1 && enabled == 1;
+        os_lock_release(&lock);
+        _exit(right && *request() == 0 && yielded == 0 ? 42 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+}
+
+static void can_be_switched_off(void **state)
+{
+    (void)state;
+    posix_slices_start(false);
+    os_lock_take(&lock);
+    assert_int_equal(*request(), 0);
+    os_lock_release(&lock);
+    assert_int_equal(enabled, 0);
+}
+
+/* In a guest that has it (tools/test-slices) the kernel's own answer is the last word. */
+static void the_kernel_knows_what_we_ask(void **state)
+{
+    (void)state;
+    posix_slices_inject(NULL, NULL);
+    posix_slices_start(true);
+    if (!os_slices)
+        skip();
+    os_lock_take(&lock);
+    assert_int_equal(*request(), 1);
+    os_lock_release(&lock);
+    assert_int_equal(*request(), 0);
+    posix_slices_start(false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(requested_while_a_lock_is_held),
+        TEST(a_granted_slice_is_given_up_when_the_last_lock_is_released),
+        TEST(a_slice_that_ran_out_is_not_given_up),
+        TEST(owners_of_a_cpu_request_one),
+        TEST(a_readers_request_stays),
+        TEST(a_lock_in_a_section_requests_anew),
+        TEST(a_signal_handler_changes_nothing),
+        TEST(each_thread_enables_its_own),
+        TEST(where_it_is_refused_nobody_asks_again),
+        TEST(a_forked_child_goes_on),
+        TEST(can_be_switched_off),
+        TEST(the_kernel_knows_what_we_ask),
+    };
+
+    prudence_free(prudence_malloc(1));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* Split counters: the sum is exact when nobody adds, whatever CPUs threads run on, with restartable sequences and without. */
+#define _GNU_SOURCE
+#include <sched.h>
+
+#include "support/slab_test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prudence/counter.h>
+
+#define THREADS   4
+#define ADDITIONS 200000
+#define IN_SIGNAL 1000000007 /* an addition in a handler */
+
+static struct prudence_counter *counter;
+static unsigned handled;
+
+static void add_in_handler(int unused)
+{
+    (void)unused;
+    prudence_counter_add(counter, IN_SIGNAL);
+    __atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
+}
+
+/* Now and then on another CPU, if there is one. */
+static void *add(void *number)
+{
+    for (uint64_t i = 0; i < ADDITIONS; i++) {
+        prudence_counter_add(counter, i % 3 == 2 ? -1 : 1);
+        if (i % 20000 == 0) {
+            cpu_set_t cpu;
+
+            CPU_ZERO(&cpu);
+            CPU_SET((i / 20000 + (uintptr_t)number) % os_cpu_count(), &cpu);
+            sched_setaffinity(0, sizeof cpu, &cpu);
+        }
+    }
+    return NULL;
+}
+
+static void nothing_is_lost(void **state)
+{
+    pthread_t threads[THREADS];
+    int64_t each = 0;
+
+    (void)state;
+    counter = prudence_counter_create();
+    handled = 0;
+    signal(SIGUSR1, add_in_handler);
+    for (unsigned i = 0; i < ADDITIONS; i++)
+        each += i % 3 == 2 ? -1 : 1;
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, add, (void *)i), 0);
+    for (unsigned i = 0; i < 200; i++)
+        pthread_kill(threads[i % THREADS], SIGUSR1);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(handled > 0);
+    assert_int_equal(prudence_counter_sum(counter), THREADS * each + (int64_t)handled * IN_SIGNAL);
+    prudence_counter_destroy(counter);
+}
+
+static void sums_are_modulo(void **state)
+{
+    (void)state;
+    counter = prudence_counter_create();
+    assert_int_equal(prudence_counter_sum(counter), 0);
+    prudence_counter_add(counter, INT64_MAX);
+    prudence_counter_add(counter, 1);
+    assert_true(prudence_counter_sum(counter) == INT64_MIN);
+    prudence_counter_add(counter, INT64_MIN);
+    assert_int_equal(prudence_counter_sum(counter), 0);
+    prudence_counter_destroy(counter);
+    prudence_counter_destroy(NULL);
+}
+
+static void a_child_has_the_sum(void **state)
+{
+    int status;
+    pid_t child;
+
+    (void)state;
+    counter = prudence_counter_create();
+    prudence_counter_add(counter, 42);
+    child = fork();
+    if (!child) {
+        prudence_counter_add(counter, 1);
+        _exit(prudence_counter_sum(counter) == 43 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(prudence_counter_sum(counter), 42);
+    prudence_counter_destroy(counter);
+}
+
+static void without_memory_there_is_none(void **state)
+{
+    (void)state;
+    memory_fail(0, UINT32_MAX);
+    do
+        counter =
+            prudence_counter_create(); /* from what is in the caches, as long as there is something */
+    while (counter);
+    assert_int_equal(errno, ENOMEM);
+    memory_succeed();
+}
+
+/* In a process of its own: how additions are made is chosen at the start. */
+static void all_without_rseq(void *unused)
+{
+    (void)unused;
+    prudence_option_set("rseq", "0");
+    nothing_is_lost(NULL);
+    assert_false(os_percpu_rseq);
+}
+
+static void without_sequences_as_well(void **state)
+{
+    char output[4096];
+
+    (void)state;
+    expect_life(all_without_rseq, NULL, output, sizeof output);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_sequences_as_well), /* first: before the process uses the library */
+        cmocka_unit_test(nothing_is_lost),           cmocka_unit_test(sums_are_modulo),
+        cmocka_unit_test(a_child_has_the_sum),       cmocka_unit_test(without_memory_there_is_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fork while another thread stands anywhere in an update of a table, or is about to begin one (support/fork_at_step.h). The
+ * child finds a whole table: it checks every invariant, finds each object that no update was about, updates everything,
+ * forks, and destroys the table.
+ *
+ * rseq=0, since restartable sequences cannot be stepped through.
+ *
+ * ctest: cost 15
+ */
+#define _GNU_SOURCE
+#include <limits.h>
+
+#include <prudence/id_table.h>
+
+#include "support/hash_test.h"
+#include "support/fork_at_step.h"
+
+#if STEP_POSSIBLE
+
+#define ITEMS      500
+#define STEPS_MOST 6000
+#define PLACES     6
+
+static struct prudence_hash *table;
+static struct prudence_id_table *ids;
+static struct item items[ITEMS], extra[2];
+static char named[ITEMS];
+
+static void register_reader(void)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+}
+
+/* ------------------------------------------------------------------------------------- hash table */
+
+static void make_hash(void)
+{
+    table = table_of_domain(NULL, 64, 0, PRUDENCE_HASH_FIXED);
+    for (unsigned i = 0; i < ITEMS; i++) {
+        items[i].key = i;
+        prudence_hash_add(table, hash_mixed(i), &items[i].node);
+    }
+}
+
+/* Under way, with no group moved. */
+static void make_hash_that_grows(void)
+{
+    make_hash();
+    assert_true(hash_begin(hash_of(table), table->view, 9));
+    while (!hash_of(table)->from)
+        hash_step(hash_of(table));
+}
+
+static void make_hash_that_shrinks(void)
+{
+    make_hash();
+    assert_int_equal(prudence_hash_resize(table, 512), 0);
+    assert_true(hash_begin(hash_of(table), table->view, 6));
+    while (!hash_of(table)->from)
+        hash_step(hash_of(table));
+}
+
+/* Of the objects 0 and 1, and of a key that is not there. */
+static void update_hash(void)
+{
+    extra[0].key = ITEMS;
+    prudence_hash_add(table, hash_mixed(ITEMS), &extra[0].node);
+    extra[1].key = 0;
+    prudence_hash_replace(table, &items[0].node, &extra[1].node);
+    prudence_hash_remove(table, &items[1].node);
+}
+
+static void resize_hash(void)
+{
+    prudence_hash_resize(table, 512);
+}
+
+static void empty_hash(void)
+{
+    prudence_hash_resize(table, 64);
+    remove_all(table);
+    check_chains(table);
+}
+
+static void destroy_hash(void)
+{
+    empty_hash();
+    assert_int_equal(prudence_hash_destroy(table), 0);
+}
+
+static void use_hash(void)
+{
+    check_chains(table);
+    for (unsigned i = 2; i < ITEMS; i++) {
+        assert_ptr_equal(look_up(table, hash_mixed(i), i), &items[i]);
+        assert_int_equal(prudence_hash_remove(table, &items[i].node), 0);
+    }
+    assert_true(prudence_hash_count(table) <= 3);
+    assert_non_null(look_up(table, hash_mixed(0), 0));
+    for (unsigned i = 2; i < ITEMS; i++)
+        prudence_hash_add(table, hash_mixed(i), &items[i].node);
+    assert_int_equal(prudence_hash_resize(table, 2048), 0);
+    check_chains(table);
+}
+
+/* ------------------------------------------------------------------------------------ table of ids */
+
+static void make_ids(void)
+{
+    uint32_t id;
+
+    ids = prudence_id_table_create("test", NULL);
+    for (unsigned i = 0; i < 64; i++)
+        assert_int_equal(prudence_id_insert(ids, &named[i], &id), 0);
+}
+
+static void update_ids(void)
+{
+    uint32_t id;
+
+    prudence_id_replace(ids, 0, &named[ITEMS - 1]);
+    prudence_id_remove(ids, 1);
+    prudence_id_insert(ids, &named[1], &id);
+    prudence_id_insert(ids, &named[64], &id); /* the array grows */
+}
+
+static void use_ids(void)
+{
+    uint32_t id;
+
+    for (uint32_t i = 2; i < 64; i++)
+        assert_ptr_equal(prudence_id_remove(ids, i), &named[i]);
+    assert_true(prudence_id_count(ids) <= 3);
+    for (uint32_t i = 2; i < ITEMS; i++)
+        assert_int_equal(prudence_id_insert(ids, &named[i], &id), 0);
+}
+
+static void destroy_ids(void)
+{
+    void *object;
+    uint32_t id;
+
+    prudence_id_for_each(ids, id, object) assert_ptr_equal(prudence_id_remove(ids, id), object);
+    assert_int_equal(prudence_id_count(ids), 0);
+    assert_int_equal(prudence_id_table_destroy(ids), 0);
+}
+
+/* ------------------------------------------------------------------------------------------- forks */
+
+struct path {
+    const char *name;
+    void (*set_up)(void);
+    void (*body)(void); /* by the other thread, step by step */
+    void (*use)(void);  /* in the child */
+    void (*tear_down)(void);
+};
+
+static int in_child(void *argument)
+{
+    const struct path *path = argument;
+    pid_t grandchild;
+    int status;
+
+    setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion ends this process */
+    path->use();
+    grandchild = fork();
+    if (grandchild == 0) {
+        path->tear_down();
+        _exit(0);
+    }
+    if (waitpid(grandchild, &status, 0) != grandchild || status)
+        return 1;
+    path->tear_down();
+    return 42;
+}
+
+static unsigned fork_once(const struct path *path, unsigned before, unsigned inside)
+{
+    struct child_result result;
+    unsigned steps;
+
+    path->set_up();
+    steps = fork_at_step(register_reader, path->body, before, inside, in_child,
+                         (void *)(uintptr_t)path, NULL, &result);
+    if (!child_exited_with(&result, 42))
+        fail_msg("%s, step %u (%u of them inside the fork): status %#x: %s", path->name, steps,
+                 inside, (unsigned)result.status, result.output);
+    path->tear_down();
+    return steps;
+}
+
+static const struct path paths[] = {
+    {"updates", make_hash, update_hash, use_hash, destroy_hash},
+    {"updates of a table that grows", make_hash_that_grows, update_hash, use_hash, destroy_hash},
+    {"updates of one that shrinks", make_hash_that_shrinks, update_hash, use_hash, destroy_hash},
+    {"a resize", make_hash, resize_hash, use_hash, destroy_hash},
+    {"updates of ids", make_ids, update_ids, use_ids, destroy_ids},
+};
+#define PATHS (sizeof paths / sizeof paths[0])
+
+/* The other thread is made to finish what it has begun: its lock is waited for. */
+static void a_child_finds_whole_tables(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < PATHS; i++) {
+        unsigned all = fork_once(&paths[i], STEPS_MOST, 0);
+
+        for (unsigned place = 0; place < PLACES; place++)
+            fork_once(&paths[i], all * place / PLACES, 0);
+    }
+}
+
+/* It locks a bucket, or takes the right to a step, sees the fork, and gives it back: the child is copied in between. */
+static void a_writer_that_was_about_to_begin(void **state)
+{
+    (void)state;
+    for (unsigned inside = 1; inside <= 100; inside += 4)
+        fork_once(&paths[0], 0, inside);
+}
+
+/* Handlers of others, in the middle of the fork, on the thread that forks. */
+static bool handlers_update;
+
+static void update_in_handler(void)
+{
+    struct item *item = &extra[0];
+
+    if (!handlers_update)
+        return;
+    item->key = ITEMS;
+    prudence_hash_add(table, hash_mixed(ITEMS), &item->node);
+    assert_int_equal(prudence_hash_remove(table, &item->node), 0);
+    assert_int_equal(prudence_hash_resize(table, 512), 0);
+    assert_ptr_equal(prudence_id_remove(ids, 5), &named[5]);
+}
+
+static void handlers_may_update(void **state)
+{
+    int status;
+    pid_t child;
+    uint32_t id;
+
+    (void)state;
+    make_hash();
+    make_ids();
+    handlers_update = true;
+    child = fork();
+    if (!child)
+        _exit(0);
+    handlers_update = false;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    check_chains(table);
+    assert_int_equal(prudence_id_insert(ids, &named[5], &id), 0);
+    assert_int_equal(id, 5);
+    destroy_hash();
+    destroy_ids();
+}
+
+static void start(void)
+{
+    pthread_atfork(update_in_handler, NULL, NULL); /* before the library's: it runs behind that */
+    fork_at_step_start();
+}
+
+typedef void function(void);
+static function *const at_preinit __attribute__((section(".preinit_array"), used)) = start;
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_finds_whole_tables),
+        cmocka_unit_test(a_writer_that_was_about_to_begin),
+        cmocka_unit_test(handlers_may_update),
+    };
+
+    if (prudence_option_set("rseq", "0"))
+        return 1;
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+int main(void)
+{
+    print_message("skipped: nothing to step with\n");
+    return 0;
+}
+#endif

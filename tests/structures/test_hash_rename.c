@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* Renames: what is refused, what readers that stay at old names see, and locks that are taken in one order. */
+#include "support/name_test.h"
+
+#include <pthread.h>
+
+static struct prudence_hash *table, *other;
+static struct entry a, b, c, d;
+
+static void begin(void)
+{
+    table = prudence_hash_create("table", NULL);
+    other = prudence_hash_create("other", NULL);
+    prudence_hash_add(table, hash_mixed(1), &entry_set(&a, 1, 10)->name.node);
+    prudence_hash_add(other, hash_mixed(2), &entry_set(&b, 2, 20)->name.node);
+}
+
+static void end(void)
+{
+    remove_all(table);
+    remove_all(other);
+    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(other), 0);
+}
+
+static int rename_to(struct prudence_hash *from, struct entry *old, struct prudence_hash *to,
+                     uint64_t key, struct entry *fresh)
+{
+    entry_set(fresh, key, old->object);
+    return prudence_hash_rename(from, &old->name, to, hash_mixed(key), entry_has_key, &key,
+                                &fresh->name);
+}
+
+/* ----------------------------------------------------------------------------------------- refusals */
+
+static void a_name_that_exists_is_kept(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(rename_to(table, &a, other, 2, &c), EEXIST);
+    assert_ptr_equal(find(table, hash_mixed(1), 1), &a);
+    assert_ptr_equal(find(other, hash_mixed(2), 2), &b);
+    assert_int_equal(rename_to(table, &a, other, 3, &c), 0); /* `c` was not used */
+    assert_null(find(table, hash_mixed(1), 1));
+    assert_ptr_equal(find(other, hash_mixed(3), 3), &c);
+    assert_int_equal(prudence_hash_count(table), 0);
+    assert_int_equal(prudence_hash_count(other), 2);
+    end();
+}
+
+static void a_name_that_has_gone_is_not_renamed(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(prudence_hash_remove(table, &a.name.node), 0);
+    assert_int_equal(rename_to(table, &a, other, 3, &c), ENOENT);
+    assert_int_equal(rename_to(table, &b, other, 3, &c), ENOENT); /* it is in the other table */
+    entry_set(&d, 1, 0);
+    assert_int_equal(prudence_hash_exchange(table, &a.name, &d.name, other, &b.name, &c.name),
+                     ENOENT);
+    assert_int_equal(prudence_hash_exchange(other, &b.name, &c.name, table, &a.name, &d.name),
+                     ENOENT);
+    assert_null(find(table, hash_mixed(1), 1));
+    assert_ptr_equal(find(other, hash_mixed(2), 2), &b);
+    end();
+}
+
+/* Under its own key a name is renewed. */
+static void a_name_takes_its_own_place(void **state)
+{
+    struct prudence_hash_name *replaced = &a.name;
+    uint64_t key = 1;
+
+    (void)state;
+    begin();
+    assert_int_equal(rename_to(table, &a, table, 1, &c), 0);
+    assert_ptr_equal(find(table, hash_mixed(1), 1), &c);
+    entry_set(&d, 1, 10);
+    assert_int_equal(prudence_hash_rename_replace(table, &c.name, table, hash_mixed(1),
+                                                  entry_has_key, &key, &d.name, &replaced),
+                     0);
+    assert_null(replaced);
+    assert_ptr_equal(find(table, hash_mixed(1), 1), &d);
+    assert_int_equal(prudence_hash_count(table), 1);
+    end();
+}
+
+static void misuse(void *unused)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_hash *far = table_of_domain(domain, 0, 0, 0);
+
+    (void)unused;
+    begin();
+    assert_int_equal(rename_to(table, &a, far, 3, &c), EXDEV);
+    assert_int_equal(rename_to(table, &a, other, 3, &a), EINVAL);
+    a.key = 1;
+    entry_set(&c, 1, 0);
+    entry_set(&d, 2, 0);
+    assert_int_equal(prudence_hash_exchange(table, &a.name, &c.name, table, &a.name, &d.name),
+                     EINVAL);
+    assert_int_equal(prudence_hash_exchange(table, &a.name, &c.name, other, &b.name, &c.name),
+                     EINVAL);
+    assert_int_equal(prudence_hash_exchange(table, &a.name, &b.name, other, &b.name, &d.name),
+                     EINVAL);
+    assert_ptr_equal(find(table, hash_mixed(1), 1), &a);
+    assert_ptr_equal(find(other, hash_mixed(2), 2), &b);
+    end();
+    all_readers_leave(domain);
+    assert_int_equal(prudence_hash_destroy(far), 0);
+}
+
+static void misuse_is_refused_and_named(void **state)
+{
+    char output[4096];
+
+    (void)state;
+    expect_life(misuse, NULL, output, sizeof output);
+    expect_text(output,
+                "prudence_hash_rename: the tables 'table' and 'test' have different domains");
+    expect_text(output, "prudence_hash_rename: a fresh name is one of the old ones");
+    expect_text(output, "prudence_hash_exchange: a fresh name is one of the old ones");
+}
+
+/* ------------------------------------------------------------------------------- readers that stay */
+
+#define LONG 50
+
+/* A reader stands at each of an object's names, one after the other, while it is renamed on and on. */
+static void names_that_have_gone_stay_gone(void **state)
+{
+    static struct entry names[LONG];
+
+    (void)state;
+    begin();
+    for (unsigned i = 0; i < LONG; i++) {
+        assert_int_equal(rename_to(i % 2 ? other : table, i ? &names[i - 1] : &a,
+                                   i % 2 ? table : other, 100 + i, &names[i]),
+                         0);
+        assert_false(prudence_hash_name_is_there(&a.name));
+        for (unsigned j = 0; j <= i; j++)
+            assert_int_equal(prudence_hash_name_is_there(&names[j].name), j == i);
+    }
+    end();
+}
+
+/* A reader that has passed the beginning of the chain, and stands at a name that is replaced, finds the one behind it. */
+static void a_replaced_name_leads_to_the_fresh_one(void **state)
+{
+    uint64_t key = 2, spread = prudence_hash_spread_(hash_mixed(2));
+    const struct prudence_hash_name_query_ query = {entry_has_key, &key};
+    struct prudence_hash_name *replaced;
+    uintptr_t link;
+
+    (void)state;
+    begin();
+    link = link_to(&b.name.node);
+    entry_set(&c, 2, 10);
+    assert_int_equal(prudence_hash_rename_replace(table, &a.name, other, hash_mixed(2),
+                                                  entry_has_key, &key, &c.name, &replaced),
+                     0);
+    assert_ptr_equal(entry_of(replaced), &b);
+    assert_ptr_equal(prudence_hash_search_(&link, spread, prudence_hash_name_matches_, &query),
+                     &c.name.node);
+    end();
+}
+
+/* ------------------------------------------------------------------------------------------ locks */
+
+static unsigned compared;
+
+static bool match_with_both_locked(const struct prudence_hash_node *node, const void *key)
+{
+    unsigned locked = 0;
+
+    for (unsigned t = 0; t < 2; t++)
+        for (unsigned i = 0; i < 64; i++)
+            locked += (view_words((t ? other : table)->view)[i] & HASH_LOCKED) != 0;
+    assert_int_equal(locked, 2);
+    compared++;
+    return entry_has_key(node, key);
+}
+
+/* A rename has the buckets of both names, and no other, while it searches; and none afterwards. */
+static void a_rename_locks_two_buckets(void **state)
+{
+    uint64_t key = 2;
+
+    (void)state;
+    begin();
+    entry_set(&c, 2, 10);
+    assert_int_equal(prudence_hash_rename(table, &a.name, other, hash_mixed(2),
+                                          match_with_both_locked, &key, &c.name),
+                     EEXIST);
+    assert_int_equal(compared, 1);
+    check_chains(table);
+    check_chains(other);
+    end();
+}
+
+#define TURNS 20000
+
+static struct prudence_hash *left, *right;
+
+/* Of all keys below 20 one chain, and one of those below 40. */
+static void must_rename(struct prudence_hash *from, struct entry *old, struct prudence_hash *to,
+                        uint64_t key, struct entry *fresh)
+{
+    entry_set(fresh, key, old->object);
+    if (prudence_hash_rename(from, &old->name, to, hash_mixed(key / 20), entry_has_key, &key,
+                             &fresh->name))
+        abort();
+}
+
+/* Thread 0 from left to right and back, thread 1 from right to left. */
+static void *rename_there_and_back(void *first)
+{
+    const unsigned *me = first;
+    struct entry spare[8], *now = *me ? &b : &a;
+    struct prudence_hash *home = *me ? right : left, *away = *me ? left : right;
+
+    prudence_read_lock();
+    for (unsigned turn = 0; turn < TURNS; turn += 2) {
+        must_rename(home, now, away, 20 * !*me + *me, &spare[turn % 8]);
+        must_rename(away, &spare[turn % 8], home, 20 * *me + *me, &spare[turn % 8 + 1]);
+        now = &spare[turn % 8 + 1];
+    }
+    prudence_hash_remove(home, &now->name.node);
+    prudence_read_unlock();
+    return NULL;
+}
+
+static void two_threads(struct prudence_hash *of_low, struct prudence_hash *of_high)
+{
+    unsigned number[2] = {0, 1};
+    pthread_t threads[2];
+
+    left = of_low;
+    right = of_high;
+    prudence_hash_add(left, hash_mixed(0), &entry_set(&a, 0, 10)->name.node);
+    prudence_hash_add(right, hash_mixed(1), &entry_set(&b, 21, 20)->name.node);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, rename_there_and_back, &number[i]), 0);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(prudence_hash_count(table) + prudence_hash_count(other), 0);
+}
+
+static void renames_in_opposite_directions_end(void **state)
+{
+    (void)state;
+    begin();
+    remove_all(table);
+    remove_all(other);
+    two_threads(table, other);
+    two_threads(table, table);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_that_exists_is_kept),
+        cmocka_unit_test(a_name_that_has_gone_is_not_renamed),
+        cmocka_unit_test(a_name_takes_its_own_place),
+        cmocka_unit_test(misuse_is_refused_and_named),
+        cmocka_unit_test(names_that_have_gone_stay_gone),
+        cmocka_unit_test(a_replaced_name_leads_to_the_fresh_one),
+        cmocka_unit_test(a_rename_locks_two_buckets),
+        cmocka_unit_test(renames_in_opposite_directions_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

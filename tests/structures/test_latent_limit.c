@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A reader stays, and writers storm: they replace objects, and their numbers rise and fall, so that tables are resized all the
+ * time. Garbage stays under latent_limit: deferred objects by waiting, arrays of a hash table because the table keeps
+ * the one that has no room and resizes itself no more. When the reader has left all goes on.
+ *
+ * No time is waited for: the reader leaves when no writer can go on, and wait_max is longer than the test.
+ */
+#include "support/hash_test.h"
+
+#include <pthread.h>
+
+#include <prudence/id_table.h>
+
+#include "support/gp_reader.h"
+
+#define WRITERS 3
+#define KEYS    2000 /* of each writer: tides */
+#define IDS     600
+#define ROUNDS  12
+#define LIMIT   ((uint64_t)256 << 10)
+
+static struct prudence_hash *table;
+static struct prudence_id_table *ids;
+static struct prudence_cache *cache;
+static uint64_t operations;
+
+static struct prudence_stats stats(void)
+{
+    struct prudence_stats now;
+
+    prudence_stats(&now);
+    return now;
+}
+
+static void replace_key(uint64_t key)
+{
+    struct item *fresh = prudence_cache_alloc(cache), *old;
+
+    assert_non_null(fresh);
+    fresh->key = key;
+    prudence_read_lock();
+    old = item_of(
+        prudence_hash_add_replace(table, hash_mixed(key), item_has_key, &key, &fresh->node));
+    prudence_read_unlock();
+    if (old)
+        prudence_cache_free_deferred(cache, old);
+    __atomic_fetch_add(&operations, 1, __ATOMIC_RELAXED);
+}
+
+static void remove_key(uint64_t key)
+{
+    struct item *old;
+
+    prudence_read_lock();
+    old = look_up(table, hash_mixed(key), key);
+    assert_int_equal(prudence_hash_remove(table, &old->node), 0);
+    prudence_read_unlock();
+    prudence_cache_free_deferred(cache, old);
+    __atomic_fetch_add(&operations, 1, __ATOMIC_RELAXED);
+}
+
+static void *storm(void *number)
+{
+    uint64_t first = (uintptr_t)number * KEYS;
+    uint32_t id[IDS];
+
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < 2 * KEYS; i++)
+            replace_key(first + i % KEYS);
+        for (unsigned i = 0; i < IDS; i++)
+            assert_int_equal(prudence_id_insert(ids, &operations, &id[i]), 0);
+        for (unsigned i = 0; i < KEYS; i++)
+            remove_key(first + i);
+        for (unsigned i = 0; i < IDS; i++)
+            assert_ptr_equal(prudence_id_remove(ids, id[i]), &operations);
+    }
+    return NULL;
+}
+
+/* As long as any writer goes on. */
+static void until_all_wait(const uint64_t waits)
+{
+    uint64_t before;
+
+    do {
+        before = __atomic_load_n(&operations, __ATOMIC_RELAXED);
+        pause_ms(100);
+        assert_true(stats().bytes_latent <= LIMIT);
+    } while (stats().throttle_waits < waits + WRITERS ||
+             __atomic_load_n(&operations, __ATOMIC_RELAXED) != before);
+}
+
+static void garbage_stays_under_its_limit(void **state)
+{
+    struct prudence_stats before, after;
+    struct held_reader reader = {.domain = NULL};
+    struct prudence_hash_stats stood;
+    pthread_t writers[WRITERS];
+
+    (void)state;
+    before = stats();
+    held_reader_start(&reader);
+    for (uintptr_t i = 0; i < WRITERS; i++)
+        assert_int_equal(pthread_create(&writers[i], NULL, storm, (void *)i), 0);
+    until_all_wait(before.throttle_waits);
+    assert_true(stats().bytes_latent > LIMIT / 2);
+    stood = hash_stats_of(table);
+    held_reader_end(&reader);
+    for (unsigned i = 0; i < WRITERS; i++)
+        pthread_join(writers[i], NULL);
+    after = stats();
+    assert_int_equal(after.latent_overruns, before.latent_overruns);
+    assert_int_equal(after.throttle_expiries, before.throttle_expiries);
+    assert_true(after.bytes_latent_peak <= LIMIT);
+    assert_true(hash_stats_of(table).grows > stood.grows);
+    assert_true(hash_stats_of(table).shrinks > 0);
+    assert_int_equal(prudence_hash_count(table), 0);
+    check_chains(table);
+}
+
+static struct item items[40000];
+
+/* An array for which there never is room goes when its readers have left, not before; until then the table grows no further. */
+static void an_array_without_room_is_kept(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_hash *manual = table_of_domain(domain, 64, 0, 0);
+    struct prudence_stats before = stats();
+    struct prudence_hash_stats kept;
+
+    (void)state;
+    prudence_option_set("latent_limit", "8K");
+    prudence_read_lock(); /* no deferral may wait here */
+    for (unsigned i = 0; i < 40000; i++) {
+        items[i].key = i;
+        prudence_hash_add(manual, hash_mixed(i), &items[i].node);
+        assert_true(stats().bytes_latent <= 8 << 10);
+    }
+    kept = hash_stats_of(manual);
+    assert_true(kept.buckets < 40000);
+    assert_int_equal(prudence_hash_resize(manual, 1 << 18), EAGAIN);
+    check_chains(manual);
+    for (unsigned i = 0; i < 10; i++) { /* readers leave, again and again */
+        prudence_manual_advance(domain);
+        prudence_manual_advance(domain);
+        for (unsigned k = 0; k < 10000; k++)
+            assert_int_equal(prudence_hash_remove(manual, &items[k].node), 0);
+        for (unsigned k = 0; k < 10000; k++)
+            prudence_hash_add(manual, hash_mixed(k), &items[k].node);
+    }
+    assert_true(hash_stats_of(manual).buckets >= 40000);
+    assert_int_equal(stats().latent_overruns, before.latent_overruns);
+    check_chains(manual);
+    prudence_read_unlock();
+    prudence_option_set("latent_limit", "256K");
+    remove_all(manual);
+    all_readers_leave(domain);
+    assert_int_equal(prudence_hash_destroy(manual), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    prudence_option_set("latent_limit", "256K");
+    prudence_option_set("wait_max", "600s");
+    table = prudence_hash_create("test", NULL);
+    ids = prudence_id_table_create("test", NULL);
+    cache = prudence_cache_create("test", sizeof(struct item), NULL);
+    return !table || !ids || !cache;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return prudence_hash_destroy(table) || prudence_id_table_destroy(ids) ||
+           prudence_cache_destroy(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(garbage_stays_under_its_limit),
+        cmocka_unit_test(an_array_without_room_is_kept),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

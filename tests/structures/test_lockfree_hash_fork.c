@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Forked while another thread stands at any instruction of an update of a table without locks: the child, in which that
+ * thread does not exist, looks up, walks and makes every update of the same chain, and the parent's thread goes on.
+ *
+ * ctest: cost 10
+ */
+#define _GNU_SOURCE
+#include <limits.h>
+
+#include "support/lockfree_updates.h"
+#include "support/fork_at_step.h"
+
+#if STEP_POSSIBLE
+
+#define STRIDE 3 /* of the instructions at which it is forked */
+
+static unsigned update;
+
+static void enter(void)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+}
+
+static void body(void)
+{
+    prudence_read_lock();
+    run_update(update);
+    prudence_read_unlock();
+}
+
+/* What the other thread had removed may still be linked: until something behind it is removed here. */
+static int in_child(void *unused)
+{
+    struct prudence_lockfree_walk walk;
+    struct prudence_hash_node *node;
+
+    setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion ends this process */
+    (void)unused;
+    assert_true(lockfree_stats(table).removed <= 1);
+    prudence_read_lock();
+    assert_non_null(find(table, 0, 0));
+    for (unsigned other = 0; other < UPDATES; other++)
+        if (other != update)
+            run_update(other);
+    assert_non_null(find(table, 0, 10));
+    prudence_lockfree_hash_for_each(&walk, table, node)
+        assert_int_equal(prudence_lockfree_hash_remove(table, node), 0);
+    prudence_read_unlock();
+    assert_int_equal(lockfree_stats(table).removed, 0);
+    assert_int_equal(prudence_lockfree_hash_destroy(table), 0);
+    return 42;
+}
+
+static unsigned fork_at(unsigned before)
+{
+    struct child_result result;
+    unsigned steps;
+
+    begin_chain();
+    steps = fork_at_step(enter, body, before, 0, in_child, NULL, NULL, &result);
+    if (!child_exited_with(&result, 42))
+        fail_msg("update %u, step %u: status %#x: %s", update, before, (unsigned)result.status,
+                 result.output);
+    assert_int_equal(lockfree_stats(table).removed, 0);
+    empty_and_destroy(table);
+    return steps;
+}
+
+static void a_child_goes_on_whatever_others_were_doing(void **state)
+{
+    (void)state;
+    for (update = 0; update < UPDATES; update++)
+        for (unsigned before = update % STRIDE; fork_at(before) > before; before += STRIDE) {
+        }
+}
+
+typedef void function(void);
+static function *const at_preinit __attribute__((section(".preinit_array"), used)) =
+    fork_at_step_start;
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_goes_on_whatever_others_were_doing),
+    };
+
+    prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 0;
+}
+
+#endif

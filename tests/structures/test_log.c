@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Log buffers: entries come out whole, in order, and once; none comes out while a reader may still fill it. */
+#include "support/slab_test.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <prudence/log.h>
+#include <prudence/rcu.h>
+
+#include "support/gp_reader.h"
+
+static uint64_t written[64];
+static size_t words, calls;
+
+static void write_words(void *context, const void *entries, size_t bytes)
+{
+    assert_ptr_equal(context, &words);
+    assert_int_equal(bytes % 8, 0);
+    memcpy(&written[words], entries, bytes);
+    words += bytes / 8;
+    calls++;
+}
+
+static int flush(struct prudence_log *log)
+{
+    return prudence_log_flush(log, write_words, &words);
+}
+
+static bool enter(struct prudence_log *log, uint64_t word)
+{
+    uint64_t *place = prudence_log_reserve(log, sizeof *place);
+
+    if (place)
+        *place = word;
+    return place;
+}
+
+static void expect_words(uint64_t from, uint64_t end)
+{
+    assert_int_equal(words, end - from);
+    for (uint64_t i = from; i < end; i++)
+        assert_int_equal(written[i - from], i);
+    words = 0;
+}
+
+static void entries_come_out_in_order(void **state)
+{
+    struct prudence_log *log = prudence_log_create(64, NULL);
+
+    (void)state;
+    words = calls = 0;
+    assert_int_equal(flush(log), 0);
+    assert_int_equal(calls, 0); /* there is nothing */
+    for (uint64_t i = 0; i < 5; i++)
+        assert_true(enter(log, i));
+    assert_int_equal(flush(log), 0);
+    expect_words(0, 5);
+    for (uint64_t i = 5; i < 13; i++)
+        assert_true(enter(log, i));
+    assert_false(enter(log, 99)); /* it is full to the last byte */
+    assert_int_equal(prudence_log_dropped(log), 1);
+    assert_int_equal(flush(log), 0);
+    expect_words(5, 13);
+    assert_true(enter(log, 13));
+    assert_int_equal(flush(log), 0);
+    expect_words(13, 14);
+    prudence_log_destroy(log);
+}
+
+/* An entry that does not fit ends the buffer: what stood before it comes out, and nothing follows it. */
+static void an_entry_that_does_not_fit_ends_the_buffer(void **state)
+{
+    struct prudence_log *log = prudence_log_create(61, NULL); /* 64 */
+
+    (void)state;
+    words = calls = 0;
+    for (uint64_t i = 0; i < 7; i++)
+        assert_true(enter(log, i));
+    assert_null(prudence_log_reserve(log, 9));
+    assert_null(prudence_log_reserve(log, 8));
+    assert_null(prudence_log_reserve(log, 65));
+    assert_null(prudence_log_reserve(log, SIZE_MAX));
+    assert_int_equal(prudence_log_dropped(log), 4);
+    assert_null(prudence_log_reserve(log, 0));
+    assert_int_equal(prudence_log_dropped(log), 4);
+    assert_int_equal(flush(log), 0);
+    expect_words(0, 7);
+    assert_non_null(prudence_log_reserve(log, 64));
+    prudence_log_destroy(log);
+}
+
+static struct prudence_log *shared;
+static struct held_reader reader;
+static uint64_t *unfilled;
+static int in_thread;
+
+static void *flush_in_thread(void *unused)
+{
+    in_thread = flush(shared);
+    return unused;
+}
+
+/* The place was taken inside a section; so the flush waits, and another one is refused meanwhile. */
+static void a_flush_waits_for_readers(void **state)
+{
+    pthread_t thread;
+    void *whole;
+
+    (void)state;
+    words = calls = 0;
+    shared = prudence_log_create(64, NULL);
+    reader = (struct held_reader){.domain = NULL};
+    held_reader_start(&reader);
+    unfilled = prudence_log_reserve(shared, 8); /* on behalf of that reader */
+    assert_int_equal(pthread_create(&thread, NULL, flush_in_thread, NULL), 0);
+    do { /* until the thread has taken the buffer: there is room for a whole one again */
+        sched_yield();
+        whole = prudence_log_reserve(shared, 64);
+    } while (!whole);
+    memset(whole, 0, 64);
+    assert_int_equal(flush(shared), EBUSY);
+    assert_int_equal(calls, 0);
+    *unfilled = 0;
+    held_reader_end(&reader);
+    pthread_join(thread, NULL);
+    assert_int_equal(in_thread, 0);
+    assert_int_equal(written[0], 0);
+    assert_int_equal(words, 1);
+    assert_int_equal(flush(shared), 0);
+    assert_int_equal(words, 1 + 8);
+    prudence_log_destroy(shared);
+}
+
+static void bad_input_is_refused(void **state)
+{
+    struct prudence_log *log = prudence_log_create(64, NULL);
+
+    (void)state;
+    words = 0;
+    errno = 0;
+    assert_null(prudence_log_create(7, NULL));
+    assert_int_equal(errno, EINVAL);
+    assert_null(prudence_log_create(SIZE_MAX, NULL));
+    assert_int_equal(flush(NULL), EINVAL);
+    assert_int_equal(prudence_log_flush(log, NULL, NULL), EINVAL);
+    assert_true(enter(log, 0));
+    prudence_read_lock();
+    assert_int_equal(flush(log), EDEADLK);
+    prudence_read_unlock();
+    assert_int_equal(flush(log), 0); /* nothing was lost */
+    expect_words(0, 1);
+    prudence_log_destroy(log);
+    prudence_log_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entries_come_out_in_order),
+        cmocka_unit_test(an_entry_that_does_not_fit_ends_the_buffer),
+        cmocka_unit_test(a_flush_waits_for_readers),
+        cmocka_unit_test(bad_input_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Reference counts: the last put says so, once; what is on its way out is not taken; faults saturate the count and are reported. */
+#include "support/slab_test.h"
+
+#include <pthread.h>
+
+#include <prudence/ref.h>
+
+#define THREADS 4
+#define ROUNDS  20000
+
+static void the_last_put_says_so(void **state)
+{
+    struct prudence_ref ref;
+
+    (void)state;
+    prudence_ref_init(&ref, 1);
+    prudence_ref_get(&ref);
+    assert_true(prudence_ref_get_unless_zero(&ref));
+    assert_int_equal(prudence_ref_count(&ref), 3);
+    assert_false(prudence_ref_put(&ref));
+    assert_false(prudence_ref_put(&ref));
+    assert_true(prudence_ref_put(&ref));
+    assert_false(prudence_ref_get_unless_zero(&ref));
+    assert_int_equal(prudence_ref_count(&ref), 0);
+}
+
+/* Each fault, in a child whose standard error is looked at. The count must be one that no put brings to 0. */
+static struct {
+    uint32_t count;
+    char fault;
+} faulty;
+
+static void make_fault(void *unused)
+{
+    struct prudence_ref ref;
+    bool last = false;
+
+    (void)unused;
+    prudence_ref_init(&ref, faulty.count);
+    for (unsigned i = 0; i < 3; i++) {
+        if (faulty.fault == 'g')
+            prudence_ref_get(&ref);
+        else if (faulty.fault == 'u')
+            last = !prudence_ref_get_unless_zero(&ref);
+        else
+            last = prudence_ref_put(&ref);
+        if (last || prudence_ref_count(&ref) <= PRUDENCE_REF_MAX)
+            abort();
+    }
+    if (prudence_ref_put(&ref) || !prudence_ref_get_unless_zero(&ref))
+        abort();
+}
+
+static void a_fault_is_reported_once(char fault, uint32_t count)
+{
+    char output[4096];
+    const char *report;
+
+    faulty.fault = fault;
+    faulty.count = count;
+    expect_life(make_fault, NULL, output, sizeof output);
+    report = strstr(output, "prudence_ref_");
+    assert_non_null(report);
+    assert_non_null(strstr(report, "is never freed"));
+    assert_null(strstr(report + 1, "prudence_ref_"));
+}
+
+static void faults_saturate_the_count(void **state)
+{
+    (void)state;
+    a_fault_is_reported_once('g', 0);
+    a_fault_is_reported_once('g', PRUDENCE_REF_MAX);
+    a_fault_is_reported_once('u', PRUDENCE_REF_MAX);
+    a_fault_is_reported_once('p', 0);
+}
+
+/* The highest count that is one. */
+static void counts_go_as_far_as_they_say(void **state)
+{
+    struct prudence_ref ref;
+
+    (void)state;
+    prudence_ref_init(&ref, PRUDENCE_REF_MAX - 2);
+    prudence_ref_get(&ref);
+    assert_true(prudence_ref_get_unless_zero(&ref));
+    assert_int_equal(prudence_ref_count(&ref), PRUDENCE_REF_MAX);
+    assert_false(prudence_ref_put(&ref));
+    assert_int_equal(prudence_ref_count(&ref), PRUDENCE_REF_MAX - 1);
+}
+
+static struct prudence_ref shared;
+static unsigned lasts, begun;
+
+/* Each has a reference, takes more and puts them; one of them is the last. */
+static void *take_and_put(void *unused)
+{
+    __atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&begun, __ATOMIC_RELAXED) < THREADS)
+        ;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        if (i % 2)
+            prudence_ref_get(&shared);
+        else if (!prudence_ref_get_unless_zero(&shared))
+            abort();
+        if (prudence_ref_put(&shared))
+            abort();
+    }
+    __atomic_fetch_add(&lasts, prudence_ref_put(&shared), __ATOMIC_RELAXED);
+    return unused;
+}
+
+static void of_many_threads_one_is_the_last(void **state)
+{
+    pthread_t threads[THREADS];
+
+    (void)state;
+    prudence_ref_init(&shared, THREADS);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_put, NULL), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(lasts, 1);
+    assert_int_equal(prudence_ref_count(&shared), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_put_says_so),
+        cmocka_unit_test(faults_saturate_the_count),
+        cmocka_unit_test(counts_go_as_far_as_they_say),
+        cmocka_unit_test(of_many_threads_one_is_the_last),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables of routes: bad arguments, what is destroyed with them, statistics, nodes that wait for readers, forks. */
+#include "support/routes_test.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int add(struct prudence_routes *table, const char *text, uintptr_t value)
+{
+    const struct prudence_prefix prefix = prefix_of(text);
+
+    return prudence_routes_add(table, &prefix, value);
+}
+
+static int drop(struct prudence_routes *table, const char *text)
+{
+    const struct prudence_prefix prefix = prefix_of(text);
+
+    return prudence_routes_remove(table, &prefix, NULL);
+}
+
+static uintptr_t route(const struct prudence_routes *table, const char *text)
+{
+    const struct address address = address_of(text);
+
+    return route_to(table, &address);
+}
+
+static void bad_attributes_are_refused(void **state)
+{
+    struct prudence_routes_attr attr = {.size = sizeof attr};
+
+    (void)state;
+#define REFUSED(name, attr)                                                                        \
+    errno = 0;                                                                                     \
+    assert_null(prudence_routes_create(name, attr));                                               \
+    assert_int_equal(errno, EINVAL)
+    REFUSED(NULL, NULL);
+    REFUSED("", NULL);
+    attr.size--;
+    REFUSED("test", &attr);
+    attr.size++;
+    attr.family = 2;
+    REFUSED("test", &attr);
+    attr.family = 0;
+    attr.reserved = 1;
+    REFUSED("test", &attr);
+    assert_int_equal(prudence_routes_destroy(NULL), EINVAL);
+    assert_int_equal(prudence_routes_stats(NULL, (struct prudence_routes_stats *)NULL), EINVAL);
+}
+
+static void expect_refused(struct prudence_routes *table, const struct prudence_prefix *prefix)
+{
+    struct prudence_routes_walk walk;
+    uintptr_t old = 77;
+
+    assert_int_equal(prudence_routes_add(table, prefix, 1), EINVAL);
+    assert_int_equal(prudence_routes_replace(table, prefix, 1, &old), EINVAL);
+    assert_int_equal(prudence_routes_remove(table, prefix, &old), EINVAL);
+    assert_int_equal(prudence_routes_get(table, prefix), 0);
+    assert_int_equal(old, 77);
+    if (prefix)
+        prudence_routes_for_each(&walk, table, prefix)
+            fail_msg("a walk within no prefix finds one");
+}
+
+static void bad_prefixes_are_refused(void **state)
+{
+    struct prudence_routes *ipv4 = routes_of(PRUDENCE_ROUTES_IPV4, 0, NULL),
+                           *ipv6 = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
+    struct prudence_prefix prefix;
+
+    (void)state;
+    assert_int_equal(add(ipv4, "0.0.0.0/0", 5), 0);
+    assert_int_equal(add(ipv6, "::/0", 5), 0);
+    expect_refused(ipv4, NULL);
+    prefix = prefix_of("10.0.0.0/33");
+    expect_refused(ipv4, &prefix);
+    prefix = prefix_of("10.0.0.0/4294967295");
+    expect_refused(ipv4, &prefix);
+    prefix = prefix_of("::/129");
+    expect_refused(ipv6, &prefix);
+    for (unsigned length = 0; length < 128; length++) { /* one bit behind the length */
+        prefix = (struct prudence_prefix){.length = length};
+        prefix.address[length / 8] = (unsigned char)(0x80u >> length % 8);
+        expect_refused(ipv6, &prefix);
+        if (length < 32)
+            expect_refused(ipv4, &prefix);
+        prefix.address[length / 8] = 0;
+        prefix.address[15] = 1;
+        expect_refused(ipv6, &prefix);
+    }
+    prefix = prefix_of("10.0.0.0/8"); /* of IPv4, what is behind 4 bytes does not count */
+    prefix.address[4] = 1;
+    assert_int_equal(prudence_routes_add(ipv4, &prefix, 1), 0);
+    assert_int_equal(drop(ipv4, "10.0.0.0/8"), 0);
+    prefix = prefix_of("10.0.0.0/8");
+    assert_int_equal(prudence_routes_add(ipv4, &prefix, 0), EINVAL);
+    assert_int_equal(prudence_routes_add(ipv4, &prefix, (uintptr_t)1 << 63), EINVAL);
+    assert_int_equal(prudence_routes_replace(ipv4, &prefix, 0, NULL), EINVAL);
+    assert_int_equal(prudence_routes_replace(ipv4, &prefix, UINTPTR_MAX, NULL), EINVAL);
+    assert_int_equal(prudence_routes_count(ipv4), 1);
+    assert_int_equal(prudence_routes_count(ipv6), 1);
+    assert_int_equal(prudence_routes_destroy(ipv4), 0);
+    assert_int_equal(prudence_routes_destroy(ipv6), 0);
+}
+
+static void values_are_whole(void **state)
+{
+    static int object;
+    struct prudence_routes *table = prudence_routes_create("test", NULL);
+    const uintptr_t most = ((uintptr_t)1 << 63) - 1;
+
+    (void)state;
+    assert_int_equal(add(table, "0.0.0.0/0", most), 0);
+    assert_int_equal(add(table, "10.0.0.0/7", (uintptr_t)&object), 0);
+    assert_int_equal(add(table, "10.1.1.1/32", 1), 0);
+    assert_int_equal(route(table, "10.1.1.0"), (uintptr_t)&object);
+    assert_int_equal(route(table, "10.1.1.1"), 1);
+    assert_int_equal(route(table, "1.1.1.1"), most);
+    assert_int_equal(add(table, "10.1.1.1/32", 2), EEXIST);
+    assert_int_equal(drop(table, "10.1.1.0/30"), ENOENT);
+    assert_int_equal(drop(table, "10.1.1.0/31"), ENOENT);
+    assert_int_equal(drop(table, "77.1.1.1/32"), ENOENT);
+    assert_int_equal(route(table, "10.1.1.1"), 1);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+}
+
+static void a_table_is_destroyed_with_its_prefixes(void **state)
+{
+    struct prudence_stats before, after;
+    struct prudence_routes *table;
+
+    (void)state;
+    prudence_stats(&before);
+    for (unsigned family = 0; family < 2; family++) {
+        table = routes_of(family, 1 << 11, NULL);
+        for (unsigned i = 0; i < 5000; i++) {
+            struct prudence_prefix prefix = {.length = 1 + i % 32};
+
+            for (unsigned byte = 0; byte < 4; byte++)
+                prefix.address[byte] = (unsigned char)(i * 2654435761u >> 8 * byte);
+            prefix_trim(&prefix);
+            (void)prudence_routes_add(table, &prefix, 1);
+        }
+        prudence_read_lock();
+        assert_int_equal(prudence_routes_destroy(table), EDEADLK);
+        prudence_read_unlock();
+        check_trie(table);
+        assert_int_equal(prudence_routes_destroy(table), 0);
+    }
+    prudence_stats(&after);
+    assert_int_equal(after.objects_live, before.objects_live);
+}
+
+/* ------------------------------------------------------------------------------------------- latent nodes */
+
+static void all_readers_leave(struct prudence_domain *domain)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        prudence_trim();
+        prudence_manual_advance(domain);
+    }
+    prudence_trim();
+}
+
+/* The node that is the last on the way to this prefix, which an update of it replaces. */
+static const struct route_node *last_node(const struct prudence_routes *public,
+                                          const struct prudence_prefix *prefix)
+{
+    const struct route_table *table = route_table_of(public);
+    const struct route_node *node = table->root;
+    route_key key;
+
+    assert_true(route_prefix_key(table, prefix, &key));
+    for (unsigned level = 0; level < route_level_of(prefix->length) &&
+                             route_has(node->children, route_slot(key, level));
+         level++)
+        node = route_child(node, route_slot(key, level));
+    return node;
+}
+
+#define KEPT 200u
+
+/* A node that was replaced is not written while its readers are there, whatever updates do around it. */
+static void replaced_nodes_stay_as_they_are(void **state)
+{
+    static struct {
+        const struct route_node *node;
+        uint64_t copy[130];
+        size_t bytes;
+    } kept[KEPT];
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 0, domain);
+    uint64_t deferred = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < KEPT; i++) {
+        const struct prudence_prefix prefix = {.address = {10, 0, (unsigned char)i}, .length = 24};
+
+        kept[i].node = last_node(table, &prefix);
+        kept[i].bytes = sizeof *kept[i].node + route_node_words(kept[i].node) * sizeof(uint64_t);
+        memcpy(kept[i].copy, kept[i].node, kept[i].bytes);
+        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i), 0);
+        if (i % 32 == 31) {
+            assert_int_equal(add(table, "0.0.0.0/0", 7), 0);
+            assert_int_equal(drop(table, "0.0.0.0/0"), 0);
+        }
+        assert_true(routes_stats_of(table).bytes_latent > deferred);
+        deferred = routes_stats_of(table).bytes_latent;
+    }
+    for (unsigned i = 0; i < KEPT; i++)
+        assert_memory_equal(kept[i].node, kept[i].copy, kept[i].bytes);
+    all_readers_leave(domain);
+    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
+    check_trie(table);
+    assert_int_equal(prudence_domain_destroy(domain), EBUSY);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void a_replaced_index_is_latent(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 0, domain);
+    uint64_t before = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 256; i++) {
+        const struct prudence_prefix prefix = {.address = {(unsigned char)i}, .length = 8};
+
+        before = routes_stats_of(table).bytes_latent;
+        assert_int_equal(routes_stats_of(table).index_bits, 7);
+        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i), 0);
+    }
+    assert_int_equal(routes_stats_of(table).index_bits, 13);
+    assert_in_range(routes_stats_of(table).bytes_latent, before + 4096, before + 4096 + 1056);
+    all_readers_leave(domain);
+    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* The worst updates, of prefixes that all others lie in, leave no more behind than the least. */
+static void an_update_defers_little(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 1 << 11, domain);
+    uint64_t before;
+
+    (void)state;
+    for (unsigned i = 0; i < 65536; i++) {
+        const struct prudence_prefix prefix = {
+            .address = {10, (unsigned char)(i >> 8), (unsigned char)i}, .length = 24};
+
+        assert_int_equal(prudence_routes_add(table, &prefix, 1), 0);
+    }
+    all_readers_leave(domain);
+    before = routes_stats_of(table).bytes_latent;
+    assert_int_equal(add(table, "10.0.0.0/8", 2), 0);
+    assert_int_equal(add(table, "0.0.0.0/0", 3), 0);
+    assert_int_equal(route(table, "10.1.2.3"), 1);
+    assert_int_equal(drop(table, "10.1.2.0/24"), 0);
+    assert_int_equal(route(table, "10.1.2.3"), 2);
+    assert_int_equal(drop(table, "10.0.0.0/8"), 0);
+    assert_int_equal(route(table, "10.1.2.3"), 3);
+    assert_int_equal(drop(table, "0.0.0.0/0"), 0);
+    assert_int_equal(route(table, "10.1.2.3"), 0);
+    assert_true(routes_stats_of(table).bytes_latent <= before + 5 * 1040);
+    all_readers_leave(domain);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void statistics_add_up(void **state)
+{
+    struct prudence_routes *table = prudence_routes_create("test", NULL);
+    struct prudence_routes_stats stats = routes_stats_of(table);
+    const uint64_t empty = stats.bytes_live;
+
+    (void)state;
+    assert_int_equal(stats.nodes, 1);
+    assert_int_equal(stats.index_bits, 7);
+    assert_int_equal(stats.prefixes, 0);
+    assert_int_equal(add(table, "10.1.2.3/32", 1), 0);
+    stats = routes_stats_of(table);
+    assert_int_equal(stats.nodes, 7);
+    assert_int_equal(stats.bytes_live, empty + 6 * 32);
+    assert_int_equal(drop(table, "10.1.2.3/32"), 0);
+    stats = routes_stats_of(table);
+    assert_int_equal(stats.nodes, 1);
+    assert_int_equal(stats.bytes_live, empty);
+    assert_int_equal(stats.refused, 0);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+}
+
+/* ----------------------------------------------------------------------------------------------- the rest */
+
+static void a_walk_may_update(void **state)
+{
+    struct prudence_routes *table = prudence_routes_create("test", NULL);
+    struct prudence_routes_walk walk;
+    const struct prudence_prefix within = prefix_of("10.0.0.0/15");
+    unsigned found = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 512; i++) {
+        const struct prudence_prefix prefix = {
+            .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
+            .length = i % 64 ? 22 : 16};
+
+        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i), 0);
+    }
+    prudence_routes_for_each(&walk, table, &within)
+    {
+        assert_int_equal(prudence_routes_remove(table, &walk.prefix, NULL), 0);
+        found++;
+    }
+    assert_int_equal(found, 128);
+    assert_int_equal(prudence_routes_count(table), 384);
+    assert_false(prudence_routes_walk_next(&walk));
+    check_trie(table);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+}
+
+static void a_child_goes_on(void **state)
+{
+    struct prudence_routes *table = prudence_routes_create("test", NULL);
+    int status;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(add(table, "10.0.0.0/8", 1), 0);
+    child = fork();
+    assert_int_equal(route(table, "10.1.2.3"), 1);
+    for (unsigned i = 0; i < 3000; i++) {
+        const struct prudence_prefix prefix = {
+            .address = {10, (unsigned char)(i >> 8), (unsigned char)i}, .length = 24};
+
+        assert_int_equal(prudence_routes_add(table, &prefix, 2), 0);
+    }
+    assert_int_equal(route(table, "10.1.2.3"), 2);
+    assert_int_equal(drop(table, "10.1.2.0/24"), 0);
+    assert_int_equal(route(table, "10.1.2.3"), 1);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+    if (!child)
+        _exit(0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_attributes_are_refused),
+        cmocka_unit_test(bad_prefixes_are_refused),
+        cmocka_unit_test(values_are_whole),
+        cmocka_unit_test(a_table_is_destroyed_with_its_prefixes),
+        cmocka_unit_test(replaced_nodes_stay_as_they_are),
+        cmocka_unit_test(a_replaced_index_is_latent),
+        cmocka_unit_test(an_update_defers_little),
+        cmocka_unit_test(statistics_add_up),
+        cmocka_unit_test(a_walk_may_update),
+        cmocka_unit_test(a_child_goes_on),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Routes between any two instructions: of an update, while readers look up; and of a lookup, while updates happen at any
+ * two of its instructions. For each address a lookup has an answer that was right at a moment during it.
+ */
+#define _GNU_SOURCE
+#include "support/routes_test.h"
+
+#include "support/step.h"
+
+#if STEP_POSSIBLE
+
+/* --------------------------------------------------------------------------------------------- updates */
+
+enum kind { ADD, REPLACE, REMOVE };
+
+struct update {
+    enum kind kind;
+    const char *prefix;
+    uintptr_t value;
+};
+
+static void apply(struct prudence_routes *table, const struct update *update)
+{
+    const struct prudence_prefix prefix = prefix_of(update->prefix);
+
+    switch (update->kind) {
+    case ADD:
+        assert_int_equal(prudence_routes_add(table, &prefix, update->value), 0);
+        break;
+    case REPLACE:
+        assert_int_equal(prudence_routes_replace(table, &prefix, update->value, NULL), 0);
+        break;
+    case REMOVE:
+        assert_int_equal(prudence_routes_remove(table, &prefix, NULL), 0);
+    }
+}
+
+static void revert(struct prudence_routes *table, const struct update *update, uintptr_t before)
+{
+    const struct update back = {update->kind == ADD      ? REMOVE
+                                : update->kind == REMOVE ? ADD
+                                                         : REPLACE,
+                                update->prefix, before};
+
+    apply(table, &back);
+}
+
+static uintptr_t value_of(const struct prudence_routes *table, const struct update *update)
+{
+    const struct prudence_prefix prefix = prefix_of(update->prefix);
+
+    return prudence_routes_get(table, &prefix);
+}
+
+/* A table to begin with: prefixes with values 100, 101, ... */
+static struct prudence_routes *table_with(unsigned family, uint64_t prefixes,
+                                          const char *const *texts)
+{
+    struct prudence_routes *table = routes_of(family, prefixes, NULL);
+
+    for (unsigned i = 0; texts[i]; i++) {
+        const struct prudence_prefix prefix = prefix_of(texts[i]);
+
+        assert_int_equal(prudence_routes_add(table, &prefix, 100 + i), 0);
+    }
+    return table;
+}
+
+static const char *const few4[] = {"0.0.0.0/1",    "10.0.0.0/8",  "10.1.0.0/16",  "10.1.2.0/24",
+                                   "10.1.2.64/26", "10.1.2.3/32", "192.0.2.0/24", NULL};
+static const char *const at4[] = {"1.2.3.4",    "10.0.0.1",  "10.1.1.1",   "10.1.2.1",
+                                  "10.1.2.3",   "10.1.2.65", "10.1.3.200", "192.0.2.7",
+                                  "200.1.2.77", "255.0.0.1", "12.0.0.0",   NULL};
+static const struct update updates4[] = {
+    {ADD, "0.0.0.0/0", 1},       {ADD, "10.0.0.0/9", 2},      {ADD, "10.1.0.0/19", 3},
+    {ADD, "10.1.2.0/25", 4},     {ADD, "200.1.2.77/32", 5},   {ADD, "12.0.0.0/6", 6},
+    {ADD, "10.1.3.192/27", 7},   {ADD, "255.0.0.0/13", 8},    {REMOVE, "0.0.0.0/1", 0},
+    {REMOVE, "10.0.0.0/8", 0},   {REMOVE, "10.1.2.0/24", 0},  {REMOVE, "10.1.2.3/32", 0},
+    {REMOVE, "10.1.2.64/26", 0}, {REMOVE, "192.0.2.0/24", 0}, {REMOVE, "10.1.0.0/16", 0},
+    {REPLACE, "0.0.0.0/1", 9},   {REPLACE, "10.0.0.0/8", 10}, {REPLACE, "10.1.2.3/32", 11},
+};
+
+static const char *const few6[] = {"2000::/3",          "2001:db8::/32",       "2001:db8:1::/48",
+                                   "2001:db8:1:2::/64", "2001:db8:1:2::3/128", NULL};
+static const char *const at6[] = {"2002::",
+                                  "2001:db8::1",
+                                  "2001:db8:1::1",
+                                  "2001:db8:1:2::1",
+                                  "2001:db8:1:2::3",
+                                  "2001:db8:1:2:8000::3",
+                                  "fe80::1",
+                                  "::",
+                                  "2001:db8:7:7:7:7:7:7",
+                                  NULL};
+static const struct update updates6[] = {
+    {ADD, "::/0", 1},
+    {ADD, "2001:db8:1:2:8000::/65", 2},
+    {ADD, "2001:db8:7:7:7:7:7:7/128", 3},
+    {ADD, "2001:db8::/35", 4},
+    {REMOVE, "2000::/3", 0},
+    {REMOVE, "2001:db8:1:2::3/128", 0},
+    {REMOVE, "2001:db8:1:2::/64", 0},
+    {REPLACE, "2001:db8:1::/48", 5},
+};
+
+#define PLACES 16u
+
+static struct prudence_routes *stepped;
+static struct address addresses[PLACES];
+static uintptr_t before[PLACES], after[PLACES], last[PLACES];
+static unsigned places, looks;
+
+static void look_at_all(uintptr_t *values)
+{
+    prudence_read_lock();
+    for (unsigned i = 0; i < places; i++)
+        values[i] = route_to(stepped, &addresses[i]);
+    prudence_read_unlock();
+}
+
+static void take_addresses(const char *const *texts)
+{
+    for (places = 0; texts[places]; places++)
+        addresses[places] = address_of(texts[places]);
+}
+
+static void look(const greg_t *registers)
+{
+    uintptr_t now[PLACES];
+
+    (void)registers;
+    look_at_all(now);
+    for (unsigned i = 0; i < places; i++) {
+        if (now[i] != before[i] && now[i] != after[i])
+            fail_msg("address %u: %zu, not %zu or %zu", i, now[i], before[i], after[i]);
+        if (now[i] != last[i] && now[i] != after[i])
+            fail_msg("address %u: back from %zu to %zu", i, last[i], now[i]);
+        last[i] = now[i];
+    }
+    looks++;
+}
+
+static void walk_and_look(const greg_t *registers)
+{
+    struct prudence_routes_walk walk;
+    unsigned found = 0;
+
+    look(registers);
+    prudence_routes_for_each(&walk, stepped, NULL) found++;
+    if (found + 1 < prudence_routes_count(stepped) || found > prudence_routes_count(stepped) + 1)
+        fail_msg("a walk finds %u", found);
+}
+
+static void apply_stepped(void *update)
+{
+    apply(stepped, update);
+}
+
+static void step_updates(unsigned family, uint64_t prefixes, const struct update *updates,
+                         unsigned count)
+{
+    stepped = table_with(family, prefixes, family ? few6 : few4);
+    take_addresses(family ? at6 : at4);
+    for (unsigned i = 0; i < count; i++) {
+        struct update update = updates[i];
+        const uintptr_t value = value_of(stepped, &update);
+
+        look_at_all(before);
+        apply(stepped, &update);
+        look_at_all(after);
+        assert_memory_not_equal(before, after, sizeof before);
+        revert(stepped, &update, value);
+        look_at_all(last);
+        assert_memory_equal(last, before, places * sizeof last[0]);
+        step_through(apply_stepped, &update, prefixes > 1 << 11 ? look : walk_and_look);
+        assert_memory_equal(last, after, places * sizeof last[0]);
+        revert(stepped, &update, value);
+    }
+    check_trie(stepped);
+    assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void an_update_is_one_step_for_each_address(void **state)
+{
+    (void)state;
+    step_updates(PRUDENCE_ROUTES_IPV4, 0, updates4, COUNT(updates4));
+    step_updates(PRUDENCE_ROUTES_IPV6, 0, updates6, COUNT(updates6));
+    assert_true(looks > 20000);
+}
+
+static void so_it_is_with_wider_indexes(void **state)
+{
+    (void)state;
+    /* Not those that write thousands of words of the index. */
+    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, updates4 + 2, 4);
+    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, updates4 + 10, 4);
+    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, updates4 + 2, 3);
+    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, updates4 + 10, 4);
+    step_updates(PRUDENCE_ROUTES_IPV6, 1 << 11, updates6 + 1, 3);
+    step_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, updates6 + 5, 3);
+}
+
+/* The update that makes the index wider changes nothing else. */
+static void a_wider_index_is_one_step(void **state)
+{
+    struct update update = {ADD, "9.9.9.9/32", 7};
+
+    (void)state;
+    stepped = table_with(PRUDENCE_ROUTES_IPV4, 0, few4);
+    for (unsigned i = 0; prudence_routes_count(stepped) < 255; i++) {
+        const struct prudence_prefix prefix = {
+            .address = {(unsigned char)(100 + i / 256), (unsigned char)i, 0, 0}, .length = 16};
+
+        assert_int_equal(prudence_routes_add(stepped, &prefix, 1000 + i), 0);
+    }
+    take_addresses(at4);
+    look_at_all(before);
+    memcpy(after, before, sizeof after);
+    memcpy(last, before, sizeof last);
+    assert_int_equal(routes_stats_of(stepped).index_bits, 7);
+    step_through(apply_stepped, &update, look);
+    assert_int_equal(routes_stats_of(stepped).index_bits, 13);
+    check_trie(stepped);
+    assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
+/* --------------------------------------------------------------------------------------------- lookups */
+
+/* Two updates, at two instructions of one lookup. */
+static const struct update *first_update, *second_update;
+static unsigned here, there, instruction;
+static uintptr_t answers[3], found;
+
+static void happen(const greg_t *registers)
+{
+    (void)registers;
+    if (instruction == here)
+        apply(stepped, first_update);
+    if (instruction == there) {
+        apply(stepped, second_update);
+        step_enough = true;
+    }
+    instruction++;
+}
+
+static void look_up_stepped(void *address)
+{
+    found = is_ipv6(stepped) ? prudence_routes_lookup_ipv6(stepped, address)
+                             : prudence_routes_lookup_ipv4(stepped, address);
+}
+
+static void park(struct address *address, const struct update *one, const struct update *two,
+                 unsigned stride)
+{
+    const uintptr_t values[] = {value_of(stepped, one), value_of(stepped, two)};
+
+    first_update = one;
+    second_update = two;
+    answers[0] = route_to(stepped, address);
+    apply(stepped, one);
+    answers[1] = route_to(stepped, address);
+    apply(stepped, two);
+    answers[2] = route_to(stepped, address);
+    revert(stepped, two, values[1]);
+    revert(stepped, one, values[0]);
+    for (here = 0;; here += stride) {
+        for (there = here;; there += stride + 2) {
+            instruction = 0;
+            prudence_read_lock();
+            step_through(look_up_stepped, address, happen);
+            prudence_read_unlock();
+            if (instruction > there)
+                revert(stepped, two, values[1]);
+            if (instruction > here)
+                revert(stepped, one, values[0]);
+            if (found != answers[0] && found != answers[1] && found != answers[2])
+                fail_msg("%zu, not %zu, %zu or %zu (updates at instructions %u and %u)", found,
+                         answers[0], answers[1], answers[2], here, there);
+            if (instruction <= there)
+                break;
+        }
+        if (instruction <= here)
+            break;
+    }
+}
+
+/* The covering prefix comes, and then the longer one goes: there always is a route. Nodes between the two stay, so that a
+ * lookup which remembered what it passed would have none. And the like. */
+static void a_lookup_has_one_right_answer(void **state)
+{
+    static const struct {
+        struct update one, two;
+        const char *address;
+    } pairs[] = {
+        {{ADD, "192.0.0.0/14", 1}, {REMOVE, "192.0.2.0/24", 0}, "192.0.2.7"},
+        {{ADD, "0.0.0.0/0", 1}, {REMOVE, "192.0.2.0/24", 0}, "192.0.2.7"},
+        {{ADD, "10.1.2.0/28", 2}, {REMOVE, "10.1.2.3/32", 0}, "10.1.2.3"},
+        {{REPLACE, "10.1.2.0/24", 3}, {REMOVE, "10.1.2.3/32", 0}, "10.1.2.3"},
+        {{ADD, "10.1.2.16/28", 4}, {REPLACE, "10.1.2.0/24", 5}, "10.1.2.17"},
+        {{ADD, "10.1.3.0/24", 6}, {REPLACE, "10.1.0.0/16", 7}, "10.1.3.4"},
+        {{REMOVE, "10.1.2.64/26", 0}, {REMOVE, "10.1.2.0/24", 0}, "10.1.2.65"},
+        {{REMOVE, "10.1.2.3/32", 0}, {ADD, "10.1.2.3/32", 8}, "10.1.2.3"},
+        {{ADD, "200.1.2.0/24", 9}, {ADD, "200.1.2.77/32", 10}, "200.1.2.77"},
+        {{REMOVE, "0.0.0.0/1", 0}, {ADD, "0.0.0.0/0", 11}, "1.2.3.4"},
+    };
+
+    (void)state;
+    stepped = table_with(PRUDENCE_ROUTES_IPV4, 0, few4);
+    for (unsigned i = 0; i < COUNT(pairs); i++) {
+        struct address address = address_of(pairs[i].address);
+
+        park(&address, &pairs[i].one, &pairs[i].two, 3);
+    }
+    check_trie(stepped);
+    assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
+static void so_it_has_of_ipv6(void **state)
+{
+    static const struct update one = {ADD, "2001:db8:1:2::/100", 1},
+                               two = {REMOVE, "2001:db8:1:2::3/128", 0},
+                               both = {ADD, "2001:db8:1:2::3/128", 2};
+    struct address address = address_of("2001:db8:1:2::3");
+
+    (void)state;
+    stepped = table_with(PRUDENCE_ROUTES_IPV6, 0, few6);
+    park(&address, &one, &two, 17);
+    park(&address, &two, &both, 17);
+    check_trie(stepped);
+    assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
+/* A reader that has loaded the index before it was made anew, and before other updates, has what was right since. */
+static void an_old_index_leads_on(void **state)
+{
+    const struct prudence_prefix longer = prefix_of("10.1.2.3/32");
+    struct prudence_routes old;
+    uintptr_t now[PLACES], through[PLACES];
+
+    (void)state;
+    stepped = table_with(PRUDENCE_ROUTES_IPV4, 0, few4);
+    take_addresses(at4);
+    prudence_read_lock();
+    old = *stepped;
+    for (unsigned i = 0; prudence_routes_count(stepped) < 256; i++) {
+        const struct prudence_prefix prefix = {
+            .address = {(unsigned char)(100 + i / 256), (unsigned char)i, 0, 0}, .length = 16};
+
+        assert_int_equal(prudence_routes_add(stepped, &prefix, 1000 + i), 0);
+    }
+    assert_ptr_not_equal(old.index, stepped->index);
+    look_at_all(now);
+    for (unsigned i = 0; i < places; i++)
+        assert_int_equal(prudence_routes_lookup_ipv4(&old, addresses[i].bytes), now[i]);
+    assert_int_equal(prudence_routes_remove(stepped, &longer, NULL), 0);
+    look_at_all(through);
+    for (unsigned i = 0; i < places; i++) {
+        uintptr_t value = prudence_routes_lookup_ipv4(&old, addresses[i].bytes);
+
+        assert_true(value == now[i] || value == through[i]);
+    }
+    prudence_read_unlock();
+    assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_update_is_one_step_for_each_address),
+        cmocka_unit_test(so_it_is_with_wider_indexes),
+        cmocka_unit_test(a_wider_index_is_one_step),
+        cmocka_unit_test(a_lookup_has_one_right_answer),
+        cmocka_unit_test(so_it_has_of_ipv6),
+        cmocka_unit_test(an_old_index_leads_on),
+    };
+
+    prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 0;
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* One chain of a hash table without locks, and updates of every kind that meet each other there. */
+#ifndef TESTS_SUPPORT_LOCKFREE_UPDATES_H
+#define TESTS_SUPPORT_LOCKFREE_UPDATES_H
+
+#include "support/lockfree_test.h"
+
+#define CHAIN 5 /* objects at first, of keys 0 (the last) to 4 (the first) */
+
+static struct item items[32];
+static struct prudence_lockfree_hash *table;
+
+static void begin_chain(void)
+{
+    memset(items, 0, sizeof items);
+    table = prudence_lockfree_hash_create(2);
+    for (unsigned i = 0; i < CHAIN; i++) {
+        items[i].key = i;
+        prudence_lockfree_hash_add(table, 0, &items[i].node);
+    }
+}
+
+/* `gone`: the number of the object that it has removed or replaced; -1: none. `fresh`: of the one that it may have added. */
+struct update_result {
+    int result, gone;
+};
+
+static struct item *fresh_item(unsigned update, uint64_t key)
+{
+    struct item *item = &items[CHAIN + update];
+
+    item->key = key;
+    return item;
+}
+
+static struct update_result found(const struct prudence_hash_node *node, bool takes)
+{
+    int number = node ? (int)(prudence_hash_entry(node, const struct item, node) - items) : -1;
+
+    return (struct update_result){.result = number, .gone = takes ? number : -1};
+}
+
+static struct update_result remove_number(int number)
+{
+    int error = prudence_lockfree_hash_remove(table, &items[number].node);
+
+    return (struct update_result){.result = error, .gone = error ? -1 : number};
+}
+
+static struct update_result replace_number(int number, unsigned update)
+{
+    int error = prudence_lockfree_hash_replace(table, &items[number].node,
+                                               &fresh_item(update, items[number].key)->node);
+
+    return (struct update_result){.result = error, .gone = error ? -1 : number};
+}
+
+static struct update_result add_unique(uint64_t key, unsigned update)
+{
+    return found(prudence_lockfree_hash_add_unique(table, 0, item_has_key, &key,
+                                                   &fresh_item(update, key)->node),
+                 false);
+}
+
+static struct update_result add_replace(uint64_t key, unsigned update)
+{
+    return found(prudence_lockfree_hash_add_replace(table, 0, item_has_key, &key,
+                                                    &fresh_item(update, key)->node),
+                 true);
+}
+
+#define UPDATES 12
+
+static struct update_result run_update(unsigned update)
+{
+    switch (update) {
+    case 0:
+        prudence_lockfree_hash_add(table, 0, &fresh_item(0, 10)->node);
+        return (struct update_result){.gone = -1};
+    case 1:
+    case 2:
+        return add_unique(10, update); /* is not there: the two of them against each other, too */
+    case 3:
+        return add_unique(2, update);
+    case 4:
+        return add_replace(10, update);
+    case 5:
+        return add_replace(2, update);
+    case 6:
+        return replace_number(2, update);
+    case 7:
+        return replace_number(4, update);
+    case 8:
+        return remove_number(1);
+    case 9:
+        return remove_number(2);
+    case 10:
+        return remove_number(3);
+    default:
+        return remove_number(4);
+    }
+}
+
+#endif /* TESTS_SUPPORT_LOCKFREE_UPDATES_H */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of routes have in common: prefixes by text, a model that searches a list, and a look at all of a table. */
+#ifndef TESTS_SUPPORT_ROUTES_TEST_H
+#define TESTS_SUPPORT_ROUTES_TEST_H
+
+#include "support/slab_test.h"
+
+#include <prudence/routes.h>
+
+#include <arpa/inet.h>
+
+#include "structures/routes.h"
+
+#define ROUTES_TEST_UNUSED __attribute__((unused))
+
+struct address {
+    unsigned char bytes[16];
+};
+
+static bool is_ipv6(const struct prudence_routes *table)
+{
+    return route_table_of(table)->length_most == 128;
+}
+
+ROUTES_TEST_UNUSED static struct address address_of(const char *text)
+{
+    struct address address = {{0}};
+
+    assert_int_equal(inet_pton(strchr(text, ':') ? AF_INET6 : AF_INET, text, address.bytes), 1);
+    return address;
+}
+
+ROUTES_TEST_UNUSED static struct prudence_prefix prefix_of(const char *text)
+{
+    const char *slash = strchr(text, '/');
+    struct prudence_prefix prefix = {.length = (unsigned)strtoul(slash + 1, NULL, 10)};
+    char address[64];
+    struct address bytes;
+
+    snprintf(address, sizeof address, "%.*s", (int)(slash - text), text);
+    bytes = address_of(address);
+    memcpy(prefix.address, bytes.bytes, sizeof prefix.address);
+    return prefix;
+}
+
+/* Zeros behind its length. */
+ROUTES_TEST_UNUSED static void prefix_trim(struct prudence_prefix *prefix)
+{
+    for (unsigned bit = prefix->length; bit < 128; bit++)
+        prefix->address[bit / 8] &= (unsigned char)~(0x80u >> bit % 8);
+}
+
+ROUTES_TEST_UNUSED static struct prudence_routes *routes_of(unsigned family, uint64_t prefixes,
+                                                            struct prudence_domain *domain)
+{
+    struct prudence_routes_attr attr = {
+        .size = sizeof attr, .family = family, .prefixes = prefixes, .domain = domain};
+    struct prudence_routes *table = prudence_routes_create("test", &attr);
+
+    assert_non_null(table);
+    return table;
+}
+
+ROUTES_TEST_UNUSED static uintptr_t route_to(const struct prudence_routes *table,
+                                             const struct address *address)
+{
+    return is_ipv6(table) ? prudence_routes_lookup_ipv6(table, address->bytes)
+                          : prudence_routes_lookup_ipv4(table, address->bytes);
+}
+
+ROUTES_TEST_UNUSED static struct prudence_routes_stats
+routes_stats_of(struct prudence_routes *table)
+{
+    struct prudence_routes_stats stats;
+
+    assert_int_equal(prudence_routes_stats(table, &stats), 0);
+    return stats;
+}
+
+/* ------------------------------------------------------------------------------------------ the model */
+
+#define KNOWN_MOST 600u
+
+static struct known {
+    struct prudence_prefix prefix;
+    uintptr_t value;
+} known[KNOWN_MOST];
+static unsigned known_count;
+
+static bool prefix_matches(const struct prudence_prefix *prefix, const unsigned char *address)
+{
+    const unsigned whole = prefix->length / 8, bits = prefix->length % 8;
+
+    return !memcmp(prefix->address, address, whole) &&
+           (!bits || (prefix->address[whole] ^ address[whole]) >> (8 - bits) == 0);
+}
+
+ROUTES_TEST_UNUSED static struct known *known_prefix(const struct prudence_prefix *prefix)
+{
+    for (unsigned i = 0; i < known_count; i++)
+        if (known[i].prefix.length == prefix->length &&
+            !memcmp(known[i].prefix.address, prefix->address, sizeof prefix->address))
+            return &known[i];
+    return NULL;
+}
+
+ROUTES_TEST_UNUSED static uintptr_t known_route(const struct address *address)
+{
+    const struct known *best = NULL;
+
+    for (unsigned i = 0; i < known_count; i++)
+        if ((!best || known[i].prefix.length > best->prefix.length) &&
+            prefix_matches(&known[i].prefix, address->bytes))
+            best = &known[i];
+    return best ? best->value : 0;
+}
+
+/* By address, then by length. */
+ROUTES_TEST_UNUSED static int compare_prefixes(const void *a, const void *b)
+{
+    const struct prudence_prefix *one = a, *other = b; /* the first member of struct known */
+    int order = memcmp(one->address, other->address, sizeof one->address);
+
+    return order ? order : (one->length > other->length) - (one->length < other->length);
+}
+
+/* -------------------------------------------------------------------------------------------- the trie */
+
+struct sums {
+    uint64_t prefixes, nodes, bytes;
+};
+
+/* All words of the index that begin with these bits. */
+static void check_words(uintptr_t index, route_key key, unsigned length, uint64_t word)
+{
+    const unsigned bits = route_index_bits(index);
+    const uint64_t *first = &route_index_words(index)[(size_t)(key >> (128 - bits))];
+
+    for (size_t i = 0; i < (size_t)1 << (bits - length); i++)
+        assert_int_equal(first[i], word);
+}
+
+/* Every invariant of structures/routes.h that holds while no thread is inside an update. */
+static void check_node(const struct route_table *table, const struct route_node *node,
+                       unsigned level, route_key key, struct sums *sums)
+{
+    const uintptr_t index = table->public.index;
+    const unsigned words = route_node_words(node);
+
+    assert_true(level == 0 || words > 1);
+    assert_true(route_has(node->prefixes, ROUTE_ABOVE));
+    sums->prefixes += prudence_routes_ones_(node->prefixes) - 1;
+    sums->nodes++;
+    sums->bytes += route_node_bytes(route_node_size(words));
+    for (unsigned slot = 0; slot < (level ? 64u : 2u); slot++) {
+        const uint64_t word = route_word(node, route_longest(node, slot));
+        const route_key below = route_key_with(key, level, slot);
+        const struct route_node *child =
+            route_has(node->children, slot) ? route_child(node, slot) : NULL;
+
+        assert_int_equal(word & 1, 0);
+        if (child) {
+            assert_int_equal(route_word(child, ROUTE_ABOVE), word);
+            check_node(table, child, level + 1, below, sums);
+        }
+        if (level >= route_index_level(index) || (child && level + 1 < route_index_level(index)))
+            continue;
+        check_words(index, below, route_bits_before(level + 1),
+                    child ? route_index_node(child) : word);
+    }
+}
+
+ROUTES_TEST_UNUSED static void check_trie(const struct prudence_routes *public)
+{
+    const struct route_table *table = route_table_of(public);
+    struct sums sums = {0};
+
+    check_node(table, table->root, 0, 0, &sums);
+    assert_int_equal(sums.prefixes, prudence_routes_count(public));
+    assert_int_equal(sums.nodes, table->nodes);
+    assert_int_equal(sums.bytes, table->node_bytes);
+}
+
+#endif /* TESTS_SUPPORT_ROUTES_TEST_H */

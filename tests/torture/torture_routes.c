@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Routes under many more threads than CPUs. Prefixes that last are always found, also beneath shorter ones that come
+ * and go; what is found matches the address, and is live or was retired in a grace period that is not over. Of a long and a
+ * short prefix one is always there, so an address of both always has a route. Walks go in order, and find what lasts
+ * once.
+ *
+ * Variants: with an index that grows, or a wide one from the beginning; and with a low latent_limit and readers that
+ * stay, where nobody meets wait_max, and nothing excuses a byte above the limit.
+ */
+#define _GNU_SOURCE
+#include <prudence/routes.h>
+
+#include "support/gp_torture.h"
+
+#define READERS 8
+#define WRITERS 5
+#define LASTING 64   /* 10.0.0.0/16 to 10.63.0.0/16 */
+#define OWN     3000 /* of each writer, at most */
+
+struct object {
+    struct torture_mark mark;
+    uint64_t route; /* atomic: address << 8 | length */
+};
+
+static struct prudence_routes *table;
+static struct prudence_cache *cache;
+static uint64_t births, lookups, walks, updates, found_retired;
+static bool readers_stay;
+
+#define ROUTE(address, length) ((uint64_t)(address) << 8 | (length))
+
+static struct prudence_prefix prefix_of(uint64_t route)
+{
+    struct prudence_prefix prefix = {.length = route & 0xff};
+
+    for (unsigned i = 0; i < 4; i++)
+        prefix.address[i] = (unsigned char)(route >> (32 - 8 * i));
+    return prefix;
+}
+
+static bool matches(uint64_t route, uint32_t address)
+{
+    const unsigned length = route & 0xff;
+
+    return !length || ((uint32_t)(route >> 8) ^ address) >> (32 - length) == 0;
+}
+
+static struct object *make(uint64_t route)
+{
+    struct object *object = prudence_cache_alloc(cache);
+
+    torture_check_reuse(&object->mark, prudence_default_domain());
+    __atomic_store_n(&object->mark.birth, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED),
+                     __ATOMIC_RELAXED);
+    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
+    __atomic_store_n(&object->route, route, __ATOMIC_RELAXED);
+    return object;
+}
+
+/* Unlinked by this thread alone, and outside of a section. */
+static void retire(uintptr_t value)
+{
+    struct object *object = (struct object *)value;
+    uint64_t live = TORTURE_LIVE;
+
+    if (!__atomic_compare_exchange_n(&object->mark.state, &live, (uint64_t)TORTURE_RETIRED, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        torture_violation("object %p was removed twice", (void *)object);
+    torture_mark_set(&object->mark, TORTURE_RETIRED, prudence_gp_get_state().private_value);
+    prudence_cache_free_deferred(cache, object);
+}
+
+/* ----------------------------------------------------------------------------------------- readers */
+
+/* By a reader that has just found it, inside its section. Returns its route. */
+static uint64_t look_at(uintptr_t value)
+{
+    const struct object *object = (const struct object *)value;
+    uint64_t state = __atomic_load_n(&object->mark.state, __ATOMIC_RELAXED);
+
+    if (state == TORTURE_RETIRED) {
+        uint64_t cookie = __atomic_load_n(&object->mark.cookie, __ATOMIC_RELAXED);
+
+        __atomic_fetch_add(&found_retired, 1, __ATOMIC_RELAXED);
+        if (cookie && gp_poll(prudence_default_domain(), (gp_cookie){cookie}))
+            torture_violation("object %p is found after its grace period", (const void *)object);
+    } else if (state != TORTURE_LIVE) {
+        torture_violation("object %p is found in state %llx", (const void *)object,
+                          (unsigned long long)state);
+    }
+    return __atomic_load_n(&object->route, __ATOMIC_RELAXED);
+}
+
+/* The length of what is found for the address; `least`: there always is one that is not shorter. 0: also if none is. */
+static unsigned look_up(uint32_t address, unsigned least)
+{
+    const uint32_t bytes = htobe32(address);
+    uintptr_t value = prudence_routes_lookup_ipv4(table, &bytes);
+    uint64_t route;
+
+    if (!value) {
+        if (least)
+            torture_violation("there is no route for %08x", address);
+        return 0;
+    }
+    route = look_at(value);
+    if (!matches(route, address) || (route & 0xff) < least)
+        torture_violation("for %08x the route %08x/%u is found", address, (unsigned)(route >> 8),
+                          (unsigned)(route & 0xff));
+    return route & 0xff;
+}
+
+/* Addresses of writer w, beside its own prefixes: there always is one of two. */
+#define EITHER(w) (0x0ac80000u + ((uint32_t)(w) << 16))
+
+static void read_routes(uint64_t *random)
+{
+    prudence_read_lock();
+    for (unsigned i = 0; i < 20; i++) {
+        const uint32_t any = (uint32_t)(torture_random(random) >> 32);
+
+        look_up(any, 0);
+        look_up(0x0a000000 | (any & 0x3fffff), 16);
+        if (look_up(0x0a000001 | (any & 0x3f0000), 32) != 32)
+            torture_violation("a lasting host is not found");
+        look_up(EITHER(any % WRITERS) + 7, 20);
+    }
+    if (readers_stay && torture_below(random, 50) == 0)
+        torture_sleep_us(20000);
+    prudence_read_unlock();
+    __atomic_fetch_add(&lookups, 80, __ATOMIC_RELAXED);
+}
+
+static void walk(void)
+{
+    struct prudence_routes_walk at;
+    unsigned lasting = 0;
+    uint64_t last = 0;
+    bool first = true;
+
+    prudence_read_lock();
+    prudence_routes_for_each(&at, table, NULL)
+    {
+        uint64_t route = look_at(at.value);
+
+        if (!first && route <= last)
+            torture_violation("a walk goes from %llx to %llx", (unsigned long long)last,
+                              (unsigned long long)route);
+        first = false;
+        last = route;
+        lasting += (route & 0xff) == 16 && route >> 24 >= 0x0a00 && route >> 24 < 0x0a00 + LASTING;
+    }
+    prudence_read_unlock();
+    if (lasting != LASTING)
+        torture_violation("a walk finds %u prefixes that last", lasting);
+    __atomic_fetch_add(&walks, 1, __ATOMIC_RELAXED);
+}
+
+static void *reader(void *seed)
+{
+    uint64_t random = (uintptr_t)seed * 77 + 1;
+
+    while (!torture_stopped()) {
+        read_routes(&random);
+        if (torture_below(&random, 50) == 0)
+            walk();
+    }
+    return NULL;
+}
+
+/* ----------------------------------------------------------------------------------------- writers */
+
+static void add(uint64_t route)
+{
+    const struct prudence_prefix prefix = prefix_of(route);
+
+    TORTURE_CHECK(prudence_routes_add(table, &prefix, (uintptr_t)make(route)) == 0);
+}
+
+static void drop(uint64_t route)
+{
+    const struct prudence_prefix prefix = prefix_of(route);
+    uintptr_t old;
+    int error = prudence_routes_remove(table, &prefix, &old);
+
+    if (error)
+        torture_violation("a prefix of this thread's is not there to be removed");
+    else
+        retire(old);
+}
+
+static void replace(uint64_t route)
+{
+    const struct prudence_prefix prefix = prefix_of(route);
+    uintptr_t old;
+
+    TORTURE_CHECK(prudence_routes_replace(table, &prefix, (uintptr_t)make(route), &old) == 0);
+    retire(old);
+}
+
+/* What a writer may add: 3 short prefixes of its own lengths, some far from all that lasts, most among it. Of one that two
+ * writers would add, one gets it. */
+static uint64_t own_route(unsigned writer, unsigned i)
+{
+    const uint32_t bits = i * 2654435761u, near = 0x0a000000 | (bits & 0x3ff000) | writer << 8;
+
+    if (i < 3)
+        return ROUTE(0, writer * 3 + i);
+    if (i % 5 == 0)
+        return ROUTE((bits | 0x80000000) & 0xffffe000, 19);
+    return i % 7 ? ROUTE(near, 24) : ROUTE(near | 0x20, 28);
+}
+
+static void update_own(unsigned writer, unsigned char *mine, uint64_t *random)
+{
+    const unsigned i = torture_below(random, OWN);
+    const uint64_t route = own_route(writer, i);
+    const struct prudence_prefix prefix = prefix_of(route);
+
+    if (!mine[i]) {
+        struct object *object = make(route);
+
+        if (!prudence_routes_add(table, &prefix, (uintptr_t)object)) {
+            mine[i] = 1;
+        } else { /* it is there */
+            torture_mark_set(&object->mark, TORTURE_NEW, 0);
+            prudence_cache_free(cache, object);
+        }
+    } else if (torture_below(random, 2)) {
+        replace(route);
+    } else {
+        drop(route);
+        mine[i] = 0;
+    }
+}
+
+/* The short one comes before the long one goes, and the other way around. */
+static void swap_either(unsigned writer)
+{
+    const uint64_t shorter = ROUTE(EITHER(writer), 20), longer = ROUTE(EITHER(writer), 28);
+
+    add(shorter);
+    drop(longer);
+    add(longer);
+    drop(shorter);
+}
+
+static void *writer(void *number)
+{
+    const unsigned self = (unsigned)(uintptr_t)number;
+    uint64_t random = self + 4711;
+    unsigned char *mine = calloc(OWN, 1);
+
+    while (!torture_stopped()) {
+        for (unsigned i = 0; i < 20; i++)
+            update_own(self, mine, &random);
+        swap_either(self);
+        __atomic_fetch_add(&updates, 24, __ATOMIC_RELAXED);
+    }
+    for (unsigned i = 0; i < OWN; i++)
+        if (mine[i])
+            drop(own_route(self, i));
+    free(mine);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------ all */
+
+static void set_up(const char *variant)
+{
+    struct prudence_routes_attr attr = {.size = sizeof attr};
+
+    attr.prefixes = strcmp(variant, "wide") ? 0 : 1 << 17;
+    readers_stay = !strcmp(variant, "limit");
+    table = prudence_routes_create("torture", &attr);
+    cache = prudence_cache_create("torture", sizeof(struct object), NULL);
+    for (unsigned i = 0; i < LASTING; i++) {
+        add(ROUTE(0x0a000000 + (i << 16), 16));
+        add(ROUTE(0x0a000001 + (i << 16), 32));
+    }
+    for (unsigned i = 0; i < WRITERS; i++)
+        add(ROUTE(EITHER(i), 28));
+}
+
+static void tear_down(void)
+{
+    struct prudence_routes_walk at;
+    unsigned left = 0;
+
+    prudence_routes_for_each(&at, table, NULL)
+    {
+        TORTURE_CHECK(prudence_routes_remove(table, &at.prefix, NULL) == 0);
+        TORTURE_CHECK(prudence_routes_remove(table, &at.prefix, NULL) == ENOENT);
+        retire(at.value);
+        left++;
+    }
+    TORTURE_CHECK(left == 2 * LASTING + WRITERS);
+    TORTURE_CHECK(prudence_routes_count(table) == 0);
+    TORTURE_CHECK(prudence_routes_destroy(table) == 0);
+    TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
+}
+
+static void check_limit(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    TORTURE_CHECK(stats.throttle_expiries == 0);
+    TORTURE_CHECK(stats.latent_overruns == 0);
+    if (stats.bytes_latent_peak > stats.latent_limit)
+        torture_violation("the account was at %llu bytes, the limit is %llu",
+                          (unsigned long long)stats.bytes_latent_peak,
+                          (unsigned long long)stats.latent_limit);
+    printf(": peak=%llu K waits=%llu", (unsigned long long)stats.bytes_latent_peak >> 10,
+           (unsigned long long)stats.throttle_waits);
+}
+
+static int torture(const char *variant, double seconds)
+{
+    uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
+    pthread_t threads[READERS + WRITERS];
+    struct prudence_routes_stats stats;
+    unsigned count = 0;
+
+    set_up(variant);
+    for (uintptr_t i = 0; i < READERS; i++)
+        threads[count++] = torture_thread(reader, (void *)(i + 1));
+    for (uintptr_t i = 0; i < WRITERS; i++)
+        threads[count++] = torture_thread(writer, (void *)i);
+    while (torture_now() < end)
+        torture_sleep_us(10000);
+    torture_wait_for(&walks);
+    torture_stop();
+    while (count)
+        pthread_join(threads[--count], NULL);
+    prudence_routes_stats(table, &stats);
+    tear_down();
+    if (readers_stay)
+        check_limit();
+    printf(": updates=%llu lookups=%llu walks=%llu retired=%llu index=%llu bits",
+           (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
+           (unsigned long long)found_retired, (unsigned long long)stats.index_bits);
+    return torture_end(variant);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct torture_variant variants[] = {
+        {"growing", ""},
+        {"wide", ""},
+        {"fenced", "reader_mode=fenced"},
+        {"lock", "rseq=0"},
+        {"limit", "latent_limit=2M,wait_max=60s"},
+    };
+
+    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
+}

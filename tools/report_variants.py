@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Pictures, tables and verdicts from the JSON of prudence-variants: latency by load, cost by rate of calls, and each finding
+of the thesis's 8.3.
+
+    tools/report_variants.py FILE.json... [--note TEXT]    .html, .svg and .png beside the first FILE; docs/results-variants.md
+                                                           on standard output
+
+Rows of all files are taken together; they should be of one machine. The page names the picture images/variants.png.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from report import OURS, THEIRS, write_page, write_pictures
+from variants_report import findings, sources
+
+MICRO = 1e3
+DASHES = {"induced": ":", "batch": ":", "taskq": ":", "barrier": "--", "xrcu": "--", "krcud": "--", "preempt": "--"}
+NOTES = [
+    "A place is a thread that reads, and that says when it switches and when it is idle. Latency by load: one callback after "
+    "the other, beside places that read and switch without a pause; above two places there are more threads than CPUs.",
+    "Cost by rate: a place that works half a microsecond between two switches calls at that rate, beside one that only works. The cost of "
+    "a callback is the time in calls, in switches beyond what they take without calls, and of threads that are no places.",
+    "What costs less than a thousandth of the time of two places cannot be told from noise, and counts as that.",
+    "Dotted lines: quiescent states are induced. Dashed: looked for by time. Solid: looked for at each switch; ours, and liburcu.",
+    "Medians of interleaved runs, each in a fresh process. A verdict is undecided when one draw from the runs in twenty, or "
+    "more, disagrees with it.",
+]
+
+
+MARKERS = "osD^v"
+
+
+def styles(names):
+    """A colour and a marker of its own for each."""
+    colours = {OURS: 0} | dict.fromkeys(THEIRS, 0)
+    theirs = iter(THEIRS * len(names))
+    found = {}
+    for name in names:
+        colour = OURS if name in ("memb", "qsbr") else next(theirs)
+        found[name] = {"color": colour, "linestyle": DASHES.get(name, "-"), "marker": MARKERS[colours[colour]],
+                       "markersize": 4, "linewidth": 2.2 if colour == OURS else 1.3}
+        colours[colour] += 1
+    return found
+
+
+def series(rows, load, along, x_of, y_of):
+    """variant -> points, in order."""
+    found = {}
+    for row in sorted((row for row in rows if row["load"] == load), key=lambda row: row[along]):
+        if x_of(row) > 0 and y_of(row) > 0:
+            found.setdefault(row["variant"], []).append((x_of(row), y_of(row)))
+    return found
+
+
+def draw_panel(axes, curves, style, title, xlabel, ylabel, xscale="log"):
+    for name, points in curves.items():
+        axes.plot(*zip(*points), label=name, **style[name])
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale="log", xscale=xscale)
+
+
+def drawn_cost(row):
+    """0 is left out."""
+    return row["cost_ns"] if row["cost_ns"] >= findings.least_cost(row["rate"]) else 0
+
+
+def draw(rows):
+    style = styles(list(dict.fromkeys(row["variant"] for row in rows)))
+    calls = [row for row in rows if row["load"] == "call" and row["workers"] == 1]
+    paced = [row for row in rows if row["load"] == "paced" and row["workers"] == 1 and row["readers"] == 1]
+    figure = plt.figure(figsize=(13, 11), constrained_layout=True)
+    upper, lower = figure.subfigures(2, 1, height_ratios=[10, 1])
+    grid = upper.subplots(2, 2)
+    for axes, key, name in ((grid[0][0], "p50_ns", "median"), (grid[0][1], "p99_ns", "p99")):
+        draw_panel(axes, series(calls, "call", "readers", lambda row: row["readers"] + 1, lambda row: row[key] / MICRO), style,
+                   f"Latency by load: {name}", "places", "call to callback, µs", "linear")
+    draw_panel(grid[1][0], series(paced, "paced", "rate", lambda row: row["rate"], drawn_cost), style,
+               "Cost by rate of calls", "calls a second", "cost of a callback, ns")
+    draw_panel(grid[1][1], series(paced, "paced", "rate", lambda row: row["p50_ns"] / MICRO, drawn_cost), style,
+               "Latency against cost, from few calls to many", "median latency, µs", "cost of a callback, ns")
+    handles = {label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels())}
+    lower.legend(handles.values(), handles.keys(), loc="center", ncols=6, frameon=False, fontsize=9)
+    return figure
+
+
+# ---------------------------------------------------------------------------------------- tables
+
+def figure_of(function, *arguments, show=findings.time, **wanted):
+    try:
+        return show(function(*arguments, **wanted))
+    except findings.NotMeasured:
+        return "–"
+
+
+def names(rows, load):
+    return list(dict.fromkeys(row["variant"] for row in rows if row["load"] == load))
+
+
+def complexity(_):
+    return [{"subject": name, "own lines": str(own), "with what it shares": str(whole),
+             "patch of 2002, all architectures / one": sources.THESIS.get(name, "–")}
+            for name in sources.FILES for own, whole in [sources.lines(name)]]
+
+
+def idle_overhead(rows):
+    results = findings.Results(rows)
+    return [{"subject": name, "a switch refers to": sources.IDLE[name][0], "by time": sources.IDLE[name][1],
+             "a switch": figure_of(results.switch, name),
+             "a preempted section, two switches": figure_of(results.value, "preempt", name, "ns"),
+             "CPU time in an idle second": figure_of(results.value, "idle", name, "cpu_ns", show=lambda ns: findings.time(ns * 1e3)),
+             "sleeps in it": figure_of(results.value, "idle", name, "sleeps_per_second", show=lambda count: f"{count:.0f}")}
+            for name in names(rows, "idle") if name in sources.IDLE]
+
+
+def grace_periods(rows):
+    results = findings.Results(rows)
+    return [{"subject": name, **{f"beside {readers}": figure_of(results.value, "synchronize", name, "ns", readers=readers)
+                                 for readers in (0, 1)},
+             **{f"call to callback beside {readers}": figure_of(results.latency, name, readers)
+                for readers in results.loads_of_call()}}
+            for name in names(rows, "synchronize")]
+
+
+def cost(results, name, rate):
+    least = findings.least_cost(rate)
+    return figure_of(results.cost, name, rate, show=lambda ns: "≤ " * (ns <= least) + findings.time(ns))
+
+
+def costs(rows):
+    results = findings.Results(rows)
+    return [{"subject": name, **{f"{rate:,}/s": " / ".join((cost(results, name, rate),
+                                                          figure_of(results.paced_latency, name, rate)))
+                                 for rate in results.rates()}}
+            for name in names(rows, "paced")]
+
+
+SECTIONS = [
+    ("Findings of the thesis", findings.check),
+    ("Complexity (Table 8.1)", complexity),
+    ("Overhead when idle (Table 8.2)", idle_overhead),
+    ("A grace period: waiting for one, and latency by load (Figures 8.7 and 8.8)", grace_periods),
+    ("Cost and median latency of a callback by rate of calls", costs),
+]
+
+
+def headline(checked):
+    verdicts = [line["verdict"] for line in checked]
+    return (f'Of {len(verdicts)} findings of 2004, {verdicts.count("holds")} hold here, '
+            f'{verdicts.count("does not hold")} do not, {verdicts.count("undecided")} are undecided, '
+            f'{verdicts.count("not measured")} were not measured.')
+
+
+def print_markdown(document, said, notes, sections):
+    host = document["host"]
+    print(f'# What was measured of RCU variants\n\n{host["cpu"]}, {host["cpus"]} CPUs, {host["system"]} {host["kernel"]}, '
+          f'gcc {host["compiler"]}, {document["date"][:10]}; prudence {document["prudence"]}, liburcu {document["liburcu"]}. '
+          'What the variants and loads are: [RCU variants](explanation/rcu-variants.md).\n')
+    print("\n".join(f"- {note}" for note in notes))
+    print(f"\n{said}\n\n![latency by load, cost by rate of calls](images/variants.png)\n")
+    for title, cells in sections:
+        columns = list(cells[0])
+        print(f"## {title}\n\n| {' | '.join(['', *columns[1:]])} |\n|{'---|' * len(columns)}")
+        for row in cells:
+            print(f"| {' | '.join(row.values())} |")
+        print()
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--note", action="append", default=[], help="something else that the page says")
+    return parser.parse_args()
+
+
+def main():
+    given = arguments()
+    documents = [json.loads(Path(name).read_text()) for name in given.files]
+    for name, document in zip(given.files, documents):
+        if document.get("program") != "prudence-variants" or not document["rows"]:
+            sys.exit(f"report_variants: {name} has no rows of prudence-variants")
+    rows = [row for document in documents for row in document["rows"]]
+    first, document = Path(given.files[0]), {"skipped": [], **documents[0]}
+    sections = [(title, cells) for title, make in SECTIONS if (cells := make(rows))]
+    said = headline(sections[0][1])
+    svg = write_pictures(first, draw(rows))
+    notes = given.note + NOTES
+    write_page(first.with_suffix(".html"), document, "RCU variants", said, svg, sections, notes,
+               [f'prudence {document["prudence"]}', f'liburcu {document["liburcu"]}'])
+    print_markdown(document, said, notes, sections)
+    print("written:", ", ".join(str(first.with_suffix(suffix)) for suffix in (".html", ".svg", ".png")), file=sys.stderr)
+
+
+main()

@@ -58,15 +58,6 @@ static bool make_caches(struct prudence_map *map, const char *name, struct prude
     return true;
 }
 
-static enum map_sections sections_of(const struct prudence_domain *domain)
-{
-    if (domain == prudence_default_domain())
-        return MAP_OF_DEFAULT;
-    return domain->kind == PRUDENCE_DOMAIN_SET || domain->kind == PRUDENCE_DOMAIN_EXTERNAL
-               ? MAP_OF_CALLER
-               : MAP_OF_DOMAIN;
-}
-
 struct prudence_map *prudence_map_create(const char *name, const struct prudence_map_attr *attr)
 {
     struct prudence_map *map;
@@ -94,7 +85,8 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
         return NULL;
     }
     map->domain = map->caches[0]->domain;
-    map->sections = sections_of(map->domain);
+    map->own_sections =
+        map->domain->kind != PRUDENCE_DOMAIN_SET && map->domain->kind != PRUDENCE_DOMAIN_EXTERNAL;
     return map;
 }
 

@@ -31,16 +31,10 @@ struct map_counter {
     int64_t objects; /* added less removed on a CPU; atomic */
 } __attribute__((aligned(CACHE_LINES_APART)));
 
-/* Which sections updates enter. */
-enum map_sections {
-    MAP_OF_DEFAULT, /* the default domain's */
-    MAP_OF_DOMAIN,
-    MAP_OF_CALLER, /* the domain has none of its own: the caller is inside one already */
-};
-
 struct prudence_map {
     bool bytes; /* keys are byte strings; constant, as is what follows */
-    enum map_sections sections;
+    bool
+        own_sections; /* the domain has sections, which updates enter; otherwise the caller is inside one */
     unsigned counter_mask;
     struct prudence_domain *domain;
     struct prudence_cache *caches[MAP_KINDS];

@@ -120,17 +120,13 @@ static void free_spares(struct map_update *update)
 
 static void enter(struct prudence_map *map)
 {
-    if (likely(map->sections == MAP_OF_DEFAULT))
-        prudence_read_lock();
-    else if (map->sections == MAP_OF_DOMAIN)
+    if (likely(map->own_sections))
         prudence_domain_read_lock(map->domain);
 }
 
 static void leave(struct prudence_map *map)
 {
-    if (likely(map->sections == MAP_OF_DEFAULT))
-        prudence_read_unlock();
-    else if (map->sections == MAP_OF_DOMAIN)
+    if (likely(map->own_sections))
         prudence_domain_read_unlock(map->domain);
 }
 

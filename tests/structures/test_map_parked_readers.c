@@ -12,7 +12,7 @@
 
 #if STEP_POSSIBLE
 
-#define STOPS 4 /* about so many of the instructions of each read */
+#define STOPS 3 /* about so many of the instructions of each read */
 
 /* --------------------------------------------------------------- updates between steps of readers */
 
@@ -35,8 +35,12 @@ static void put_back(bool before)
 {
     if (before && (plan == PLAN_GO || plan == PLAN_GO_AND_COME))
         come(0, 1);
-    if (before && plan == PLAN_SWAP)
+    if (before &&
+        plan == PLAN_SWAP) { /* in this order, so that a reader comes by empty slots first */
+        come(0, 2);
         come(1, 2);
+        go(0, 2);
+    }
     if (!before && (plan == PLAN_COME || plan == PLAN_GO_AND_COME))
         go(0, 1);
     if (!before && plan == PLAN_SWAP)
@@ -69,7 +73,7 @@ static void read_once(void *unused)
     prudence_read_unlock();
 }
 
-static void stop_reader(void)
+static void stop_reader(unsigned stops)
 {
     uint64_t all;
 
@@ -78,7 +82,7 @@ static void stop_reader(void)
     step_through(read_once, NULL, happen);
     all = looks;
     assert_true(all > 10);
-    for (here = asked % 3; here < all; here += 1 + (unsigned)all / STOPS) {
+    for (here = asked % 3; here < all; here += 1 + (unsigned)all / stops) {
         looks = 0;
         step_through(read_once, NULL, happen);
         assert_true(looks > here);
@@ -94,8 +98,9 @@ static void readers_of(const struct test_case *at, enum plan what)
     begin_case(at);
     memset(everything, true, sizeof everything);
     put_back(true);
-    for (asked = 0; asked < map_key_count; asked += 1 + map_key_count / 2)
-        stop_reader();
+    for (asked = 0; asked < map_key_count;
+         asked += reader == &walks ? KEYS_MOST : 1 + map_key_count / 2)
+        stop_reader(at->everywhere && plan == PLAN_SWAP && reader != &walks ? UINT32_MAX : STOPS);
     if (plan == PLAN_GO || plan == PLAN_GO_AND_COME)
         go(0, 1);
     if (plan == PLAN_SWAP)

@@ -243,11 +243,96 @@ static void updates_between_any_two_instructions_of_updates(void **state)
         }
 }
 
+/* -------------------------------------------------------- nodes that are too large, for want of memory */
+
+#define HELD_MOST 20000
+
+static void *held[HELD_MOST];
+static unsigned held_count;
+
+/* No node of the smallest kind is left. */
+static void hold_small_nodes(void)
+{
+    memory_fail(0, UINT32_MAX);
+    for (held_count = 0; held_count < HELD_MOST; held_count++) {
+        held[held_count] = prudence_cache_alloc(map->caches[MAP_FOUR]);
+        if (!held[held_count])
+            return;
+    }
+    fail_msg("there is no end of nodes");
+}
+
+static void release_small_nodes(void)
+{
+    memory_succeed();
+    while (held_count)
+        prudence_cache_free(map->caches[MAP_FOUR], held[--held_count]);
+}
+
+static bool
+    lonely; /* the key of the first update is the only one in its node, and another one comes */
+
+static void another_goes_on(const greg_t *registers)
+{
+    (void)registers;
+    if (!prudence_read_lock_held() || map->top.node.lock != MAP_FREE ||
+        is_locked_below(map->top.root) || looks++ < here)
+        return;
+    happened = step_enough = true;
+    if (lonely)
+        assert_int_equal(prudence_map_add_unique(map, &items[1].node.node, NULL), 0);
+    else
+        assert_ptr_equal(remove_index(map, 1), &items[1]);
+}
+
+static void remove_first(void *unused)
+{
+    (void)unused;
+    assert_ptr_equal(remove_index(map, 0), &items[0]);
+    step_enough = true;
+}
+
+/* A node of 18 slots keeps two keys, or one, because it cannot become a smaller one. */
+static bool remove_beside(void)
+{
+    come(0, 1);
+    hold_small_nodes();
+    for (unsigned i = lonely ? 1 : 2; i < map_key_count; i++)
+        assert_ptr_equal(remove_index(map, i), &items[i]);
+    assert_int_equal(map_inner(map->top.root)->kind, MAP_EIGHTEEN);
+    happened = false;
+    looks = 0;
+    step_through(remove_first, NULL, another_goes_on);
+    release_small_nodes();
+    check_map(map, false);
+    assert_null(look_up(map, 0));
+    assert_int_equal(look_up(map, 1) != NULL, lonely == happened);
+    remove_index(map, 1);
+    assert_int_equal(map->top.root, 0);
+    return happened;
+}
+
+static void removals_from_nodes_that_could_not_shrink(void **state)
+{
+    static const struct test_case six = {.name = "six", .pass = 6, .pass_from = 100};
+
+    (void)state;
+    for (unsigned way = 0; way < 2; way++) {
+        begin_case(&six);
+        lonely = way;
+        for (here = 0; remove_beside(); here += 2) {
+        }
+        assert_true(here > 10);
+        end_case();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_between_any_two_instructions_of_updates),
         cmocka_unit_test(updates_between_any_two_instructions_of_updates),
+        cmocka_unit_test(removals_from_nodes_that_could_not_shrink),
     };
 
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */

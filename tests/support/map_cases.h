@@ -26,6 +26,7 @@ struct test_case {
     const char *staying[12], *passing[8]; /* strings */
     unsigned stay, pass;                  /* or so many numbers that differ in their last byte */
     uint64_t stay_from, pass_from;
+    bool everywhere; /* searches are stopped at each instruction, while keys are swapped */
 };
 
 static const struct test_case cases[] = {
@@ -51,6 +52,10 @@ static const struct test_case cases[] = {
     {.name = "a long prefix is cut",
      .staying = {"http://www.example.org/1", "http://www.example.org/2"},
      .passing = {"http://www.example.com/", "http://", "https://www.example.org"}},
+    {.name = "a node whose keys all change",
+     .staying = {"z"},
+     .passing = {"a", "m1", "m2", "m3", "m4"},
+     .everywhere = true},
     {.name = "nodes are joined",
      .staying = {"prefix", "prefixed1", "prefixed2"},
      .passing = {"pre", "prefi", "prefixe", "q"}},

@@ -2,6 +2,8 @@
 /*
  * Routes between any two instructions: of an update, while readers look up; and of a lookup, while updates happen at any
  * two of its instructions. For each address a lookup has an answer that was right at a moment during it.
+ *
+ * ctest: cost 8
  */
 #define _GNU_SOURCE
 #include "support/routes_test.h"

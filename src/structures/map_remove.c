@@ -13,10 +13,9 @@
 
 /* Where the way of a key leads. */
 struct way {
-    struct map_place place; /* holds the link to the object */
-    uintptr_t link;         /* 0: the key is not there */
-    struct map_place
-        anchor; /* the lowest place on the way in a node with several links, or the top */
+    struct map_place place;  /* holds the link to the object */
+    uintptr_t link;          /* 0: the key is not there */
+    struct map_place anchor; /* the lowest one in a node with several links, or the top */
     uintptr_t anchor_link;
 };
 

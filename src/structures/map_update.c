@@ -30,6 +30,7 @@ bool map_lock(struct map_node *node)
 
 void map_unlock(struct map_node *node)
 {
+    /* Release: the next holder sees what this one did. */
     store_release(&node->lock, (uint32_t)MAP_FREE);
 }
 

@@ -33,9 +33,8 @@ struct map_update {
     struct map_node *gone[MAP_GONE_MOST]; /* unlinked, one by one */
     struct map_node *gone_line;           /* unlinked, each the only link of the one before */
     size_t wanted[MAP_KINDS];             /* nodes */
-    size_t spares[MAP_KINDS];             /* so many are ... */
-    struct map_node
-        *spare[MAP_KINDS]; /* ... here: the first, whose `end` is the address of the next */
+    size_t spares[MAP_KINDS];             /* so many are in ... */
+    struct map_node *spare[MAP_KINDS];    /* ... this list: `end` is the address of the next */
 };
 
 /* A place that holds a link: of this node, or the top. */

@@ -3,6 +3,9 @@
  * A reader of an ordered map is stopped between any two of its instructions (under the processor's trap flag,
  * support/step.h), and updates change the nodes in which it stands, in all ways that there are. Then it goes on: keys that stay are
  * found; ceiling and floor pass over none of them; a walk gives keys that rise, and those that stay exactly once.
+ *
+ * ctest: timeout 600 (each instruction is a signal, which is slow in a busy virtual machine)
+ * ctest: cost 20
  */
 #define _GNU_SOURCE
 #include <limits.h>

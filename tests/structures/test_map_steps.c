@@ -3,6 +3,9 @@
  * Between any two instructions of an update of an ordered map (under the processor's trap flag, support/step.h): readers
  * find what is there, and other updates go on, as far as no lock is held. Keys that stay are always found; ceiling and floor pass
  * over none of them; a walk gives keys that rise, those that stay exactly once, and none that was never there.
+ *
+ * ctest: timeout 600 (each instruction is a signal, which is slow in a busy virtual machine)
+ * ctest: cost 20
  */
 #define _GNU_SOURCE
 #include "support/map_cases.h"

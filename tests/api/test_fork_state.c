@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 
 #include <prudence/call.h>
+#include <prudence/hash.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/scm.h>
@@ -29,6 +30,7 @@
 #include "runtime/fork.h"
 #include "heap/heap.h"
 #include "slab/latent_account.h"
+#include "structures/writers.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 
@@ -101,6 +103,52 @@ static void tables(void)
     prudence_urcu_after_fork_parent();
     assert_true(went_on == 1 && made_anew == 0);
     prudence_urcu_atfork_unregister(&handlers);
+}
+
+/* ------------------------------------------------------------------- tables of the program (ADR 67) */
+
+static struct prudence_cache *nodes;
+static struct prudence_hash *table;
+static bool no_more_updates; /* atomic */
+
+static void update_table(uint64_t key)
+{
+    struct prudence_hash_node *node = prudence_cache_alloc(nodes);
+
+    prudence_read_lock();
+    prudence_hash_add(table, key, node);
+    assert_int_equal(prudence_hash_remove(table, node), 0);
+    prudence_read_unlock();
+    prudence_cache_free_deferred(nodes, node);
+}
+
+static void *update_often(void *unused)
+{
+    update_table(1);
+    sem_post(&reached);
+    while (!load_relaxed(&no_more_updates))
+        update_table(1);
+    return unused;
+}
+
+static int updates_go_on(void *unused)
+{
+    (void)unused;
+    update_table(1); /* in the bucket of the other thread, whose object may be there */
+    return load_relaxed(&writers_stopped) == 0 && prudence_hash_count(table) <= 1 ? 42 : 1;
+}
+
+static void program_tables(void)
+{
+    nodes = prudence_cache_create("nodes", sizeof(struct prudence_hash_node), NULL);
+    table = prudence_hash_create("table", NULL);
+    other_begin(update_often, NULL);
+    for (unsigned i = 0; i < 20; i++)
+        assert_child(updates_go_on, NULL);
+    store_relaxed(&no_more_updates, true);
+    other_end();
+    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_cache_destroy(nodes), 0);
 }
 
 /* ---------------------------------------------------------------------- fork handlers, streams */
@@ -547,6 +595,7 @@ static const struct row {
 } rows[] = {
     {"liburcu's tables", tables},
     {"fork handlers", registrations},
+    {"tables", program_tables},
     {"streams", streams},
     {"system", system_state},
     {"liburcu's workers", workers},

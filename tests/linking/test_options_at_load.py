@@ -28,7 +28,7 @@ VALUES = {
     "stall_trace": "1", "retain": "1M", "decay": "0", "huge_pages": "1", "background": "1", "stats": "1",
     "scm_max_extension": "5", "scm_collection": "eager", "scm_expired": "deferred",
     "reader_mode": "fenced", "check": "1", "trace": "8", "zero_on_free": "1", "guard": "1",
-    "quarantine": "1M", "annotate": "0", "rseq": "0", "membarrier": "0", "drop_deepbind": "0",
+    "quarantine": "1M", "annotate": "0", "rseq": "0", "slice_extension": "0", "membarrier": "0", "drop_deepbind": "0",
     "cache_per_cpu": "1M", "cache_total": "4M",
 }
 SINGLE = [f"{name}={VALUES[name]}" for name in VALUES]

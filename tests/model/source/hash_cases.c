@@ -495,7 +495,7 @@ static void moves_a_group(void *of)
     uint64_t groups = of ? 2 : 1;
 
     for (uint64_t i = 0; i < groups; i++)
-        hash_move(table->from, table->public.view, i);
+        hash_move(table->from, table->public.view, i, false);
 }
 
 static void begin_resize(unsigned order)

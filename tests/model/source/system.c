@@ -17,6 +17,9 @@
 #include "posix.h"
 #include "slab/extension.h"
 
+/* No thread asks for longer time slices: they change when threads run, which is what is explored anyway. */
+bool os_slices;
+
 /* What the embedding program says, else in src/runtime: no extensions. */
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS]; /* none */
 

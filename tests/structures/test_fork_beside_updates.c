@@ -13,14 +13,13 @@
 
 #include <prudence/id_table.h>
 
-#include "support/hash_test.h"
+#include "support/name_test.h"
 #include "support/fork_at_step.h"
 
 #if STEP_POSSIBLE
 
 #define ITEMS      500
 #define STEPS_MOST 6000
-#define PLACES     3
 
 static struct prudence_hash *table;
 static struct prudence_id_table *ids;
@@ -105,6 +104,60 @@ static void use_hash(void)
     check_chains(table);
 }
 
+/* ------------------------------------------------------------------------------------------ renames */
+
+static struct prudence_hash *other_table;
+static struct entry a, b, fresh[4];
+
+static int rename_to(struct entry *old, struct prudence_hash *from, struct prudence_hash *to,
+                     uint64_t key, struct entry *name)
+{
+    entry_set(name, key, old->object);
+    return prudence_hash_rename(from, &old->name, to, hash_mixed(key), entry_has_key, &key,
+                                &name->name);
+}
+
+static void make_names(void)
+{
+    table = table_of_domain(NULL, 64, 0, 0);
+    other_table = table_of_domain(NULL, 64, 0, 0);
+    prudence_hash_add(table, hash_mixed(1), &entry_set(&a, 1, 10)->name.node);
+    prudence_hash_add(other_table, hash_mixed(2), &entry_set(&b, 2, 20)->name.node);
+}
+
+/* To the other table, and within it. */
+static void rename_both(void)
+{
+    rename_to(&a, table, other_table, 3, &fresh[0]);
+    rename_to(&b, other_table, other_table, 4, &fresh[1]);
+}
+
+/* Each has one name, and is counted where that is. */
+static void use_names(void)
+{
+    struct entry *of_a = find(table, hash_mixed(1), 1),
+                 *then_a = find(other_table, hash_mixed(3), 3);
+    struct entry *of_b = find(other_table, hash_mixed(2), 2);
+    struct entry *then_b = find(other_table, hash_mixed(4), 4);
+
+    assert_true(!of_a != !then_a && !of_b != !then_b);
+    assert_int_equal(prudence_hash_count(table), of_a ? 1 : 0);
+    assert_int_equal(prudence_hash_count(other_table), of_a ? 1 : 2);
+    check_chains(table);
+    check_chains(other_table);
+    assert_int_equal(
+        rename_to(of_a ? of_a : then_a, of_a ? table : other_table, table, 5, &fresh[2]), 0);
+    assert_int_equal(rename_to(of_b ? of_b : then_b, other_table, table, 6, &fresh[3]), 0);
+}
+
+static void destroy_names(void)
+{
+    remove_all(table);
+    remove_all(other_table);
+    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(other_table), 0);
+}
+
 /* ------------------------------------------------------------------------------------ table of ids */
 
 static void make_ids(void)
@@ -155,6 +208,7 @@ struct path {
     void (*body)(void); /* by the other thread, step by step */
     void (*use)(void);  /* in the child */
     void (*tear_down)(void);
+    unsigned places; /* at which the process forks */
 };
 
 static int in_child(void *argument)
@@ -191,12 +245,15 @@ static unsigned fork_once(const struct path *path, unsigned before, unsigned ins
     return steps;
 }
 
+enum { UPDATES, RENAMES };
+
 static const struct path paths[] = {
-    {"updates", make_hash, update_hash, use_hash, destroy_hash},
-    {"updates of a table that grows", make_hash_that_grows, update_hash, use_hash, destroy_hash},
-    {"updates of one that shrinks", make_hash_that_shrinks, update_hash, use_hash, destroy_hash},
-    {"a resize", make_hash, resize_hash, use_hash, destroy_hash},
-    {"updates of ids", make_ids, update_ids, use_ids, destroy_ids},
+    [UPDATES] = {"updates", make_hash, update_hash, use_hash, destroy_hash, 3},
+    [RENAMES] = {"renames", make_names, rename_both, use_names, destroy_names, 40},
+    {"updates of a table that grows", make_hash_that_grows, update_hash, use_hash, destroy_hash, 3},
+    {"updates of one that shrinks", make_hash_that_shrinks, update_hash, use_hash, destroy_hash, 3},
+    {"a resize", make_hash, resize_hash, use_hash, destroy_hash, 3},
+    {"updates of ids", make_ids, update_ids, use_ids, destroy_ids, 3},
 };
 #define PATHS (sizeof paths / sizeof paths[0])
 
@@ -207,8 +264,8 @@ static void a_child_finds_whole_tables(void **state)
     for (unsigned i = 0; i < PATHS; i++) {
         unsigned all = fork_once(&paths[i], STEPS_MOST, 0);
 
-        for (unsigned place = 0; place < PLACES; place++)
-            fork_once(&paths[i], all * place / PLACES, 0);
+        for (unsigned place = 0; place < paths[i].places; place++)
+            fork_once(&paths[i], all * place / paths[i].places, 0);
     }
 }
 
@@ -216,8 +273,10 @@ static void a_child_finds_whole_tables(void **state)
 static void a_writer_that_was_about_to_begin(void **state)
 {
     (void)state;
-    for (unsigned inside = 1; inside <= 85; inside += 7)
-        fork_once(&paths[0], 0, inside);
+    for (unsigned inside = 1; inside <= 85; inside += 7) {
+        fork_once(&paths[UPDATES], 0, inside);
+        fork_once(&paths[RENAMES], 0, 4 * inside);
+    }
 }
 
 /* Handlers of others, in the middle of the fork, on the thread that forks. */

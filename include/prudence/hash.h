@@ -31,7 +31,7 @@
  *    update may call it while its bucket is locked: it must not block.
  *  - Signals: the functions of readers are async-signal-safe if `match` is; no other is.
  *  - Fork: a child may read and update. fork() waits until no thread is inside an update, looks at all buckets in the
- *    parent and in the child (some 0.2 ns each), and holds updates up meanwhile. A child of _Fork or clone may only read.
+ *    parent and in the child, and holds updates up meanwhile. A child of _Fork or clone may only read.
  *  - Order: a node that a reader finds is seen as it was when it was added. A lookup takes effect at one moment between
  *    its call and its return: once an update has returned, every lookup that begins afterwards sees it. The exception are
  *    duplicates (prudence_hash_add) of keys whose hash other keys have as well: a lookup that stands at an object of such another

@@ -26,6 +26,7 @@ struct log_buffer {
     char *entries; /* constant */
 };
 
+/* Laid out by cache lines, not by size. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct prudence_log {
     struct log_buffer *current; /* atomic */
     size_t bytes;               /* of a buffer; constant, as is this: */

@@ -97,7 +97,7 @@ static void make_keys(const struct test_case *at)
     assert_true(map_key_count <= KEYS_MOST);
 }
 
-static void begin_case(const struct test_case *at)
+MAP_TEST_UNUSED static void begin_case(const struct test_case *at)
 {
     make_keys(at);
     map = map_of_domain(NULL);
@@ -115,7 +115,7 @@ static void begin_case(const struct test_case *at)
     looks = 0;
 }
 
-static void end_case(void)
+MAP_TEST_UNUSED static void end_case(void)
 {
     check_map(map, false);
     for (unsigned i = 0; i < map_key_count; i++)

@@ -2,6 +2,8 @@
 /*
  * Whichever call for memory fails: tables that cannot be made are not made, an insertion that is refused has changed
  * nothing, a hash table that cannot be resized works on as it is, and an ordered map gives back what is removed. Each time in a process that has not used the library.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/hash_test.h"
 

@@ -3,6 +3,8 @@
  * Random operations on a hash table and on a model of it, an array of the objects in the order in which they were
  * added: after each one, the table answers as the model does. With good hashes and with the worst, while it follows the
  * number of objects by itself, and while it is resized at random.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/hash_test.h"
 

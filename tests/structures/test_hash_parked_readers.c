@@ -3,6 +3,8 @@
  * A reader stands at each place where it may stand, while a resize takes each of its steps: lookups and walks that
  * began before, in the middle and after still find everything, walks exactly once. The reader is stopped in its `match`
  * (a lookup), or between two objects (a walk). In a manual domain, so that no array is used again below it.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/hash_test.h"
 

@@ -2,6 +2,8 @@
 /*
  * Random renames, exchanges, additions and removals in two hash tables and in a model of them: which object each key of each
  * table leads to. With good hashes and with the worst, while the tables are resized at random.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/name_test.h"
 

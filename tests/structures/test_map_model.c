@@ -3,6 +3,8 @@
  * Random operations on an ordered map and on a model of it, an array with the object of each key in the order of keys:
  * after each one the map answers as the model does. Keys of both kinds, among them 0, 2^64 - 1, the empty string, strings that
  * begin others, and long common beginnings.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/map_test.h"
 

@@ -3,6 +3,8 @@
  * Routes beside a model that searches a list: random updates of prefixes that are nested in one another, of all lengths, and
  * whether every address, every prefix and every walk is answered as the model does. Then a table that is too large for
  * a list, whose index grows: an address against its 33 prefixes.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/routes_test.h"
 

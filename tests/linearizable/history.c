@@ -42,7 +42,7 @@ void maybe_yield(void)
         sched_yield();
 }
 
-/* Monotonic across CPUs, and, unlike a shared counter, no fence between the threads. Equal times count as concurrent. */
+/* Monotonic across CPUs. Equal times count as concurrent. */
 static uint64_t now(void)
 {
     struct timespec time;
@@ -58,10 +58,14 @@ void operation_begins(struct operation *operation, enum operation_kind kind, uin
     operation->key = key;
     operation->argument = argument;
     operation->began = now();
+    __atomic_thread_fence(
+        __ATOMIC_SEQ_CST); /* or the operation's loads might be made before the clock was read */
 }
 
 void operation_ends(struct operation *operation, uint64_t result)
 {
+    __atomic_thread_fence(
+        __ATOMIC_SEQ_CST); /* or its stores might be seen by others only after the clock was read */
     operation->ended = now();
     operation->result = result;
 }

@@ -83,7 +83,7 @@ struct prudence_hash *prudence_hash_create(const char *name, const struct pruden
         return NULL;
     }
     process_start();
-    counters = min_size(round_up_to_power_of_two(os_cpu_count()), HASH_COUNTERS_MOST);
+    counters = object_counters();
     bytes = sizeof *table + counters * sizeof table->counters[0];
     table = prudence_aligned_alloc(CACHE_LINES_APART, bytes);
     if (!table)
@@ -222,9 +222,7 @@ static void unlock(const struct place *place)
 
 int64_t hash_change_count(struct hash_table *table, int64_t objects)
 {
-    struct hash_counter *counter = &table->counters[os_cpu_current() & table->counter_mask];
-
-    return add_relaxed(&counter->objects, objects) + objects;
+    return object_count_add(table->counters, table->counter_mask, objects);
 }
 
 void hash_counted(struct hash_table *table, int64_t count, unsigned passed)

@@ -38,16 +38,11 @@
 
 #include "base/atomic.h"
 #include "base/list.h"
+#include "structures/object_count.h"
 #include "structures/views.h"
 
 #define HASH_LOCKED ((uintptr_t)2)
 #define HASH_MOVED  ((uintptr_t)4)
-
-#define HASH_COUNTERS_MOST 16u
-
-struct hash_counter {
-    int64_t objects; /* added less removed here; atomic */
-} __attribute__((aligned(CACHE_LINES_APART)));
 
 enum hash_phase {
     HASH_IDLE,
@@ -74,7 +69,7 @@ struct hash_table {
     uint64_t grows, shrinks;
     uint64_t refused; /* atomic */
 
-    struct hash_counter counters[];
+    struct object_counter counters[];
 };
 
 static inline struct hash_table *hash_of(const struct prudence_hash *public)

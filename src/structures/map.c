@@ -7,8 +7,8 @@
 #include "gp/user/domain.h"
 #include "heap/heap.h"
 #include "os/os.h"
-#include "rcu/may_wait.h"
 #include "slab/stats.h"
+#include "structures/ending.h"
 #include "valid_name.h"
 
 #define FLAGS ((unsigned)PRUDENCE_MAP_BYTES)
@@ -70,7 +70,7 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
         return NULL;
     }
     process_start();
-    counters = min_size(round_up_to_power_of_two(os_cpu_count()), MAP_COUNTERS_MOST);
+    counters = object_counters();
     bytes = sizeof *map + counters * sizeof map->counters[0];
     map = prudence_aligned_alloc(CACHE_LINES_APART, bytes);
     if (!map)
@@ -136,16 +136,16 @@ int prudence_map_destroy(struct prudence_map *map,
                          void (*dispose)(struct prudence_map_node *object, void *argument),
                          void *argument)
 {
-    struct wait_request request = {.what = "prudence_map_destroy", .of = "of map"};
+    int error;
 
     if (!map)
         return EINVAL;
-    if (os_lock_forking || (!dispose && map->top.root))
+    if (!dispose && map->top.root)
         return EBUSY;
-    request.name = map->caches[0]->name;
-    request.caller = __builtin_return_address(0);
-    if (!may_wait_for_readers(&request, map->domain))
-        return EDEADLK;
+    error =
+        ending_error("prudence_map_destroy", "of map", map->caches[0], __builtin_return_address(0));
+    if (error)
+        return error;
     if (dispose)
         dispose_all(map, dispose, argument);
     free_nodes(map);
@@ -156,14 +156,9 @@ int prudence_map_destroy(struct prudence_map *map,
 
 /* ---------------------------------------------------------------------------------- statistics */
 
-/* The sum is not taken at one moment: one of a removal that was counted and an addition that was not may be below 0. */
 uint64_t prudence_map_count(const struct prudence_map *map)
 {
-    int64_t objects = 0;
-
-    for (unsigned i = 0; i <= map->counter_mask; i++)
-        objects += load_relaxed(&map->counters[i].objects);
-    return objects > 0 ? (uint64_t)objects : 0;
+    return object_count_sum(map->counters, map->counter_mask);
 }
 
 /* Nodes of one kind: those that are allocated and not deferred. */

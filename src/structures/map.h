@@ -22,14 +22,9 @@
 
 #include "structures/map_key.h"
 #include "structures/map_node.h"
+#include "structures/object_count.h"
 
 struct prudence_cache;
-
-#define MAP_COUNTERS_MOST 16u
-
-struct map_counter {
-    int64_t objects; /* added less removed on a CPU; atomic */
-} __attribute__((aligned(CACHE_LINES_APART)));
 
 struct prudence_map {
     bool bytes; /* keys are byte strings; constant, as is what follows */
@@ -46,7 +41,7 @@ struct prudence_map {
         uintptr_t root;
     } top;
 
-    struct map_counter counters[];
+    struct object_counter counters[];
 };
 
 /* How a search goes on at a link on the way of a key; `flip` 0: for a key above, 255: below. */

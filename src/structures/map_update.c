@@ -155,7 +155,7 @@ static void defer_gone(const struct map_update *update)
 static void count(struct prudence_map *map, int64_t objects)
 {
     if (objects)
-        add_relaxed(&map->counters[os_cpu_current() & map->counter_mask].objects, objects);
+        object_count_add(map->counters, map->counter_mask, objects);
 }
 
 static int error_of(enum round round)

@@ -10,8 +10,8 @@
 #include <prudence/rcu.h>
 
 #include "heap/heap.h"
-#include "rcu/may_wait.h"
 #include "slab/stats.h"
+#include "structures/ending.h"
 #include "structures/routes.h"
 #include "valid_name.h"
 
@@ -152,19 +152,6 @@ static void free_nodes(const struct route_table *table, struct route_node *node)
     prudence_cache_free(table->caches[route_node_size(route_node_words(node))], node);
 }
 
-/* Whether it may be destroyed here: then waiting for readers, which destroying the caches is, finds no error. */
-static int may_end(const struct route_table *table, void *caller)
-{
-    const struct wait_request request = {.what = "prudence_routes_destroy",
-                                         .of = "of table",
-                                         .name = table->indexes->name,
-                                         .caller = caller};
-
-    if (os_lock_forking)
-        return EBUSY;
-    return may_wait_for_readers(&request, table->indexes->domain) ? 0 : EDEADLK;
-}
-
 int prudence_routes_destroy(struct prudence_routes *public)
 {
     struct route_table *table = route_table_of(public);
@@ -172,7 +159,8 @@ int prudence_routes_destroy(struct prudence_routes *public)
 
     if (!table)
         return EINVAL;
-    error = may_end(table, __builtin_return_address(0));
+    error = ending_error("prudence_routes_destroy", "of table", table->indexes,
+                         __builtin_return_address(0));
     if (error)
         return error;
     free_nodes(table, table->root);

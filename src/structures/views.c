@@ -2,15 +2,13 @@
 /* Arrays of words that are replaced under readers (views.h). */
 #include "structures/views.h"
 
-#include <errno.h>
-
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
 #include "heap/heap.h"
-#include "rcu/may_wait.h"
 #include "slab/latent_account.h"
 #include "slab/stats.h"
+#include "structures/ending.h"
 
 bool views_make(struct views *views, const char *name, struct prudence_domain *domain)
 {
@@ -28,12 +26,7 @@ bool views_make(struct views *views, const char *name, struct prudence_domain *d
 
 int views_may_end(const struct views *views, const char *what, void *caller)
 {
-    struct wait_request request = {
-        .what = what, .of = "of table", .name = views->small->name, .caller = caller};
-
-    if (os_lock_forking)
-        return EBUSY;
-    return may_wait_for_readers(&request, views->small->domain) ? 0 : EDEADLK;
+    return ending_error(what, "of table", views->small, caller);
 }
 
 void views_unmake(struct views *views)

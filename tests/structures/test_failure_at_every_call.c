@@ -371,13 +371,18 @@ static void scenario(void *argument)
     fprintf(stderr, "calls=%u", plan.calls);
 }
 
-/* There are `least` calls or more. */
-static void every_call(void (*use)(void), unsigned count, unsigned least)
+struct use {
+    void (*run)(void);
+    unsigned least; /* calls, or more */
+};
+
+static void every_call(void **state, unsigned count)
 {
+    const struct use *use = *state;
     unsigned calls = UINT32_MAX;
     char output[4096];
 
-    plan = (struct plan){.use = use, .count = count};
+    plan = (struct plan){.use = use->run, .count = count};
     for (; plan.first < calls; plan.first++) {
         const char *found;
 
@@ -386,84 +391,34 @@ static void every_call(void (*use)(void), unsigned count, unsigned least)
         assert_non_null(found);
         calls = (unsigned)strtoul(found + 6, NULL, 10);
     }
-    assert_true(plan.first >= least);
+    assert_true(plan.first >= use->least);
 }
 
-static void one_call_of_a_hash_table_fails(void **state)
+static void one_call_fails(void **state)
 {
-    (void)state;
-    every_call(use_hash, 1, 11);
+    every_call(state, 1);
 }
 
-static void all_calls_of_a_hash_table_fail_from_then_on(void **state)
+/* Until one of an update is refused, where updates allocate. */
+static void all_calls_fail_from_then_on(void **state)
 {
-    (void)state;
-    every_call(use_hash, UINT32_MAX, 11);
+    every_call(state, UINT32_MAX);
 }
 
-static void one_call_beside_renames_fails(void **state)
-{
-    (void)state;
-    every_call(use_renames, 1, 11);
-    every_call(use_renames, UINT32_MAX, 11);
-}
+static struct use hash = {use_hash, 11}, renames = {use_renames, 11}, ids = {use_ids, 11},
+                  lockfree_hash = {use_lockfree_hash, 3}, routes = {use_routes, 3},
+                  ordered_map = {use_map, 3};
 
-static void one_call_of_a_table_without_locks_fails(void **state)
-{
-    (void)state;
-    every_call(use_lockfree_hash, 1, 3);
-    every_call(use_lockfree_hash, UINT32_MAX, 3);
-}
-
-static void one_call_of_a_table_of_ids_fails(void **state)
-{
-    (void)state;
-    every_call(use_ids, 1, 11);
-}
-
-static void all_calls_of_a_table_of_ids_fail_until_one_is_refused(void **state)
-{
-    (void)state;
-    every_call(use_ids, UINT32_MAX, 11);
-}
-
-static void one_call_of_routes_fails(void **state)
-{
-    (void)state;
-    every_call(use_routes, 1, 3);
-}
-
-static void all_calls_of_routes_fail_until_one_is_refused(void **state)
-{
-    (void)state;
-    every_call(use_routes, UINT32_MAX, 3);
-}
-
-static void one_call_of_an_ordered_map_fails(void **state)
-{
-    (void)state;
-    every_call(use_map, 1, 3);
-}
-
-static void all_calls_of_an_ordered_map_fail_until_one_is_refused(void **state)
-{
-    (void)state;
-    every_call(use_map, UINT32_MAX, 3);
-}
+#define BOTH(use)                                                                                  \
+    {"one call fails: " #use, one_call_fails, NULL, NULL, &(use)},                                 \
+    {                                                                                              \
+        "all calls fail from then on: " #use, all_calls_fail_from_then_on, NULL, NULL, &(use)      \
+    }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_call_of_a_hash_table_fails),
-        cmocka_unit_test(all_calls_of_a_hash_table_fail_from_then_on),
-        cmocka_unit_test(one_call_beside_renames_fails),
-        cmocka_unit_test(one_call_of_a_table_without_locks_fails),
-        cmocka_unit_test(one_call_of_a_table_of_ids_fails),
-        cmocka_unit_test(all_calls_of_a_table_of_ids_fail_until_one_is_refused),
-        cmocka_unit_test(one_call_of_routes_fails),
-        cmocka_unit_test(all_calls_of_routes_fail_until_one_is_refused),
-        cmocka_unit_test(one_call_of_an_ordered_map_fails),
-        cmocka_unit_test(all_calls_of_an_ordered_map_fail_until_one_is_refused),
+        BOTH(hash), BOTH(renames), BOTH(lockfree_hash), BOTH(ids), BOTH(routes), BOTH(ordered_map),
     };
 
     pin_thread();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects of tables under torture: with a mark (gp_torture.h) and a key, in a cache of the default domain. What a reader
- * finds is live, or was retired in a grace period that is not over, and has the key that the reader looked for.
+ * What the tortures of tables have in common. Objects: with a mark (gp_torture.h) and a key, in a cache of the default domain. What a
+ * reader finds is live, or was retired in a grace period that is not over, and has the key that the reader looked for.
+ * And the threads: so many readers and writers, until a time.
  */
 #ifndef TESTS_SUPPORT_TORTURE_OBJECTS_H
 #define TESTS_SUPPORT_TORTURE_OBJECTS_H
@@ -32,9 +33,9 @@ TORTURE_UNUSED static void torture_object_retire(struct torture_mark *mark)
     torture_mark_set(mark, TORTURE_RETIRED, prudence_gp_get_state().private_value);
 }
 
-/* By a reader that has just found it, inside its section. */
-TORTURE_UNUSED static void torture_object_look(const struct torture_mark *mark,
-                                               const uint64_t *place, uint64_t key)
+/* By a reader that has just found it, inside its section. Returns its key. */
+TORTURE_UNUSED static uint64_t torture_object_seen(const struct torture_mark *mark,
+                                                   const uint64_t *place)
 {
     uint64_t state = __atomic_load_n(&mark->state, __ATOMIC_RELAXED);
 
@@ -48,8 +49,47 @@ TORTURE_UNUSED static void torture_object_look(const struct torture_mark *mark,
         torture_violation("object %p is found in state %llx", (const void *)mark,
                           (unsigned long long)state);
     }
-    if (__atomic_load_n(place, __ATOMIC_RELAXED) != key)
+    return __atomic_load_n(place, __ATOMIC_RELAXED);
+}
+
+TORTURE_UNUSED static void torture_object_look(const struct torture_mark *mark,
+                                               const uint64_t *place, uint64_t key)
+{
+    if (torture_object_seen(mark, place) != key)
         torture_violation("object %p is found for another key", (const void *)mark);
+}
+
+/* -------------------------------------------------------------- the threads that work on a table */
+
+struct torture_crew {
+    pthread_t threads[64];
+    unsigned count;
+};
+
+/* Readers get numbers from 1 on; writers from `first` on. */
+TORTURE_UNUSED static void torture_crew_start(struct torture_crew *crew,
+                                              void *(*reader)(void *number), unsigned readers,
+                                              void *(*writer)(void *number), unsigned writers,
+                                              uintptr_t first)
+{
+    crew->count = 0;
+    for (uintptr_t i = 0; i < readers; i++)
+        crew->threads[crew->count++] = torture_thread(reader, (void *)(i + 1));
+    for (uintptr_t i = 0; i < writers; i++)
+        crew->threads[crew->count++] = torture_thread(writer, (void *)(first + i));
+}
+
+TORTURE_UNUSED static void torture_sleep_until(uint64_t end)
+{
+    while (torture_now() < end)
+        torture_sleep_us(10000);
+}
+
+TORTURE_UNUSED static void torture_crew_stop(struct torture_crew *crew)
+{
+    torture_stop();
+    while (crew->count)
+        pthread_join(crew->threads[--crew->count], NULL);
 }
 
 #endif /* TESTS_SUPPORT_TORTURE_OBJECTS_H */

@@ -357,23 +357,16 @@ static void interrupt(const pthread_t *threads, unsigned count, uint64_t end)
 static int torture(const char *variant, double seconds)
 {
     uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    pthread_t threads[READERS + WRITERS];
-    unsigned count = 0;
+    struct torture_crew crew;
 
     set_up(variant);
-    for (uintptr_t i = 0; i < READERS; i++)
-        threads[count++] = torture_thread(reader, (void *)(i + 1));
-    for (uintptr_t i = 0; i < WRITERS; i++)
-        threads[count++] = torture_thread(writer, (void *)i);
+    torture_crew_start(&crew, reader, READERS, writer, WRITERS, 0);
     if (strstr(variant, "signals"))
-        interrupt(threads, count, end);
-    while (torture_now() < end)
-        torture_sleep_us(10000);
+        interrupt(crew.threads, crew.count, end);
+    torture_sleep_until(end);
     torture_wait_for(&walks);
     torture_wait_for(&updates);
-    torture_stop();
-    while (count)
-        pthread_join(threads[--count], NULL);
+    torture_crew_stop(&crew);
     tear_down();
     printf(": updates=%llu lookups=%llu walks=%llu retired=%llu handled=%llu with %llu updates",
            (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,

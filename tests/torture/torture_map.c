@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include <prudence/map.h>
 
-#include "support/gp_torture.h"
+#include "support/torture_objects.h"
 
 #define READERS 8
 #define WRITERS 6
@@ -30,7 +30,7 @@ struct object {
 static struct prudence_map *map;
 static struct prudence_cache *cache;
 static struct object *lasting[LASTING];
-static uint64_t births, lookups, walks, updates, found_retired;
+static uint64_t lookups, walks, updates;
 static bool strings;
 static unsigned shift;
 
@@ -48,11 +48,7 @@ static struct object *make(uint64_t key)
 {
     struct object *object = prudence_cache_alloc(cache);
 
-    torture_check_reuse(&object->mark, prudence_default_domain());
-    __atomic_store_n(&object->mark.birth, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED),
-                     __ATOMIC_RELAXED);
-    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
-    __atomic_store_n(&object->key, key, __ATOMIC_RELAXED);
+    torture_object_begin(&object->mark, &object->key, key);
     if (strings)
         prudence_map_set_bytes(&object->node, object->text, (size_t)text_of(object->text, key));
     else
@@ -63,31 +59,14 @@ static struct object *make(uint64_t key)
 /* Removed by this thread alone, and outside of a section. */
 static void retire(struct object *object)
 {
-    uint64_t live = TORTURE_LIVE;
-
-    if (!__atomic_compare_exchange_n(&object->mark.state, &live, (uint64_t)TORTURE_RETIRED, false,
-                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        torture_violation("object %p was removed twice", (void *)object);
-    torture_mark_set(&object->mark, TORTURE_RETIRED, prudence_gp_get_state().private_value);
+    torture_object_retire(&object->mark);
     prudence_cache_free_deferred(cache, object);
 }
 
 /* By a reader that has just found it, inside its section. */
 static uint64_t look_at(const struct object *object)
 {
-    uint64_t state = __atomic_load_n(&object->mark.state, __ATOMIC_RELAXED);
-
-    if (state == TORTURE_RETIRED) {
-        uint64_t cookie = __atomic_load_n(&object->mark.cookie, __ATOMIC_RELAXED);
-
-        __atomic_fetch_add(&found_retired, 1, __ATOMIC_RELAXED);
-        if (cookie && gp_poll(prudence_default_domain(), (gp_cookie){cookie}))
-            torture_violation("object %p is found after its grace period", (const void *)object);
-    } else if (state != TORTURE_LIVE) {
-        torture_violation("object %p is found in state %llx", (const void *)object,
-                          (unsigned long long)state);
-    }
-    return __atomic_load_n(&object->key, __ATOMIC_RELAXED);
+    return torture_object_seen(&object->mark, &object->key);
 }
 
 /* ----------------------------------------------------------------------------------------- readers */
@@ -314,26 +293,19 @@ static void tear_down(void)
 static int torture(const char *variant, double seconds)
 {
     uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    pthread_t threads[READERS + WRITERS];
+    struct torture_crew crew;
     struct prudence_map_stats stats;
-    unsigned count = 0;
 
     set_up(variant);
-    for (uintptr_t i = 0; i < READERS; i++)
-        threads[count++] = torture_thread(reader, (void *)(i + 1));
-    for (uintptr_t i = 0; i < WRITERS; i++)
-        threads[count++] = torture_thread(writer, (void *)i);
-    while (torture_now() < end)
-        torture_sleep_us(10000);
+    torture_crew_start(&crew, reader, READERS, writer, WRITERS, 0);
+    torture_sleep_until(end);
     torture_wait_for(&walks);
-    torture_stop();
-    while (count)
-        pthread_join(threads[--count], NULL);
+    torture_crew_stop(&crew);
     prudence_map_stats(map, &stats);
     tear_down();
     printf(": updates=%llu lookups=%llu walks=%llu retired=%llu nodes replaced=%llu",
            (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
-           (unsigned long long)found_retired, (unsigned long long)stats.replaced);
+           (unsigned long long)torture_found_retired, (unsigned long long)stats.replaced);
     return torture_end(variant);
 }
 

@@ -345,23 +345,16 @@ static void check_limit(void)
 static int torture(const char *variant, double seconds)
 {
     uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    pthread_t threads[READERS + WRITERS + 1];
-    unsigned count = 0;
+    struct torture_crew crew;
 
     set_up(variant);
-    for (uintptr_t i = 0; i < READERS; i++)
-        threads[count++] = torture_thread(reader, (void *)(i + 1));
-    for (uintptr_t i = 0; i < WRITERS; i++)
-        threads[count++] = torture_thread(writer, (void *)(i + 1));
+    torture_crew_start(&crew, reader, READERS, writer, WRITERS, 1);
     if (!strcmp(variant, "resized"))
-        threads[count++] = torture_thread(resizer, NULL);
-    while (torture_now() < end)
-        torture_sleep_us(10000);
+        crew.threads[crew.count++] = torture_thread(resizer, NULL);
+    torture_sleep_until(end);
     torture_wait_for(&settled);
     torture_wait_for(&renames);
-    torture_stop();
-    while (count)
-        pthread_join(threads[--count], NULL);
+    torture_crew_stop(&crew);
     printf(
         ": renames=%llu refused=%llu exchanges=%llu crowd=%llu looks=%llu settled=%llu "
         "renamed=%llu resizes=%llu retired=%llu",

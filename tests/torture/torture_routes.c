@@ -11,7 +11,7 @@
 #define _GNU_SOURCE
 #include <prudence/routes.h>
 
-#include "support/gp_torture.h"
+#include "support/torture_objects.h"
 
 #define READERS 8
 #define WRITERS 5
@@ -25,7 +25,7 @@ struct object {
 
 static struct prudence_routes *table;
 static struct prudence_cache *cache;
-static uint64_t births, lookups, walks, updates, found_retired;
+static uint64_t lookups, walks, updates;
 static bool readers_stay;
 
 #define ROUTE(address, length) ((uint64_t)(address) << 8 | (length))
@@ -50,11 +50,7 @@ static struct object *make(uint64_t route)
 {
     struct object *object = prudence_cache_alloc(cache);
 
-    torture_check_reuse(&object->mark, prudence_default_domain());
-    __atomic_store_n(&object->mark.birth, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED),
-                     __ATOMIC_RELAXED);
-    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
-    __atomic_store_n(&object->route, route, __ATOMIC_RELAXED);
+    torture_object_begin(&object->mark, &object->route, route);
     return object;
 }
 
@@ -62,12 +58,8 @@ static struct object *make(uint64_t route)
 static void retire(uintptr_t value)
 {
     struct object *object = (struct object *)value;
-    uint64_t live = TORTURE_LIVE;
 
-    if (!__atomic_compare_exchange_n(&object->mark.state, &live, (uint64_t)TORTURE_RETIRED, false,
-                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        torture_violation("object %p was removed twice", (void *)object);
-    torture_mark_set(&object->mark, TORTURE_RETIRED, prudence_gp_get_state().private_value);
+    torture_object_retire(&object->mark);
     prudence_cache_free_deferred(cache, object);
 }
 
@@ -77,19 +69,8 @@ static void retire(uintptr_t value)
 static uint64_t look_at(uintptr_t value)
 {
     const struct object *object = (const struct object *)value;
-    uint64_t state = __atomic_load_n(&object->mark.state, __ATOMIC_RELAXED);
 
-    if (state == TORTURE_RETIRED) {
-        uint64_t cookie = __atomic_load_n(&object->mark.cookie, __ATOMIC_RELAXED);
-
-        __atomic_fetch_add(&found_retired, 1, __ATOMIC_RELAXED);
-        if (cookie && gp_poll(prudence_default_domain(), (gp_cookie){cookie}))
-            torture_violation("object %p is found after its grace period", (const void *)object);
-    } else if (state != TORTURE_LIVE) {
-        torture_violation("object %p is found in state %llx", (const void *)object,
-                          (unsigned long long)state);
-    }
-    return __atomic_load_n(&object->route, __ATOMIC_RELAXED);
+    return torture_object_seen(&object->mark, &object->route);
 }
 
 /* The length of what is found for the address; `least`: there always is one that is not shorter. 0: also if none is. */
@@ -319,28 +300,21 @@ static void check_limit(void)
 static int torture(const char *variant, double seconds)
 {
     uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    pthread_t threads[READERS + WRITERS];
+    struct torture_crew crew;
     struct prudence_routes_stats stats;
-    unsigned count = 0;
 
     set_up(variant);
-    for (uintptr_t i = 0; i < READERS; i++)
-        threads[count++] = torture_thread(reader, (void *)(i + 1));
-    for (uintptr_t i = 0; i < WRITERS; i++)
-        threads[count++] = torture_thread(writer, (void *)i);
-    while (torture_now() < end)
-        torture_sleep_us(10000);
+    torture_crew_start(&crew, reader, READERS, writer, WRITERS, 0);
+    torture_sleep_until(end);
     torture_wait_for(&walks);
-    torture_stop();
-    while (count)
-        pthread_join(threads[--count], NULL);
+    torture_crew_stop(&crew);
     prudence_routes_stats(table, &stats);
     tear_down();
     if (readers_stay)
         check_limit();
     printf(": updates=%llu lookups=%llu walks=%llu retired=%llu index=%llu bits",
            (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
-           (unsigned long long)found_retired, (unsigned long long)stats.index_bits);
+           (unsigned long long)torture_found_retired, (unsigned long long)stats.index_bits);
     return torture_end(variant);
 }
 

@@ -361,23 +361,16 @@ static void tear_down(void)
 static int torture(const char *variant, double seconds)
 {
     uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    pthread_t threads[READERS + WRITERS + 1];
+    struct torture_crew crew;
     struct prudence_hash_stats stats;
-    unsigned count = 0;
 
     set_up(variant);
-    for (uintptr_t i = 0; i < READERS; i++)
-        threads[count++] = torture_thread(reader, (void *)(i + 1));
-    for (uintptr_t i = 0; i < WRITERS; i++)
-        threads[count++] = torture_thread(writer, (void *)i);
+    torture_crew_start(&crew, reader, READERS, writer, WRITERS, 0);
     if (!strcmp(variant, "resized"))
-        threads[count++] = torture_thread(resizer, NULL);
-    while (torture_now() < end)
-        torture_sleep_us(10000);
+        crew.threads[crew.count++] = torture_thread(resizer, NULL);
+    torture_sleep_until(end);
     torture_wait_for(&walks);
-    torture_stop();
-    while (count)
-        pthread_join(threads[--count], NULL);
+    torture_crew_stop(&crew);
     prudence_hash_stats(table, &stats);
     tear_down();
     printf(": updates=%llu lookups=%llu walks=%llu retired=%llu grows=%llu shrinks=%llu",

@@ -13,6 +13,8 @@
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
+#include "prudence_sections.h"
+
 static struct prudence_cache *cache;
 
 static inline struct name *make_name(uint64_t key, uint64_t value)
@@ -22,16 +24,6 @@ static inline struct name *make_name(uint64_t key, uint64_t value)
     name->key = key;
     name->value = value;
     return name;
-}
-
-static inline void read_begin(void)
-{
-    prudence_read_lock();
-}
-
-static inline void read_end(void)
-{
-    prudence_read_unlock();
 }
 
 static inline bool find(uint64_t key, uint64_t *value)
@@ -61,9 +53,5 @@ static inline bool flip(uint64_t key)
 }
 
 #include "loop.h"
-
-static void nothing(void)
-{
-}
 
 #endif /* BENCH_STRUCTURES_NAMES_LOOP_H */

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "prudence_sections.h"
 #include "subject.h"
 
 struct object {
@@ -22,20 +23,6 @@ static void start(void)
     cache = prudence_cache_create("objects", sizeof(struct object), NULL);
     if (!map || !cache)
         abort();
-}
-
-static void nothing(void)
-{
-}
-
-static inline void read_begin(void)
-{
-    prudence_read_lock();
-}
-
-static inline void read_end(void)
-{
-    prudence_read_unlock();
 }
 
 static inline bool find(uint64_t key, uint64_t *value)

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The operations on our hash tables, as a template: the file that includes this has defined `table`, and
+ *     FUNCTION(name)                   the table's function of this name
+ * Objects are in a cache of their own.
+ */
+#ifndef BENCH_STRUCTURES_HASH_FAMILY_H
+#define BENCH_STRUCTURES_HASH_FAMILY_H
+
+#include <stdlib.h>
+
+#include <prudence/hash.h>
+#include <prudence/prudence.h>
+
+#include "prudence_sections.h"
+
+struct object {
+    struct prudence_hash_node node;
+    uint64_t key, value;
+};
+
+static struct prudence_cache *cache;
+
+static void start(void)
+{
+    cache = prudence_cache_create("objects", sizeof(struct object), NULL);
+    if (!cache)
+        abort();
+}
+
+static inline bool has_key(const struct prudence_hash_node *node, const void *key)
+{
+    return prudence_hash_entry(node, const struct object, node)->key == *(const uint64_t *)key;
+}
+
+static inline bool find(uint64_t key, uint64_t *value)
+{
+    struct prudence_hash_node *node =
+        FUNCTION(lookup)(table, prudence_hash_mix(key), has_key, &key);
+
+    if (node)
+        *value = prudence_hash_entry(node, struct object, node)->value;
+    return node;
+}
+
+static inline bool flip(uint64_t key)
+{
+    uint64_t hash = prudence_hash_mix(key);
+    struct prudence_hash_node *node;
+    struct object *object;
+    bool removed = false;
+
+    prudence_read_lock();
+    node = FUNCTION(lookup)(table, hash, has_key, &key);
+    if (node)
+        removed = !FUNCTION(remove)(table, node);
+    prudence_read_unlock();
+    if (node) {
+        if (removed)
+            prudence_cache_free_deferred(cache, prudence_hash_entry(node, struct object, node));
+        return false;
+    }
+    object = prudence_cache_alloc(cache);
+    object->key = object->value = key;
+    prudence_read_lock();
+    node = FUNCTION(add_unique)(table, hash, has_key, &key, &object->node);
+    prudence_read_unlock();
+    if (node)
+        prudence_cache_free(cache, object);
+    return !node;
+}
+
+#include "loop.h"
+
+#endif /* BENCH_STRUCTURES_HASH_FAMILY_H */

@@ -39,18 +39,9 @@ static void context_switch(unsigned place)
     do_tick(place);
 }
 
-static void call(unsigned place, struct variant_head *head, void (*func)(struct variant_head *))
-{
-    head->func = func;
-    queue_append(batches_new(place), head);
-}
-
 static void idle(unsigned place)
 {
-    while (batches_have_callbacks_of(place)) {
-        context_switch(place);
-        variant_pause();
-    }
+    batches_idle(place, context_switch);
 }
 
 static void start(unsigned places)
@@ -67,5 +58,5 @@ const struct variant variant_barrier = {
     .stop = variant_ticks_stop,
     .idle = idle,
     .context_switch = context_switch,
-    .call = call,
+    .call = batches_call,
 };

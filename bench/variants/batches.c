@@ -35,9 +35,23 @@ struct variant_queue *batches_new(unsigned place)
     return &of[place].next;
 }
 
+void batches_call(unsigned place, struct variant_head *head, void (*func)(struct variant_head *))
+{
+    head->func = func;
+    queue_append(batches_new(place), head);
+}
+
 bool batches_have_callbacks_of(unsigned place)
 {
     return of[place].next.first || of[place].current.first;
+}
+
+void batches_idle(unsigned place, void (*context_switch)(unsigned place))
+{
+    while (batches_have_callbacks_of(place)) {
+        context_switch(place);
+        variant_pause();
+    }
 }
 
 /* Begins the current batch, if it is wanted and none is under way. Under the lock. */

@@ -19,8 +19,10 @@ void batches_start(unsigned places);
 
 /* The new callbacks of a place: append to it. */
 struct variant_queue *batches_new(unsigned place);
-/* Whether it has any callback. */
+void batches_call(unsigned place, struct variant_head *head, void (*func)(struct variant_head *));
+/* Whether it has any callback; and switches until it has none, before the place becomes idle. */
 bool batches_have_callbacks_of(unsigned place);
+void batches_idle(unsigned place, void (*context_switch)(unsigned place));
 
 /* Puts the callbacks whose batch is over behind `done`, and gives new ones a batch. */
 void batches_advance(unsigned place, struct variant_queue *done);

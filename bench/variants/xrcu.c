@@ -38,18 +38,9 @@ static void context_switch(unsigned place)
     handle_timer(place);
 }
 
-static void call(unsigned place, struct variant_head *head, void (*func)(struct variant_head *))
-{
-    head->func = func;
-    queue_append(batches_new(place), head);
-}
-
 static void idle(unsigned place)
 {
-    while (batches_have_callbacks_of(place)) {
-        context_switch(place);
-        variant_pause();
-    }
+    batches_idle(place, context_switch);
 }
 
 static void start(unsigned places)
@@ -68,5 +59,5 @@ const struct variant variant_xrcu = {
     .stop = variant_ticks_stop,
     .idle = idle,
     .context_switch = context_switch,
-    .call = call,
+    .call = batches_call,
 };

@@ -64,6 +64,9 @@ class Headers(unittest.TestCase):
     def test_macros_in_use(self):
         self.all_compile([(HERE / "uses_of_headers.c").read_text()])
 
+    def test_with_longer_slices(self):
+        self.all_compile([twice(["prudence/rcu.h"])], "-DPRUDENCE_READER_SLICES")
+
     def test_with_thread_sanitizer(self):
         self.all_compile([twice(["prudence/rcu.h"])], "-fsanitize=thread")
 

@@ -98,7 +98,8 @@ static inline void prudence_hlist_add_tail_rcu(struct prudence_hlist_node *node,
 
 static inline void prudence_hlist_unlink_rcu_(struct prudence_hlist_node *node)
 {
-    __atomic_store_n(node->pprev, node->next, __ATOMIC_RELAXED);
+    /* Release: a reader may get to the next node by this store alone. */
+    __atomic_store_n(node->pprev, node->next, __ATOMIC_RELEASE);
     if (node->next)
         node->next->pprev = node->pprev;
 }

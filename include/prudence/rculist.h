@@ -75,11 +75,12 @@ static inline void prudence_list_add_tail_rcu(struct prudence_list *link,
     prudence_list_insert_rcu_(link, head->prev, head);
 }
 
-/* `next` is left for readers that are at the element. */
+/* `next` is left for readers that are at the element. Release: a reader may get to the next element by this store alone, and
+ * sees what the thread that added it has written. */
 static inline void prudence_list_del_rcu(struct prudence_list *link)
 {
     link->next->prev = link->prev;
-    __atomic_store_n(&link->prev->next, link->next, __ATOMIC_RELAXED);
+    __atomic_store_n(&link->prev->next, link->next, __ATOMIC_RELEASE);
     link->prev = PRUDENCE_NULL;
 }
 

@@ -7,6 +7,8 @@
  * replaced is freed if no reader is inside, which the cases' readers say in words of their own.
  */
 #include <prudence/hash.h>
+#include <prudence/rcuhlist.h>
+#include <prudence/rculist.h>
 #include <prudence/ref.h>
 #include <prudence/stack.h>
 
@@ -508,6 +510,88 @@ static void fork_beside_updates(void)
     explore_thread(forks, NULL);
 }
 
+/* -------------------------------------------------------------------------- removals from lists */
+
+/* A thread that removes an element hands on the next one, which another thread has added: readers get there by its store. */
+static struct element {
+    struct prudence_list link;
+    struct prudence_hlist_node node;
+    unsigned value; /* plain */
+} elements[2];
+static struct prudence_list list;
+static struct prudence_hlist_head hlist;
+static struct os_lock list_lock = OS_LOCK_INIT(OS_RANK_STRUCTURES);
+
+static void make_list(void)
+{
+    prudence_list_init(&list);
+    hlist.first = NULL;
+    elements[0].value = MADE;
+    elements[1].value = 0;
+    prudence_list_add_tail_rcu(&elements[0].link, &list);
+    prudence_hlist_add_head_rcu(&elements[0].node, &hlist);
+}
+
+static void adds_element(void *of_hlist)
+{
+    elements[1].value = MADE;
+    os_lock_take(&list_lock);
+    if (of_hlist)
+        prudence_hlist_add_behind_rcu(&elements[1].node, &elements[0].node);
+    else
+        prudence_list_add_tail_rcu(&elements[1].link, &list);
+    os_lock_release(&list_lock);
+}
+
+static void removes_first(void *of_hlist)
+{
+    os_lock_take(&list_lock);
+    if (of_hlist)
+        prudence_hlist_del_rcu(&elements[0].node);
+    else
+        prudence_list_del_rcu(&elements[0].link);
+    os_lock_release(&list_lock);
+}
+
+static void looks_at_first(void *of_hlist)
+{
+    const struct element *element;
+
+    if (of_hlist) {
+        prudence_hlist_for_each_entry_rcu(element, &hlist, node)
+        {
+            explore_assert(element->value == MADE);
+            if (element == &elements[1])
+                explore_note();
+            break;
+        }
+        return;
+    }
+    prudence_list_for_each_entry_rcu(element, &list, link)
+    {
+        explore_assert(element->value == MADE);
+        if (element == &elements[1])
+            explore_note();
+        break;
+    }
+}
+
+static void list_removal(void)
+{
+    make_list();
+    explore_thread(adds_element, NULL);
+    explore_thread(removes_first, NULL);
+    explore_thread(looks_at_first, NULL);
+}
+
+static void hlist_removal(void)
+{
+    make_list();
+    explore_thread(adds_element, &hlist);
+    explore_thread(removes_first, &hlist);
+    explore_thread(looks_at_first, &hlist);
+}
+
 /* ----------------------------------------------------------------- the stack, and reference counts */
 
 #define NODES 3
@@ -674,6 +758,8 @@ const struct explore_case structure_cases[] = {
     {"hash-two-writers-joined", two_writers_joined, one_was_added, 1, 2},
     {"ids-publication", id_publication, NULL, 3, 4},
     {"ids-grow", ids_grow, NULL, 2, 3},
+    {"list-removal", list_removal, NULL, 3, 4},
+    {"hlist-removal", hlist_removal, NULL, 3, 4},
     {"stack", stack_with_deferral, each_is_once, 3, 4},
     {"breaks-stack-aba", stack_without, each_is_once, 3, 4},
     {"references", two_references, one_was_last, 3, 4},

@@ -14,7 +14,7 @@
 
 #include "base/atomic.h"
 #include "os/os.h"
-#include "rcu/may_wait.h"
+#include "structures/waiting.h"
 
 #include <prudence/rcu.h>
 
@@ -123,17 +123,14 @@ int prudence_log_flush(struct prudence_log *log,
                        void (*write)(void *context, const void *entries, size_t bytes),
                        void *context)
 {
-    struct wait_request request = {.what = "prudence_log_flush",
-                                   .of = "of a log",
-                                   .name = "",
-                                   .caller = __builtin_return_address(0)};
+    int error;
 
     if (!log || !write)
         return EINVAL;
-    if (os_lock_forking)
-        return EBUSY;
-    if (!may_wait_for_readers(&request, log->domain))
-        return EDEADLK;
+    error = waiting_error("prudence_log_flush", "of a log", "", log->domain,
+                          __builtin_return_address(0));
+    if (error)
+        return error;
     if (exchange_acquire(&log->flushing, 1))
         return EBUSY;
     flush(log, write, context);

@@ -8,7 +8,7 @@
 #include "heap/heap.h"
 #include "os/os.h"
 #include "slab/stats.h"
-#include "structures/ending.h"
+#include "structures/waiting.h"
 #include "valid_name.h"
 
 #define FLAGS ((unsigned)PRUDENCE_MAP_BYTES)
@@ -142,8 +142,8 @@ int prudence_map_destroy(struct prudence_map *map,
         return EINVAL;
     if (!dispose && map->top.root)
         return EBUSY;
-    error =
-        ending_error("prudence_map_destroy", "of map", map->caches[0], __builtin_return_address(0));
+    error = waiting_error("prudence_map_destroy", "of map", map->caches[0]->name, map->domain,
+                          __builtin_return_address(0));
     if (error)
         return error;
     if (dispose)

@@ -11,8 +11,8 @@
 
 #include "heap/heap.h"
 #include "slab/stats.h"
-#include "structures/ending.h"
 #include "structures/routes.h"
+#include "structures/waiting.h"
 #include "valid_name.h"
 
 /* ------------------------------------------------------------------------------------------ prefixes */
@@ -159,8 +159,8 @@ int prudence_routes_destroy(struct prudence_routes *public)
 
     if (!table)
         return EINVAL;
-    error = ending_error("prudence_routes_destroy", "of table", table->indexes,
-                         __builtin_return_address(0));
+    error = waiting_error("prudence_routes_destroy", "of table", table->indexes->name,
+                          table->indexes->domain, __builtin_return_address(0));
     if (error)
         return error;
     free_nodes(table, table->root);

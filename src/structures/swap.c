@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 #include "os/os.h"
-#include "rcu/may_wait.h"
+#include "structures/waiting.h"
 
 /* Release: readers see what was transferred. */
 static bool put_in(struct prudence_swap *handle, void *object)
@@ -26,21 +26,17 @@ int prudence_swap_transfer(struct prudence_swap *handle, void *fresh, void **old
                            int (*transfer)(void *old, void *fresh, void *context), void *context,
                            struct prudence_domain *domain)
 {
-    struct wait_request request = {.what = "prudence_swap_transfer",
-                                   .of = "of a handle",
-                                   .name = "",
-                                   .caller = __builtin_return_address(0)};
     void *object;
     int error;
 
     if (!handle || !fresh || !old || !transfer)
         return EINVAL;
     *old = NULL;
-    if (os_lock_forking)
-        return EBUSY;
     domain = domain ? domain : prudence_default_domain();
-    if (!may_wait_for_readers(&request, domain))
-        return EDEADLK;
+    error = waiting_error("prudence_swap_transfer", "of a handle", "", domain,
+                          __builtin_return_address(0));
+    if (error)
+        return error;
     object = prudence_swap_exchange(handle, NULL);
     if (!object)
         return EAGAIN;

@@ -8,7 +8,7 @@
 #include "heap/heap.h"
 #include "slab/latent_account.h"
 #include "slab/stats.h"
-#include "structures/ending.h"
+#include "structures/waiting.h"
 
 bool views_make(struct views *views, const char *name, struct prudence_domain *domain)
 {
@@ -26,7 +26,7 @@ bool views_make(struct views *views, const char *name, struct prudence_domain *d
 
 int views_may_end(const struct views *views, const char *what, void *caller)
 {
-    return ending_error(what, "of table", views->small, caller);
+    return waiting_error(what, "of table", views->small->name, views->small->domain, caller);
 }
 
 void views_unmake(struct views *views)

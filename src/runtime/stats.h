@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures for the layers above (stats.c). */
+/* Figures for other files of this folder (stats.c). */
 #ifndef RUNTIME_STATS_H
 #define RUNTIME_STATS_H
 
-#include <stdbool.h>
-
 #include <prudence/stats.h>
 
-/* Those of the cache at a place in the list of caches; false behind its end. */
-bool stats_of_nth_cache(unsigned place, struct prudence_cache_stats *stats);
+struct prudence_cache;
+
+/* Takes the locks of the cache's nodes. */
+void stats_of_cache(const struct prudence_cache *cache, struct prudence_cache_stats *stats);
+
+/* Adds the figures that belong to no cache. Takes no lock. */
+void stats_of_memory(struct prudence_stats *total);
 
 #endif /* RUNTIME_STATS_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who reads: figures of readers, and of the domains that they read in.
+ * Figures of readers, and of the domains that they read in.
  *
  * A reader does not note when its section began, because that would cost each section a look at a clock. A driver notes the
  * section that is in its way (gp/user/stall.c), so what is told is how long that has been so.

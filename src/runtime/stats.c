@@ -9,7 +9,9 @@
 #include "gp/user/domain.h"
 #include "heap/cache_life.h"
 #include "heap/heap.h"
+#include "pages/pages.h"
 #include "rcu/call.h"
+#include "rcu/callbacks.h"
 #include "runtime/stats.h"
 #include "slab/all_caches.h"
 #include "slab/budget.h"
@@ -104,15 +106,24 @@ static void add_cache(struct prudence_stats *total, const struct prudence_cache 
     total->bytes_cached += stats.bytes_cached;
 }
 
-void stats_of_memory(struct prudence_stats *total)
+/* Of a queue that was never used it is 0. Takes no lock, as callback_queue_of does. */
+static uint64_t bytes_called(const struct prudence_domain *domain)
 {
-    struct os_pages_stats pages;
+    const struct callback_queue *queue = load_acquire(&domain->callbacks);
 
-    os_pages_stats(&pages);
-    total->slab_bytes = pages.used;
-    total->slab_bytes_peak = pages.used_peak;
-    total->retained_bytes = pages.retained;
-    total->metadata_bytes = pages.metadata;
+    return queue ? callback_bytes(queue) : 0;
+}
+
+static void add_pages(struct prudence_stats *total, const struct os_pages_stats *pages)
+{
+    total->slab_bytes = pages->used;
+    total->slab_bytes_peak = pages->used_peak;
+    total->retained_bytes = pages->retained;
+    total->metadata_bytes = pages->metadata;
+}
+
+static void add_counts(struct prudence_stats *total)
+{
     total->bytes_latent_peak = latent_bytes_peak();
     total->limit = os_pages_limit();
     total->latent_limit = load_relaxed(&slab_latent_limit);
@@ -122,10 +133,21 @@ void stats_of_memory(struct prudence_stats *total)
     total->throttle_waits = load_relaxed(&wait_counts.waits);
     total->throttle_expiries = load_relaxed(&wait_counts.expiries);
     total->latent_overruns = load_relaxed(&latent_overruns);
-    total->call_bytes = callback_bytes(callback_queue_of(&prudence_default));
+    total->call_bytes = bytes_called(&prudence_default);
     total->call_waits = load_relaxed(&call_counts.waits);
     total->call_expiries = load_relaxed(&call_counts.expiries);
     total->call_overruns = load_relaxed(&call_counts.overruns);
+}
+
+bool stats_of_memory_without_locks(struct prudence_stats *total)
+{
+    struct os_pages_stats pages;
+    bool known = pages_try_stats(&pages);
+
+    if (known)
+        add_pages(total, &pages);
+    add_counts(total);
+    return known;
 }
 
 /* Into a field of 16 bytes, zeroed before. */
@@ -152,6 +174,7 @@ static void add_grace_periods(struct prudence_stats *total)
 int prudence_stats_sized(struct prudence_stats *stats, size_t size)
 {
     struct prudence_stats all = {.caches = 0};
+    struct os_pages_stats pages;
     struct list *item;
 
     if (!stats)
@@ -163,7 +186,9 @@ int prudence_stats_sized(struct prudence_stats *stats, size_t size)
         add_cache(&all, list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
-    stats_of_memory(&all);
+    os_pages_stats(&pages);
+    add_pages(&all, &pages);
+    add_counts(&all);
     add_grace_periods(&all);
     give_sized(stats, size, &all, sizeof all);
     return 0;

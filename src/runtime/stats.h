@@ -3,6 +3,8 @@
 #ifndef RUNTIME_STATS_H
 #define RUNTIME_STATS_H
 
+#include <stdbool.h>
+
 #include <prudence/stats.h>
 
 struct prudence_cache;
@@ -10,7 +12,7 @@ struct prudence_cache;
 /* Takes the locks of the cache's nodes. */
 void stats_of_cache(const struct prudence_cache *cache, struct prudence_cache_stats *stats);
 
-/* Adds the figures that belong to no cache. Takes no lock. */
-void stats_of_memory(struct prudence_stats *total);
+/* Adds the figures that belong to no cache. False: without those of pages, because their lock is held. */
+bool stats_of_memory_without_locks(struct prudence_stats *total);
 
 #endif /* RUNTIME_STATS_H */

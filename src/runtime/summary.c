@@ -192,8 +192,8 @@ static void print_amount(struct output *output, const char *before, uint64_t byt
 }
 
 /* Of the caches too, if they were looked at. */
-static void print_totals(struct output *output, const struct prudence_stats *totals,
-                         const struct holders *holders)
+static void print_pages(struct output *output, const struct prudence_stats *totals,
+                        const struct holders *holders)
 {
     print_amount(output, "slabs and large blocks: ", totals->slab_bytes, "");
     print_amount(output, " (most: ", totals->slab_bytes_peak, ")");
@@ -204,6 +204,10 @@ static void print_totals(struct output *output, const struct prudence_stats *tot
     }
     print_amount(output, "; retained ", totals->retained_bytes, "");
     print_amount(output, ", metadata ", totals->metadata_bytes, "\n");
+}
+
+static void print_waits(struct output *output, const struct prudence_stats *totals)
+{
     print_amount(output, "latent_limit: ", totals->latent_limit, "");
     output_print(output, "; waits because of it: %llu, given up %llu; callbacks wait with ",
                  (unsigned long long)totals->throttle_waits,
@@ -288,7 +292,8 @@ void summary_print(struct output *output, bool json)
     } else {
         prudence_stats(&totals);
         print_head(output, seconds_now());
-        print_totals(output, &totals, &holders);
+        print_pages(output, &totals, &holders);
+        print_waits(output, &totals);
         print_holders(output, &holders);
     }
     let_holders_go(&holders);
@@ -298,9 +303,10 @@ void summary_print_without_locks(struct output *output)
 {
     struct prudence_stats totals = {.caches = 0};
 
-    stats_of_memory(&totals);
     print_head(output, seconds_now());
-    print_totals(output, &totals, NULL);
+    if (stats_of_memory_without_locks(&totals))
+        print_pages(output, &totals, NULL);
+    print_waits(output, &totals);
     output_text(
         output,
         "caches are not named: this thread was interrupted inside the library, and may hold "

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "gp/user/domain.h"
+#include "pages/page_source.h"
 #include "slab/all_caches.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
@@ -223,10 +224,15 @@ static void inside_the_library_no_lock_is_taken(void **state)
     os_lock_take(&readers_lock);
     os_lock_take(&slab_caches_lock);
     dumped();
+    expect("slabs and large blocks: ");
+    os_lock_take(&pages_lock);
+    dumped();
+    os_lock_release(&pages_lock);
+    expect_none("slabs and large blocks: ");
     os_lock_release(&slab_caches_lock);
     os_lock_release(&readers_lock);
     expect("process %d", (int)getpid());
-    expect("slabs and large blocks: ");
+    expect("latent_limit: ");
     expect("this thread was interrupted inside the library");
     expect_none("live");
 }

@@ -11,7 +11,6 @@
 #include <prudence/stats.h>
 
 #include "preload/interface.h"
-#include "runtime/stats.h"
 
 /* One cache, in bytes. */
 struct usage {
@@ -43,12 +42,13 @@ static bool is_large_blocks(const struct prudence_cache_stats *cache)
 
 static struct mallinfo2 sum_up(struct prudence_stats *total)
 {
+    struct prudence_walk walk = PRUDENCE_WALK_INIT;
     struct prudence_cache_stats cache;
     struct mallinfo2 info = {.arena = 0};
     uint64_t held = 0;
 
     prudence_stats(total);
-    for (unsigned place = 0; stats_of_nth_cache(place, &cache); place++) {
+    while (prudence_next_cache(&walk, &cache) == 0) {
         struct usage usage = usage_of(&cache);
 
         if (is_large_blocks(&cache)) {
@@ -114,10 +114,11 @@ static void print_xml(FILE *file)
 {
     struct prudence_stats total;
     struct mallinfo2 info = sum_up(&total);
+    struct prudence_walk walk = PRUDENCE_WALK_INIT;
     struct prudence_cache_stats cache;
 
     fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n", file);
-    for (unsigned place = 0; stats_of_nth_cache(place, &cache); place++)
+    while (prudence_next_cache(&walk, &cache) == 0)
         if (!is_large_blocks(&cache) && cache.slabs_now)
             print_size(file, &cache);
     fputs("</sizes>\n", file);

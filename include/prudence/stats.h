@@ -109,6 +109,23 @@ struct prudence_domain_stats {
     uint64_t membarriers; /* memb and qsbr */
     uint64_t mode_switches; /* memb and qsbr: fenced to fence-free or back */
     uint64_t stalls;        /* reported */
+    uint64_t bytes_called;  /* objects whose callbacks wait in it (<prudence/call.h>) */
+    uint64_t readers_inside;
+    uint64_t longest_inside_ns; /* of all readers' inside_ns, below */
+};
+
+/* A thread that reads in a domain. */
+struct prudence_reader_stats {
+    char thread_name[16]; /* as the system knows it now; "": it has ended */
+    char domain[32];
+    int64_t thread;   /* the system's id (gettid) */
+    uint64_t nesting; /* sections that it is inside of; 0: outside. Online in a qsbr domain: 1 */
+    /* How long its section has kept a grace period from ending: since a thread that waited for one first found it there.
+     * So it is shorter than the section, and 0 if nobody waits, or the thread is outside. */
+    uint64_t inside_ns;
+    uint64_t grace_periods_begun; /* since the section began; 0 outside */
+    uint64_t frame_count;         /* where the thread is, innermost call first: if it is inside */
+    void *frames[32];             /* and the option stall_trace is set */
 };
 
 /*
@@ -152,17 +169,80 @@ static inline int prudence_domain_stats(struct prudence_domain *domain,
 #pragma GCC diagnostic pop
 #endif
 
+/*
+ * All caches, domains, or readers, one at each call, in the order in which they were made:
+ *
+ *     struct prudence_walk walk = PRUDENCE_WALK_INIT;
+ *     struct prudence_cache_stats stats;
+ *     while (prudence_next_cache(&walk, &stats) == 0)
+ *         ...
+ *
+ * What is there during the whole walk is visited once; what is made or destroyed meanwhile may be visited. Nothing is
+ * held between two calls, so a walk may be given up, and the loop may call anything. A call takes time in proportion to
+ * how many there are. Thread-safe, if each thread has a walk of its own; takes locks, so not in signal handlers. Returns
+ * 0, ENOENT at the end, or EINVAL for NULL.
+ *
+ * prudence_next_reader opens a file for the thread's name; with stall_trace it interrupts a thread that is inside by a
+ * signal, and waits for up to 20 ms for its answer.
+ */
+struct prudence_walk {
+    uint64_t after[3]; /* private: where the walk is */
+};
+#define PRUDENCE_WALK_INIT                                                                         \
+    {                                                                                              \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+PRUDENCE_API int prudence_next_cache_sized(struct prudence_walk *walk,
+                                           struct prudence_cache_stats *stats, size_t size);
+PRUDENCE_API int prudence_next_domain_sized(struct prudence_walk *walk,
+                                            struct prudence_domain_stats *stats, size_t size);
+PRUDENCE_API int prudence_next_reader_sized(struct prudence_walk *walk,
+                                            struct prudence_reader_stats *stats, size_t size);
+
+static inline int prudence_next_cache(struct prudence_walk *walk,
+                                      struct prudence_cache_stats *stats)
+{
+    return prudence_next_cache_sized(walk, stats, sizeof *stats);
+}
+
+static inline int prudence_next_domain(struct prudence_walk *walk,
+                                       struct prudence_domain_stats *stats)
+{
+    return prudence_next_domain_sized(walk, stats, sizeof *stats);
+}
+
+static inline int prudence_next_reader(struct prudence_walk *walk,
+                                       struct prudence_reader_stats *stats)
+{
+    return prudence_next_reader_sized(walk, stats, sizeof *stats);
+}
+
 enum prudence_stats_format {
     PRUDENCE_STATS_TEXT,
     PRUDENCE_STATS_JSON,
 };
 
 /*
- * Prints totals and every cache that was ever used to `file`, as a table or as one JSON object (RFC 8259,
- * UTF-8; a byte of a name that is not UTF-8 becomes U+FFFD). The locale does not matter.
- * Does not allocate of its own. Returns 0, or an error number: EINVAL, or that of the stream.
+ * Prints the summary of prudence_dump, then totals, every cache that was ever used, every domain, every reader and
+ * short-term memory to `file`, as text or as one JSON object (RFC 8259, UTF-8; a byte of a name that is not UTF-8 becomes
+ * U+FFFD). The locale does not matter. Does not allocate of its own. Returns 0, or an error number: EINVAL, or that of
+ * the stream.
  */
 PRUDENCE_API int prudence_stats_print(FILE *file, enum prudence_stats_format format);
+
+/*
+ * Writes to a file descriptor, in some ten lines, what holds memory: the process, the library's version and the time; how
+ * much is live, latent and cached; the caches with the most latent bytes, and for each the reader that keeps its grace
+ * periods from ending; the caches with the most live bytes. The option dump=SIGUSR2 makes that signal do the same.
+ *
+ * Async-signal-safe: it does not allocate, and takes locks only if this thread is not inside the library already. If it
+ * is (a handler that has interrupted it there), the lines say so, and name no cache. It is no cancellation point, and
+ * keeps errno. Returns 0, or the error number of the first write that failed.
+ */
+PRUDENCE_API int prudence_dump(int fd);
 
 #ifdef __cplusplus
 }

@@ -179,11 +179,13 @@ void os_word_wake_some(uint32_t *word, unsigned count); /* the threads that have
 /* --- traces: the calls that led here, innermost first ---
  * os_trace_prime makes them possible; it may allocate, so not from inside an allocation.
  * os_trace_capture gives up to `count` frames and returns how many (0 until it is primed, and inside
- * itself); it neither allocates nor takes a lock. os_trace_print writes a line for each, with the
- * module and the offset in it. */
-#define OS_TRACE_MAX 32u
+ * itself); it neither allocates nor takes a lock. os_trace_describe makes a line of a frame, with the module and the offset
+ * in it, which begins with two spaces; os_trace_print writes these lines as messages. */
+#define OS_TRACE_MAX  32u
+#define OS_TRACE_LINE 500
 void os_trace_prime(void);
 unsigned os_trace_capture(void **frames, unsigned count);
+void os_trace_describe(unsigned place, const void *frame, char line[OS_TRACE_LINE]);
 void os_trace_print(void *const *frames, unsigned count);
 
 /* The trace of a thread of this process, by a signal to it (SIGURG): 0 if it does not answer within

@@ -507,6 +507,16 @@ void os_pages_stats(struct os_pages_stats *stats)
     stats->metadata = metadata_bytes();
 }
 
+bool pages_try_stats(struct os_pages_stats *stats)
+{
+    if (!os_lock_try(&pages_lock))
+        return false;
+    working_set_stats(stats);
+    os_lock_release(&pages_lock);
+    stats->metadata = metadata_bytes();
+    return true;
+}
+
 void pages_fork_prepare(void)
 {
     os_lock_take_for_fork(&purge_lock);

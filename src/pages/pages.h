@@ -5,6 +5,11 @@
 
 #include "base/base.h"
 
+struct os_pages_stats;
+
+/* As os_pages_stats, for a thread that may hold any lock. False: it is not told now. */
+bool pages_try_stats(struct os_pages_stats *stats);
+
 /* Around fork, after and before the locks of the layers above. */
 void pages_fork_prepare(void);
 void pages_fork_child(bool whole);

@@ -48,11 +48,12 @@ static const char *const expired[] = {"free", "deferred", NULL};
 enum background { BACKGROUND_NEVER, BACKGROUND_ALWAYS, BACKGROUND_IDLE };
 static const char *const backgrounds[] = {"0", "1", "idle", NULL};
 
-/* `most`: of a number. `choices`: the value is the place of one of them. */
+/* `most`: of a number. `choices`: the value is the place of one of them. `keep` instead of `parse`: the value is text. */
 struct option {
     const char *name;
     const char *values; /* for messages */
     bool (*parse)(const struct option *option, const char *text, uint64_t *value);
+    bool (*keep)(const char *text);
     uint64_t most;
     const char *const *choices;
 
@@ -182,6 +183,7 @@ static void apply_membarrier(void)
 #define TIME(name, values)         name, values, parse_time
 #define COUNT(name, values, n)     name, values, parse_count, .most = (n)
 #define CHOICE(name, values, list) name, values, parse_choice, .choices = (list)
+#define TEXT(name, values, f)      name, values, .keep = (f)
 #define SWITCH(name)               CHOICE(name, "0 or 1", switches)
 
 /* docs/reference/options.md says what each is for. process_act() does what needs no lock, and may allocate or make
@@ -200,6 +202,9 @@ static const struct option options[] = {
     {SWITCH("huge_pages"), .set = set_huge_pages},
     {CHOICE("background", "idle, 0 or 1", backgrounds), .set = set_background},
     {SWITCH("stats"), .set = set_stats},
+    {CHOICE("dump", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dump_choices),
+     .set = dump_set_signal},
+    {TEXT("dump_file", "a path of at most 127 bytes; %p: the process's id", dump_set_file)},
     {SWITCH("drop_deepbind"), .flag = &option_drop_deepbind},
     {COUNT("scm_max_extension", "a number of ticks, 0 to 1048576", SCM_EXTENSION_MOST),
      .set = set_max_extension},
@@ -226,6 +231,8 @@ static bool set(const struct option *option, const char *text)
 {
     uint64_t value;
 
+    if (option->keep)
+        return option->keep(text);
     if (!option->parse(option, text, &value))
         return false;
     if (option->word)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures for the layers above (stats.c). */
+/* Figures for other files of this folder (stats.c). */
 #ifndef RUNTIME_STATS_H
 #define RUNTIME_STATS_H
 
@@ -7,7 +7,12 @@
 
 #include <prudence/stats.h>
 
-/* Those of the cache at a place in the list of caches; false behind its end. */
-bool stats_of_nth_cache(unsigned place, struct prudence_cache_stats *stats);
+struct prudence_cache;
+
+/* Takes the locks of the cache's nodes. */
+void stats_of_cache(const struct prudence_cache *cache, struct prudence_cache_stats *stats);
+
+/* Adds the figures that belong to no cache. False: without those of pages, because their lock is held. */
+bool stats_of_memory_without_locks(struct prudence_stats *total);
 
 #endif /* RUNTIME_STATS_H */

@@ -192,6 +192,8 @@ void cache_forget(struct prudence_cache *cache)
 }
 
 /* The layout is valid. NULL when memory ran out. */
+static uint64_t caches_made; /* guarded by slab_caches_lock */
+
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout)
 {
     struct prudence_cache *cache = os_meta_alloc(sizeof *cache);
@@ -207,6 +209,7 @@ struct prudence_cache *cache_create(const char *name, const struct cache_layout 
     }
     gp_domain_get(cache->domain);
     os_lock_take(&slab_caches_lock);
+    cache->number = ++caches_made;
     list_append(&slab_caches, &cache->link);
     os_lock_release(&slab_caches_lock);
     return cache;

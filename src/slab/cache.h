@@ -65,6 +65,7 @@ struct prudence_cache {
     struct slab_node *nodes;
     struct os_window *window;  /* atomic; once made it stays */
     struct list link;          /* in slab_caches; its lock */
+    uint64_t number;           /* unique among all caches ever made; grows along the list */
     void *side[OS_EXTENSIONS]; /* a word for each extension */
 
     uint32_t next_color __attribute__((aligned(CACHE_LINE))); /* atomic; what changes begins here */

@@ -264,6 +264,14 @@ BODY(domain_read_lock_held, return result_of(!prudence_domain_read_lock_held(mem
 BODY(domain_start_poll, prudence_domain_start_poll(memb); return 0;)
 BODY(domain_start_poll_expedited, prudence_domain_start_poll_expedited(memb); return 0;)
 BODY(domain_stats, struct prudence_domain_stats stats; return prudence_domain_stats(memb, &stats);)
+BODY(dump, static int nowhere; nowhere = nowhere ? nowhere : open("/dev/null", O_WRONLY);
+     return prudence_dump(nowhere);)
+BODY(next_cache, struct prudence_walk walk = PRUDENCE_WALK_INIT; struct prudence_cache_stats stats;
+     return prudence_next_cache(&walk, &stats);)
+BODY(next_domain, struct prudence_walk walk = PRUDENCE_WALK_INIT;
+     struct prudence_domain_stats stats; return prudence_next_domain(&walk, &stats);)
+BODY(next_reader, struct prudence_walk walk = PRUDENCE_WALK_INIT;
+     struct prudence_reader_stats stats; return prudence_next_reader(&walk, &stats);)
 BODY(domain_synchronize, return prudence_domain_synchronize(memb);)
 BODY(domain_synchronize_expedited, return prudence_domain_synchronize_expedited(memb);)
 BODY(free, prudence_free(prudence_malloc(10)); return 0;)
@@ -689,6 +697,7 @@ static const struct row {
     {"prudence_domain_stats_sized", do_domain_stats, EVERYWHERE, ""},
     {"prudence_domain_synchronize", do_domain_synchronize, FOR_READERS, ""},
     {"prudence_domain_synchronize_expedited", do_domain_synchronize_expedited, FOR_READERS, ""},
+    {"prudence_dump", do_dump, EVERYWHERE, ""},
     {"prudence_free", do_free, EVERYWHERE, ""},
     {"prudence_free_deferred", do_free_deferred, EVERYWHERE, ""},
     {"prudence_free_sized", do_free_sized, EVERYWHERE, ""},
@@ -740,6 +749,9 @@ static const struct row {
      "prudence_map_stats_sized"},
     {"prudence_map_destroy", do_map_destroy, FOR_READERS, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
+    {"prudence_next_cache_sized", do_next_cache, EVERYWHERE, ""},
+    {"prudence_next_domain_sized", do_next_domain, EVERYWHERE, ""},
+    {"prudence_next_reader_sized", do_next_reader, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},
     {"prudence_ref_saturate_", do_ref, EVERYWHERE, ""},
     {"prudence_swap_transfer", do_swap_transfer, FOR_READERS, ""},

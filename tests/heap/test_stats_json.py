@@ -19,6 +19,7 @@ LOCALES = {"de_DE.UTF-8": ("de_DE", "UTF-8"), "fa_IR.UTF-8": ("fa_IR", "UTF-8"),
 
 PROGRAM = r"""
 #include <locale.h>
+#include <prudence/rcu.h>
 #include <prudence/stats.h>
 
 int main(int argc, char **argv)
@@ -31,6 +32,8 @@ int main(int argc, char **argv)
             if (!prudence_cache_alloc(cache))
                 return 3;
     }
+    prudence_read_lock();
+    prudence_free_deferred(prudence_cache_alloc(prudence_cache_create("deferred", 100, NULL)));
     return prudence_stats_print(stdout, PRUDENCE_STATS_JSON);
 }
 """
@@ -71,6 +74,24 @@ class StatsJson(unittest.TestCase):
                               env=environment, capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout.decode("utf-8"))  # strict: not UTF-8 is an error
+
+    def test_who_and_when(self):
+        all_of_it = self.run_in("C")
+        self.assertEqual(all_of_it["program"], "program")
+        self.assertRegex(all_of_it["version"], r"^\d+\.\d+\.\d+$")
+        self.assertRegex(all_of_it["time"], r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$")
+        self.assertGreater(all_of_it["pid"], 1)
+        latent, = all_of_it["most_latent"]
+        self.assertEqual({key: latent[key] for key in ("cache", "domain", "bytes")},
+                         {"cache": "deferred", "domain": "default", "bytes": 112})
+        self.assertEqual(latent["reader"]["name"], "program")
+        self.assertEqual(len(all_of_it["most_live"]), 3)
+        self.assertEqual(all_of_it["bytes_live"], 112 * 3 * len(NAMES))
+        domain, = all_of_it["domains_list"]
+        self.assertEqual((domain["name"], domain["kind"], domain["readers_inside"]), ("default", "memb", 1))
+        reader, = all_of_it["readers_list"]
+        self.assertEqual((reader["thread"], reader["nesting"], reader["domain"]), (all_of_it["pid"], 1, "default"))
+        self.assertEqual(all_of_it["short_term_memory"]["num_dates"], 0)
 
     def test_every_locale(self):
         for locale in ["C", *LOCALES]:

@@ -29,7 +29,7 @@ VALUES = {
     "scm_max_extension": "5", "scm_collection": "eager", "scm_expired": "deferred",
     "reader_mode": "fenced", "check": "1", "trace": "8", "zero_on_free": "1", "guard": "1",
     "quarantine": "1M", "annotate": "0", "rseq": "0", "slice_extension": "0", "membarrier": "0", "drop_deepbind": "0",
-    "cache_per_cpu": "1M", "cache_total": "4M",
+    "dump": "SIGUSR2", "dump_file": "/dev/null", "cache_per_cpu": "1M", "cache_total": "4M",
 }
 SINGLE = [f"{name}={VALUES[name]}" for name in VALUES]
 PAIRS = [",".join(pair) for pair in itertools.combinations(SINGLE, 2)]
@@ -76,7 +76,7 @@ class Options(unittest.TestCase):
         self.assertEqual(wrong, [], f"{len(wrong)} of {len(options)}: {command}")
 
     def test_all_are_here(self):
-        table = re.findall(r'^    \{(?:BYTES|TIME|COUNT|CHOICE|SWITCH)\("(\w+)"', (ROOT / "src/runtime/options.c").read_text(), re.M)
+        table = re.findall(r'^    \{(?:BYTES|TIME|COUNT|CHOICE|TEXT|SWITCH)\("(\w+)"', (ROOT / "src/runtime/options.c").read_text(), re.M)
         self.assertEqual(sorted(table), sorted(VALUES))
 
     def test_preloaded(self):

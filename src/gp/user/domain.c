@@ -58,7 +58,7 @@ void gp_domain_put(struct prudence_domain *domain)
 static __thread struct prudence_domain *visits[VISITS];
 static __thread unsigned visit_count;
 
-static void visit_begin(struct prudence_domain *domain)
+void domain_visit(struct prudence_domain *domain)
 {
     os_busy_enter(); /* a handler that forks in between takes nothing */
     if (visit_count < VISITS)
@@ -103,7 +103,7 @@ static bool visit(struct prudence_domain *domain, uint64_t *after, bool named)
     if (domain->generation <= *after || (named && !load_relaxed(&domain->users)))
         return false;
     *after = domain->generation;
-    visit_begin(domain);
+    domain_visit(domain);
     return true;
 }
 

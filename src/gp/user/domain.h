@@ -226,7 +226,7 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *   outstay.c         how the thread of the reader in the way fares
  *   scan.c, at_once.c, memb.c   the scheme of memb and qsbr
  *   domain.c          the default domain, which is of that scheme, and the list of all others
- *   domain_stats.c, overrun.c   what a domain has counted; garbage past its limit
+ *   overrun.c         garbage past its limit
  *   manual.c, phases.c, srcu.c, set.c, external.c   the other schemes
  *   read_side.c       the read side out of line
  *   may_wait.c        whether a thread would wait for itself
@@ -416,6 +416,8 @@ void domain_publish(struct prudence_domain *domain);
 void domain_bury(struct prudence_domain *domain); /* it is off the list; under readers_lock */
 unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
                        bool named);
+void domain_visit(struct prudence_domain
+                      *domain); /* one that cannot end at this moment; until gp_domain_leave() */
 void domain_visits_fork_child(void); /* visits of the forking thread go on */
 
 /* srcu.c: for tests, the second half of an entry */

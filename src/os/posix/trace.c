@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "os/os.h"
@@ -99,21 +100,29 @@ unsigned os_trace_capture(void **frames, unsigned count)
 
 /* In the style of the sanitizers, which their tools understand. A frame is where its call returns
  * to; the call is before that. */
+void os_trace_describe(unsigned place, const void *frame, char line[OS_TRACE_LINE])
+{
+    const char *call = (const char *)frame - 1;
+    Dl_info found;
+
+    if (!dladdr(call, &found) || !found.dli_fname)
+        snprintf(line, OS_TRACE_LINE, "  #%u %p", place, (const void *)call);
+    else if (found.dli_sname)
+        snprintf(line, OS_TRACE_LINE, "  #%u %p in %s+%#tx (%s+%#tx)", place, (const void *)call,
+                 found.dli_sname, call - (const char *)found.dli_saddr, found.dli_fname,
+                 call - (const char *)found.dli_fbase);
+    else
+        snprintf(line, OS_TRACE_LINE, "  #%u %p (%s+%#tx)", place, (const void *)call,
+                 found.dli_fname, call - (const char *)found.dli_fbase);
+}
+
 void os_trace_print(void *const *frames, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        const char *call = (const char *)frames[i] - 1;
-        Dl_info found;
+        char line[OS_TRACE_LINE];
 
-        if (!dladdr(call, &found) || !found.dli_fname)
-            os_report("    #%u %p", i, (const void *)call);
-        else if (found.dli_sname)
-            os_report("    #%u %p in %s+%#tx (%s+%#tx)", i, (const void *)call, found.dli_sname,
-                      call - (const char *)found.dli_saddr, found.dli_fname,
-                      call - (const char *)found.dli_fbase);
-        else
-            os_report("    #%u %p (%s+%#tx)", i, (const void *)call, found.dli_fname,
-                      call - (const char *)found.dli_fbase);
+        os_trace_describe(i, frames[i], line);
+        os_report("  %s", line);
     }
     if (!count)
         os_report("    (unknown)");

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* Text on its way to a stream, or to a file descriptor (output.h). */
+#define _GNU_SOURCE /* syscall */
+#include "runtime/output.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
+
+/* By a system call of our own: libc's write is a cancellation point. */
+static void write_out(struct output *output)
+{
+    size_t done = 0;
+    int saved_errno = errno;
+
+    while (!output->error && done < output->used) {
+        ssize_t written = syscall(SYS_write, output->fd, output->text + done, output->used - done);
+
+        if (written > 0)
+            done += (size_t)written;
+        else if (written == 0 || errno != EINTR)
+            output->error = written ? errno : EIO;
+    }
+    output->used = 0;
+    errno = saved_errno;
+}
+
+static void put(struct output *output, const char *text, size_t length)
+{
+    if (output->file) {
+        fwrite(text, 1, length, output->file);
+        return;
+    }
+    while (length) {
+        size_t some = min_size(length, sizeof output->text - output->used);
+
+        memcpy(output->text + output->used, text, some);
+        output->used += some;
+        text += some;
+        length -= some;
+        if (output->used == sizeof output->text)
+            write_out(output);
+    }
+}
+
+void output_text(struct output *output, const char *text)
+{
+    put(output, text, strlen(text));
+}
+
+void output_print(struct output *output, const char *format, ...)
+{
+    char text[501];
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        put(output, text, min_size((size_t)length, sizeof text - 1));
+}
+
+int output_end(struct output *output)
+{
+    if (output->file)
+        return ferror(output->file) ? EIO : 0;
+    write_out(output);
+    return output->error;
+}
+
+/* ------------------------------------------------------------------------------------- strings */
+
+/* The bytes of the UTF-8 character that `text` begins with; 0: it begins with none. Neither overlong
+ * forms nor surrogates are characters (RFC 3629). */
+static unsigned utf8_bytes(const unsigned char *text)
+{
+    static const struct {
+        unsigned char first_least, first_most, second_least, second_most, bytes;
+    } forms[] = {
+        {0x00, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    unsigned form = 0, bytes = 1;
+
+    while (form < COUNT_OF(forms) && text[0] > forms[form].first_most)
+        form++;
+    if (form == COUNT_OF(forms) || text[0] < forms[form].first_least)
+        return 0;
+    if (forms[form].bytes == 1)
+        return 1;
+    if (text[1] < forms[form].second_least || text[1] > forms[form].second_most)
+        return 0;
+    while (++bytes < forms[form].bytes)
+        if ((text[bytes] & 0xc0) != 0x80)
+            return 0;
+    return bytes;
+}
+
+void output_json_string(struct output *output, const char *name)
+{
+    const unsigned char *text = (const unsigned char *)name;
+
+    output_text(output, "\"");
+    while (*text) {
+        unsigned bytes = utf8_bytes(text);
+
+        if (*text == '"' || *text == '\\')
+            output_print(output, "\\%c", *text);
+        else if (*text < 0x20 || *text == 0x7f)
+            output_print(output, "\\u%04x", *text);
+        else if (bytes)
+            put(output, (const char *)text, bytes);
+        else
+            output_text(output, "\\ufffd");
+        text += bytes ? bytes : 1;
+    }
+    output_text(output, "\"");
+}
+
+/* ------------------------------------------------------------------------------------- figures */
+
+/* With one decimal, of the largest unit that it has one of. */
+static void in_units(struct output *output, uint64_t value, const uint64_t *units,
+                     const char *const *names, unsigned count)
+{
+    unsigned i = 0;
+
+    while (i + 1 < count && value < units[i])
+        i++;
+    output_print(output, "%llu", (unsigned long long)(value / units[i]));
+    if (units[i] > 1)
+        output_print(output, ".%llu", (unsigned long long)(value % units[i] * 10 / units[i]));
+    output_print(output, " %s", names[i]);
+}
+
+void output_bytes(struct output *output, uint64_t bytes)
+{
+    static const uint64_t units[] = {1 << 30, 1 << 20, 1 << 10, 1};
+    static const char *const names[] = {"GB", "MB", "KB", "bytes"};
+
+    in_units(output, bytes, units, names, COUNT_OF(units));
+}
+
+void output_duration(struct output *output, uint64_t nanoseconds)
+{
+    static const uint64_t units[] = {1000000000, 1000000, 1000, 1};
+    static const char *const names[] = {"s", "ms", "us", "ns"};
+
+    in_units(output, nanoseconds, units, names, COUNT_OF(units));
+}
+
+static bool is_leap(unsigned year)
+{
+    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
+/* Not by libc, whose function takes the lock of time zones. */
+void output_time(struct output *output, uint64_t seconds)
+{
+    static const unsigned char days_of[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    uint64_t days = seconds / 86400, of_day = seconds % 86400;
+    unsigned year = 1970, month = 0;
+
+    while (days >= 365u + is_leap(year))
+        days -= 365u + is_leap(year++);
+    while (days >= days_of[month] + (month == 1 && is_leap(year) ? 1u : 0u)) {
+        days -= days_of[month] + (month == 1 && is_leap(year) ? 1u : 0u);
+        month++;
+    }
+    output_print(output, "%04u-%02u-%02u %02u:%02u:%02u UTC", year, month + 1, (unsigned)days + 1,
+                 (unsigned)(of_day / 3600), (unsigned)(of_day / 60 % 60), (unsigned)(of_day % 60));
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Statistics, printed: the summary, then all figures. One table a structure serves both formats. Only names come from outside as
+ * text; they are escaped. Each fraction is printed as two integers, because a locale may write another point.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <prudence/scm.h>
+#include <prudence/stats.h>
+
+#include "runtime/output.h"
+#include "runtime/summary.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
+
+/* The figures of each structure, by name; one table serves both formats. */
+struct figure {
+    const char *name;
+    size_t offset;
+};
+
+#define CACHE_FIGURE(name)                                                                         \
+    {                                                                                              \
+#name, offsetof(struct prudence_cache_stats, name)                                         \
+    }
+static const struct figure cache_figures[] = {
+    CACHE_FIGURE(object_size),
+    CACHE_FIGURE(object_stride),
+    CACHE_FIGURE(slab_size),
+    CACHE_FIGURE(object_cache_size),
+    CACHE_FIGURE(allocations),
+    CACHE_FIGURE(hits),
+    CACHE_FIGURE(hits_after_merge),
+    CACHE_FIGURE(frees),
+    CACHE_FIGURE(deferred_frees),
+    CACHE_FIGURE(refills),
+    CACHE_FIGURE(refilled_objects),
+    CACHE_FIGURE(flushes),
+    CACHE_FIGURE(flushed_objects),
+    CACHE_FIGURE(object_cache_churns),
+    CACHE_FIGURE(grows),
+    CACHE_FIGURE(shrinks),
+    CACHE_FIGURE(slab_churns),
+    CACHE_FIGURE(merges),
+    CACHE_FIGURE(merged_objects),
+    CACHE_FIGURE(preflushed_objects),
+    CACHE_FIGURE(overflowed_objects),
+    CACHE_FIGURE(premoved_slabs),
+    CACHE_FIGURE(busy_bypasses),
+    CACHE_FIGURE(remote_drains),
+    CACHE_FIGURE(pressure_waits),
+    CACHE_FIGURE(slabs_now),
+    CACHE_FIGURE(slabs_peak),
+    CACHE_FIGURE(objects_live),
+    CACHE_FIGURE(objects_latent),
+    CACHE_FIGURE(objects_cached),
+    CACHE_FIGURE(bytes_latent),
+    CACHE_FIGURE(bytes_cached),
+};
+
+#define DOMAIN_FIGURE(name)                                                                        \
+    {                                                                                              \
+#name, offsetof(struct prudence_domain_stats, name)                                        \
+    }
+static const struct figure domain_figures[] = {
+    DOMAIN_FIGURE(users),          DOMAIN_FIGURE(readers),
+    DOMAIN_FIGURE(readers_inside), DOMAIN_FIGURE(longest_inside_ns),
+    DOMAIN_FIGURE(grace_periods),  DOMAIN_FIGURE(scans),
+    DOMAIN_FIGURE(membarriers),    DOMAIN_FIGURE(mode_switches),
+    DOMAIN_FIGURE(stalls),         DOMAIN_FIGURE(bytes_called),
+};
+
+#define READER_FIGURE(name)                                                                        \
+    {                                                                                              \
+#name, offsetof(struct prudence_reader_stats, name)                                        \
+    }
+static const struct figure reader_figures[] = {
+    READER_FIGURE(thread),
+    READER_FIGURE(nesting),
+    READER_FIGURE(inside_ns),
+    READER_FIGURE(grace_periods_begun),
+};
+
+#define SCM_FIGURE(name)                                                                           \
+    {                                                                                              \
+#name, offsetof(struct scm_mem_info, name)                                                 \
+    }
+static const struct figure scm_figures[] = {
+    SCM_FIGURE(num_short_term), SCM_FIGURE(num_dates), SCM_FIGURE(num_expired),
+    SCM_FIGURE(num_collected),  SCM_FIGURE(overhead),  SCM_FIGURE(threads),
+};
+
+#define TOTAL_FIGURE(name)                                                                         \
+    {                                                                                              \
+#name, offsetof(struct prudence_stats, name)                                               \
+    }
+static const struct figure total_figures[] = {
+    TOTAL_FIGURE(caches),
+    TOTAL_FIGURE(allocations),
+    TOTAL_FIGURE(hits),
+    TOTAL_FIGURE(hits_after_merge),
+    TOTAL_FIGURE(frees),
+    TOTAL_FIGURE(deferred_frees),
+    TOTAL_FIGURE(object_cache_churns),
+    TOTAL_FIGURE(slab_churns),
+    TOTAL_FIGURE(merges),
+    TOTAL_FIGURE(slabs_now),
+    TOTAL_FIGURE(slab_bytes),
+    TOTAL_FIGURE(slab_bytes_peak),
+    TOTAL_FIGURE(retained_bytes),
+    TOTAL_FIGURE(metadata_bytes),
+    TOTAL_FIGURE(objects_live),
+    TOTAL_FIGURE(objects_latent),
+    TOTAL_FIGURE(bytes_latent),
+    TOTAL_FIGURE(bytes_latent_peak),
+    TOTAL_FIGURE(limit),
+    TOTAL_FIGURE(latent_limit),
+    TOTAL_FIGURE(pressure_waits),
+    TOTAL_FIGURE(throttle_waits),
+    TOTAL_FIGURE(throttle_expiries),
+    TOTAL_FIGURE(latent_overruns),
+    TOTAL_FIGURE(call_bytes),
+    TOTAL_FIGURE(call_waits),
+    TOTAL_FIGURE(call_expiries),
+    TOTAL_FIGURE(call_overruns),
+    TOTAL_FIGURE(grace_periods),
+    TOTAL_FIGURE(grace_period_scans),
+    TOTAL_FIGURE(membarriers),
+    TOTAL_FIGURE(mode_switches),
+    TOTAL_FIGURE(stalls),
+    TOTAL_FIGURE(readers),
+    TOTAL_FIGURE(bytes_cached),
+    TOTAL_FIGURE(cache_per_cpu),
+    TOTAL_FIGURE(cache_total),
+};
+_Static_assert(sizeof(size_t) == sizeof(uint64_t) && sizeof(long) == sizeof(uint64_t),
+               "figures are read as 64-bit words");
+
+/* `margin`: before each line of text. */
+static void print_figures(struct output *output, bool json, const char *margin, const void *base,
+                          const struct figure *figures, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t value;
+
+        memcpy(&value, (const char *)base + figures[i].offset, sizeof value);
+        if (json)
+            output_print(output, ",\"%s\":%llu", figures[i].name, (unsigned long long)value);
+        else
+            output_print(output, "%s%-*s %llu\n", margin, 24 - (int)strlen(margin), figures[i].name,
+                         (unsigned long long)value);
+    }
+}
+
+static void print_word(struct output *output, bool json, const char *margin, const char *name,
+                       const char *word)
+{
+    if (json)
+        output_print(output, ",\"%s\":\"%s\"", name, word);
+    else
+        output_print(output, "%s%-*s %s\n", margin, 24 - (int)strlen(margin), name, word);
+}
+
+/* Begins an element of a list. */
+static void print_name(struct output *output, bool json, const char *what, const char *name)
+{
+    if (!json) {
+        output_print(output, "\n%s %s\n", what, name);
+        return;
+    }
+    output_text(output, "{\"name\":");
+    output_json_string(output, name);
+}
+
+static void print_totals(struct output *output, bool json)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    print_word(output, json, "", "percpu", stats.percpu);
+    print_word(output, json, "", "readers_mode", stats.readers_mode);
+    print_word(output, json, "", "membarrier", stats.membarrier);
+    print_figures(output, json, "", &stats, total_figures, COUNT_OF(total_figures));
+}
+
+static void print_fragmentation(struct output *output, bool json, double value)
+{
+    uint64_t parts = (uint64_t)(value * 10000 + 0.5);
+
+    output_print(output, json ? ",\"%s\":%llu.%04llu}" : "  %-22s %llu.%04llu\n",
+                 "total_fragmentation", (unsigned long long)(parts / 10000),
+                 (unsigned long long)(parts % 10000));
+}
+
+/* No lock of the library is held while the stream's is taken: another thread may hold that one while it allocates. */
+static void print_caches(struct output *output, bool json)
+{
+    struct prudence_walk walk = PRUDENCE_WALK_INIT;
+    struct prudence_cache_stats stats;
+    const char *separator = "";
+
+    while (prudence_next_cache(&walk, &stats) == 0) {
+        if (!stats.allocations)
+            continue;
+        output_text(output, json ? separator : "");
+        print_name(output, json, "cache", stats.name);
+        print_figures(output, json, "  ", &stats, cache_figures, COUNT_OF(cache_figures));
+        print_fragmentation(output, json, stats.total_fragmentation);
+        separator = ",";
+    }
+}
+
+static void print_domains(struct output *output, bool json)
+{
+    struct prudence_walk walk = PRUDENCE_WALK_INIT;
+    struct prudence_domain_stats stats;
+    const char *separator = "";
+
+    while (prudence_next_domain(&walk, &stats) == 0) {
+        output_text(output, json ? separator : "");
+        print_name(output, json, "domain", stats.name);
+        print_word(output, json, "  ", "kind", stats.kind);
+        print_figures(output, json, "  ", &stats, domain_figures, COUNT_OF(domain_figures));
+        output_text(output, json ? "}" : "");
+        separator = ",";
+    }
+}
+
+/* As text only those that are inside: there may be thousands outside. */
+static void print_readers(struct output *output, bool json)
+{
+    struct prudence_walk walk = PRUDENCE_WALK_INIT;
+    struct prudence_reader_stats stats;
+    const char *separator = "";
+
+    while (prudence_next_reader(&walk, &stats) == 0) {
+        if (!json && !stats.nesting)
+            continue;
+        output_text(output, json ? separator : "");
+        print_name(output, json, "reader", stats.thread_name);
+        if (json)
+            output_text(output, ",\"domain\":");
+        if (json)
+            output_json_string(output, stats.domain);
+        else
+            print_word(output, json, "  ", "domain", stats.domain);
+        print_figures(output, json, "  ", &stats, reader_figures, COUNT_OF(reader_figures));
+        output_text(output, json ? "}" : "");
+        separator = ",";
+    }
+}
+
+static void print_short_term_memory(struct output *output, bool json)
+{
+    struct scm_mem_info memory;
+    struct scm_region_info regions;
+
+    scm_get_mem_info(&memory);
+    scm_get_region_info(&regions);
+    if (!json && !memory.num_collected && !memory.num_dates)
+        return;
+    output_print(output,
+                 json ? "{\"regions\":%lu,\"region_bytes\":%lu"
+                      : "\nshort-term memory\n  regions                %lu\n"
+                        "  region_bytes           %lu\n",
+                 regions.regions, regions.bytes);
+    print_figures(output, json, "  ", &memory, scm_figures, COUNT_OF(scm_figures));
+    output_text(output, json ? "}" : "");
+}
+
+int prudence_stats_print(FILE *file, enum prudence_stats_format format)
+{
+    static const struct {
+        const char *key;
+        void (*print)(struct output *output, bool json);
+    } parts[] = {
+        {",\"caches_list\":[", print_caches},
+        {"],\"domains_list\":[", print_domains},
+        {"],\"readers_list\":[", print_readers},
+        {"],\"short_term_memory\":", print_short_term_memory},
+    };
+    bool json = format == PRUDENCE_STATS_JSON;
+    struct output output = {.file = file};
+    int cancelable;
+
+    if (!file || (unsigned)format > PRUDENCE_STATS_JSON)
+        return EINVAL;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                           &cancelable); /* printing is a cancellation point */
+    output_text(&output, json ? "{" : "");
+    summary_print(&output, json);
+    output_text(&output, json ? "" : "\n");
+    print_totals(&output, json);
+    for (unsigned i = 0; i < COUNT_OF(parts); i++) {
+        output_text(&output, json ? parts[i].key : "");
+        parts[i].print(&output, json);
+    }
+    output_text(&output, json ? "}\n" : "");
+    pthread_setcancelstate(cancelable, NULL);
+    return output_end(&output);
+}

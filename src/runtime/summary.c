@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What holds memory, in some ten lines: how much is live, latent and cached, the caches with the most latent bytes, and for
+ * each the reader that has been in the way of its grace periods for the longest; the caches with the most live bytes.
+ *
+ * It is asked for where something is wrong already, also in signal handlers (dump.c). So it needs no memory. It looks at
+ * the list of caches under its lock, and at domains that it visits. A thread that is inside the library, because a handler
+ * has interrupted it there, may hold any lock: it is told only what is known without one.
+ */
+#define _GNU_SOURCE /* program_invocation_short_name */
+#include "runtime/summary.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prudence/stats.h>
+
+#include "gp/user/domain.h"
+#include "process.h"
+#include "runtime/reader_stats.h"
+#include "runtime/stats.h"
+#include "slab/all_caches.h"
+
+#define LATENT_SHOWN 5
+#define LIVE_SHOWN   3
+
+struct holder {
+    char name[CACHE_NAME_SIZE];
+    uint64_t bytes;
+    struct prudence_domain *domain; /* of latent bytes: visited */
+};
+
+/* The most come first; those without bytes are not shown. */
+struct holders {
+    struct holder latent[LATENT_SHOWN], live[LIVE_SHOWN];
+    uint64_t bytes_live;
+};
+
+/* ------------------------------------------------------------------------------------------ caches */
+
+static void insert(struct holder *most, unsigned count, const struct holder *holder)
+{
+    unsigned place = count;
+
+    while (place > 0 && most[place - 1].bytes < holder->bytes)
+        place--;
+    if (place == count)
+        return;
+    memmove(&most[place + 1], &most[place], (count - place - 1) * sizeof *most);
+    most[place] = *holder;
+}
+
+/* Large blocks differ in size: of their pages, what is not latent is live. */
+static uint64_t live_bytes(const struct prudence_cache *cache,
+                           const struct prudence_cache_stats *stats)
+{
+    uint64_t grown = load_relaxed(&cache->large_grown), gone = load_relaxed(&cache->large_shrunk);
+
+    if (cache->percpu)
+        return stats->objects_live * stats->object_stride;
+    gone += stats->bytes_latent;
+    return grown > gone ? grown - gone : 0;
+}
+
+static void look_at(struct prudence_cache *cache, struct holders *holders)
+{
+    struct prudence_cache_stats stats;
+    struct holder holder = {.domain = cache->domain};
+
+    stats_of_cache(cache, &stats);
+    memcpy(holder.name, stats.name, sizeof holder.name);
+    holder.bytes = stats.bytes_latent;
+    insert(holders->latent, LATENT_SHOWN, &holder);
+    holder.bytes = live_bytes(cache, &stats);
+    holders->bytes_live += holder.bytes;
+    insert(holders->live, LIVE_SHOWN, &holder);
+}
+
+/* Domains live at least as long as the caches that name them, which stay while the list is locked. */
+static void find_holders(struct holders *holders)
+{
+    struct list *item;
+
+    memset(holders, 0, sizeof *holders);
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        look_at(list_entry(item, struct prudence_cache, link), holders);
+    }
+    for (unsigned i = 0; i < LATENT_SHOWN && holders->latent[i].bytes; i++)
+        domain_visit(holders->latent[i].domain);
+    os_lock_release(&slab_caches_lock);
+}
+
+static void let_holders_go(struct holders *holders)
+{
+    for (unsigned i = 0; i < LATENT_SHOWN && holders->latent[i].bytes; i++)
+        gp_domain_leave(holders->latent[i].domain);
+}
+
+/* ----------------------------------------------------------------------------------------- readers */
+
+static bool is_longer(const struct prudence_reader_stats *a, const struct prudence_reader_stats *b)
+{
+    if (!a->nesting || !b->nesting)
+        return a->nesting > b->nesting;
+    return a->inside_ns != b->inside_ns ? a->inside_ns > b->inside_ns
+                                        : a->grace_periods_begun > b->grace_periods_begun;
+}
+
+/* The reader that has been inside for the longest, of a domain and of its members; outside: there is none. */
+static void find_reader(const struct prudence_domain *domain, struct prudence_reader_stats *longest)
+{
+    struct prudence_domain *member;
+    uint64_t after = 0;
+
+    longest->nesting = 0;
+    while (domains_visit(&member, 1, &after, false)) {
+        struct prudence_reader_stats reader;
+        uint64_t place = 0;
+
+        while ((member == domain || set_has(domain, member)) &&
+               reader_next(member, &place, &reader))
+            if (is_longer(&reader, longest))
+                *longest = reader;
+        gp_domain_leave(member);
+    }
+    if (longest->nesting)
+        reader_trace(longest);
+}
+
+/* -------------------------------------------------------------------------------------------- text */
+
+static void print_frames(struct output *output, const struct prudence_reader_stats *reader)
+{
+    for (unsigned i = 0; i < reader->frame_count; i++) {
+        char line[OS_TRACE_LINE];
+
+        os_trace_describe(i, reader->frames[i], line);
+        output_print(output, "  %s\n", line);
+    }
+}
+
+static void print_reader(struct output *output, const struct prudence_domain *domain,
+                         const struct prudence_reader_stats *reader)
+{
+    if (!reader->nesting) {
+        output_text(output, domain->kind == PRUDENCE_DOMAIN_EXTERNAL
+                                ? "its grace periods are another library's to end\n"
+                                : "no thread is inside; the next grace periods free them\n");
+        return;
+    }
+    output_print(output, "thread '%s' (tid %d) is inside a read-side critical section",
+                 reader->thread_name, (int)reader->thread);
+    if (strcmp(reader->domain, domain->name) != 0)
+        output_print(output, " of '%s'", reader->domain);
+    if (reader->inside_ns) {
+        output_text(output, ", in the way for ");
+        output_duration(output, reader->inside_ns);
+    }
+    output_text(output, "\n");
+    print_frames(output, reader);
+}
+
+static void print_holders(struct output *output, const struct holders *holders)
+{
+    for (unsigned i = 0; i < LATENT_SHOWN && holders->latent[i].bytes; i++) {
+        const struct holder *holder = &holders->latent[i];
+        struct prudence_reader_stats reader;
+
+        find_reader(holder->domain, &reader);
+        output_text(output, "latent: ");
+        output_bytes(output, holder->bytes);
+        output_print(output, " of cache '%s', domain '%s': ", holder->name, holder->domain->name);
+        print_reader(output, holder->domain, &reader);
+    }
+    for (unsigned i = 0; i < LIVE_SHOWN && holders->live[i].bytes; i++) {
+        output_text(output, "live: ");
+        output_bytes(output, holders->live[i].bytes);
+        output_print(output, " of cache '%s'\n", holders->live[i].name);
+    }
+}
+
+static void print_amount(struct output *output, const char *before, uint64_t bytes,
+                         const char *after)
+{
+    output_text(output, before);
+    output_bytes(output, bytes);
+    output_text(output, after);
+}
+
+/* Of the caches too, if they were looked at. */
+static void print_pages(struct output *output, const struct prudence_stats *totals,
+                        const struct holders *holders)
+{
+    print_amount(output, "slabs and large blocks: ", totals->slab_bytes, "");
+    print_amount(output, " (most: ", totals->slab_bytes_peak, ")");
+    if (holders) {
+        print_amount(output, "; live ", holders->bytes_live, "");
+        print_amount(output, ", latent ", totals->bytes_latent, "");
+        print_amount(output, ", cached ", totals->bytes_cached, "");
+    }
+    print_amount(output, "; retained ", totals->retained_bytes, "");
+    print_amount(output, ", metadata ", totals->metadata_bytes, "\n");
+}
+
+static void print_waits(struct output *output, const struct prudence_stats *totals)
+{
+    print_amount(output, "latent_limit: ", totals->latent_limit, "");
+    output_print(output, "; waits because of it: %llu, given up %llu; callbacks wait with ",
+                 (unsigned long long)totals->throttle_waits,
+                 (unsigned long long)totals->throttle_expiries);
+    print_amount(output, "", totals->call_bytes, "\n");
+}
+
+static void print_head(struct output *output, uint64_t now)
+{
+    output_print(output, "prudence " PRUDENCE_VERSION ": process %d (%s), ", (int)getpid(),
+                 program_invocation_short_name);
+    output_time(output, now);
+    output_text(output, "\n");
+}
+
+/* -------------------------------------------------------------------------------------------- JSON */
+
+static void print_json_holder(struct output *output, const struct holder *holder)
+{
+    output_print(output, "{\"bytes\":%llu,\"cache\":", (unsigned long long)holder->bytes);
+    output_json_string(output, holder->name);
+}
+
+static void print_json_latent(struct output *output, const struct holder *holder)
+{
+    struct prudence_reader_stats reader;
+
+    find_reader(holder->domain, &reader);
+    print_json_holder(output, holder);
+    output_text(output, ",\"domain\":");
+    output_json_string(output, holder->domain->name);
+    if (reader.nesting) {
+        output_print(output, ",\"reader\":{\"thread\":%lld,\"inside_ns\":%llu,\"name\":",
+                     (long long)reader.thread, (unsigned long long)reader.inside_ns);
+        output_json_string(output, reader.thread_name);
+        output_text(output, "}");
+    }
+    output_text(output, "}");
+}
+
+static void print_json(struct output *output, const struct holders *holders, uint64_t now)
+{
+    output_print(output,
+                 "\"version\":\"" PRUDENCE_VERSION "\",\"pid\":%d,\"program\":", (int)getpid());
+    output_json_string(output, program_invocation_short_name);
+    output_text(output, ",\"time\":\"");
+    output_time(output, now);
+    output_print(output, "\",\"bytes_live\":%llu,\"most_latent\":[",
+                 (unsigned long long)holders->bytes_live);
+    for (unsigned i = 0; i < LATENT_SHOWN && holders->latent[i].bytes; i++) {
+        output_text(output, i ? "," : "");
+        print_json_latent(output, &holders->latent[i]);
+    }
+    output_text(output, "],\"most_live\":[");
+    for (unsigned i = 0; i < LIVE_SHOWN && holders->live[i].bytes; i++) {
+        output_text(output, i ? "," : "");
+        print_json_holder(output, &holders->live[i]);
+        output_text(output, "}");
+    }
+    output_text(output, "]");
+}
+
+/* ----------------------------------------------------------------------------------------------- all */
+
+static uint64_t seconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec;
+}
+
+void summary_print(struct output *output, bool json)
+{
+    struct holders holders;
+    struct prudence_stats totals;
+
+    process_start();
+    find_holders(&holders);
+    if (json) {
+        print_json(output, &holders, seconds_now());
+    } else {
+        prudence_stats(&totals);
+        print_head(output, seconds_now());
+        print_pages(output, &totals, &holders);
+        print_waits(output, &totals);
+        print_holders(output, &holders);
+    }
+    let_holders_go(&holders);
+}
+
+void summary_print_without_locks(struct output *output)
+{
+    struct prudence_stats totals = {.caches = 0};
+
+    print_head(output, seconds_now());
+    if (stats_of_memory_without_locks(&totals))
+        print_pages(output, &totals, NULL);
+    print_waits(output, &totals);
+    output_text(
+        output,
+        "caches are not named: this thread was interrupted inside the library, and may hold "
+        "the locks that are needed; ask again\n");
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What holds memory: prudence_dump names the cache with the latent bytes and the reader that keeps them, into any file
+ * descriptor, from anywhere: in handlers that interrupt the library, beside all of its work, in children. The options dump
+ * and dump_file do it at a signal; what they cannot do they say.
+ */
+#define _GNU_SOURCE /* memfd_create, gettid */
+#include "support/slab_test.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gp/user/domain.h"
+#include "pages/page_source.h"
+#include "slab/all_caches.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+static char text[1 << 16];
+
+static const char *contents(int fd)
+{
+    ssize_t length = pread(fd, text, sizeof text - 1, 0);
+
+    assert_true(length >= 0);
+    text[length] = '\0';
+    return text;
+}
+
+/* What one dump writes. */
+static const char *dumped(void)
+{
+    int fd = memfd_create("dump", MFD_CLOEXEC);
+
+    errno = 77;
+    assert_int_equal(prudence_dump(fd), 0);
+    assert_int_equal(errno, 77);
+    contents(fd);
+    close(fd);
+    return text;
+}
+
+static void expect(const char *format, ...)
+{
+    char part[256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(part, sizeof part, format, arguments);
+    va_end(arguments);
+    if (!strstr(text, part))
+        fail_msg("expected '%s' in: %s", part, text);
+}
+
+static void expect_none(const char *part)
+{
+    if (strstr(text, part))
+        fail_msg("not expected: '%s' in: %s", part, text);
+}
+
+/* ---------------------------------------------------------------------------------- the names */
+
+static struct reader_slot *slot_of_thread(struct prudence_domain *domain, int thread)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+
+    for_each_slot(chunk, slot, domain) if (slot->thread == thread) return slot;
+    abort();
+}
+
+/* As if a driver had found it in its way so long ago. */
+static void has_been_in_the_way(struct prudence_domain *domain, int thread, uint64_t nanoseconds)
+{
+    struct reader_slot *slot = slot_of_thread(domain, thread);
+
+    slot->stall_word = slot->reader.word & ~PRUDENCE_NESTING_MASK;
+    slot->stall_since = os_clock_ns() - nanoseconds;
+}
+
+static void defer_some(struct prudence_cache *cache)
+{
+    void *objects[1000];
+
+    allocate_all(cache, objects, 1000);
+    defer_all(cache, objects, 1000);
+}
+
+static void the_cache_and_the_reader_are_named(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("routes", 1024, NULL);
+    struct held_reader reader = {.domain = NULL};
+    void *live[2000];
+
+    (void)state;
+    held_reader_start(&reader);
+    pthread_setname_np(reader.thread, "parser");
+    defer_some(cache);
+    allocate_all(cache, live, 2000);
+    dumped();
+    expect("prudence " PRUDENCE_VERSION ": process %d (heap_test_dump), 20", (int)getpid());
+    expect(
+        "B of cache 'routes', domain 'default': thread 'parser' (tid %d) is inside a "
+        "read-side critical section",
+        (int)reader.tid);
+    expect("B of cache 'routes'\n");
+    has_been_in_the_way(&prudence_default, reader.tid, UINT64_C(41234567890));
+    dumped();
+    expect("section, in the way for 41.2 s\n");
+    held_reader_end(&reader);
+    dumped();
+    expect(
+        "of cache 'routes', domain 'default': no thread is inside; the next grace periods free "
+        "them\n");
+    free_all(cache, live, 2000);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    dumped();
+    expect_none("latent: ");
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+/* Of a set, those of its members; of several, the one that has been in the way for the longest. */
+static void readers_of_a_set_are_named(void **state)
+{
+    struct prudence_domain *members[] = {
+        prudence_default_domain(), prudence_domain_create("others", PRUDENCE_DOMAIN_MEMB, NULL),
+        prudence_domain_create("strangers", PRUDENCE_DOMAIN_MEMB, NULL)};
+    struct prudence_domain *set = prudence_domain_create_set("both", members, 2);
+    struct prudence_cache_attr attr = {.size = sizeof attr};
+    struct held_reader readers[] = {
+        {.domain = members[0]}, {.domain = members[1]}, {.domain = members[2]}};
+    struct prudence_cache *cache;
+
+    (void)state;
+    attr.domain = set;
+    cache = prudence_cache_create("two kinds", 100, &attr);
+    defer_some(cache);
+    for (unsigned i = 0; i < 3; i++) {
+        held_reader_start(&readers[i]);
+        has_been_in_the_way(members[i], readers[i].tid, (i + 1) * UINT64_C(1000000000));
+    }
+    dumped();
+    expect("of cache 'two kinds', domain 'both': ");
+    expect("(tid %d) is inside a read-side critical section of 'others', in the way for 2.0 s\n",
+           (int)readers[1].tid);
+    for (unsigned i = 0; i < 3; i++)
+        held_reader_end(&readers[i]);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(prudence_domain_destroy(set), 0);
+    assert_int_equal(prudence_domain_destroy(members[1]), 0);
+    assert_int_equal(prudence_domain_destroy(members[2]), 0);
+}
+
+static void the_most_come_first(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *caches[8];
+    const char *before = text;
+    void *objects[8];
+
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "of size %u", i);
+        caches[i] = fixed_cache(128u << ((5 * i) % 8), 0, domain);
+        memcpy(caches[i]->name, name, sizeof name);
+        objects[i] = prudence_cache_alloc(caches[i]);
+        prudence_cache_free_deferred(caches[i], objects[i]);
+    }
+    dumped();
+    for (unsigned rank = 0; rank < 5; rank++) { /* 7, 6, 5, 4, 3 times doubled */
+        char part[64];
+
+        for (unsigned i = 0; i < 8; i++)
+            if ((5 * i) % 8 == 7 - rank)
+                snprintf(part, sizeof part, "of cache 'of size %u'", i);
+        before = strstr(before, part);
+        assert_non_null(before);
+    }
+    assert_null(strstr(before + 1, "latent: "));
+    for (unsigned i = 0; i < 8; i++)
+        destroy_empty(caches[i]);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void *trace_reader(void *argument)
+{
+    pthread_setname_np(pthread_self(), "traced");
+    return held_reader_run(argument);
+}
+
+static void where_the_reader_is_stands_there_if_traced(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("routes", 1024, NULL);
+    struct held_reader reader = {.domain = NULL};
+
+    (void)state;
+    assert_int_equal(prudence_option_set("stall_trace", "1"), 0);
+    sem_init(&reader.inside, 0, 0);
+    sem_init(&reader.leave, 0, 0);
+    pthread_create(&reader.thread, NULL, trace_reader, &reader);
+    sem_wait(&reader.inside);
+    defer_some(cache);
+    do /* it may be too slow to answer */
+        dumped();
+    while (!strstr(text, "    #1 "));
+    expect("thread 'traced'");
+    assert_int_equal(prudence_option_set("stall_trace", "0"), 0);
+    held_reader_end(&reader);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+/* -------------------------------------------------------------------------------- where it is asked */
+
+static void inside_the_library_no_lock_is_taken(void **state)
+{
+    (void)state;
+    os_lock_take(&readers_lock);
+    os_lock_take(&slab_caches_lock);
+    dumped();
+    expect("slabs and large blocks: ");
+    os_lock_take(&pages_lock);
+    dumped();
+    os_lock_release(&pages_lock);
+    expect_none("slabs and large blocks: ");
+    os_lock_release(&slab_caches_lock);
+    os_lock_release(&readers_lock);
+    expect("process %d", (int)getpid());
+    expect("latent_limit: ");
+    expect("this thread was interrupted inside the library");
+    expect_none("live");
+}
+
+static void errors_of_writing_are_returned(void **state)
+{
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(prudence_dump(-1), EBADF);
+    assert_int_equal(prudence_dump(full), ENOSPC);
+    close(full);
+}
+
+static char directory[] = "/tmp/prudence-dump-XXXXXX";
+
+static const char *path_in(const char *name)
+{
+    static char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
+static unsigned heads(void)
+{
+    unsigned count = 0;
+
+    for (const char *at = text; (at = strstr(at, "prudence " PRUDENCE_VERSION ": process")); at++)
+        count++;
+    return count;
+}
+
+static void read_and_remove(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    contents(fd);
+    close(fd);
+    unlink(path);
+}
+
+static void a_signal_writes_to_the_file(void **state)
+{
+    char path[128];
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("dump_file", path_in("of-%p.txt")), 0);
+    assert_int_equal(prudence_option_set("dump", "SIGUSR2"), 0);
+    raise(SIGUSR2);
+    raise(SIGUSR2);
+    snprintf(path, sizeof path, "%s/of-%d.txt", directory, (int)getpid());
+    read_and_remove(path);
+    assert_int_equal(heads(), 2);
+    child = fork();
+    if (child == 0) {
+        raise(SIGUSR2);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    snprintf(path, sizeof path, "%s/of-%d.txt", directory, (int)child);
+    read_and_remove(path);
+    assert_int_equal(heads(), 1);
+    expect("process %d", (int)child);
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+    assert_int_equal(prudence_option_set("dump_file", ""), 0);
+}
+
+static int signals_to_standard_error(void *argument)
+{
+    prudence_option_set("dump_file", "/nowhere/at all");
+    prudence_option_set("dump", argument);
+    raise(SIGUSR1);
+    prudence_option_set("dump_file", "");
+    raise(SIGUSR1);
+    return 0;
+}
+
+static void what_cannot_be_done_is_said(void **state)
+{
+    static char longest[129];
+    struct child_result result;
+
+    (void)state;
+    child_run(signals_to_standard_error, "SIGUSR1", &result);
+    assert_true(child_exited_with(&result, 0));
+    assert_true(child_said(&result, "option 'dump_file': '/nowhere/at all' cannot be opened"));
+    assert_int_equal(child_count(&result, "prudence " PRUDENCE_VERSION ": process"), 2);
+    assert_int_equal(prudence_option_set("dump", "SIGKILL"), EINVAL);
+    assert_int_equal(prudence_option_set("dump", "1"), EINVAL);
+    memset(longest, 'x', 128);
+    assert_int_equal(prudence_option_set("dump_file", longest), EINVAL);
+    longest[127] = '\0';
+    assert_int_equal(prudence_option_set("dump_file", longest), 0);
+    assert_int_equal(prudence_option_set("dump_file", ""), 0);
+}
+
+static unsigned handled;
+
+static void handle(int number)
+{
+    handled += (unsigned)number;
+}
+
+static struct sigaction present_of(int number)
+{
+    struct sigaction present;
+
+    sigaction(number, NULL, &present);
+    return present;
+}
+
+/* A handler from before is called, too, and is there again afterwards; a later one is left alone. */
+static void handlers_of_the_program_stay(void **state)
+{
+    struct sigaction own = {.sa_handler = handle};
+
+    (void)state;
+    assert_int_equal(prudence_option_set("dump_file", path_in("handled.txt")), 0);
+    sigaction(SIGUSR1, &own, NULL);
+    assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+    assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+    raise(SIGUSR1);
+    assert_int_equal(handled, SIGUSR1);
+    read_and_remove(path_in("handled.txt"));
+    assert_int_equal(heads(), 1);
+    assert_int_equal(prudence_option_set("dump", "SIGUSR2"), 0);
+    assert_ptr_equal(present_of(SIGUSR1).sa_handler, handle);
+    sigaction(SIGUSR2, &own, NULL);
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+    assert_ptr_equal(present_of(SIGUSR2).sa_handler, handle);
+    signal(SIGUSR1, SIG_DFL);
+    signal(SIGUSR2, SIG_DFL);
+    assert_int_equal(prudence_option_set("dump", "SIGQUIT"), 0);
+    assert_int_equal(prudence_option_set("dump", "SIGHUP"), 0);
+    assert_ptr_equal(present_of(SIGQUIT).sa_handler, SIG_DFL);
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+    assert_int_equal(prudence_option_set("dump_file", ""), 0);
+}
+
+#define WORKERS 3
+#define SIGNALS 100
+
+static bool over;
+
+static void *work(void *ignored)
+{
+    while (!load_relaxed(&over)) {
+        struct prudence_domain *domain =
+            prudence_domain_create("short", PRUDENCE_DOMAIN_MEMB, NULL);
+        struct prudence_cache_attr attr = {.size = sizeof attr};
+        struct prudence_cache *cache;
+
+        attr.domain = domain;
+        cache = prudence_cache_create("short", 100, &attr);
+        for (unsigned i = 0; i < 2000; i++)
+            prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+        while (prudence_cache_destroy(cache))
+            prudence_cache_barrier(cache);
+        prudence_domain_destroy(domain);
+    }
+    return ignored;
+}
+
+static void signals_may_come_anywhere(void **state)
+{
+    pthread_t workers[WORKERS];
+
+    (void)state;
+    assert_int_equal(prudence_option_set("dump_file", path_in("storm.txt")), 0);
+    assert_int_equal(prudence_option_set("dump", "SIGUSR2"), 0);
+    for (unsigned i = 0; i < WORKERS; i++)
+        pthread_create(&workers[i], NULL, work, NULL);
+    for (unsigned i = 0; i < SIGNALS; i++) {
+        pthread_kill(workers[i % WORKERS], SIGUSR2);
+        dumped();
+        assert_int_equal(heads(), 1);
+        expect("latent_limit: ");
+    }
+    store_relaxed(&over, true);
+    for (unsigned i = 0; i < WORKERS; i++)
+        pthread_join(workers[i], 0);
+    read_and_remove(path_in("storm.txt"));
+    assert_true(heads() > 0);
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+    assert_int_equal(prudence_option_set("dump_file", ""), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    return !mkdtemp(directory);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return rmdir(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cache_and_the_reader_are_named),
+        cmocka_unit_test(readers_of_a_set_are_named),
+        cmocka_unit_test(the_most_come_first),
+        cmocka_unit_test(where_the_reader_is_stands_there_if_traced),
+        cmocka_unit_test(inside_the_library_no_lock_is_taken),
+        cmocka_unit_test(errors_of_writing_are_returned),
+        cmocka_unit_test(a_signal_writes_to_the_file),
+        cmocka_unit_test(what_cannot_be_done_is_said),
+        cmocka_unit_test(handlers_of_the_program_stay),
+        cmocka_unit_test(signals_may_come_anywhere),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: MIT
+"""Commands for gdb: the caches of a process that uses Prudence, what an address is, and what waits for which reader.
+
+    (gdb) source prudence-gdb.py
+    (gdb) prudence caches
+    (gdb) prudence whois ADDRESS
+    (gdb) prudence latent [CACHE]
+    (gdb) prudence readers
+
+They read memory alone and call no function of the program, so they work on a core file, too. They need the library's debug
+information. A process that has two copies of the library (both preloaded) has the caches of both.
+
+What a running thread changes at that moment may be shown as it is half way; gdb stops all threads before.
+"""
+
+import gdb
+
+POINTER = 8
+PAGE_SHIFT, LEAF_SHIFT = 12, 30
+NESTING_MASK = (1 << 10) - 1
+
+
+def number(value):
+    return int(value)
+
+
+def text(characters):
+    return characters.string(errors="replace")
+
+
+def type_of(name):
+    return gdb.lookup_type(name)
+
+
+def words(address, count):
+    """64-bit words of the process."""
+    if not count:
+        return []
+    memory = bytes(gdb.selected_inferior().read_memory(address, count * POINTER))
+    return [int.from_bytes(memory[i:i + POINTER], "little") for i in range(0, len(memory), POINTER)]
+
+
+def offset_of(structure, member):
+    return next(field.bitpos // 8 for field in type_of(structure).fields() if field.name == member)
+
+
+def list_entries(head, structure, member):
+    """The structures that a list links by one of their members."""
+    offset, pointer = offset_of(structure, member), type_of(structure).pointer()
+    item = head["next"]
+    while number(item) != number(head.address):
+        yield gdb.Value(number(item) - offset).cast(pointer).dereference()
+        item = item["next"]
+
+
+class Copy:
+    """One copy of the library in the process."""
+
+    def __init__(self, objfile, caches):
+        self.objfile, self.slab_caches = objfile, caches
+
+    def symbol(self, name):
+        found = self.objfile.lookup_global_symbol(name) or self.objfile.lookup_static_symbol(name)
+        if not found:
+            raise gdb.GdbError(f"prudence: {self.objfile.filename} has no debug information of '{name}'")
+        return found.value()
+
+    def caches(self):
+        return list_entries(self.slab_caches, "struct prudence_cache", "link")
+
+    def domains(self):
+        yield self.symbol("prudence_default")
+        yield from list_entries(self.symbol("readers_domains"), "struct prudence_domain", "link")
+
+    def owner_of(self, address):
+        """The slab that an address lies in, or None."""
+        leaves = self.symbol("os_page_map")
+        if address >> LEAF_SHIFT >= leaves.type.range()[1] + 1:
+            return None
+        leaf = number(leaves[address >> LEAF_SHIFT])
+        if not leaf:
+            return None
+        place = address >> PAGE_SHIFT & ((1 << LEAF_SHIFT - PAGE_SHIFT) - 1)
+        slab = words(leaf + place * POINTER, 1)[0]
+        return gdb.Value(slab).cast(type_of("struct slab").pointer()).dereference() if slab else None
+
+    def cpu_caches(self, cache):
+        """Of each CPU: the number and the structure."""
+        first = number(cache["percpu"])
+        stride = 1 << 8
+        for cpu in range(number(self.symbol("cpu_count")) if first else 0):
+            yield cpu, gdb.Value(first + cpu * stride).cast(type_of("struct cpu_cache").pointer()).dereference()
+
+    def nodes(self, cache):
+        for node in range(number(self.symbol("node_count"))):
+            yield node, cache["nodes"][node]
+
+
+def copies():
+    found = []
+    for objfile in gdb.objfiles():
+        caches = objfile.lookup_global_symbol("slab_caches") or objfile.lookup_static_symbol("slab_caches")
+        if caches:
+            found.append(Copy(objfile, caches.value()))
+    if not found:
+        raise gdb.GdbError("prudence: no debug information of the library (is it loaded, and built with -g?)")
+    return found
+
+
+# ------------------------------------------------------------------------------------------ grace periods
+
+def signed(value):
+    return value - (1 << 64) if value >> 63 else value
+
+
+def is_over(domain, cookie):
+    return signed((number(domain["progress"]["completed"]) - cookie) & ((1 << 64) - 1)) >= 0
+
+
+def wait_of(domain, cookie):
+    return f"cookie {cookie:#x}, " + ("over" if is_over(domain, cookie) else "not over")
+
+
+# ------------------------------------------------------------------------------ where objects of a cache are
+
+def stack_of(cpu):
+    return words(number(cpu["line"]["stack"]), number(cpu["line"]["stack_word"]) & 0xffff)
+
+
+def ring_of(cpu):
+    """Each deferred object with its cookie; None: its batch is open."""
+    line = cpu["line"]
+    head, tail, mask = number(line["ring_head"]), number(line["ring_tail"]), number(line["ring_mask"])
+    if head == tail:
+        return []
+    slots = words(number(line["ring"]), mask + 1)
+    batches = (line["ring"] + number(cpu["slots"])).cast(type_of("struct batch").pointer())
+    ends = [(number(batch["end"]), number(batch["cookie"]["value"]))
+            for batch in (batches[at & number(cpu["batch_mask"])]
+                          for at in range(number(cpu["batch_head"]), number(cpu["batch_tail"])))]
+    return [(slots[at & mask], next((cookie for end, cookie in ends if at < end), None))
+            for at in range(head, tail)]
+
+
+def handed_over(node):
+    """Each object in transfer batches, with its cookie."""
+    batch = node["handover"]
+    while number(batch):
+        for at in range(number(batch["count"])):
+            yield number(batch["objects"][at]), number(batch["cookie"]["value"])
+        batch = batch["next"]
+
+
+def bit_is_set(slab, bitmap, index):
+    """Of the bitmaps free (0), waiting (1) and next (2)."""
+    length = (number(slab["capacity"]) + 63) // 64
+    address = number(slab["bits"].address) + (bitmap * length + index // 64) * POINTER
+    return words(address, 1)[0] >> index % 64 & 1
+
+
+def state_of(copy, slab, index, address):
+    """What an object is, in one sentence."""
+    cache, domain = slab["cache"], slab["cache"]["domain"].dereference()
+    if bit_is_set(slab, 0, index):
+        return "free in its slab"
+    if bit_is_set(slab, 1, index):
+        return f"latent in its slab: {wait_of(domain, number(slab['waiting_cookie']['value']))}"
+    if bit_is_set(slab, 2, index):
+        return "latent in its slab: waits for the grace period after that of the slab's cookie"
+    for cpu, caches in copy.cpu_caches(cache):
+        if address in stack_of(caches):
+            return f"cached in the object cache of CPU {cpu}"
+        for latent, cookie in ring_of(caches):
+            if latent == address:
+                return f"latent in the latent cache of CPU {cpu}: " + (
+                    "its batch is still open" if cookie is None else wait_of(domain, cookie))
+    for node, structure in copy.nodes(cache):
+        for latent, cookie in handed_over(structure):
+            if latent == address:
+                return f"latent on its way to node {node}: {wait_of(domain, cookie)}"
+    return "live: allocated, and not freed (or in the quarantine, where that is on)"
+
+
+def whois(copy, address):
+    slab = copy.owner_of(address)
+    if slab is None:
+        return None
+    cache = slab["cache"]
+    size, base = number(cache["object_size"]), number(slab["base"])
+    large = not number(cache["percpu"])
+    stride = number(slab["bytes"]) if large else number(cache["stride"])
+    index, into = divmod(address - base, stride)
+    lines = [f"{address:#x}: cache '{text(cache['name'])}' (objects of {size} bytes), domain '{text(cache['domain']['name'])}'",
+             f"slab {number(slab.address):#x}, node {number(slab['node'])}: pages {number(slab['pages']):#x} of {number(slab['bytes'])} bytes, "
+             f"{number(slab['capacity'])} objects, {number(slab['free'])} free, {number(slab['latent'])} latent"]
+    if address < base or index >= number(slab["capacity"]):
+        return lines + ["in no object: before the first or behind the last of the slab"]
+    start = base + index * stride
+    lines.append(f"object {index}, which begins at {start:#x}" + (f"; the address is {into} bytes into it" if into else ""))
+    lines.append(state_of(copy, slab, index, start))
+    return lines
+
+
+# ------------------------------------------------------------------------------------------- commands
+
+def sums_of(copy, cache):
+    """live, cached and latent objects, as src/slab/stats.c adds them up."""
+    allocated = freed = deferred = cached = latent = 0
+    for _, cpu in copy.cpu_caches(cache):
+        line, counts = cpu["line"], cpu["counts"]
+        on_stack, pops = number(line["stack_word"]) & 0xffff, number(line["stack_word"]) >> 16
+        allocated += pops
+        freed += on_stack + pops + number(counts["unstacked"]) - number(counts["stacked"])
+        deferred += number(line["ring_tail"])
+        cached += on_stack
+        latent += number(line["ring_tail"]) - number(line["ring_head"])
+    for _, node in copy.nodes(cache):
+        counts = node["counts"]
+        allocated += number(counts["allocations"])
+        freed += number(counts["frees"])
+        deferred += number(counts["deferred"])
+        latent += number(node["latent"]) + sum(1 for _ in handed_over(node))
+    return allocated - freed - deferred, cached, latent
+
+
+def readers_of(domain):
+    chunk = domain["chunks"]
+    while number(chunk):
+        for at in range(number(chunk["used"])):
+            slot = chunk["slots"][at]
+            if number(slot["thread"]) > 0:
+                yield slot
+        chunk = chunk["next"]
+
+
+def inside_of(domain):
+    """The threads that are inside, the one that entered first comes first."""
+    now = number(domain["shared"]["sequence"])
+    inside = [(number(slot["reader"]["word"]), number(slot["thread"])) for slot in readers_of(domain)
+              if number(slot["reader"]["word"])]
+    for word, thread in sorted(inside, key=lambda one: signed((one[0] - now) & ((1 << 64) - 1))):
+        begun = ((now - (word & ~NESTING_MASK)) & ((1 << 64) - 1)) // (NESTING_MASK + 1)
+        yield thread, max(1, word & NESTING_MASK), begun
+
+
+def table(head, rows):
+    widths = [max(len(str(row[at])) for row in [head, *rows]) for at in range(len(head))]
+    for row in [head, *rows]:
+        print("  ".join(str(cell).ljust(widths[0]) if at == 0 else str(cell).rjust(widths[at])
+                        for at, cell in enumerate(row)).rstrip())
+
+
+class Prudence(gdb.Command):
+    """Objects, caches and readers of Prudence: prudence caches, whois, latent, readers."""
+
+    def __init__(self):
+        super().__init__("prudence", gdb.COMMAND_DATA, prefix=True)
+
+
+class Caches(gdb.Command):
+    """All slab caches that were ever used, with their live, cached and latent objects."""
+
+    def __init__(self):
+        super().__init__("prudence caches", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        for copy in copies():
+            rows = []
+            for cache in copy.caches():
+                live, cached, latent = sums_of(copy, cache)
+                if live or cached or latent or number(cache["slabs_now"]):
+                    rows.append((text(cache["name"]), number(cache["object_size"]), live, cached, latent,
+                                 number(cache["slabs_now"]), latent * number(cache["stride"]),
+                                 text(cache["domain"]["name"])))
+            print(f"caches of {copy.objfile.filename}")
+            table(("cache", "size", "live", "cached", "latent", "slabs", "latent bytes", "domain"), rows)
+
+
+class Whois(gdb.Command):
+    """What an address is: prudence whois ADDRESS. Its cache, slab and object, and where that object is: live, cached,
+    latent or free."""
+
+    def __init__(self):
+        super().__init__("prudence whois", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        if not argument:
+            raise gdb.GdbError("prudence whois: an address is missing")
+        address = number(gdb.parse_and_eval(argument).cast(type_of("unsigned long")))
+        for copy in copies():
+            lines = whois(copy, address)
+            if lines:
+                print("\n".join(lines))
+                return
+        print(f"{address:#x}: no memory of Prudence's slabs")
+
+
+class Latent(gdb.Command):
+    """Where deferred objects are, and what they wait for: prudence latent [CACHE]."""
+
+    def __init__(self):
+        super().__init__("prudence latent", gdb.COMMAND_DATA)
+
+    def of_cache(self, copy, cache):
+        domain = cache["domain"].dereference()
+        print(f"cache '{text(cache['name'])}', domain '{text(domain['name'])}'")
+        for cpu, caches in copy.cpu_caches(cache):
+            batches = {}
+            for _, cookie in ring_of(caches):
+                batches[cookie] = batches.get(cookie, 0) + 1
+            for cookie, count in batches.items():
+                print(f"  CPU {cpu}: {count} objects, " + ("open batch" if cookie is None else wait_of(domain, cookie)))
+        for node, structure in copy.nodes(cache):
+            slabs = {}
+            for slab in list_entries(structure["waiting"], "struct slab", "waiting_link"):
+                slabs.setdefault(number(slab["waiting_cookie"]["value"]), []).append(number(slab["latent"]))
+            for cookie, latent in slabs.items():
+                print(f"  node {node}: {sum(latent)} objects in {len(latent)} slabs, {wait_of(domain, cookie)}")
+        for thread, nesting, begun in inside_of(domain):
+            print(f"  thread {thread} is inside since {begun} grace periods (nested {nesting})")
+
+    def invoke(self, argument, from_tty):
+        known = False
+        for copy in copies():
+            for cache in copy.caches():
+                if argument and text(cache["name"]) != argument:
+                    continue
+                known = True
+                if argument or sums_of(copy, cache)[2]:
+                    self.of_cache(copy, cache)
+        if argument and not known:
+            raise gdb.GdbError(f"prudence latent: there is no cache '{argument}'")
+
+
+class Readers(gdb.Command):
+    """The threads that are inside a read-side critical section, of every domain."""
+
+    def __init__(self):
+        super().__init__("prudence readers", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        for copy in copies():
+            rows = [(text(domain["name"]), thread, nesting, begun) for domain in copy.domains()
+                    for thread, nesting, begun in inside_of(domain)]
+            print(f"readers of {copy.objfile.filename}")
+            table(("domain", "thread", "nesting", "grace periods begun"), rows)
+
+
+for command in (Prudence, Caches, Whois, Latent, Readers):
+    command()

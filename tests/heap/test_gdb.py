@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# ctest: cost 5
+"""The commands for gdb say of objects in every state what they are, of a running process and of its core file, and count as
+the library does."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
+COMMANDS = ROOT / "gdb/prudence-gdb.py"
+
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+char *live, *cached, *safe, *fresh, *in_slab, *free_one, *neighbour, *large;
+static void *many[5000];
+
+static struct prudence_cache *cache_of(const char *name, struct prudence_domain *domain)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+
+    return prudence_cache_create(name, 100, &attr);
+}
+
+int main(void)
+{
+    struct prudence_domain *domain = prudence_domain_create("by hand", PRUDENCE_DOMAIN_MANUAL, NULL);
+    struct prudence_cache *cache = cache_of("routes", domain), *other = cache_of("others", domain),
+                          *trimmed = cache_of("trimmed", domain);
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    free_one = prudence_cache_alloc(trimmed);
+    neighbour = prudence_cache_alloc(trimmed);
+    prudence_cache_free(trimmed, free_one);
+    prudence_trim();
+    live = prudence_cache_alloc(cache);
+    cached = prudence_cache_alloc(cache);
+    fresh = prudence_cache_alloc(cache);
+    safe = prudence_cache_alloc(other);
+    large = prudence_malloc(100000);
+    for (int i = 0; i < 5000; i++)
+        many[i] = prudence_cache_alloc(cache);
+    prudence_cache_free(cache, cached);
+    for (int i = 0; i < 200; i++)
+        prudence_cache_free_deferred(other, i ? prudence_cache_alloc(other) : safe);
+    prudence_manual_advance(domain);
+    prudence_manual_advance(domain);
+    prudence_domain_read_lock(domain);
+    for (int i = 0; i < 5000; i++)
+        prudence_cache_free_deferred(cache, many[i]);
+    prudence_cache_free_deferred(cache, fresh);
+    in_slab = many[0];
+    prudence_stats_print(stdout, PRUDENCE_STATS_JSON);
+    fflush(stdout);
+    abort();
+}
+"""
+
+
+class Gdb(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not shutil.which("gdb"):
+            if os.environ.get("CI"):
+                sys.exit("there is no gdb (tools/setup installs it)")
+            raise unittest.SkipTest("there is no gdb")
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.path = Path(cls.directory.name)
+        (cls.path / "program.c").write_text(PROGRAM)
+        subprocess.run(["cc", "-g", cls.path / "program.c", "-o", cls.path / "program", f"-I{ROOT}/include",
+                        BUILD / "libprudence.so", f"-Wl,-rpath,{BUILD.resolve()}", "-pthread"], check=True)
+        cls.running = cls.gdb("run", *cls.questions(), "generate-core-file core")
+        cls.core = cls.gdb("core-file core", *cls.questions())
+        cls.stats = json.loads(re.search(r"^\{.*\}$", cls.running, re.M)[0])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.directory.cleanup()
+
+    @classmethod
+    def gdb(cls, *commands):
+        words = [word for command in ("set confirm off", "set debuginfod enabled off", "set width 0", "set style enabled off",
+                                      f"source {COMMANDS}", *commands) for word in ("-ex", command)]
+        return subprocess.run(["gdb", "-nx", "-batch", *words, "program"], cwd=cls.path, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120).stdout
+
+    @staticmethod
+    def questions():
+        asked = ("whois live", "whois live + 7", "whois cached", "whois safe", "whois fresh", "whois in_slab", "whois free_one",
+                 "whois neighbour", "whois large", "whois 4096", "whois main", "whois", "caches", "latent", "latent routes",
+                 "latent nothing", "readers")
+        return [word for question in asked for word in (f"echo === {question}\\n", f"prudence {question}")]
+
+    def answers(self, question):
+        for text in (self.running, self.core):
+            found = re.search(rf"^=== {re.escape(question)}\n(.*?)(?=^=== |\Z)", text, re.M | re.S)
+            self.assertIsNotNone(found, text)
+            yield found[1]
+
+    def test_each_state(self):
+        for question, said in (("live", "live: allocated, and not freed"), ("live + 7", "the address is 7 bytes into it"),
+                               ("cached", "cached in the object cache of CPU"), ("fresh", "latent in the latent cache of CPU"),
+                               ("in_slab", "latent in its slab: cookie"), ("free_one", "free in its slab"),
+                               ("neighbour", "live: "), ("large", "live: ")):
+            for answer in self.answers(f"whois {question}"):
+                with self.subTest(question, answer=answer):
+                    self.assertIn(said, answer)
+                    self.assertIn("object 0" if question == "large" else "object ", answer)
+
+    def test_grace_periods(self):
+        for answer in self.answers("whois safe"):
+            self.assertRegex(answer, r"latent in the latent cache of CPU \d+: cookie 0x\w+, over")
+        for answer in self.answers("whois in_slab"):
+            self.assertRegex(answer, r"cookie 0x\w+, not over")
+
+    def test_what_is_not_ours(self):
+        for question in ("4096", "main"):
+            for answer in self.answers(f"whois {question}"):
+                self.assertIn("no memory of Prudence's slabs", answer)
+        for answer in self.answers("whois"):
+            self.assertIn("an address is missing", answer)
+        for answer in self.answers("latent nothing"):
+            self.assertIn("there is no cache 'nothing'", answer)
+
+    def test_counts_are_the_librarys(self):
+        for answer in self.answers("caches"):
+            rows = {line.split()[0]: [int(word) for word in line.split()[2:6]] for line in answer.splitlines()[2:]
+                    if not line.startswith("prudence-")}
+            for cache in self.stats["caches_list"]:
+                if cache["name"] not in ("routes", "others", "trimmed"):
+                    continue
+                live, cached, latent, slabs = rows[cache["name"]]
+                self.assertEqual((live, slabs), (cache["objects_live"], cache["slabs_now"]))
+                # The library counts what is safe in a ring as cached.
+                self.assertEqual(cached + latent, cache["objects_cached"] + cache["objects_latent"])
+            self.assertEqual(rows["routes"][2], 5001)
+
+    def test_latent_objects_add_up(self):
+        for answer in self.answers("latent routes"):
+            self.assertEqual(sum(int(count) for count in re.findall(r": (\d+) objects", answer)), 5001)
+            self.assertRegex(answer, r"thread \d+ is inside since \d+ grace periods \(nested 1\)")
+        for answer in self.answers("latent"):
+            self.assertIn("cache 'others', domain 'by hand'", answer)
+        for answer in self.answers("readers"):
+            self.assertRegex(answer, r"by hand +\d+ +1 +\d+")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "measure.h"
@@ -36,7 +37,7 @@ struct interval {
 
 static struct interval interval_now(void)
 {
-    return (struct interval){now_ns(), cycles(), process_cpu_ns()};
+    return (struct interval){now_ns(), cycles(), clock_ns(CLOCK_PROCESS_CPUTIME_ID)};
 }
 
 static void forget_warm_up(struct work *work)
@@ -99,6 +100,31 @@ static void thread_begin(struct thread *thread, const struct subject *subject,
     thread->subject = subject;
     thread->barrier = barrier;
     pthread_create(&thread->thread, NULL, run_thread, thread);
+}
+
+/* What threads themselves need, their stacks and the code that they run, is there before the table's memory is measured: the C library keeps
+ * the stacks and heaps of threads that have ended for the next ones. */
+static void *rehearse_thread(void *barrier)
+{
+    void *volatile block = malloc(64);
+
+    free(block);
+    pthread_barrier_wait(barrier);
+    return NULL;
+}
+
+static void rehearse(unsigned count)
+{
+    pthread_t threads[THREADS_MAX + 1];
+    pthread_barrier_t barrier;
+
+    pthread_barrier_init(&barrier, NULL, count);
+    for (unsigned i = 0; i < count; i++)
+        pthread_create(&threads[i], NULL, rehearse_thread, &barrier);
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    resident_bytes_peak();
 }
 
 static struct sums sums_of(const struct thread *threads, unsigned count)
@@ -167,7 +193,8 @@ static json_t *result(const struct row *row, const struct thread *threads, struc
     const struct sums sums = sums_of(threads, row->threads);
     const struct thread *writer = row->writers ? &threads[row->threads] : NULL;
     const double operations = (double)sums.operations, objects = (double)row->size;
-    const double peak = (double)resident_bytes_peak(), clock = clock_cycles();
+    const uint64_t most = resident_bytes_peak(); /* the kernel brings it up to date now and then */
+    const double peak = (double)(most > filled ? most : filled), clock = clock_cycles();
 
     if (!sums.operations)
         return NULL;
@@ -198,6 +225,7 @@ json_t *row_run(const void *of)
         threads[i].work = work_make(row, i);
     subject->start();
     subject->thread_start();
+    rehearse(count);
     before = resident_bytes();
     subject->fill(row->size);
     subject->settle();

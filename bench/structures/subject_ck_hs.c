@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Concurrency Kit's set of objects. CK_HS_MODE_OBJECT and CK_HS_MODE_DELETE, as its manual asks for where pointers are in it and
- * objects are removed; and a little of its maintenance (ck_hs_gc) at each hundredth removal.
+ * objects are removed; and a little of its maintenance (ck_hs_gc) once in 128 removals.
  */
 #include <ck_hs.h>
 

@@ -37,17 +37,28 @@ QUICK = [
     Part("routes", "caches", {"size": "1000,100000", "updates": "0,10,100", "threads": "2"}),
 ]
 
-# Hours.
-FULL_SECONDS, FULL_REPEAT = 0.3, 7
-FULL = [Part(family, f"{size} {keys}, {draw}, {threads} threads",
-             {"size": size, "updates": SHARES, "threads": threads, "draw": draw, "keys": keys})
-        for family in ("hash", "map")
-        for size in ("250", "1000", "10000", "200000", "1000000", "10000000")
-        for keys in ("numbers", "strings")
-        for draw in ("uniform", "zipf")
-        for threads in ("1", "2", "3", "4")]
-FULL += [Part("routes", f"{size}, {threads} threads", {"size": size, "updates": SHARES, "threads": threads, "hits": "0,100"})
-         for size in ("1000", "10000", "100000") for threads in ("1", "2", "3", "4")]
+# A night.
+FULL_SECONDS, FULL_REPEAT = 0.3, 5
+
+
+def part(family, size, threads, keys="numbers", draw="uniform"):
+    kind = [name for name in (keys, draw) if name not in ("numbers", "uniform")]
+    return Part(family, ", ".join([f"{size} objects", f"{threads} threads", *kind]),
+                {"size": size, "updates": SHARES, "threads": threads, "keys": keys, "draw": draw})
+
+
+def full():
+    for family in ("hash", "map"):
+        for threads in ("1", "2", "3", "4"):
+            yield from (part(family, size, threads) for size in ("250", "1000", "10000", "200000", "1000000"))
+            yield from (part(family, size, threads, keys, draw) for size in ("10000", "200000")
+                        for keys, draw in (("numbers", "zipf"), ("strings", "uniform"), ("strings", "zipf")))
+        yield from (part(family, "10000000", threads) for threads in ("1", "2"))
+    for size in ("1000", "10000", "100000"):
+        yield Part("routes", f"{size} prefixes", {"size": size, "updates": SHARES, "threads": "1,2,3,4", "hits": "0,100"})
+
+
+FULL = list(full())
 
 
 def parts(quick, families):

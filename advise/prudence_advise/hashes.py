@@ -109,7 +109,7 @@ def brlock(machine, table, shares, active, lines):
     return mechanisms.brlock(machine, load_of(table, shares, active, lines), active)
 
 
-ROUNDS = 50  # until the share of lost releases and the time of a section, which depend on each other, agree
+ROUNDS = 30  # until the share of lost releases and the time of a section, which depend on each other, agree
 
 
 def apart(lost, active, buckets):

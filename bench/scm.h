@@ -18,17 +18,4 @@ enum burst_way { BURSTS_BY_FREE, BURSTS_IN_REGIONS, BURSTS_BY_DATES, BURST_WAYS 
 extern const char *const scm_burst_ways[BURST_WAYS];
 bool scm_bursts(uint64_t rounds, double results[BURST_WAYS]);
 
-/* The time-stamp counter, after all that came before. */
-static inline uint64_t cycles(void)
-{
-#if defined(__x86_64__)
-    unsigned low, high;
-
-    __asm__ __volatile__("lfence; rdtsc; lfence" : "=a"(low), "=d"(high)::"memory");
-    return (uint64_t)high << 32 | low;
-#else
-    return now_ns();
-#endif
-}
-
 #endif /* BENCH_SCM_H */

@@ -109,28 +109,57 @@ def brlock(machine, table, shares, active, lines):
     return mechanisms.brlock(machine, load_of(table, shares, active, lines), active)
 
 
-def kept(machine, active, gap, lines):
-    """The lines of the table and of one lock for all, which each CPU takes again at once.
+ROUNDS = 30  # until the share of lost releases and the time of a section, which depend on each other, agree
 
-    A CPU that wants a line gets it a transfer later. The holder is back after `gap`, so of its releases only that share loses the lock,
-    and with it the lines that the lock protects.
+
+def apart(lost, active, buckets):
+    """How often a line of the table was with another CPU last, relative to CPUs that take turns at random.
+
+    Of its releases of the lock a holder loses the share `lost`. The lines that the lock protects do not move with it: an operation goes to one
+    of B buckets, which was visited last k operations ago with the chance (1 - 1/B)^(k-1) / B. The holder of then is the one of now with
+    the chance 1/n + (1 - 1/n) same^k, where `same` = 1 - lost n / (n - 1). This is the sum over k.
     """
-    lost = numpy.minimum(1.0, gap / machine.other(active)) if active > 1 else 0.0
-    return Lines(lost * lines.searched, lost * lines.updated, lost * machine.line(active))
+    same = 1 - numpy.minimum(1.0, lost * active / (active - 1))
+    return (1 - same) / (1 - same * (1 - 1 / buckets))
+
+
+def kept(machine, table, active, lost, lines):
+    """The lines of the table and of one lock for all, which each CPU takes again at once."""
+    share = apart(lost, active, table.buckets)
+    return Lines(share * lines.searched, share * lines.updated, lost * machine.line(active))
+
+
+def contended(machine, table, shares, active, lines, gap, closed):
+    """What is kept of `lines` where waiters look whether one lock is free, and then swap its word.
+
+    The holder is back after `gap`. So a waiter, whose look takes a transfer, sees the lock free after gap / transfer of the releases. Its swap
+    takes another transfer, and succeeds if the lock is free then, too: it is `closed` for so long in between, and that depends on the lines that the
+    holder has to wait for.
+    """
+    if active == 1:
+        return lines
+    seen = numpy.minimum(1.0, gap / machine.other(active)) + 0.0 * shares
+    lost = seen
+    for _ in range(ROUNDS):
+        hold = closed(load_of(table, shares, active, kept(machine, table, active, lost, lines)))
+        lost = (lost + seen * gap / (gap + hold)) / 2
+    return kept(machine, table, active, lost, lines)
 
 
 def global_lock(machine, table, shares, active, lines):
+    def hold(load):
+        return (1 - shares) * load.reading + shares * load.updating
+
     trip = machine["spinlock"]
-    lines = kept(machine, active, trip, lines)
-    load = load_of(table, shares, active, lines)
-    hold = (1 - shares) * load.reading + shares * load.updating
-    return Cost(0.0 * shares, [Station(trip + lines.lock + hold)], memory=mechanisms.LOCK)
+    lines = contended(machine, table, shares, active, lines, trip, hold)
+    section = hold(load_of(table, shares, active, lines))
+    return Cost(0.0 * shares, [Station(trip + lines.lock + section)], memory=mechanisms.LOCK)
 
 
 def globalrw(machine, table, shares, active, lines):
     """Readers do not keep each other out, but each writes the lock's word."""
     trip = word_trips(machine)[0]
-    lines = kept(machine, active, trip + table.search, lines)
+    lines = contended(machine, table, shares, active, lines, trip + table.search, lambda load: shares * load.updating)
     load = load_of(table, shares, active, lines)
     drain = load.reading * (1 - shares) * (active > 1)
     return Cost((1 - shares) * load.reading, [Station(trip + lines.lock)], exclusive=load.updating + drain, memory=mechanisms.LOCK)

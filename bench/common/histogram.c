@@ -64,6 +64,36 @@ uint64_t histogram_quantile(const struct histogram *histogram, double quantile)
                             histogram->largest);
 }
 
+double histogram_mean_below(const struct histogram *histogram, double quantile)
+{
+    const uint64_t end = histogram_quantile(histogram, quantile);
+    double sum = 0, count = 0;
+
+    for (unsigned i = 0; i < BUCKETS && bucket_value(i, SUB_BITS) <= end; i++) {
+        const double width = i + 1 < BUCKETS ? (double)bucket_value(i + 1, SUB_BITS) -
+                                                   (double)bucket_value(i, SUB_BITS)
+                                             : 1;
+
+        sum += (double)histogram->bucket[i] * ((double)bucket_value(i, SUB_BITS) + (width - 1) / 2);
+        count += (double)histogram->bucket[i];
+    }
+    return count > 0 ? sum / count : 0;
+}
+
+void histogram_add(struct histogram *histogram, const struct histogram *from)
+{
+    for (unsigned i = 0; i < BUCKETS; i++)
+        histogram->bucket[i] += from->bucket[i];
+    histogram->count += from->count;
+    if (from->largest > histogram->largest)
+        histogram->largest = from->largest;
+}
+
+void histogram_clear(struct histogram *histogram)
+{
+    *histogram = (struct histogram){0};
+}
+
 json_t *histogram_to_json(const struct histogram *histogram)
 {
     if (!histogram->count)

@@ -36,6 +36,11 @@ struct histogram *histogram_create(void);
 void histogram_record(struct histogram *histogram, uint64_t value);
 uint64_t histogram_count(const struct histogram *histogram);
 uint64_t histogram_quantile(const struct histogram *histogram, double quantile);
+/* The mean of the values up to that quantile, as exact as the buckets; 0 of none. */
+double histogram_mean_below(const struct histogram *histogram, double quantile);
+/* All that `from` has; empty. No thread records in them meanwhile. */
+void histogram_add(struct histogram *histogram, const struct histogram *from);
+void histogram_clear(struct histogram *histogram);
 /* Count, p50, p99, p99_9 and max; of an empty one only the count. A new reference. */
 json_t *histogram_to_json(const struct histogram *histogram);
 

@@ -30,12 +30,22 @@ static uint64_t timeval_ns(struct timeval time)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_usec * 1000;
 }
 
-uint64_t process_cpu_ns(void)
+static uint64_t cpu_ns(int whose)
 {
     struct rusage usage;
 
-    getrusage(RUSAGE_SELF, &usage);
+    getrusage(whose, &usage);
     return timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime);
+}
+
+uint64_t process_cpu_ns(void)
+{
+    return cpu_ns(RUSAGE_SELF);
+}
+
+uint64_t children_cpu_ns(void)
+{
+    return cpu_ns(RUSAGE_CHILDREN);
 }
 
 /* The text of a file of /proc, without allocating: the heap is what is measured. */

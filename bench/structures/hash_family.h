@@ -12,11 +12,13 @@
 #include <prudence/hash.h>
 #include <prudence/prudence.h>
 
+#include "keys.h"
 #include "prudence_sections.h"
 
 struct object {
     struct prudence_hash_node node;
-    uint64_t key, value;
+    bench_key key;
+    uint64_t value;
 };
 
 static struct prudence_cache *cache;
@@ -30,22 +32,23 @@ static void start(void)
 
 static inline bool has_key(const struct prudence_hash_node *node, const void *key)
 {
-    return prudence_hash_entry(node, const struct object, node)->key == *(const uint64_t *)key;
+    return key_same(&prudence_hash_entry(node, const struct object, node)->key, key);
 }
 
-static inline bool find(uint64_t key, uint64_t *value)
+static inline bool find(uint64_t number, uint64_t *value)
 {
-    struct prudence_hash_node *node =
-        FUNCTION(lookup)(table, prudence_hash_mix(key), has_key, &key);
+    const bench_key key = key_of(number);
+    struct prudence_hash_node *node = FUNCTION(lookup)(table, key_mix(&key), has_key, &key);
 
     if (node)
         *value = prudence_hash_entry(node, struct object, node)->value;
     return node;
 }
 
-static inline bool flip(uint64_t key)
+static inline bool flip(uint64_t number)
 {
-    uint64_t hash = prudence_hash_mix(key);
+    const bench_key key = key_of(number);
+    uint64_t hash = key_mix(&key);
     struct prudence_hash_node *node;
     struct object *object;
     bool removed = false;
@@ -61,7 +64,8 @@ static inline bool flip(uint64_t key)
         return false;
     }
     object = prudence_cache_alloc(cache);
-    object->key = object->value = key;
+    object->key = key;
+    object->value = number;
     prudence_read_lock();
     node = FUNCTION(add_unique)(table, hash, has_key, &key, &object->node);
     prudence_read_unlock();

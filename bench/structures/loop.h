@@ -18,8 +18,8 @@
 static inline void look_up(struct work *work, uint64_t random)
 {
     bool hit = random % 128 * 100 < (uint64_t)work->hits * 128;
-    uint64_t key = hit ? below(random, work->size / 2) : 2 * work->size + below(random, work->size);
-    uint64_t value = 0;
+    uint64_t key = draw(&work->stable, random, work->size / 2) + (hit ? 0 : 2 * work->size);
+    uint64_t value = 0, begun = timing_begin(&work->looked_up, TIMED_LOOKUPS);
 
     read_begin();
 #ifdef LOOP_WALKS
@@ -28,14 +28,18 @@ static inline void look_up(struct work *work, uint64_t random)
     work->found += find(key, &value);
 #endif
     read_end();
+    timing_end(&work->looked_up, begun);
     work->sum += value;
 }
 
-static inline void update(const struct work *work, uint64_t random)
+static inline void update(struct work *work, uint64_t random)
 {
     uint64_t share = work->size / work->threads;
+    uint64_t key = work->size / 2 + work->thread * share + draw(&work->passing, random, share);
+    uint64_t begun = timing_begin(&work->updated, TIMED_UPDATES);
 
-    flip(work->size / 2 + work->thread * share + below(random, share));
+    flip(key);
+    timing_end(&work->updated, begun);
 }
 
 static void run(struct work *work)
@@ -44,7 +48,7 @@ static void run(struct work *work)
         for (unsigned i = 0; i < SLICE; i++) {
             uint64_t random = next_random(&work->random);
 
-            if ((random >> 8) % 128 * 100 < (uint64_t)work->updates * 128)
+            if ((random >> 8) % 1024 * 100 < (uint64_t)work->updates * 1024)
                 update(work, random);
             else
                 look_up(work, random);

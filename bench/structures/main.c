@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-structures: our tables beside liburcu's, Concurrency Kit's and DPDK's, our map beside std::map and libcds' skip list.
+ * prudence-structures: our tables and maps beside liburcu's, Concurrency Kit's, libcds', TBB's, DPDK's and those with locks.
  *
  * Each run is a child process of its own, which fills its table before it is measured. The repeats of all rows are
  * interleaved, so that a slow minute of the machine strikes all alike, and medians are reported.
  */
 #define _GNU_SOURCE
 #include <argp.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,50 +17,19 @@
 #include "arguments.h"
 #include "document.h"
 #include "measure.h"
+#include "others.h"
 #include "repeats.h"
+#include "run.h"
 #include "statistics.h"
-#include "subject.h"
 
 #define ROWS_MAX    1024
 #define REPEATS_MAX 100
-#define THREADS_MAX 64
-#define WARM_NS     50000000
 #define PATIENCE    300 /* seconds beyond those measured, until a run counts as hanging */
-
-static const struct subject *const subjects[] = {
-    &subject_prudence,     &subject_rculfhash,    &subject_ck_ht,    &subject_ids_word,
-    &subject_ids_ordered,  &subject_ids_indirect, &subject_lockfree, &subject_rename,
-    &subject_rename_twice, &subject_rename_moved, &subject_routes,   &subject_binary_trie,
-    &subject_map,          &subject_std_map,
-#ifdef DPDK_VERSION
-    &subject_rte_lpm,      &subject_rte_fib,
-#endif
-#ifdef LIBCDS_VERSION
-    &subject_skip_list,
-#endif
-};
-#define SUBJECTS (sizeof subjects / sizeof subjects[0])
-
-/* Subjects that do the same: what --family stands for. */
-static const char *const families[][2] = {
-    {"hash", "prudence,rculfhash,ck_ht"},
-    {"ids", "ids-word,ids-ordered,ids-indirect"},
-#ifdef DPDK_VERSION
-    {"routes", "routes,binary-trie,rte_lpm,rte_fib"},
-#else
-    {"routes", "routes,binary-trie"},
-#endif
-#ifdef LIBCDS_VERSION
-    {"map", "map,skip-list,std-map"},
-#else
-    {"map", "map,std-map"},
-#endif
-};
-#define FAMILIES (sizeof families / sizeof families[0])
 
 struct request {
     struct numbers subjects; /* their places in the table */
     struct numbers sizes, updates, threads, hits, writers, walks;
+    struct numbers keys, draws; /* 0 numbers, 1 strings; 0 uniform, 1 Zipf */
     double seconds;
     uint64_t repeat;
     const char *json;
@@ -71,7 +38,7 @@ struct request {
 
 static const struct argp_option options[] = {
     {"subject", 's', "NAME,...", 0, "What is measured (see --list)", 0},
-    {"family", 'f', "NAME", 0, "The subjects that are hash, ids, routes or map", 0},
+    {"family", 'f', "NAME", 0, "All subjects that are hash, ids, rename, routes or map", 0},
     {"size", 'n', "N,...", 0, "Objects in the table", 0},
     {"updates", 'u', "PERCENT,...", 0, "Of the operations, so many are updates", 0},
     {"threads", 't', "N,...", 0, "Threads that do the same", 0},
@@ -80,6 +47,8 @@ static const struct argp_option options[] = {
     {"hits", 'h', "PERCENT,...", 0,
      "Of the lookups, so many find an object; of routes: are of addresses drawn from the prefixes",
      0},
+    {"keys", 'e', "KIND,...", 0, "numbers, or strings like paths of URLs, 16 to 60 bytes", 0},
+    {"draw", 'd', "LAW,...", 0, "Keys come uniformly, or by Zipf's law: uniform, zipf", 0},
     {"walk", 'k', "N,...", 0,
      "0: lookups. Otherwise, walks of so many objects in their place (map, std-map)", 0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
@@ -89,17 +58,31 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const char *subject_name(unsigned index)
+static const char *key_kind(unsigned index)
 {
-    return index < SUBJECTS ? subjects[index]->name : NULL;
+    static const char *const kinds[] = {"numbers", "strings", NULL};
+
+    return kinds[index];
 }
 
-static const char *family_name(unsigned index)
+static const char *draw_law(unsigned index)
 {
-    return index < FAMILIES ? families[index][0] : NULL;
+    static const char *const laws[] = {"uniform", "zipf", NULL};
+
+    return laws[index];
 }
 
-static error_t parse_option(int key, char *text, struct argp_state *state)
+static struct numbers family_subjects(const char *family)
+{
+    struct numbers subjects = {.count = 0};
+
+    for (unsigned i = 0; subject_entry(i) && subjects.count < NUMBERS; i++)
+        if (!strcmp(subject_entry(i)->family, family))
+            subjects.value[subjects.count++] = i;
+    return subjects;
+}
+
+static error_t parse_subjects(int key, char *text, struct argp_state *state)
 {
     struct request *request = state->input;
 
@@ -111,9 +94,20 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         request->subjects = argument_names(state, key, text, subject_name);
         break;
     case 'f':
-        request->subjects = argument_names(
-            state, key, families[argument_name(state, key, text, family_name)][1], subject_name);
+        request->subjects =
+            family_subjects(subject_family(argument_name(state, key, text, subject_family)));
         break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static error_t parse_load(int key, char *text, struct argp_state *state)
+{
+    struct request *request = state->input;
+
+    switch (key) {
     case 'w':
         request->writers = argument_numbers(state, key, text, 0, 1);
         break;
@@ -132,6 +126,23 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'h':
         request->hits = argument_numbers(state, key, text, 0, 100);
         break;
+    case 'e':
+        request->keys = argument_names(state, key, text, key_kind);
+        break;
+    case 'd':
+        request->draws = argument_names(state, key, text, draw_law);
+        break;
+    default:
+        return parse_subjects(key, text, state);
+    }
+    return 0;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct request *request = state->input;
+
+    switch (key) {
     case 'T':
         request->seconds = argument_real(state, key, text, 86400);
         break;
@@ -148,27 +159,30 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         argp_error(state, "unexpected '%s'", text);
         break;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return parse_load(key, text, state);
     }
     return 0;
 }
 
 /* ----------------------------------------------------------------------------------------- rows */
 
-static struct row {
-    const struct subject *subject;
-    uint64_t size;
-    unsigned updates, threads, hits, writers, walk;
-    double seconds;
-} rows[ROWS_MAX];
+static struct row rows[ROWS_MAX];
 static json_t *results[ROWS_MAX][REPEATS_MAX];
 static unsigned row_count;
 
+/* Whether the subject can do what the row asks for. */
+static bool makes_sense(const struct row *row)
+{
+    const struct subject_entry *entry = row->entry;
+
+    return (subject_updates(entry) || !(row->updates || row->writers)) &&
+           (subject_walks(entry) || !row->walk) && (subject_draws(entry) || !row->zipf) &&
+           (!row->strings || (entry->strings && !row->walk));
+}
+
 static void add_row(const struct row *row)
 {
-    if (!strncmp(row->subject->name, "ids-", 4) && (row->updates || row->writers))
-        return;
-    if (row->walk && strcmp(row->subject->name, "map") && strcmp(row->subject->name, "std-map"))
+    if (!makes_sense(row))
         return;
     if (row_count == ROWS_MAX) {
         fprintf(stderr, "prudence-structures: more than %d rows\n", ROWS_MAX);
@@ -180,175 +194,178 @@ static void add_row(const struct row *row)
 static void make_rows_of(const struct request *request, struct row row)
 {
     for (unsigned w = 0; w < request->writers.count; w++)
-        for (unsigned i = 0; i < request->subjects.count * request->walks.count; i++) {
-            row.writers = (unsigned)request->writers.value[w];
-            row.walk = (unsigned)request->walks.value[i / request->subjects.count];
-            row.subject = subjects[request->subjects.value[i % request->subjects.count]];
-            add_row(&row);
-        }
+        for (unsigned k = 0; k < request->walks.count; k++)
+            for (unsigned s = 0; s < request->subjects.count; s++) {
+                row.writers = (unsigned)request->writers.value[w];
+                row.walk = (unsigned)request->walks.value[k];
+                row.entry = subject_entry((unsigned)request->subjects.value[s]);
+                add_row(&row);
+            }
 }
 
-static void make_rows(const struct request *request)
+static void make_rows_of_load(const struct request *request, struct row row)
 {
     for (unsigned t = 0; t < request->threads.count; t++)
         for (unsigned n = 0; n < request->sizes.count; n++)
             for (unsigned u = 0; u < request->updates.count; u++)
-                for (unsigned h = 0; h < request->hits.count; h++)
-                    make_rows_of(request,
-                                 (struct row){.size = request->sizes.value[n],
-                                              .updates = (unsigned)request->updates.value[u],
-                                              .threads = (unsigned)request->threads.value[t],
-                                              .hits = (unsigned)request->hits.value[h],
-                                              .seconds = request->seconds});
+                for (unsigned h = 0; h < request->hits.count; h++) {
+                    row.size = request->sizes.value[n];
+                    row.updates = (unsigned)request->updates.value[u];
+                    row.threads = (unsigned)request->threads.value[t];
+                    row.hits = (unsigned)request->hits.value[h];
+                    make_rows_of(request, row);
+                }
 }
 
-/* --------------------------------------------------------------------------------------- a run */
-
-uint64_t subject_size;
-static bool stop, warm_stop;
-
-struct thread {
-    pthread_t thread;
-    const struct row *row;
-    struct work work;
-    pthread_barrier_t *barrier;
-    uint64_t ns, cpu_ns;
-} __attribute__((aligned(128)));
-
-static void *run_thread(void *argument)
+static void make_rows(const struct request *request)
 {
-    struct thread *thread = argument;
-    const struct subject *subject = thread->row->subject;
-    cpu_set_t set;
-    uint64_t begun, cpu_begun;
-
-    CPU_ZERO(&set);
-    CPU_SET(thread->work.thread % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &set);
-    sched_setaffinity(0, sizeof set, &set);
-    subject->thread_start();
-    thread->work.stop = &warm_stop;
-    pthread_barrier_wait(thread->barrier);
-    subject->run(&thread->work);
-    thread->work.operations = thread->work.found = 0;
-    thread->work.stop = &stop;
-    cpu_begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    begun = now_ns();
-    subject->run(&thread->work);
-    thread->ns = now_ns() - begun;
-    thread->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begun;
-    pthread_barrier_wait(thread->barrier);
-    subject->thread_end();
-    return NULL;
+    for (unsigned e = 0; e < request->keys.count; e++)
+        for (unsigned d = 0; d < request->draws.count; d++)
+            make_rows_of_load(request, (struct row){.strings = request->keys.value[e],
+                                                    .zipf = request->draws.value[d],
+                                                    .seconds = request->seconds});
 }
 
-/* In a child. */
-static json_t *run(const void *of)
-{
-    const struct row *row = of;
-    static struct thread threads[THREADS_MAX + 1];
-    static pthread_barrier_t barrier; /* threads may leave it when this has returned */
-    const unsigned count = row->threads + row->writers;
-    uint64_t operations = 0, found = 0, before, after_fill, ns = 0, cpu_ns = 0;
+/* -------------------------------------------------------------------------------------- measuring */
 
-    subject_size = row->size;
-    row->subject->start();
-    row->subject->thread_start();
-    before = resident_bytes();
-    row->subject->fill(row->size);
-    row->subject->settle();
-    after_fill = resident_bytes();
-    row->subject->thread_end();
-    pthread_barrier_init(&barrier, NULL, count + 1);
-    for (unsigned i = 0; i < count; i++) {
-        threads[i].row = row;
-        threads[i].barrier = &barrier;
-        threads[i].work = (struct work){.size = row->size,
-                                        .updates = i < row->threads ? row->updates : 100,
-                                        .hits = row->hits,
-                                        .walk = row->walk,
-                                        .thread = i,
-                                        .threads = count,
-                                        .random = hash_of(i + 1)};
-        pthread_create(&threads[i].thread, NULL, run_thread, &threads[i]);
-    }
-    pthread_barrier_wait(&barrier);
-    sleep_until_ns(now_ns() + WARM_NS);
-    __atomic_store_n(&warm_stop, true, __ATOMIC_RELAXED);
-    sleep_until_ns(now_ns() + (uint64_t)(row->seconds * 1e9));
-    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-    pthread_barrier_wait(&barrier);
-    for (unsigned i = 0; i < row->threads; i++) {
-        operations += threads[i].work.operations;
-        found += threads[i].work.found;
-        ns += threads[i].ns;
-        cpu_ns += threads[i].cpu_ns;
-    }
-    if (!operations)
-        return NULL;
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "ns", (double)ns / (double)operations,
-                     "cpu_ns", (double)cpu_ns / (double)operations, "found",
-                     (double)found / (double)operations, "bytes_per_object",
-                     (double)(after_fill - before) / (double)row->size, "peak_rss_bytes",
-                     (double)resident_bytes_peak(), "writer_per_second",
-                     row->writers ? (double)threads[row->threads].work.operations * 1e9 /
-                                        (double)threads[row->threads].ns
-                                  : 0.0);
+/* A line that is written over, on a terminal; elsewhere a line at each tenth. */
+static void show_progress(unsigned done, unsigned total, uint64_t begun)
+{
+    const double passed = (double)(now_ns() - begun) * 1e-9;
+    const double left = done ? passed / done * (total - done) : 0;
+    const bool terminal = isatty(STDERR_FILENO);
+
+    if (terminal)
+        fprintf(stderr, "\r\033[K");
+    else if (done * 10 / total == (done ? (done - 1) * 10 / total : 0))
+        return;
+    if (done < total)
+        fprintf(stderr, "%u of %u runs, %.0f s passed, about %.0f s to go%s", done, total, passed,
+                left, terminal ? "" : "\n");
+}
+
+static bool measure_row(unsigned row, unsigned repeat)
+{
+    const char *why;
+
+    results[row][repeat] =
+        run_in_child(row_run, &rows[row], (unsigned)rows[row].seconds + PATIENCE);
+    why = json_string_value(json_object_get(results[row][repeat], "failed"));
+    if (why)
+        fprintf(stderr, "prudence-structures: %s: %s\n", rows[row].entry->numbers->name, why);
+    return !why;
 }
 
 static unsigned measure(const struct request *request)
 {
+    const unsigned total = (unsigned)request->repeat * row_count;
+    const uint64_t begun = now_ns();
     unsigned failed = 0;
 
-    for (unsigned i = 0; i < request->repeat; i++)
-        for (unsigned row = 0; row < row_count; row++) {
-            results[row][i] = run_in_child(run, &rows[row], (unsigned)request->seconds + PATIENCE);
-            if (!json_object_get(results[row][i], "failed"))
-                continue;
-            failed++;
-            fprintf(stderr, "prudence-structures: %s: %s\n", rows[row].subject->name,
-                    json_string_value(json_object_get(results[row][i], "failed")));
-        }
+    for (unsigned i = 0; i < total; i++) {
+        show_progress(i, total, begun);
+        failed += !measure_row(i % row_count, i / row_count);
+    }
+    show_progress(total, total, begun);
     return failed;
 }
 
 /* -------------------------------------------------------------------------------------- results */
 
-/* Of what the repeats say under `key`. */
-static double quantile(unsigned row, const struct request *request, const char *key, double share)
+/* Of what the repeats say under `key`, in the object `inner` if that is given. */
+static double quantile(unsigned row, const struct request *request, const char *inner,
+                       const char *key, double share)
 {
     double values[REPEATS_MAX];
-    unsigned count = repeats_values(results[row], (unsigned)request->repeat, NULL, key, values);
+    unsigned count = repeats_values(results[row], (unsigned)request->repeat, inner, key, values);
 
     return numbers_quantile(values, count, share);
 }
 
+/* "-" where no repeat says it. */
+static void print_quantile(unsigned row, const struct request *request, const char *inner,
+                           const char *key, double share)
+{
+    const double value = quantile(row, request, inner, key, share);
+
+    if (value > 0)
+        printf(" %9.1f", value);
+    else
+        printf(" %9s", "-");
+}
+
 static void print_row(unsigned row, const struct request *request)
 {
-    printf("%-13s %9llu %8u %5u %5u %8u %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f\n",
-           rows[row].subject->name, (unsigned long long)rows[row].size, rows[row].updates,
-           rows[row].hits, rows[row].walk, rows[row].threads, quantile(row, request, "ns", 0.5),
-           quantile(row, request, "ns", 0.25), quantile(row, request, "ns", 0.75),
-           quantile(row, request, "cpu_ns", 0.5), quantile(row, request, "bytes_per_object", 0.5),
-           quantile(row, request, "peak_rss_bytes", 0.5) / 1e6,
-           quantile(row, request, "writer_per_second", 0.5));
+    printf("%-13s %9llu %8u %5u %5u %8u %-7s %-7s", rows[row].entry->numbers->name,
+           (unsigned long long)rows[row].size, rows[row].updates, rows[row].hits, rows[row].walk,
+           rows[row].threads, key_kind(rows[row].strings), draw_law(rows[row].zipf));
+    print_quantile(row, request, NULL, "ns", 0.5);
+    print_quantile(row, request, NULL, "ns", 0.25);
+    print_quantile(row, request, NULL, "ns", 0.75);
+    print_quantile(row, request, NULL, "cpu_ns", 0.5);
+    print_quantile(row, request, NULL, "bytes_per_object", 0.5);
+    print_quantile(row, request, NULL, "peak_bytes_per_object", 0.5);
+    print_quantile(row, request, "lookups", "p99_9_ns", 0.5);
+    print_quantile(row, request, "updates", "p99_9_ns", 0.5);
+    print_quantile(row, request, NULL, "writer_per_second", 0.5);
+    printf("\n");
+}
+
+static void print_rows(const struct request *request)
+{
+    printf("%-13s %9s %8s %5s %5s %8s %-7s %-7s %9s %9s %9s %9s %9s %9s %9s %9s %9s\n", "subject",
+           "objects", "updates%", "hits%", "walk", "threads", "keys", "draw", "ns", "quarter",
+           "3/4", "cpu ns", "bytes/obj", "peak/obj", "p99.9 lk", "p99.9 up", "writer/s");
+    for (unsigned row = 0; row < row_count; row++)
+        print_row(row, request);
+}
+
+static void print_versions(void)
+{
+    json_t *versions = subject_versions(), *left_out = subjects_left_out(), *value;
+    const char *name, *separator = "";
+    size_t i;
+
+    json_object_foreach(versions, name, value)
+    {
+        printf("%s%s %s", separator, name, json_string_value(value));
+        separator = ", ";
+    }
+    printf("\n");
+    json_array_foreach(left_out, i, value)
+        printf("left out: %s: %s\n", json_string_value(json_object_get(value, "subject")),
+               json_string_value(json_object_get(value, "why")));
+    fflush(stdout); /* a child that copied it would print it again */
+    json_decref(versions);
+    json_decref(left_out);
 }
 
 static json_t *row_to_json(unsigned row, const struct request *request)
 {
-    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:[]}", "subject",
-                             rows[row].subject->name, "size", (json_int_t)rows[row].size, "updates",
-                             rows[row].updates, "hits", rows[row].hits, "walk", rows[row].walk,
-                             "threads", rows[row].threads, "writers", rows[row].writers, "ns",
-                             quantile(row, request, "ns", 0.5), "cpu_ns",
-                             quantile(row, request, "cpu_ns", 0.5), "bytes_per_object",
-                             quantile(row, request, "bytes_per_object", 0.5), "repeats");
+    static const char *const medians[] = {"ns",
+                                          "cpu_ns",
+                                          "all_cpu_ns",
+                                          "bytes_per_object",
+                                          "peak_bytes_per_object",
+                                          "peak_rss_bytes"};
+    const struct row *of = &rows[row];
+    json_t *json =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:[]}", "subject",
+                  of->entry->numbers->name, "family", of->entry->family, "kind",
+                  subject_kind_name(of->entry->kind), "keys", key_kind(of->strings), "draw",
+                  draw_law(of->zipf), "size", (json_int_t)of->size, "updates", of->updates, "hits",
+                  of->hits, "walk", of->walk, "threads", of->threads, "writers", of->writers,
+                  "seconds", of->seconds, "repeats");
 
+    for (unsigned i = 0; i < sizeof medians / sizeof medians[0]; i++)
+        json_object_set_new(json, medians[i],
+                            json_real(quantile(row, request, NULL, medians[i], 0.5)));
     for (unsigned i = 0; i < request->repeat; i++)
         json_array_append(json_object_get(json, "repeats"), results[row][i]);
     return json;
 }
 
-static int write_json(const struct request *request)
+static int write_json(const struct request *request, double others)
 {
     json_t *document = document_begin("prudence-structures"), *list = json_array();
     int failed;
@@ -356,18 +373,43 @@ static int write_json(const struct request *request)
     for (unsigned row = 0; row < row_count; row++)
         json_array_append_new(list, row_to_json(row, request));
     json_object_set_new(document, "prudence", json_string(prudence_version()));
-    json_object_set_new(document, "liburcu", json_string(LIBURCU_VERSION));
-    json_object_set_new(document, "ck", json_string(CK_VERSION));
-#ifdef DPDK_VERSION
-    json_object_set_new(document, "dpdk", json_string(DPDK_VERSION));
-#endif
-#ifdef LIBCDS_VERSION
-    json_object_set_new(document, "libcds", json_string(LIBCDS_VERSION));
-#endif
+    json_object_set_new(document, "versions", subject_versions());
+    json_object_set_new(document, "skipped", subjects_left_out());
+    json_object_set_new(document, "others_cpus", json_real(others));
     json_object_set_new(document, "rows", list);
     failed = document_write(document, request->json);
     json_decref(document);
     return failed;
+}
+
+static void list_subjects(void)
+{
+    for (unsigned i = 0; subject_entry(i); i++)
+        printf("%-14s%-8s%-6s%s\n", subject_name(i), subject_entry(i)->family,
+               subject_kind_name(subject_entry(i)->kind), subject_entry(i)->numbers->origin);
+    printf("\n");
+    print_versions();
+}
+
+static int measure_and_say(const struct request *request)
+{
+    struct others others;
+    double busy;
+    unsigned failed;
+
+    print_versions();
+    others_begin(&others);
+    failed = measure(request);
+    busy = others_cpus(&others);
+    print_rows(request);
+    if (busy > OTHERS_TOO_BUSY)
+        fprintf(stderr,
+                "prudence-structures: the machine was busy: others used %.2f CPUs meanwhile; "
+                "measure again when it is quiet\n",
+                busy);
+    if (request->json && write_json(request, busy))
+        return EXIT_FAILURE;
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
@@ -376,9 +418,8 @@ int main(int argc, char **argv)
         .options = options,
         .parser = parse_option,
         .doc =
-            "Tables that are read under RCU: Prudence's, liburcu's, Concurrency Kit's and DPDK's; "
-            "and "
-            "ordered maps.",
+            "Tables and maps that are read while they change: Prudence's beside those of other "
+            "libraries, and beside such with locks.",
     };
     struct request request = {
         .sizes = {.value = {1000, 100000}, .count = 2},
@@ -387,24 +428,17 @@ int main(int argc, char **argv)
         .hits = {.value = {100}, .count = 1},
         .writers = {.value = {0}, .count = 1},
         .walks = {.value = {0}, .count = 1},
+        .keys = {.value = {0}, .count = 1},
+        .draws = {.value = {0}, .count = 1},
         .seconds = 0.3,
         .repeat = 1,
     };
-    unsigned failed;
 
     argp_parse(&argp, argc, argv, 0, NULL, &request);
-    for (unsigned i = 0; request.list && i < SUBJECTS; i++)
-        printf("%-14s%s\n", subjects[i]->name, subjects[i]->origin);
-    if (request.list)
+    if (request.list) {
+        list_subjects();
         return EXIT_SUCCESS;
+    }
     make_rows(&request);
-    failed = measure(&request);
-    printf("%-13s %9s %8s %5s %5s %8s %9s %9s %9s %9s %9s %9s %9s\n", "subject", "objects",
-           "updates%", "hits%", "walk", "threads", "ns", "quarter", "3/4", "cpu ns", "bytes/obj",
-           "peak MB", "writer/s");
-    for (unsigned row = 0; row < row_count; row++)
-        print_row(row, &request);
-    if (request.json && write_json(&request))
-        return EXIT_FAILURE;
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return measure_and_say(&request);
 }

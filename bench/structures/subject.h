@@ -6,11 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "draws.h"
+#include "random.h"
+#include "timing.h"
+
 /*
- * Keys. `size` objects are in the table: the stable keys [0, size / 2), and half of the passing keys [size / 2, 3 size / 2).
- * A lookup that shall hit takes a stable key, one that shall miss a key from 2 size on. An update takes a passing key: it
- * removes the object if it is there, and adds one if it is not; so the number of objects stays about the same. The
- * passing keys are divided among the threads.
+ * Keys have numbers. `size` objects are in the table: the stable keys [0, size / 2), and half of the passing keys [size / 2,
+ * 3 size / 2). A lookup that shall hit takes a stable key, one that shall miss a key from 2 size on. An update takes a
+ * passing key: it removes the object if it is there, and adds one if it is not; so the number of objects stays about the
+ * same. The passing keys are divided among the threads.
  */
 struct work {
     uint64_t size;
@@ -20,6 +24,8 @@ struct work {
     unsigned thread, threads;
     const bool *stop; /* atomic */
     uint64_t random;
+    struct draws stable, passing; /* which of them */
+    struct timing looked_up, updated;
     uint64_t lookups;                /* of routes: how many there were */
     unsigned char *gone;             /* of routes: those that this thread has removed */
     uint64_t operations, found, sum; /* the result */
@@ -38,36 +44,24 @@ struct subject {
 /* Of this run, for what start() makes that is not the table's memory. */
 extern uint64_t subject_size;
 
-extern const struct subject subject_prudence, subject_rculfhash, subject_ck_ht;
-extern const struct subject subject_lockfree, subject_rename, subject_rename_twice,
-    subject_rename_moved;
-extern const struct subject subject_ids_word, subject_ids_ordered, subject_ids_indirect;
-extern const struct subject subject_routes, subject_rte_lpm, subject_rte_fib, subject_binary_trie;
-extern const struct subject subject_map, subject_std_map, subject_skip_list;
-
-/* Of maps: keys far from each other. Of rculfhash and ck_ht: what prudence_hash makes of prudence_hash_mix(key), with the highest bits mixed into the lowest,
- * which those tables take. */
-static inline uint64_t hash_of(uint64_t key)
+/* prudence_hash_mix. */
+static inline uint64_t mix_of(uint64_t key)
 {
     key ^= key >> 32;
     key *= UINT64_C(0xd6e8feb86659fd93);
-    key ^= key >> 29;
-    key *= UINT64_C(0x9e3779b97f4a7c15);
-    return key ^ key >> 32;
+    return key ^ key >> 29;
 }
 
-static inline uint64_t next_random(uint64_t *state)
+static inline uint64_t spread_of(uint64_t mixed)
 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
+    mixed *= UINT64_C(0x9e3779b97f4a7c15);
+    return mixed ^ mixed >> 32;
 }
 
-/* From 0 to bound - 1; bound < 2^32. */
-static inline uint64_t below(uint64_t random, uint64_t bound)
+/* A number far from those of its neighbours; different ones of different keys. */
+static inline uint64_t hash_of(uint64_t key)
 {
-    return (random >> 32) * bound >> 32;
+    return spread_of(mix_of(key));
 }
 
 #endif /* BENCH_STRUCTURES_SUBJECT_H */

@@ -1,162 +1,132 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Concurrency Kit's table in direct mode: the key stands in the table, beside a pointer to the object. It allows one writer
- * at a time, so updates take a mutex. Its old arrays and objects wait for epochs.
+ * Concurrency Kit's table; with strings, that of byte strings, which points to them in the objects. Numbers stand in the table,
+ * beside a pointer to the object (direct mode). With CK_HT_WORKLOAD_DELETE, as its manual asks for where objects are removed.
  */
-#include <ck_epoch.h>
 #include <ck_ht.h>
-#include <pthread.h>
-#include <stdlib.h>
 
-#include "subject.h"
-
-#define POLL_EVERY 64
-
-struct object {
-    uint64_t key, value;
-    ck_epoch_entry_t entry;
-};
-
-/* In front of what the table allocates. */
-struct block {
-    ck_epoch_entry_t entry;
-} __attribute__((aligned(64)));
+#include "ck_family.h"
 
 static ck_ht_t table;
-static ck_epoch_t epoch;
-static pthread_mutex_t writer = PTHREAD_MUTEX_INITIALIZER;
-static __thread ck_epoch_record_t *record;
-static __thread unsigned retired;
-
-static void *table_malloc(size_t size)
-{
-    struct block *block = malloc(sizeof *block + size);
-
-    return block ? block + 1 : NULL;
-}
-
-static void free_block(ck_epoch_entry_t *entry)
-{
-    free(entry);
-}
-
-static void table_free(void *memory, size_t size, bool defer)
-{
-    struct block *block = (struct block *)memory - 1;
-
-    (void)size;
-    if (defer)
-        ck_epoch_call(record, &block->entry, free_block);
-    else
-        free(block);
-}
-
-static struct ck_malloc allocator = {.malloc = table_malloc, .free = table_free};
 
 static void hash_key(ck_ht_hash_t *hash, const void *key, size_t length, uint64_t seed)
 {
     (void)length, (void)seed;
+#ifdef STRING_KEYS
+    hash->value = key_hash((const bench_key *)((const char *)key - offsetof(bench_key, text)));
+#else
     hash->value = hash_of(*(const uintptr_t *)key);
+#endif
 }
 
 static void start(void)
 {
+#ifdef STRING_KEYS
+    const unsigned mode = CK_HT_MODE_BYTESTRING | CK_HT_WORKLOAD_DELETE;
+#else
+    const unsigned mode = CK_HT_MODE_DIRECT | CK_HT_WORKLOAD_DELETE;
+#endif
+
     ck_epoch_init(&epoch);
-    if (!ck_ht_init(&table, CK_HT_MODE_DIRECT | CK_HT_WORKLOAD_DELETE, hash_key, &allocator, 64, 1))
+    if (!ck_ht_init(&table, mode, hash_key, &allocator, 64, 1))
         abort();
 }
 
-static void thread_start(void)
+#ifdef STRING_KEYS
+
+static inline void set_key(ck_ht_entry_t *entry, const bench_key *key)
 {
-    record = aligned_alloc(128, 1024);
-    ck_epoch_register(&epoch, record, NULL);
+    ck_ht_entry_key_set(entry, key->text, key->length);
 }
 
-static void thread_end(void)
-{
-    ck_epoch_barrier(record);
-    ck_epoch_unregister(record);
-}
-
-static void settle(void)
-{
-}
-
-static inline void read_begin(void)
-{
-    ck_epoch_begin(record, NULL);
-}
-
-static inline void read_end(void)
-{
-    ck_epoch_end(record, NULL);
-}
-
-/* 0 is no key there. */
-static inline bool get(uint64_t key, ck_ht_hash_t *hash, ck_ht_entry_t *entry)
-{
-    ck_ht_hash_direct(hash, &table, key + 1);
-    ck_ht_entry_key_set_direct(entry, key + 1);
-    return ck_ht_get_spmc(&table, *hash, entry);
-}
-
-static inline bool find(uint64_t key, uint64_t *value)
+static inline ck_ht_hash_t hash_for(const bench_key *key)
 {
     ck_ht_hash_t hash;
+
+    ck_ht_hash(&hash, &table, key->text, key->length);
+    return hash;
+}
+
+static inline void set_entry(ck_ht_entry_t *entry, ck_ht_hash_t hash, struct object *object)
+{
+    ck_ht_entry_set(entry, hash, object->key.text, object->key.length, object);
+}
+
+static inline struct object *object_of(ck_ht_entry_t *entry)
+{
+    return ck_ht_entry_value(entry);
+}
+
+#else
+
+/* 0 is no key there. */
+static inline void set_key(ck_ht_entry_t *entry, const bench_key *key)
+{
+    ck_ht_entry_key_set_direct(entry, *key + 1);
+}
+
+static inline ck_ht_hash_t hash_for(const bench_key *key)
+{
+    ck_ht_hash_t hash;
+
+    ck_ht_hash_direct(&hash, &table, *key + 1);
+    return hash;
+}
+
+static inline void set_entry(ck_ht_entry_t *entry, ck_ht_hash_t hash, struct object *object)
+{
+    ck_ht_entry_set_direct(entry, hash, object->key + 1, (uintptr_t)object);
+}
+
+static inline struct object *object_of(ck_ht_entry_t *entry)
+{
+    return (struct object *)ck_ht_entry_value_direct(entry);
+}
+
+#endif
+
+static inline bool find(uint64_t number, uint64_t *value)
+{
+    const bench_key key = key_of(number);
     ck_ht_entry_t entry;
 
-    if (!get(key, &hash, &entry))
+    set_key(&entry, &key);
+    if (!ck_ht_get_spmc(&table, hash_for(&key), &entry))
         return false;
-    *value = ((const struct object *)ck_ht_entry_value_direct(&entry))->value;
+    *value = object_of(&entry)->value;
     return true;
 }
 
-static void free_object(ck_epoch_entry_t *entry)
+static inline bool flip(uint64_t number)
 {
-    free((char *)entry - offsetof(struct object, entry));
-}
-
-static inline void retire(struct object *object)
-{
-    ck_epoch_call(record, &object->entry, free_object);
-    if (++retired % POLL_EVERY == 0)
-        ck_epoch_poll(record);
-}
-
-static inline bool flip(uint64_t key)
-{
-    struct object *object, *old = NULL;
-    ck_ht_hash_t hash;
+    const bench_key key = key_of(number);
+    const ck_ht_hash_t hash = hash_for(&key);
+    struct object *old = NULL;
     ck_ht_entry_t entry;
-    bool there;
 
+    set_key(&entry, &key);
     pthread_mutex_lock(&writer);
-    there = get(key, &hash, &entry);
-    if (there) {
-        ck_ht_entry_key_set_direct(&entry, key + 1);
-        if (ck_ht_remove_spmc(&table, hash, &entry))
-            old = (struct object *)ck_ht_entry_value_direct(&entry);
+    if (ck_ht_remove_spmc(&table, hash, &entry)) {
+        old = object_of(&entry);
     } else {
-        object = malloc(sizeof *object);
-        object->key = object->value = key;
-        ck_ht_entry_set_direct(&entry, hash, key + 1, (uintptr_t)object);
+        set_entry(&entry, hash, object_make(&key, number));
         if (!ck_ht_put_spmc(&table, hash, &entry))
             abort();
     }
     pthread_mutex_unlock(&writer);
     if (old)
-        retire(old);
-    return !there;
+        object_retire(old);
+    return !old;
 }
 
 #include "loop.h"
 
-const struct subject subject_ck_ht = {"ck_ht",
-                                      "Concurrency Kit's table, keys in it, one writer at a time, "
-                                      "its objects from malloc and to epochs",
-                                      start,
-                                      thread_start,
-                                      fill,
-                                      settle,
-                                      run,
-                                      thread_end};
+const struct subject SUBJECT(ck_ht) = {"ck_ht",
+                                       "Concurrency Kit's table, keys in it, one writer at a time, "
+                                       "its objects from malloc and to epochs",
+                                       start,
+                                       thread_start,
+                                       fill,
+                                       settle,
+                                       run,
+                                       thread_end};

@@ -15,7 +15,7 @@ static void make_and_fill(uint64_t size)
     fill(size);
 }
 
-const struct subject subject_lockfree = {
+const struct subject SUBJECT(lockfree) = {
     "lockfree",    "prudence_lockfree_hash, its objects in a cache",
     start,         nothing,
     make_and_fill, nothing,

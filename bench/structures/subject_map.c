@@ -6,68 +6,115 @@
 
 #include <stdlib.h>
 
+#include "keys.h"
 #include "prudence_sections.h"
-#include "subject.h"
 
 struct object {
+#ifdef STRING_KEYS
+    struct prudence_map_bytes bytes;
+    bench_key key;
+#else
     struct prudence_map_node node;
+#endif
     uint64_t value;
 };
 
 static struct prudence_map *map;
 static struct prudence_cache *cache;
 
+#ifdef STRING_KEYS
+
+#define MAP_ATTR                                                                                   \
+    &(struct prudence_map_attr)                                                                    \
+    {                                                                                              \
+        .size = sizeof(struct prudence_map_attr), .flags = PRUDENCE_MAP_BYTES                      \
+    }
+#define FUNCTION(name, map, key) prudence_map_##name##_bytes(map, (key)->text, (key)->length)
+
+static inline struct prudence_map_node *set_key(struct object *object, const bench_key *key)
+{
+    object->key = *key;
+    prudence_map_set_bytes(&object->bytes, object->key.text, key->length);
+    return &object->bytes.node;
+}
+
+static inline struct object *object_of(const struct prudence_map_node *node)
+{
+    return prudence_map_entry(node, struct object, bytes.node);
+}
+
+#else
+
+#define MAP_ATTR                 NULL
+#define FUNCTION(name, map, key) prudence_map_##name(map, *(key))
+
+static inline struct prudence_map_node *set_key(struct object *object, const bench_key *key)
+{
+    object->node.key = *key;
+    return &object->node;
+}
+
+static inline struct object *object_of(const struct prudence_map_node *node)
+{
+    return prudence_map_entry(node, struct object, node);
+}
+
+#endif
+
 static void start(void)
 {
-    map = prudence_map_create("bench", NULL);
+    map = prudence_map_create("bench", MAP_ATTR);
     cache = prudence_cache_create("objects", sizeof(struct object), NULL);
     if (!map || !cache)
         abort();
 }
 
-static inline bool find(uint64_t key, uint64_t *value)
+static inline bool find(uint64_t number, uint64_t *value)
 {
-    struct prudence_map_node *node = prudence_map_lookup(map, hash_of(key));
+    const bench_key key = place_of(number);
+    struct prudence_map_node *node = FUNCTION(lookup, map, &key);
 
     if (node)
-        *value = prudence_map_entry(node, struct object, node)->value;
+        *value = object_of(node)->value;
     return node;
 }
 
-static inline bool walk(uint64_t key, unsigned count, uint64_t *sum)
+#ifndef STRING_KEYS
+static inline bool walk(uint64_t number, unsigned count, uint64_t *sum)
 {
     struct prudence_map_walk place;
     struct prudence_map_node *node;
 
-    prudence_map_for_each_from(&place, map, hash_of(key), node)
+    prudence_map_for_each_from(&place, map, place_of(number), node)
     {
-        *sum += prudence_map_entry(node, struct object, node)->value;
+        *sum += object_of(node)->value;
         if (!--count)
             break;
     }
     return !count;
 }
+#define LOOP_WALKS
+#endif
 
-static inline bool flip(uint64_t key)
+static inline bool flip(uint64_t number)
 {
-    struct prudence_map_node *node = prudence_map_remove(map, hash_of(key));
+    const bench_key key = place_of(number);
+    struct prudence_map_node *node = FUNCTION(remove, map, &key);
     struct object *object;
 
     if (node) {
-        prudence_cache_free_deferred(cache, prudence_map_entry(node, struct object, node));
+        prudence_cache_free_deferred(cache, object_of(node));
         return false;
     }
     object = prudence_cache_alloc(cache);
-    object->node.key = hash_of(key);
-    object->value = key;
-    if (!prudence_map_add_unique(map, &object->node, NULL))
+    object->value = number;
+    if (!prudence_map_add_unique(map, set_key(object, &key), NULL))
         return true;
     prudence_cache_free(cache, object);
     return false;
 }
 
-#define LOOP_WALKS
 #include "loop.h"
 
-const struct subject subject_map = {
+const struct subject SUBJECT(map) = {
     "map", "prudence_map, its objects in a cache", start, nothing, fill, nothing, run, nothing};

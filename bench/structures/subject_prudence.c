@@ -23,6 +23,6 @@ static void settle(void)
     prudence_hash_resize(table, stats.buckets);
 }
 
-const struct subject subject_prudence = {
+const struct subject SUBJECT(prudence) = {
     "prudence", "prudence_hash, its objects in a cache", start_table, nothing, fill, settle, run,
     nothing};

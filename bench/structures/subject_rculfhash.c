@@ -7,11 +7,12 @@
 
 #include <stdlib.h>
 
-#include "subject.h"
+#include "keys.h"
 
 struct object {
     struct cds_lfht_node node;
-    uint64_t key, value;
+    bench_key key;
+    uint64_t value;
     struct rcu_head head;
 };
 
@@ -51,7 +52,7 @@ static void settle(void)
 
 static int has_key(struct cds_lfht_node *node, const void *key)
 {
-    return caa_container_of(node, struct object, node)->key == *(const uint64_t *)key;
+    return key_same(&caa_container_of(node, struct object, node)->key, key);
 }
 
 static void free_object(struct rcu_head *head)
@@ -69,27 +70,30 @@ static inline void read_end(void)
     rcu_read_unlock();
 }
 
-static inline bool find(uint64_t key, uint64_t *value)
+static inline bool find(uint64_t number, uint64_t *value)
 {
+    const bench_key key = key_of(number);
     struct cds_lfht_iter iter;
     struct cds_lfht_node *node;
 
-    cds_lfht_lookup(table, hash_of(key), has_key, &key, &iter);
+    cds_lfht_lookup(table, key_hash(&key), has_key, &key, &iter);
     node = cds_lfht_iter_get_node(&iter);
     if (node)
         *value = caa_container_of(node, struct object, node)->value;
     return node;
 }
 
-static inline bool flip(uint64_t key)
+static inline bool flip(uint64_t number)
 {
+    const bench_key key = key_of(number);
+    const uint64_t hash = key_hash(&key);
     struct cds_lfht_iter iter;
     struct cds_lfht_node *node;
     struct object *object;
     bool removed = false;
 
     rcu_read_lock();
-    cds_lfht_lookup(table, hash_of(key), has_key, &key, &iter);
+    cds_lfht_lookup(table, hash, has_key, &key, &iter);
     node = cds_lfht_iter_get_node(&iter);
     if (node)
         removed = !cds_lfht_del(table, node);
@@ -100,10 +104,11 @@ static inline bool flip(uint64_t key)
         return false;
     }
     object = malloc(sizeof *object);
-    object->key = object->value = key;
+    object->key = key;
+    object->value = number;
     cds_lfht_node_init(&object->node);
     rcu_read_lock();
-    node = cds_lfht_add_unique(table, hash_of(key), has_key, &key, &object->node);
+    node = cds_lfht_add_unique(table, hash, has_key, &key, &object->node);
     rcu_read_unlock();
     if (node != &object->node)
         free(object);
@@ -112,7 +117,7 @@ static inline bool flip(uint64_t key)
 
 #include "loop.h"
 
-const struct subject subject_rculfhash = {
+const struct subject SUBJECT(rculfhash) = {
     "rculfhash", "liburcu's cds_lfht, memb flavor, its objects from malloc and to call_rcu",
     start,       thread_start,
     fill,        settle,

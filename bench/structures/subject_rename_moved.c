@@ -29,7 +29,7 @@ static pthread_spinlock_t lock;
 #define GET(word)        __atomic_load_n(&(word), __ATOMIC_ACQUIRE)
 #define SET(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELEASE)
 
-static inline uint64_t bucket_of(uint64_t key)
+static inline uint64_t home_of(uint64_t key)
 {
     return prudence_hash_spread_(prudence_hash_mix(key)) & (bucket_count - 1);
 }
@@ -55,7 +55,7 @@ static inline struct name *pass(uint64_t key, uint64_t bucket, bool *strayed)
 
 static inline struct name *name_of(uint64_t key)
 {
-    uint64_t bucket = bucket_of(key);
+    uint64_t bucket = home_of(key);
 
     for (;;) {
         uint64_t sequence = GET(renames);
@@ -71,7 +71,7 @@ static inline struct name *name_of(uint64_t key)
 static void link_in(struct name *name, uint64_t key)
 {
     SET(name->key, key);
-    SET(name->bucket, bucket_of(key));
+    SET(name->bucket, home_of(key));
     SET(name->next, buckets[name->bucket]);
     SET(buckets[name->bucket], name);
 }

@@ -1,71 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* libcds' skip list of RCU (general_buffered, its fastest). It has no search for the nearest key, so no walks from one. */
-#include <cds/init.h>
+/* libcds' skip list. It has no search for the nearest key, so no walks from one. */
 #include <cds/urcu/general_buffered.h>
+
 #include <cds/container/skip_list_map_rcu.h>
 
-extern "C" {
-#include "subject.h"
-}
+#include "keys_less.h"
 
 using rcu = cds::urcu::gc<cds::urcu::general_buffered<>>;
 
 struct traits : cds::container::skip_list::traits {
-    using less = std::less<uint64_t>;
+    using less = key_less;
 };
 
-using skip_list = cds::container::SkipListMap<rcu, uint64_t, uint64_t, traits>;
+using map_type = cds::container::SkipListMap<rcu, bench_key, uint64_t, traits>;
 
-static rcu *scheme; /* lives as long as the process */
-static skip_list *map;
-
-static void start()
+static inline bench_key cds_key(uint64_t number)
 {
-    cds::Initialize();
-    scheme = new rcu;
-    cds::threading::Manager::attachThread();
-    map = new skip_list;
-    cds::threading::Manager::detachThread();
+    return place_of(number);
 }
 
-static void attach()
+static map_type *make_map(uint64_t)
 {
-    cds::threading::Manager::attachThread();
+    return new map_type;
 }
 
-static void detach()
-{
-    cds::threading::Manager::detachThread();
-}
+#include "cds_family.h"
 
-static void nothing()
-{
-}
-
-static inline void read_begin()
-{
-    rcu::access_lock();
-}
-
-static inline void read_end()
-{
-    rcu::access_unlock();
-}
-
-static inline bool find(uint64_t key, uint64_t *value)
-{
-    return map->find(hash_of(key), [value](const auto &item) { *value = item.second; });
-}
-
-/* Outside of a section, as its updates demand. */
-static inline bool flip(uint64_t key)
-{
-    return !map->erase(hash_of(key)) && map->insert(hash_of(key), key);
-}
-
-#include "loop.h"
-
-extern "C" const struct subject subject_skip_list;
-const struct subject subject_skip_list = {
-    "skip-list", "libcds' SkipListMap, RCU general_buffered", start, attach, fill, nothing, run,
-    detach};
+extern "C" const struct subject SUBJECT(skip_list);
+const struct subject SUBJECT(skip_list) = CDS_SUBJECT("skip-list",
+                                                      "libcds' SkipListMap, RCU general_buffered");

@@ -4,16 +4,16 @@
 #include <mutex>
 #include <shared_mutex>
 
-extern "C" {
-#include "subject.h"
-}
+#include "keys_less.h"
 
-static std::map<uint64_t, uint64_t> *map;
+using map_type = std::map<bench_key, uint64_t, key_less>;
+
+static map_type *map;
 static std::shared_mutex lock;
 
 static void start()
 {
-    map = new std::map<uint64_t, uint64_t>;
+    map = new map_type;
 }
 
 static void nothing()
@@ -30,9 +30,9 @@ static inline void read_end()
     lock.unlock_shared();
 }
 
-static inline bool find(uint64_t key, uint64_t *value)
+static inline bool find(uint64_t number, uint64_t *value)
 {
-    const auto place = map->find(hash_of(key));
+    const auto place = map->find(place_of(number));
 
     if (place == map->end())
         return false;
@@ -40,27 +40,28 @@ static inline bool find(uint64_t key, uint64_t *value)
     return true;
 }
 
-static inline bool walk(uint64_t key, unsigned count, uint64_t *sum)
+static inline bool walk(uint64_t number, unsigned count, uint64_t *sum)
 {
-    for (auto place = map->lower_bound(hash_of(key)); count && place != map->end();
+    for (auto place = map->lower_bound(place_of(number)); count && place != map->end();
          ++place, count--)
         *sum += place->second;
     return !count;
 }
 
-static inline bool flip(uint64_t key)
+static inline bool flip(uint64_t number)
 {
+    const bench_key key = place_of(number);
     const std::unique_lock<std::shared_mutex> held(lock);
 
-    if (map->erase(hash_of(key)))
+    if (map->erase(key))
         return false;
-    map->emplace(hash_of(key), key);
+    map->emplace(key, number);
     return true;
 }
 
 #define LOOP_WALKS
 #include "loop.h"
 
-extern "C" const struct subject subject_std_map;
-const struct subject subject_std_map = {
+extern "C" const struct subject SUBJECT(std_map);
+const struct subject SUBJECT(std_map) = {
     "std-map", "std::map under a std::shared_mutex", start, nothing, fill, nothing, run, nothing};

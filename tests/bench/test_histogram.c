@@ -70,12 +70,37 @@ static void threads_may_record_at_the_same_time(void **state)
     free(histogram);
 }
 
+static void the_slowest_do_not_count_in_a_mean(void **state)
+{
+    struct histogram *histogram = histogram_create(), *more = histogram_create();
+
+    (void)state;
+    assert_true(histogram_mean_below(histogram, 0.99) == 0);
+    for (unsigned i = 0; i < 495; i++) {
+        histogram_record(histogram, 10);
+        histogram_record(more, 30);
+    }
+    for (unsigned i = 0; i < 5; i++)
+        histogram_record(i % 2 ? histogram : more, 1000000);
+    histogram_add(histogram, more);
+    assert_int_equal(histogram_count(histogram), 995);
+    assert_int_equal(histogram_quantile(histogram, 0.25), 10);
+    assert_int_equal(histogram_quantile(histogram, 1), 1000000);
+    assert_true(histogram_mean_below(histogram, 0.99) == 20);
+    histogram_clear(histogram);
+    assert_int_equal(histogram_count(histogram), 0);
+    assert_int_equal(histogram_quantile(histogram, 0.5), 0);
+    free(histogram);
+    free(more);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_value_is_in_the_bucket_that_begins_below_it),
         cmocka_unit_test(an_empty_one_has_a_count_alone),
         cmocka_unit_test(threads_may_record_at_the_same_time),
+        cmocka_unit_test(the_slowest_do_not_count_in_a_mean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

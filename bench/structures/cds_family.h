@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libcds' maps of RCU, as a template: the file that includes this has included the map's header behind <cds/urcu/general_buffered.h>,
+ * and defined
+ *     map_type                              from keys to 64-bit values
+ *     bench_key cds_key(number)
+ *     map_type *make_map(size)              for so many objects
+ * RCU is general_buffered, which its documentation names as the fastest of those that need no signal; its buffer is of the default
+ * size. Lookups enter a section by themselves, updates must not be in one, so there is none around them here.
+ */
+#ifndef BENCH_STRUCTURES_CDS_FAMILY_H
+#define BENCH_STRUCTURES_CDS_FAMILY_H
+
+#include <cds/init.h>
+
+static rcu *scheme; /* lives as long as the process */
+static map_type *map;
+
+static void start()
+{
+    cds::Initialize();
+    scheme = new rcu;
+}
+
+static void attach()
+{
+    cds::threading::Manager::attachThread();
+}
+
+static void detach()
+{
+    cds::threading::Manager::detachThread();
+}
+
+static void nothing()
+{
+}
+
+static inline void read_begin()
+{
+}
+
+static inline void read_end()
+{
+}
+
+/* What a map hands to the function that it calls: an item, or a key and a value. */
+struct take_value {
+    uint64_t *value;
+
+    template <typename item> void operator()(item &found) const
+    {
+        *value = found.second;
+    }
+    template <typename key, typename mapped> void operator()(key &, mapped &found) const
+    {
+        *value = found;
+    }
+};
+
+static inline bool find(uint64_t number, uint64_t *value)
+{
+    return map->find(cds_key(number), take_value{value});
+}
+
+static inline bool flip(uint64_t number)
+{
+    const bench_key key = cds_key(number);
+
+    return !map->erase(key) && map->insert(key, number);
+}
+
+#include "loop.h"
+
+static void make_and_fill(uint64_t size)
+{
+    map = make_map(size);
+    fill(size);
+}
+
+#define CDS_SUBJECT(name, origin)                                                                  \
+    {                                                                                              \
+        name, origin, start, attach, make_and_fill, nothing, run, detach                           \
+    }
+
+#endif /* BENCH_STRUCTURES_CDS_FAMILY_H */

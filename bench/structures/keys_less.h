@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* For maps in C++: the order of keys. Strings are filled up with 0, which none of them contains. */
+#ifndef BENCH_STRUCTURES_KEYS_LESS_H
+#define BENCH_STRUCTURES_KEYS_LESS_H
+
+/* The headers of C++ that those below would bring along, before C begins. */
+#include <cstdlib>
+#include <cstring>
+
+extern "C" {
+#include "keys.h"
+}
+
+struct key_less {
+    bool operator()(const bench_key &a, const bench_key &b) const
+    {
+#ifdef STRING_KEYS
+        return std::memcmp(a.text, b.text, sizeof a.text) < 0;
+#else
+        return a < b;
+#endif
+    }
+};
+
+#endif /* BENCH_STRUCTURES_KEYS_LESS_H */

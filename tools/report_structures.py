@@ -1,0 +1,282 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Pictures, tables and goals from the JSON of tools/bench-structures.
+
+    tools/report_structures.py FILE.json... [--note TEXT]    .html beside the first FILE, and FILE-FAMILY.svg and .png;
+                                                             the page for docs/ on standard output
+
+Rows of all files are taken together; they should be of one machine. The page names the pictures images/structures-FAMILY.png.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import matplotlib.ticker
+
+from report import MEGA, OURS, THEIRS, inline_svg, write_page
+from structures_bench import goals
+
+TITLES = {"hash": "Hash tables", "map": "Ordered maps", "routes": "Routes (longest-prefix match)"}
+BUSY = 0.1  # CPUs of others, as the program has it
+NOTES = [
+    "Half of the objects stay, the other half come and go. A lookup is a section of its own, finds an object that stays, and reads it. An update "
+    "removes an object, or adds it again. Each run is a process of its own, which fills its table first; medians of interleaved runs.",
+    "ns: wall time of a thread for an operation, whatever the mixture. CPU: of all threads, those of the library among them.",
+    "Lookups and updates by themselves: one lookup in 64 and one update in 16 is timed with the cycle counter, which waits for all instructions before, so these times are "
+    "longer than those of operations that overlap. The clock's own time is subtracted. Means leave out the slowest hundredth; a percentile with "
+    "less than ten times beyond it is not shown.",
+    "Bytes an object: what filling added to resident memory, by objects. Peak: the most there ever was in the run, less what there was before the table, by objects: with what waits for readers.",
+    "Goals: lookups at least as fast as the best peer, updates at least twice as fast as the best peer of RCU, least memory (peak) of all. Where all operations are of one kind it is their ns, "
+    "otherwise the mean of those that were timed. Undecided: the median misses the goal, but the quartiles of the repeats overlap it.",
+    "Zipf: keys come by Zipf's law with 0.99, drawn before the run. Strings: 16 to 60 bytes like paths of URLs, made for each operation.",
+    "With more threads than CPUs, ns contain the time that a thread waits for its turn.",
+]
+MARKERS = "osD^vPX"
+
+
+# ------------------------------------------------------------------------------------------ pictures
+
+def styles(rows):
+    theirs = iter(THEIRS * len(rows))
+    found = {}
+    for i, (name, kind) in enumerate({row["subject"]: row["kind"] for row in rows}.items()):
+        ours = kind == "ours"
+        found[name] = {"color": OURS if ours else next(theirs), "linewidth": 2.4 if ours else 1.3, "markersize": 4,
+                       "marker": MARKERS[i % len(MARKERS)],
+                       "linestyle": "--" if kind == "lock" or (ours and name not in goals.OURS.values()) else "-"}
+    return found
+
+
+def usual(row, **wanted):
+    """Whether it is a row of numbers that come uniformly, with these values."""
+    wanted = {"keys": "numbers", "draw": "uniform", "walk": 0, "writers": 0, "hits": 100, **wanted}
+    return all(row[key] == value for key, value in wanted.items())
+
+
+def most_measured(rows, key, **wanted):
+    """The value of `key` of which there are the most rows; the largest of those."""
+    found = [row[key] for row in rows if usual(row, **wanted)]
+    return max(sorted(set(found), reverse=True), key=found.count, default=None)
+
+
+def curves(rows, along, of, **wanted):
+    """subject -> points"""
+    found = {}
+    for row in sorted((row for row in rows if usual(row, **wanted)), key=lambda row: row[along]):
+        if (some := of(row)) and statistics.median(some) > 0:
+            found.setdefault(row["subject"], []).append((row[along], statistics.median(some)))
+    return found
+
+
+def panel(axes, found, style, title, xlabel, ylabel, xscale="log"):
+    axes.set_visible(bool(found))
+    for name, points in found.items():
+        axes.plot(*zip(*points), label=name, **style[name])
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, xscale=xscale, yscale="log")
+    for axis in (axes.yaxis, axes.xaxis) if xscale == "log" else (axes.yaxis,):
+        axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:,.15g}"))
+    axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+
+
+def ns(row):
+    return goals.values(row, "ns")
+
+
+def draw(rows):
+    style = styles(rows)
+    figure = plt.figure(figsize=(14, 9.5), constrained_layout=True)
+    upper, lower = figure.subfigures(2, 1, height_ratios=[12, 1])
+    grid = upper.subplots(2, 3)
+    threads = most_measured(rows, "threads", updates=0)
+    size = most_measured(rows, "size")
+    objects = goals.number(size or 0) + " objects"
+    panel(grid[0][0], curves(rows, "size", ns, updates=0, threads=threads), style,
+          f"Lookups, {threads} threads", "objects", "ns")
+    panel(grid[0][1], curves(rows, "size", ns, updates=100, threads=threads), style,
+          f"Updates, {threads} threads", "objects", "ns")
+    panel(grid[0][2], curves(rows, "size", goals.memory, updates=100, threads=threads), style,
+          "Memory under updates, at the peak", "objects", "bytes an object")
+    panel(grid[1][0], curves(rows, "updates", ns, size=size, threads=threads), style,
+          f"Mixtures, {objects}", "updates, %", "ns", "linear")
+    panel(grid[1][1], curves(rows, "updates", lambda row: goals.values(row, "lookups", "p99_9_ns"), size=size, threads=threads),
+          style, f"99.9 % of lookups, {objects}", "updates, %", "ns", "linear")
+    panel(grid[1][2], curves(rows, "updates", lambda row: goals.values(row, "updates", "p99_9_ns"), size=size, threads=threads),
+          style, f"99.9 % of updates, {objects}", "updates, %", "ns", "linear")
+    handles = {label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels())}
+    lower.legend(handles.values(), handles.keys(), loc="center", ncols=6, frameon=False, fontsize=10)
+    return figure
+
+
+def write_pictures(first, family, rows):
+    """FILE-FAMILY.svg and .png; the first as text."""
+    figure = draw(rows)
+    path = first.with_name(f"{first.stem}-{family}")
+    svg = inline_svg(figure)
+    path.with_suffix(".svg").write_text(svg)
+    figure.savefig(path.with_suffix(".png"), dpi=100)
+    plt.close(figure)
+    return svg[svg.index("<svg"):]
+
+
+# -------------------------------------------------------------------------------------------- tables
+
+def load_text(load):
+    some = [f'{load["size"]:,} objects', f'{load["threads"]} thread' + "s" * (load["threads"] != 1), f'{load["updates"]} %']
+    if load["keys"] != "numbers" or load["draw"] != "uniform":
+        some.append(", ".join(name for name in (load["keys"], load["draw"]) if name not in ("numbers", "uniform")))
+    if load["walk"]:
+        some.append(f'walks of {load["walk"]}')
+    if load["hits"] != 100:
+        some.append(f'{load["hits"]} % hit')
+    if load["writers"]:
+        some.append("beside a writer")
+    return ", ".join(some)
+
+
+def sort_key(load):
+    return (load["keys"], load["draw"], load["walk"], load["hits"], load["writers"], load["threads"], load["size"], load["updates"])
+
+
+def summary_cells(checked):
+    return [{"subject": f'{line["family"]}: {line["goal"]}' + (f', {line["factor"]} times' if line["factor"] != 1 else ""),
+             "loads": str(line["loads"]), **{word: str(line[word]) for word in (goals.REACHED, goals.UNDECIDED, goals.MISSED)},
+             "worst": f'{load_text(line["worst"][0])}: {line["worst"][1]}' if line["worst"] else "–"}
+            for line in goals.summary(checked)]
+
+
+def goal_cells(checked, family):
+    of_family = sorted((one for one in checked if one[0]["family"] == family), key=lambda one: sort_key(one[0]))
+    return [{"subject": load_text(load), **{goal: str(verdict) if verdict else "–" for goal, verdict in verdicts.items()}}
+            for load, verdicts in of_family]
+
+
+def matrix(rows, of):
+    """A line for each load, a column for each subject. Lines without any figure are left out."""
+    names, lines = list(dict.fromkeys(row["subject"] for row in rows)), []
+    for load, some in sorted(goals.loads(rows).items(), key=lambda one: sort_key(dict(zip(goals.LOAD, one[0])))):
+        figures = {row["subject"]: statistics.median(found) for row in some if (found := of(row))}
+        if figures:
+            lines.append({"subject": load_text(dict(zip(goals.LOAD, load))),
+                          **{name: goals.number(figures[name]) if name in figures else "–" for name in names}})
+    return lines
+
+
+FIGURES = [
+    ("ns an operation", ns),
+    ("CPU time an operation, ns", lambda row: goals.values(row, "all_cpu_ns")),
+    ("99.9 % of lookups, ns", lambda row: goals.values(row, "lookups", "p99_9_ns")),
+    ("99.9 % of updates, ns", lambda row: goals.values(row, "updates", "p99_9_ns")),
+    ("bytes an object, at the peak", goals.memory),
+]
+
+
+def spread(row, *path):
+    found = goals.values(row, *path)
+    if not found:
+        return "–"
+    low, high = goals.quartiles(found)
+    return f"{goals.number(statistics.median(found))} ({goals.number(low)} to {goals.number(high)})"
+
+
+def median(row, *path, scale=1):
+    found = goals.values(row, *path)
+    return goals.number(statistics.median(found) / scale) if found else "–"
+
+
+def row_cells(row):
+    kinds = {f"{kind} p{name}": median(row, kind, key) for kind in ("lookups", "updates")
+             for name, key in (("50", "p50_ns"), ("99", "p99_ns"), ("99.9", "p99_9_ns"))}
+    return {"subject": row["subject"], "load": load_text(row), "ns": spread(row, "ns"), "CPU": median(row, "all_cpu_ns"), **kinds,
+            "bytes an object": median(row, "bytes_per_object"), "at the peak": median(row, "peak_bytes_per_object"),
+            "peak RSS, MB": median(row, "peak_rss_bytes", scale=MEGA)}
+
+
+def family_sections(rows, checked, family):
+    of_family = [row for row in rows if row["family"] == family]
+    sections = [(f"{TITLES[family]}: goals", goal_cells(checked, family))]
+    sections += [(f"{TITLES[family]}: {title}", matrix(of_family, of)) for title, of in FIGURES]
+    return [(title, cells) for title, cells in sections if cells]
+
+
+def headline(checked):
+    some = []
+    for goal, *_ in goals.GOALS:
+        verdicts = [verdicts[goal] for _, verdicts in checked if verdicts[goal]]
+        some.append(f"{goal} in {sum(verdict.word == goals.REACHED for verdict in verdicts)} of {len(verdicts)}")
+    return f"Goals reached, by loads: {', '.join(some)}." if checked else ""
+
+
+# --------------------------------------------------------------------------------------------- pages
+
+def print_markdown(document, said, notes, sections):
+    host = document["host"]
+    print(f'# What was measured of structures\n\n{host["cpu"]}, {host["cpus"]} CPUs, {host["system"]} {host["kernel"]}, '
+          f'gcc {host["compiler"]}, {document["date"][:10]}; {versions(document)}. What the programs do: '
+          '[the benchmark](reference/benchmark.md).\n')
+    print("\n".join(f"- {note}" for note in notes))
+    print(f"\n{said}\n")
+    for title, cells in sections:
+        family = next((name for name, text in TITLES.items() if title == f"{text}: goals"), None)
+        if family:
+            print(f"![{TITLES[family]}: lookups, updates, memory, mixtures, tails](images/structures-{family}.png)\n")
+        columns = list(cells[0])
+        print(f"## {title}\n\n| {' | '.join(['', *columns[1:]])} |\n|{'---|' * len(columns)}")
+        for row in cells:
+            print(f"| {' | '.join(row.values())} |")
+        print()
+
+
+def spread_note(rows):
+    """How far repeats lie apart."""
+    spreads = sorted((high - low) / statistics.median(found) for row in rows if len(found := ns(row)) > 1
+                     for low, high in [goals.quartiles(found)])
+    if not spreads:
+        return []
+    return [f"Spread: the quartiles of a row's ns lie {100 * statistics.median(spreads):.0f} % of its median apart in half of the rows, "
+            f"{100 * spreads[len(spreads) * 9 // 10]:.0f} % or less in nine of ten. Those of each row are in the HTML page."]
+
+
+def versions(document):
+    return ", ".join(f"{name} {version}" for name, version in document["versions"].items())
+
+
+def notes_of(document, given):
+    busy = document["others_cpus"]
+    found = [f"The machine was busy: other programs used up to {busy:.1f} CPUs meanwhile. Figures are of the order only."] if busy > BUSY else []
+    return found + [f'Left out: {one["subject"]}: {one["why"]}.' for one in document["skipped"]] + given + NOTES
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--note", action="append", default=[], help="something else that the page says")
+    return parser.parse_args()
+
+
+def main():
+    given = arguments()
+    documents = [json.loads(Path(name).read_text()) for name in given.files]
+    for name, document in zip(given.files, documents):
+        if document.get("program") not in ("bench-structures", "prudence-structures") or not document["rows"]:
+            sys.exit(f"report_structures: {name} has no rows of prudence-structures")
+    rows = [row for document in documents for row in document["rows"] if row["family"] in TITLES]
+    first, document = Path(given.files[0]), documents[0]
+    document["others_cpus"] = max(one["others_cpus"] for one in documents)
+    families = [family for family in TITLES if any(row["family"] == family for row in rows)]
+    pictures = [write_pictures(first, family, [row for row in rows if row["family"] == family]) for family in families]
+    checked = goals.check(rows)
+    summary = [("Goals", summary_cells(checked))] if checked else []
+    sections = summary + [section for family in families for section in family_sections(rows, checked, family)]
+    said, notes = headline(checked), notes_of(document, given.note) + spread_note(rows)
+    write_page(first.with_suffix(".html"), document, "Structures", said, "".join(pictures),
+               sections + [("All rows", [row_cells(row) for row in rows])], notes, [versions(document)])
+    print_markdown(document, said, notes, sections)
+    print("written:", first.with_suffix(".html"), *(f"{first.stem}-{family}.{kind}" for family in families for kind in ("svg", "png")),
+          file=sys.stderr)
+
+
+main()

@@ -14,16 +14,16 @@ WORDS = {"open_close": "open, close", "open_close_512": "the same with 512 files
 
 
 def read(path):
-    """{(place, name): [ns of each round but the first]}, and {cache: {figure: value}} of Prudence and of SLUB"""
-    works, caches = {}, {"CACHE": {}, "SLUB": {}}
+    """{(place, name): [ns of each round but the first]}, {cache: {figure: value}}"""
+    works, caches = {}, {}
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             words = line.split()
             if len(words) == 4 and words[0] in ("tmpfs", "ext4") and words[1] in WORDS:
                 works.setdefault((words[0], words[1]), []).append(int(words[3]))
-            elif len(words) > 2 and words[0] in caches:
-                caches[words[0]][words[1]] = dict(zip(words[2::2], map(int, words[3::2])))
-    return {key: rounds[1:] for key, rounds in works.items() if len(rounds) > 1}, *caches.values()
+            elif len(words) > 2 and words[0] == "CACHE":
+                caches[words[1]] = dict(zip(words[2::2], map(int, words[3::2])))
+    return {key: rounds[1:] for key, rounds in works.items() if len(rounds) > 1}, caches
 
 
 def cell(rounds):
@@ -35,7 +35,7 @@ def main():
     if len(sys.argv) != 3:
         print(__doc__, file=sys.stderr)
         return 2
-    (slub, _, counted), (ours, caches, _) = read(sys.argv[1]), read(sys.argv[2])
+    (slub, _), (ours, caches) = read(sys.argv[1]), read(sys.argv[2])
     if not slub or slub.keys() != ours.keys():
         print(f"report_kernel_tree: not the same works in {sys.argv[1]} and {sys.argv[2]}", file=sys.stderr)
         return 1
@@ -43,14 +43,6 @@ def main():
     for (place, name), rounds in slub.items():
         change = statistics.median(ours[place, name]) / statistics.median(rounds) - 1
         print(f"| {WORDS[name]} | {place} | {cell(rounds)} | {cell(ours[place, name])} | {100 * change:+.1f} % |")
-    counted = {name: figures for name, figures in counted.items() if name in caches}
-    if counted:
-        print("\n| cache, of SLUB's | allocations | hits | slab churns |\n|---|---|---|---|")
-    for name, figures in sorted(counted.items()):
-        allocations = figures["alloc_fastpath"] + figures["alloc_slowpath"]
-        if allocations >= 1000:
-            print(f"| {name} | {allocations:,} | {100 * figures['alloc_fastpath'] / allocations:.2f} % | "
-                  f"{min(figures['alloc_slab'], figures['free_slab']):,} |")
     print("\n| cache, of Prudence's | allocations | hits | deferred, of frees | slab churns | slabs at peak |\n|---|---|---|---|---|---|")
     for name, figures in sorted(caches.items()):
         frees = figures["frees"] + figures["deferred_frees"]

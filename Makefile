@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench check \
+.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench kernel-tree check \
 	format library install uninstall clean
 
 PREFIX ?= /usr/local
@@ -78,6 +78,9 @@ kernel-test: setup ## build prudence.ko for Debian's stable kernel, boot it, tes
 
 kernel-bench: setup ## prudence.ko beside SLUB, in booted kernels
 	@tools/kernel-bench $(KERNELS)
+
+kernel-tree: setup-fuzz ## Linux itself on Prudence: patch Debian's source, build, boot with both allocators, try (docs/how-to/kernel-tree.md)
+	@tools/kernel-tree
 
 check: setup build ## format, static analysis, layers, licence lines, docs, prose
 	@tools/check

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Caches of the kernel that change to Prudence: prudence_tree=NAME,NAME or prudence_tree=all, at late_initcall. The lock protects
+ * the list of all caches that could, and is held while one changes.
+ */
+#include <linux/init.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/prudence_tree.h>
+#include <linux/printk.h>
+#include <linux/string.h>
+
+#include "../slab.h" /* struct kmem_cache */
+#include "seams.h"
+
+static DEFINE_MUTEX(lock);
+static LIST_HEAD(trees);
+static bool changing; /* late_initcall is over, and Prudence has started */
+static char *wanted;  /* the parameter */
+
+static int __init parameter(char *text)
+{
+    wanted = text;
+    return 1;
+}
+__setup("prudence_tree=", parameter);
+
+/* Whether the parameter names it; `length` characters of it are looked at. */
+static bool is_named(const char *name, size_t length)
+{
+    const char *at = wanted;
+
+    while (at) {
+        size_t word = strcspn(at, ",");
+
+        if ((word == length && !strncmp(at, name, length)) || (word == 3 && !strncmp(at, "all", 3)))
+            return true;
+        at = at[word] ? at + word + 1 : NULL;
+    }
+    return false;
+}
+
+static void change(struct prudence_tree *tree)
+{
+    const struct kmem_cache *slub = tree->slub;
+    struct prudence_cache *cache;
+
+    if (!is_named(tree->name, strlen(tree->name)))
+        return;
+    cache = prudence_cache_create(tree->name, slub->object_size, slub->align,
+                                  slub->flags & SLAB_TYPESAFE_BY_RCU ? PRUDENCE_TYPESAFE : 0,
+                                  slub->ctor);
+    if (!cache) {
+        pr_err("prudence: no memory for the cache '%s', which stays SLUB's\n", tree->name);
+        return;
+    }
+    smp_store_release(&tree->cache, cache);
+    pr_info("prudence: '%s' (%u bytes) is Prudence's from now on\n", tree->name, slub->object_size);
+}
+
+void prudence_tree_add(struct prudence_tree *tree, struct kmem_cache *slub)
+{
+    mutex_lock(&lock);
+    tree->slub = slub;
+    list_add_tail(&tree->link, &trees);
+    if (changing)
+        change(tree);
+    mutex_unlock(&lock);
+}
+EXPORT_SYMBOL_GPL(prudence_tree_add);
+
+void prudence_tree_remove(struct prudence_tree *tree)
+{
+    mutex_lock(&lock);
+    list_del(&tree->link);
+    if (prudence_cache_destroy(tree->cache))
+        pr_err("prudence: objects of '%s' are live: their memory is lost\n", tree->name);
+    tree->cache = NULL;
+    mutex_unlock(&lock);
+}
+EXPORT_SYMBOL_GPL(prudence_tree_remove);
+
+/* All or none, as kmem_cache_alloc_bulk(). */
+int prudence_tree_alloc_bulk(struct prudence_tree *tree, struct kmem_cache *slub, gfp_t gfp,
+                             size_t count, void **objects)
+{
+    struct prudence_cache *cache = prudence_tree_cache(tree);
+    size_t i;
+
+    if (!cache)
+        return kmem_cache_alloc_bulk(slub, gfp, count, objects);
+    for (i = 0; i < count; i++) {
+        objects[i] = prudence_cache_alloc(cache, gfp);
+        if (!objects[i])
+            break;
+    }
+    if (i == count)
+        return (int)count;
+    while (i)
+        prudence_cache_free(cache, objects[--i]);
+    return 0;
+}
+EXPORT_SYMBOL_GPL(prudence_tree_alloc_bulk);
+
+void prudence_tree_free_bulk(struct prudence_tree *tree, struct kmem_cache *slub, size_t count,
+                             void **objects)
+{
+    if (!prudence_tree_cache(tree)) {
+        kmem_cache_free_bulk(slub, count, objects);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        prudence_tree_free(tree, slub, objects[i]);
+}
+EXPORT_SYMBOL_GPL(prudence_tree_free_bulk);
+
+/* Names of modules that are not there yet are reported as well: that may be a mistake, or not. */
+static void __init report_unknown(void)
+{
+    const char *at = wanted;
+
+    while (at) {
+        size_t word = strcspn(at, ",");
+        struct prudence_tree *tree;
+        bool known = word == 3 && !strncmp(at, "all", 3);
+
+        list_for_each_entry(tree, &trees, link) known |=
+            strlen(tree->name) == word && !strncmp(tree->name, at, word);
+        if (!known)
+            pr_warn("prudence: prudence_tree= names '%.*s', which is no cache that is there\n",
+                    (int)word, at);
+        at = at[word] ? at + word + 1 : NULL;
+    }
+}
+
+static int __init change_all(void)
+{
+    struct prudence_tree *tree;
+
+    if (!wanted)
+        return 0;
+    if (!prudence_shrinker()) { /* the last thing that its start brings up */
+        pr_err("prudence: it did not start: all caches stay SLUB's\n");
+        return 0;
+    }
+    mutex_lock(&lock);
+    changing = true;
+    list_for_each_entry(tree, &trees, link) change(tree);
+    report_unknown();
+    mutex_unlock(&lock);
+    return 0;
+}
+late_initcall(change_all);

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Tests of caches that change (prudence_tree.h), run when a kernel with CONFIG_KUNIT boots, after late_initcall: of a cache of their
+ * own, which changes if prudence_tree= says `all` or `kunit`, and else is SLUB's, so that most are skipped.
+ */
+#include <kunit/test.h>
+#include <linux/prudence_tree.h>
+#include <linux/rcupdate.h>
+
+#define OBJECTS 4000 /* more than a CPU caches at first */
+#define MARK    0x50727564u
+
+DEFINE_PRUDENCE_TREE(kunit);
+static struct kmem_cache *slub;
+static u32 *before; /* an object from before the change */
+static u32 *objects[OBJECTS];
+
+static void construct(void *object)
+{
+    *(u32 *)object = MARK;
+}
+
+static void need_change(struct kunit *test)
+{
+    if (!prudence_tree_changed(&kunit_tree))
+        kunit_skip(test, "the cache is SLUB's: prudence_tree= does not name it");
+}
+
+/* True until the cache has changed, and for all that is from before. */
+static void objects_from_before_stay_with_slub(struct kunit *test)
+{
+    KUNIT_ASSERT_NOT_NULL(test, before);
+    KUNIT_EXPECT_FALSE(test, prudence_tree_defer(&kunit_tree, before));
+    KUNIT_EXPECT_EQ(test, *before, MARK);
+    prudence_tree_free(&kunit_tree, slub, before);
+    before = NULL;
+}
+
+static void nothing_comes_back_in_the_section_it_was_deferred_in(struct kunit *test)
+{
+    unsigned int same = 0, count = 0;
+    u32 *object;
+
+    need_change(test);
+    object = prudence_tree_alloc(&kunit_tree, slub, GFP_KERNEL);
+    KUNIT_ASSERT_NOT_NULL(test, object);
+    rcu_read_lock();
+    KUNIT_EXPECT_TRUE(test, prudence_tree_defer(&kunit_tree, object));
+    for (; count < OBJECTS; count++) {
+        objects[count] = prudence_tree_alloc(&kunit_tree, slub, GFP_NOWAIT);
+        if (!objects[count])
+            break;
+        same += objects[count] == object;
+    }
+    KUNIT_EXPECT_EQ(test, *object, MARK);
+    rcu_read_unlock();
+    KUNIT_EXPECT_EQ(test, same, 0u);
+    KUNIT_EXPECT_EQ(test, count, (unsigned int)OBJECTS);
+    prudence_tree_free_bulk(&kunit_tree, slub, count, (void **)objects);
+}
+
+static void objects_are_as_the_constructor_left_them(struct kunit *test)
+{
+    need_change(test);
+    for (unsigned int i = 0; i < 100; i++) {
+        u32 *object = prudence_tree_alloc(&kunit_tree, slub, GFP_KERNEL);
+
+        KUNIT_ASSERT_NOT_NULL(test, object);
+        KUNIT_EXPECT_EQ(test, *object, MARK);
+        KUNIT_EXPECT_TRUE(test, prudence_tree_defer(&kunit_tree, object));
+    }
+}
+
+static int start(struct kunit_suite *suite)
+{
+    slub = kmem_cache_create("prudence_kunit", 200, 0, 0, construct);
+    if (!slub)
+        return -ENOMEM;
+    before = kmem_cache_alloc(slub, GFP_KERNEL);
+    prudence_tree_add(&kunit_tree, slub);
+    return 0;
+}
+
+static void stop(struct kunit_suite *suite)
+{
+    prudence_tree_remove(&kunit_tree);
+    kmem_cache_destroy(slub);
+}
+
+static struct kunit_case cases[] = {
+    KUNIT_CASE(objects_from_before_stay_with_slub),
+    KUNIT_CASE(nothing_comes_back_in_the_section_it_was_deferred_in),
+    KUNIT_CASE(objects_are_as_the_constructor_left_them),
+    {},
+};
+
+static struct kunit_suite suite = {
+    .name = "prudence_tree", .suite_init = start, .suite_exit = stop, .test_cases = cases};
+kunit_test_suite(suite);

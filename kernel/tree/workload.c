@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What a kernel is measured with (tools/kernel-tree figures): one operation many times, in rounds. Prints "WORK name
+ * operations ns-an-operation" for each round, of which the first warms up; in a guest whose time counts instructions, ns are those. An
+ * operation that fails ends the program.
+ *
+ *     workload DIRECTORY NAME OPERATIONS ROUNDS      NAME: see the table at the end
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OPEN_FILES 512
+
+static void check(int result, const char *what)
+{
+    if (result >= 0)
+        return;
+    fprintf(stderr, "workload: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static int open_checked(const char *path, int flags)
+{
+    int file = open(path, flags, 0600);
+
+    check(file, path);
+    return file;
+}
+
+static void open_close(unsigned operations)
+{
+    close(open_checked("file", O_RDWR | O_CREAT));
+    for (unsigned i = 0; i < operations; i++)
+        close(open_checked("file", O_RDONLY));
+}
+
+/* The oldest of 512 files is closed, another is opened. They stay open from the first round on. */
+static void open_close_512(unsigned operations)
+{
+    static int files[OPEN_FILES];
+
+    if (!files[0]) {
+        close(open_checked("file", O_RDWR | O_CREAT));
+        for (unsigned i = 0; i < OPEN_FILES; i++)
+            files[i] = open_checked("file", O_RDONLY);
+    }
+    for (unsigned i = 0; i < operations; i++) {
+        close(files[i % OPEN_FILES]);
+        files[i % OPEN_FILES] = open_checked("file", O_RDONLY);
+    }
+}
+
+static void create_unlink(unsigned operations, const char *format)
+{
+    char name[128];
+
+    for (unsigned i = 0; i < operations; i++) {
+        int file;
+
+        snprintf(name, sizeof name, format, i % 64);
+        file = open_checked(name, O_RDWR | O_CREAT | O_EXCL);
+        check(unlink(name), name);
+        close(file);
+    }
+}
+
+static void create(unsigned operations)
+{
+    create_unlink(operations, "new-%u");
+}
+
+/* A name that does not fit into its dentry. */
+static void create_long(unsigned operations)
+{
+    create_unlink(operations, "a-name-that-has-more-than-the-forty-characters-of-a-dentry-%u");
+}
+
+static void sockets(unsigned operations, int family)
+{
+    for (unsigned i = 0; i < operations; i++) {
+        int file = socket(family, SOCK_STREAM, 0);
+
+        check(file, "socket");
+        close(file);
+    }
+}
+
+static void unix_socket(unsigned operations)
+{
+    sockets(operations, AF_UNIX);
+}
+
+static void tcp_socket(unsigned operations)
+{
+    sockets(operations, AF_INET);
+}
+
+static void epoll(unsigned operations)
+{
+    int poll = epoll_create1(0), file = eventfd(0, 0);
+
+    check(poll, "epoll_create1");
+    check(file, "eventfd");
+    for (unsigned i = 0; i < operations; i++) {
+        struct epoll_event event = {.events = EPOLLIN};
+
+        check(epoll_ctl(poll, EPOLL_CTL_ADD, file, &event), "EPOLL_CTL_ADD");
+        check(epoll_ctl(poll, EPOLL_CTL_DEL, file, NULL), "EPOLL_CTL_DEL");
+    }
+    close(file);
+    close(poll);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(unsigned operations);
+} kinds[] = {
+    {"open_close", open_close},
+    {"open_close_512", open_close_512},
+    {"create", create},
+    {"create_long", create_long},
+    {"unix_socket", unix_socket},
+    {"tcp_socket", tcp_socket},
+    {"epoll", epoll},
+};
+
+static unsigned long long now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000ull + (unsigned long long)time.tv_nsec;
+}
+
+static void measure(const char *name, void (*run)(unsigned operations), unsigned operations,
+                    unsigned rounds)
+{
+    for (unsigned round = 0; round < rounds; round++) {
+        unsigned long long begin = now();
+
+        run(operations);
+        printf("WORK %s %u %llu\n", name, operations,
+               (now() - begin + operations / 2) / operations);
+    }
+}
+
+int main(int count, char **arguments)
+{
+    unsigned operations, rounds;
+
+    if (count != 5) {
+        fprintf(stderr, "usage: workload DIRECTORY NAME OPERATIONS ROUNDS\n");
+        return 2;
+    }
+    check(chdir(arguments[1]), arguments[1]);
+    operations = (unsigned)strtoul(arguments[3], NULL, 0);
+    rounds = (unsigned)strtoul(arguments[4], NULL, 0);
+    for (size_t i = 0; operations && i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i].name, arguments[2])) {
+            measure(arguments[2], kinds[i].run, operations, rounds);
+            return 0;
+        }
+    fprintf(stderr, "workload: no work '%s' of %s operations\n", arguments[2], arguments[3]);
+    return 2;
+}

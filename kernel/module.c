@@ -7,6 +7,7 @@
 #include "slab/all_caches.h"
 #include "slab/extension.h"
 #include "slab/latent_account.h"
+#include "slab/node.h"
 #include "slab/preflush.h"
 #include "slab/slab.h"
 #include "slab/start.h"
@@ -14,6 +15,9 @@
 static bool preflush = true;
 module_param(preflush, bool, 0444);
 MODULE_PARM_DESC(preflush, "move latent objects to their slabs in idle time");
+
+module_param_named(spare_latent, slab_spares_latent, bool, 0644);
+MODULE_PARM_DESC(spare_latent, "take from a free slab before one that is mostly latent");
 
 static bool kasan = IS_ENABLED(CONFIG_KASAN_GENERIC);
 module_param(kasan, bool, 0444);

@@ -170,7 +170,8 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
  */
 #define BEING_SERVED ((uintptr_t)1)
 
-bool preflush_enabled READ_MOSTLY = false; /* the option background */
+bool preflush_helper READ_MOSTLY = false;  /* there is one, or will be: the option background */
+bool preflush_enabled READ_MOSTLY = false; /* ... and it pre-flushes: the option preflush */
 static uintptr_t *boxes READ_MOSTLY = NULL;
 static uint32_t paused; /* a fork is under way */
 
@@ -263,7 +264,7 @@ bool preflush_work(void)
 /* Makes the helper, if the option wants one. That makes a thread: not from inside an allocation. */
 void preflush_start_helper(void)
 {
-    if (preflush_enabled)
+    if (preflush_helper)
         os_idle_start(preflush_work);
 }
 

@@ -6,9 +6,9 @@
  * The thread that does this may lose its CPU, so it owns nothing that allocating or freeing threads wait for. It
  * takes single objects from its own CPU by a restartable sequence, collects them in a counted transfer batch, and
  * hands that over by a lock-free push, which the next holder of the node's lock receives. When the pool of transfer
- * batches (transfer_batch.c) is used up, the work waits. Objects that have become safe it merges into the object cache
- * before and after each of its transfer batches. For that it owns the CPU's caches, for a batch of the ring; while it does, other
- * threads go to the node.
+ * batches (transfer_batch.c) is used up, the work waits. Before and after each transfer batch it merges what has become
+ * safe into the object cache. For that it owns the CPU's caches, a batch at a time, as any thread does on a slow path;
+ * threads that find them owned go to the node.
  *
  * Fork and the destruction of a cache do wait for a helper that holds objects. That helper is a thread of ordinary
  * priority, which holds none while it looks for idle time, so they wait for a pool of transfer batches at most.
@@ -95,10 +95,9 @@ static struct slab_node *fill(struct prudence_cache *cache, struct cpu_cache *cp
     return node;
 }
 
-/* Merges a batch into the object cache of the CPU that the caller runs on, which must be that one, as any thread does on
- * a miss: the caches are owned for that long, and threads that find them owned go to the node. False: nothing was safe,
- * there is no room, or the caches are another's. */
-static bool merge_batch(struct prudence_cache *cache, struct cpu_cache *cpu)
+/* Merges a batch, if the caller runs on that CPU; returns how many objects. 0: nothing was safe, there is no room, or
+ * another thread owns the caches. */
+static unsigned merge_batch(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     struct cpu_cache *taken;
     unsigned merged = 0;
@@ -108,15 +107,17 @@ static bool merge_batch(struct prudence_cache *cache, struct cpu_cache *cpu)
         merged = latent_merge(cache, cpu);
     if (taken)
         cpu_cache_release(taken);
-    return merged > 0;
+    return merged;
 }
 
 /* What is safe by now need not go to its latent slab, to wait there for a later grace period; and no allocation has to
- * merge it. */
+ * merge it. No more than is latent now: others wait for the helper, and what comes meanwhile is for its next round. */
 static void merge_safe(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    while (!fits(cpu) && merge_batch(cache, cpu))
-        ;
+    unsigned left = latent_count(cpu), merged;
+
+    while (left && !fits(cpu) && (merged = merge_batch(cache, cpu)))
+        left -= (unsigned)min_size(left, merged);
 }
 
 static unsigned hand_over(struct slab_node *node, struct transfer_batch *batch)
@@ -128,9 +129,10 @@ static unsigned hand_over(struct slab_node *node, struct transfer_batch *batch)
 }
 
 /*
- * Pre-flushes a CPU until both caches fit, so many transfer batches were handed over, or the pool is used up. Objects
- * that are safe go to the object cache first, as far as it has room. With rseq the caller runs on that CPU. Returns the objects moved to their latent slabs. One transfer batch is spare, for an object that was
- * taken and then found to belong to another node than the others.
+ * Pre-flushes a CPU until both caches fit, so many transfer batches were handed over, or the pool is used up. With
+ * rseq the caller runs on that CPU. Returns the objects moved to their latent slabs; those that were safe and fit went
+ * to the object cache. One transfer batch is spare, for an object that was taken and then found to belong to another
+ * node than the others.
  */
 unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigned batches)
 {

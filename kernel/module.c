@@ -7,13 +7,29 @@
 #include "slab/all_caches.h"
 #include "slab/extension.h"
 #include "slab/latent_account.h"
+#include "slab/node.h"
 #include "slab/preflush.h"
 #include "slab/slab.h"
 #include "slab/start.h"
 
+/* The helper is there in any case, so this can be changed at any time. */
 static bool preflush = true;
-module_param(preflush, bool, 0444);
+
+static int set_preflush(const char *text, const struct kernel_param *param)
+{
+    int error = param_set_bool(text, param);
+
+    store_relaxed(&preflush_enabled, preflush);
+    return error;
+}
+
+static const struct kernel_param_ops preflush_ops = {
+    .flags = KERNEL_PARAM_OPS_FL_NOARG, .set = set_preflush, .get = param_get_bool};
+module_param_cb(preflush, &preflush_ops, &preflush, 0644);
 MODULE_PARM_DESC(preflush, "move latent objects to their slabs in idle time");
+
+module_param_named(spare_latent, slab_spares_latent, bool, 0644);
+MODULE_PARM_DESC(spare_latent, "take from a free slab before one that is mostly latent");
 
 static bool kasan = IS_ENABLED(CONFIG_KASAN_GENERIC);
 module_param(kasan, bool, 0444);
@@ -74,6 +90,7 @@ static int __init prudence_start(void)
     latent_limit_set(
         0); /* a deferral never waits in a kernel: limits.c holds allocations back instead */
     preflush_enabled = preflush;
+    preflush_helper = true;
     preflush_start_helper();
     error = hotplug_start();
     if (!error)

@@ -65,6 +65,17 @@ check "a latent limit that is no number is refused" limit_is_refused 12x
 check "a latent limit below zero is refused" limit_is_refused -1
 check "a latent limit without end is refused" limit_is_refused 99999999999999999
 
+# Mechanisms that are switched while the module is there.
+is_switched() { # is_switched PARAMETER VALUE
+    echo "$2" >$parameters/$1 && test "$(cat $parameters/$1)" = "$2"
+}
+for parameter in preflush spare_latent; do
+    value=$(cat $parameters/$parameter)
+    for new in Y N "$value"; do
+        check "parameter $parameter is set to $new" is_switched $parameter $new
+    done
+done
+
 # Pages that are free, cached or latent go when the kernel asks for memory, all of them.
 given_back() { # given_back COMMAND...
     insmod prudence_test.ko only=every_size_is_aligned_and_apart && rmmod prudence_test || return 1

@@ -140,10 +140,25 @@ static void set_reader_mode(uint64_t mode)
     store_relaxed(&gp_reader_mode, (enum reader_mode)mode);
 }
 
+static bool preflush_wanted = true;
+
+/* Only the helper pre-flushes. */
+static void apply_preflush(void)
+{
+    store_relaxed(&preflush_enabled, preflush_helper && preflush_wanted);
+}
+
 static void set_background(uint64_t choice)
 {
-    preflush_enabled = choice == BACKGROUND_ALWAYS;
+    store_relaxed(&preflush_helper, choice == BACKGROUND_ALWAYS);
+    apply_preflush();
     background_set(choice == BACKGROUND_IDLE);
+}
+
+static void set_preflush(uint64_t wanted)
+{
+    preflush_wanted = wanted;
+    apply_preflush();
 }
 
 static void set_stats(uint64_t wanted)
@@ -201,6 +216,7 @@ static const struct option options[] = {
     {TIME("decay", time_or_at_once), .set = set_decay},
     {SWITCH("huge_pages"), .set = set_huge_pages},
     {CHOICE("background", "idle, 0 or 1", backgrounds), .set = set_background},
+    {SWITCH("preflush"), .set = set_preflush},
     {SWITCH("stats"), .set = set_stats},
     {CHOICE("dump", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dump_choices),
      .set = dump_set_signal},

@@ -365,27 +365,44 @@ static unsigned may_leave(const struct slab *slab, unsigned lasts)
     return count < 0 ? 0 : min_size((unsigned)count, lasts);
 }
 
+bool slab_spares_latent READ_MOSTLY = false;
+
+/* Whether the slab is left alone as long as there is a free one. The switch adds, as in the paper, the slabs that are
+ * mostly latent: their few other objects may soon be freed, too (ADR 81). */
+static bool is_left_alone(const struct slab *slab, unsigned lasts)
+{
+    return load_relaxed(&slab_spares_latent) ? 2 * lasts < slab->capacity - slab->free : !lasts;
+}
+
+struct choice {
+    struct slab *slab; /* NULL: none yet */
+    unsigned lasts;
+};
+
+/* The more lasting objects, the better; among equals, the fewer that have an expiration date. */
+static void weigh(struct slab *slab, unsigned lasts, struct choice *best)
+{
+    const struct slab *other = best->slab;
+
+    if (!other || lasts > best->lasts ||
+        (lasts == best->lasts && may_leave(slab, lasts) < may_leave(other, lasts)))
+        *best = (struct choice){.slab = slab, .lasts = lasts};
+}
+
 /*
  * The slab to refill from. First choice: of the first partial slabs with free objects, the one with most lasting
  * objects. It is the least likely to become free, so the others drain, and total fragmentation ends lowest (paper,
  * Figure 5). Among equals it is the slab with the fewest objects that have an expiration date: these may stay as long
- * as the other objects, whose end is not known at all. Second choice: a free slab. Then, rather than grow, a draining
- * one, or one that will drain when callbacks have run.
+ * as the other objects, whose end is not known at all. Second choice: a free slab. Then, rather than grow, one that was
+ * left alone; a draining one; or one that will drain when callbacks have run.
  */
-static bool is_better(const struct slab *slab, unsigned lasts, const struct slab *best,
-                      unsigned best_lasts)
-{
-    if (lasts != best_lasts)
-        return lasts > best_lasts;
-    return best && may_leave(slab, lasts) < may_leave(best, lasts);
-}
-
 static struct slab *pick(const struct slab_node *node)
 {
     const struct list *partial = &node->lists[SLAB_PARTIAL];
-    struct slab *best = NULL, *drains = NULL, *slab;
+    struct choice stays = {.slab = NULL}, leaves = {.slab = NULL};
+    struct slab *slab;
     struct list *item;
-    unsigned weighed = 0, best_lasting = 0;
+    unsigned weighed = 0;
 
     list_for_each(item, partial)
     {
@@ -395,20 +412,15 @@ static struct slab *pick(const struct slab_node *node)
         if (!slab->free || weighed++ == SLABS_WEIGHED)
             break;
         lasts = lasting(slab);
-        if (lasts && is_better(slab, lasts, best, best_lasting)) {
-            best = slab;
-            best_lasting = lasts;
-        } else if (!drains) {
-            drains = slab;
-        }
+        weigh(slab, lasts, is_left_alone(slab, lasts) ? &leaves : &stays);
     }
-    if (!best)
-        best = list_first(&node->lists[SLAB_FREE], struct slab, link);
-    if (!best) {
-        slab = list_first(&node->lists[SLAB_DRAINING], struct slab, link);
-        best = slab && slab->free ? slab : drains;
-    }
-    return best;
+    if (stays.slab)
+        return stays.slab;
+    slab = list_first(&node->lists[SLAB_FREE], struct slab, link);
+    if (slab || leaves.lasts)
+        return slab ? slab : leaves.slab;
+    slab = list_first(&node->lists[SLAB_DRAINING], struct slab, link);
+    return slab && slab->free ? slab : leaves.slab;
 }
 
 /* The lowest `count` of the bits; there are more. */

@@ -90,6 +90,7 @@ void node_put_selected(struct prudence_cache *cache, void **objects, unsigned co
 void node_hand_over(struct slab_node *node, struct transfer_batch *batch);
 unsigned node_latent_objects(struct slab_node *node, uint64_t *bytes);
 
-extern uint64_t slab_decay; /* ns; the option decay */
+extern uint64_t slab_decay;     /* ns; the option decay */
+extern bool slab_spares_latent; /* a free slab is taken before one that is mostly latent */
 
 #endif /* SLAB_NODE_H */

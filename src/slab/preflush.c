@@ -6,7 +6,9 @@
  * The thread that does this may lose its CPU, so it owns nothing that allocating or freeing threads wait for. It
  * takes single objects from its own CPU by a restartable sequence, collects them in a counted transfer batch, and
  * hands that over by a lock-free push, which the next holder of the node's lock receives. When the pool of transfer
- * batches (transfer_batch.c) is used up, the work waits.
+ * batches (transfer_batch.c) is used up, the work waits. Before and after each transfer batch it merges what has become
+ * safe into the object cache. For that it owns the CPU's caches, a batch at a time, as any thread does on a slow path;
+ * threads that find them owned go to the node.
  *
  * Fork and the destruction of a cache do wait for a helper that holds objects. That helper is a thread of ordinary
  * priority, which holds none while it looks for idle time, so they wait for a pool of transfer batches at most.
@@ -93,6 +95,31 @@ static struct slab_node *fill(struct prudence_cache *cache, struct cpu_cache *cp
     return node;
 }
 
+/* Merges a batch, if the caller runs on that CPU; returns how many objects. 0: nothing was safe, there is no room, or
+ * another thread owns the caches. */
+static unsigned merge_batch(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    struct cpu_cache *taken;
+    unsigned merged = 0;
+
+    taken = cpu_cache_take(cache, &merged);
+    if (taken == cpu)
+        merged = latent_merge(cache, cpu);
+    if (taken)
+        cpu_cache_release(taken);
+    return merged;
+}
+
+/* What is safe by now need not go to its latent slab, to wait there for a later grace period; and no allocation has to
+ * merge it. No more than is latent now: others wait for the helper, and what comes meanwhile is for its next round. */
+static void merge_safe(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    unsigned left = latent_count(cpu), merged;
+
+    while (left && !fits(cpu) && (merged = merge_batch(cache, cpu)))
+        left -= (unsigned)min_size(left, merged);
+}
+
 static unsigned hand_over(struct slab_node *node, struct transfer_batch *batch)
 {
     unsigned count = batch->count;
@@ -103,8 +130,9 @@ static unsigned hand_over(struct slab_node *node, struct transfer_batch *batch)
 
 /*
  * Pre-flushes a CPU until both caches fit, so many transfer batches were handed over, or the pool is used up. With
- * rseq the caller runs on that CPU. Returns the objects moved. One transfer batch is spare, for an object that was
- * taken and then found to belong to another node than the others.
+ * rseq the caller runs on that CPU. Returns the objects moved to their latent slabs; those that were safe and fit went
+ * to the object cache. One transfer batch is spare, for an object that was taken and then found to belong to another
+ * node than the others.
  */
 unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigned batches)
 {
@@ -113,6 +141,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
     struct transfer_batch *spare = transfer_batch_claim(), *batch;
     unsigned moved = 0;
 
+    merge_safe(cache, cpu);
     while (spare && batches-- > 0 && (batch = transfer_batch_claim())) {
         struct slab_node *node = fill(cache, cpu, batch, &carry);
 
@@ -121,6 +150,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
             break;
         }
         moved += hand_over(node, batch);
+        merge_safe(cache, cpu); /* a grace period may have ended */
     }
     if (carry.object) { /* its slab is there: fill has seen it */
         spare->cookie = carry.cookie;
@@ -142,7 +172,8 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
  */
 #define BEING_SERVED ((uintptr_t)1)
 
-bool preflush_enabled READ_MOSTLY = false; /* the option background */
+bool preflush_helper READ_MOSTLY = false;  /* there is one, or will be: the option background */
+bool preflush_enabled READ_MOSTLY = false; /* ... and it pre-flushes: the option preflush */
 static uintptr_t *boxes READ_MOSTLY = NULL;
 static uint32_t paused; /* a fork is under way */
 
@@ -235,7 +266,7 @@ bool preflush_work(void)
 /* Makes the helper, if the option wants one. That makes a thread: not from inside an allocation. */
 void preflush_start_helper(void)
 {
-    if (preflush_enabled)
+    if (preflush_helper)
         os_idle_start(preflush_work);
 }
 

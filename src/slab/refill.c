@@ -9,6 +9,7 @@
 #include "slab/cache.h"
 #include "slab/cpu_cache.h"
 #include "slab/drain.h"
+#include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
 #include "slab/pressure.h"
@@ -16,14 +17,26 @@
 #include "slab/spare.h"
 #include "slab/upkeep.h"
 
-/* Puts refilled objects on the stack of the CPU that runs now; what does not fit goes back. */
+/* Objects that fit beside what is free and what is latent. */
+static unsigned room_beside_latent(const struct cpu_cache *cpu)
+{
+    unsigned taken = stack_count(&cpu->line) + latent_count(cpu);
+
+    return cpu->size > taken ? cpu->size - taken : 0;
+}
+
+/*
+ * Puts refilled objects on the stack of the CPU that runs now; what does not fit goes back. So a grace period that ends
+ * right after a refill overfills no object cache, whatever was deferred since the miss counted, and whichever CPU the
+ * thread has come to.
+ */
 static void stack_refilled(struct prudence_cache *cache, void **objects, unsigned count)
 {
     unsigned put = 0;
     struct cpu_cache *cpu = cpu_cache_take(cache, &put);
 
     if (cpu) {
-        put = object_cache_push(cpu, objects, count);
+        put = object_cache_push(cpu, objects, (unsigned)min_size(count, room_beside_latent(cpu)));
         count_add(&cpu->counts.stacked, put);
         count_add(&cpu->counts.refilled_objects, put);
         count_add(&cpu->counts.refills, 1);

@@ -39,6 +39,7 @@ static const struct known {
     {"decay", TIME, "100ms"},
     {"huge_pages", SWITCH, "0"},
     {"background", SWITCH, "0"},
+    {"preflush", SWITCH, "1"},
     {"stats", SWITCH, "0"},
     {"reader_mode", MODE, "auto"},
     {"check", SWITCH, "0"},

@@ -18,9 +18,9 @@ static char output[8192];
 /* What the started program finds, on standard error. */
 static int show(void)
 {
-    fprintf(stderr, "limit=%llu wait_max=%llu check=%d rseq=%d mode=%d background=%d\n",
+    fprintf(stderr, "limit=%llu wait_max=%llu check=%d rseq=%d mode=%d background=%d preflush=%d\n",
             (unsigned long long)os_pages_limit(), (unsigned long long)slab_wait_max, check_wanted,
-            os_percpu_rseq, (int)gp_reader_mode, preflush_enabled);
+            os_percpu_rseq, (int)gp_reader_mode, preflush_helper, preflush_enabled);
     return 0;
 }
 
@@ -55,7 +55,26 @@ static void several_are_read(void **state)
     expect("check=1 ");
     expect("rseq=0 ");
     expect("mode=1 ");
-    expect("background=1");
+    expect("background=1 preflush=1");
+}
+
+/* Only the permanent helper pre-flushes, and it has other work, too; in whichever order they are set. */
+static void pre_flush_is_on_with_the_helper(void **state)
+{
+    (void)state;
+    run_with("background=1,preflush=0");
+    expect("background=1 preflush=0");
+    run_with("preflush=0,background=1");
+    expect("background=1 preflush=0");
+    run_with("preflush=0,background=1,preflush=1");
+    expect("background=1 preflush=1");
+    run_with("preflush=1");
+    expect("background=0 preflush=0");
+    run_with("background=1,background=idle");
+    expect("background=0 preflush=0");
+    run_with("background=1,preflush=2");
+    expect("'preflush': bad value '2'");
+    expect("background=1 preflush=1");
 }
 
 static void bad_ones_do_no_harm(void **state)
@@ -108,8 +127,11 @@ static void a_very_long_value_is_bad(void **state)
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_are_read),         cmocka_unit_test(bad_ones_do_no_harm),
-        cmocka_unit_test(nothing_is_no_option),     cmocka_unit_test(a_very_long_one_is_reported),
+        cmocka_unit_test(pre_flush_is_on_with_the_helper),
+        cmocka_unit_test(several_are_read),
+        cmocka_unit_test(bad_ones_do_no_harm),
+        cmocka_unit_test(nothing_is_no_option),
+        cmocka_unit_test(a_very_long_one_is_reported),
         cmocka_unit_test(a_very_long_value_is_bad),
     };
 

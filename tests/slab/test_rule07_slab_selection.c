@@ -2,7 +2,8 @@
 /*
  * Rule 7: a refill takes from that of the first 10 partial slabs with truly free objects that
  * leaves total fragmentation lowest: the one with most live objects, where latent ones do not count
- * as live (paper, Figure 5). Slabs with nothing to give do not count among the 10.
+ * as live (paper, Figure 5). Slabs with nothing to give do not count among the 10. Whether a slab that
+ * is mostly latent is left alone while there is a free one is a switch.
  */
 #include "support/slab_test.h"
 
@@ -110,6 +111,64 @@ static void slabs_with_nothing_to_give_do_not_count(void **state)
     check_books(cache);
 }
 
+/* One object lives, 58 are latent, one is free; and there is a free slab. */
+static void one_live_object_beside_58_latent_ones(void **state)
+{
+    (void)state;
+    for (unsigned spares = 0; spares < 2; spares++) {
+        slab_spares_latent = spares;
+        full_slabs(2);
+        assert_int_equal(cache->capacity, 60);
+        put(0, 0, 1);
+        defer(0, 1, 58);
+        put(1, 0, 60);
+        assert_int_equal(slabs[1]->list, SLAB_FREE);
+        for (unsigned i = 0; i < 60; i++)
+            assert_ptr_equal(slab_taken_from(), slabs[spares || i ? 1 : 0]);
+        assert_ptr_equal(slab_taken_from(),
+                         slabs[spares ? 0 : 1]); /* before the cache would grow */
+        check_books(cache);
+    }
+    slab_spares_latent = false;
+}
+
+static void half_is_not_most(void **state)
+{
+    (void)state;
+    slab_spares_latent = true;
+    for (unsigned latent = 2; latent <= 3; latent++) {
+        full_slabs(2);
+        put(0, 0, 60 - 2 - latent);
+        defer(0, 60 - 2 - latent, latent); /* and two live */
+        put(1, 0, 60);
+        assert_ptr_equal(slab_taken_from(), slabs[latent == 2 ? 0 : 1]);
+    }
+    slab_spares_latent = false;
+}
+
+/* When nothing else is left: the one with most live objects first, that with none last. */
+static void rather_than_grow(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned b = i % 2; /* whichever stands first */
+
+        slab_spares_latent = i / 2;
+        full_slabs(3);
+        for (unsigned j = 0; j < 3; j++)
+            put(j, 0, 1);
+        defer(b, 1, 58);
+        defer(1 - b, 1, 54);
+        defer(2, 1, 59);
+        assert_int_equal(slabs[2]->list, SLAB_DRAINING);
+        assert_ptr_equal(slab_taken_from(), slabs[1 - b]);
+        assert_ptr_equal(slab_taken_from(), slabs[b]);
+        assert_ptr_equal(slab_taken_from(), slabs[2]);
+        check_books(cache);
+    }
+    slab_spares_latent = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +176,9 @@ int main(void)
         cmocka_unit_test(latent_objects_are_not_live),
         cmocka_unit_test(ten_are_weighed),
         cmocka_unit_test(slabs_with_nothing_to_give_do_not_count),
+        cmocka_unit_test(one_live_object_beside_58_latent_ones),
+        cmocka_unit_test(half_is_not_most),
+        cmocka_unit_test(rather_than_grow),
     };
 
     pin_thread();

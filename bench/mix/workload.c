@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One run. Time is what has been done: each allocation and each release is one step. So a run repeats exactly, on any
+ * machine under any load.
+ */
+#define _GNU_SOURCE /* CPU_SET */
+#include "workload.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "posix.h"
+#include "slab/node.h"
+#include "slab/preflush.h"
+#include "slab/tidy.h"
+
+#define LOOK 64 /* steps between two looks at the fragmentation */
+
+const struct mix mixes[] = {
+    {"file", 256, 4000, 200, 24, 100}, /* inodes, dentries, files opened and closed in bunches */
+    {"socket", 192, 1000, 8, 14, 100}, /* one connection after the other */
+    {"tree", 64, 6000, 60, 45, 100},   /* nodes replaced when a tree is balanced */
+    {"folder", 256, 4000, 200, 24,
+     2}, /* files of a directory, which go together except for a few */
+    {"drop", 192, 6000, 1000, 100,
+     2}, /* directories that are filled, and removed almost as a whole */
+};
+
+const char *mix_name(unsigned index)
+{
+    return index < sizeof mixes / sizeof mixes[0] ? mixes[index].name : NULL;
+}
+
+struct state {
+    const struct run *run;
+    struct prudence_domain *domain;
+    struct prudence_cache *cache;
+    void **live; /* in the order in which they were made, if neighbours go together */
+    unsigned count;
+    uint32_t random;
+    uint64_t allocated, steps; /* so far */
+    void **waiting;            /* of classic: for the end of the grace period */
+    uint64_t waiting_count, waiting_room;
+    double fragmentation;
+    uint64_t looks;
+};
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(EXIT_FAILURE);
+}
+
+static bool is_idle(unsigned cpu)
+{
+    (void)cpu;
+    return true;
+}
+
+static void end_grace_period(struct state *state)
+{
+    prudence_manual_advance(state->domain);
+    for (uint64_t i = 0; i < state->waiting_count; i++)
+        prudence_cache_free(state->cache, state->waiting[i]);
+    state->waiting_count = 0;
+}
+
+static void look(struct state *state)
+{
+    struct prudence_cache_stats stats;
+
+    prudence_cache_stats(state->cache, &stats);
+    if (!state->count)
+        return;
+    state->fragmentation += (double)(stats.slabs_now * stats.slab_size) /
+                            ((double)state->count * state->run->mix->size);
+    state->looks++;
+}
+
+static void step(struct state *state)
+{
+    const struct run *run = state->run;
+
+    state->steps++;
+    if (state->steps % run->period == 0)
+        end_grace_period(state);
+    if (run->preflush && run->idle && state->steps % run->idle == 0)
+        preflush_work();
+    if (state->steps % LOOK == 0)
+        look(state);
+}
+
+static void call_later(struct state *state, void *object)
+{
+    if (state->waiting_count == state->waiting_room) {
+        state->waiting_room = state->waiting_room ? 2 * state->waiting_room : 1024;
+        state->waiting = realloc(state->waiting, state->waiting_room * sizeof *state->waiting);
+        if (!state->waiting)
+            die("waiting objects");
+    }
+    state->waiting[state->waiting_count++] = object;
+}
+
+static void release(struct state *state, void *object, bool deferred)
+{
+    if (!deferred)
+        prudence_cache_free(state->cache, object);
+    else if (state->run->classic)
+        call_later(state, object);
+    else
+        prudence_cache_free_deferred(state->cache, object);
+}
+
+static uint32_t next_random(uint32_t *random)
+{
+    *random = *random * 1664525 + 1013904223;
+    return *random >> 8;
+}
+
+static bool is_of_100(uint32_t *random, unsigned share)
+{
+    return next_random(random) % 100 < share;
+}
+
+static void make(struct state *state)
+{
+    void *object = prudence_cache_alloc(state->cache);
+
+    if (!object)
+        die("prudence_cache_alloc");
+    state->live[state->count++] = object;
+    state->allocated++;
+    step(state);
+}
+
+/* One of all. */
+static void let_any_go(struct state *state)
+{
+    unsigned victim = next_random(&state->random) % state->count;
+    void *object = state->live[victim];
+
+    state->live[victim] = state->live[--state->count];
+    release(state, object, is_of_100(&state->random, state->run->mix->deferred));
+    step(state);
+}
+
+/* Some that were made one after the other. */
+static void let_neighbours_go(struct state *state)
+{
+    const struct mix *mix = state->run->mix;
+    unsigned first = next_random(&state->random) % state->count, kept = first, i = first;
+
+    for (; i < state->count && i < first + mix->burst; i++) {
+        void *object = state->live[i];
+
+        if (is_of_100(&state->random, mix->stay)) {
+            state->live[kept++] = object;
+            continue;
+        }
+        release(state, object, is_of_100(&state->random, mix->deferred));
+        step(state);
+    }
+    memmove(state->live + kept, state->live + i, (state->count - i) * sizeof *state->live);
+    state->count -= i - kept;
+}
+
+static void work(struct state *state)
+{
+    const struct mix *mix = state->run->mix;
+
+    while (state->allocated < state->run->allocations) {
+        unsigned target = next_random(&state->random) % mix->live;
+
+        for (unsigned i = 0; i < mix->burst && state->count < target; i++)
+            make(state);
+        if (mix->stay < 100 && state->count > target)
+            let_neighbours_go(state);
+        for (unsigned i = 0; i < mix->burst && mix->stay == 100 && state->count > target; i++)
+            let_any_go(state);
+    }
+}
+
+/* Nothing is left to what the machine does: one CPU, no thread of the library, no clock. */
+static void prepare(const struct run *run)
+{
+    cpu_set_t set;
+    int cpu = sched_getcpu();
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu < 0 ? 0 : cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+    prudence_option_set("background", "0");
+    prudence_option_set("decay", "0");
+    slab_tidies = false;
+    posix_idle_inject(is_idle);
+    preflush_enabled = run->preflush;
+    slab_spares_latent = run->spares;
+}
+
+/* Whatever is free goes back, so what is left is what the choice of slabs has kept in use. */
+static void let_free_go(struct state *state)
+{
+    for (unsigned i = 0; i < 2; i++) { /* what is open is closed by the first */
+        end_grace_period(state);
+        prudence_cache_shrink(state->cache);
+    }
+}
+
+static void set_number(json_t *json, const char *key, double value)
+{
+    json_object_set_new(json, key, json_real(value));
+}
+
+#define SET(field) set_number(json, #field, (double)stats.field)
+
+static json_t *counts(struct state *state)
+{
+    struct prudence_cache_stats stats, left;
+    json_t *json;
+
+    prudence_cache_stats(state->cache, &stats);
+    let_free_go(state);
+    prudence_cache_stats(state->cache, &left);
+    json = json_object();
+    SET(allocations), SET(hits), SET(hits_after_merge), SET(refills), SET(flushed_objects);
+    SET(object_cache_churns), SET(overflowed_objects), SET(preflushed_objects);
+    SET(slab_churns), SET(slabs_peak);
+    set_number(json, "bytes_left", (double)(left.slabs_now * left.slab_size));
+    set_number(json, "bytes_live", (double)(left.objects_live * state->run->mix->size));
+    set_number(json, "f_t_mean", state->looks ? state->fragmentation / (double)state->looks : 0.0);
+    return json;
+}
+
+json_t *run_mix(const void *argument)
+{
+    const struct run *run = argument;
+    struct state state = {.run = run, .random = run->seed};
+    struct prudence_cache_attr attr = {.size = sizeof attr};
+
+    prepare(run);
+    state.domain = prudence_domain_create("mix", PRUDENCE_DOMAIN_MANUAL, NULL);
+    attr.domain = state.domain;
+    attr.object_cache_bytes = (size_t)run->cached * run->mix->size;
+    state.cache = prudence_cache_create(run->mix->name, run->mix->size, &attr);
+    state.live = calloc(run->mix->live, sizeof *state.live);
+    if (!state.domain || !state.cache || !state.live)
+        die("the run");
+    work(&state);
+    return counts(&state);
+}

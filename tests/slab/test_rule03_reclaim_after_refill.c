@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 3: what a refill may bring at most. A grace period that ends right after it (the paper's worst case, section
+ * 3.1) makes no object cache overflow: what is latent finds its room, is used before the next refill, and nothing is
+ * flushed. That holds for the CPU on which the refill ends, too, wherever it began.
+ */
+#include "slab/latent_cache.h"
+#include "support/slab_test.h"
+
+static void *objects[OBJECTS_MAX];
+
+/* A cache with so many latent objects, at its next miss; objects[latent .. held) are live. */
+static struct prudence_cache *cache_at_miss(unsigned room, unsigned latent, unsigned *held)
+{
+    struct prudence_cache *cache = fixed_cache(64, room, manual_domain());
+
+    *held = 3 * room;
+    allocate_all(cache, objects, *held);
+    while (stack_count(&cpu_here(cache)->line))
+        allocate_all(cache, &objects[(*held)++], 1);
+    defer_all(cache, objects, latent);
+    return cache;
+}
+
+static void reclaim(unsigned room, unsigned latent)
+{
+    unsigned held, stacked;
+    struct prudence_cache *cache = cache_at_miss(room, latent, &held);
+    struct cpu_cache *cpu = cpu_here(cache);
+    uint64_t refills;
+
+    allocate_all(cache, &objects[held++], 1); /* the refill */
+    refills = cpu->counts.refills;
+    stacked = stack_count(&cpu->line);
+    assert_true(stacked + latent_count(cpu) <= room);
+    prudence_manual_advance(cache->domain);
+    allocate_all(cache, objects + held, stacked + latent);
+    assert_int_equal(cpu->counts.refills, refills);
+    assert_int_equal(cpu->counts.merged_objects, latent);
+    assert_int_equal(stats_of(cache).flushes, 0);
+    assert_int_equal(stats_of(cache).overflowed_objects, 0);
+    check_books(cache);
+    free_all(cache, objects + latent, held + stacked);
+    destroy_empty(cache);
+}
+
+static void what_is_latent_finds_its_room(void **state)
+{
+    (void)state;
+    for (unsigned latent = 0; latent <= 16; latent++)
+        reclaim(16, latent);
+    for (unsigned latent = 0; latent <= 256; latent += 32)
+        reclaim(256, latent);
+}
+
+/* As many plain frees as were latent, as callbacks would make, while the others still wait. */
+static void so_do_as_many_frees(void **state)
+{
+    (void)state;
+    for (unsigned latent = 1; latent <= 16; latent++) {
+        unsigned held;
+        struct prudence_cache *cache = cache_at_miss(16, latent, &held);
+
+        allocate_all(cache, &objects[held++], 1);
+        free_all(cache, objects + latent, latent);
+        assert_int_equal(stats_of(cache).flushes, 0);
+        free_all(cache, objects + 2 * latent, held - 2 * latent);
+        destroy_empty(cache);
+    }
+}
+
+/* ------------------------------------------------------------------- it ends on another CPU */
+
+#define ROOM 64
+
+static unsigned moves_to; /* 0: it stays */
+
+static void construct(void *object, void *context)
+{
+    (void)object, (void)context;
+    if (moves_to)
+        injected_cpu = moves_to;
+    moves_to = 0;
+}
+
+static struct prudence_cache *constructed_cache(void)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr,
+                                       .domain = manual_domain(),
+                                       .constructor = construct,
+                                       .object_cache_bytes = (size_t)ROOM * 64};
+    struct prudence_cache *cache = prudence_cache_create("moves", 64, &attr);
+
+    assert_non_null(cache);
+    return cache;
+}
+
+/* The thread loses its CPU while a new slab is made for it. */
+static void a_refill_that_ends_elsewhere(unsigned latent)
+{
+    struct prudence_cache *cache = constructed_cache();
+    struct cpu_cache *there;
+    unsigned held = 3 * ROOM;
+
+    injected_cpu = 1;
+    allocate_all(cache, objects, held);
+    there = cpu_here(cache);
+    while (stack_count(&there->line))
+        allocate_all(cache, &objects[held++], 1);
+    defer_all(cache, objects, latent);
+    injected_cpu = 0;
+    moves_to = 1;
+    while (moves_to)
+        allocate_all(cache, &objects[held++], 1);
+    assert_int_equal(injected_cpu, 1);
+    assert_int_equal(latent_count(there), latent);
+    assert_int_equal(stack_count(&there->line),
+                     ROOM - latent < ROOM - 1 ? ROOM - latent : ROOM - 1);
+    check_books(cache);
+    free_all(cache, objects + latent, held - latent);
+    destroy_empty(cache);
+    injected_cpu = 0;
+}
+
+static void no_cpu_is_overfilled(void **state)
+{
+    (void)state;
+    for (unsigned latent = 0; latent <= ROOM; latent += ROOM / 4)
+        a_refill_that_ends_elsewhere(latent);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_latent_finds_its_room),
+        cmocka_unit_test(so_do_as_many_frees),
+        cmocka_unit_test(no_cpu_is_overfilled),
+    };
+
+    pin_thread();
+    inject_topology();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rule 6: what is safe when a pre-flush begins, or becomes safe meanwhile, goes to the object cache as far as that has
+ * room. Only the rest moves to latent slabs, whose cookie is newer. The caches are owned for it, so a
+ * pre-flush on another CPU, or beside another owner, merges nothing.
+ */
+#define _GNU_SOURCE /* registers */
+#include "slab/latent_cache.h"
+#include "slab/preflush.h"
+#include "slab/transfer_batch.h"
+#include "support/gp_tsan.h"
+#include "support/slab_test.h"
+#include "support/step.h"
+
+#define ROOM 64 /* batches of 32 */
+
+static struct prudence_cache *cache;
+static struct cpu_cache *cpu;
+static void *objects[4 * ROOM], *others[2 * ROOM];
+static unsigned held; /* objects[ROOM .. held) are live */
+
+static void close_batch(void)
+{
+    assert_ptr_equal(cpu_cache_take(cache, &held), cpu);
+    latent_close(cache, cpu);
+    cpu_cache_release(cpu);
+}
+
+/* `cached` objects in the object cache, and two closed batches: objects[0 .. ROOM / 2) and the next ROOM / 2. The first
+ * one is safe. */
+static void overfill_with(unsigned flags, void (*destructor)(void *object, void *context),
+                          unsigned cached)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr,
+                                       .flags = flags,
+                                       .destructor = destructor,
+                                       .domain = manual_domain(),
+                                       .object_cache_bytes = (size_t)ROOM * 64};
+
+    cache = prudence_cache_create("overfull", 64, &attr);
+    assert_non_null(cache);
+    held = 3 * ROOM;
+    allocate_all(cache, objects, held);
+    cpu = cpu_here(cache);
+    assert_int_equal(cpu->size, ROOM);
+    while (stack_count(&cpu->line) < cached)
+        free_all(cache, &objects[--held], 1);
+    while (stack_count(&cpu->line) > cached)
+        allocate_all(cache, &objects[held++], 1);
+    defer_all(cache, objects, ROOM / 2);
+    close_batch();
+    prudence_manual_advance(cache->domain);
+    defer_all(cache, objects + ROOM / 2, ROOM / 2);
+    close_batch();
+    assert_int_equal(latent_count(cpu), ROOM);
+    assert_int_equal(cpu->counts.merged_objects, 0);
+}
+
+static void overfill(unsigned cached)
+{
+    overfill_with(0, NULL, cached);
+}
+
+static void end(void)
+{
+    check_books(cache);
+    free_all(cache, objects + ROOM, held - ROOM);
+    destroy_empty(cache);
+}
+
+static void preflush(unsigned moves, unsigned merges)
+{
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), moves);
+    assert_int_equal(cpu->counts.merged_objects, merges);
+    assert_int_equal(stack_count(&cpu->line) + latent_count(cpu), ROOM);
+    check_books(cache);
+}
+
+static void what_is_safe_is_merged_first(void **state)
+{
+    uint64_t refills;
+
+    (void)state;
+    overfill(20);
+    preflush(20, ROOM / 2);
+    assert_ptr_equal(cpu->line.ring[cpu->line.ring_head & cpu->line.ring_mask],
+                     objects[ROOM / 2 + 20]); /* moved were those that are not safe */
+    refills = cpu->counts.refills;
+    allocate_all(cache, others, 20 + ROOM / 2);
+    for (unsigned i = 0; i < ROOM / 2; i++)
+        assert_true(contains(others, 20 + ROOM / 2, objects[i]));
+    assert_int_equal(cpu->counts.refills, refills); /* no allocation missed */
+    assert_int_equal(cpu->counts.hits_after_merge, 0);
+    free_all(cache, others, 20 + ROOM / 2);
+    end();
+}
+
+static void no_more_is_merged_than_fits(void **state)
+{
+    (void)state;
+    overfill(50);
+    preflush(50, ROOM - 50);
+    assert_int_equal(stack_count(&cpu->line), ROOM);
+    allocate_all(cache, others, ROOM);
+    for (unsigned i = ROOM / 2; i < ROOM; i++)
+        assert_false(contains(others, ROOM, objects[i]));
+    free_all(cache, others, ROOM);
+    end();
+}
+
+static void what_fits_is_left_alone(void **state)
+{
+    (void)state;
+    overfill(0);
+    preflush(0, 0);
+    end();
+}
+
+static void destroy(void *object, void *context)
+{
+    (void)object, (void)context;
+}
+
+/* Where destructors are to run soon, objects go to their slabs. */
+static void objects_with_destructors(void **state)
+{
+    (void)state;
+    overfill_with(0, destroy, 20);
+    preflush(20, ROOM / 2);
+    end();
+    overfill_with(PRUDENCE_CACHE_DESTRUCT_SOON, destroy, 20);
+    preflush(20, 0);
+    end();
+}
+
+static void another_owner_is_left_alone(void **state)
+{
+    struct cpu_cache *owned;
+
+    (void)state;
+    overfill(20);
+    owned = cpu_cache_take(cache, &held);
+    assert_ptr_equal(owned, cpu);
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 0);
+    assert_int_equal(latent_count(cpu), ROOM);
+    assert_int_equal(cpu->counts.merged_objects, 0);
+    cpu_cache_release(owned);
+    preflush(20, ROOM / 2);
+    end();
+}
+
+static void a_pool_that_is_used_up_stops_no_merge(void **state)
+{
+    struct transfer_batch *claimed[TRANSFER_BATCHES];
+
+    (void)state;
+    overfill(20);
+    for (unsigned i = 0; i < TRANSFER_BATCHES; i++)
+        assert_non_null(claimed[i] = transfer_batch_claim());
+    assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 0);
+    assert_int_equal(cpu->counts.merged_objects, ROOM / 2);
+    for (unsigned i = 0; i < TRANSFER_BATCHES; i++)
+        transfer_batch_return(claimed[i]);
+    preflush(20, ROOM / 2);
+    end();
+}
+
+/* The helper has lost the CPU that it serves: it merges neither there nor where it runs now. */
+static void on_another_cpu(void **state)
+{
+    unsigned here = injected_cpu;
+    struct cpu_cache *there;
+
+    (void)state;
+    overfill(20);
+    injected_cpu = here + 1;
+    allocate_all(cache, &objects[held++], 1);
+    there = cpu_here(cache);
+    assert_ptr_not_equal(there, cpu);
+    assert_int_equal(preflush_cpu(cache, here, 100), 20);
+    assert_int_equal(cpu->counts.merged_objects, 0);
+    assert_int_equal(there->counts.merged_objects, 0);
+    assert_int_equal(there->line.owner, 0);
+    injected_cpu = here;
+    end();
+}
+
+#if STEP_POSSIBLE
+
+static uint64_t head_then;
+
+/* When the helper has the first object in its hand, the second grace period ends. */
+static void end_in_between(const greg_t *registers)
+{
+    (void)registers;
+    if (load_relaxed(&cpu->line.ring_head) == head_then + 1 && !load_relaxed(&cpu->line.owner))
+        prudence_manual_advance(cache->domain);
+}
+
+static void preflush_all(void *moved)
+{
+    *(unsigned *)moved = preflush_cpu(cache, os_cpu_current(), 100);
+}
+
+static void what_becomes_safe_meanwhile_is_merged(void **state)
+{
+    unsigned moved = 0;
+
+    (void)state;
+    overfill(20);
+    head_then = load_relaxed(&cpu->line.ring_head) + ROOM / 2; /* behind those that are safe */
+    step_through(preflush_all, &moved, end_in_between);
+    assert_int_equal(moved, 20);
+    assert_int_equal(cpu->counts.merged_objects, ROOM - 20); /* as many as there is room for */
+    assert_int_equal(stack_count(&cpu->line), ROOM);
+    end();
+}
+
+#else
+static void what_becomes_safe_meanwhile_is_merged(void **state)
+{
+    (void)state;
+    print_message("skipped: nothing to step with\n");
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_safe_is_merged_first),
+        cmocka_unit_test(no_more_is_merged_than_fits),
+        cmocka_unit_test(what_fits_is_left_alone),
+        cmocka_unit_test(objects_with_destructors),
+        cmocka_unit_test(another_owner_is_left_alone),
+        cmocka_unit_test(a_pool_that_is_used_up_stops_no_merge),
+        cmocka_unit_test(on_another_cpu),
+        cmocka_unit_test(what_becomes_safe_meanwhile_is_merged),
+    };
+
+    pin_thread();
+    inject_topology(); /* steps would restart an rseq section for ever */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

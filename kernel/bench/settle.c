@@ -14,21 +14,21 @@
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/tick.h>
+#include <linux/timekeeping.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
 
 #include "bench.h"
 
-/* The kernel knows how long its CPUs idle from about a second after boot on. */
+#define BOOTED_S 3
+
+/* The kernel knows how long its CPUs idle when its timers have become precise, about a second after boot. */
 static bool idle_time_is_known(void)
 {
-    unsigned int tries;
-
-    for (tries = 0; tries < 100; tries++) {
-        if (get_cpu_idle_time_us(0, NULL) != U64_MAX)
-            return true;
+    while (ktime_get_seconds() < BOOTED_S)
         msleep(100);
-    }
+    if (get_cpu_idle_time_us(0, NULL) != U64_MAX)
+        return true;
     pr_err("this kernel does not say how long its CPUs idle\n");
     return false;
 }

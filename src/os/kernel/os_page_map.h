@@ -29,12 +29,12 @@ struct os_page_map {
 extern struct os_page_map os_page_map;
 
 /*
- * Of a live object's page neither entry changes: they were written before it was handed out. Any other pointer may meet a
- * change, and gets one of both values. What READ_ONCE() promises without its volatile, with which compilers do not
+ * Of a live object's page neither entry changes: they were written before it was handed out. What READ_ONCE() promises without its volatile, with which compilers do not
  * scale an index within the load: an instruction more for each.
  */
 static inline void *os_page_map_entry(void *const *table, unsigned long number)
 {
+    /* Of another pointer than a live object's, either value will do. */
     void *entry = data_race(table[number]);
 
     OPTIMIZER_HIDE_VAR(entry); /* loaded once */

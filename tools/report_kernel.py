@@ -25,7 +25,8 @@ NOTES = [
     "instruction of the one CPU, the same from run to run; caches and contention do not show there.",
     "Pairs: allocate and defer (or free) at once, kmalloc-sized. What is left for later (batches of kfree_rcu, "
     "callbacks of call_rcu, Prudence's merges) is counted apart: all CPUs' time but the idle time, from the first pair "
-    "until everything that was deferred is free. init_on_alloc: the kernel writes zeros into what is allocated, whoever "
+    "until everything that was deferred is free. 7.2 counts short idle times by ticks, so some milliseconds of a run are "
+    "missing there, ten instructions a pair and more: look at the loop's figures. init_on_alloc: the kernel writes zeros into what is allocated, whoever "
     "allocates it.",
     "kfree_rcu and call_rcu need a head of 16 bytes in the object; at 8 bytes they get 16.",
     "Memory: used pages of the guest, every 10 ms, while every CPU replaces entries of its own list of "
@@ -163,10 +164,10 @@ def is_counted(boot):
 
 def draw_pairs(axis, rows):
     for (subject,), some in group(rows, "subject").items():
-        points = sorted((size, median(same, "busy_ns_per_pair")) for (size,), same in group(some, "size").items())
+        points = sorted((size, median(same)) for (size,), same in group(some, "size").items())
         axis.plot(*zip(*points), marker="o", markersize=4, color=COLOURS[subject], label=subject,
                   linewidth=2.6 if subject == "prudence" else 1.4)
-    axis.set(xscale="log", yscale="log", xlabel="bytes of an object", ylabel="instructions a pair, in all")
+    axis.set(xscale="log", yscale="log", xlabel="bytes of an object", ylabel="instructions a pair, in the loop")
     axis.legend(frameon=False, fontsize=8)
 
 

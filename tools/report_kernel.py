@@ -27,8 +27,7 @@ NOTES = [
     "callbacks of call_rcu, Prudence's merges) is counted apart: all CPUs' time but the idle time, from the first pair "
     "until everything that was deferred is free. 7.2 counts short idle times by ticks, so some milliseconds of a run are "
     "missing there, ten instructions a pair and more: look at the loop's figures. init_on_alloc: the kernel writes "
-    "zeros into what is allocated, whoever "
-    "allocates it.",
+    "zeros into what is allocated, whoever allocates it.",
     "kfree_rcu and call_rcu need a head of 16 bytes in the object; at 8 bytes they get 16.",
     "Memory: used pages of the guest, every 10 ms, while every CPU replaces entries of its own list of "
     "512-byte objects. All allocations may wait and reclaim before they fail, and a failed one is tried again a tick "

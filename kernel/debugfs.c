@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * /sys/kernel/debug/prudence: a file for each cache with all its figures, `slabinfo` with a line for
- * each cache, `totals`.
+ * each cache as /proc/slabinfo has it, `totals`.
  */
 
 #include "module.h"
@@ -81,28 +81,39 @@ static int totals_show(struct seq_file *file, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(totals);
 
+/* As in /proc/slabinfo, up to the last colon. */
+static void slabinfo_line(struct seq_file *file, struct prudence_cache *cache)
+{
+    struct prudence_cache_stats stats;
+    u64 per_slab;
+
+    prudence_cache_stats(cache, &stats);
+    per_slab = stats.slab_size / stats.object_stride;
+    seq_printf(file, "%-17s %6llu %6llu %6zu %4llu %4zu : tunables %4u %4u %4u", stats.name,
+               stats.objects_live, stats.slabs_now * per_slab, stats.object_stride, per_slab,
+               stats.slab_size >> PAGE_SHIFT, 0, 0, 0);
+    seq_printf(file, " : slabdata %6llu %6llu %6u", stats.slabs_now, stats.slabs_now, 0);
+    seq_printf(file, " : prudence %8llu %8llu %6llu %10llu %3llu %8llu %8llu %6llu\n",
+               stats.objects_latent, stats.objects_cached, stats.slabs_peak, stats.allocations,
+               stats.allocations ? div64_u64(stats.hits * 100, stats.allocations) : 0,
+               stats.object_cache_churns, stats.slab_churns, stats.fragmentation_permille);
+}
+
 static int slabinfo_show(struct seq_file *file, void *unused)
 {
     struct list *item;
 
     (void)unused;
-    seq_puts(file,
-             "# name <live> <latent> <cached> <objsize> <slabsize> <slabs> <peak> : <allocs> "
-             "<hits%> <churns> <slab churns> <f_t x 1000>\n");
+    seq_puts(file, "slabinfo - version: 2.1\n"
+                   "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab>"
+                   " : tunables <limit> <batchcount> <sharedfactor>"
+                   " : slabdata <active_slabs> <num_slabs> <sharedavail>"
+                   " : prudence <latent> <cached> <peak_slabs> <allocs> <hits%> <churns>"
+                   " <slab_churns> <f_t_permille>\n");
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
-        struct prudence_cache_stats stats;
-
-        prudence_cache_stats(list_entry(item, struct prudence_cache, link), &stats);
-        seq_printf(
-            file,
-            "%-20s %8llu %8llu %8llu %6zu %6zu %6llu %6llu : %10llu %3llu %8llu %8llu %6llu\n",
-            stats.name, stats.objects_live, stats.objects_latent, stats.objects_cached,
-            stats.object_size, stats.slab_size, stats.slabs_now, stats.slabs_peak,
-            stats.allocations,
-            stats.allocations ? div64_u64(stats.hits * 100, stats.allocations) : 0,
-            stats.object_cache_churns, stats.slab_churns, stats.fragmentation_permille);
+        slabinfo_line(file, list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
     return 0;

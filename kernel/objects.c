@@ -79,7 +79,6 @@ static noinline void *alloc_slow(struct prudence_cache *cache, gfp_t gfp)
 {
     void *object;
 
-    might_sleep_if(gfpflags_allow_blocking(gfp));
     do
         object = cache_alloc_slow(cache, 0, gfp);
     while (!object && tries_again(gfp));
@@ -96,7 +95,7 @@ static noinline void *alloc_irqs_off(struct prudence_cache *cache, gfp_t gfp)
     return object ? ready(cache, object, gfp) : alloc_slow(cache, gfp);
 }
 
-static __always_inline void *alloc(struct prudence_cache *cache, gfp_t gfp)
+static __always_inline void *alloc_here(struct prudence_cache *cache, gfp_t gfp)
 {
     void *object;
 
@@ -110,6 +109,25 @@ static __always_inline void *alloc(struct prudence_cache *cache, gfp_t gfp)
     }
     local_irq_enable();
     return ready(cache, object, gfp);
+}
+
+/* Whether might_alloc() does anything: the kernel checks callers (and may sleep itself), or another thread wants the CPU
+ * and the caller may lose it. Of the rest, the call of a function that finds nothing to do, fast paths are spared. */
+static __always_inline bool alloc_is_looked_at(void)
+{
+    return IS_ENABLED(CONFIG_LOCKDEP) || IS_ENABLED(CONFIG_DEBUG_ATOMIC_SLEEP) ||
+           unlikely(should_resched(0));
+}
+
+static noinline void *alloc_looked_at(struct prudence_cache *cache, gfp_t gfp)
+{
+    might_alloc(gfp);
+    return alloc_here(cache, gfp);
+}
+
+static __always_inline void *alloc(struct prudence_cache *cache, gfp_t gfp)
+{
+    return alloc_is_looked_at() ? alloc_looked_at(cache, gfp) : alloc_here(cache, gfp);
 }
 
 /* A pointer that is no object: it is reported, and nothing is freed. */
@@ -229,7 +247,7 @@ void *prudence_cache_replace(struct prudence_cache *cache, void *old, gfp_t gfp)
     struct slab *slab = slab_of_cache(cache, old);
     void *object;
 
-    if (unlikely(!slab) || unlikely(irqs_disabled()))
+    if (unlikely(!slab) || unlikely(irqs_disabled()) || alloc_is_looked_at())
         return replace_slow(cache, old, gfp);
     local_irq_disable();
     if (unlikely(!os_percpu_append_here(&cache->fast_percpu, old))) {
@@ -259,7 +277,7 @@ static noinline void *alloc_large(size_t size, gfp_t gfp)
 
     if (refused_in_nmi() || is_refused(gfp) || size > KMALLOC_MAX_SIZE)
         return NULL;
-    might_sleep_if(gfpflags_allow_blocking(gfp));
+    might_alloc(gfp);
     do
         slab = slab_make_large(kmalloc_blocks, round_up(size, OS_PAGE_SIZE), OS_PAGE_SIZE, &zeroed,
                                gfp);

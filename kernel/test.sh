@@ -51,7 +51,14 @@ rmmod prudence_test
 for event in refill flush merge close overflow premovement grow shrink; do
     check "tracepoint $event" grep -q "prudence_$event:" $events/trace
 done
+check "tracepoints have the fields of the kernel's own" grep -q 'prudence_merge: name=[^ ]* nr_objects=[1-9]' $events/trace
 echo 0 >$events/events/prudence/enable
+slabinfo_is_like_the_kernels() {
+    head -n 2 /sys/kernel/debug/prudence/slabinfo | cut -d: -f1-3 | sed 's/ $//' >/tmp/ours
+    head -n 2 /proc/slabinfo >/tmp/theirs
+    cmp /tmp/ours /tmp/theirs
+}
+[ ! -e /proc/slabinfo ] || check "slabinfo begins as the kernel's does" slabinfo_is_like_the_kernels
 check "debugfs has a file for each size" test "$(figure size-64 object_size)" = 64
 check "slabinfo has a line for each cache" test "$(grep -c '^size-' /sys/kernel/debug/prudence/slabinfo)" = 12
 sed 's/^/:: /' /sys/kernel/debug/prudence/totals

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Tracepoints, named for the words of docs/explanation/design.md: how many objects moved, in which cache. */
+/* Tracepoints, named for the words of docs/explanation/design.md: how many objects moved, in which cache. The cache's
+ * field is called as that of the kernel's kmem events. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM prudence
 
@@ -8,24 +9,26 @@
 
 #include <linux/tracepoint.h>
 
+#include "compat_trace.h"
+
 DECLARE_EVENT_CLASS(prudence_objects,
-    TP_PROTO(const char *cache, unsigned int count),
-    TP_ARGS(cache, count),
+    TP_PROTO(const char *name, unsigned int nr_objects),
+    TP_ARGS(name, nr_objects),
     TP_STRUCT__entry(
-        __array(char, cache, 32)
-        __field(unsigned int, count)
+        __string(name, name)
+        __field(unsigned int, nr_objects)
     ),
     TP_fast_assign(
-        strscpy(__entry->cache, cache, 32);
-        __entry->count = count;
+        compat_assign_str(name, name);
+        __entry->nr_objects = nr_objects;
     ),
-    TP_printk("cache=%s objects=%u", __entry->cache, __entry->count)
+    TP_printk("name=%s nr_objects=%u", __get_str(name), __entry->nr_objects)
 );
 
-#define PRUDENCE_EVENT(name)                                                                       \
-    DEFINE_EVENT(prudence_objects, prudence_##name,                                                \
-        TP_PROTO(const char *cache, unsigned int count),                                           \
-        TP_ARGS(cache, count))
+#define PRUDENCE_EVENT(event)                                                                      \
+    DEFINE_EVENT(prudence_objects, prudence_##event,                                               \
+        TP_PROTO(const char *name, unsigned int nr_objects),                                       \
+        TP_ARGS(name, nr_objects))
 
 PRUDENCE_EVENT(refill);
 PRUDENCE_EVENT(flush);

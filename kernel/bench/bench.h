@@ -38,14 +38,21 @@ bool subject_is_ours(const struct subject *subject);
 /* From here on allocations go as far as the OOM killer, rather than fail before. */
 void subjects_try_until_killed(void);
 
-/* All that was deferred is free: the next subject begins with the same memory. */
+/* --- settle.c --- */
+bool settle_start(void); /* before all else; false: this kernel's kfree_rcu cannot be waited for */
+
+/* All that was deferred is free, and no work for it is left: the next subject begins with the same memory. */
 void settle(void);
+
+/* For how long CPUs have not been idle, all together. A difference of two is the work done in between. */
+u64 busy_ns(void);
 
 /* --- workers.c --- */
 struct worker {
     struct task_struct *task;
     unsigned int cpu;
     u64 ns, done, failed, live;
+    u64 longest; /* allocation: ticks */
     bool ended, rests;
     const struct subject *subject;
     size_t size;
@@ -68,6 +75,7 @@ void workers_end(void);  /* of their threads; figures stay */
 
 /* A u64 of all workers: worker_sum(offsetof(struct worker, ns)). */
 u64 worker_sum(size_t offset);
+u64 worker_most(size_t offset);
 
 /* Of the machine's memory. */
 u64 used_kb(void);

@@ -2,6 +2,7 @@
 /* The entries of lists are replaced for seconds, while the memory in use is noted: the paper's Figure 3. */
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/jiffies.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -9,11 +10,27 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
+#include <linux/vmstat.h>
 
 #include "torture/long_reader.h"
 #include "bench.h"
 
 #define ENTRIES 256
+
+/* Until there is memory: an allocation that fails has waited for some already, and is tried again a tick later. */
+static char *alloc_at_last(struct worker *worker)
+{
+    unsigned long began = jiffies;
+    char *new = worker->subject->alloc(worker->size);
+
+    while (!new && !READ_ONCE(stop)) {
+        WRITE_ONCE(worker->failed, worker->failed + 1);
+        schedule_timeout_uninterruptible(1);
+        new = worker->subject->alloc(worker->size);
+    }
+    worker->longest = max_t(u64, worker->longest, jiffies - began);
+    return new;
+}
 
 /* Each CPU replaces entries of its own list, and never gives up: as the paper's updaters. */
 static int do_endurance(struct worker *worker)
@@ -24,12 +41,10 @@ static int do_endurance(struct worker *worker)
 
     while (list && !READ_ONCE(stop)) {
         for (i = 0; i < ENTRIES; i++) {
-            char *new = subject->alloc(worker->size);
+            char *new = alloc_at_last(worker);
 
-            if (!new) {
-                WRITE_ONCE(worker->failed, worker->failed + 1);
-                continue;
-            }
+            if (!new)
+                break;
             WRITE_ONCE(*new, (char)i);
             if (list[i])
                 subject->release(list[i]);
@@ -55,23 +70,40 @@ struct sample {
 struct history {
     struct sample *samples;
     unsigned int most, count;
-    u64 before, peak; /* KB */
-    bool out_of_memory;
+    u64 before, peak, area; /* KB; KB x ms */
+    u64 kills;              /* by the OOM killer, before */
+    u32 failed_ms;          /* of the first allocation that failed; 0: none */
 };
+
+static u64 oom_kills(void)
+{
+    static unsigned long events[NR_VM_EVENT_ITEMS];
+
+    all_vm_events(events);
+    return events[OOM_KILL];
+}
+
+/* What was used stays so until the next look. */
+static void note_sample(struct history *history, u64 start)
+{
+    struct sample *sample = &history->samples[history->count++];
+    u32 before = history->count > 1 ? sample[-1].ms : 0;
+
+    sample->ms = (u32)div_u64(ktime_get_ns() - start, NSEC_PER_MSEC);
+    sample->used_kb = (u32)used_kb();
+    sample->done = worker_sum(offsetof(struct worker, done));
+    history->area += (u64)sample->used_kb * (sample->ms - before);
+    history->peak = max_t(u64, history->peak, sample->used_kb);
+    if (!history->failed_ms && worker_sum(offsetof(struct worker, failed)))
+        history->failed_ms = max(sample->ms, 1u);
+}
 
 static void endurance_watch(struct history *history)
 {
     u64 start = ktime_get_ns();
 
-    while (history->count < history->most && ktime_get_ns() - start < (u64)seconds * NSEC_PER_SEC &&
-           !history->out_of_memory) {
-        struct sample *sample = &history->samples[history->count++];
-
-        sample->ms = (u32)div_u64(ktime_get_ns() - start, NSEC_PER_MSEC);
-        sample->used_kb = (u32)used_kb();
-        sample->done = worker_sum(offsetof(struct worker, done));
-        history->peak = max_t(u64, history->peak, sample->used_kb);
-        history->out_of_memory = worker_sum(offsetof(struct worker, failed)) > 0;
+    while (history->count < history->most && ktime_get_ns() - start < (u64)seconds * NSEC_PER_SEC) {
+        note_sample(history, start);
         usleep_range(9000, 11000);
     }
 }
@@ -79,6 +111,7 @@ static void endurance_watch(struct history *history)
 static void endurance_print(const struct subject *subject, const struct history *history)
 {
     unsigned int step = max(history->count / 200, 1u), i;
+    const struct sample *last = &history->samples[history->count - 1];
 
     for (i = 0; i < history->count; i += step)
         pr_info(
@@ -89,13 +122,14 @@ static void endurance_print(const struct subject *subject, const struct history 
     pr_info(
         "BENCH "
         "{\"run\":\"endurance\",\"subject\":\"%s\",\"cpus\":%u,\"tasks\":%u,\"reader_ms\":%u,"
-        "\"ms\":%u,"
-        "\"updates\":%llu,\"before_kb\":%llu,\"peak_kb\":%llu,\"after_kb\":%llu,\"out_of_memory\":%"
-        "s,\"total_kb\":%lu}\n",
-        subject->name, worker_count / max(tasks, 1u), tasks, reader_ms,
-        history->samples[history->count - 1].ms, worker_sum(offsetof(struct worker, done)),
-        history->before, history->peak, used_kb(), history->out_of_memory ? "true" : "false",
-        totalram_pages() << (PAGE_SHIFT - 10));
+        "\"ms\":%u,\"updates\":%llu,\"before_kb\":%llu,\"mean_kb\":%llu,\"peak_kb\":%llu,"
+        "\"after_kb\":%llu,\"failures\":%llu,\"failed_ms\":%u,\"longest_ms\":%u,\"kills\":%llu,"
+        "\"total_kb\":%lu}\n",
+        subject->name, worker_count / max(tasks, 1u), tasks, reader_ms, last->ms, last->done,
+        history->before, div64_u64(history->area, max(last->ms, 1u)), history->peak, used_kb(),
+        worker_sum(offsetof(struct worker, failed)), history->failed_ms,
+        jiffies_to_msecs(worker_most(offsetof(struct worker, longest))),
+        oom_kills() - history->kills, totalram_pages() << (PAGE_SHIFT - 10));
 }
 
 static int endure(const struct subject *subject, struct history *history)
@@ -116,7 +150,8 @@ static int endure(const struct subject *subject, struct history *history)
 
 int run_endurance(const struct subject *subject)
 {
-    struct history history = {.most = seconds * 100 + 100, .before = used_kb()};
+    struct history history = {.most = seconds * 100 + 100, .before = used_kb(),
+                              .kills = oom_kills()};
     struct task_struct *reader = NULL;
     int error;
 

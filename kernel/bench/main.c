@@ -76,6 +76,8 @@ static int __init bench_start(void)
 
     if (until_killed)
         subjects_try_until_killed();
+    if (!settle_start())
+        return -EOPNOTSUPP;
     if (workers_make())
         error = measure();
     workers_forget();

@@ -153,20 +153,6 @@ static u64 grace_periods(unsigned long before, unsigned long after)
     return (after - before) >> 2; /* the lowest two bits are a state */
 }
 
-/* kfree_rcu of 6.1 keeps what it has for five seconds, and has no barrier. */
-static void slub_settle(bool counted)
-{
-    unsigned int tries;
-
-    for (tries = 0; tries < 100; tries++) {
-        settle();
-        kmem_cache_shrink(slub_cache);
-        if (counted && !slub_slabs_now())
-            break;
-        msleep(60);
-    }
-}
-
 static void mix_print(const char *subject, unsigned int round, bool counted,
                       const struct prudence_cache_stats *stats, const struct mix_look *peak,
                       const struct mix_run *ran)
@@ -249,7 +235,8 @@ static void mix_of(const struct subject *subject, bool counted, unsigned int rou
     WRITE_ONCE(stop, true);
     workers_wait();
     workers_end();
-    slub_settle(counted);
+    settle();
+    kmem_cache_shrink(slub_cache);
     kmem_cache_destroy(slub_cache);
     prudence_cache_destroy(our_cache);
     if (slub_slabs_now())

@@ -31,21 +31,24 @@ static int do_pairs(struct worker *worker)
 
 static void pairs_of(const struct subject *subject, size_t size, unsigned int round)
 {
-    u64 before = used_kb(), after;
+    u64 before = used_kb(), after, busy;
 
     if (workers_start(do_pairs, subject, max(size, subject->least), 1))
         return;
+    busy = busy_ns();
     workers_wait();
     after = used_kb();
+    workers_end();
+    settle();
+    busy = busy_ns() - busy;
     pr_info(
         "BENCH "
         "{\"run\":\"pairs\",\"subject\":\"%s\",\"size\":%zu,\"object\":%zu,\"cpus\":%u,\"round\":%"
-        "u,\"pairs\":%u,\"ns_per_pair\":%llu,\"failed\":%llu,\"grown_kb\":%lld}\n",
+        "u,\"pairs\":%u,\"ns_per_pair\":%llu,\"busy_ns_per_pair\":%llu,\"failed\":%llu,\"grown_kb\":%lld}\n",
         subject->name, size, max(size, subject->least), worker_count, round, pairs,
         div64_u64(worker_sum(offsetof(struct worker, ns)), (u64)pairs * worker_count),
-        worker_sum(offsetof(struct worker, failed)), (s64)(after - before));
-    workers_end();
-    settle();
+        div64_u64(busy, (u64)pairs * worker_count), worker_sum(offsetof(struct worker, failed)),
+        (s64)(after - before));
 }
 
 void run_pairs(void)

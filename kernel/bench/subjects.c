@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* What is compared: Prudence, SLUB with each way to reclaim after a grace period, both with plain frees. */
-#include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/prudence.h>
 #include <linux/rcupdate.h>
@@ -16,7 +15,8 @@
 #define headless_free(object) kfree_rcu(object)
 #endif
 
-static gfp_t flags = GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN;
+/* The same for all: they may sleep and reclaim, and wait for what others free, before they fail; they kill nobody. */
+static gfp_t flags = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
 
 void subjects_try_until_killed(void)
 {
@@ -94,12 +94,4 @@ const struct subject *subject_of(const char *name)
         if (!strcmp(subjects[i].name, name))
             return &subjects[i];
     return NULL;
-}
-
-void settle(void)
-{
-    synchronize_rcu();
-    rcu_barrier();
-    msleep(20);
-    synchronize_rcu();
 }

@@ -143,6 +143,16 @@ u64 worker_sum(size_t offset)
     return sum;
 }
 
+u64 worker_most(size_t offset)
+{
+    u64 most = 0;
+    unsigned int i;
+
+    for (i = 0; i < worker_count; i++)
+        most = max(most, *(u64 *)((char *)&workers[i] + offset));
+    return most;
+}
+
 u64 used_kb(void)
 {
     struct sysinfo info;

@@ -52,6 +52,26 @@ void hard_interrupts_may_do_everything(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
+#ifdef CONFIG_DEBUG_ATOMIC_SLEEP
+/* Also if it need not sleep, because there is an object. tools/kernel-test looks for the kernel's report. */
+void allocation_that_may_sleep_is_reported_where_sleeping_is_not_allowed(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    void *object;
+
+    EXPECT_EQ(fill(cache, 1), 1);
+    prudence_cache_free(cache, objects[0]);
+    pr_info("provoked: begin\n");
+    preempt_disable();
+    object = prudence_cache_alloc(cache, GFP_KERNEL);
+    preempt_enable();
+    pr_info("provoked: end\n");
+    EXPECT(object == objects[0]);
+    prudence_cache_free(cache, object);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+#endif
+
 #define BLOCKS      20
 #define BLOCK_BYTES (16 * PAGE_SIZE)
 

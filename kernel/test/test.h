@@ -15,6 +15,12 @@
 #define KASAN_TESTS(TEST)
 #endif
 
+#ifdef CONFIG_DEBUG_ATOMIC_SLEEP
+#define SLEEP_TESTS(TEST) TEST(allocation_that_may_sleep_is_reported_where_sleeping_is_not_allowed)
+#else
+#define SLEEP_TESTS(TEST)
+#endif
+
 #define ALL_TESTS(TEST)                                                                            \
     TEST(freed_object_comes_back_first)                                                            \
     TEST(deferred_memory_is_not_written_or_reused_under_a_reader)                                  \
@@ -53,6 +59,7 @@
     TEST(hard_interrupts_may_do_everything)                                                        \
     TEST(interrupts_find_nothing_half_done)                                                        \
     TEST(pages_that_an_interrupt_frees_are_given_back)                                             \
+    SLEEP_TESTS(TEST)                                                                              \
     KASAN_TESTS(TEST)                                                                              \
     TEST(dead_cpu_leaves_nothing_behind)                                                           \
     TEST(dying_cpu_keeps_no_request_to_itself)                                                     \

@@ -49,7 +49,9 @@ enum gp_tried { GP_REFUSED, GP_LATER, GP_ASKED, GP_OVER };
 
 static inline enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
 {
-    (void)domain, (void)cookie, (void)cpu;
+    (void)domain;
+    (void)cookie;
+    (void)cpu;
     return GP_REFUSED;
 }
 
@@ -62,7 +64,8 @@ static inline bool gp_is_held_up(const struct prudence_domain *domain)
 
 static inline bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
 {
-    (void)domain, (void)cookie;
+    (void)domain;
+    (void)cookie;
     return true;
 }
 

@@ -9,9 +9,9 @@ void os_lock_init(struct os_lock *lock, enum os_lock_rank rank)
     lock->rank = rank;
     if (rank == OS_RANK_NODE) {
         raw_spin_lock_init(&lock->spin);
-        lockdep_set_class(&lock->spin, &class_of_spinlock);
+        lockdep_set_class_and_name(&lock->spin, &class_of_spinlock, "prudence_node");
     } else {
-        __mutex_init(&lock->mutex, "prudence", &class_of_mutex);
+        __mutex_init(&lock->mutex, "prudence_caches", &class_of_mutex);
     }
 }
 

@@ -14,7 +14,7 @@ struct root {
 
 struct os_page_map os_page_map;
 
-static DEFINE_RAW_SPINLOCK(lock);
+static DEFINE_RAW_SPINLOCK(page_map_lock);
 static struct root *root;
 static void *empty[PAGE_MAP_SLOTS];
 static uint64_t bytes_used;
@@ -30,11 +30,11 @@ static void **leaf_of(unsigned long page)
     made = (void **)__get_free_page(GFP_NOWAIT | __GFP_ZERO | __GFP_NOWARN | __GFP_HIGH);
     if (!made)
         return NULL;
-    raw_spin_lock_irqsave(&lock, flags);
+    raw_spin_lock_irqsave(&page_map_lock, flags);
     leaf = os_page_map.leaves[number];
     if (leaf == empty)
         store_release(&os_page_map.leaves[number], made);
-    raw_spin_unlock_irqrestore(&lock, flags);
+    raw_spin_unlock_irqrestore(&page_map_lock, flags);
     if (leaf == empty) {
         add_relaxed(&bytes_used, PAGE_SIZE);
         return made;
@@ -67,7 +67,7 @@ static bool replace(struct root *longer, unsigned long reach)
 
     for (unsigned long i = 0; i < reach; i++)
         longer->leaves[i] = empty;
-    raw_spin_lock_irqsave(&lock, flags);
+    raw_spin_lock_irqsave(&page_map_lock, flags);
     before = os_page_map.reach;
     if (before < reach) {
         for (unsigned long i = 0; i < before; i++)
@@ -77,7 +77,7 @@ static bool replace(struct root *longer, unsigned long reach)
         store_release(&os_page_map.leaves, longer->leaves);
         store_release(&os_page_map.reach, reach);
     }
-    raw_spin_unlock_irqrestore(&lock, flags);
+    raw_spin_unlock_irqrestore(&page_map_lock, flags);
     return before < reach;
 }
 

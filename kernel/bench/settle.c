@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The end of all work that a run has put off, whoever put it off: what was deferred is free. So that its time can
+ * be counted, and the next subject begins with the same memory.
+ */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/kernel.h>
+#include <linux/kernel_stat.h>
+#include <linux/kprobes.h>
+#include <linux/ktime.h>
+#include <linux/prudence.h>
+#include <linux/rcupdate.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
+#include <linux/tick.h>
+#include <linux/timekeeping.h>
+#include <linux/version.h>
+#include <linux/workqueue.h>
+
+#include "bench.h"
+
+#define BOOTED_S 3
+
+/* The kernel knows how long its CPUs idle when its timers have become precise, about a second after boot. */
+static bool idle_time_is_known(void)
+{
+    while (ktime_get_seconds() < BOOTED_S)
+        msleep(100);
+    if (get_cpu_idle_time_us(0, NULL) != U64_MAX)
+        return true;
+    pr_err("this kernel does not say how long its CPUs idle\n");
+    return false;
+}
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+bool settle_start(void)
+{
+    return idle_time_is_known();
+}
+
+/* Every object that kfree_rcu was given is free, those in sheaves (from 6.18 on) as well. */
+static void settle_kfree_rcu(void)
+{
+    kvfree_rcu_barrier();
+}
+#else
+/* kfree_rcu's shrinker, which modules have no name for: it hands on what every CPU has gathered, as the kernel's own
+ * timer does after five seconds. */
+static unsigned long (*hand_on)(struct shrinker *shrinker, struct shrink_control *control);
+
+/* Where it is, a probe is told. */
+bool settle_start(void)
+{
+    struct kprobe probe = {.symbol_name = "kfree_rcu_shrink_scan"};
+    int error = register_kprobe(&probe);
+
+    if (error) {
+        pr_err("kfree_rcu cannot be waited for: no %s (%d)\n", probe.symbol_name, error);
+        return false;
+    }
+    hand_on = (void *)probe.addr;
+    unregister_kprobe(&probe);
+    return idle_time_is_known();
+}
+
+/* What one call hands on waits for a grace period (a callback), and then for a worker. A CPU has two such batches, and
+ * when both are under way it hands nothing on. */
+static void settle_kfree_rcu(void)
+{
+    struct shrink_control control;
+
+    do {
+        control = (struct shrink_control){.gfp_mask = GFP_KERNEL, .nr_to_scan = LONG_MAX};
+        rcu_barrier();
+        __flush_workqueue(system_wq); /* the macro warns of doing so in general */
+    } while (hand_on(NULL, &control) != SHRINK_STOP);
+    rcu_barrier();
+    __flush_workqueue(system_wq);
+}
+#endif
+
+#define LOOK_MS  50
+#define LOOKS    400
+
+/* Prudence merges what nobody comes back to after a second (kernel/shrinker.c). */
+static void settle_prudence(void)
+{
+    struct prudence_stats stats;
+    unsigned int looks;
+
+    for (looks = 0; looks < LOOKS; looks++) {
+        prudence_stats(&stats);
+        if (!stats.latent_bytes)
+            return;
+        msleep(LOOK_MS);
+    }
+    pr_warn("BENCH: %llu bytes are latent after %u ms\n", stats.latent_bytes, LOOKS * LOOK_MS);
+}
+
+void settle(void)
+{
+    settle_kfree_rcu();
+    rcu_barrier();
+    settle_prudence();
+}
+
+u64 busy_ns(void)
+{
+    u64 now = ktime_get_ns(), busy = 0;
+    unsigned int cpu;
+
+    for_each_online_cpu(cpu)
+        busy += now - get_cpu_idle_time_us((int)cpu, NULL) * NSEC_PER_USEC;
+    return busy;
+}

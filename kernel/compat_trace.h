@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Where the macros for tracepoints of kernels from 6.1 to 7.2 differ. */
+#ifndef PRUDENCE_COMPAT_TRACE_H
+#define PRUDENCE_COMPAT_TRACE_H
+
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#define compat_assign_str(field, string) __assign_str(field)
+#else
+#define compat_assign_str(field, string) __assign_str(field, string)
+#endif
+
+#endif /* PRUDENCE_COMPAT_TRACE_H */

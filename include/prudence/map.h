@@ -28,8 +28,9 @@
  *    the map, and for a grace period longer. One that was removed or replaced may be freed, changed or added again after a grace
  *    period only (prudence_free_deferred does that). The map allocates nodes of its tree, nothing else.
  *  - Signals: the functions of readers are async-signal-safe; no other is.
- *  - Fork: a child may always read. It may update if no other thread of the parent was inside an update of the
- *    map at the time of the fork; otherwise a node may stay locked.
+ *  - Fork: a child may read and update. fork() waits until no thread is inside an update, and holds updates up meanwhile. The
+ *    child loses nodes that another thread was about to add or to defer: a few for each such thread. A child of _Fork or clone may only
+ *    read.
  *  - Order: a lookup takes effect at one moment between its call and its return. So does an update: once it has
  *    returned, every lookup that begins afterwards sees it. A reader that finds an object sees it as it was when it was added.
  *    What ceiling, floor and walks promise stands beside them.
@@ -194,7 +195,7 @@ static inline struct prudence_map_node *prudence_map_next(struct prudence_map_wa
 /*
  * Each locks the node of the tree that it changes; to replace a node, that and the one above it. A thread that finds one
  * locked spins, then sleeps briefly. No lock is held where memory is allocated or deferred. Cost: a lookup, an
- * atomic operation each for the lock and for the count; at times a node of 64 to 2,072 bytes is allocated and
+ * atomic operation to begin, one for each lock, and one to end; at times a node of 64 to 2,072 bytes is allocated and
  * another deferred: 6 to 18 bytes an update with random keys (docs/adr/0069).
  *
  * Errors leave the map as it was: ENOMEM; EINVAL: NULL, or a string that is not empty and has no address.

@@ -8,7 +8,9 @@
 #include "heap/heap.h"
 #include "os/os.h"
 #include "slab/stats.h"
+#include "structures/object_count.h"
 #include "structures/waiting.h"
+#include "structures/writers.h"
 #include "valid_name.h"
 
 #define FLAGS ((unsigned)PRUDENCE_MAP_BYTES)
@@ -61,7 +63,7 @@ static bool make_caches(struct prudence_map *map, const char *name, struct prude
 struct prudence_map *prudence_map_create(const char *name, const struct prudence_map_attr *attr)
 {
     struct prudence_map *map;
-    size_t counters, bytes;
+    size_t words, bytes;
 
     if (!attr)
         attr = &defaults;
@@ -70,13 +72,13 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
         return NULL;
     }
     process_start();
-    counters = object_counters();
-    bytes = sizeof *map + counters * sizeof map->counters[0];
+    words = object_counters();
+    bytes = sizeof *map + words * sizeof map->writers[0];
     map = prudence_aligned_alloc(CACHE_LINES_APART, bytes);
     if (!map)
         return NULL;
     __builtin_memset(map, 0, bytes);
-    map->counter_mask = (unsigned)counters - 1;
+    map->writers_mask = (unsigned)words - 1;
     map->allocated = bytes;
     map->bytes = attr->flags & PRUDENCE_MAP_BYTES;
     if (!make_caches(map, name, attr->domain)) {
@@ -87,6 +89,7 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
     map->domain = map->caches[0]->domain;
     map->own_sections =
         map->domain->kind != PRUDENCE_DOMAIN_SET && map->domain->kind != PRUDENCE_DOMAIN_EXTERNAL;
+    tables_add(&ordered_maps, &map->link);
     return map;
 }
 
@@ -146,6 +149,7 @@ int prudence_map_destroy(struct prudence_map *map,
                           __builtin_return_address(0));
     if (error)
         return error;
+    tables_remove(&map->link);
     if (dispose)
         dispose_all(map, dispose, argument);
     free_nodes(map);
@@ -155,11 +159,6 @@ int prudence_map_destroy(struct prudence_map *map,
 }
 
 /* ---------------------------------------------------------------------------------- statistics */
-
-uint64_t prudence_map_count(const struct prudence_map *map)
-{
-    return object_count_sum(map->counters, map->counter_mask);
-}
 
 /* Nodes of one kind: those that are allocated and not deferred. */
 static void add_nodes(const struct prudence_map *map, unsigned kind,

@@ -11,7 +11,7 @@
  *    below it at that moment, which was after the reader found it; the nodes below, which its successor has as well, go on.
  *
  * Locks: a writer locks nodes from the top down, so in the order of their places in keys, which never change: there is
- * no circle. Under the lock it looks again: a node that is not gone is in the tree, and a link in it that is as it was found
+ * no circle. Before the first lock it is counted, so that fork can wait for it (map_writers.h). Under the lock it looks again: a node that is not gone is in the tree, and a link in it that is as it was found
  * leads to a node that is not gone. Locks are held for some tens of nanoseconds; nothing is allocated, deferred or waited for.
  *
  * Lifetimes: writers are readers too, in a section of their own, which they leave to allocate and to defer. What an update
@@ -20,20 +20,26 @@
 #ifndef STRUCTURES_MAP_H
 #define STRUCTURES_MAP_H
 
+#include "base/list.h"
 #include "structures/map_key.h"
 #include "structures/map_node.h"
-#include "structures/object_count.h"
 
 struct prudence_cache;
+
+/* Of some CPUs each: threads inside an update, and the objects that were added less those removed there (map_writers.h). */
+struct map_writers {
+    uint64_t word; /* atomic */
+} __attribute__((aligned(CACHE_LINES_APART)));
 
 struct prudence_map {
     bool bytes; /* keys are byte strings; constant, as is what follows */
     bool
         own_sections; /* the domain has sections, which updates enter; otherwise the caller is inside one */
-    unsigned counter_mask;
+    unsigned writers_mask;
     struct prudence_domain *domain;
     struct prudence_cache *caches[MAP_KINDS];
     size_t allocated; /* bytes of this */
+    struct list link; /* under tables_lock */
 
     /* A node whose only slot is `root`, of no kind: it is locked, and that is all. */
     struct {
@@ -41,7 +47,7 @@ struct prudence_map {
         uintptr_t root;
     } top;
 
-    struct object_counter counters[];
+    struct map_writers writers[];
 };
 
 /* How a search goes on at a link on the way of a key; `flip` 0: for a key above, 255: below. */

@@ -15,7 +15,7 @@ static void append_object(struct map_node *node, const struct map_key *key, size
         map_append(node, map_key_byte(key, at), link);
     } else {
         node->end = link;
-        node->live++;
+        map_count_link(node);
     }
 }
 
@@ -27,7 +27,7 @@ static enum round fill(struct map_update *update, const struct map_place *place)
     if (!map_lock_place(place, 0))
         return ROUND_AGAIN;
     store_release(place->slot, update->object);
-    store_relaxed(&node->live, (uint16_t)(node->live + 1));
+    map_count_link(node);
     map_unlock(node);
     return ROUND_DONE;
 }

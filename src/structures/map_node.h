@@ -191,7 +191,13 @@ static inline uint8_t map_byte_in_list(struct map_node *node, unsigned slot)
  */
 unsigned map_next_byte(struct map_node *node, unsigned from, unsigned flip, uintptr_t *link);
 
-/* Under the lock, or before other threads can find the node. The byte has no slot, and there is room. */
+/* Under the lock, or before other threads can find the node. */
+static inline void map_count_link(struct map_node *node)
+{
+    store_relaxed(&node->live, (uint16_t)(load_relaxed(&node->live) + 1));
+}
+
+/* The same. The byte has no slot, and there is room. */
 void map_append(struct map_node *node, uint8_t byte, uintptr_t link);
 
 /* The same. An empty node. */

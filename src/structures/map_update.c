@@ -6,8 +6,8 @@
 
 #include <prudence/rcu.h>
 
-#include "os/os.h"
 #include "structures/contention.h"
+#include "structures/map_writers.h"
 
 /* ----------------------------------------------------------------------------------------- locks */
 
@@ -152,10 +152,19 @@ static void defer_gone(const struct map_update *update)
     }
 }
 
-static void count(struct prudence_map *map, int64_t objects)
+/* So many objects are counted if it is DONE, less one that was replaced. */
+static enum round take(struct map_update *update, enum round (*round)(struct map_update *update),
+                       int64_t objects)
 {
-    if (objects)
-        object_count_add(map->counters, map->counter_mask, objects);
+    struct map_writers *writers;
+    enum round result;
+
+    enter(update->map);
+    writers = map_enter(update->map);
+    result = round(update);
+    map_leave(writers, result == ROUND_DONE ? objects - (update->replacing && update->there) : 0);
+    leave(update->map);
+    return result;
 }
 
 static int error_of(enum round round)
@@ -174,12 +183,8 @@ int map_update(struct map_update *update, enum round (*round)(struct map_update 
     enum round result;
 
     do {
-        enter(update->map);
-        result = round(update);
-        leave(update->map);
+        result = take(update, round, objects);
     } while (result == ROUND_AGAIN || (result == ROUND_MEMORY && allocate(update)));
-    if (result == ROUND_DONE)
-        count(update->map, objects - (update->replacing && update->there));
     defer_gone(update);
     if (unlikely(update->allocated))
         free_spares(update);

@@ -45,15 +45,15 @@
 #define BUFFER_MAX  64
 #define TLS_MAX     4096
 #define TLS_AREA                                                                                   \
-    ((size_t)16 << 10) /* below the thread pointer: the program's, and libc's (errno) */
-#define GRANULE_SHIFT 2
+    ((size_t)16 << 10)  /* below the thread pointer: the program's, and libc's (errno) */
+#define GRANULE_SHIFT 0 /* words side by side may be of one byte each */
 #define ARENA_ADDRESS ((void *)(uintptr_t)EXPLORE_ARENA)
 
 typedef struct {
     uint32_t of[THREADS];
 } clocks;
 
-/* What is known of four bytes. The first part is of all executions, the second of this one. */
+/* What is known of a byte. The first part is of all executions, the second of this one. */
 struct cell {
     uintptr_t key;            /* address >> GRANULE_SHIFT; 0: none */
     uint8_t readers, writers; /* threads, bit by bit */
@@ -524,6 +524,21 @@ static bool is_private(const volatile void *address)
     return at - tls < TLS_AREA || at - stack < STACK_BYTES;
 }
 
+/* Memory does not have it yet, and this access cannot be told what the buffer has. */
+static void check_own_stores(const volatile void *address, size_t bytes, const void *pc)
+{
+    for (unsigned i = 0; i < me()->buffered; i++) {
+        const struct pending_store *store = &me()->buffer[i];
+
+        if ((uintptr_t)address < (uintptr_t)store->address + store->bytes &&
+            (uintptr_t)store->address < (uintptr_t)address + bytes)
+            explore_fail(
+                "plain access to %p at %p behind an atomic store to it, which the explorer needs "
+                "to be atomic, too",
+                (const void *)address, pc);
+    }
+}
+
 static void plain_granule(const volatile void *address, bool write, const void *pc)
 {
     struct cell *cell = cell_of(address);
@@ -550,6 +565,7 @@ void explore_plain(const volatile void *address, size_t bytes, bool write, const
 
     if (!E || !E->now || is_private(address))
         return;
+    check_own_stores(address, bytes, pc);
     for (uintptr_t granule = first; granule <= last; granule++)
         plain_granule((const volatile void *)(granule << GRANULE_SHIFT), write, pc);
 }
@@ -785,7 +801,10 @@ uint64_t explore_update(volatile void *address, unsigned bytes, explore_change *
         return before;
     }
     cell = shared_access(address, true);
-    drain(me());
+    if (cell->shared)
+        drain(me()); /* others had their turn with it */
+    else
+        drain_in_time(me());
     decide_about_others(address);
     before = value = memory_read(address, bytes);
     if (!change(&value, operand, expected)) {
@@ -1020,6 +1039,7 @@ int main(int count, char **arguments)
     find_case(slab_cases, name);
     find_case(structure_cases, name);
     find_case(hash_cases, name);
+    find_case(map_cases, name);
     if (!*name)
         return 0;
     if (!E->now)

@@ -26,7 +26,8 @@
  *    the order of memcmp; one that begins another is below it. With a key of the other kind a function finds nothing.
  *  - Ownership: objects are the caller's, and so are the bytes of their keys, which do not change while the object is in
  *    the map, and for a grace period longer. One that was removed or replaced may be freed, changed or added again after a grace
- *    period only (prudence_free_deferred does that). The map allocates nodes of its tree, nothing else.
+ *    period only (prudence_free_deferred does that). The map allocates nodes of its tree, nothing else. (To store
+ *    pointers without objects of your own: <prudence/map_values.h>.)
  *  - Signals: the functions of readers are async-signal-safe; no other is.
  *  - Fork: a child may read and update. fork() waits until no thread is inside an update, and holds updates up meanwhile. The
  *    child loses nodes that another thread was about to add or to defer: a few for each such thread. A child of _Fork or clone may only
@@ -84,6 +85,8 @@ struct prudence_map_attr {
 
 enum prudence_map_flags {
     PRUDENCE_MAP_BYTES = 1 << 0, /* keys are byte strings; otherwise 64-bit numbers */
+    PRUDENCE_MAP_VALUES =
+        1 << 1, /* of pointers, without objects of the caller: <prudence/map_values.h> */
 };
 
 /*
@@ -95,7 +98,7 @@ PRUDENCE_API struct prudence_map *prudence_map_create(const char *name,
 
 /*
  * Destroys a map that nobody uses any more. Calls dispose(object, argument) for each object that is in it, in the order of
- * keys; the object may be freed at once there. With `dispose` NULL the map has to be empty. Waits for the grace period of
+ * keys; the object may be freed at once there (but not in a map of values, whose objects are the map's). With `dispose` NULL the map has to be empty. Waits for the grace period of
  * nodes that were replaced. Returns 0, or an error number with the map as usable as before: EBUSY while objects are in it and
  * there is no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of
  * its domain gives it (inside a section); EINVAL for NULL. `dispose` must not use the map.
@@ -232,8 +235,8 @@ struct prudence_map_stats {
     uint64_t objects;
     uint64_t nodes;    /* of the tree */
     uint64_t replaced; /* nodes that others took the place of, or nothing, since the map was made */
-    uint64_t bytes_live;   /* of the map and its nodes */
-    uint64_t bytes_latent; /* of nodes that were replaced and wait for readers */
+    uint64_t bytes_live;   /* of the map and its nodes, and of entries of values */
+    uint64_t bytes_latent; /* of nodes and entries that were replaced and wait for readers */
 };
 
 /* Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL. */

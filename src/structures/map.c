@@ -8,12 +8,13 @@
 #include "heap/heap.h"
 #include "os/os.h"
 #include "slab/stats.h"
+#include "structures/map_values.h"
 #include "structures/object_count.h"
 #include "structures/waiting.h"
 #include "structures/writers.h"
 #include "valid_name.h"
 
-#define FLAGS ((unsigned)PRUDENCE_MAP_BYTES)
+#define FLAGS ((unsigned)PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES)
 
 /* --------------------------------------------------------------------------- making and destroying */
 
@@ -40,6 +41,7 @@ static bool is_valid(const char *name, const struct prudence_map_attr *attr)
 
 static void destroy_caches(struct prudence_map *map)
 {
+    map_entries_destroy(map);
     for (unsigned kind = MAP_KINDS; kind-- > 0;)
         if (map->caches[kind])
             prudence_cache_destroy(map->caches[kind]);
@@ -57,7 +59,10 @@ static bool make_caches(struct prudence_map *map, const char *name, struct prude
             return false;
         }
     }
-    return true;
+    if (!map->values || map_entries_make(map, name, domain))
+        return true;
+    destroy_caches(map);
+    return false;
 }
 
 struct prudence_map *prudence_map_create(const char *name, const struct prudence_map_attr *attr)
@@ -81,6 +86,7 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
     map->writers_mask = (unsigned)words - 1;
     map->allocated = bytes;
     map->bytes = attr->flags & PRUDENCE_MAP_BYTES;
+    map->values = attr->flags & PRUDENCE_MAP_VALUES;
     if (!make_caches(map, name, attr->domain)) {
         prudence_free(map);
         errno = ENOMEM;
@@ -91,6 +97,15 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
         map->domain->kind != PRUDENCE_DOMAIN_SET && map->domain->kind != PRUDENCE_DOMAIN_EXTERNAL;
     tables_add(&ordered_maps, &map->link);
     return map;
+}
+
+static void dispose_one(struct prudence_map *map, struct prudence_map_node *object,
+                        void (*dispose)(struct prudence_map_node *object, void *argument),
+                        void *argument)
+{
+    dispose(object, argument);
+    if (map->values)
+        map_entry_free(map, object);
 }
 
 /* The next objects are searched before those at hand go, because the search needs a key. */
@@ -106,7 +121,7 @@ static void dispose_all(struct prudence_map *map,
         at_hand = next;
         prudence_map_next_slow(&next);
         for (unsigned i = 0; i < at_hand.count; i++)
-            dispose(at_hand.objects[i], argument);
+            dispose_one(map, at_hand.objects[i], dispose, argument);
     } while (next.count);
 }
 
@@ -186,6 +201,7 @@ int prudence_map_stats_sized(struct prudence_map *map, struct prudence_map_stats
     all.bytes_live = map->allocated;
     for (unsigned kind = 0; kind < MAP_KINDS; kind++)
         add_nodes(map, kind, &all);
+    map_entries_add_stats(map, &all);
     give_sized(stats, size, &all, sizeof all);
     return 0;
 }

@@ -26,20 +26,25 @@
 
 struct prudence_cache;
 
+#define MAP_ENTRY_SIZES 6u
+
 /* Of some CPUs each: threads inside an update, and the objects that were added less those removed there (map_writers.h). */
 struct map_writers {
     uint64_t word; /* atomic */
 } __attribute__((aligned(CACHE_LINES_APART)));
 
 struct prudence_map {
-    bool bytes; /* keys are byte strings; constant, as is what follows */
+    bool bytes;  /* keys are byte strings; constant, as is what follows */
+    bool values; /* objects are entries of the map (map_values.h) */
     bool
         own_sections; /* the domain has sections, which updates enter; otherwise the caller is inside one */
     unsigned writers_mask;
     struct prudence_domain *domain;
     struct prudence_cache *caches[MAP_KINDS];
-    size_t allocated; /* bytes of this */
-    struct list link; /* under tables_lock */
+    struct prudence_cache *entries[MAP_ENTRY_SIZES]; /* of a map of values */
+    uint64_t large_bytes; /* of entries with pages of their own; atomic */
+    size_t allocated;     /* bytes of this */
+    struct list link;     /* under tables_lock */
 
     /* A node whose only slot is `root`, of no kind: it is locked, and that is all. */
     struct {
@@ -64,6 +69,9 @@ enum map_way map_way_at_object(uintptr_t link, const struct map_key *key, unsign
 /* At a node at the key's place *at, which moves on to the byte that decides. */
 enum map_way map_way_at_prefix(const struct map_node *node, const struct map_key *key, size_t *at,
                                unsigned flip);
+
+/* The object with this key, which fits the map; NULL: there is none. */
+struct prudence_map_node *map_lookup(const struct prudence_map *map, const struct map_key *key);
 
 /* The link to the nearest object on one side of the key, or with it unless `strictly`; 0: there is none. */
 uintptr_t map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 
-#include <prudence/rcu.h>
-
 #include "structures/contention.h"
 #include "structures/map_writers.h"
 
@@ -119,18 +117,6 @@ static void free_spares(struct map_update *update)
 
 /* ---------------------------------------------------------------------------------------- rounds */
 
-static void enter(struct prudence_map *map)
-{
-    if (likely(map->own_sections))
-        prudence_domain_read_lock(map->domain);
-}
-
-static void leave(struct prudence_map *map)
-{
-    if (likely(map->own_sections))
-        prudence_domain_read_unlock(map->domain);
-}
-
 static void defer(const struct map_update *update, struct map_node *node)
 {
     prudence_cache_free_deferred(update->map->caches[node->kind], node);
@@ -159,11 +145,11 @@ static enum round take(struct map_update *update, enum round (*round)(struct map
     struct map_writers *writers;
     enum round result;
 
-    enter(update->map);
+    map_section_enter(update->map);
     writers = map_enter(update->map);
     result = round(update);
     map_leave(writers, result == ROUND_DONE ? objects - (update->replacing && update->there) : 0);
-    leave(update->map);
+    map_section_leave(update->map);
     return result;
 }
 

@@ -511,7 +511,7 @@ const struct explore_case map_cases[] = {
     {"map-joined-beside-a-walk", joined_beside_a_walk, two_in_one_node, 3, 4},
     {"map-larger-beside-a-removal", larger_beside_a_removal, four_in_one_node, 3, 4},
     {"map-two-additions", two_additions, five_in_one_node, 3, 4},
-    {"map-two-removals", two_removals, only_the_last_is_left, 3, 4},
+    {"map-two-removals", two_removals, only_the_last_is_left, 2, 3},
     {"map-removal-beside-an-addition", removal_beside_an_addition, two_in_one_node, 3, 4},
     {"map-fork", fork_beside_an_addition, five_in_one_node, 3, 4},
     {NULL, NULL, NULL, 0, 0},

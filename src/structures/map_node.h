@@ -20,6 +20,7 @@
 
 #include "base/atomic.h"
 #include "base/base.h"
+#include "os/os.h"
 
 enum map_kind {
     MAP_FOUR,
@@ -69,13 +70,18 @@ static inline bool map_is_object(uintptr_t link)
     return link & 1;
 }
 
+/* Where an object is found, or about to be linked, ThreadSanitizer is told. */
 static inline struct prudence_map_node *map_object(uintptr_t link)
 {
-    return (struct prudence_map_node *)(link - 1);
+    struct prudence_map_node *object = (struct prudence_map_node *)(link - 1);
+
+    tell_acquire(object);
+    return object;
 }
 
 static inline uintptr_t map_link_to(const struct prudence_map_node *object)
 {
+    tell_release(object);
     return (uintptr_t)object + 1;
 }
 

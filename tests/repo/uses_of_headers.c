@@ -153,7 +153,7 @@ int use_map(struct prudence_map *map, struct element *fresh, uint64_t key)
     {
         sum += prudence_map_value(node) == prudence_map_get(map, key);
     }
-    return sum + (prudence_map_get_bytes(map, "key", 3) != 0) + prudence_map_stats(map, &stats);
+    return sum + (prudence_map_get_bytes(map, "key", 3) == fresh) + prudence_map_stats(map, &stats);
 }
 
 int use_lists(struct prudence_list *list, struct element *fresh)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads add, replace and remove objects in a hash table that is resized, a table of ids that grows, and maps of
- * numbers and of strings, while all of them look objects up and walk. Built with ThreadSanitizer by
+ * numbers and of strings, while they look objects up and walk; and before, one hands all over to another. Built with ThreadSanitizer by
  * test_thread_sanitizer.py; the library is not. RACE, in the environment:
  *
- *   hash, ids, map, strings    objects of that table alone, and each is written once more when readers can find it
- *   only-hash, ...             of that table alone
+ *   only-hash, only-ids, ...   that table alone is used
+ *   hash, ids, map, strings    and each object is written once more when readers can find it
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ static struct prudence_hash *table;
 static struct prudence_id_table *ids;
 static struct prudence_map *map, *strings;
 static const char *race = "";
+static bool handed_over;
 
 static bool wants(const char *name)
 {
@@ -189,22 +191,50 @@ static void walk(void)
     prudence_read_unlock();
 }
 
+/* This thread takes no lock that updates take, so all that it has of the writer is what it finds. */
+static void *only_read(void *unused)
+{
+    while (!__atomic_load_n(&handed_over, __ATOMIC_RELAXED))
+        sched_yield();
+    for (unsigned long key = 0; key < KEYS; key++)
+        look_up(key);
+    walk();
+    return unused;
+}
+
+static void update(unsigned long key, bool removes)
+{
+    if (wants("hash"))
+        update_hash(key, removes);
+    if (wants("ids"))
+        update_ids(key, removes);
+    if (wants("map"))
+        update_map(key, removes);
+    if (wants("strings"))
+        update_strings(key, removes);
+}
+
+/* What was there before a table was resized, and is not looked at before. */
+static void hand_over(void)
+{
+    pthread_t reader;
+
+    if (pthread_create(&reader, NULL, only_read, NULL))
+        abort();
+    for (unsigned long key = 0; key < KEYS; key++)
+        update(key, false);
+    __atomic_store_n(&handed_over, true, __ATOMIC_RELAXED);
+    pthread_join(reader, NULL);
+}
+
 static void *run(void *number)
 {
     unsigned long first = (unsigned long)(uintptr_t)number * KEYS;
 
     for (unsigned long i = 0; i < ROUNDS; i++) {
         unsigned long key = first + i * 7 % KEYS;
-        bool removes = i % 5 == 4 || i % 1000 > 800;
 
-        if (wants("hash"))
-            update_hash(key, removes);
-        if (wants("ids"))
-            update_ids(key, removes && i % 5 == 4);
-        if (wants("map"))
-            update_map(key, removes);
-        if (wants("strings"))
-            update_strings(key, removes);
+        update(key, i % 5 == 4 || i % 1000 > 800);
         look_up(i * 11 % (THREADS * KEYS));
         if (i % 100 == 0)
             walk();
@@ -226,6 +256,7 @@ int main(void)
     strings = prudence_map_create("test", &attr);
     if (!table || !ids || !map || !strings)
         abort();
+    hand_over();
     for (uintptr_t i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, run, (void *)i))
             abort();

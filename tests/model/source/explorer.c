@@ -524,21 +524,6 @@ static bool is_private(const volatile void *address)
     return at - tls < TLS_AREA || at - stack < STACK_BYTES;
 }
 
-/* Memory does not have it yet, and this access cannot be told what the buffer has. */
-static void check_own_stores(const volatile void *address, size_t bytes, const void *pc)
-{
-    for (unsigned i = 0; i < me()->buffered; i++) {
-        const struct pending_store *store = &me()->buffer[i];
-
-        if ((uintptr_t)address < (uintptr_t)store->address + store->bytes &&
-            (uintptr_t)store->address < (uintptr_t)address + bytes)
-            explore_fail(
-                "plain access to %p at %p behind an atomic store to it, which the explorer needs "
-                "to be atomic, too",
-                (const void *)address, pc);
-    }
-}
-
 static void plain_granule(const volatile void *address, bool write, const void *pc)
 {
     struct cell *cell = cell_of(address);
@@ -558,6 +543,23 @@ static void plain_granule(const volatile void *address, bool write, const void *
     cell->writer_pc = pc;
 }
 
+static void commit(struct thread *thread, unsigned index);
+
+/* A thread sees what it has stored to atomically itself: memory has that, and the stores before it, when it looks plainly. */
+static void commit_own_stores(const volatile void *address, size_t bytes)
+{
+    for (unsigned i = me()->buffered; i-- > 0;) {
+        const struct pending_store *store = &me()->buffer[i];
+
+        if ((uintptr_t)address < (uintptr_t)store->address + store->bytes &&
+            (uintptr_t)store->address < (uintptr_t)address + bytes) {
+            for (unsigned first = 0; first <= i; first++)
+                commit(me(), 0);
+            return;
+        }
+    }
+}
+
 void explore_plain(const volatile void *address, size_t bytes, bool write, const void *pc)
 {
     uintptr_t first = (uintptr_t)address >> GRANULE_SHIFT;
@@ -565,7 +567,7 @@ void explore_plain(const volatile void *address, size_t bytes, bool write, const
 
     if (!E || !E->now || is_private(address))
         return;
-    check_own_stores(address, bytes, pc);
+    commit_own_stores(address, bytes);
     for (uintptr_t granule = first; granule <= last; granule++)
         plain_granule((const volatile void *)(granule << GRANULE_SHIFT), write, pc);
 }

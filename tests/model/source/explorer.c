@@ -543,23 +543,6 @@ static void plain_granule(const volatile void *address, bool write, const void *
     cell->writer_pc = pc;
 }
 
-static void commit(struct thread *thread, unsigned index);
-
-/* A thread sees what it has stored to atomically itself: memory has that, and the stores before it, when it looks plainly. */
-static void commit_own_stores(const volatile void *address, size_t bytes)
-{
-    for (unsigned i = me()->buffered; i-- > 0;) {
-        const struct pending_store *store = &me()->buffer[i];
-
-        if ((uintptr_t)address < (uintptr_t)store->address + store->bytes &&
-            (uintptr_t)store->address < (uintptr_t)address + bytes) {
-            for (unsigned first = 0; first <= i; first++)
-                commit(me(), 0);
-            return;
-        }
-    }
-}
-
 void explore_plain(const volatile void *address, size_t bytes, bool write, const void *pc)
 {
     uintptr_t first = (uintptr_t)address >> GRANULE_SHIFT;
@@ -567,7 +550,6 @@ void explore_plain(const volatile void *address, size_t bytes, bool write, const
 
     if (!E || !E->now || is_private(address))
         return;
-    commit_own_stores(address, bytes);
     for (uintptr_t granule = first; granule <= last; granule++)
         plain_granule((const volatile void *)(granule << GRANULE_SHIFT), write, pc);
 }

@@ -96,7 +96,7 @@ static struct entry *make_entry(struct prudence_map *map, const struct map_key *
     if (!entry)
         return NULL;
     entry->value = value;
-    if (!map->bytes) {
+    if (!key->bytes) {
         entry->node.node.key = key->number;
         return entry;
     }

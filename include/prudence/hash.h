@@ -94,7 +94,11 @@ static inline uint64_t prudence_hash_spread_(uint64_t hash)
 
 static inline struct prudence_hash_node *prudence_hash_node_(uintptr_t link)
 {
-    return PRUDENCE_CAST(struct prudence_hash_node *, link - PRUDENCE_HASH_NODE);
+    struct prudence_hash_node *node =
+        PRUDENCE_CAST(struct prudence_hash_node *, link - PRUDENCE_HASH_NODE);
+
+    PRUDENCE_TELL_FOUND(node);
+    return node;
 }
 
 /* The first node from *link on that has the (spread) hash and the key; NULL: none, and *link is the end of the chain. */

@@ -21,4 +21,26 @@
     PRUDENCE_CAST(type *, /* NOLINT(bugprone-macro-parentheses) */                                 \
                   PRUDENCE_CAST(uintptr_t, place) - offsetof(type, member))
 
+/* The program is built with ThreadSanitizer, which sees nothing of a library that is not. */
+#if defined(__SANITIZE_THREAD__)
+#define PRUDENCE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PRUDENCE_THREAD_SANITIZER 1
+#endif
+#endif
+
+/* An inlined reader has found an object by a link that the library stored, which has told ThreadSanitizer of the object before: what its
+ * writer did until then is before what this thread does now. */
+#ifdef PRUDENCE_THREAD_SANITIZER
+#ifdef __cplusplus
+extern "C"
+#endif
+    void
+    __tsan_acquire(void *address);
+#define PRUDENCE_TELL_FOUND(object) __tsan_acquire(PRUDENCE_CAST(void *, object))
+#else
+#define PRUDENCE_TELL_FOUND(object) ((void)0)
+#endif
+
 #endif /* PRUDENCE_LANGUAGE_H */

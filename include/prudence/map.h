@@ -26,10 +26,12 @@
  *    the order of memcmp; one that begins another is below it. With a key of the other kind a function finds nothing.
  *  - Ownership: objects are the caller's, and so are the bytes of their keys, which do not change while the object is in
  *    the map, and for a grace period longer. One that was removed or replaced may be freed, changed or added again after a grace
- *    period only (prudence_free_deferred does that). The map allocates nodes of its tree, nothing else.
+ *    period only (prudence_free_deferred does that). The map allocates nodes of its tree, nothing else. (To store
+ *    pointers without objects of your own: <prudence/map_values.h>.)
  *  - Signals: the functions of readers are async-signal-safe; no other is.
- *  - Fork: a child may always read. It may update if no other thread of the parent was inside an update of the
- *    map at the time of the fork; otherwise a node may stay locked.
+ *  - Fork: a child may read and update. fork() waits until no thread is inside an update, and holds updates up meanwhile. The
+ *    child loses nodes that another thread was about to add or to defer: a few for each such thread. A child of _Fork or clone may only
+ *    read.
  *  - Order: a lookup takes effect at one moment between its call and its return. So does an update: once it has
  *    returned, every lookup that begins afterwards sees it. A reader that finds an object sees it as it was when it was added.
  *    What ceiling, floor and walks promise stands beside them.
@@ -83,6 +85,8 @@ struct prudence_map_attr {
 
 enum prudence_map_flags {
     PRUDENCE_MAP_BYTES = 1 << 0, /* keys are byte strings; otherwise 64-bit numbers */
+    PRUDENCE_MAP_VALUES =
+        1 << 1, /* of pointers, without objects of the caller: <prudence/map_values.h> */
 };
 
 /*
@@ -94,7 +98,7 @@ PRUDENCE_API struct prudence_map *prudence_map_create(const char *name,
 
 /*
  * Destroys a map that nobody uses any more. Calls dispose(object, argument) for each object that is in it, in the order of
- * keys; the object may be freed at once there. With `dispose` NULL the map has to be empty. Waits for the grace period of
+ * keys; the object may be freed at once there (but not in a map of values, whose objects are the map's). With `dispose` NULL the map has to be empty. Waits for the grace period of
  * nodes that were replaced. Returns 0, or an error number with the map as usable as before: EBUSY while objects are in it and
  * there is no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of
  * its domain gives it (inside a section); EINVAL for NULL. `dispose` must not use the map.
@@ -194,7 +198,7 @@ static inline struct prudence_map_node *prudence_map_next(struct prudence_map_wa
 /*
  * Each locks the node of the tree that it changes; to replace a node, that and the one above it. A thread that finds one
  * locked spins, then sleeps briefly. No lock is held where memory is allocated or deferred. Cost: a lookup, an
- * atomic operation each for the lock and for the count; at times a node of 64 to 2,072 bytes is allocated and
+ * atomic operation to begin, one for each lock, and one to end; at times a node of 64 to 2,072 bytes is allocated and
  * another deferred: 6 to 18 bytes an update with random keys (docs/adr/0069).
  *
  * Errors leave the map as it was: ENOMEM; EINVAL: NULL, or a string that is not empty and has no address.
@@ -231,8 +235,8 @@ struct prudence_map_stats {
     uint64_t objects;
     uint64_t nodes;    /* of the tree */
     uint64_t replaced; /* nodes that others took the place of, or nothing, since the map was made */
-    uint64_t bytes_live;   /* of the map and its nodes */
-    uint64_t bytes_latent; /* of nodes that were replaced and wait for readers */
+    uint64_t bytes_live;   /* of the map and its nodes, and of entries of values */
+    uint64_t bytes_latent; /* of nodes and entries that were replaced and wait for readers */
 };
 
 /* Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL. */

@@ -87,14 +87,6 @@ PRUDENCE_API void prudence_read_unlock_unbalanced(void) __attribute__((noreturn,
  * nothing else; the library tells it where that counts. (It sees nothing of a library built without it.)
  */
 #define PRUDENCE_DOMAIN_ENDS_OFFSET 1
-#if defined(__SANITIZE_THREAD__)
-#define PRUDENCE_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define PRUDENCE_THREAD_SANITIZER 1
-#endif
-#endif
-
 #ifdef PRUDENCE_THREAD_SANITIZER
 void __tsan_release(void *address);
 #endif

@@ -2,12 +2,13 @@
 /*
  * Fork waits until no thread is inside an update of a table, and lets none begin one (writers.h). So each table is in the child as it
  * was between two updates: chains, arrays, numbers and the count of objects. What another thread had only in its own hands is
- * lost with that thread: an array that it was about to add or to defer.
+ * lost with that thread: an array, or a few nodes of a map, that it was about to add or to defer.
  */
 #include "structures/fork.h"
 
 #include "structures/hash.h"
 #include "structures/id_table.h"
+#include "structures/map_writers.h"
 #include "structures/writers.h"
 
 void tables_fork_prepare(void)
@@ -24,6 +25,10 @@ void tables_fork_prepare(void)
     {
         os_lock_take_for_fork(&list_entry(item, struct id_table, link)->lock);
     }
+    list_for_each(item, &ordered_maps)
+    {
+        map_wait_for_writers(list_entry(item, struct prudence_map, link));
+    }
 }
 
 /* Not whole: another thread may have been forking, too. Locks are left alone then: this thread may hold one. */
@@ -38,6 +43,10 @@ void tables_fork_child(bool whole)
     list_for_each(item, &hash_tables)
     {
         hash_forget_writers(list_entry(item, struct hash_table, link));
+    }
+    list_for_each(item, &ordered_maps)
+    {
+        map_forget_writers(list_entry(item, struct prudence_map, link));
     }
 }
 

@@ -189,7 +189,7 @@ static bool is_at_hash(const struct place *place, uint64_t hash)
 static bool to_key(struct place *place, uint64_t hash, prudence_hash_match match, const void *key)
 {
     for (; is_at_hash(place, hash); pass(place))
-        if (match(prudence_hash_node_(place->next), key))
+        if (match(found_node(place->next), key))
             return true;
     return false;
 }

@@ -38,6 +38,7 @@
 
 #include "base/atomic.h"
 #include "base/list.h"
+#include "os/os.h"
 #include "structures/object_count.h"
 #include "structures/views.h"
 
@@ -98,9 +99,18 @@ static inline bool is_node(uintptr_t link)
     return link & PRUDENCE_HASH_NODE;
 }
 
+/* ThreadSanitizer is told of the node, which is about to be linked. A reader in the program acquires it in prudence_hash_node_, a thread in the
+ * library by found_node, before it gives the node to the program. */
 static inline uintptr_t link_to(const struct prudence_hash_node *node)
 {
+    tell_release(node);
     return (uintptr_t)node | PRUDENCE_HASH_NODE;
+}
+
+static inline struct prudence_hash_node *found_node(uintptr_t link)
+{
+    tell_acquire(prudence_hash_node_(link));
+    return prudence_hash_node_(link);
 }
 
 /* An end that a chain of an array of this order may have. */

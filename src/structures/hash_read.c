@@ -33,9 +33,13 @@ struct prudence_hash_node *prudence_hash_lookup_slow(const struct prudence_hash 
 
     do {
         link = chain_of(hash_of(table), spread, &order);
-        node = prudence_hash_search_(&link, spread, match, key);
-    } while (!node && !is_end_of(link, order));
-    return node;
+        for (; is_node(link); link = load_acquire(&node->next)) {
+            node = found_node(link);
+            if (node->hash == spread && match(node, key))
+                return node;
+        }
+    } while (!is_end_of(link, order));
+    return NULL;
 }
 
 /*
@@ -71,7 +75,7 @@ struct prudence_hash_node *prudence_hash_next(struct prudence_hash_walk *walk)
         if (!walk->link)
             begin_chain(walk);
         while (is_node(walk->link)) {
-            struct prudence_hash_node *node = prudence_hash_node_(walk->link);
+            struct prudence_hash_node *node = found_node(walk->link);
 
             walk->link = load_acquire(&node->next);
             if (node->hash >= walk->from) {

@@ -124,7 +124,7 @@ static uintptr_t *place_of_key(const struct side *side, prudence_hash_match matc
 
     for (; is_node(link_at(place)) && node_at(place)->hash == side->hash;
          place = &node_at(place)->next)
-        if (match(node_at(place), key))
+        if (match(found_node(link_at(place)), key))
             return place;
     return NULL;
 }

@@ -143,10 +143,12 @@ void *prudence_id_next(const struct prudence_id_table *public, uint32_t *id)
 {
     uintptr_t view = load_acquire(&public->view);
 
+    tell_acquire(&public->view);
     for (uint64_t i = *id; i < view_size(view); i++) {
         void *object = (void *)load_acquire(&view_words(view)[i]);
 
         if (object) {
+            tell_acquire(&view_words(view)[i]);
             *id = (uint32_t)i;
             return object;
         }
@@ -167,6 +169,7 @@ static void move_into(struct id_table *table, const struct room *room)
     free_ids_copy(&room->free, &table->free);
     table->free = room->free;
     table->grows++;
+    tell_release(&table->public.view);
     store_release(&table->public.view, room->view);
 }
 
@@ -203,6 +206,13 @@ static int take_number(struct id_table *table, uint64_t *number, uintptr_t *full
     return 0;
 }
 
+/* Under the lock. ThreadSanitizer, which sees the loads of inlined readers, is told of the store that it does not see. */
+static void publish(uintptr_t *slot, void *object)
+{
+    tell_release(slot);
+    store_release(slot, (uintptr_t)object);
+}
+
 int prudence_id_insert(struct prudence_id_table *public, void *object, uint32_t *id)
 {
     struct id_table *table = table_of(public);
@@ -224,7 +234,7 @@ int prudence_id_insert(struct prudence_id_table *public, void *object, uint32_t 
             return ENOMEM;
     }
     *id = (uint32_t)number;
-    store_release(&view_words(full)[number], (uintptr_t)object);
+    publish(&view_words(full)[number], object);
     count_add(&table->objects, 1);
     os_lock_release(&table->lock);
     return 0;
@@ -249,7 +259,7 @@ void *prudence_id_replace(struct prudence_id_table *public, uint32_t id, void *o
     slot = slot_of(table, id);
     if (slot) {
         old = *slot;
-        store_release(slot, (uintptr_t)object);
+        publish(slot, object);
     }
     os_lock_release(&table->lock);
     return (void *)old;

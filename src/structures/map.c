@@ -8,10 +8,13 @@
 #include "heap/heap.h"
 #include "os/os.h"
 #include "slab/stats.h"
+#include "structures/map_values.h"
+#include "structures/object_count.h"
 #include "structures/waiting.h"
+#include "structures/writers.h"
 #include "valid_name.h"
 
-#define FLAGS ((unsigned)PRUDENCE_MAP_BYTES)
+#define FLAGS ((unsigned)PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES)
 
 /* --------------------------------------------------------------------------- making and destroying */
 
@@ -38,6 +41,7 @@ static bool is_valid(const char *name, const struct prudence_map_attr *attr)
 
 static void destroy_caches(struct prudence_map *map)
 {
+    map_entries_destroy(map);
     for (unsigned kind = MAP_KINDS; kind-- > 0;)
         if (map->caches[kind])
             prudence_cache_destroy(map->caches[kind]);
@@ -55,13 +59,16 @@ static bool make_caches(struct prudence_map *map, const char *name, struct prude
             return false;
         }
     }
-    return true;
+    if (!map->values || map_entries_make(map, name, domain))
+        return true;
+    destroy_caches(map);
+    return false;
 }
 
 struct prudence_map *prudence_map_create(const char *name, const struct prudence_map_attr *attr)
 {
     struct prudence_map *map;
-    size_t counters, bytes;
+    size_t words, bytes;
 
     if (!attr)
         attr = &defaults;
@@ -70,15 +77,16 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
         return NULL;
     }
     process_start();
-    counters = object_counters();
-    bytes = sizeof *map + counters * sizeof map->counters[0];
+    words = object_counters();
+    bytes = sizeof *map + words * sizeof map->writers[0];
     map = prudence_aligned_alloc(CACHE_LINES_APART, bytes);
     if (!map)
         return NULL;
     __builtin_memset(map, 0, bytes);
-    map->counter_mask = (unsigned)counters - 1;
+    map->writers_mask = (unsigned)words - 1;
     map->allocated = bytes;
     map->bytes = attr->flags & PRUDENCE_MAP_BYTES;
+    map->values = attr->flags & PRUDENCE_MAP_VALUES;
     if (!make_caches(map, name, attr->domain)) {
         prudence_free(map);
         errno = ENOMEM;
@@ -87,7 +95,17 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
     map->domain = map->caches[0]->domain;
     map->own_sections =
         map->domain->kind != PRUDENCE_DOMAIN_SET && map->domain->kind != PRUDENCE_DOMAIN_EXTERNAL;
+    tables_add(&ordered_maps, &map->link);
     return map;
+}
+
+static void dispose_one(struct prudence_map *map, struct prudence_map_node *object,
+                        void (*dispose)(struct prudence_map_node *object, void *argument),
+                        void *argument)
+{
+    dispose(object, argument);
+    if (map->values)
+        map_entry_free(map, object);
 }
 
 /* The next objects are searched before those at hand go, because the search needs a key. */
@@ -103,7 +121,7 @@ static void dispose_all(struct prudence_map *map,
         at_hand = next;
         prudence_map_next_slow(&next);
         for (unsigned i = 0; i < at_hand.count; i++)
-            dispose(at_hand.objects[i], argument);
+            dispose_one(map, at_hand.objects[i], dispose, argument);
     } while (next.count);
 }
 
@@ -146,6 +164,7 @@ int prudence_map_destroy(struct prudence_map *map,
                           __builtin_return_address(0));
     if (error)
         return error;
+    tables_remove(&map->link);
     if (dispose)
         dispose_all(map, dispose, argument);
     free_nodes(map);
@@ -155,11 +174,6 @@ int prudence_map_destroy(struct prudence_map *map,
 }
 
 /* ---------------------------------------------------------------------------------- statistics */
-
-uint64_t prudence_map_count(const struct prudence_map *map)
-{
-    return object_count_sum(map->counters, map->counter_mask);
-}
 
 /* Nodes of one kind: those that are allocated and not deferred. */
 static void add_nodes(const struct prudence_map *map, unsigned kind,
@@ -187,6 +201,7 @@ int prudence_map_stats_sized(struct prudence_map *map, struct prudence_map_stats
     all.bytes_live = map->allocated;
     for (unsigned kind = 0; kind < MAP_KINDS; kind++)
         add_nodes(map, kind, &all);
+    map_entries_add_stats(map, &all);
     give_sized(stats, size, &all, sizeof all);
     return 0;
 }

@@ -11,7 +11,7 @@
  *    below it at that moment, which was after the reader found it; the nodes below, which its successor has as well, go on.
  *
  * Locks: a writer locks nodes from the top down, so in the order of their places in keys, which never change: there is
- * no circle. Under the lock it looks again: a node that is not gone is in the tree, and a link in it that is as it was found
+ * no circle. Before the first lock it is counted, so that fork can wait for it (map_writers.h). Under the lock it looks again: a node that is not gone is in the tree, and a link in it that is as it was found
  * leads to a node that is not gone. Locks are held for some tens of nanoseconds; nothing is allocated, deferred or waited for.
  *
  * Lifetimes: writers are readers too, in a section of their own, which they leave to allocate and to defer. What an update
@@ -20,20 +20,31 @@
 #ifndef STRUCTURES_MAP_H
 #define STRUCTURES_MAP_H
 
+#include "base/list.h"
 #include "structures/map_key.h"
 #include "structures/map_node.h"
-#include "structures/object_count.h"
 
 struct prudence_cache;
 
+#define MAP_ENTRY_SIZES 6u
+
+/* Of some CPUs each: threads inside an update, and the objects that were added less those removed there (map_writers.h). */
+struct map_writers {
+    uint64_t word; /* atomic */
+} __attribute__((aligned(CACHE_LINES_APART)));
+
 struct prudence_map {
-    bool bytes; /* keys are byte strings; constant, as is what follows */
+    bool bytes;  /* keys are byte strings; constant, as is what follows */
+    bool values; /* objects are entries of the map (map_values.h) */
     bool
         own_sections; /* the domain has sections, which updates enter; otherwise the caller is inside one */
-    unsigned counter_mask;
+    unsigned writers_mask;
     struct prudence_domain *domain;
     struct prudence_cache *caches[MAP_KINDS];
-    size_t allocated; /* bytes of this */
+    struct prudence_cache *entries[MAP_ENTRY_SIZES]; /* of a map of values */
+    uint64_t large_bytes; /* of entries with pages of their own; atomic */
+    size_t allocated;     /* bytes of this */
+    struct list link;     /* under tables_lock */
 
     /* A node whose only slot is `root`, of no kind: it is locked, and that is all. */
     struct {
@@ -41,7 +52,7 @@ struct prudence_map {
         uintptr_t root;
     } top;
 
-    struct object_counter counters[];
+    struct map_writers writers[];
 };
 
 /* How a search goes on at a link on the way of a key; `flip` 0: for a key above, 255: below. */
@@ -58,6 +69,9 @@ enum map_way map_way_at_object(uintptr_t link, const struct map_key *key, unsign
 /* At a node at the key's place *at, which moves on to the byte that decides. */
 enum map_way map_way_at_prefix(const struct map_node *node, const struct map_key *key, size_t *at,
                                unsigned flip);
+
+/* The object with this key, which fits the map; NULL: there is none. */
+struct prudence_map_node *map_lookup(const struct prudence_map *map, const struct map_key *key);
 
 /* The link to the nearest object on one side of the key, or with it unless `strictly`; 0: there is none. */
 uintptr_t map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,

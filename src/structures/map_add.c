@@ -15,7 +15,7 @@ static void append_object(struct map_node *node, const struct map_key *key, size
         map_append(node, map_key_byte(key, at), link);
     } else {
         node->end = link;
-        node->live++;
+        map_count_link(node);
     }
 }
 
@@ -27,7 +27,7 @@ static enum round fill(struct map_update *update, const struct map_place *place)
     if (!map_lock_place(place, 0))
         return ROUND_AGAIN;
     store_release(place->slot, update->object);
-    store_relaxed(&node->live, (uint16_t)(node->live + 1));
+    map_count_link(node);
     map_unlock(node);
     return ROUND_DONE;
 }
@@ -179,42 +179,48 @@ static enum round add(struct map_update *update)
     }
 }
 
+int map_add(struct prudence_map *map, struct prudence_map_node *node, bool replacing,
+            struct prudence_map_node **there)
+{
+    const struct map_key key = map_key_of(node, map->bytes);
+    struct map_update update = {
+        .map = map, .key = &key, .object = map_link_to(node), .replacing = replacing};
+    int error = map_update(&update, add, 1);
+
+    *there = update.there ? map_object(update.there) : NULL;
+    return error;
+}
+
 static bool is_usable(const struct prudence_map *map, const struct prudence_map_node *node)
 {
-    return map && node &&
+    return map && node && !map->values &&
            (!map->bytes || node->key || !((const struct prudence_map_bytes *)node)->length);
 }
 
 int prudence_map_add_unique(struct prudence_map *map, struct prudence_map_node *node,
                             struct prudence_map_node **there)
 {
-    struct map_key key;
-    struct map_update update = {.map = map, .key = &key};
+    struct prudence_map_node *found;
     int error;
 
     if (!is_usable(map, node))
         return EINVAL;
-    key = map_key_of(node, map->bytes);
-    update.object = map_link_to(node);
-    error = map_update(&update, add, 1);
+    error = map_add(map, node, false, &found);
     if (error == EEXIST && there)
-        *there = map_object(update.there);
+        *there = found;
     return error;
 }
 
 int prudence_map_add_replace(struct prudence_map *map, struct prudence_map_node *node,
                              struct prudence_map_node **replaced)
 {
-    struct map_key key;
-    struct map_update update = {.map = map, .key = &key, .replacing = true};
+    struct prudence_map_node *found;
     int error;
 
     if (!is_usable(map, node) || !replaced)
         return EINVAL;
-    key = map_key_of(node, map->bytes);
-    update.object = map_link_to(node);
-    error = map_update(&update, add, 1);
+    error = map_add(map, node, true, &found);
     if (!error)
-        *replaced = update.there ? map_object(update.there) : NULL;
+        *replaced = found;
     return error;
 }

@@ -23,6 +23,8 @@ static inline struct map_key map_key_of_number(uint64_t number)
 
 static inline struct map_key map_key_of_bytes(const void *bytes, size_t length)
 {
+    if (!bytes && length)
+        return (struct map_key){.length = 0}; /* the key of no map */
     return (struct map_key){.bytes = length ? bytes : (const void *)"", .length = length};
 }
 

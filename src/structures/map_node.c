@@ -41,19 +41,18 @@ unsigned map_next_byte(struct map_node *node, unsigned from, unsigned flip, uint
 
 void map_append(struct map_node *node, uint8_t byte, uintptr_t link)
 {
-    const unsigned slot = node->kind == MAP_ALL ? byte : node->used;
+    const unsigned slot = node->kind == MAP_ALL ? byte : load_relaxed(&node->used);
 
-    /* Release: a reader that finds an object sees what it holds. */
-    store_release(&map_slots(node)[slot], link);
-    store_relaxed(&node->live, (uint16_t)(node->live + 1));
+    store_relaxed(&map_slots(node)[slot], link);
+    map_count_link(node);
     if (node->kind == MAP_ALL)
         return;
     if (node->kind == MAP_NINETY)
-        store_release(&map_table(node)[byte], (uint8_t)(slot + 1));
+        store_release(&map_table(node)[byte], (uint8_t)(slot + 1)); /* as `used`, of lists */
     else
         store_relaxed(&map_words(node)[slot / 8],
-                      map_words(node)[slot / 8] | (uint64_t)byte << 8 * (slot % 8));
-    /* Release: a reader that counts on the slot sees its byte and its link. */
+                      load_relaxed(&map_words(node)[slot / 8]) | (uint64_t)byte << 8 * (slot % 8));
+    /* Release: a reader that counts on the slot sees its byte, its link, and what the object there holds. */
     store_release(&node->used, (uint8_t)(slot + 1));
 }
 

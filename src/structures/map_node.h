@@ -20,6 +20,7 @@
 
 #include "base/atomic.h"
 #include "base/base.h"
+#include "os/os.h"
 
 enum map_kind {
     MAP_FOUR,
@@ -69,13 +70,18 @@ static inline bool map_is_object(uintptr_t link)
     return link & 1;
 }
 
+/* Where an object is found, or about to be linked, ThreadSanitizer is told. */
 static inline struct prudence_map_node *map_object(uintptr_t link)
 {
-    return (struct prudence_map_node *)(link - 1);
+    struct prudence_map_node *object = (struct prudence_map_node *)(link - 1);
+
+    tell_acquire(object);
+    return object;
 }
 
 static inline uintptr_t map_link_to(const struct prudence_map_node *object)
 {
+    tell_release(object);
     return (uintptr_t)object + 1;
 }
 
@@ -191,7 +197,13 @@ static inline uint8_t map_byte_in_list(struct map_node *node, unsigned slot)
  */
 unsigned map_next_byte(struct map_node *node, unsigned from, unsigned flip, uintptr_t *link);
 
-/* Under the lock, or before other threads can find the node. The byte has no slot, and there is room. */
+/* Under the lock, or before other threads can find the node. */
+static inline void map_count_link(struct map_node *node)
+{
+    store_relaxed(&node->live, (uint16_t)(load_relaxed(&node->live) + 1));
+}
+
+/* The same. The byte has no slot, and there is room. */
 void map_append(struct map_node *node, uint8_t byte, uintptr_t link);
 
 /* The same. An empty node. */

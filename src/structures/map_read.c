@@ -46,6 +46,11 @@ look_up(const struct prudence_map *map, const struct map_key *key)
     return NULL;
 }
 
+struct prudence_map_node *map_lookup(const struct prudence_map *map, const struct map_key *key)
+{
+    return look_up(map, key);
+}
+
 struct prudence_map_node *prudence_map_lookup(const struct prudence_map *map, uint64_t number)
 {
     struct map_key key = map_key_of_number(number);

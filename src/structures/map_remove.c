@@ -149,9 +149,8 @@ static enum round replace_round(struct map_update *update)
     return ROUND_DONE;
 }
 
-/* The object with this key, and this object if one is given. */
-static struct prudence_map_node *remove_key(struct prudence_map *map, const struct map_key *key,
-                                            uintptr_t object)
+struct prudence_map_node *map_remove(struct prudence_map *map, const struct map_key *key,
+                                     uintptr_t object)
 {
     struct map_update update = {.map = map, .key = key, .object = object};
 
@@ -166,7 +165,7 @@ struct prudence_map_node *prudence_map_remove(struct prudence_map *map, uint64_t
 {
     const struct map_key key = map_key_of_number(number);
 
-    return map && map_key_fits(map, &key) ? remove_key(map, &key, 0) : NULL;
+    return map && !map->values && map_key_fits(map, &key) ? map_remove(map, &key, 0) : NULL;
 }
 
 struct prudence_map_node *prudence_map_remove_bytes(struct prudence_map *map, const void *bytes,
@@ -174,32 +173,36 @@ struct prudence_map_node *prudence_map_remove_bytes(struct prudence_map *map, co
 {
     const struct map_key key = map_key_of_bytes(bytes, length);
 
-    return map && map_key_fits(map, &key) ? remove_key(map, &key, 0) : NULL;
+    return map && !map->values && map_key_fits(map, &key) ? map_remove(map, &key, 0) : NULL;
 }
 
 int prudence_map_remove_node(struct prudence_map *map, struct prudence_map_node *node)
 {
     struct map_key key;
 
-    if (!map || !node)
+    if (!map || !node || map->values)
         return EINVAL;
     key = map_key_of(node, map->bytes);
-    return remove_key(map, &key, map_link_to(node)) ? 0 : ENOENT;
+    return map_remove(map, &key, map_link_to(node)) ? 0 : ENOENT;
+}
+
+int map_replace(struct prudence_map *map, const struct map_key *key, struct prudence_map_node *old,
+                struct prudence_map_node *fresh)
+{
+    struct map_update update = {
+        .map = map, .key = key, .object = map_link_to(old), .fresh = map_link_to(fresh)};
+
+    return map_update(&update, replace_round, 0);
 }
 
 int prudence_map_replace(struct prudence_map *map, struct prudence_map_node *old,
                          struct prudence_map_node *fresh)
 {
     struct map_key key, fresh_key;
-    struct map_update update = {.map = map, .key = &key};
 
-    if (!map || !old || !fresh)
+    if (!map || !old || !fresh || map->values)
         return EINVAL;
     key = map_key_of(old, map->bytes);
     fresh_key = map_key_of(fresh, map->bytes);
-    if (!map_key_is(&key, &fresh_key))
-        return EINVAL;
-    update.object = map_link_to(old);
-    update.fresh = map_link_to(fresh);
-    return map_update(&update, replace_round, 0);
+    return map_key_is(&key, &fresh_key) ? map_replace(map, &key, old, fresh) : EINVAL;
 }

@@ -4,10 +4,8 @@
 
 #include <errno.h>
 
-#include <prudence/rcu.h>
-
-#include "os/os.h"
 #include "structures/contention.h"
+#include "structures/map_writers.h"
 
 /* ----------------------------------------------------------------------------------------- locks */
 
@@ -119,18 +117,6 @@ static void free_spares(struct map_update *update)
 
 /* ---------------------------------------------------------------------------------------- rounds */
 
-static void enter(struct prudence_map *map)
-{
-    if (likely(map->own_sections))
-        prudence_domain_read_lock(map->domain);
-}
-
-static void leave(struct prudence_map *map)
-{
-    if (likely(map->own_sections))
-        prudence_domain_read_unlock(map->domain);
-}
-
 static void defer(const struct map_update *update, struct map_node *node)
 {
     prudence_cache_free_deferred(update->map->caches[node->kind], node);
@@ -152,10 +138,19 @@ static void defer_gone(const struct map_update *update)
     }
 }
 
-static void count(struct prudence_map *map, int64_t objects)
+/* So many objects are counted if it is DONE, less one that was replaced. */
+static enum round take(struct map_update *update, enum round (*round)(struct map_update *update),
+                       int64_t objects)
 {
-    if (objects)
-        object_count_add(map->counters, map->counter_mask, objects);
+    struct map_writers *writers;
+    enum round result;
+
+    map_section_enter(update->map);
+    writers = map_enter(update->map);
+    result = round(update);
+    map_leave(writers, result == ROUND_DONE ? objects - (update->replacing && update->there) : 0);
+    map_section_leave(update->map);
+    return result;
 }
 
 static int error_of(enum round round)
@@ -174,12 +169,8 @@ int map_update(struct map_update *update, enum round (*round)(struct map_update 
     enum round result;
 
     do {
-        enter(update->map);
-        result = round(update);
-        leave(update->map);
+        result = take(update, round, objects);
     } while (result == ROUND_AGAIN || (result == ROUND_MEMORY && allocate(update)));
-    if (result == ROUND_DONE)
-        count(update->map, objects - (update->replacing && update->there));
     defer_gone(update);
     if (unlikely(update->allocated))
         free_spares(update);

@@ -7,6 +7,8 @@
 #ifndef STRUCTURES_MAP_UPDATE_H
 #define STRUCTURES_MAP_UPDATE_H
 
+#include <prudence/rcu.h>
+
 #include "structures/map.h"
 
 enum round {
@@ -81,6 +83,31 @@ static inline bool map_is_top(const struct prudence_map *map, const struct map_n
 {
     return node == &map->top.node;
 }
+
+/* A section of a thread that is not inside one by the domain's own rules. */
+static inline void map_section_enter(const struct prudence_map *map)
+{
+    if (likely(map->own_sections))
+        prudence_domain_read_lock(map->domain);
+}
+
+static inline void map_section_leave(const struct prudence_map *map)
+{
+    if (likely(map->own_sections))
+        prudence_domain_read_unlock(map->domain);
+}
+
+/* map_add.c: the object, which is the caller's or an entry, is added, or takes the place of the one with its key. *there: the one that was
+ * there; NULL: none. 0; EEXIST: unless `replacing`; ENOMEM. */
+int map_add(struct prudence_map *map, struct prudence_map_node *node, bool replacing,
+            struct prudence_map_node **there);
+
+/* map_remove.c: the object with this key, and this object if one is given. */
+struct prudence_map_node *map_remove(struct prudence_map *map, const struct map_key *key,
+                                     uintptr_t object);
+/* The keys are the same. 0, or ENOENT. */
+int map_replace(struct prudence_map *map, const struct map_key *key, struct prudence_map_node *old,
+                struct prudence_map_node *fresh);
 
 /* map_tidy.c: makes the nodes on the way of the key as small as they can be, as far as there is memory. */
 void map_tidy(struct prudence_map *map, const struct map_key *key);

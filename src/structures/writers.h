@@ -9,6 +9,9 @@
  * has just locked, having changed nothing, and waits. A child that was copied in between has that lock, and not its
  * thread: it clears all of them (structures/fork.c).
  *
+ * Writers that lock nodes of an ordered map, too many to look at, are counted in the map before they lock the first. With that count in
+ * the place of the lock the same holds: fork looks at the counts, and a child takes away what it finds there (map_writers.h).
+ *
  * A writer asks only where it holds nothing. One that holds a lock takes further ones without asking, and fork, which waits for the
  * first, finds them later in its order, or they are released before it.
  */
@@ -36,7 +39,7 @@ void writers_go_on(void);
 /* All tables of one kind, in `list`, under tables_lock. A table is added when it is complete, and removed before it is
  * taken apart. */
 extern HIDDEN struct os_lock tables_lock;
-extern HIDDEN struct list hash_tables, id_tables;
+extern HIDDEN struct list hash_tables, id_tables, ordered_maps;
 
 void tables_add(struct list *list, struct list *table);
 void tables_remove(struct list *table);

@@ -23,7 +23,7 @@
 #include <prudence/id_table.h>
 #include <prudence/log.h>
 #include <prudence/lockfree_hash.h>
-#include <prudence/map.h>
+#include <prudence/map_values.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -571,7 +571,30 @@ static struct prudence_map *searched_map(bool bytes)
     return map;
 }
 
-BODY(map, return result_of(searched_map(false) && searched_map(true));)
+/* A value is replaced twice, and erased. */
+static struct prudence_map *used_values(bool bytes)
+{
+    struct prudence_map_attr attr = {
+        .size = sizeof attr, .flags = PRUDENCE_MAP_VALUES | (bytes ? PRUDENCE_MAP_BYTES : 0)};
+    struct prudence_map *map = prudence_map_create("used", &attr);
+    static char values[3];
+    void *old;
+
+    if (bytes ? prudence_map_insert_bytes(map, "5", 1, &values[0], NULL) ||
+                    prudence_map_put_bytes(map, "5", 1, &values[1], &old) ||
+                    prudence_map_exchange_bytes(map, "5", 1, &values[1], &values[2])
+              : prudence_map_insert(map, 5, &values[0], NULL) ||
+                    prudence_map_put(map, 5, &values[1], &old) ||
+                    prudence_map_exchange(map, 5, &values[1], &values[2]))
+        abort();
+    if (old != &values[0] ||
+        (bytes ? prudence_map_erase_bytes(map, "5", 1) : prudence_map_erase(map, 5)) != &values[2])
+        abort();
+    return map;
+}
+
+BODY(map, return result_of(searched_map(false) && searched_map(true) && used_values(false) &&
+                           used_values(true));)
 BODY(map_destroy, return prudence_map_destroy(used_map(false), NULL, NULL);)
 BODY(hash, return result_of(used_hash() != NULL);)
 BODY(names, return use_names();)
@@ -746,7 +769,9 @@ static const struct row {
      "prudence_map_floor prudence_map_floor_bytes prudence_map_after prudence_map_before "
      "prudence_map_lowest prudence_map_highest prudence_map_first prudence_map_first_from "
      "prudence_map_first_from_bytes prudence_map_next_slow prudence_map_count "
-     "prudence_map_stats_sized"},
+     "prudence_map_stats_sized prudence_map_insert prudence_map_insert_bytes prudence_map_put "
+     "prudence_map_put_bytes prudence_map_exchange prudence_map_exchange_bytes "
+     "prudence_map_erase prudence_map_erase_bytes"},
     {"prudence_map_destroy", do_map_destroy, FOR_READERS, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_next_cache_sized", do_next_cache, EVERYWHERE, ""},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Records a history of random operations (history.h), and prints it, a line for each operation:
- *     thread key kind argument second result began ended
+ *     thread key kind argument second result began ended [key value]...
  *
  *     linearizable_history SUBJECT SEED OPERATIONS_OF_EACH_THREAD         without arguments: the names of all subjects
  */
@@ -17,7 +17,7 @@
 
 #define THREADS 4
 
-static const struct subject *const tables[] = {hash_subjects, id_subjects};
+static const struct subject *const tables[] = {hash_subjects, id_subjects, map_subjects};
 
 static const struct subject *subject;
 static struct operation *operations[THREADS];
@@ -116,14 +116,18 @@ static void record(void)
 
 static void print(const struct operation *operation)
 {
-    static const char *const kinds[] = {"lookup", "add",      "unique", "put",
-                                        "swap",   "exchange", "remove", "take"};
+    static const char *const kinds[] = {"lookup",   "add",    "unique", "put", "swap",
+                                        "exchange", "remove", "take",   "scan"};
 
-    printf("%u %llu %s %llu %llu %llu %llu %llu\n", operation->thread,
+    printf("%u %llu %s %llu %llu %llu %llu %llu", operation->thread,
            (unsigned long long)operation->key, kinds[operation->kind],
            (unsigned long long)operation->argument, (unsigned long long)operation->second,
            (unsigned long long)operation->result, (unsigned long long)operation->began,
            (unsigned long long)operation->ended);
+    for (unsigned i = 0; i < operation->found_count; i++)
+        printf(" %llu %llu", (unsigned long long)operation->found[i].key,
+               (unsigned long long)operation->found[i].value);
+    printf("\n");
 }
 
 /* Or, without a name, prints all. */

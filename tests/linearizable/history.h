@@ -22,13 +22,20 @@ enum operation_kind {
     EXCHANGE, /* argument `second` takes the place of the argument: 1, if that is there */
     REMOVE,   /* the argument, if it is there: 1 */
     TAKE,     /* removes the first */
+    SCAN, /* of keys from `key` to the argument: what was found. For each key a LOOKUP at a moment of its own */
 };
+
+#define FOUND_MOST 64
 
 struct operation {
     enum operation_kind kind;
     unsigned thread;
     uint64_t key, argument, second, result;
     uint64_t began, ended; /* ns, of one clock for all CPUs */
+    unsigned found_count;  /* by a SCAN, in the order in which it came */
+    struct {
+        uint64_t key, value;
+    } found[FOUND_MOST];
 };
 
 struct subject {
@@ -40,7 +47,7 @@ struct subject {
 };
 
 /* Every subject's file ends with its table, which history.c names. */
-extern const struct subject hash_subjects[], id_subjects[];
+extern const struct subject hash_subjects[], id_subjects[], map_subjects[];
 
 uint64_t below(uint64_t *random, uint64_t bound);
 uint64_t fresh_value(void);

@@ -7,7 +7,7 @@
 #include <prudence/id_table.h>
 #include <prudence/inline.h>
 #include <prudence/lockfree_hash.h>
-#include <prudence/map.h>
+#include <prudence/map_values.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -151,9 +151,9 @@ int use_map(struct prudence_map *map, struct element *fresh, uint64_t key)
     }
     prudence_map_for_each_from_bytes(&walk, map, "key", 3, node)
     {
-        sum++;
+        sum += prudence_map_value(node) == prudence_map_get(map, key);
     }
-    return sum + prudence_map_stats(map, &stats);
+    return sum + (prudence_map_get_bytes(map, "key", 3) == fresh) + prudence_map_stats(map, &stats);
 }
 
 int use_lists(struct prudence_list *list, struct element *fresh)

@@ -10,7 +10,7 @@
 #include <prudence/hash_rename.h>
 #include <prudence/id_table.h>
 #include <prudence/lockfree_hash.h>
-#include <prudence/map.h>
+#include <prudence/map_values.h>
 
 #include "support/routes_test.h"
 
@@ -360,6 +360,94 @@ static void use_map(void)
     check(prudence_map_destroy(map, NULL, NULL) == 0);
 }
 
+/* Strings of several sizes of entries, one of them with pages of its own; until the next call. */
+static const void *value_key(unsigned i, size_t *length)
+{
+    static char text[5000];
+
+    memset(text, 'k', sizeof text);
+    snprintf(text, 8, "%07u", i);
+    *length = i == 100 ? sizeof text : 8 + i % 300;
+    return text;
+}
+
+static void check_values(struct prudence_map *map, unsigned first, unsigned end)
+{
+    size_t length;
+
+    check(prudence_map_count(map) == end - first);
+    for (unsigned i = 0; i < NAMES / 10; i++) {
+        const void *key = value_key(i, &length);
+
+        check(prudence_map_get_bytes(map, key, length) ==
+              (i >= first && i < end ? &objects[i] : NULL));
+    }
+}
+
+/* It may be refused: then nothing is changed. */
+static void insert_value(struct prudence_map *map, unsigned i)
+{
+    size_t length;
+    const void *key = value_key(i, &length);
+
+    while (prudence_map_insert_bytes(map, key, length, &objects[i], NULL)) {
+        end_of_failures();
+        check_values(map, 0, i);
+        value_key(i, &length);
+    }
+}
+
+/* Twice, and back. */
+static void change_value(struct prudence_map *map, unsigned i)
+{
+    size_t length;
+    const void *key = value_key(i, &length);
+    void *old;
+
+    while (prudence_map_put_bytes(map, key, length, &objects[IDS - 1], &old)) {
+        end_of_failures();
+        check_values(map, 0, i + 1);
+        value_key(i, &length);
+    }
+    check(old == &objects[i]);
+    while (prudence_map_exchange_bytes(map, key, length, &objects[IDS - 1], &objects[i]))
+        end_of_failures();
+}
+
+static void use_values(void)
+{
+    const struct prudence_map_attr attr = {.size = sizeof attr,
+                                           .flags = PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES};
+    struct prudence_map_stats empty, stats;
+    struct prudence_map *map;
+    size_t length;
+
+    memory_fail(plan.first, plan.count);
+    map = prudence_map_create("test", &attr);
+    if (!map) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        map = prudence_map_create("test", &attr);
+    }
+    check(prudence_map_stats(map, &empty) == 0);
+    for (unsigned i = 0; i < NAMES / 10; i++) {
+        insert_value(map, i);
+        change_value(map, i);
+    }
+    end_of_failures();
+    check_values(map, 0, NAMES / 10);
+    memory_fail(0, UINT32_MAX); /* to erase needs none */
+    for (unsigned i = 0; i < NAMES / 10; i++) {
+        const void *key = value_key(i, &length);
+
+        check(prudence_map_erase_bytes(map, key, length) == &objects[i]);
+    }
+    memory_fail(UINT32_MAX, 0);
+    check_values(map, 0, 0);
+    check(prudence_map_stats(map, &stats) == 0 && stats.bytes_live == empty.bytes_live);
+    check(prudence_map_destroy(map, NULL, NULL) == 0);
+}
+
 /* -------------------------------------------------------------------------------------------- all calls */
 
 static void scenario(void *argument)
@@ -407,7 +495,7 @@ static void all_calls_fail_from_then_on(void **state)
 
 static struct use hash = {use_hash, 11}, renames = {use_renames, 11}, ids = {use_ids, 11},
                   lockfree_hash = {use_lockfree_hash, 3}, routes = {use_routes, 3},
-                  ordered_map = {use_map, 3};
+                  ordered_map = {use_map, 3}, map_of_values = {use_values, 3};
 
 #define BOTH(use)                                                                                  \
     {"one call fails: " #use, one_call_fails, NULL, NULL, &(use)},                                 \
@@ -418,7 +506,8 @@ static struct use hash = {use_hash, 11}, renames = {use_renames, 11}, ids = {use
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH(hash), BOTH(renames), BOTH(lockfree_hash), BOTH(ids), BOTH(routes), BOTH(ordered_map),
+        BOTH(hash),   BOTH(renames),     BOTH(lockfree_hash), BOTH(ids),
+        BOTH(routes), BOTH(ordered_map), BOTH(map_of_values),
     };
 
     pin_thread();

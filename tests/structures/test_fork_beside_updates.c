@@ -12,6 +12,7 @@
 #include <limits.h>
 
 #include <prudence/id_table.h>
+#include <prudence/map.h>
 
 #include "support/name_test.h"
 #include "support/fork_at_step.h"
@@ -200,6 +201,69 @@ static void destroy_ids(void)
     assert_int_equal(prudence_id_table_destroy(ids), 0);
 }
 
+/* ------------------------------------------------------------------------------------- ordered map */
+
+#define FAR (UINT64_C(1) << 40) /* cuts the prefix that all others have in common */
+
+static struct prudence_map *map;
+static struct prudence_map_node mapped[ITEMS], changed[3];
+
+static void make_map(void)
+{
+    map = prudence_map_create("test", NULL);
+    for (unsigned i = 0; i < ITEMS; i++) {
+        mapped[i].key = i;
+        assert_int_equal(prudence_map_add_unique(map, &mapped[i], NULL), 0);
+    }
+}
+
+/* Of the keys 0 and 1, and of two that are not there. Nodes are replaced twice: a prefix is cut, and two nodes are joined. */
+static void update_map(void)
+{
+    struct prudence_map_node *replaced;
+
+    changed[0].key = ITEMS;
+    prudence_map_add_unique(map, &changed[0], NULL);
+    changed[1].key = 0;
+    prudence_map_add_replace(map, &changed[1], &replaced);
+    changed[2].key = FAR;
+    prudence_map_add_unique(map, &changed[2], NULL);
+    prudence_map_remove(map, FAR);
+    prudence_map_remove(map, 1);
+}
+
+static uint64_t count_mapped(void)
+{
+    struct prudence_map_walk walk;
+    struct prudence_map_node *node;
+    uint64_t seen = 0;
+
+    prudence_map_for_each(&walk, map, node) seen++;
+    return seen;
+}
+
+static void use_map(void)
+{
+    assert_int_equal(prudence_map_count(map), count_mapped());
+    for (unsigned i = 2; i < ITEMS; i++) {
+        assert_ptr_equal(prudence_map_lookup(map, i), &mapped[i]);
+        assert_ptr_equal(prudence_map_remove(map, i), &mapped[i]);
+    }
+    assert_int_equal(prudence_map_count(map), count_mapped());
+    assert_non_null(prudence_map_lookup(map, 0));
+    for (unsigned i = 2; i < ITEMS; i++)
+        assert_int_equal(prudence_map_add_unique(map, &mapped[i], NULL), 0);
+}
+
+static void destroy_map(void)
+{
+    for (unsigned i = 0; i <= ITEMS; i++)
+        prudence_map_remove(map, i);
+    prudence_map_remove(map, FAR);
+    assert_int_equal(prudence_map_count(map), 0);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+}
+
 /* ------------------------------------------------------------------------------------------- forks */
 
 struct path {
@@ -245,11 +309,12 @@ static unsigned fork_once(const struct path *path, unsigned before, unsigned ins
     return steps;
 }
 
-enum { UPDATES, RENAMES };
+enum { UPDATES, RENAMES, OF_MAP };
 
 static const struct path paths[] = {
     [UPDATES] = {"updates", make_hash, update_hash, use_hash, destroy_hash, 3},
     [RENAMES] = {"renames", make_names, rename_both, use_names, destroy_names, 40},
+    [OF_MAP] = {"updates of a map", make_map, update_map, use_map, destroy_map, 8},
     {"updates of a table that grows", make_hash_that_grows, update_hash, use_hash, destroy_hash, 3},
     {"updates of one that shrinks", make_hash_that_shrinks, update_hash, use_hash, destroy_hash, 3},
     {"a resize", make_hash, resize_hash, use_hash, destroy_hash, 3},
@@ -269,7 +334,7 @@ static void a_child_finds_whole_tables(void **state)
     }
 }
 
-/* It locks a bucket, or takes the right to a step, sees the fork, and gives it back: the child is copied in between. */
+/* It locks a bucket, takes the right to a step, or is counted, sees the fork, and gives it back: the child is copied in between. */
 static void a_writer_that_was_about_to_begin(void **state)
 {
     (void)state;
@@ -277,6 +342,9 @@ static void a_writer_that_was_about_to_begin(void **state)
         fork_once(&paths[UPDATES], 0, inside);
         fork_once(&paths[RENAMES], 0, 4 * inside);
     }
+    /* It is counted for six instructions, some two hundred from its beginning. */
+    for (unsigned inside = 150; inside <= 230; inside += 6)
+        fork_once(&paths[OF_MAP], 0, inside);
 }
 
 /* Handlers of others, in the middle of the fork, on the thread that forks. */
@@ -293,6 +361,8 @@ static void update_in_handler(void)
     assert_int_equal(prudence_hash_remove(table, &item->node), 0);
     assert_int_equal(prudence_hash_resize(table, 512), 0);
     assert_ptr_equal(prudence_id_remove(ids, 5), &named[5]);
+    assert_ptr_equal(prudence_map_remove(map, 5), &mapped[5]);
+    assert_int_equal(prudence_map_add_unique(map, &mapped[5], NULL), 0);
 }
 
 static void handlers_may_update(void **state)
@@ -304,6 +374,7 @@ static void handlers_may_update(void **state)
     (void)state;
     make_hash();
     make_ids();
+    make_map();
     handlers_update = true;
     child = fork();
     if (!child)
@@ -314,8 +385,10 @@ static void handlers_may_update(void **state)
     check_chains(table);
     assert_int_equal(prudence_id_insert(ids, &named[5], &id), 0);
     assert_int_equal(id, 5);
+    assert_int_equal(prudence_map_count(map), count_mapped());
     destroy_hash();
     destroy_ids();
+    destroy_map();
 }
 
 static void start(void)

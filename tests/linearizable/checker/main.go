@@ -85,21 +85,56 @@ var model = porcupine.Model{
 }
 
 // A history for each key: linearizable are all together if and only if each is.
-func read(from io.Reader) (map[uint64][]porcupine.Operation, error) {
-	keys := map[uint64][]porcupine.Operation{}
+type histories map[uint64][]porcupine.Operation
+
+func (keys histories) add(op porcupine.Operation, in input, result uint64) {
+	op.Input, op.Output = in, result
+	keys[in.key] = append(keys[in.key], op)
+}
+
+// A scan promises that keys rise, and nothing about two keys at one moment: so it is a lookup of each key, of which nothing
+// is asked but that it took effect between the scan's call and its return. Returns what is wrong with the order.
+func (keys histories) addScan(op porcupine.Operation, in input, found *strings.Reader) string {
+	key := in.key
+	for {
+		var there, value uint64
+		if _, err := fmt.Fscan(found, &there, &value); err != nil {
+			break
+		}
+		if there < key || there > in.argument {
+			return fmt.Sprintf("a scan from %d to %d found %d where %d or more was due", in.key, in.argument, there, key)
+		}
+		for ; key < there; key++ {
+			keys.add(op, input{kind: "lookup", key: key}, 0)
+		}
+		keys.add(op, input{kind: "lookup", key: key}, value)
+		key++
+	}
+	for ; key <= in.argument; key++ {
+		keys.add(op, input{kind: "lookup", key: key}, 0)
+	}
+	return ""
+}
+
+func read(from io.Reader) (keys histories, wrong string, err error) {
+	keys = histories{}
 	lines := bufio.NewScanner(from)
-	for lines.Scan() {
+	for lines.Scan() && wrong == "" {
 		var op porcupine.Operation
 		var in input
 		var result uint64
-		if _, err := fmt.Sscan(lines.Text(), &op.ClientId, &in.key, &in.kind, &in.argument, &in.second, &result,
+		line := strings.NewReader(lines.Text())
+		if _, err := fmt.Fscan(line, &op.ClientId, &in.key, &in.kind, &in.argument, &in.second, &result,
 			&op.Call, &op.Return); err != nil {
-			return nil, fmt.Errorf("%q: %w", lines.Text(), err)
+			return nil, "", fmt.Errorf("%q: %w", lines.Text(), err)
 		}
-		op.Input, op.Output = in, result
-		keys[in.key] = append(keys[in.key], op)
+		if in.kind == "scan" {
+			wrong = keys.addScan(op, in, line)
+		} else {
+			keys.add(op, in, result)
+		}
 	}
-	return keys, lines.Err()
+	return keys, wrong, lines.Err()
 }
 
 func tell(history []porcupine.Operation) {
@@ -118,10 +153,14 @@ func check(name string) int {
 		return 3
 	}
 	defer file.Close()
-	keys, err := read(file)
+	keys, wrong, err := read(file)
 	if err != nil || len(keys) == 0 {
 		fmt.Fprintln(os.Stderr, name, "is no history:", err)
 		return 3
+	}
+	if wrong != "" {
+		fmt.Println(name + ": not linearizable: " + wrong)
+		return 1
 	}
 	operations, concurrent := 0, 0
 	for _, history := range keys {

@@ -45,15 +45,15 @@
 #define BUFFER_MAX  64
 #define TLS_MAX     4096
 #define TLS_AREA                                                                                   \
-    ((size_t)16 << 10) /* below the thread pointer: the program's, and libc's (errno) */
-#define GRANULE_SHIFT 2
+    ((size_t)16 << 10)  /* below the thread pointer: the program's, and libc's (errno) */
+#define GRANULE_SHIFT 0 /* words side by side may be of one byte each */
 #define ARENA_ADDRESS ((void *)(uintptr_t)EXPLORE_ARENA)
 
 typedef struct {
     uint32_t of[THREADS];
 } clocks;
 
-/* What is known of four bytes. The first part is of all executions, the second of this one. */
+/* What is known of a byte. The first part is of all executions, the second of this one. */
 struct cell {
     uintptr_t key;            /* address >> GRANULE_SHIFT; 0: none */
     uint8_t readers, writers; /* threads, bit by bit */
@@ -785,7 +785,10 @@ uint64_t explore_update(volatile void *address, unsigned bytes, explore_change *
         return before;
     }
     cell = shared_access(address, true);
-    drain(me());
+    if (cell->shared)
+        drain(me()); /* others had their turn with it */
+    else
+        drain_in_time(me());
     decide_about_others(address);
     before = value = memory_read(address, bytes);
     if (!change(&value, operand, expected)) {
@@ -1020,6 +1023,7 @@ int main(int count, char **arguments)
     find_case(slab_cases, name);
     find_case(structure_cases, name);
     find_case(hash_cases, name);
+    find_case(map_cases, name);
     if (!*name)
         return 0;
     if (!E->now)

@@ -32,6 +32,11 @@ void __tsan_release(void *address)
 {
     (void)address;
 }
+void __tsan_acquire(void *address);
+void __tsan_acquire(void *address)
+{
+    (void)address;
+}
 
 void __tsan_read_range(void *address, unsigned long bytes)
 {

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Maps of values: entries, and the updates that make them (map_values.h).
+ *
+ * An entry of a number has 16 bytes, one of a string 24 and the string: from a cache of its power of two, or pages of its own.
+ * It is made before the update, outside of sections, and deferred behind it, so both may wait as they do for nodes.
+ */
+#include "structures/map_values.h"
+
+#include <errno.h>
+
+#include <prudence/map_values.h>
+
+#include "heap/heap.h"
+#include "os/os.h"
+#include "slab/stats.h"
+#include "structures/map_update.h"
+
+struct entry {
+    void *value;                    /* the word before the node: prudence_map_value */
+    struct prudence_map_bytes node; /* of a number, without the length */
+    uint8_t bytes[];                /* of the key */
+};
+
+#define NUMBER_BYTES (offsetof(struct entry, node) + sizeof(struct prudence_map_node))
+#define SMALLEST     32u
+#define LARGE        (MAP_ENTRY_SIZES - 1)
+
+/* ------------------------------------------------------------------------------------------ entries */
+
+static size_t bytes_of_class(const struct prudence_map *map, unsigned class)
+{
+    return map->bytes ? SMALLEST << class : NUMBER_BYTES;
+}
+
+static unsigned class_of(const struct prudence_map *map, size_t length)
+{
+    unsigned class = 0;
+
+    while (map->bytes && class < LARGE && length > (SMALLEST << class) - sizeof(struct entry))
+        class ++;
+    return class;
+}
+
+static unsigned classes_of(const struct prudence_map *map)
+{
+    return map->bytes ? LARGE : 1;
+}
+
+bool map_entries_make(struct prudence_map *map, const char *name, struct prudence_domain *domain)
+{
+    const struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+
+    for (unsigned class = 0; class < classes_of(map); class ++) {
+        map->entries[class] = prudence_cache_create(name, bytes_of_class(map, class), &attr);
+        if (!map->entries[class])
+            return false;
+    }
+    if (map->bytes)
+        map->entries[LARGE] = large_cache_create(name, domain);
+    return !map->bytes || map->entries[LARGE];
+}
+
+void map_entries_destroy(struct prudence_map *map)
+{
+    for (unsigned class = MAP_ENTRY_SIZES; class -- > 0;)
+        if (map->entries[class])
+            prudence_cache_destroy(map->entries[class]);
+}
+
+static size_t pages_of(size_t length)
+{
+    return round_up(sizeof(struct entry) + length, OS_PAGE_SIZE);
+}
+
+static struct entry *allocate(struct prudence_map *map, size_t length)
+{
+    unsigned class = class_of(map, length);
+    struct entry *entry;
+    bool zeroed;
+
+    if (class < LARGE)
+        return prudence_cache_alloc(map->entries[class]);
+    if (length > SIZE_MAX / 2)
+        return NULL;
+    entry = large_cache_alloc(map->entries[LARGE], pages_of(length), OS_PAGE_SIZE, &zeroed);
+    if (entry)
+        add_relaxed(&map->large_bytes, pages_of(length));
+    return entry;
+}
+
+static struct entry *make_entry(struct prudence_map *map, const struct map_key *key, void *value)
+{
+    struct entry *entry = allocate(map, key->length);
+
+    if (!entry)
+        return NULL;
+    entry->value = value;
+    if (!key->bytes) {
+        entry->node.node.key = key->number;
+        return entry;
+    }
+    __builtin_memcpy(entry->bytes, key->bytes, key->length);
+    prudence_map_set_bytes(&entry->node, entry->bytes, key->length);
+    return entry;
+}
+
+static struct entry *entry_of(const struct prudence_map_node *node)
+{
+    return PRUDENCE_CONTAINER_OF(node, struct entry, node.node);
+}
+
+/* Before it goes: it does not count any more. Its cache. */
+static struct prudence_cache *cache_left_by(struct prudence_map *map, const struct entry *entry)
+{
+    const size_t length = map->bytes ? entry->node.length : 0;
+    const unsigned class = class_of(map, length);
+
+    if (class == LARGE)
+        sub_relaxed(&map->large_bytes, pages_of(length));
+    return map->entries[class];
+}
+
+void map_entry_free(struct prudence_map *map, struct prudence_map_node *node)
+{
+    prudence_cache_free(cache_left_by(map, entry_of(node)), entry_of(node));
+}
+
+/* The value of an entry that an update has unlinked, which is deferred. */
+static void *value_left_by(struct prudence_map *map, struct prudence_map_node *node)
+{
+    struct entry *entry = entry_of(node);
+    void *value = entry->value;
+
+    prudence_cache_free_deferred(cache_left_by(map, entry), entry);
+    return value;
+}
+
+static void add_class(const struct prudence_map *map, unsigned class,
+                      struct prudence_map_stats *stats)
+{
+    struct cache_sums sums;
+
+    cache_sum(map->entries[class], &sums);
+    stats->bytes_latent += sums.latent_bytes;
+    if (class < LARGE)
+        stats->bytes_live +=
+            (sums.hits + sums.misses - sums.frees - sums.deferred) * bytes_of_class(map, class);
+}
+
+void map_entries_add_stats(const struct prudence_map *map, struct prudence_map_stats *stats)
+{
+    for (unsigned class = 0; class < MAP_ENTRY_SIZES; class ++)
+        if (map->entries[class])
+            add_class(map, class, stats);
+    stats->bytes_live += load_relaxed(&map->large_bytes);
+}
+
+/* ------------------------------------------------------------------------------------------ updates */
+
+static bool fits(const struct prudence_map *map, const struct map_key *key)
+{
+    return map && map->values && map_key_fits(map, key);
+}
+
+static int put(struct prudence_map *map, const struct map_key *key, void *value, void **old)
+{
+    struct prudence_map_node *replaced;
+    struct entry *entry;
+    void *before = NULL;
+    int error;
+
+    if (!fits(map, key) || !value)
+        return EINVAL;
+    entry = make_entry(map, key, value);
+    if (!entry)
+        return ENOMEM;
+    error = map_add(map, &entry->node.node, true, &replaced);
+    if (error) {
+        map_entry_free(map, &entry->node.node);
+        return error;
+    }
+    if (replaced)
+        before = value_left_by(map, replaced);
+    if (old)
+        *old = before;
+    return 0;
+}
+
+/* The value of the key, in a section of its own; NULL: none. */
+static void *value_of(const struct prudence_map *map, const struct map_key *key)
+{
+    struct prudence_map_node *node;
+    void *value;
+
+    map_section_enter(map);
+    node = map_lookup(map, key);
+    value = node ? prudence_map_value(node) : NULL;
+    map_section_leave(map);
+    return value;
+}
+
+/* Where another thread's entry is found, its value is what this returns; if that has left meanwhile, the insertion is tried again. */
+static int insert(struct prudence_map *map, const struct map_key *key, void *value, void **there)
+{
+    struct prudence_map_node *other;
+    struct entry *entry = NULL;
+    void *found;
+    int error;
+
+    if (!fits(map, key) || !value)
+        return EINVAL;
+    do {
+        found = value_of(map, key);
+        if (found)
+            error = EEXIST;
+        else if (!entry && !(entry = make_entry(map, key, value)))
+            error = ENOMEM;
+        else
+            error = map_add(map, &entry->node.node, false, &other);
+    } while (error == EEXIST && !found);
+    if (error && entry)
+        map_entry_free(map, &entry->node.node);
+    if (error == EEXIST && there)
+        *there = found;
+    return error;
+}
+
+/* In a section: the entry of the key, if it has this value, is replaced. NULL: it has not, or has left. */
+static struct prudence_map_node *exchange_entry(struct prudence_map *map, const struct map_key *key,
+                                                const void *old, struct entry *entry)
+{
+    struct prudence_map_node *node;
+
+    do {
+        node = map_lookup(map, key);
+        if (!node || prudence_map_value(node) != old)
+            return NULL;
+    } while (map_replace(map, key, node, &entry->node.node));
+    return node;
+}
+
+static int exchange(struct prudence_map *map, const struct map_key *key, void *old, void *fresh)
+{
+    struct prudence_map_node *left;
+    struct entry *entry;
+
+    if (!fits(map, key) || !old || !fresh)
+        return EINVAL;
+    entry = make_entry(map, key, fresh);
+    if (!entry)
+        return ENOMEM;
+    map_section_enter(map);
+    left = exchange_entry(map, key, old, entry);
+    map_section_leave(map);
+    if (!left) {
+        map_entry_free(map, &entry->node.node);
+        return ENOENT;
+    }
+    value_left_by(map, left);
+    return 0;
+}
+
+static void *erase(struct prudence_map *map, const struct map_key *key)
+{
+    struct prudence_map_node *node = fits(map, key) ? map_remove(map, key, 0) : NULL;
+
+    return node ? value_left_by(map, node) : NULL;
+}
+
+/* ------------------------------------------------------------------------------- both kinds of keys */
+
+int prudence_map_put(struct prudence_map *map, uint64_t number, void *value, void **old)
+{
+    const struct map_key key = map_key_of_number(number);
+
+    return put(map, &key, value, old);
+}
+
+int prudence_map_put_bytes(struct prudence_map *map, const void *bytes, size_t length, void *value,
+                           void **old)
+{
+    const struct map_key key = map_key_of_bytes(bytes, length);
+
+    return put(map, &key, value, old);
+}
+
+int prudence_map_insert(struct prudence_map *map, uint64_t number, void *value, void **there)
+{
+    const struct map_key key = map_key_of_number(number);
+
+    return insert(map, &key, value, there);
+}
+
+int prudence_map_insert_bytes(struct prudence_map *map, const void *bytes, size_t length,
+                              void *value, void **there)
+{
+    const struct map_key key = map_key_of_bytes(bytes, length);
+
+    return insert(map, &key, value, there);
+}
+
+int prudence_map_exchange(struct prudence_map *map, uint64_t number, void *old, void *fresh)
+{
+    const struct map_key key = map_key_of_number(number);
+
+    return exchange(map, &key, old, fresh);
+}
+
+int prudence_map_exchange_bytes(struct prudence_map *map, const void *bytes, size_t length,
+                                void *old, void *fresh)
+{
+    const struct map_key key = map_key_of_bytes(bytes, length);
+
+    return exchange(map, &key, old, fresh);
+}
+
+void *prudence_map_erase(struct prudence_map *map, uint64_t number)
+{
+    const struct map_key key = map_key_of_number(number);
+
+    return erase(map, &key);
+}
+
+void *prudence_map_erase_bytes(struct prudence_map *map, const void *bytes, size_t length)
+{
+    const struct map_key key = map_key_of_bytes(bytes, length);
+
+    return erase(map, &key);
+}

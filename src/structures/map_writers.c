@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads inside an update of an ordered map, and its objects (map_writers.h). */
+#include "structures/map_writers.h"
+
+#include "os/os.h"
+#include "structures/writers.h"
+
+/* A thread that is moved to another CPU leaves by the word by which it entered. */
+struct map_writers *map_enter(struct prudence_map *map)
+{
+    struct map_writers *writers = &map->writers[os_cpu_current() & map->writers_mask];
+
+    os_busy_enter();
+    for (;;) {
+        __atomic_fetch_add(&writers->word, 1, __ATOMIC_SEQ_CST);
+        if (likely(!writers_must_wait()))
+            return writers;
+        __atomic_fetch_sub(&writers->word, 1, __ATOMIC_RELAXED); /* it has changed nothing */
+        writers_wait();
+    }
+}
+
+/* Release: fork, which finds no thread inside, sees all that this one did. */
+void map_leave(struct map_writers *writers, int64_t objects)
+{
+    __atomic_fetch_add(&writers->word, ((uint64_t)objects << MAP_WRITERS_BITS) - 1,
+                       __ATOMIC_RELEASE);
+    os_busy_leave();
+}
+
+void map_wait_for_writers(struct prudence_map *map)
+{
+    for (unsigned i = 0; i <= map->writers_mask; i++)
+        while (load_acquire(&map->writers[i].word) & MAP_WRITERS_MASK)
+            os_sleep_ns(1000);
+}
+
+void map_forget_writers(struct prudence_map *map)
+{
+    for (unsigned i = 0; i <= map->writers_mask; i++)
+        store_relaxed(&map->writers[i].word, map->writers[i].word & ~MAP_WRITERS_MASK);
+}
+
+/* The sum is not taken at one moment: one of a removal that was counted and an addition that was not may be below 0. */
+uint64_t prudence_map_count(const struct prudence_map *map)
+{
+    uint64_t sum = 0;
+    int64_t objects;
+
+    for (unsigned i = 0; i <= map->writers_mask; i++)
+        sum += load_relaxed(&map->writers[i].word) & ~MAP_WRITERS_MASK;
+    objects = (int64_t)sum >> MAP_WRITERS_BITS;
+    return objects > 0 ? (uint64_t)objects : 0;
+}

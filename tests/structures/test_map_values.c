@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Maps of values: random operations beside a model of them, for numbers and for strings of each size of entries; arguments, and
+ * updates of objects, that are refused; what is counted, latent, and below its limit; exchanges by many threads.
+ *
+ * ctest: not-with thread (all but one case have one thread; torture_map has many)
+ */
+#include <prudence/map_values.h>
+
+#include "support/map_test.h"
+
+#include <pthread.h>
+
+#include "slab/latent_account.h"
+#include "slab/wait.h"
+
+static char values[10000]; /* their addresses */
+static void **model;       /* by the index of the key; NULL: none */
+static uint64_t state;
+
+static unsigned below(unsigned bound)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (unsigned)((state >> 33) % bound);
+}
+
+static void *some_value(void)
+{
+    return &values[below(sizeof values)];
+}
+
+static struct prudence_map *make_values(unsigned flags, struct prudence_domain *domain)
+{
+    struct prudence_map_attr attr = {
+        .size = sizeof attr, .flags = PRUDENCE_MAP_VALUES | flags, .domain = domain};
+    struct prudence_map *map = prudence_map_create("test", &attr);
+
+    assert_non_null(map);
+    return map;
+}
+
+/* ------------------------------------------------------------------------------------ beside a model
+ * The caller's bytes are overwritten when a call has returned, so the map has its own. */
+
+static uint8_t given[MAP_TEST_LONG];
+static size_t given_length;
+
+static void give(unsigned index)
+{
+    given_length = map_keys[index].length;
+    memcpy(given, map_keys[index].bytes, given_length);
+}
+
+static void *get(const struct prudence_map *map, unsigned index)
+{
+    give(index);
+    return map_strings ? prudence_map_get_bytes(map, given, given_length)
+                       : prudence_map_get(map, number_of(index));
+}
+
+static void put(struct prudence_map *map, unsigned index)
+{
+    void *value = some_value(), *old = &old;
+    bool tells = below(2);
+    int error = map_strings
+                    ? prudence_map_put_bytes(map, given, given_length, value, tells ? &old : NULL)
+                    : prudence_map_put(map, number_of(index), value, tells ? &old : NULL);
+
+    assert_int_equal(error, 0);
+    assert_true(!tells || old == model[index]);
+    model[index] = value;
+}
+
+static void insert(struct prudence_map *map, unsigned index)
+{
+    void *value = some_value(), *there = NULL;
+    int error = map_strings ? prudence_map_insert_bytes(map, given, given_length, value, &there)
+                            : prudence_map_insert(map, number_of(index), value, &there);
+
+    assert_int_equal(error, model[index] ? EEXIST : 0);
+    assert_ptr_equal(there, model[index]);
+    if (!error)
+        model[index] = value;
+}
+
+static void exchange(struct prudence_map *map, unsigned index)
+{
+    void *fresh = some_value(), *old = below(3) && model[index] ? model[index] : some_value();
+    int error = map_strings ? prudence_map_exchange_bytes(map, given, given_length, old, fresh)
+                            : prudence_map_exchange(map, number_of(index), old, fresh);
+
+    assert_int_equal(error, old == model[index] ? 0 : ENOENT);
+    if (!error)
+        model[index] = fresh;
+}
+
+static void erase(struct prudence_map *map, unsigned index)
+{
+    void *value = map_strings ? prudence_map_erase_bytes(map, given, given_length)
+                              : prudence_map_erase(map, number_of(index));
+
+    assert_ptr_equal(value, model[index]);
+    model[index] = NULL;
+}
+
+static struct test_key key_of(const struct prudence_map_node *node)
+{
+    const struct prudence_map_bytes *string = (const struct prudence_map_bytes *)node;
+    struct test_key key = {.length = 8};
+
+    for (unsigned i = 0; !map_strings && i < 8; i++)
+        key.bytes[i] = (uint8_t)(node->key >> (56 - 8 * i));
+    if (map_strings) {
+        key.length = string->length;
+        memcpy(key.bytes, (const void *)(uintptr_t)node->key, key.length);
+    }
+    return key;
+}
+
+/* Keys and values, in their order; and the sum of all memory. */
+static void check_all(struct prudence_map *map)
+{
+    struct prudence_map_walk walk;
+    struct prudence_map_node *node = prudence_map_first(&walk, map);
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < map_key_count; i++) {
+        struct test_key key;
+
+        assert_ptr_equal(get(map, i), model[i]);
+        if (!model[i])
+            continue;
+        assert_non_null(node);
+        key = key_of(node);
+        assert_int_equal(compare_keys(&key, &map_keys[i]), 0);
+        assert_ptr_equal(prudence_map_value(node), model[i]);
+        node = prudence_map_next(&walk);
+        count++;
+    }
+    assert_null(node);
+    assert_int_equal(prudence_map_count(map), count);
+}
+
+static unsigned disposed;
+
+/* In the order of keys. */
+static void dispose(struct prudence_map_node *node, void *next)
+{
+    unsigned *index = next;
+
+    while (!model[*index])
+        ++*index;
+    assert_ptr_equal(prudence_map_value(node), model[(*index)++]);
+    disposed++;
+}
+
+static void random_operations(unsigned operations)
+{
+    static void (*const all[])(struct prudence_map * map, unsigned index) = {put, insert, exchange,
+                                                                             erase};
+    struct prudence_domain *domain = prudence_domain_create("test", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct prudence_map *map = make_values(map_strings ? PRUDENCE_MAP_BYTES : 0, domain);
+    unsigned next = 0, left;
+
+    model = calloc(map_key_count, sizeof model[0]);
+    for (unsigned i = 0; i < operations; i++) {
+        unsigned index = below(map_key_count);
+
+        give(index);
+        all[below(i % 4000 < 3000 ? 3 : 4)](map, index);
+        if (i % 2000 == 0)
+            check_all(map);
+    }
+    check_all(map);
+    left = (unsigned)prudence_map_count(map);
+    assert_true(left > 0);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), EBUSY);
+    disposed = 0;
+    assert_int_equal(prudence_map_destroy(map, dispose, &next), 0);
+    assert_int_equal(disposed, left);
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry was */
+    free(model);
+}
+
+static void numbers(void **unused)
+{
+    (void)unused;
+    make_numbers();
+    random_operations(30000);
+}
+
+static void strings(void **unused)
+{
+    (void)unused;
+    make_strings();
+    random_operations(30000);
+}
+
+/* ---------------------------------------------------------------------------------------- strings of any length */
+
+#define LONG 100000
+
+/* Each length at which another size of entries begins, and some that need many pages. What is live is what was asked for. */
+static void strings_of_any_length(void **unused)
+{
+    static const size_t lengths[] = {0,   8,   9,   40,   41,   104,  105, 232,
+                                     233, 488, 489, 4072, 4073, 8168, LONG};
+    static const size_t bytes[] = {32,  32,  64,   64,   128,  128,  256,   256,
+                                   512, 512, 4096, 4096, 8192, 8192, 102400};
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_map *map = make_values(PRUDENCE_MAP_BYTES, domain);
+    uint64_t live = map_stats_of(map).bytes_live;
+    char *text = malloc(LONG);
+
+    (void)unused;
+    for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        void *old = NULL;
+
+        memset(text, 'a' + (int)i, LONG);
+        assert_int_equal(prudence_map_insert_bytes(map, text, lengths[i], &values[i], NULL), 0);
+        assert_int_equal(map_stats_of(map).bytes_live, live + bytes[i]);
+        assert_int_equal(prudence_map_insert_bytes(map, text, lengths[i], &values[0], &old),
+                         EEXIST);
+        assert_int_equal(prudence_map_exchange_bytes(map, text, lengths[i], &values[9999], text),
+                         ENOENT);
+        assert_ptr_equal(old, &values[i]);
+        assert_int_equal(prudence_map_put_bytes(map, text, lengths[i], &values[i + 1], &old), 0);
+        assert_ptr_equal(old, &values[i]);
+        assert_int_equal(map_stats_of(map).bytes_live, live + bytes[i]);
+        assert_true(map_stats_of(map).bytes_latent >= bytes[i]);
+        assert_ptr_equal(prudence_map_get_bytes(map, text, lengths[i]), &values[i + 1]);
+        assert_ptr_equal(prudence_map_erase_bytes(map, text, lengths[i]), &values[i + 1]);
+        assert_int_equal(map_stats_of(map).bytes_live, live);
+        all_readers_leave(domain);
+        assert_int_equal(map_stats_of(map).bytes_latent, 0);
+    }
+    free(text);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* ----------------------------------------------------------------------------------------- arguments */
+
+static void wrong_arguments_are_refused(void **unused)
+{
+    struct prudence_map *map = make_values(0, NULL), *names = make_values(PRUDENCE_MAP_BYTES, NULL);
+    struct prudence_map *objects = prudence_map_create("test", NULL);
+    void *value = values, *old = NULL;
+
+    (void)unused;
+    assert_int_equal(prudence_map_put(NULL, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_map_put(map, 1, NULL, &old), EINVAL);
+    assert_int_equal(prudence_map_insert(NULL, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_map_insert(map, 1, NULL, &old), EINVAL);
+    assert_int_equal(prudence_map_exchange(NULL, 1, value, value), EINVAL);
+    assert_int_equal(prudence_map_exchange(map, 1, NULL, value), EINVAL);
+    assert_int_equal(prudence_map_exchange(map, 1, value, NULL), EINVAL);
+    assert_null(prudence_map_erase(NULL, 1));
+    /* Keys of the other kind, and strings without an address. */
+    assert_int_equal(prudence_map_put_bytes(map, "12345678", 8, value, &old), EINVAL);
+    assert_int_equal(prudence_map_put_bytes(map, NULL, 8, value, &old), EINVAL);
+    assert_int_equal(prudence_map_put(names, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_map_put_bytes(names, NULL, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_map_insert(names, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_map_exchange(names, 1, value, value), EINVAL);
+    assert_null(prudence_map_erase(names, 1));
+    assert_null(prudence_map_erase_bytes(names, NULL, 8));
+    assert_int_equal(prudence_map_put_bytes(names, NULL, 0, value, &old), 0); /* the empty one */
+    assert_ptr_equal(prudence_map_erase_bytes(names, "", 0), value);
+    assert_int_equal(prudence_map_put_bytes(names, "", SIZE_MAX, value, &old), ENOMEM);
+    /* A map of objects. */
+    assert_int_equal(prudence_map_put(objects, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_map_insert(objects, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_map_exchange(objects, 1, value, value), EINVAL);
+    assert_null(prudence_map_erase(objects, 1));
+    assert_null(old);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+    assert_int_equal(prudence_map_destroy(names, NULL, NULL), 0);
+    assert_int_equal(prudence_map_destroy(objects, NULL, NULL), 0);
+}
+
+/* They would leave an entry to nobody, or an object where the map expects its own. */
+static void updates_of_objects_are_refused(void **unused)
+{
+    struct prudence_map *map = make_values(0, NULL), *names = make_values(PRUDENCE_MAP_BYTES, NULL);
+    struct prudence_map_node object = {.key = 2}, *node, *found = NULL;
+
+    (void)unused;
+    assert_int_equal(prudence_map_put(map, 1, values, NULL), 0);
+    assert_int_equal(prudence_map_put_bytes(names, "1", 1, values, NULL), 0);
+    node = prudence_map_lookup(map, 1);
+    assert_int_equal(prudence_map_add_unique(map, &object, &found), EINVAL);
+    assert_int_equal(prudence_map_add_replace(map, &object, &found), EINVAL);
+    assert_int_equal(prudence_map_replace(map, node, node), EINVAL);
+    assert_int_equal(prudence_map_remove_node(map, node), EINVAL);
+    assert_null(prudence_map_remove(map, 1));
+    assert_null(prudence_map_remove_bytes(names, "1", 1));
+    assert_null(found);
+    assert_ptr_equal(prudence_map_erase(map, 1), values);
+    assert_ptr_equal(prudence_map_erase_bytes(names, "1", 1), values);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+    assert_int_equal(prudence_map_destroy(names, NULL, NULL), 0);
+}
+
+/* -------------------------------------------------------------------------------------------- memory */
+
+/* A reader that has found a value keeps its entry: that is written, or handed out, after it has left. */
+static void an_entry_stays_for_its_readers(void **unused)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_map *map = make_values(0, domain);
+    struct prudence_map_node *replaced, *erased;
+    uint64_t live = map_stats_of(map).bytes_live;
+
+    (void)unused;
+    assert_int_equal(prudence_map_put(map, 1, &values[1], NULL), 0);
+    replaced = prudence_map_lookup(map, 1);
+    assert_int_equal(map_stats_of(map).bytes_live, live + 16);
+    assert_int_equal(prudence_map_exchange(map, 1, &values[1], &values[2]), 0);
+    erased = prudence_map_lookup(map, 1);
+    assert_ptr_equal(prudence_map_erase(map, 1), &values[2]);
+    assert_int_equal(map_stats_of(map).bytes_live, live);
+    assert_true(map_stats_of(map).bytes_latent >= 32);
+    for (unsigned i = 2; i < 1000; i++)
+        assert_int_equal(prudence_map_put(map, i, &values[9], NULL), 0);
+    assert_ptr_equal(prudence_map_value(replaced), &values[1]);
+    assert_ptr_equal(prudence_map_value(erased), &values[2]);
+    for (unsigned i = 2; i < 1000; i++)
+        assert_ptr_equal(prudence_map_erase(map, i), &values[9]);
+    all_readers_leave(domain);
+    assert_int_equal(map_stats_of(map).bytes_latent, 0);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+#define LIMIT ((size_t)1 << 20)
+
+/* A reader stays for ever, and values are replaced until an update waited for it in vain. */
+static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_map *map = make_values(PRUDENCE_MAP_BYTES, domain);
+    uint64_t before = load_relaxed(&wait_counts.expiries), most = 0;
+    char text[1000] = {0};
+
+    (void)unused;
+    assert_int_equal(prudence_option_set("latent_limit", "1M"), 0);
+    for (unsigned i = 0; load_relaxed(&wait_counts.expiries) == before; i++) {
+        most = max_size(most, map_stats_of(map).bytes_latent);
+        assert_true(most <= LIMIT && i < 100000);
+        assert_int_equal(
+            prudence_map_put_bytes(map, text, i % 50 ? i % 300 : sizeof text, values, NULL), 0);
+    }
+    assert_true(most > LIMIT / 2);
+    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
+    for (unsigned i = 0; i < 300; i++)
+        prudence_map_erase_bytes(map, text, i);
+    prudence_map_erase_bytes(map, text, sizeof text);
+    all_readers_leave(domain);
+    assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* ------------------------------------------------------------------------------------------- threads */
+
+#define THREADS 4
+#define ROUNDS  2000
+
+static struct prudence_map *shared;
+
+/* Counts one up: values are numbers. Or inserts the first; or erases all, and returns how many that were. */
+static uint64_t count_up(bool erases)
+{
+    for (;;) {
+        void *value = NULL;
+
+        if (erases)
+            return (uintptr_t)prudence_map_erase_bytes(shared, "counter", 7);
+        if (!prudence_map_insert_bytes(shared, "counter", 7, (void *)1, &value))
+            return 0;
+        if (!prudence_map_exchange_bytes(shared, "counter", 7, value,
+                                         (void *)((uintptr_t)value + 1)))
+            return 0;
+    }
+}
+
+static void *count_all(void *sum)
+{
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        count_up(false);
+        if (i % 10 == 0)
+            *(uint64_t *)sum += count_up(true);
+    }
+    return NULL;
+}
+
+static void no_count_is_lost(void **unused)
+{
+    uint64_t sums[THREADS] = {0}, all = 0;
+    pthread_t threads[THREADS];
+
+    (void)unused;
+    shared = make_values(PRUDENCE_MAP_BYTES, NULL);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, count_all, &sums[i]), 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        all += sums[i];
+    }
+    all += count_up(true);
+    assert_int_equal(all, THREADS * ROUNDS);
+    assert_int_equal(prudence_map_destroy(shared, NULL, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(strings),
+        cmocka_unit_test(strings_of_any_length),
+        cmocka_unit_test(wrong_arguments_are_refused),
+        cmocka_unit_test(updates_of_objects_are_refused),
+        cmocka_unit_test(an_entry_stays_for_its_readers),
+        cmocka_unit_test(a_storm_beside_a_reader_stays_below_the_limit),
+        cmocka_unit_test(no_count_is_lost),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -33,9 +33,9 @@ static const struct subject *const subjects[] = {
     &subject_prudence,     &subject_rculfhash,    &subject_ck_ht,    &subject_ids_word,
     &subject_ids_ordered,  &subject_ids_indirect, &subject_lockfree, &subject_rename,
     &subject_rename_twice, &subject_rename_moved, &subject_routes,   &subject_binary_trie,
-    &subject_map,          &subject_std_map,
+    &subject_routes6,      &subject_map,          &subject_std_map,
 #ifdef DPDK_VERSION
-    &subject_rte_lpm,      &subject_rte_fib,
+    &subject_rte_lpm,      &subject_rte_fib,      &subject_rte_lpm6, &subject_rte_fib6,
 #endif
 #ifdef LIBCDS_VERSION
     &subject_skip_list,
@@ -49,8 +49,10 @@ static const char *const families[][2] = {
     {"ids", "ids-word,ids-ordered,ids-indirect"},
 #ifdef DPDK_VERSION
     {"routes", "routes,binary-trie,rte_lpm,rte_fib"},
+    {"routes6", "routes6,rte_lpm6,rte_fib6"},
 #else
     {"routes", "routes,binary-trie"},
+    {"routes6", "routes6"},
 #endif
 #ifdef LIBCDS_VERSION
     {"map", "map,skip-list,std-map"},
@@ -71,7 +73,7 @@ struct request {
 
 static const struct argp_option options[] = {
     {"subject", 's', "NAME,...", 0, "What is measured (see --list)", 0},
-    {"family", 'f', "NAME", 0, "The subjects that are hash, ids, routes or map", 0},
+    {"family", 'f', "NAME", 0, "The subjects that are hash, ids, routes, routes6 or map", 0},
     {"size", 'n', "N,...", 0, "Objects in the table", 0},
     {"updates", 'u', "PERCENT,...", 0, "Of the operations, so many are updates", 0},
     {"threads", 't', "N,...", 0, "Threads that do the same", 0},

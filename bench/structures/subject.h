@@ -43,6 +43,7 @@ extern const struct subject subject_lockfree, subject_rename, subject_rename_twi
     subject_rename_moved;
 extern const struct subject subject_ids_word, subject_ids_ordered, subject_ids_indirect;
 extern const struct subject subject_routes, subject_rte_lpm, subject_rte_fib, subject_binary_trie;
+extern const struct subject subject_routes6, subject_rte_lpm6, subject_rte_fib6;
 extern const struct subject subject_map, subject_std_map, subject_skip_list;
 
 /* Of maps: keys far from each other. Of rculfhash and ck_ht: what prudence_hash makes of prudence_hash_mix(key), with the highest bits mixed into the lowest,

@@ -72,7 +72,9 @@ struct prudence_routes {
     uintptr_t index;
 };
 
-#define PRUDENCE_ROUTES_BITS_MASK UINT64_C(63)
+#define PRUDENCE_ROUTES_BITS_MASK    UINT64_C(63)
+#define PRUDENCE_ROUTES_SKIP_SHIFT   56
+#define PRUDENCE_ROUTES_ADDRESS_MASK (UINT64_MAX >> 8)
 
 /* For 6 bits s of an address: which of the bits of word 0 match it. These are (64 + s) >> 1, (64 + s) >> 2, ... 1, 0. */
 static inline uint64_t prudence_routes_matching_(uint64_t slot)
@@ -124,7 +126,7 @@ static inline const uint64_t *prudence_routes_match_(const uint64_t *node, uint6
     return node + 2 + prudence_routes_ones_(node[1]) + prudence_routes_rank_(node[0], bit);
 }
 
-/* `address`: left-aligned in high and low. */
+/* `address`: left-aligned in high and low. Of IPv4. */
 static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *table, uint64_t high,
                                                 uint64_t low)
 {
@@ -146,6 +148,44 @@ static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *ta
             node = PRUDENCE_CAST(const uint64_t *, below);
             high = high << 6 | low >> 58;
             low <<= 6;
+        }
+        word = __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
+    }
+    return word >> 1;
+}
+
+/*
+ * Of IPv6, where the address of the next node says in its highest byte how many bits of an address are between the two. If those
+ * are not the last ones of the word in front of that node, the answer is what is shorter than its prefixes.
+ */
+static inline uintptr_t prudence_routes_lookup_skipping_(const struct prudence_routes *table,
+                                                         uint64_t high, uint64_t low)
+{
+    const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
+    const uint64_t bits = index & PRUDENCE_ROUTES_BITS_MASK;
+    uint64_t word = __atomic_load_n(
+        PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) + (high >> (64 - bits)),
+        __ATOMIC_CONSUME);
+
+    if (word & 1) {
+        const uint64_t *node = PRUDENCE_CAST(const uint64_t *, word - 1);
+
+        high = high << bits | low >> (64 - bits);
+        low <<= bits;
+        while (node[1] >> (high >> 58) & 1) {
+            const uint64_t *place = node + 2 + prudence_routes_rank_(node[1], high >> 58);
+            const uint64_t below = __atomic_load_n(place, __ATOMIC_CONSUME);
+            const uint64_t others = 63 - (below >> PRUDENCE_ROUTES_SKIP_SHIFT);
+
+            node = PRUDENCE_CAST(const uint64_t *, below & PRUDENCE_ROUTES_ADDRESS_MASK);
+            high = high << 6 | low >> 58;
+            low <<= 6;
+            if (((node[-1] << others << 1) ^ high) >> others >> 1)
+                return __atomic_load_n(node + 2 + prudence_routes_ones_(node[1]),
+                                       __ATOMIC_CONSUME) >>
+                       1;
+            high = high << (63 - others) | low >> others >> 1;
+            low <<= 63 - others;
         }
         word = __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
     }
@@ -205,7 +245,8 @@ static inline uintptr_t prudence_routes_lookup_ipv6(const struct prudence_routes
     uint64_t bytes[2];
 
     memcpy(bytes, address, sizeof bytes);
-    return prudence_routes_lookup_(table, __builtin_bswap64(bytes[0]), __builtin_bswap64(bytes[1]));
+    return prudence_routes_lookup_skipping_(table, __builtin_bswap64(bytes[0]),
+                                            __builtin_bswap64(bytes[1]));
 }
 
 /* The value of this very prefix; 0: it is not in the table, or none (see EINVAL below). Wait-free. */

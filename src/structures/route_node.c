@@ -56,9 +56,9 @@ void route_node_with_prefix(struct route_node *node, const struct route_node *fr
 }
 
 void route_node_with_child(struct route_node *node, const struct route_node *from, unsigned slot,
-                           const struct route_node *child)
+                           uint64_t edge)
 {
-    words_with(node, from, route_child_at(from, slot), (uint64_t)(uintptr_t)child);
+    words_with(node, from, route_child_at(from, slot), edge);
     node->prefixes = from->prefixes;
     node->children = from->children | ROUTE_BIT(slot);
 }

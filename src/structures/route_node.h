@@ -16,8 +16,35 @@
 
 struct route_node {
     uint64_t prefixes, children; /* constant while a reader may be there */
-    uint64_t words[];            /* children, then values */
+    uint64_t words[];            /* children (edges), then values */
 };
+
+/*
+ * Of IPv6, the word in front of a node has the bits of an address that lead to it, the last 64 of them at most; constant, too.
+ * So a node may hang several levels below another one: the edge, which is the address of the node below, says in its highest byte how
+ * many bits are in between.
+ */
+#define ROUTE_PATH_BYTES sizeof(uint64_t)
+
+static inline uint64_t *route_path(const struct route_node *node)
+{
+    return (uint64_t *)(uintptr_t)node - 1;
+}
+
+static inline uint64_t route_edge(const struct route_node *node, unsigned levels_between)
+{
+    return (uint64_t)(uintptr_t)node | (uint64_t)(6 * levels_between) << PRUDENCE_ROUTES_SKIP_SHIFT;
+}
+
+static inline struct route_node *route_edge_node(uint64_t edge)
+{
+    return (struct route_node *)(uintptr_t)(edge & PRUDENCE_ROUTES_ADDRESS_MASK);
+}
+
+static inline unsigned route_edge_levels(uint64_t edge)
+{
+    return (unsigned)(edge >> PRUDENCE_ROUTES_SKIP_SHIFT) / 6;
+}
 
 /* A value as it stands in a node, and in the index. */
 #define ROUTE_WORD(value) ((uint64_t)(value) << 1)
@@ -45,10 +72,14 @@ static inline unsigned route_value_at(const struct route_node *node, unsigned bi
                       prudence_routes_rank_(node->prefixes, bit));
 }
 
+static inline uint64_t route_child_edge(const struct route_node *node, unsigned slot)
+{
+    return __atomic_load_n(&node->words[route_child_at(node, slot)], __ATOMIC_ACQUIRE);
+}
+
 static inline struct route_node *route_child(const struct route_node *node, unsigned slot)
 {
-    return (struct route_node *)(uintptr_t)__atomic_load_n(&node->words[route_child_at(node, slot)],
-                                                           __ATOMIC_ACQUIRE);
+    return route_edge_node(route_child_edge(node, slot));
 }
 
 static inline uint64_t route_word(const struct route_node *node, unsigned bit)
@@ -92,7 +123,7 @@ static inline unsigned route_node_words(const struct route_node *node)
                       prudence_routes_ones_(node->children));
 }
 
-/* Which of the caches nodes of so many words come from, and the bytes of that size. */
+/* Which of the caches nodes of so many words come from, and the bytes of that size (without those in front). */
 unsigned route_node_size(unsigned words);
 size_t route_node_bytes(unsigned size);
 
@@ -101,7 +132,7 @@ void route_node_first(struct route_node *node, uint64_t above);
 void route_node_with_prefix(struct route_node *node, const struct route_node *from, unsigned bit,
                             uint64_t word);
 void route_node_with_child(struct route_node *node, const struct route_node *from, unsigned slot,
-                           const struct route_node *child);
+                           uint64_t edge);
 void route_node_without_prefix(struct route_node *node, const struct route_node *from,
                                unsigned bit);
 void route_node_without_child(struct route_node *node, const struct route_node *from,

@@ -38,6 +38,36 @@ void route_key_prefix(const struct route_table *table, route_key key, unsigned l
         prefix->address[i] = (unsigned char)(key >> (ROUTE_KEY_BITS - 8 - 8 * i));
 }
 
+/* --------------------------------------------------------------------------------------------- nodes */
+
+struct route_node *route_node_make(const struct route_table *table, unsigned words)
+{
+    char *memory = prudence_cache_alloc(table->caches[route_node_size(words)]);
+
+    return memory ? (struct route_node *)(void *)(memory + table->node_front) : NULL;
+}
+
+static void *memory_of(const struct route_table *table, struct route_node *node)
+{
+    return (char *)node - table->node_front;
+}
+
+void route_node_free(const struct route_table *table, struct route_node *node, unsigned words)
+{
+    prudence_cache_free(table->caches[route_node_size(words)], memory_of(table, node));
+}
+
+void route_node_defer(const struct route_table *table, struct route_node *node)
+{
+    prudence_cache_free_deferred(table->caches[route_node_size(route_node_words(node))],
+                                 memory_of(table, node));
+}
+
+size_t route_node_memory(const struct route_table *table, const struct route_node *node)
+{
+    return table->node_front + route_node_bytes(route_node_size(route_node_words(node)));
+}
+
 /* --------------------------------------------------------------------------- making and destroying */
 
 static const struct prudence_routes_attr defaults = {.size = sizeof defaults};
@@ -85,10 +115,12 @@ static void unmake_caches(const struct route_table *table)
 
 static bool make_caches(struct route_table *table, const char *name, struct prudence_domain *domain)
 {
-    const struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    const struct prudence_cache_attr attr = {
+        .size = sizeof attr, .alignment = sizeof(uint64_t), .domain = domain};
 
     for (unsigned i = 0; i < ROUTE_NODE_SIZES; i++) {
-        table->caches[i] = prudence_cache_create(name, route_node_bytes(i), &attr);
+        table->caches[i] =
+            prudence_cache_create(name, table->node_front + route_node_bytes(i), &attr);
         if (!table->caches[i])
             return false;
     }
@@ -101,16 +133,16 @@ static bool make_parts(struct route_table *table, const char *name,
 {
     if (!make_caches(table, name, attr->domain))
         return false;
-    table->root = prudence_cache_alloc(table->caches[0]);
+    table->root = route_node_make(table, 1);
     if (!table->root)
         return false;
     route_node_first(table->root, 0);
     table->nodes = 1;
-    table->node_bytes = route_node_bytes(0);
+    table->node_bytes = route_node_memory(table, table->root);
     table->public.index = route_index_make(table, attr->prefixes);
     if (table->public.index)
         return true;
-    prudence_cache_free(table->caches[0], table->root);
+    route_node_free(table, table->root, 1);
     return false;
 }
 
@@ -134,6 +166,7 @@ struct prudence_routes *prudence_routes_create(const char *name,
         return NULL;
     __builtin_memset(table, 0, sizeof *table);
     table->length_most = attr->family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
+    table->node_front = attr->family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
     if (make_parts(table, name, attr))
         return &table->public;
@@ -148,8 +181,8 @@ struct prudence_routes *prudence_routes_create(const char *name,
 static void free_nodes(const struct route_table *table, struct route_node *node)
 {
     for (unsigned i = 0; i < prudence_routes_ones_(node->children); i++)
-        free_nodes(table, (struct route_node *)(uintptr_t)node->words[i]);
-    prudence_cache_free(table->caches[route_node_size(route_node_words(node))], node);
+        free_nodes(table, route_edge_node(node->words[i]));
+    route_node_free(table, node, route_node_words(node));
 }
 
 int prudence_routes_destroy(struct prudence_routes *public)

@@ -44,9 +44,10 @@ struct prudence_cache;
 
 struct route_table {
     struct prudence_routes public;                   /* its index: stored under the lock */
-    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, as the next two */
+    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, as the next three */
     struct prudence_cache *indexes;
     unsigned length_most;
+    unsigned node_front; /* bytes in front of a node: those of its path, or 0 */
 
     struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
     struct route_node *root;    /* this and the rest: under the lock; read by all */
@@ -69,6 +70,29 @@ __extension__ typedef unsigned __int128 route_key;
 static inline unsigned route_level_of(unsigned length)
 {
     return (length + 5) / 6;
+}
+
+/*
+ * Of IPv6, most nodes would have one child and nothing else. There are none of those: what is below hangs on what is above
+ * (an edge, see route_node.h). Two kinds of levels have a node on every way all the same: all levels of indexes, whose words lead to
+ * nodes of one level; and one in the middle, so that no edge has more bits than fit a word.
+ */
+#define ROUTE_LEVEL_INDEXED 4u /* the widest index ends in front of it */
+#define ROUTE_LEVEL_MIDDLE  11u
+
+/* Whether a node of this level stays when it has one child and nothing else. */
+static inline bool route_is_always_there(const struct route_table *table, unsigned level)
+{
+    return !table->node_front || level <= ROUTE_LEVEL_INDEXED || level == ROUTE_LEVEL_MIDDLE;
+}
+
+/* The next level on the way from one to another, if nothing else is there. */
+static inline unsigned route_level_below(const struct route_table *table, unsigned level,
+                                         unsigned last)
+{
+    if (route_is_always_there(table, level + 1))
+        return level + 1;
+    return level < ROUTE_LEVEL_MIDDLE && last > ROUTE_LEVEL_MIDDLE ? ROUTE_LEVEL_MIDDLE : last;
 }
 
 /* How many bits of an address are before a level; not of level 0. */
@@ -100,6 +124,12 @@ static inline route_key route_key_with(route_key key, unsigned level, unsigned s
                                      : (route_key)slot >> (6 * level - right));
 }
 
+/* The path to the node of this level that the key leads to; not of level 0. */
+static inline uint64_t route_path_of(route_key key, unsigned level)
+{
+    return (uint64_t)(key >> (ROUTE_KEY_BITS - route_bits_before(level)));
+}
+
 /* The bit of a prefix in its node. */
 static inline unsigned route_bit(route_key key, unsigned length)
 {
@@ -108,11 +138,36 @@ static inline unsigned route_bit(route_key key, unsigned length)
     return (64 + route_slot(key, level)) >> (6 * level + 1 - length);
 }
 
+/* Whether the key leads along the edge to its end, a node of this level, and this is not below `last`. */
+static inline bool route_is_on_the_way(uint64_t edge, unsigned level, route_key key, unsigned last)
+{
+    if (!route_edge_levels(edge))
+        return true;
+    return level <= last && *route_path(route_edge_node(edge)) == route_path_of(key, level);
+}
+
+/* The key with the bits that lead along the edge behind those that lead to it. */
+static inline route_key route_key_along(route_key key, unsigned level, uint64_t edge)
+{
+    const unsigned end = level + 1 + route_edge_levels(edge);
+
+    if (!route_edge_levels(edge))
+        return key;
+    return key | (route_key)*route_path(route_edge_node(edge))
+                     << (ROUTE_KEY_BITS - route_bits_before(end));
+}
+
 /* False: it is not a prefix of this table. */
 bool route_prefix_key(const struct route_table *table, const struct prudence_prefix *prefix,
                       route_key *key);
 void route_key_prefix(const struct route_table *table, route_key key, unsigned length,
                       struct prudence_prefix *prefix);
+
+/* Nodes of so many words. NULL: there is no memory. */
+struct route_node *route_node_make(const struct route_table *table, unsigned words);
+void route_node_free(const struct route_table *table, struct route_node *node, unsigned words);
+void route_node_defer(const struct route_table *table, struct route_node *node);
+size_t route_node_memory(const struct route_table *table, const struct route_node *node);
 
 /* -------------------------------------------------------------------------------------- route_index.c */
 

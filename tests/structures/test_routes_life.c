@@ -174,9 +174,14 @@ static const struct route_node *last_node(const struct prudence_routes *public,
 
     assert_true(route_prefix_key(table, prefix, &key));
     for (unsigned level = 0; level < route_level_of(prefix->length) &&
-                             route_has(node->children, route_slot(key, level));
-         level++)
-        node = route_child(node, route_slot(key, level));
+                             route_has(node->children, route_slot(key, level));) {
+        const uint64_t edge = route_child_edge(node, route_slot(key, level));
+
+        level += 1 + route_edge_levels(edge);
+        if (!route_is_on_the_way(edge, level, key, route_level_of(prefix->length)))
+            break;
+        node = route_edge_node(edge);
+    }
     return node;
 }
 

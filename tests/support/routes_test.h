@@ -140,6 +140,19 @@ static void check_words(uintptr_t index, route_key key, unsigned length, uint64_
         assert_int_equal(first[i], word);
 }
 
+/* It ends below the other level, and at the latest at the next one that always has a node. */
+static void check_edge(const struct route_table *table, unsigned level, route_key key,
+                       uint64_t edge)
+{
+    const unsigned end = level + 1 + route_edge_levels(edge);
+
+    for (unsigned between = level + 1; between < end; between++)
+        assert_false(route_is_always_there(table, between));
+    if (table->node_front)
+        assert_int_equal(route_path_of(route_key_along(key, level, edge), level + 1),
+                         route_path_of(key, level + 1));
+}
+
 /* Every invariant of structures/routes.h that holds while no thread is inside an update. */
 static void check_node(const struct route_table *table, const struct route_node *node,
                        unsigned level, route_key key, struct sums *sums)
@@ -148,20 +161,26 @@ static void check_node(const struct route_table *table, const struct route_node 
     const unsigned words = route_node_words(node);
 
     assert_true(level == 0 || words > 1);
+    if (words == 2 && node->children)
+        assert_true(route_is_always_there(table, level));
+    if (table->node_front && level)
+        assert_int_equal(*route_path(node), route_path_of(key, level));
     assert_true(route_has(node->prefixes, ROUTE_ABOVE));
     sums->prefixes += prudence_routes_ones_(node->prefixes) - 1;
     sums->nodes++;
-    sums->bytes += route_node_bytes(route_node_size(words));
+    sums->bytes += route_node_memory(table, node);
     for (unsigned slot = 0; slot < (level ? 64u : 2u); slot++) {
         const uint64_t word = route_word(node, route_longest(node, slot));
         const route_key below = route_key_with(key, level, slot);
-        const struct route_node *child =
-            route_has(node->children, slot) ? route_child(node, slot) : NULL;
+        const uint64_t edge = route_has(node->children, slot) ? route_child_edge(node, slot) : 0;
+        const struct route_node *child = route_edge_node(edge);
 
         assert_int_equal(word & 1, 0);
         if (child) {
             assert_int_equal(route_word(child, ROUTE_ABOVE), word);
-            check_node(table, child, level + 1, below, sums);
+            check_edge(table, level, below, edge);
+            check_node(table, child, level + 1 + route_edge_levels(edge),
+                       route_key_along(below, level, edge), sums);
         }
         if (level >= route_index_level(index) || (child && level + 1 < route_index_level(index)))
             continue;

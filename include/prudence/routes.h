@@ -70,6 +70,7 @@ struct prudence_prefix {
  */
 struct prudence_routes {
     uintptr_t index;
+    uintptr_t shortcuts; /* of IPv6, in the same form: how many bits are a slot's number */
 };
 
 #define PRUDENCE_ROUTES_BITS_MASK    UINT64_C(63)
@@ -154,42 +155,58 @@ static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *ta
     return word >> 1;
 }
 
-/*
- * Of IPv6, where the address of the next node says in its highest byte how many bits of an address are between the two. If those
- * are not the last ones of the word in front of that node, the answer is what is shorter than its prefixes.
- */
-static inline uintptr_t prudence_routes_lookup_skipping_(const struct prudence_routes *table,
-                                                         uint64_t high, uint64_t low)
+/* Which slot has the node that these first 31 bits lead to, if any has. */
+static inline uint64_t prudence_routes_shortcut_(uint64_t high, uint64_t bits)
 {
-    const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
-    const uint64_t bits = index & PRUDENCE_ROUTES_BITS_MASK;
+    return (high >> 33) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits);
+}
+
+/*
+ * Of IPv6, where a node may hang several levels below another one. The word in front of it has the bits of an address that lead to
+ * it, the last 64 of them; the highest byte of its address in the node above says how many of those bits no node has
+ * looked at. If they are others, the answer is what is shorter than its prefixes.
+ *
+ * A slot has a node's address, with the number of all bits that lead to it in the highest byte: more than 30, at most 61.
+ */
+static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes *table,
+                                                    uint64_t high, uint64_t low)
+{
+    const uintptr_t shortcuts = __atomic_load_n(&table->shortcuts, __ATOMIC_CONSUME);
     uint64_t word = __atomic_load_n(
-        PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) + (high >> (64 - bits)),
+        PRUDENCE_CAST(const uint64_t *, shortcuts & ~PRUDENCE_ROUTES_BITS_MASK) +
+            prudence_routes_shortcut_(high, shortcuts & PRUDENCE_ROUTES_BITS_MASK),
         __ATOMIC_CONSUME);
+    uint64_t bits = word >> PRUDENCE_ROUTES_SKIP_SHIFT;
+    const uint64_t *node = PRUDENCE_CAST(const uint64_t *, word & PRUDENCE_ROUTES_ADDRESS_MASK);
 
-    if (word & 1) {
-        const uint64_t *node = PRUDENCE_CAST(const uint64_t *, word - 1);
+    if (!word || node[-1] != high >> (64 - bits)) {
+        const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
 
-        high = high << bits | low >> (64 - bits);
-        low <<= bits;
-        while (node[1] >> (high >> 58) & 1) {
-            const uint64_t *place = node + 2 + prudence_routes_rank_(node[1], high >> 58);
-            const uint64_t below = __atomic_load_n(place, __ATOMIC_CONSUME);
-            const uint64_t others = 63 - (below >> PRUDENCE_ROUTES_SKIP_SHIFT);
-
-            node = PRUDENCE_CAST(const uint64_t *, below & PRUDENCE_ROUTES_ADDRESS_MASK);
-            high = high << 6 | low >> 58;
-            low <<= 6;
-            if (((node[-1] << others << 1) ^ high) >> others >> 1)
-                return __atomic_load_n(node + 2 + prudence_routes_ones_(node[1]),
-                                       __ATOMIC_CONSUME) >>
-                       1;
-            high = high << (63 - others) | low >> others >> 1;
-            low <<= 63 - others;
-        }
-        word = __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
+        bits = index & PRUDENCE_ROUTES_BITS_MASK;
+        word = __atomic_load_n(PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) +
+                                   (high >> (64 - bits)),
+                               __ATOMIC_CONSUME);
+        if (!(word & 1))
+            return word >> 1;
+        node = PRUDENCE_CAST(const uint64_t *, word - 1);
     }
-    return word >> 1;
+    high = high << bits | low >> (64 - bits);
+    low <<= bits;
+    while (node[1] >> (high >> 58) & 1) {
+        const uint64_t *place = node + 2 + prudence_routes_rank_(node[1], high >> 58);
+        const uint64_t below = __atomic_load_n(place, __ATOMIC_CONSUME);
+        const uint64_t others = 63 - (below >> PRUDENCE_ROUTES_SKIP_SHIFT);
+
+        node = PRUDENCE_CAST(const uint64_t *, below & PRUDENCE_ROUTES_ADDRESS_MASK);
+        high = high << 6 | low >> 58;
+        low <<= 6;
+        if (((node[-1] << others << 1) ^ high) >> others >> 1)
+            return __atomic_load_n(node + 2 + prudence_routes_ones_(node[1]), __ATOMIC_CONSUME) >>
+                   1;
+        high = high << (63 - others) | low >> others >> 1;
+        low <<= 63 - others;
+    }
+    return __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME) >> 1;
 }
 
 /* ------------------------------------------------------------------------ making and destroying */
@@ -245,8 +262,8 @@ static inline uintptr_t prudence_routes_lookup_ipv6(const struct prudence_routes
     uint64_t bytes[2];
 
     memcpy(bytes, address, sizeof bytes);
-    return prudence_routes_lookup_skipping_(table, __builtin_bswap64(bytes[0]),
-                                            __builtin_bswap64(bytes[1]));
+    return prudence_routes_lookup_far_(table, __builtin_bswap64(bytes[0]),
+                                       __builtin_bswap64(bytes[1]));
 }
 
 /* The value of this very prefix; 0: it is not in the table, or none (see EINVAL below). Wait-free. */

@@ -41,6 +41,12 @@ static inline struct route_node *route_edge_node(uint64_t edge)
     return (struct route_node *)(uintptr_t)(edge & PRUDENCE_ROUTES_ADDRESS_MASK);
 }
 
+static inline bool route_edge_skips(uint64_t edge)
+{
+    return edge >> PRUDENCE_ROUTES_SKIP_SHIFT;
+}
+
+/* How many levels are in between. */
 static inline unsigned route_edge_levels(uint64_t edge)
 {
     return (unsigned)(edge >> PRUDENCE_ROUTES_SKIP_SHIFT) / 6;

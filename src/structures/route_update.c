@@ -14,6 +14,11 @@ struct place {
     unsigned levels[ROUTE_LEVELS];         /* ... their levels, which are `level` at most, ... */
     unsigned depth;                        /* ... and the number of the last */
     uint64_t edge; /* from that one on, to a node that is not on the way; 0: there is none */
+
+    /* To remove the prefix: the nodes behind number `stays` go, too. That one loses a word, so another takes its place; or, if `left`
+     * is not 0, it goes as well, and this edge, to all that is left below it, takes its place. */
+    unsigned stays;
+    uint64_t left;
 };
 
 /* What an update needs, or has. */
@@ -26,23 +31,33 @@ struct room {
 /* Under the lock. */
 static void find(const struct route_table *table, struct place *place)
 {
+    const route_key key = place->key;
+    const unsigned last = place->level;
     struct route_node *node = table->root;
-    unsigned level = 0, depth = 0;
+    unsigned level = 0, depth = 0, slot = route_slot(key, 0);
+    route_key rest = key << 1; /* behind the slot */
 
     place->path[0] = node;
     place->levels[0] = 0;
     place->edge = 0;
-    while (level < place->level && route_has(node->children, route_slot(place->key, level))) {
-        const uint64_t edge = route_child_edge(node, route_slot(place->key, level));
+    while (level < last && route_has(node->children, slot)) {
+        const uint64_t edge = route_child_edge(node, slot);
 
-        level += 1 + route_edge_levels(edge);
-        node = route_edge_node(edge);
-        if (!route_is_on_the_way(edge, level, place->key, place->level)) {
-            place->edge = edge;
-            break;
+        level++;
+        node = (struct route_node *)(uintptr_t)edge;
+        if (unlikely(route_edge_skips(edge))) {
+            level += route_edge_levels(edge);
+            if (!route_is_on_the_way(edge, level, key, last)) {
+                place->edge = edge;
+                break;
+            }
+            rest <<= 6 * route_edge_levels(edge);
+            node = route_edge_node(edge);
         }
         place->path[++depth] = node;
         place->levels[depth] = level;
+        slot = (unsigned)(rest >> (ROUTE_KEY_BITS - 6));
+        rest <<= 6;
     }
     place->depth = depth;
 }
@@ -107,14 +122,15 @@ static void count_node(struct route_table *table, const struct route_node *node,
  * Below the node with this number on the path there is now this one, of this level, instead of another or by itself in its
  * place. Release: a reader that finds it sees what is in it.
  */
-static void hang(const struct place *place, unsigned number, const struct route_node *node,
-                 unsigned level)
+static void hang(const struct route_table *table, const struct place *place, unsigned number,
+                 const struct route_node *node, unsigned level)
 {
     struct route_node *above = place->path[number];
     const unsigned from = place->levels[number];
+    uint64_t *edge = &above->words[route_child_at(above, route_slot(place->key, from))];
 
-    store_release(&above->words[route_child_at(above, route_slot(place->key, from))],
-                  route_edge(node, level - from - 1));
+    route_shortcut_replace(table, from, *edge, node, level);
+    store_release(edge, route_edge(node, level - from - 1));
 }
 
 /* `fresh` takes the place of the node with this number on the path. */
@@ -130,7 +146,7 @@ static void put(struct route_table *table, const struct place *place, unsigned n
     } else {
         if (table->node_front)
             *route_path(fresh) = *route_path(place->path[number]);
-        hang(place, number - 1, fresh, level);
+        hang(table, place, number - 1, fresh, level);
     }
     if (level == route_index_level(table->public.index))
         route_index_set(table, place->key, route_index_node(fresh));
@@ -190,6 +206,7 @@ static uint64_t chain_of(struct route_table *table, const struct place *place, u
         route_node_with_child(node, node, route_slot(place->key, at),
                               chain_of(table, place, at, room, above, word));
     count_node(table, node, 1);
+    route_shortcut_add(table, level, node, at);
     if (at == route_index_level(table->public.index))
         route_index_set(table, place->key, route_index_node(node));
     return route_edge(node, at - level - 1);
@@ -228,8 +245,7 @@ static unsigned level_of_cut(const struct place *place)
     return leaves < place->level ? leaves : place->level;
 }
 
-static int plan_add(const struct route_table *table, const struct place *place,
-                    struct room *needed)
+static int plan_add(const struct route_table *table, struct place *place, struct room *needed)
 {
     if (is_there(place))
         return EEXIST;
@@ -264,7 +280,7 @@ static void cut_edge(struct route_table *table, const struct place *place, struc
         route_node_with_child(fresh, fresh, route_slot(place->key, level),
                               chain_of(table, place, level, room, above, word));
     count_node(table, fresh, 1);
-    hang(place, place->depth, fresh, level);
+    hang(table, place, place->depth, fresh, level);
     if (level == place->level)
         hand_down(table, fresh, level, place->key, place->bit, place->bit, word);
 }
@@ -292,59 +308,44 @@ static void grow_node(struct route_table *table, const struct place *place, stru
 
 /* ------------------------------------------------------------------------------------------- remove */
 
-/* What becomes of the path when the prefix is gone: the nodes behind `stays` go, too. */
-struct fall {
-    unsigned stays; /* a node's number on the path: another takes its place, with a word less */
-    uint64_t edge;  /* not 0: to the only node that is left below `stays`, which goes as well */
-};
-
 /* Of a node that loses this prefix, or what is in this slot (the other is 0): the words that it keeps. */
-static unsigned words_left(const struct route_node *node, uint64_t prefix, uint64_t slot,
-                           uint64_t *children)
+static unsigned words_left(const struct route_node *node, uint64_t prefix, uint64_t slot)
 {
-    *children = node->children & ~slot;
     return (unsigned)(prudence_routes_ones_(node->prefixes & ~prefix) +
-                      prudence_routes_ones_(*children));
+                      prudence_routes_ones_(node->children & ~slot));
 }
 
-static struct fall fall_of(const struct route_table *table, const struct place *place)
+static int plan_remove(const struct route_table *table, struct place *place, struct room *needed)
 {
-    struct fall fall = {.stays = place->depth};
-    uint64_t children, prefix = ROUTE_BIT(place->bit), slot = 0;
-
-    while (fall.stays > 0) {
-        const struct route_node *node = place->path[fall.stays];
-        const unsigned words = words_left(node, prefix, slot, &children);
-
-        if (words >= SMALLEST) {
-            if (words == SMALLEST && children &&
-                !route_is_always_there(table, place->levels[fall.stays]))
-                fall.edge = route_child_edge(node, (unsigned)__builtin_ctzll(children));
-            break;
-        }
-        fall.stays--;
-        prefix = 0;
-        slot = ROUTE_BIT(route_slot(place->key, place->levels[fall.stays]));
-    }
-    return fall;
-}
-
-static int plan_remove(const struct route_table *table, const struct place *place,
-                       struct room *needed)
-{
-    struct fall fall;
+    uint64_t prefix = ROUTE_BIT(place->bit), slot = 0;
+    const struct route_node *node;
+    unsigned number, words;
 
     if (!is_there(place))
         return ENOENT;
-    fall = fall_of(table, place);
-    needed->words = fall.edge ? 0 : route_node_words(place->path[fall.stays]) - 1;
+    for (number = place->depth;; number--) {
+        node = place->path[number];
+        words = words_left(node, prefix, slot);
+        if (words >= SMALLEST || number == 0)
+            break;
+        prefix = 0;
+        slot = ROUTE_BIT(route_slot(place->key, place->levels[number - 1]));
+    }
+    place->stays = number;
+    place->left = 0;
+    if (words == SMALLEST && node->children & ~slot &&
+        !route_is_always_there(table, place->levels[number]))
+        place->left = route_child_edge(node, (unsigned)__builtin_ctzll(node->children & ~slot));
+    needed->words = place->left ? 0 : words;
+    needed->count = 0;
     return 0;
 }
 
 /* The node that `stays` has a word less. */
 static void shrink_node(struct route_table *table, const struct place *place,
-                        struct route_node *fresh, unsigned stays, unsigned heir, uint64_t word)
+                        struct route_node *fresh, unsigned heir, uint64_t word)
 {
+    const unsigned stays = place->stays;
     const struct route_node *from = place->path[stays];
     const unsigned level = place->levels[stays];
     const unsigned index_level = route_index_level(table->public.index);
@@ -366,31 +367,34 @@ static void shrink_node(struct route_table *table, const struct place *place,
  * What is left below the node hangs on the one above it. Addresses that leave the new edge get what `above` of the node at its end
  * says: so this knows of the removal before.
  */
-static void join_edges(struct route_table *table, const struct place *place,
-                       const struct fall *fall, uint64_t word)
+static void join_edges(struct route_table *table, const struct place *place, uint64_t word)
 {
-    const unsigned level = place->levels[fall->stays];
+    struct route_node *node = place->path[place->stays];
+    const unsigned level = place->levels[place->stays];
 
-    if (fall->stays == place->depth)
-        hand_down(table, place->path[fall->stays], level, place->key, place->bit, place->bit, word);
-    count_node(table, place->path[fall->stays], (uint64_t)-1);
-    hang(place, fall->stays - 1, route_edge_node(fall->edge),
-         level + 1 + route_edge_levels(fall->edge));
+    if (place->stays == place->depth)
+        hand_down(table, node, level, place->key, place->bit, place->bit, word);
+    count_node(table, node, (uint64_t)-1);
+    hang(table, place, place->stays - 1, route_edge_node(place->left),
+         level + 1 + route_edge_levels(place->left));
 }
 
 static void commit_remove(struct route_table *table, const struct place *place,
-                          const struct room *room, const struct fall *fall)
+                          const struct room *room)
 {
     const struct route_node *last = place->path[place->depth];
     const unsigned heir = route_longest_below(last, route_first_slot(place->bit), place->bit);
     const uint64_t word = route_word(last, heir);
 
-    if (fall->edge)
-        join_edges(table, place, fall, word);
-    else
-        shrink_node(table, place, room->fresh, fall->stays, heir, word);
-    for (unsigned number = fall->stays + 1; number <= place->depth; number++)
+    for (unsigned number = place->stays + 1; number <= place->depth; number++) {
         count_node(table, place->path[number], (uint64_t)-1);
+        route_shortcut_remove(table, place->levels[number - 1], place->path[number],
+                              place->levels[number]);
+    }
+    if (place->left)
+        join_edges(table, place, word);
+    else
+        shrink_node(table, place, room->fresh, heir, word);
     count_add(&table->prefixes, (uint64_t)-1);
 }
 
@@ -416,19 +420,26 @@ static bool place_make(const struct route_table *table, const struct prudence_pr
 
 /* With 0, the lock is taken, the place is found, and *room is what the update needs. */
 static int prepare(struct route_table *table, struct place *place, struct room *room,
-                   int (*plan)(const struct route_table *table, const struct place *place,
+                   int (*plan)(const struct route_table *table, struct place *place,
                                struct room *needed))
 {
-    *room = (struct room){.words = 0};
-    for (;;) {
-        struct room needed = {.words = 0};
-        int error;
+    struct room needed = {.words = 0};
+    uint64_t changes = 0;
+    bool is_found = false;
+    int error = 0;
 
+    *room = needed;
+    for (;;) {
         os_lock_take(&table->lock);
-        find(table, place);
-        error = plan(table, place, &needed);
+        if (!is_found || table->changes != changes) {
+            find(table, place);
+            error = plan(table, place, &needed);
+            changes = table->changes;
+            is_found = true;
+        }
         if (!error && room_fits(room, &needed)) {
             room->words = needed.words;
+            table->changes++;
             return 0;
         }
         os_lock_release(&table->lock);
@@ -463,6 +474,7 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_pr
     if (!place.edge)
         defer_path(table, &place, place.depth);
     route_index_follow_count(table);
+    route_shortcuts_follow_count(table);
     return 0;
 }
 
@@ -472,7 +484,6 @@ int prudence_routes_remove(struct prudence_routes *public, const struct prudence
     struct route_table *table = route_table_of(public);
     struct place place;
     struct room room;
-    struct fall fall;
     int error;
 
     if (!place_make(table, prefix, &place))
@@ -480,12 +491,11 @@ int prudence_routes_remove(struct prudence_routes *public, const struct prudence
     error = prepare(table, &place, &room, plan_remove);
     if (error)
         return error;
-    fall = fall_of(table, &place);
     if (old)
         *old = ROUTE_VALUE(route_word(place.path[place.depth], place.bit));
-    commit_remove(table, &place, &room, &fall);
+    commit_remove(table, &place, &room);
     os_lock_release(&table->lock);
-    defer_path(table, &place, fall.stays);
+    defer_path(table, &place, place.stays);
     return 0;
 }
 

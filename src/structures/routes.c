@@ -128,6 +128,14 @@ static bool make_caches(struct route_table *table, const char *name, struct prud
     return table->indexes;
 }
 
+static void free_arrays(const struct route_table *table)
+{
+    if (table->public.index)
+        prudence_cache_free(table->indexes, route_index_words(table->public.index));
+    if (table->public.shortcuts)
+        prudence_cache_free(table->indexes, route_index_words(table->public.shortcuts));
+}
+
 static bool make_parts(struct route_table *table, const char *name,
                        const struct prudence_routes_attr *attr)
 {
@@ -140,8 +148,11 @@ static bool make_parts(struct route_table *table, const char *name,
     table->nodes = 1;
     table->node_bytes = route_node_memory(table, table->root);
     table->public.index = route_index_make(table, attr->prefixes);
-    if (table->public.index)
+    if (table->public.index && table->node_front)
+        table->public.shortcuts = route_shortcuts_make(table, attr->prefixes / 4);
+    if (table->public.index && (table->public.shortcuts || !table->node_front))
         return true;
+    free_arrays(table);
     route_node_free(table, table->root, 1);
     return false;
 }
@@ -197,7 +208,7 @@ int prudence_routes_destroy(struct prudence_routes *public)
     if (error)
         return error;
     free_nodes(table, table->root);
-    prudence_cache_free(table->indexes, route_index_words(table->public.index));
+    free_arrays(table);
     unmake_caches(table);
     os_lock_destroy(&table->lock);
     prudence_free(table);
@@ -240,6 +251,8 @@ int prudence_routes_stats_sized(struct prudence_routes *public, struct prudence_
         .index_bits = route_index_bits(table->public.index),
         .refused = table->refused,
         .bytes_live = sizeof *table + route_index_bytes(table->public.index) + table->node_bytes};
+    if (table->public.shortcuts)
+        all.bytes_live += route_index_bytes(table->public.shortcuts);
     os_lock_release(&table->lock);
     all.bytes_latent = latent_bytes(table);
     give_sized(stats, size, &all, sizeof all);

@@ -43,7 +43,7 @@
 struct prudence_cache;
 
 struct route_table {
-    struct prudence_routes public;                   /* its index: stored under the lock */
+    struct prudence_routes public;                   /* stored to under the lock */
     struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, as the next three */
     struct prudence_cache *indexes;
     unsigned length_most;
@@ -52,7 +52,9 @@ struct route_table {
     struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
     struct route_node *root;    /* this and the rest: under the lock; read by all */
     uint64_t prefixes;          /* read by all */
+    uint64_t changes;           /* how often prefixes were added or removed */
     uint64_t nodes, node_bytes; /* in the trie */
+    uint64_t edges_across; /* level 6: those that have shortcuts, if there is a slot */
     uint64_t refused;
 };
 
@@ -141,7 +143,7 @@ static inline unsigned route_bit(route_key key, unsigned length)
 /* Whether the key leads along the edge to its end, a node of this level, and this is not below `last`. */
 static inline bool route_is_on_the_way(uint64_t edge, unsigned level, route_key key, unsigned last)
 {
-    if (!route_edge_levels(edge))
+    if (likely(!route_edge_skips(edge)))
         return true;
     return level <= last && *route_path(route_edge_node(edge)) == route_path_of(key, level);
 }
@@ -151,7 +153,7 @@ static inline route_key route_key_along(route_key key, unsigned level, uint64_t 
 {
     const unsigned end = level + 1 + route_edge_levels(edge);
 
-    if (!route_edge_levels(edge))
+    if (!route_edge_skips(edge))
         return key;
     return key | (route_key)*route_path(route_edge_node(edge))
                      << (ROUTE_KEY_BITS - route_bits_before(end));
@@ -207,5 +209,24 @@ void route_index_fill(uintptr_t index, route_key key, unsigned length, uint64_t 
 
 /* Behind an update, without the lock: whether there are so many prefixes that the index is to be wider. */
 void route_index_follow_count(struct route_table *table);
+
+/* ----------------------------------------------------------------------------------- route_shortcut.c */
+
+#define ROUTE_LEVEL_SHORTCUT 6u
+
+/* With slots for so many edges; 0: there is no memory. */
+uintptr_t route_shortcuts_make(const struct route_table *table, uint64_t edges);
+void route_shortcuts_follow_count(struct route_table *table);
+
+/*
+ * Under the lock, before the same is stored in the trie: below a node of level `above`, this node, of `level`, is there; takes the place
+ * of the end of edge `old`; goes.
+ */
+void route_shortcut_add(struct route_table *table, unsigned above, const struct route_node *node,
+                        unsigned level);
+void route_shortcut_replace(const struct route_table *table, unsigned above, uint64_t old,
+                            const struct route_node *node, unsigned level);
+void route_shortcut_remove(struct route_table *table, unsigned above, const struct route_node *node,
+                           unsigned level);
 
 #endif /* STRUCTURES_ROUTES_H */

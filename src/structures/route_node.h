@@ -129,9 +129,9 @@ static inline unsigned route_node_words(const struct route_node *node)
                       prudence_routes_ones_(node->children));
 }
 
-/* Which of the caches nodes of so many words come from, and the bytes of that size (without those in front). */
-unsigned route_node_size(unsigned words);
-size_t route_node_bytes(unsigned size);
+/* The bytes of nodes, those in front among them; 0: no more. */
+extern HIDDEN const unsigned short route_sizes_near[ROUTE_NODE_SIZES],
+    route_sizes_far[ROUTE_NODE_SIZES];
 
 /* Fill a node that no reader sees. It has this prefix, or child, alone; it has one more, or one less, than `from`. */
 void route_node_first(struct route_node *node, uint64_t above);

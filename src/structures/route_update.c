@@ -101,12 +101,13 @@ static bool room_make(const struct route_table *table, struct room *room)
     return false;
 }
 
-static bool room_fits(const struct room *room, const struct room *needed)
+static bool room_fits(const struct route_table *table, const struct room *room,
+                      const struct room *needed)
 {
     if (!room->fresh)
         return needed->words == 0;
     return needed->words && room->count == needed->count &&
-           route_node_size(room->words) == route_node_size(needed->words);
+           route_node_size(table, room->words) == route_node_size(table, needed->words);
 }
 
 /* Under the lock, for the statistics. */
@@ -437,7 +438,7 @@ static int prepare(struct route_table *table, struct place *place, struct room *
             changes = table->changes;
             is_found = true;
         }
-        if (!error && room_fits(room, &needed)) {
+        if (!error && room_fits(table, room, &needed)) {
             room->words = needed.words;
             table->changes++;
             return 0;

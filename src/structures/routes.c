@@ -40,9 +40,19 @@ void route_key_prefix(const struct route_table *table, route_key key, unsigned l
 
 /* --------------------------------------------------------------------------------------------- nodes */
 
+unsigned route_node_size(const struct route_table *table, unsigned words)
+{
+    unsigned size = 0;
+
+    while (table->sizes[size] <
+           table->node_front + sizeof(struct route_node) + words * sizeof(uint64_t))
+        size++;
+    return size;
+}
+
 struct route_node *route_node_make(const struct route_table *table, unsigned words)
 {
-    char *memory = prudence_cache_alloc(table->caches[route_node_size(words)]);
+    char *memory = prudence_cache_alloc(table->caches[route_node_size(table, words)]);
 
     return memory ? (struct route_node *)(void *)(memory + table->node_front) : NULL;
 }
@@ -54,18 +64,18 @@ static void *memory_of(const struct route_table *table, struct route_node *node)
 
 void route_node_free(const struct route_table *table, struct route_node *node, unsigned words)
 {
-    prudence_cache_free(table->caches[route_node_size(words)], memory_of(table, node));
+    prudence_cache_free(table->caches[route_node_size(table, words)], memory_of(table, node));
 }
 
 void route_node_defer(const struct route_table *table, struct route_node *node)
 {
-    prudence_cache_free_deferred(table->caches[route_node_size(route_node_words(node))],
+    prudence_cache_free_deferred(table->caches[route_node_size(table, route_node_words(node))],
                                  memory_of(table, node));
 }
 
 size_t route_node_memory(const struct route_table *table, const struct route_node *node)
 {
-    return table->node_front + route_node_bytes(route_node_size(route_node_words(node)));
+    return table->sizes[route_node_size(table, route_node_words(node))];
 }
 
 /* --------------------------------------------------------------------------- making and destroying */
@@ -116,11 +126,12 @@ static void unmake_caches(const struct route_table *table)
 static bool make_caches(struct route_table *table, const char *name, struct prudence_domain *domain)
 {
     const struct prudence_cache_attr attr = {
-        .size = sizeof attr, .alignment = sizeof(uint64_t), .domain = domain};
+        .size = sizeof attr,
+        .alignment = table->node_front ? route_sizes_far[0] : 0, /* a line */
+        .domain = domain};
 
-    for (unsigned i = 0; i < ROUTE_NODE_SIZES; i++) {
-        table->caches[i] =
-            prudence_cache_create(name, table->node_front + route_node_bytes(i), &attr);
+    for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->sizes[i]; i++) {
+        table->caches[i] = prudence_cache_create(name, table->sizes[i], &attr);
         if (!table->caches[i])
             return false;
     }
@@ -178,6 +189,7 @@ struct prudence_routes *prudence_routes_create(const char *name,
     __builtin_memset(table, 0, sizeof *table);
     table->length_most = attr->family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
     table->node_front = attr->family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
+    table->sizes = attr->family == PRUDENCE_ROUTES_IPV6 ? route_sizes_far : route_sizes_near;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
     if (make_parts(table, name, attr))
         return &table->public;
@@ -229,7 +241,7 @@ static uint64_t latent_bytes(const struct route_table *table)
 
     cache_sum(table->indexes, &sums);
     bytes = sums.latent_bytes;
-    for (unsigned i = 0; i < ROUTE_NODE_SIZES; i++) {
+    for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->caches[i]; i++) {
         cache_sum(table->caches[i], &sums);
         bytes += sums.latent_bytes;
     }

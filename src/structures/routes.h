@@ -44,10 +44,11 @@ struct prudence_cache;
 
 struct route_table {
     struct prudence_routes public;                   /* stored to under the lock */
-    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, as the next three */
+    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, as the next four */
     struct prudence_cache *indexes;
     unsigned length_most;
-    unsigned node_front; /* bytes in front of a node: those of its path, or 0 */
+    unsigned node_front;               /* bytes in front of a node: those of its path, or 0 */
+    const unsigned short *sizes;       /* of nodes */
 
     struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
     struct route_node *root;    /* this and the rest: under the lock; read by all */
@@ -164,6 +165,9 @@ bool route_prefix_key(const struct route_table *table, const struct prudence_pre
                       route_key *key);
 void route_key_prefix(const struct route_table *table, route_key key, unsigned length,
                       struct prudence_prefix *prefix);
+
+/* Of nodes of so many words: the number of their size. */
+unsigned route_node_size(const struct route_table *table, unsigned words);
 
 /* Nodes of so many words. NULL: there is no memory. */
 struct route_node *route_node_make(const struct route_table *table, unsigned words);

@@ -3,7 +3,7 @@
  * Routes: IPv4 or IPv6 prefixes with a value each, and for an address the value of the longest prefix that matches it.
  * Readers write nothing shared, take no lock, and do not wait, whatever writers do. A full table of the Internet is changed
  * while it is read: an update replaces one node of a few cache lines, and the old one is freed when its readers
- * have left. How it works and why: docs/adr/0070. (P. McKenney, "Exploiting Deferred Destruction", 2004, sections 2.2.18
+ * have left. How it works and why: docs/adr/0070 and 0080. (P. McKenney, "Exploiting Deferred Destruction", 2004, sections 2.2.18
  * and 3.5, has routing tables as the example of readers to whom data may be stale for a moment.)
  *
  *     struct prudence_prefix prefix = {.address = {192, 0, 2, 0}, .length = 24};
@@ -22,7 +22,7 @@
  *    span several. A value that points to something stays valid until the section ends. Updates need no section; make
  *    them outside, so that deferrals may wait when `latent_limit` is reached.
  *  - Ownership: what values point to is the caller's. What a value pointed to that was replaced or removed may
- *    be freed after a grace period only (prudence_free_deferred). The table allocates nodes and an index.
+ *    be freed after a grace period only (prudence_free_deferred). The table allocates nodes, an index, and of IPv6 shortcuts.
  *  - Order: a reader that finds a value sees what it pointed to when it was added. For each address an update takes effect at one
  *    moment: a lookup has the answer before it or the answer behind it, and lookups of one address never go
  *    back. Once an update has returned, every lookup that begins afterwards sees it. While an update is under way, it may
@@ -245,7 +245,8 @@ PRUDENCE_API int prudence_routes_destroy(struct prudence_routes *table);
 /*
  * The value of the longest prefix that matches the address; 0: none does. Wait-free. Cost: two loads, if nothing is longer
  * than the index is wide (7 bits; from 256 prefixes on 13, from 131,072 on 19); else a node of 2 cache
- * lines for each 6 bits more, at most 5 (IPv4) or 21 (IPv6). A table of the other family gives an answer without meaning.
+ * lines for each 6 bits more, at most 5 (IPv4) or 21 (IPv6, where most have none and the first 31 bits are mostly spared). A table of the
+ * other family gives an answer without meaning.
  */
 static inline uintptr_t prudence_routes_lookup_ipv4(const struct prudence_routes *table,
                                                     const void *address)
@@ -312,8 +313,8 @@ PRUDENCE_API bool prudence_routes_walk_next(struct prudence_routes_walk *walk);
  *
  * Cost: a search, a copy of one node (not for replace), and a store to each node and each word of the index below, down
  * to where longer prefixes are: for most prefixes none or a few, for a default route up to all, under the lock. At
- * most 1,040 bytes are deferred, and for each 6 bits of the prefix up to 32 more, if no other prefix shares them. When the index
- * gets wider, it is made anew under the lock.
+ * most 1,040 bytes are deferred, and for each 6 bits of the prefix up to 32 more, if no other prefix shares them; of IPv6 1,088,
+ * and at most 384 more. When the index or the shortcuts get wider, they are made anew under the lock.
  */
 PRUDENCE_API int prudence_routes_add(struct prudence_routes *table,
                                      const struct prudence_prefix *prefix, uintptr_t value);
@@ -332,8 +333,8 @@ struct prudence_routes_stats {
     uint64_t prefixes;
     uint64_t nodes;
     uint64_t index_bits;   /* of an address, that the index is for */
-    uint64_t refused;      /* how often there was no memory for a wider index */
-    uint64_t bytes_live;   /* of the table, its index and its nodes */
+    uint64_t refused;      /* how often there was no memory for a wider index, or more shortcuts */
+    uint64_t bytes_live;   /* of the table, its index, its shortcuts and its nodes */
     uint64_t bytes_latent; /* of what was replaced and waits for readers */
 };
 

@@ -13,15 +13,18 @@
  * node of that level, or, where there is none, the value of the longest prefix that matches. Lookups begin there. What
  * is above that level is the truth for writers, get and walks.
  *
+ * Of IPv6, a node may hang several levels below another one (route_edge), and some nodes are found by shortcuts
+ * (route_shortcut.c, ADR 80). An address that leaves an edge in the middle has its answer from `above` of the node at its end.
+ *
  * Invariants, under the lock, between updates:
  *  - `above` of a node is the value that a lookup would have found if the node were not there.
- *  - Every node but the root has a prefix or a node below it.
+ *  - Every node but the root has a prefix or a node below it, and where edges may skip its level a prefix or two nodes.
  *  - The index says of each word what the trie says.
  *
  * Updates. Words 0 and 1 of a node, and its children's places, are never stored to. An update makes another node and
  * stores its address in the node above, and in the index if it is of that level; nodes that it adds below hang on that one. Then it
  * stores to `above` of nodes, and to words of the index, where the answer was inherited from the prefix. For any one address
- * exactly one of these stores changes the answer.
+ * exactly one of these stores changes the answer. (Where two edges become one, `above` comes first: join_edges says why.)
  *
  * Why a reader's answer is one of a moment during its lookup: what it loads a word from (index, node) was part of the
  * table when its address was loaded, by induction from the first word. If it still is, the word is of now; if it was

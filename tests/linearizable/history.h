@@ -22,6 +22,12 @@ enum operation_kind {
     EXCHANGE, /* argument `second` takes the place of the argument: 1, if that is there */
     REMOVE,   /* the argument, if it is there: 1 */
     TAKE,     /* removes the first */
+
+    /* Of an address, and prefixes of several lengths that match it; `second` is the number of one, the longer the higher. */
+    ROUTE_LOOKUP,  /* the value of the longest that is there */
+    ROUTE_ADD,     /* with this value, unless it is there: 1 */
+    ROUTE_REPLACE, /* its value by the argument, if it is there: the value before */
+    ROUTE_REMOVE,  /* the value that it had */
 };
 
 struct operation {
@@ -40,7 +46,7 @@ struct subject {
 };
 
 /* Every subject's file ends with its table, which history.c names. */
-extern const struct subject hash_subjects[], id_subjects[];
+extern const struct subject hash_subjects[], id_subjects[], route_subjects[];
 
 uint64_t below(uint64_t *random, uint64_t bound);
 uint64_t fresh_value(void);

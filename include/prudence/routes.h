@@ -28,8 +28,8 @@
  *    back. Once an update has returned, every lookup that begins afterwards sees it. While an update is under way, it may
  *    be seen at one address and not yet at another, also by two lookups in one section.
  *  - Signals: lookups, get and walks are async-signal-safe; nothing else is.
- *  - Fork: a child may always read. It may update if no other thread of the parent was inside an update of the
- *    table at the time of the fork; otherwise its lock may stay taken.
+ *  - Fork: waits until no thread is inside an update. A child may read and update. What another thread was about to add or to
+ *    defer is lost with that thread, in the child alone. After _Fork or clone, a child may read only.
  */
 #ifndef PRUDENCE_ROUTES_H
 #define PRUDENCE_ROUTES_H

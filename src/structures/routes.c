@@ -13,6 +13,7 @@
 #include "slab/stats.h"
 #include "structures/routes.h"
 #include "structures/waiting.h"
+#include "structures/writers.h"
 #include "valid_name.h"
 
 /* ------------------------------------------------------------------------------------------ prefixes */
@@ -191,8 +192,10 @@ struct prudence_routes *prudence_routes_create(const char *name,
     table->node_front = attr->family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
     table->sizes = attr->family == PRUDENCE_ROUTES_IPV6 ? route_sizes_far : route_sizes_near;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
-    if (make_parts(table, name, attr))
+    if (make_parts(table, name, attr)) {
+        tables_add(&route_tables, &table->link);
         return &table->public;
+    }
     unmake_caches(table);
     os_lock_destroy(&table->lock);
     prudence_free(table);
@@ -219,6 +222,7 @@ int prudence_routes_destroy(struct prudence_routes *public)
                           table->indexes->domain, __builtin_return_address(0));
     if (error)
         return error;
+    tables_remove(&table->link);
     free_nodes(table, table->root);
     free_arrays(table);
     unmake_caches(table);

@@ -32,7 +32,8 @@
  * lookup. So the last word, which is the answer, was right at a moment after the one before was.
  *
  * Locks: `lock`, for updates. It is not held where memory is allocated or a node is deferred, both of which may wait for readers:
- * an update first finds out what it needs, allocates it without the lock, and looks again.
+ * an update first finds out what it needs, allocates it without the lock, and looks again. Fork takes it (fork.c), so a child has no half of an
+ * update.
  */
 #ifndef STRUCTURES_ROUTES_H
 #define STRUCTURES_ROUTES_H
@@ -40,6 +41,7 @@
 #include <prudence/routes.h>
 
 #include "base/atomic.h"
+#include "base/list.h"
 #include "os/os.h"
 #include "structures/route_node.h"
 
@@ -49,6 +51,7 @@ struct route_table {
     struct prudence_routes public;                   /* stored to under the lock */
     struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, as the next four */
     struct prudence_cache *indexes;
+    struct list link; /* in route_tables, for fork: under tables_lock */
     unsigned length_most;
     unsigned node_front;               /* bytes in front of a node: those of its path, or 0 */
     const unsigned short *sizes;       /* of nodes */

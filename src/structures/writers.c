@@ -7,6 +7,7 @@ uint32_t writers_stopped READ_MOSTLY = 0;
 struct os_lock tables_lock = OS_LOCK_INIT(OS_RANK_STRUCTURES);
 struct list hash_tables = {&hash_tables, &hash_tables};
 struct list id_tables = {&id_tables, &id_tables};
+struct list route_tables = {&route_tables, &route_tables};
 
 void writers_wait(void)
 {

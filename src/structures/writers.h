@@ -36,7 +36,7 @@ void writers_go_on(void);
 /* All tables of one kind, in `list`, under tables_lock. A table is added when it is complete, and removed before it is
  * taken apart. */
 extern HIDDEN struct os_lock tables_lock;
-extern HIDDEN struct list hash_tables, id_tables;
+extern HIDDEN struct list hash_tables, id_tables, route_tables;
 
 void tables_add(struct list *list, struct list *table);
 void tables_remove(struct list *table);

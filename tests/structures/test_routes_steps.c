@@ -98,6 +98,7 @@ static const char *const at6[] = {"2002::",
                                   "2001:db8:1:8000::1",
                                   "2001:dc0::1",
                                   "2001:dbb::1",
+                                  "2001:db8:c000::1",
                                   NULL};
 static const struct update updates6[] = {
     {ADD, "::/0", 1},
@@ -108,6 +109,7 @@ static const struct update updates6[] = {
     {ADD, "2001:db8:1:8000::/56", 7},   /* ... behind it, ... */
     {ADD, "2001:db8:1::/56", 8},        /* ... is in the middle of an edge, ... */
     {ADD, "2001:db8::/30", 9},          /* ... and of one across that level */
+    {ADD, "2001:db8:c000::/34", 10},    /* a node that has a shortcut is copied */
     {REMOVE, "2001:db8:1::/48", 0},     /* two edges become one */
     {REMOVE, "2001:db8::/32", 0},       /* so do these, across that level */
     {REMOVE, "2000::/3", 0},
@@ -229,7 +231,7 @@ static void so_it_is_with_wider_indexes(void **state)
     step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, updates4 + 2, 3);
     step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, updates4 + 10, 4);
     step_updates(PRUDENCE_ROUTES_IPV6, 1 << 11, updates6 + 1, 3);
-    step_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, updates6 + 11, 3);
+    step_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, updates6 + 12, 3);
 }
 
 /* Prefixes far from the others; of IPv6 each with a shortcut of its own. */

@@ -172,12 +172,12 @@ static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes
                                                     uint64_t high, uint64_t low)
 {
     const uintptr_t shortcuts = __atomic_load_n(&table->shortcuts, __ATOMIC_CONSUME);
-    uint64_t word = __atomic_load_n(
-        PRUDENCE_CAST(const uint64_t *, shortcuts & ~PRUDENCE_ROUTES_BITS_MASK) +
-            prudence_routes_shortcut_(high, shortcuts & PRUDENCE_ROUTES_BITS_MASK),
-        __ATOMIC_CONSUME);
+    uint64_t word =
+        __atomic_load_n(PRUDENCE_CAST(const uint64_t *, shortcuts & ~PRUDENCE_ROUTES_BITS_MASK) +
+                            prudence_routes_shortcut_(high, shortcuts & PRUDENCE_ROUTES_BITS_MASK),
+                        __ATOMIC_CONSUME);
     uint64_t bits = word >> PRUDENCE_ROUTES_SKIP_SHIFT;
-    const uint64_t *node = PRUDENCE_CAST(const uint64_t *, word & PRUDENCE_ROUTES_ADDRESS_MASK);
+    const uint64_t *node = PRUDENCE_CAST(const uint64_t *, word &PRUDENCE_ROUTES_ADDRESS_MASK);
 
     if (!word || node[-1] != high >> (64 - bits)) {
         const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
@@ -197,7 +197,7 @@ static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes
         const uint64_t below = __atomic_load_n(place, __ATOMIC_CONSUME);
         const uint64_t others = 63 - (below >> PRUDENCE_ROUTES_SKIP_SHIFT);
 
-        node = PRUDENCE_CAST(const uint64_t *, below & PRUDENCE_ROUTES_ADDRESS_MASK);
+        node = PRUDENCE_CAST(const uint64_t *, below &PRUDENCE_ROUTES_ADDRESS_MASK);
         high = high << 6 | low >> 58;
         low <<= 6;
         if (((node[-1] << others << 1) ^ high) >> others >> 1)

@@ -8,8 +8,7 @@
  */
 const unsigned short route_sizes_near[ROUTE_NODE_SIZES] = {32,  48,  64,  96,  128, 192,
                                                            256, 384, 512, 768, 1040};
-const unsigned short route_sizes_far[ROUTE_NODE_SIZES] = {64,  128, 192, 256,
-                                                          384, 512, 768, 1088};
+const unsigned short route_sizes_far[ROUTE_NODE_SIZES] = {64, 128, 192, 256, 384, 512, 768, 1088};
 
 void route_node_first(struct route_node *node, uint64_t above)
 {

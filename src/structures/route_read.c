@@ -46,8 +46,7 @@ static void go_along(struct spot *spot, unsigned slot, uint64_t edge)
 {
     const unsigned level = spot->level + 1 + route_edge_levels(edge);
 
-    spot->key =
-        route_key_along(route_key_with(spot->key, spot->level, slot), spot->level, edge);
+    spot->key = route_key_along(route_key_with(spot->key, spot->level, slot), spot->level, edge);
     spot->path[++spot->depth] = route_edge_node(edge);
     spot->levels[spot->depth] = (unsigned char)level;
     spot->level = level;

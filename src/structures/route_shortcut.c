@@ -55,8 +55,8 @@ static uint64_t *slot_of(uintptr_t shortcuts, const struct route_node *node, uns
 {
     const uint64_t high = *route_path(node) << (64 - route_bits_before(level));
 
-    return &route_index_words(shortcuts)[prudence_routes_shortcut_(
-        high, shortcuts & PRUDENCE_ROUTES_BITS_MASK)];
+    return &route_index_words(
+        shortcuts)[prudence_routes_shortcut_(high, shortcuts & PRUDENCE_ROUTES_BITS_MASK)];
 }
 
 /* Release: a reader that finds the node sees what is in it. */

@@ -225,7 +225,8 @@ static unsigned chain_length(const struct route_table *table, const struct place
 
 /* ---------------------------------------------------------------------------------------------- add */
 
-#define FORK 3u /* words of a node in the middle of an edge: `above`, what was below, and what is added */
+#define FORK                                                                                       \
+    3u /* words of a node in the middle of an edge: `above`, what was below, and what is added */
 
 static unsigned level_below_edge(const struct place *place)
 {
@@ -297,9 +298,9 @@ static void grow_node(struct route_table *table, const struct place *place, stru
     if (level == place->level)
         route_node_with_prefix(fresh, from, place->bit, word);
     else
-        route_node_with_child(fresh, from, slot,
-                              chain_of(table, place, level, room,
-                                       route_word(from, route_longest(from, slot)), word));
+        route_node_with_child(
+            fresh, from, slot,
+            chain_of(table, place, level, room, route_word(from, route_longest(from, slot)), word));
     put(table, place, place->depth, fresh);
     if (level == place->level)
         hand_down(table, fresh, level, place->key, place->bit, place->bit, word);

@@ -126,10 +126,10 @@ static void unmake_caches(const struct route_table *table)
 
 static bool make_caches(struct route_table *table, const char *name, struct prudence_domain *domain)
 {
-    const struct prudence_cache_attr attr = {
-        .size = sizeof attr,
-        .alignment = table->node_front ? route_sizes_far[0] : 0, /* a line */
-        .domain = domain};
+    const struct prudence_cache_attr attr = {.size = sizeof attr,
+                                             .alignment = table->node_front ? route_sizes_far[0]
+                                                                            : 0, /* a line */
+                                             .domain = domain};
 
     for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->sizes[i]; i++) {
         table->caches[i] = prudence_cache_create(name, table->sizes[i], &attr);

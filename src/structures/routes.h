@@ -53,15 +53,15 @@ struct route_table {
     struct prudence_cache *indexes;
     struct list link; /* in route_tables, for fork: under tables_lock */
     unsigned length_most;
-    unsigned node_front;               /* bytes in front of a node: those of its path, or 0 */
-    const unsigned short *sizes;       /* of nodes */
+    unsigned node_front;         /* bytes in front of a node: those of its path, or 0 */
+    const unsigned short *sizes; /* of nodes */
 
     struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
     struct route_node *root;    /* this and the rest: under the lock; read by all */
     uint64_t prefixes;          /* read by all */
     uint64_t changes;           /* how often prefixes were added or removed */
     uint64_t nodes, node_bytes; /* in the trie */
-    uint64_t edges_across; /* level 6: those that have shortcuts, if there is a slot */
+    uint64_t edges_across;      /* level 6: those that have shortcuts, if there is a slot */
     uint64_t refused;
 };
 

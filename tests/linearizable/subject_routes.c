@@ -149,9 +149,9 @@ static void operate_by_length(struct operation *operation, uint64_t *random)
 /* A prefix that is beside an address in its last bit, so nodes and edges on its way change. */
 static void disturb(uint64_t *random)
 {
-    const unsigned length = 1 + lengths[is_ipv6][0] +
-                            (unsigned)below(random, lengths[is_ipv6][LENGTHS - 1] -
-                                                        lengths[is_ipv6][0]);
+    const unsigned length =
+        1 + lengths[is_ipv6][0] +
+        (unsigned)below(random, lengths[is_ipv6][LENGTHS - 1] - lengths[is_ipv6][0]);
     struct prudence_prefix prefix = prefix_of_length(below(random, KEYS), length);
 
     prefix.address[(length - 1) / 8] ^= (unsigned char)(0x80u >> (length - 1) % 8);

@@ -439,7 +439,8 @@ static struct use hash = {use_hash, 11}, renames = {use_renames, 11}, ids = {use
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH(hash), BOTH(renames), BOTH(lockfree_hash), BOTH(ids), BOTH(routes), BOTH(routes_of_ipv6), BOTH(ordered_map),
+        BOTH(hash),   BOTH(renames),        BOTH(lockfree_hash), BOTH(ids),
+        BOTH(routes), BOTH(routes_of_ipv6), BOTH(ordered_map),
     };
 
     pin_thread();

@@ -105,13 +105,13 @@ static const struct update updates6[] = {
     {ADD, "2001:db8:1:2:8000::/65", 2},
     {ADD, "2001:db8:7:7:7:7:7:7/128", 3},
     {ADD, "2001:db8::/35", 4},
-    {ADD, "2001:dc0::/28", 6},          /* leaves an edge in front of the level of shortcuts, ... */
-    {ADD, "2001:db8:1:8000::/56", 7},   /* ... behind it, ... */
-    {ADD, "2001:db8:1::/56", 8},        /* ... is in the middle of an edge, ... */
-    {ADD, "2001:db8::/30", 9},          /* ... and of one across that level */
-    {ADD, "2001:db8:c000::/34", 10},    /* a node that has a shortcut is copied */
-    {REMOVE, "2001:db8:1::/48", 0},     /* two edges become one */
-    {REMOVE, "2001:db8::/32", 0},       /* so do these, across that level */
+    {ADD, "2001:dc0::/28", 6},        /* leaves an edge in front of the level of shortcuts, ... */
+    {ADD, "2001:db8:1:8000::/56", 7}, /* ... behind it, ... */
+    {ADD, "2001:db8:1::/56", 8},      /* ... is in the middle of an edge, ... */
+    {ADD, "2001:db8::/30", 9},        /* ... and of one across that level */
+    {ADD, "2001:db8:c000::/34", 10},  /* a node that has a shortcut is copied */
+    {REMOVE, "2001:db8:1::/48", 0},   /* two edges become one */
+    {REMOVE, "2001:db8::/32", 0},     /* so do these, across that level */
     {REMOVE, "2000::/3", 0},
     {REMOVE, "2001:db8:1:2::3/128", 0},
     {REMOVE, "2001:db8:1:2::/64", 0},

@@ -340,12 +340,9 @@ static int torture(const char *variant, double seconds)
 int main(int argc, char **argv)
 {
     static const struct torture_variant variants[] = {
-        {"growing", ""},
-        {"wide", ""},
-        {"ipv6", ""},
-        {"fenced", "reader_mode=fenced"},
-        {"lock", "rseq=0"},
-        {"limit", "latent_limit=2M,wait_max=60s"},
+        {"growing", ""},    {"wide", ""},
+        {"ipv6", ""},       {"fenced", "reader_mode=fenced"},
+        {"lock", "rseq=0"}, {"limit", "latent_limit=2M,wait_max=60s"},
     };
 
     return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);

@@ -51,7 +51,6 @@ struct route_table {
     struct prudence_routes public;                   /* stored to under the lock */
     struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, as the next four */
     struct prudence_cache *indexes;
-    struct list link; /* in route_tables, for fork: under tables_lock */
     unsigned length_most;
     unsigned node_front;         /* bytes in front of a node: those of its path, or 0 */
     const unsigned short *sizes; /* of nodes */
@@ -63,6 +62,7 @@ struct route_table {
     uint64_t nodes, node_bytes; /* in the trie */
     uint64_t edges_across;      /* level 6: those that have shortcuts, if there is a slot */
     uint64_t refused;
+    struct list link; /* in route_tables, for fork: under tables_lock */
 };
 
 static inline struct route_table *route_table_of(const struct prudence_routes *public)

@@ -231,12 +231,13 @@ static void make_routes(void)
     assert_int_equal(add_route("2001:db8:1::/48", 2), 0);
 }
 
-/* Node copied, edge cut, edges joined. */
+/* 64 nodes hear of the first, one after the other. Then a node is copied, an edge cut, and two are joined. */
 static void update_routes(void)
 {
     const struct prudence_prefix first = prefix_of("2001:db8::/32"),
                                  second = prefix_of("2001:db8:1::/48");
 
+    add_route("2400::/18", 9);
     add_route("2001:db8:1:2::/64", 3);
     add_route("2001:db8:8000::/48", 4);
     prudence_routes_remove(routes, &first, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Longest-prefix match, as a template: the file that includes this has defined
+ * Longest-prefix match, as a template: the file that includes this has included one of the inputs, and has defined
+ *     INPUT(name)                             bench_##name (routes_input.h) or bench6_##name (routes6_input.h)
+ *     ADDRESSES                               how many addresses there are
  *     read_begin, read_end                    a section
  *     uint32_t hop_of(address)                in a section; 0: there is no route
  *     route_add(route, hop), route_remove     outside
@@ -24,17 +26,17 @@ static void nothing(void)
 static void fill(uint64_t size)
 {
     for (uint64_t i = 0; i < size; i++)
-        route_add(&bench_routes[i], 1 + (uint32_t)i % 256);
+        route_add(&INPUT(routes)[i], 1 + (uint32_t)i % 256);
 }
 
 static inline void look_up(struct work *work, uint64_t random)
 {
     const bool drawn = random % 128 * 100 < (uint64_t)work->hits * 128;
-    const uint64_t at = work->lookups++ & (ROUTES_ADDRESSES - 1);
+    const uint64_t at = work->lookups++ & (ADDRESSES - 1);
     uint32_t hop;
 
     read_begin();
-    hop = hop_of(drawn ? bench_drawn[at] : bench_uniform[at]);
+    hop = hop_of(drawn ? INPUT(drawn)[at] : INPUT(uniform)[at]);
     read_end();
     work->found += hop != 0;
     work->sum += hop;
@@ -48,9 +50,9 @@ static void update(struct work *work, uint64_t random)
     if (!work->gone)
         work->gone = calloc(work->size, 1);
     if (work->gone[i])
-        route_add(&bench_routes[i], 1 + (uint32_t)i % 256);
+        route_add(&INPUT(routes)[i], 1 + (uint32_t)i % 256);
     else
-        route_remove(&bench_routes[i]);
+        route_remove(&INPUT(routes)[i]);
     work->gone[i] = !work->gone[i];
 }
 

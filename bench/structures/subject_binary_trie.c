@@ -56,6 +56,8 @@ static void route_remove(const struct bench_route *route)
     route_add(route, 0);
 }
 
+#define INPUT(name) bench_##name
+#define ADDRESSES   ROUTES_ADDRESSES
 #include "routes_family.h"
 
 const struct subject subject_binary_trie =

@@ -62,6 +62,8 @@ static void route_remove(const struct bench_route *route)
         abort();
 }
 
+#define INPUT(name) bench_##name
+#define ADDRESSES   ROUTES_ADDRESSES
 #include "routes_family.h"
 
 const struct subject subject_routes =

@@ -65,6 +65,8 @@ static void route_remove(const struct bench_route *route)
     pthread_mutex_unlock(&writer);
 }
 
+#define INPUT(name) bench_##name
+#define ADDRESSES   ROUTES_ADDRESSES
 #include "routes_family.h"
 
 const struct subject subject_rte_fib =

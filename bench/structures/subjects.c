@@ -34,6 +34,9 @@ DECLARED(routes);
 DECLARED(binary_trie);
 DECLARED(rte_lpm);
 DECLARED(rte_fib);
+DECLARED(routes6);
+DECLARED(rte_lpm6);
+DECLARED(rte_fib6);
 DECLARED_BOTH(map);
 DECLARED_BOTH(skip_list);
 DECLARED_BOTH(ellen);
@@ -70,6 +73,11 @@ static const struct subject_entry entries[] = {
     {"routes", SUBJECT_RCU, NUMBERS_ONLY(rte_lpm)},
     {"routes", SUBJECT_RCU, NUMBERS_ONLY(rte_fib)},
 #endif
+    {"routes6", SUBJECT_OURS, NUMBERS_ONLY(routes6)},
+#ifdef DPDK_VERSION
+    {"routes6", SUBJECT_RCU, NUMBERS_ONLY(rte_lpm6)},
+    {"routes6", SUBJECT_RCU, NUMBERS_ONLY(rte_fib6)},
+#endif
     {"map", SUBJECT_OURS, NUMBERS_AND_STRINGS(map)},
 #ifdef LIBCDS_VERSION
     {"map", SUBJECT_RCU, NUMBERS_AND_STRINGS(skip_list)},
@@ -87,7 +95,7 @@ static const struct {
     {"cds-michael, cds-split, cds-feldman, skip-list, ellen-tree, bronson-tree", "libcds-dev"},
 #endif
 #ifndef DPDK_VERSION
-    {"rte_hash, rte_lpm, rte_fib", "libdpdk-dev"},
+    {"rte_hash, rte_lpm, rte_fib, rte_lpm6, rte_fib6", "libdpdk-dev"},
 #endif
 #ifndef TBB_VERSION
     {"tbb", "libtbb-dev"},
@@ -95,7 +103,7 @@ static const struct {
     {NULL, NULL},
 };
 
-static const char *const families[] = {"hash", "ids", "rename", "routes", "map", NULL};
+static const char *const families[] = {"hash", "ids", "rename", "routes", "routes6", "map", NULL};
 
 const struct subject_entry *subject_entry(unsigned index)
 {

@@ -3,7 +3,7 @@
  * Routes: IPv4 or IPv6 prefixes with a value each, and for an address the value of the longest prefix that matches it.
  * Readers write nothing shared, take no lock, and do not wait, whatever writers do. A full table of the Internet is changed
  * while it is read: an update replaces one node of a few cache lines, and the old one is freed when its readers
- * have left. How it works and why: docs/adr/0070. (P. McKenney, "Exploiting Deferred Destruction", 2004, sections 2.2.18
+ * have left. How it works and why: docs/adr/0070 and 0080. (P. McKenney, "Exploiting Deferred Destruction", 2004, sections 2.2.18
  * and 3.5, has routing tables as the example of readers to whom data may be stale for a moment.)
  *
  *     struct prudence_prefix prefix = {.address = {192, 0, 2, 0}, .length = 24};
@@ -22,14 +22,14 @@
  *    span several. A value that points to something stays valid until the section ends. Updates need no section; make
  *    them outside, so that deferrals may wait when `latent_limit` is reached.
  *  - Ownership: what values point to is the caller's. What a value pointed to that was replaced or removed may
- *    be freed after a grace period only (prudence_free_deferred). The table allocates nodes and an index.
+ *    be freed after a grace period only (prudence_free_deferred). The table allocates nodes, an index, and of IPv6 shortcuts.
  *  - Order: a reader that finds a value sees what it pointed to when it was added. For each address an update takes effect at one
  *    moment: a lookup has the answer before it or the answer behind it, and lookups of one address never go
  *    back. Once an update has returned, every lookup that begins afterwards sees it. While an update is under way, it may
  *    be seen at one address and not yet at another, also by two lookups in one section.
  *  - Signals: lookups, get and walks are async-signal-safe; nothing else is.
- *  - Fork: a child may always read. It may update if no other thread of the parent was inside an update of the
- *    table at the time of the fork; otherwise its lock may stay taken.
+ *  - Fork: waits until no thread is inside an update. A child may read and update. What another thread was about to add or to
+ *    defer is lost with that thread, in the child alone. After _Fork or clone, a child may read only.
  */
 #ifndef PRUDENCE_ROUTES_H
 #define PRUDENCE_ROUTES_H
@@ -70,9 +70,12 @@ struct prudence_prefix {
  */
 struct prudence_routes {
     uintptr_t index;
+    uintptr_t shortcuts; /* of IPv6, in the same form: how many bits are a slot's number */
 };
 
-#define PRUDENCE_ROUTES_BITS_MASK UINT64_C(63)
+#define PRUDENCE_ROUTES_BITS_MASK    UINT64_C(63)
+#define PRUDENCE_ROUTES_SKIP_SHIFT   56
+#define PRUDENCE_ROUTES_ADDRESS_MASK (UINT64_MAX >> 8)
 
 /* For 6 bits s of an address: which of the bits of word 0 match it. These are (64 + s) >> 1, (64 + s) >> 2, ... 1, 0. */
 static inline uint64_t prudence_routes_matching_(uint64_t slot)
@@ -124,7 +127,7 @@ static inline const uint64_t *prudence_routes_match_(const uint64_t *node, uint6
     return node + 2 + prudence_routes_ones_(node[1]) + prudence_routes_rank_(node[0], bit);
 }
 
-/* `address`: left-aligned in high and low. */
+/* `address`: left-aligned in high and low. Of IPv4. */
 static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *table, uint64_t high,
                                                 uint64_t low)
 {
@@ -150,6 +153,60 @@ static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *ta
         word = __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
     }
     return word >> 1;
+}
+
+/* Which slot has the node that these first 31 bits lead to, if any has. */
+static inline uint64_t prudence_routes_shortcut_(uint64_t high, uint64_t bits)
+{
+    return (high >> 33) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits);
+}
+
+/*
+ * Of IPv6, where a node may hang several levels below another one. The word in front of it has the bits of an address that lead to
+ * it, the last 64 of them; the highest byte of its address in the node above says how many of those bits no node has
+ * looked at. If they are others, the answer is what is shorter than its prefixes.
+ *
+ * A slot has a node's address, with the number of all bits that lead to it in the highest byte: more than 30, at most 61.
+ */
+static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes *table,
+                                                    uint64_t high, uint64_t low)
+{
+    const uintptr_t shortcuts = __atomic_load_n(&table->shortcuts, __ATOMIC_CONSUME);
+    uint64_t word =
+        __atomic_load_n(PRUDENCE_CAST(const uint64_t *, shortcuts & ~PRUDENCE_ROUTES_BITS_MASK) +
+                            prudence_routes_shortcut_(high, shortcuts & PRUDENCE_ROUTES_BITS_MASK),
+                        __ATOMIC_CONSUME);
+    uint64_t bits = word >> PRUDENCE_ROUTES_SKIP_SHIFT;
+    const uint64_t *node = PRUDENCE_CAST(const uint64_t *, word &PRUDENCE_ROUTES_ADDRESS_MASK);
+
+    if (!word || node[-1] != high >> (64 - bits)) {
+        const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
+
+        bits = index & PRUDENCE_ROUTES_BITS_MASK;
+        word = __atomic_load_n(PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) +
+                                   (high >> (64 - bits)),
+                               __ATOMIC_CONSUME);
+        if (!(word & 1))
+            return word >> 1;
+        node = PRUDENCE_CAST(const uint64_t *, word - 1);
+    }
+    high = high << bits | low >> (64 - bits);
+    low <<= bits;
+    while (node[1] >> (high >> 58) & 1) {
+        const uint64_t *place = node + 2 + prudence_routes_rank_(node[1], high >> 58);
+        const uint64_t below = __atomic_load_n(place, __ATOMIC_CONSUME);
+        const uint64_t others = 63 - (below >> PRUDENCE_ROUTES_SKIP_SHIFT);
+
+        node = PRUDENCE_CAST(const uint64_t *, below &PRUDENCE_ROUTES_ADDRESS_MASK);
+        high = high << 6 | low >> 58;
+        low <<= 6;
+        if (((node[-1] << others << 1) ^ high) >> others >> 1)
+            return __atomic_load_n(node + 2 + prudence_routes_ones_(node[1]), __ATOMIC_CONSUME) >>
+                   1;
+        high = high << (63 - others) | low >> others >> 1;
+        low <<= 63 - others;
+    }
+    return __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME) >> 1;
 }
 
 /* ------------------------------------------------------------------------ making and destroying */
@@ -188,7 +245,8 @@ PRUDENCE_API int prudence_routes_destroy(struct prudence_routes *table);
 /*
  * The value of the longest prefix that matches the address; 0: none does. Wait-free. Cost: two loads, if nothing is longer
  * than the index is wide (7 bits; from 256 prefixes on 13, from 131,072 on 19); else a node of 2 cache
- * lines for each 6 bits more, at most 5 (IPv4) or 21 (IPv6). A table of the other family gives an answer without meaning.
+ * lines for each 6 bits more, at most 5 (IPv4) or 21 (IPv6, where most have none and the first 31 bits are mostly spared). A table of the
+ * other family gives an answer without meaning.
  */
 static inline uintptr_t prudence_routes_lookup_ipv4(const struct prudence_routes *table,
                                                     const void *address)
@@ -205,7 +263,8 @@ static inline uintptr_t prudence_routes_lookup_ipv6(const struct prudence_routes
     uint64_t bytes[2];
 
     memcpy(bytes, address, sizeof bytes);
-    return prudence_routes_lookup_(table, __builtin_bswap64(bytes[0]), __builtin_bswap64(bytes[1]));
+    return prudence_routes_lookup_far_(table, __builtin_bswap64(bytes[0]),
+                                       __builtin_bswap64(bytes[1]));
 }
 
 /* The value of this very prefix; 0: it is not in the table, or none (see EINVAL below). Wait-free. */
@@ -254,8 +313,8 @@ PRUDENCE_API bool prudence_routes_walk_next(struct prudence_routes_walk *walk);
  *
  * Cost: a search, a copy of one node (not for replace), and a store to each node and each word of the index below, down
  * to where longer prefixes are: for most prefixes none or a few, for a default route up to all, under the lock. At
- * most 1,040 bytes are deferred, and for each 6 bits of the prefix up to 32 more, if no other prefix shares them. When the index
- * gets wider, it is made anew under the lock.
+ * most 1,040 bytes are deferred, and for each 6 bits of the prefix up to 32 more, if no other prefix shares them; of IPv6 1,088,
+ * and at most 384 more. When the index or the shortcuts get wider, they are made anew under the lock.
  */
 PRUDENCE_API int prudence_routes_add(struct prudence_routes *table,
                                      const struct prudence_prefix *prefix, uintptr_t value);
@@ -274,8 +333,8 @@ struct prudence_routes_stats {
     uint64_t prefixes;
     uint64_t nodes;
     uint64_t index_bits;   /* of an address, that the index is for */
-    uint64_t refused;      /* how often there was no memory for a wider index */
-    uint64_t bytes_live;   /* of the table, its index and its nodes */
+    uint64_t refused;      /* how often there was no memory for a wider index, or more shortcuts */
+    uint64_t bytes_live;   /* of the table, its index, its shortcuts and its nodes */
     uint64_t bytes_latent; /* of what was replaced and waits for readers */
 };
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fork waits until no thread is inside an update of a table, and lets none begin one (writers.h). So each table is in the child as it
- * was between two updates: chains, arrays, numbers and the count of objects. What another thread had only in its own hands is
- * lost with that thread: an array, or a few nodes of a map, that it was about to add or to defer.
+ * was between two updates: chains, arrays, nodes, numbers and the count of objects. What another thread had only in its own hands is
+ * lost with that thread: an array, or a few nodes of a map or of routes, that it was about to add or to defer.
  */
 #include "structures/fork.h"
 
 #include "structures/hash.h"
 #include "structures/id_table.h"
 #include "structures/map_writers.h"
+#include "structures/routes.h"
 #include "structures/writers.h"
 
 void tables_fork_prepare(void)
@@ -28,6 +29,10 @@ void tables_fork_prepare(void)
     list_for_each(item, &ordered_maps)
     {
         map_wait_for_writers(list_entry(item, struct prudence_map, link));
+    }
+    list_for_each(item, &route_tables)
+    {
+        os_lock_take_for_fork(&list_entry(item, struct route_table, link)->lock);
     }
 }
 
@@ -54,6 +59,10 @@ void tables_fork_done(void)
 {
     struct list *item;
 
+    list_for_each(item, &route_tables)
+    {
+        os_lock_release_from_fork(&list_entry(item, struct route_table, link)->lock);
+    }
     list_for_each(item, &id_tables)
     {
         os_lock_release_from_fork(&list_entry(item, struct id_table, link)->lock);

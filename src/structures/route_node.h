@@ -16,8 +16,41 @@
 
 struct route_node {
     uint64_t prefixes, children; /* constant while a reader may be there */
-    uint64_t words[];            /* children, then values */
+    uint64_t words[];            /* children (edges), then values */
 };
+
+/*
+ * Of IPv6, the word in front of a node has the bits of an address that lead to it, the last 64 of them at most; constant, too.
+ * So a node may hang several levels below another one: the edge, which is the address of the node below, says in its highest byte how
+ * many bits are in between.
+ */
+#define ROUTE_PATH_BYTES sizeof(uint64_t)
+
+static inline uint64_t *route_path(const struct route_node *node)
+{
+    return (uint64_t *)(uintptr_t)node - 1;
+}
+
+static inline uint64_t route_edge(const struct route_node *node, unsigned levels_between)
+{
+    return (uint64_t)(uintptr_t)node | (uint64_t)(6 * levels_between) << PRUDENCE_ROUTES_SKIP_SHIFT;
+}
+
+static inline struct route_node *route_edge_node(uint64_t edge)
+{
+    return (struct route_node *)(uintptr_t)(edge & PRUDENCE_ROUTES_ADDRESS_MASK);
+}
+
+static inline bool route_edge_skips(uint64_t edge)
+{
+    return edge >> PRUDENCE_ROUTES_SKIP_SHIFT;
+}
+
+/* How many levels are in between. */
+static inline unsigned route_edge_levels(uint64_t edge)
+{
+    return (unsigned)(edge >> PRUDENCE_ROUTES_SKIP_SHIFT) / 6;
+}
 
 /* A value as it stands in a node, and in the index. */
 #define ROUTE_WORD(value) ((uint64_t)(value) << 1)
@@ -45,10 +78,14 @@ static inline unsigned route_value_at(const struct route_node *node, unsigned bi
                       prudence_routes_rank_(node->prefixes, bit));
 }
 
+static inline uint64_t route_child_edge(const struct route_node *node, unsigned slot)
+{
+    return __atomic_load_n(&node->words[route_child_at(node, slot)], __ATOMIC_ACQUIRE);
+}
+
 static inline struct route_node *route_child(const struct route_node *node, unsigned slot)
 {
-    return (struct route_node *)(uintptr_t)__atomic_load_n(&node->words[route_child_at(node, slot)],
-                                                           __ATOMIC_ACQUIRE);
+    return route_edge_node(route_child_edge(node, slot));
 }
 
 static inline uint64_t route_word(const struct route_node *node, unsigned bit)
@@ -92,16 +129,16 @@ static inline unsigned route_node_words(const struct route_node *node)
                       prudence_routes_ones_(node->children));
 }
 
-/* Which of the caches nodes of so many words come from, and the bytes of that size. */
-unsigned route_node_size(unsigned words);
-size_t route_node_bytes(unsigned size);
+/* The bytes of nodes, those in front among them; 0: no more. */
+extern HIDDEN const unsigned short route_sizes_near[ROUTE_NODE_SIZES],
+    route_sizes_far[ROUTE_NODE_SIZES];
 
 /* Fill a node that no reader sees. It has this prefix, or child, alone; it has one more, or one less, than `from`. */
 void route_node_first(struct route_node *node, uint64_t above);
 void route_node_with_prefix(struct route_node *node, const struct route_node *from, unsigned bit,
                             uint64_t word);
 void route_node_with_child(struct route_node *node, const struct route_node *from, unsigned slot,
-                           const struct route_node *child);
+                           uint64_t edge);
 void route_node_without_prefix(struct route_node *node, const struct route_node *from,
                                unsigned bit);
 void route_node_without_child(struct route_node *node, const struct route_node *from,

@@ -7,19 +7,25 @@ uintptr_t prudence_routes_get(const struct prudence_routes *public,
 {
     const struct route_table *table = route_table_of(public);
     const struct route_node *node;
-    unsigned level, bit;
+    unsigned level, bit, at = 0;
     route_key key;
 
     if (!route_prefix_key(table, prefix, &key))
         return 0;
     level = route_level_of(prefix->length);
-    bit = route_bit(key, prefix->length);
     node = load_acquire(&table->root);
-    for (unsigned at = 0; at < level; at++) {
+    while (at < level) {
+        uint64_t edge;
+
         if (!route_has(node->children, route_slot(key, at)))
             return 0;
-        node = route_child(node, route_slot(key, at));
+        edge = route_child_edge(node, route_slot(key, at));
+        at += 1 + route_edge_levels(edge);
+        if (!route_is_on_the_way(edge, at, key, level))
+            return 0;
+        node = route_edge_node(edge);
     }
+    bit = route_bit(key, prefix->length);
     return route_has(node->prefixes, bit) ? ROUTE_VALUE(route_word(node, bit)) : 0;
 }
 
@@ -31,29 +37,52 @@ uintptr_t prudence_routes_get(const struct prudence_routes *public,
  */
 struct spot {
     const struct route_node *path[ROUTE_LEVELS];
-    unsigned level, bit;
-    route_key key; /* those bits that the nodes above take */
+    unsigned char levels[ROUTE_LEVELS];
+    unsigned depth, level, bit; /* the last of these, and its level */
+    route_key key;              /* those bits that lead to it */
 };
 
-static void go_down(struct spot *spot, unsigned slot)
+static void go_along(struct spot *spot, unsigned slot, uint64_t edge)
 {
-    spot->key = route_key_with(spot->key, spot->level, slot);
-    spot->path[spot->level + 1] = route_child(spot->path[spot->level], slot);
-    spot->level++;
+    const unsigned level = spot->level + 1 + route_edge_levels(edge);
+
+    spot->key = route_key_along(route_key_with(spot->key, spot->level, slot), spot->level, edge);
+    spot->path[++spot->depth] = route_edge_node(edge);
+    spot->levels[spot->depth] = (unsigned char)level;
+    spot->level = level;
     spot->bit = ROUTE_FIRST;
 }
 
-/* To this prefix, or to the slot behind which it would be. */
-static void go_to(struct spot *spot, const struct route_table *table, route_key key,
-                  unsigned length)
+/* Where a prefix is, or would be. */
+enum where {
+    HERE,        /* at its bit */
+    FROM_HERE,   /* what comes behind it is in this slot, or behind it */
+    BEHIND_HERE, /* it is behind all that is in this slot */
+};
+
+static enum where go_to(struct spot *spot, const struct route_table *table, route_key key,
+                        unsigned length)
 {
     const unsigned level = route_level_of(length);
 
     *spot = (struct spot){.path = {load_acquire(&table->root)}};
-    while (spot->level < level &&
-           route_has(spot->path[spot->level]->children, route_slot(key, spot->level)))
-        go_down(spot, route_slot(key, spot->level));
-    spot->bit = spot->level == level ? route_bit(key, length) : 64 + route_slot(key, spot->level);
+    while (spot->level < level) {
+        const unsigned slot = route_slot(key, spot->level);
+        unsigned below;
+        uint64_t edge;
+
+        spot->bit = 64 + slot;
+        if (!route_has(spot->path[spot->depth]->children, slot))
+            return FROM_HERE;
+        edge = route_child_edge(spot->path[spot->depth], slot);
+        below = spot->level + 1 + route_edge_levels(edge);
+        if (!route_is_on_the_way(edge, below, key, level))
+            return route_path_of(key, below) > *route_path(route_edge_node(edge)) ? BEHIND_HERE
+                                                                                  : FROM_HERE;
+        go_along(spot, slot, edge);
+    }
+    spot->bit = route_bit(key, length);
+    return HERE;
 }
 
 /* Past everything below here. False: there is no more. */
@@ -66,8 +95,9 @@ static bool go_past(struct spot *spot)
             spot->bit++;
             return true;
         }
-        if (spot->level-- == 0)
+        if (spot->depth == 0)
             return false;
+        spot->level = spot->levels[--spot->depth];
         spot->bit = 64 + route_slot(spot->key, spot->level);
     }
 }
@@ -76,14 +106,14 @@ static bool go_past(struct spot *spot)
 static bool go_to_prefix(struct spot *spot)
 {
     for (;;) {
-        const struct route_node *node = spot->path[spot->level];
+        const struct route_node *node = spot->path[spot->depth];
 
         if (spot->bit < 64) {
             if (route_has(node->prefixes, spot->bit))
                 return true;
             spot->bit *= 2;
         } else if (route_has(node->children, spot->bit - 64)) {
-            go_down(spot, spot->bit - 64);
+            go_along(spot, spot->bit - 64, route_child_edge(node, spot->bit - 64));
         } else if (!go_past(spot)) {
             return false;
         }
@@ -120,19 +150,20 @@ bool prudence_routes_walk_next(struct prudence_routes_walk *walk)
 {
     const struct route_table *table = route_table_of(walk->table);
     route_key key, within;
+    enum where where;
     struct spot spot;
 
     if (!route_prefix_key(table, &walk->within, &within) ||
         !route_prefix_key(table, &walk->prefix, &key))
         return false;
-    go_to(&spot, table, key, walk->prefix.length);
-    if (walk->begun && spot.bit < 64)
+    where = go_to(&spot, table, key, walk->prefix.length);
+    if (walk->begun && where == HERE)
         spot.bit *= 2; /* behind that prefix is what is below it */
     walk->begun = true;
-    if (!go_to_prefix(&spot) ||
+    if ((where == BEHIND_HERE && !go_past(&spot)) || !go_to_prefix(&spot) ||
         !is_within(key_at(&spot), length_at(&spot), within, walk->within.length))
         return false;
     route_key_prefix(table, key_at(&spot), length_at(&spot), &walk->prefix);
-    walk->value = ROUTE_VALUE(route_word(spot.path[spot.level], spot.bit));
+    walk->value = ROUTE_VALUE(route_word(spot.path[spot.depth], spot.bit));
     return true;
 }

@@ -10,8 +10,15 @@
 struct place {
     route_key key;
     unsigned length, level, bit;
-    struct route_node *path[ROUTE_LEVELS]; /* the nodes from the root on, ... */
-    unsigned depth;                        /* ... of levels 0 to this, which is `level` at most */
+    struct route_node *path[ROUTE_LEVELS]; /* the nodes on the way, from the root on, ... */
+    unsigned levels[ROUTE_LEVELS];         /* ... their levels, which are `level` at most, ... */
+    unsigned depth;                        /* ... and the number of the last */
+    uint64_t edge; /* from that one on, to a node that is not on the way; 0: there is none */
+
+    /* To remove the prefix: the nodes behind number `stays` go, too. That one loses a word, so another takes its place; or, if `left`
+     * is not 0, it goes as well, and this edge, to all that is left below it, takes its place. */
+    unsigned stays;
+    uint64_t left;
 };
 
 /* What an update needs, or has. */
@@ -24,47 +31,67 @@ struct room {
 /* Under the lock. */
 static void find(const struct route_table *table, struct place *place)
 {
+    const route_key key = place->key;
+    const unsigned last = place->level;
     struct route_node *node = table->root;
-    unsigned level = 0;
+    unsigned level = 0, depth = 0, slot = route_slot(key, 0);
+    route_key rest = key << 1; /* behind the slot */
 
     place->path[0] = node;
-    while (level < place->level && route_has(node->children, route_slot(place->key, level))) {
-        node = route_child(node, route_slot(place->key, level));
-        place->path[++level] = node;
+    place->levels[0] = 0;
+    place->edge = 0;
+    while (level < last && route_has(node->children, slot)) {
+        const uint64_t edge = route_child_edge(node, slot);
+
+        level++;
+        node = (struct route_node *)(uintptr_t)edge;
+        if (unlikely(route_edge_skips(edge))) {
+            level += route_edge_levels(edge);
+            if (!route_is_on_the_way(edge, level, key, last)) {
+                place->edge = edge;
+                break;
+            }
+            rest <<= 6 * route_edge_levels(edge);
+            node = route_edge_node(edge);
+        }
+        place->path[++depth] = node;
+        place->levels[depth] = level;
+        slot = (unsigned)(rest >> (ROUTE_KEY_BITS - 6));
+        rest <<= 6;
     }
-    place->depth = level;
+    place->depth = depth;
+}
+
+/* The prefix's own node is there. */
+static bool is_at_level(const struct place *place)
+{
+    return place->levels[place->depth] == place->level;
 }
 
 static bool is_there(const struct place *place)
 {
-    return place->depth == place->level &&
-           route_has(place->path[place->depth]->prefixes, place->bit);
+    return is_at_level(place) && route_has(place->path[place->depth]->prefixes, place->bit);
 }
 
 /* -------------------------------------------------------------------------------------------- memory */
 
 #define SMALLEST 2u /* words: `above`, and a prefix or a child */
 
-static struct route_node *node_make(const struct route_table *table, unsigned words)
-{
-    return prudence_cache_alloc(table->caches[route_node_size(words)]);
-}
-
 static void room_free(const struct route_table *table, const struct room *room)
 {
     if (room->fresh)
-        prudence_cache_free(table->caches[route_node_size(room->words)], room->fresh);
+        route_node_free(table, room->fresh, room->words);
     for (unsigned i = 0; i < room->count; i++)
-        prudence_cache_free(table->caches[route_node_size(SMALLEST)], room->below[i]);
+        route_node_free(table, room->below[i], SMALLEST);
 }
 
 static bool room_make(const struct route_table *table, struct room *room)
 {
     unsigned count = room->count;
 
-    room->fresh = node_make(table, room->words);
+    room->fresh = route_node_make(table, room->words);
     for (room->count = 0; room->fresh && room->count < count; room->count++) {
-        room->below[room->count] = node_make(table, SMALLEST);
+        room->below[room->count] = route_node_make(table, SMALLEST);
         if (!room->below[room->count])
             break;
     }
@@ -74,34 +101,53 @@ static bool room_make(const struct route_table *table, struct room *room)
     return false;
 }
 
-static bool room_fits(const struct room *room, const struct room *needed)
+static bool room_fits(const struct route_table *table, const struct room *room,
+                      const struct room *needed)
 {
-    return room->fresh && room->count == needed->count &&
-           route_node_size(room->words) == route_node_size(needed->words);
+    if (!room->fresh)
+        return needed->words == 0;
+    return needed->words && room->count == needed->count &&
+           route_node_size(table, room->words) == route_node_size(table, needed->words);
 }
 
 /* Under the lock, for the statistics. */
 static void count_node(struct route_table *table, const struct route_node *node, uint64_t one)
 {
     table->nodes += one;
-    table->node_bytes += one * route_node_bytes(route_node_size(route_node_words(node)));
+    table->node_bytes += one * route_node_memory(table, node);
 }
 
 /* ------------------------------------------------------------------------------- changing the trie */
 
-/* `fresh` takes the place of the node of this level on the path. Release: a reader that finds it sees what is in it. */
-static void put(struct route_table *table, const struct place *place, unsigned level,
+/*
+ * Below the node with this number on the path there is now this one, of this level, instead of another or by itself in its
+ * place. Release: a reader that finds it sees what is in it.
+ */
+static void hang(const struct route_table *table, const struct place *place, unsigned number,
+                 const struct route_node *node, unsigned level)
+{
+    struct route_node *above = place->path[number];
+    const unsigned from = place->levels[number];
+    uint64_t *edge = &above->words[route_child_at(above, route_slot(place->key, from))];
+
+    route_shortcut_replace(table, from, *edge, node, level);
+    store_release(edge, route_edge(node, level - from - 1));
+}
+
+/* `fresh` takes the place of the node with this number on the path. */
+static void put(struct route_table *table, const struct place *place, unsigned number,
                 struct route_node *fresh)
 {
+    const unsigned level = place->levels[number];
+
     count_node(table, fresh, 1);
-    count_node(table, place->path[level], (uint64_t)-1);
-    if (level == 0) {
+    count_node(table, place->path[number], (uint64_t)-1);
+    if (number == 0) {
         store_release(&table->root, fresh);
     } else {
-        struct route_node *above = place->path[level - 1];
-
-        store_release(&above->words[route_child_at(above, route_slot(place->key, level - 1))],
-                      (uint64_t)(uintptr_t)fresh);
+        if (table->node_front)
+            *route_path(fresh) = *route_path(place->path[number]);
+        hang(table, place, number - 1, fresh, level);
     }
     if (level == route_index_level(table->public.index))
         route_index_set(table, place->key, route_index_node(fresh));
@@ -126,123 +172,239 @@ static void hand_down(const struct route_table *table, const struct route_node *
         if (route_longest(node, slot) != owner)
             continue;
         if (route_has(node->children, slot)) {
-            struct route_node *child = route_child(node, slot);
+            const uint64_t edge = route_child_edge(node, slot);
+            struct route_node *child = route_edge_node(edge);
 
             store_release(&child->words[route_value_at(child, ROUTE_ABOVE)], word);
-            hand_down(table, child, level + 1, below, ROUTE_ABOVE, ROUTE_ABOVE, word);
+            hand_down(table, child, level + 1 + route_edge_levels(edge), below, ROUTE_ABOVE,
+                      ROUTE_ABOVE, word);
         } else if (level < route_index_level(index)) {
             route_index_fill(index, below, route_bits_before(level + 1), word);
         }
     }
 }
 
-/* The nodes from this level on, above that of the prefix, each with one child, and that one. Returns the first. */
-static struct route_node *chain_of(struct route_table *table, const struct place *place,
-                                   unsigned level, struct room *room, uint64_t above, uint64_t word)
+/* Of a node that no reader sees, and that the key leads to. */
+static void begin_node(struct route_table *table, struct route_node *node, route_key key,
+                       unsigned level, uint64_t above)
 {
-    struct route_node *child = NULL;
+    route_node_first(node, above);
+    if (table->node_front)
+        *route_path(node) = route_path_of(key, level);
+}
 
-    for (unsigned at = place->level; at >= level; at--) {
-        struct route_node *node = room->below[--room->count];
+/* New nodes below a node of this level, of which the last has the prefix: the edge to the first. */
+static uint64_t chain_of(struct route_table *table, const struct place *place, unsigned level,
+                         struct room *room, uint64_t above, uint64_t word)
+{
+    const unsigned at = route_level_below(table, level, place->level);
+    struct route_node *node = room->below[--room->count];
 
-        route_node_first(node, above);
-        if (child)
-            route_node_with_child(node, node, route_slot(place->key, at), child);
-        else
-            route_node_with_prefix(node, node, place->bit, word);
-        count_node(table, node, 1);
-        if (at == route_index_level(table->public.index))
-            route_index_set(table, place->key, route_index_node(node));
-        child = node;
-    }
-    return child;
+    begin_node(table, node, place->key, at, above);
+    if (at == place->level)
+        route_node_with_prefix(node, node, place->bit, word);
+    else
+        route_node_with_child(node, node, route_slot(place->key, at),
+                              chain_of(table, place, at, room, above, word));
+    count_node(table, node, 1);
+    route_shortcut_add(table, level, node, at);
+    if (at == route_index_level(table->public.index))
+        route_index_set(table, place->key, route_index_node(node));
+    return route_edge(node, at - level - 1);
+}
+
+static unsigned chain_length(const struct route_table *table, const struct place *place,
+                             unsigned level)
+{
+    unsigned count = 0;
+
+    for (; level < place->level; count++)
+        level = route_level_below(table, level, place->level);
+    return count;
 }
 
 /* ---------------------------------------------------------------------------------------------- add */
 
-static int plan_add(const struct place *place, struct room *needed)
+#define FORK                                                                                       \
+    3u /* words of a node in the middle of an edge: `above`, what was below, and what is added */
+
+static unsigned level_below_edge(const struct place *place)
+{
+    return place->levels[place->depth] + 1 + route_edge_levels(place->edge);
+}
+
+/* The level of the node that cuts the edge: the prefix's own, or where its way leaves the edge. */
+static unsigned level_of_cut(const struct place *place)
+{
+    const unsigned end = level_below_edge(place);
+    const uint64_t differ =
+        *route_path(route_edge_node(place->edge)) ^ route_path_of(place->key, end);
+    unsigned leaves;
+
+    if (!differ)
+        return place->level;
+    leaves = end - 1 - (63u ^ (unsigned)__builtin_clzll(differ)) / 6;
+    return leaves < place->level ? leaves : place->level;
+}
+
+static int plan_add(const struct route_table *table, struct place *place, struct room *needed)
 {
     if (is_there(place))
         return EEXIST;
-    needed->words = route_node_words(place->path[place->depth]) + 1;
-    needed->count = place->level - place->depth;
+    if (place->edge) {
+        needed->words = FORK;
+        needed->count = chain_length(table, place, level_of_cut(place));
+    } else {
+        needed->words = route_node_words(place->path[place->depth]) + 1;
+        needed->count = chain_length(table, place, place->levels[place->depth]);
+    }
     return 0;
 }
 
-static void commit_add(struct route_table *table, const struct place *place, struct room *room,
-                       uint64_t word)
+/*
+ * A node in the middle of the edge. Nothing but the place of the edge is stored to, so this is one step for all addresses that leave the
+ * edge; those that go on along it get the value from above, of `above` of the node at its end.
+ */
+static void cut_edge(struct route_table *table, const struct place *place, struct room *room,
+                     uint64_t word)
 {
-    const struct route_node *from = place->path[place->depth];
-    const unsigned slot = route_slot(place->key, place->depth);
+    const struct route_node *end = route_edge_node(place->edge);
+    const unsigned end_level = level_below_edge(place), level = level_of_cut(place);
+    const unsigned end_slot = (unsigned)(*route_path(end) >> 6 * (end_level - 1 - level)) & 63;
+    const uint64_t above = route_word(end, ROUTE_ABOVE);
     struct route_node *fresh = room->fresh;
 
-    if (place->depth == place->level)
+    begin_node(table, fresh, place->key, level, above);
+    route_node_with_child(fresh, fresh, end_slot, route_edge(end, end_level - level - 1));
+    if (level == place->level)
+        route_node_with_prefix(fresh, fresh, place->bit, word);
+    else
+        route_node_with_child(fresh, fresh, route_slot(place->key, level),
+                              chain_of(table, place, level, room, above, word));
+    count_node(table, fresh, 1);
+    hang(table, place, place->depth, fresh, level);
+    if (level == place->level)
+        hand_down(table, fresh, level, place->key, place->bit, place->bit, word);
+}
+
+/* The last node on the way has one more prefix, or a node below it. */
+static void grow_node(struct route_table *table, const struct place *place, struct room *room,
+                      uint64_t word)
+{
+    const struct route_node *from = place->path[place->depth];
+    const unsigned level = place->levels[place->depth], slot = route_slot(place->key, level);
+    struct route_node *fresh = room->fresh;
+
+    if (level == place->level)
         route_node_with_prefix(fresh, from, place->bit, word);
     else
-        route_node_with_child(fresh, from, slot,
-                              chain_of(table, place, place->depth + 1, room,
-                                       route_word(from, route_longest(from, slot)), word));
+        route_node_with_child(
+            fresh, from, slot,
+            chain_of(table, place, level, room, route_word(from, route_longest(from, slot)), word));
     put(table, place, place->depth, fresh);
-    if (place->depth == place->level)
-        hand_down(table, fresh, place->level, place->key, place->bit, place->bit, word);
+    if (level == place->level)
+        hand_down(table, fresh, level, place->key, place->bit, place->bit, word);
     else if (place->level < route_index_level(table->public.index))
         route_index_fill(table->public.index, place->key, place->length, word);
-    count_add(&table->prefixes, 1);
 }
 
 /* ------------------------------------------------------------------------------------------- remove */
 
-/* The lowest node of the path that stays: those below it have nothing but the prefix, or each other. */
-static unsigned last_that_stays(const struct place *place)
+/* Of a node that loses this prefix, or what is in this slot (the other is 0): the words that it keeps. */
+static unsigned words_left(const struct route_node *node, uint64_t prefix, uint64_t slot)
 {
-    unsigned level = place->depth;
-
-    while (level > 0 && route_node_words(place->path[level]) == SMALLEST)
-        level--;
-    return level;
+    return (unsigned)(prudence_routes_ones_(node->prefixes & ~prefix) +
+                      prudence_routes_ones_(node->children & ~slot));
 }
 
-static int plan_remove(const struct place *place, struct room *needed)
+static int plan_remove(const struct route_table *table, struct place *place, struct room *needed)
 {
+    uint64_t prefix = ROUTE_BIT(place->bit), slot = 0;
+    const struct route_node *node;
+    unsigned number, words;
+
     if (!is_there(place))
         return ENOENT;
-    needed->words = route_node_words(place->path[last_that_stays(place)]) - 1;
+    for (number = place->depth;; number--) {
+        node = place->path[number];
+        words = words_left(node, prefix, slot);
+        if (words >= SMALLEST || number == 0)
+            break;
+        prefix = 0;
+        slot = ROUTE_BIT(route_slot(place->key, place->levels[number - 1]));
+    }
+    place->stays = number;
+    place->left = 0;
+    if (words == SMALLEST && node->children & ~slot &&
+        !route_is_always_there(table, place->levels[number]))
+        place->left = route_child_edge(node, (unsigned)__builtin_ctzll(node->children & ~slot));
+    needed->words = place->left ? 0 : words;
     needed->count = 0;
     return 0;
 }
 
-static void commit_remove(struct route_table *table, const struct place *place,
-                          const struct room *room, unsigned stays)
+/* The node that `stays` has a word less. */
+static void shrink_node(struct route_table *table, const struct place *place,
+                        struct route_node *fresh, unsigned heir, uint64_t word)
 {
+    const unsigned stays = place->stays;
     const struct route_node *from = place->path[stays];
-    const struct route_node *last = place->path[place->level];
-    const unsigned heir = route_longest_below(last, route_first_slot(place->bit), place->bit);
-    const uint64_t word = route_word(last, heir);
+    const unsigned level = place->levels[stays];
     const unsigned index_level = route_index_level(table->public.index);
 
-    if (stays == place->level)
-        route_node_without_prefix(room->fresh, from, place->bit);
+    if (stays == place->depth)
+        route_node_without_prefix(fresh, from, place->bit);
     else
-        route_node_without_child(room->fresh, from, route_slot(place->key, stays));
-    put(table, place, stays, room->fresh);
-    for (unsigned level = stays + 1; level <= place->level; level++)
-        count_node(table, place->path[level], (uint64_t)-1);
-    if (stays == place->level)
-        hand_down(table, room->fresh, place->level, place->key, place->bit, heir, word);
+        route_node_without_child(fresh, from, route_slot(place->key, level));
+    put(table, place, stays, fresh);
+    if (stays == place->depth)
+        hand_down(table, fresh, level, place->key, place->bit, heir, word);
     else if (place->level < index_level)
         route_index_fill(table->public.index, place->key, place->length, word);
-    else if (stays < index_level)
+    else if (level < index_level)
         route_index_set(table, place->key, word);
+}
+
+/*
+ * What is left below the node hangs on the one above it. Addresses that leave the new edge get what `above` of the node at its end
+ * says: so this knows of the removal before.
+ */
+static void join_edges(struct route_table *table, const struct place *place, uint64_t word)
+{
+    struct route_node *node = place->path[place->stays];
+    const unsigned level = place->levels[place->stays];
+
+    if (place->stays == place->depth)
+        hand_down(table, node, level, place->key, place->bit, place->bit, word);
+    count_node(table, node, (uint64_t)-1);
+    hang(table, place, place->stays - 1, route_edge_node(place->left),
+         level + 1 + route_edge_levels(place->left));
+}
+
+static void commit_remove(struct route_table *table, const struct place *place,
+                          const struct room *room)
+{
+    const struct route_node *last = place->path[place->depth];
+    const unsigned heir = route_longest_below(last, route_first_slot(place->bit), place->bit);
+    const uint64_t word = route_word(last, heir);
+
+    for (unsigned number = place->stays + 1; number <= place->depth; number++) {
+        count_node(table, place->path[number], (uint64_t)-1);
+        route_shortcut_remove(table, place->levels[number - 1], place->path[number],
+                              place->levels[number]);
+    }
+    if (place->left)
+        join_edges(table, place, word);
+    else
+        shrink_node(table, place, room->fresh, heir, word);
     count_add(&table->prefixes, (uint64_t)-1);
 }
 
-/* Without the lock: the nodes of the path from this level on were unlinked. */
-static void defer_path(const struct route_table *table, const struct place *place, unsigned level)
+/* Without the lock: the nodes of the path from this one on were unlinked. */
+static void defer_path(const struct route_table *table, const struct place *place, unsigned number)
 {
-    for (; level <= place->depth; level++)
-        prudence_cache_free_deferred(
-            table->caches[route_node_size(route_node_words(place->path[level]))],
-            place->path[level]);
+    for (; number <= place->depth; number++)
+        route_node_defer(table, place->path[number]);
 }
 
 /* -------------------------------------------------------------------------------------- the functions */
@@ -260,18 +422,26 @@ static bool place_make(const struct route_table *table, const struct prudence_pr
 
 /* With 0, the lock is taken, the place is found, and *room is what the update needs. */
 static int prepare(struct route_table *table, struct place *place, struct room *room,
-                   int (*plan)(const struct place *place, struct room *needed))
+                   int (*plan)(const struct route_table *table, struct place *place,
+                               struct room *needed))
 {
-    *room = (struct room){.words = 0};
-    for (;;) {
-        struct room needed = {.words = 0};
-        int error;
+    struct room needed = {.words = 0};
+    uint64_t changes = 0;
+    bool is_found = false;
+    int error = 0;
 
+    *room = needed;
+    for (;;) {
         os_lock_take(&table->lock);
-        find(table, place);
-        error = plan(place, &needed);
-        if (!error && room_fits(room, &needed)) {
+        if (!is_found || table->changes != changes) {
+            find(table, place);
+            error = plan(table, place, &needed);
+            changes = table->changes;
+            is_found = true;
+        }
+        if (!error && room_fits(table, room, &needed)) {
             room->words = needed.words;
+            table->changes++;
             return 0;
         }
         os_lock_release(&table->lock);
@@ -297,10 +467,16 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_pr
     error = prepare(table, &place, &room, plan_add);
     if (error)
         return error;
-    commit_add(table, &place, &room, ROUTE_WORD(value));
+    if (place.edge)
+        cut_edge(table, &place, &room, ROUTE_WORD(value));
+    else
+        grow_node(table, &place, &room, ROUTE_WORD(value));
+    count_add(&table->prefixes, 1);
     os_lock_release(&table->lock);
-    defer_path(table, &place, place.depth);
+    if (!place.edge)
+        defer_path(table, &place, place.depth);
     route_index_follow_count(table);
+    route_shortcuts_follow_count(table);
     return 0;
 }
 
@@ -310,7 +486,6 @@ int prudence_routes_remove(struct prudence_routes *public, const struct prudence
     struct route_table *table = route_table_of(public);
     struct place place;
     struct room room;
-    unsigned stays;
     int error;
 
     if (!place_make(table, prefix, &place))
@@ -318,12 +493,11 @@ int prudence_routes_remove(struct prudence_routes *public, const struct prudence
     error = prepare(table, &place, &room, plan_remove);
     if (error)
         return error;
-    stays = last_that_stays(&place);
     if (old)
-        *old = ROUTE_VALUE(route_word(place.path[place.level], place.bit));
-    commit_remove(table, &place, &room, stays);
+        *old = ROUTE_VALUE(route_word(place.path[place.depth], place.bit));
+    commit_remove(table, &place, &room);
     os_lock_release(&table->lock);
-    defer_path(table, &place, stays);
+    defer_path(table, &place, place.stays);
     return 0;
 }
 
@@ -341,7 +515,7 @@ int prudence_routes_replace(struct prudence_routes *public, const struct prudenc
     find(table, &place);
     there = is_there(&place);
     if (there) {
-        node = place.path[place.level];
+        node = place.path[place.depth];
         if (old)
             *old = ROUTE_VALUE(route_word(node, place.bit));
         store_release(&node->words[route_value_at(node, place.bit)], ROUTE_WORD(value));

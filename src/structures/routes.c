@@ -13,6 +13,7 @@
 #include "slab/stats.h"
 #include "structures/routes.h"
 #include "structures/waiting.h"
+#include "structures/writers.h"
 #include "valid_name.h"
 
 /* ------------------------------------------------------------------------------------------ prefixes */
@@ -36,6 +37,46 @@ void route_key_prefix(const struct route_table *table, route_key key, unsigned l
     *prefix = (struct prudence_prefix){.length = length};
     for (unsigned i = 0; i < table->length_most / 8; i++)
         prefix->address[i] = (unsigned char)(key >> (ROUTE_KEY_BITS - 8 - 8 * i));
+}
+
+/* --------------------------------------------------------------------------------------------- nodes */
+
+unsigned route_node_size(const struct route_table *table, unsigned words)
+{
+    unsigned size = 0;
+
+    while (table->sizes[size] <
+           table->node_front + sizeof(struct route_node) + words * sizeof(uint64_t))
+        size++;
+    return size;
+}
+
+struct route_node *route_node_make(const struct route_table *table, unsigned words)
+{
+    char *memory = prudence_cache_alloc(table->caches[route_node_size(table, words)]);
+
+    return memory ? (struct route_node *)(void *)(memory + table->node_front) : NULL;
+}
+
+static void *memory_of(const struct route_table *table, struct route_node *node)
+{
+    return (char *)node - table->node_front;
+}
+
+void route_node_free(const struct route_table *table, struct route_node *node, unsigned words)
+{
+    prudence_cache_free(table->caches[route_node_size(table, words)], memory_of(table, node));
+}
+
+void route_node_defer(const struct route_table *table, struct route_node *node)
+{
+    prudence_cache_free_deferred(table->caches[route_node_size(table, route_node_words(node))],
+                                 memory_of(table, node));
+}
+
+size_t route_node_memory(const struct route_table *table, const struct route_node *node)
+{
+    return table->sizes[route_node_size(table, route_node_words(node))];
 }
 
 /* --------------------------------------------------------------------------- making and destroying */
@@ -85,10 +126,13 @@ static void unmake_caches(const struct route_table *table)
 
 static bool make_caches(struct route_table *table, const char *name, struct prudence_domain *domain)
 {
-    const struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    const struct prudence_cache_attr attr = {.size = sizeof attr,
+                                             .alignment = table->node_front ? route_sizes_far[0]
+                                                                            : 0, /* a line */
+                                             .domain = domain};
 
-    for (unsigned i = 0; i < ROUTE_NODE_SIZES; i++) {
-        table->caches[i] = prudence_cache_create(name, route_node_bytes(i), &attr);
+    for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->sizes[i]; i++) {
+        table->caches[i] = prudence_cache_create(name, table->sizes[i], &attr);
         if (!table->caches[i])
             return false;
     }
@@ -96,21 +140,32 @@ static bool make_caches(struct route_table *table, const char *name, struct prud
     return table->indexes;
 }
 
+static void free_arrays(const struct route_table *table)
+{
+    if (table->public.index)
+        prudence_cache_free(table->indexes, route_index_words(table->public.index));
+    if (table->public.shortcuts)
+        prudence_cache_free(table->indexes, route_index_words(table->public.shortcuts));
+}
+
 static bool make_parts(struct route_table *table, const char *name,
                        const struct prudence_routes_attr *attr)
 {
     if (!make_caches(table, name, attr->domain))
         return false;
-    table->root = prudence_cache_alloc(table->caches[0]);
+    table->root = route_node_make(table, 1);
     if (!table->root)
         return false;
     route_node_first(table->root, 0);
     table->nodes = 1;
-    table->node_bytes = route_node_bytes(0);
+    table->node_bytes = route_node_memory(table, table->root);
     table->public.index = route_index_make(table, attr->prefixes);
-    if (table->public.index)
+    if (table->public.index && table->node_front)
+        table->public.shortcuts = route_shortcuts_make(table, attr->prefixes / 4);
+    if (table->public.index && (table->public.shortcuts || !table->node_front))
         return true;
-    prudence_cache_free(table->caches[0], table->root);
+    free_arrays(table);
+    route_node_free(table, table->root, 1);
     return false;
 }
 
@@ -134,9 +189,13 @@ struct prudence_routes *prudence_routes_create(const char *name,
         return NULL;
     __builtin_memset(table, 0, sizeof *table);
     table->length_most = attr->family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
+    table->node_front = attr->family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
+    table->sizes = attr->family == PRUDENCE_ROUTES_IPV6 ? route_sizes_far : route_sizes_near;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
-    if (make_parts(table, name, attr))
+    if (make_parts(table, name, attr)) {
+        tables_add(&route_tables, &table->link);
         return &table->public;
+    }
     unmake_caches(table);
     os_lock_destroy(&table->lock);
     prudence_free(table);
@@ -148,8 +207,8 @@ struct prudence_routes *prudence_routes_create(const char *name,
 static void free_nodes(const struct route_table *table, struct route_node *node)
 {
     for (unsigned i = 0; i < prudence_routes_ones_(node->children); i++)
-        free_nodes(table, (struct route_node *)(uintptr_t)node->words[i]);
-    prudence_cache_free(table->caches[route_node_size(route_node_words(node))], node);
+        free_nodes(table, route_edge_node(node->words[i]));
+    route_node_free(table, node, route_node_words(node));
 }
 
 int prudence_routes_destroy(struct prudence_routes *public)
@@ -163,8 +222,9 @@ int prudence_routes_destroy(struct prudence_routes *public)
                           table->indexes->domain, __builtin_return_address(0));
     if (error)
         return error;
+    tables_remove(&table->link);
     free_nodes(table, table->root);
-    prudence_cache_free(table->indexes, route_index_words(table->public.index));
+    free_arrays(table);
     unmake_caches(table);
     os_lock_destroy(&table->lock);
     prudence_free(table);
@@ -185,7 +245,7 @@ static uint64_t latent_bytes(const struct route_table *table)
 
     cache_sum(table->indexes, &sums);
     bytes = sums.latent_bytes;
-    for (unsigned i = 0; i < ROUTE_NODE_SIZES; i++) {
+    for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->caches[i]; i++) {
         cache_sum(table->caches[i], &sums);
         bytes += sums.latent_bytes;
     }
@@ -207,6 +267,8 @@ int prudence_routes_stats_sized(struct prudence_routes *public, struct prudence_
         .index_bits = route_index_bits(table->public.index),
         .refused = table->refused,
         .bytes_live = sizeof *table + route_index_bytes(table->public.index) + table->node_bytes};
+    if (table->public.shortcuts)
+        all.bytes_live += route_index_bytes(table->public.shortcuts);
     os_lock_release(&table->lock);
     all.bytes_latent = latent_bytes(table);
     give_sized(stats, size, &all, sizeof all);

@@ -8,6 +8,7 @@ struct os_lock tables_lock = OS_LOCK_INIT(OS_RANK_STRUCTURES);
 struct list hash_tables = {&hash_tables, &hash_tables};
 struct list id_tables = {&id_tables, &id_tables};
 struct list ordered_maps = {&ordered_maps, &ordered_maps};
+struct list route_tables = {&route_tables, &route_tables};
 
 void writers_wait(void)
 {

@@ -39,7 +39,7 @@ void writers_go_on(void);
 /* All tables of one kind, in `list`, under tables_lock. A table is added when it is complete, and removed before it is
  * taken apart. */
 extern HIDDEN struct os_lock tables_lock;
-extern HIDDEN struct list hash_tables, id_tables, ordered_maps;
+extern HIDDEN struct list hash_tables, id_tables, ordered_maps, route_tables;
 
 void tables_add(struct list *list, struct list *table);
 void tables_remove(struct list *table);

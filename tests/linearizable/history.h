@@ -23,6 +23,12 @@ enum operation_kind {
     REMOVE,   /* the argument, if it is there: 1 */
     TAKE,     /* removes the first */
     SCAN, /* of keys from `key` to the argument: what was found. For each key a LOOKUP at a moment of its own */
+
+    /* Of an address, and prefixes of several lengths that match it; `second` is the number of one, the longer the higher. */
+    ROUTE_LOOKUP,  /* the value of the longest that is there */
+    ROUTE_ADD,     /* with this value, unless it is there: 1 */
+    ROUTE_REPLACE, /* its value by the argument, if it is there: the value before */
+    ROUTE_REMOVE,  /* the value that it had */
 };
 
 #define FOUND_MOST 64
@@ -47,7 +53,7 @@ struct subject {
 };
 
 /* Every subject's file ends with its table, which history.c names. */
-extern const struct subject hash_subjects[], id_subjects[], map_subjects[];
+extern const struct subject hash_subjects[], id_subjects[], map_subjects[], route_subjects[];
 
 uint64_t below(uint64_t *random, uint64_t bound);
 uint64_t fresh_value(void);

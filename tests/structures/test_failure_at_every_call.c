@@ -178,7 +178,9 @@ static void use_ids(void)
 
 /* ------------------------------------------------------------------------------------------------ routes */
 
-#define ROUTES 700 /* the index gets wider on the way */
+#define ROUTES 700 /* the index gets wider on the way, of IPv6 the shortcuts, too */
+
+static unsigned routes_family;
 
 static struct prudence_prefix route_number(unsigned i)
 {
@@ -186,6 +188,11 @@ static struct prudence_prefix route_number(unsigned i)
         .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
         .length = i % 64 ? 22 + i % 11 : 8 + (i >> 6) % 9};
 
+    if (routes_family == PRUDENCE_ROUTES_IPV6 && i % 64) {
+        prefix.length = 22 + i % 70;
+        for (unsigned byte = 3; byte < 12; byte++)
+            prefix.address[byte] = (unsigned char)(i * (2 * byte + 1));
+    }
     prefix_trim(&prefix);
     return prefix;
 }
@@ -238,28 +245,42 @@ static void update_route(struct prudence_routes *table, unsigned i, bool adds)
     }
 }
 
-static void use_routes(void)
+static void use_routes_of(unsigned family)
 {
+    const struct prudence_routes_attr attr = {.size = sizeof attr, .family = family};
     struct prudence_routes *table;
 
+    routes_family = family;
     memory_fail(plan.first, plan.count);
-    table = prudence_routes_create("test", NULL);
+    table = prudence_routes_create("test", &attr);
     if (!table) {
         check(errno == ENOMEM);
         end_of_failures();
-        table = prudence_routes_create("test", NULL);
+        table = prudence_routes_create("test", &attr);
     }
     for (unsigned i = 0; i < ROUTES; i++)
         if (is_new_route(i))
             update_route(table, i, true);
     check_routes(table, 0, ROUTES);
     check(route_index_bits(table->index) == 13 || routes_stats_of(table).refused > 0);
+    if (family == PRUDENCE_ROUTES_IPV6)
+        check(route_index_bits(table->shortcuts) > 9 || routes_stats_of(table).refused > 0);
     for (unsigned i = 0; i < ROUTES; i++)
         if (is_new_route(i))
             update_route(table, i, false);
     end_of_failures();
     check_routes(table, 0, 0);
     check(prudence_routes_destroy(table) == 0);
+}
+
+static void use_routes(void)
+{
+    use_routes_of(PRUDENCE_ROUTES_IPV4);
+}
+
+static void use_routes_of_ipv6(void)
+{
+    use_routes_of(PRUDENCE_ROUTES_IPV6);
 }
 
 /* ------------------------------------------------------------------------------------- ordered maps */
@@ -495,7 +516,8 @@ static void all_calls_fail_from_then_on(void **state)
 
 static struct use hash = {use_hash, 11}, renames = {use_renames, 11}, ids = {use_ids, 11},
                   lockfree_hash = {use_lockfree_hash, 3}, routes = {use_routes, 3},
-                  ordered_map = {use_map, 3}, map_of_values = {use_values, 3};
+                  routes_of_ipv6 = {use_routes_of_ipv6, 3}, ordered_map = {use_map, 3},
+                  map_of_values = {use_values, 3};
 
 #define BOTH(use)                                                                                  \
     {"one call fails: " #use, one_call_fails, NULL, NULL, &(use)},                                 \
@@ -506,8 +528,8 @@ static struct use hash = {use_hash, 11}, renames = {use_renames, 11}, ids = {use
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH(hash),   BOTH(renames),     BOTH(lockfree_hash), BOTH(ids),
-        BOTH(routes), BOTH(ordered_map), BOTH(map_of_values),
+        BOTH(hash),   BOTH(renames),        BOTH(lockfree_hash), BOTH(ids),
+        BOTH(routes), BOTH(routes_of_ipv6), BOTH(ordered_map),   BOTH(map_of_values),
     };
 
     pin_thread();

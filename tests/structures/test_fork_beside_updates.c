@@ -15,6 +15,7 @@
 #include <prudence/map.h>
 
 #include "support/name_test.h"
+#include "support/routes_test.h"
 #include "support/fork_at_step.h"
 
 #if STEP_POSSIBLE
@@ -264,6 +265,78 @@ static void destroy_map(void)
     assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
 }
 
+/* ------------------------------------------------------------------------------------------ routes */
+
+#define ROUTES 253 /* with three more, index and shortcuts grow */
+
+static struct prudence_routes *routes;
+
+static struct prudence_prefix route_number(unsigned i)
+{
+    return (struct prudence_prefix){.address = {0x24, 0, (unsigned char)i}, .length = 48};
+}
+
+static int add_route(const char *text, uintptr_t value)
+{
+    const struct prudence_prefix prefix = prefix_of(text);
+
+    return prudence_routes_add(routes, &prefix, value);
+}
+
+static void make_routes(void)
+{
+    routes = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
+    for (unsigned i = 0; i < ROUTES; i++) {
+        const struct prudence_prefix prefix = route_number(i);
+
+        assert_int_equal(prudence_routes_add(routes, &prefix, 100 + i), 0);
+    }
+    assert_int_equal(add_route("2001:db8::/32", 1), 0);
+    assert_int_equal(add_route("2001:db8:1::/48", 2), 0);
+}
+
+/* 64 nodes hear of the first, one after the other. Then a node is copied, an edge cut, and two are joined. */
+static void update_routes(void)
+{
+    const struct prudence_prefix first = prefix_of("2001:db8::/32"),
+                                 second = prefix_of("2001:db8:1::/48");
+
+    add_route("2400::/18", 9);
+    add_route("2001:db8:1:2::/64", 3);
+    add_route("2001:db8:8000::/48", 4);
+    prudence_routes_remove(routes, &first, NULL);
+    prudence_routes_replace(routes, &second, 5, NULL);
+}
+
+static void use_routes(void)
+{
+    const struct address address = address_of("2001:db8:1::1");
+    const uintptr_t value = route_to(routes, &address);
+
+    check_trie(routes);
+    assert_true(value == 2 || value == 5);
+    for (unsigned i = 0; i < ROUTES; i++) {
+        const struct prudence_prefix prefix = route_number(i);
+        uintptr_t old;
+
+        assert_int_equal(prudence_routes_remove(routes, &prefix, &old), 0);
+        assert_int_equal(old, 100 + i);
+    }
+    for (unsigned i = 0; i < 2 * ROUTES; i++) {
+        const struct prudence_prefix prefix = {
+            .address = {0x26, (unsigned char)(i >> 8), (unsigned char)i}, .length = 40};
+
+        assert_int_equal(prudence_routes_add(routes, &prefix, 100 + i), 0);
+    }
+    check_trie(routes);
+}
+
+static void destroy_routes(void)
+{
+    check_trie(routes);
+    assert_int_equal(prudence_routes_destroy(routes), 0);
+}
+
 /* ------------------------------------------------------------------------------------------- forks */
 
 struct path {
@@ -319,6 +392,7 @@ static const struct path paths[] = {
     {"updates of one that shrinks", make_hash_that_shrinks, update_hash, use_hash, destroy_hash, 3},
     {"a resize", make_hash, resize_hash, use_hash, destroy_hash, 3},
     {"updates of ids", make_ids, update_ids, use_ids, destroy_ids, 3},
+    {"updates of routes", make_routes, update_routes, use_routes, destroy_routes, 2},
 };
 #define PATHS (sizeof paths / sizeof paths[0])
 
@@ -363,6 +437,7 @@ static void update_in_handler(void)
     assert_ptr_equal(prudence_id_remove(ids, 5), &named[5]);
     assert_ptr_equal(prudence_map_remove(map, 5), &mapped[5]);
     assert_int_equal(prudence_map_add_unique(map, &mapped[5], NULL), 0);
+    assert_int_equal(add_route("::/0", 6), 0);
 }
 
 static void handlers_may_update(void **state)
@@ -375,6 +450,7 @@ static void handlers_may_update(void **state)
     make_hash();
     make_ids();
     make_map();
+    make_routes();
     handlers_update = true;
     child = fork();
     if (!child)
@@ -386,9 +462,11 @@ static void handlers_may_update(void **state)
     assert_int_equal(prudence_id_insert(ids, &named[5], &id), 0);
     assert_int_equal(id, 5);
     assert_int_equal(prudence_map_count(map), count_mapped());
+    assert_int_equal(prudence_routes_count(routes), ROUTES + 3);
     destroy_hash();
     destroy_ids();
     destroy_map();
+    destroy_routes();
 }
 
 static void start(void)

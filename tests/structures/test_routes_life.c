@@ -174,16 +174,21 @@ static const struct route_node *last_node(const struct prudence_routes *public,
 
     assert_true(route_prefix_key(table, prefix, &key));
     for (unsigned level = 0; level < route_level_of(prefix->length) &&
-                             route_has(node->children, route_slot(key, level));
-         level++)
-        node = route_child(node, route_slot(key, level));
+                             route_has(node->children, route_slot(key, level));) {
+        const uint64_t edge = route_child_edge(node, route_slot(key, level));
+
+        level += 1 + route_edge_levels(edge);
+        if (!route_is_on_the_way(edge, level, key, route_level_of(prefix->length)))
+            break;
+        node = route_edge_node(edge);
+    }
     return node;
 }
 
 #define KEPT 200u
 
 /* A node that was replaced is not written while its readers are there, whatever updates do around it. */
-static void replaced_nodes_stay_as_they_are(void **state)
+static void replaced_nodes_stay(unsigned family)
 {
     static struct {
         const struct route_node *node;
@@ -191,22 +196,24 @@ static void replaced_nodes_stay_as_they_are(void **state)
         size_t bytes;
     } kept[KEPT];
     struct prudence_domain *domain = manual_domain();
-    struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 0, domain);
+    struct prudence_routes *table = routes_of(family, 0, domain);
     uint64_t deferred = 0;
 
-    (void)state;
     for (unsigned i = 0; i < KEPT; i++) {
-        const struct prudence_prefix prefix = {.address = {10, 0, (unsigned char)i}, .length = 24};
+        const struct prudence_prefix prefix = {
+            .address = {family ? 0x20 : 10, 0, (unsigned char)i, 0, (unsigned char)(i * 16)},
+            .length = family ? 40 : 24};
 
         kept[i].node = last_node(table, &prefix);
         kept[i].bytes = sizeof *kept[i].node + route_node_words(kept[i].node) * sizeof(uint64_t);
         memcpy(kept[i].copy, kept[i].node, kept[i].bytes);
         assert_int_equal(prudence_routes_add(table, &prefix, 1 + i), 0);
         if (i % 32 == 31) {
-            assert_int_equal(add(table, "0.0.0.0/0", 7), 0);
-            assert_int_equal(drop(table, "0.0.0.0/0"), 0);
+            assert_int_equal(add(table, family ? "::/0" : "0.0.0.0/0", 7), 0);
+            assert_int_equal(drop(table, family ? "::/0" : "0.0.0.0/0"), 0);
         }
-        assert_true(routes_stats_of(table).bytes_latent > deferred);
+        if (i > 0) /* the second cuts an edge, and defers nothing */
+            assert_true(routes_stats_of(table).bytes_latent > deferred || family);
         deferred = routes_stats_of(table).bytes_latent;
     }
     for (unsigned i = 0; i < KEPT; i++)
@@ -215,6 +222,47 @@ static void replaced_nodes_stay_as_they_are(void **state)
     assert_int_equal(routes_stats_of(table).bytes_latent, 0);
     check_trie(table);
     assert_int_equal(prudence_domain_destroy(domain), EBUSY);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void replaced_nodes_stay_as_they_are(void **state)
+{
+    (void)state;
+    replaced_nodes_stay(PRUDENCE_ROUTES_IPV4);
+    replaced_nodes_stay(PRUDENCE_ROUTES_IPV6);
+}
+
+/* A cut edge, and two that become one, leave no node but those that are gone. Replaced slots of shortcuts are latent. */
+static void what_ipv6_defers(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV6, 1 << 11, domain);
+    const uintptr_t shortcuts = table->shortcuts;
+    uint64_t before = 0;
+
+    (void)state;
+    assert_int_equal(add(table, "2001:db8:1::/48", 1), 0);
+    all_readers_leave(domain);
+    assert_int_equal(add(table, "2001:db8::/32", 2), 0);
+    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
+    assert_int_equal(drop(table, "2001:db8::/32"), 0);
+    assert_int_equal(routes_stats_of(table).bytes_latent, 64);
+    all_readers_leave(domain);
+    for (unsigned i = 0; table->shortcuts == shortcuts; i++) {
+        const struct prudence_prefix prefix = {
+            .address = {0x24, 0, (unsigned char)(i >> 5), (unsigned char)(i << 3)}, .length = 32};
+
+        before = routes_stats_of(table).bytes_latent;
+        assert_true(i < 4096);
+        assert_int_equal(prudence_routes_add(table, &prefix, 3), 0);
+    }
+    assert_in_range(routes_stats_of(table).bytes_latent, before + route_index_bytes(shortcuts),
+                    before + route_index_bytes(shortcuts) + 1088);
+    assert_int_equal(slots_in_use(route_table_of(table)) > 700, 1);
+    check_trie(table);
+    all_readers_leave(domain);
+    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
     assert_int_equal(prudence_routes_destroy(table), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
@@ -323,6 +371,31 @@ static void a_walk_may_update(void **state)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
+/* In pairs: the second, which the walk has found, is removed, and the first hangs where the node above both was. */
+static void a_walk_does_not_go_back(void **state)
+{
+    struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
+    struct prudence_prefix prefix = {.length = 48};
+    struct prudence_routes_walk walk;
+    unsigned found = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 200; i++) {
+        prefix.address[0] = (unsigned char)(i / 2);
+        prefix.address[4] = (unsigned char)(i % 2);
+        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i), 0);
+    }
+    prudence_routes_for_each(&walk, table, NULL)
+    {
+        assert_int_equal(walk.value, ++found);
+        if (found % 2 == 0)
+            assert_int_equal(prudence_routes_remove(table, &walk.prefix, NULL), 0);
+    }
+    assert_int_equal(found, 200);
+    check_trie(table);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+}
+
 static void a_child_goes_on(void **state)
 {
     struct prudence_routes *table = prudence_routes_create("test", NULL);
@@ -357,10 +430,12 @@ int main(void)
         cmocka_unit_test(values_are_whole),
         cmocka_unit_test(a_table_is_destroyed_with_its_prefixes),
         cmocka_unit_test(replaced_nodes_stay_as_they_are),
+        cmocka_unit_test(what_ipv6_defers),
         cmocka_unit_test(a_replaced_index_is_latent),
         cmocka_unit_test(an_update_defers_little),
         cmocka_unit_test(statistics_add_up),
         cmocka_unit_test(a_walk_may_update),
+        cmocka_unit_test(a_walk_does_not_go_back),
         cmocka_unit_test(a_child_goes_on),
     };
 

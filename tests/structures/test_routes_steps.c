@@ -94,12 +94,24 @@ static const char *const at6[] = {"2002::",
                                   "fe80::1",
                                   "::",
                                   "2001:db8:7:7:7:7:7:7",
+                                  "2001:db8:1:4::1",
+                                  "2001:db8:1:8000::1",
+                                  "2001:dc0::1",
+                                  "2001:dbb::1",
+                                  "2001:db8:c000::1",
                                   NULL};
 static const struct update updates6[] = {
     {ADD, "::/0", 1},
     {ADD, "2001:db8:1:2:8000::/65", 2},
     {ADD, "2001:db8:7:7:7:7:7:7/128", 3},
     {ADD, "2001:db8::/35", 4},
+    {ADD, "2001:dc0::/28", 6},        /* leaves an edge in front of the level of shortcuts, ... */
+    {ADD, "2001:db8:1:8000::/56", 7}, /* ... behind it, ... */
+    {ADD, "2001:db8:1::/56", 8},      /* ... is in the middle of an edge, ... */
+    {ADD, "2001:db8::/30", 9},        /* ... and of one across that level */
+    {ADD, "2001:db8:c000::/34", 10},  /* a node that has a shortcut is copied */
+    {REMOVE, "2001:db8:1::/48", 0},   /* two edges become one */
+    {REMOVE, "2001:db8::/32", 0},     /* so do these, across that level */
     {REMOVE, "2000::/3", 0},
     {REMOVE, "2001:db8:1:2::3/128", 0},
     {REMOVE, "2001:db8:1:2::/64", 0},
@@ -127,17 +139,34 @@ static void take_addresses(const char *const *texts)
         addresses[places] = address_of(texts[places]);
 }
 
+/* A reader that has not found its node in the slot, some time ago, and goes on from the index. */
+static uintptr_t slow_route_to(const struct address *address)
+{
+    static const uint64_t nothing[64] __attribute__((aligned(64)));
+    const struct prudence_routes slow = {.index = stepped->index,
+                                         .shortcuts = (uintptr_t)nothing | 6};
+
+    return is_ipv6(stepped) ? prudence_routes_lookup_ipv6(&slow, address->bytes)
+                            : prudence_routes_lookup_ipv4(&slow, address->bytes);
+}
+
 static void look(const greg_t *registers)
 {
-    uintptr_t now[PLACES];
+    uintptr_t now[PLACES], slow[PLACES];
 
     (void)registers;
+    prudence_read_lock();
+    for (unsigned i = 0; i < places; i++)
+        slow[i] = slow_route_to(&addresses[i]);
+    prudence_read_unlock();
     look_at_all(now);
     for (unsigned i = 0; i < places; i++) {
         if (now[i] != before[i] && now[i] != after[i])
             fail_msg("address %u: %zu, not %zu or %zu", i, now[i], before[i], after[i]);
         if (now[i] != last[i] && now[i] != after[i])
             fail_msg("address %u: back from %zu to %zu", i, last[i], now[i]);
+        if (slow[i] != before[i] && slow[i] != now[i])
+            fail_msg("address %u: back from %zu of a slow reader to %zu", i, slow[i], now[i]);
         last[i] = now[i];
     }
     looks++;
@@ -202,31 +231,46 @@ static void so_it_is_with_wider_indexes(void **state)
     step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, updates4 + 2, 3);
     step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, updates4 + 10, 4);
     step_updates(PRUDENCE_ROUTES_IPV6, 1 << 11, updates6 + 1, 3);
-    step_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, updates6 + 5, 3);
+    step_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, updates6 + 12, 3);
 }
 
-/* The update that makes the index wider changes nothing else. */
-static void a_wider_index_is_one_step(void **state)
+/* Prefixes far from the others; of IPv6 each with a shortcut of its own. */
+static void fill_up(unsigned count)
 {
-    struct update update = {ADD, "9.9.9.9/32", 7};
-
-    (void)state;
-    stepped = table_with(PRUDENCE_ROUTES_IPV4, 0, few4);
-    for (unsigned i = 0; prudence_routes_count(stepped) < 255; i++) {
+    for (unsigned i = 0; prudence_routes_count(stepped) < count; i++) {
         const struct prudence_prefix prefix = {
-            .address = {(unsigned char)(100 + i / 256), (unsigned char)i, 0, 0}, .length = 16};
+            .address = {(unsigned char)(100 + i / 256), (unsigned char)i, 0, 0},
+            .length = is_ipv6(stepped) ? 48 : 16};
 
         assert_int_equal(prudence_routes_add(stepped, &prefix, 1000 + i), 0);
     }
-    take_addresses(at4);
+}
+
+/* The update that makes the index wider, and gives shortcuts more slots, changes nothing else. */
+static void step_to_wider_arrays(unsigned family, struct update update)
+{
+    uintptr_t shortcuts;
+
+    stepped = table_with(family, 0, family ? few6 : few4);
+    fill_up(255);
+    shortcuts = stepped->shortcuts;
+    take_addresses(family ? at6 : at4);
     look_at_all(before);
     memcpy(after, before, sizeof after);
     memcpy(last, before, sizeof last);
     assert_int_equal(routes_stats_of(stepped).index_bits, 7);
     step_through(apply_stepped, &update, look);
     assert_int_equal(routes_stats_of(stepped).index_bits, 13);
+    assert_true(route_index_bits(stepped->shortcuts) > route_index_bits(shortcuts) || !family);
     check_trie(stepped);
     assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
+static void a_wider_index_is_one_step(void **state)
+{
+    (void)state;
+    step_to_wider_arrays(PRUDENCE_ROUTES_IPV4, (struct update){ADD, "9.9.9.9/32", 7});
+    step_to_wider_arrays(PRUDENCE_ROUTES_IPV6, (struct update){ADD, "9999::/48", 7});
 }
 
 /* --------------------------------------------------------------------------------------------- lookups */
@@ -322,50 +366,63 @@ static void a_lookup_has_one_right_answer(void **state)
 
 static void so_it_has_of_ipv6(void **state)
 {
-    static const struct update one = {ADD, "2001:db8:1:2::/100", 1},
-                               two = {REMOVE, "2001:db8:1:2::3/128", 0},
-                               both = {ADD, "2001:db8:1:2::3/128", 2};
-    struct address address = address_of("2001:db8:1:2::3");
+    static const struct {
+        struct update one, two;
+        const char *address;
+    } pairs[] = {
+        {{ADD, "2001:db8:1:2::/100", 1}, {REMOVE, "2001:db8:1:2::3/128", 0}, "2001:db8:1:2::3"},
+        {{REMOVE, "2001:db8:1:2::3/128", 0}, {ADD, "2001:db8:1:2::3/128", 2}, "2001:db8:1:2::3"},
+        {{ADD, "2001:db8:1::/56", 3}, {REMOVE, "2001:db8:1:2::/64", 0}, "2001:db8:1:2::1"},
+        {{ADD, "2001:db8:1::/56", 3}, {REMOVE, "2001:db8:1::/48", 0}, "2001:db8:1:4::1"},
+        {{ADD, "2001:db8::/30", 4}, {REMOVE, "2001:db8::/32", 0}, "2001:db8::1"},
+        {{REMOVE, "2001:db8::/32", 0}, {ADD, "2001:db8::/31", 5}, "2001:db8::1"},
+        {{REMOVE, "2001:db8:1::/48", 0}, {REPLACE, "2001:db8::/32", 6}, "2001:db8:1::1"},
+    };
 
     (void)state;
     stepped = table_with(PRUDENCE_ROUTES_IPV6, 0, few6);
-    park(&address, &one, &two, 17);
-    park(&address, &two, &both, 17);
+    for (unsigned i = 0; i < COUNT(pairs); i++) {
+        struct address address = address_of(pairs[i].address);
+
+        park(&address, &pairs[i].one, &pairs[i].two, 17);
+    }
     check_trie(stepped);
     assert_int_equal(prudence_routes_destroy(stepped), 0);
 }
 
-/* A reader that has loaded the index before it was made anew, and before other updates, has what was right since. */
-static void an_old_index_leads_on(void **state)
+/* A reader that has loaded the arrays before they were made anew, and before other updates, has what was right since. */
+static void look_through_old_arrays(unsigned family, const struct update *update)
 {
-    const struct prudence_prefix longer = prefix_of("10.1.2.3/32");
     struct prudence_routes old;
     uintptr_t now[PLACES], through[PLACES];
 
-    (void)state;
-    stepped = table_with(PRUDENCE_ROUTES_IPV4, 0, few4);
-    take_addresses(at4);
+    stepped = table_with(family, 0, family ? few6 : few4);
+    take_addresses(family ? at6 : at4);
     prudence_read_lock();
     old = *stepped;
-    for (unsigned i = 0; prudence_routes_count(stepped) < 256; i++) {
-        const struct prudence_prefix prefix = {
-            .address = {(unsigned char)(100 + i / 256), (unsigned char)i, 0, 0}, .length = 16};
-
-        assert_int_equal(prudence_routes_add(stepped, &prefix, 1000 + i), 0);
-    }
+    fill_up(256);
     assert_ptr_not_equal(old.index, stepped->index);
+    assert_true(old.shortcuts != stepped->shortcuts || !family);
     look_at_all(now);
-    for (unsigned i = 0; i < places; i++)
-        assert_int_equal(prudence_routes_lookup_ipv4(&old, addresses[i].bytes), now[i]);
-    assert_int_equal(prudence_routes_remove(stepped, &longer, NULL), 0);
+    apply(stepped, update);
     look_at_all(through);
     for (unsigned i = 0; i < places; i++) {
-        uintptr_t value = prudence_routes_lookup_ipv4(&old, addresses[i].bytes);
+        uintptr_t value = family ? prudence_routes_lookup_ipv6(&old, addresses[i].bytes)
+                                 : prudence_routes_lookup_ipv4(&old, addresses[i].bytes);
 
         assert_true(value == now[i] || value == through[i]);
     }
     prudence_read_unlock();
     assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
+static void old_arrays_lead_on(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < COUNT(updates4); i++)
+        look_through_old_arrays(PRUDENCE_ROUTES_IPV4, &updates4[i]);
+    for (unsigned i = 0; i < COUNT(updates6); i++)
+        look_through_old_arrays(PRUDENCE_ROUTES_IPV6, &updates6[i]);
 }
 
 int main(void)
@@ -376,7 +433,7 @@ int main(void)
         cmocka_unit_test(a_wider_index_is_one_step),
         cmocka_unit_test(a_lookup_has_one_right_answer),
         cmocka_unit_test(so_it_has_of_ipv6),
-        cmocka_unit_test(an_old_index_leads_on),
+        cmocka_unit_test(old_arrays_lead_on),
     };
 
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */

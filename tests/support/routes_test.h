@@ -127,8 +127,37 @@ ROUTES_TEST_UNUSED static int compare_prefixes(const void *a, const void *b)
 /* -------------------------------------------------------------------------------------------- the trie */
 
 struct sums {
-    uint64_t prefixes, nodes, bytes;
+    uint64_t prefixes, nodes, bytes, across, in_slots;
 };
+
+/* A slot has this edge, another one whose bits hash to it, or none. */
+static void check_shortcut(const struct route_table *table, unsigned level, uint64_t edge,
+                           struct sums *sums)
+{
+    const unsigned end = level + 1 + route_edge_levels(edge);
+    const uint64_t path = *route_path(route_edge_node(edge));
+    uint64_t word;
+
+    if (level >= ROUTE_LEVEL_SHORTCUT || end < ROUTE_LEVEL_SHORTCUT)
+        return;
+    word = route_index_words(table->public.shortcuts)[prudence_routes_shortcut_(
+        path << (64 - route_bits_before(end)), route_index_bits(table->public.shortcuts))];
+    sums->across++;
+    if (route_edge_node(word) != route_edge_node(edge))
+        return;
+    assert_int_equal(word >> PRUDENCE_ROUTES_SKIP_SHIFT, route_bits_before(end));
+    sums->in_slots++;
+}
+
+static uint64_t slots_in_use(const struct route_table *table)
+{
+    const uintptr_t shortcuts = table->public.shortcuts;
+    uint64_t count = 0;
+
+    for (size_t i = 0; shortcuts && i < (size_t)1 << route_index_bits(shortcuts); i++)
+        count += route_index_words(shortcuts)[i] != 0;
+    return count;
+}
 
 /* All words of the index that begin with these bits. */
 static void check_words(uintptr_t index, route_key key, unsigned length, uint64_t word)
@@ -140,6 +169,19 @@ static void check_words(uintptr_t index, route_key key, unsigned length, uint64_
         assert_int_equal(first[i], word);
 }
 
+/* It ends below the other level, and at the latest at the next one that always has a node. */
+static void check_edge(const struct route_table *table, unsigned level, route_key key,
+                       uint64_t edge)
+{
+    const unsigned end = level + 1 + route_edge_levels(edge);
+
+    for (unsigned between = level + 1; between < end; between++)
+        assert_false(route_is_always_there(table, between));
+    if (table->node_front)
+        assert_int_equal(route_path_of(route_key_along(key, level, edge), level + 1),
+                         route_path_of(key, level + 1));
+}
+
 /* Every invariant of structures/routes.h that holds while no thread is inside an update. */
 static void check_node(const struct route_table *table, const struct route_node *node,
                        unsigned level, route_key key, struct sums *sums)
@@ -148,20 +190,28 @@ static void check_node(const struct route_table *table, const struct route_node 
     const unsigned words = route_node_words(node);
 
     assert_true(level == 0 || words > 1);
+    if (words == 2 && node->children)
+        assert_true(route_is_always_there(table, level));
+    if (table->node_front && level)
+        assert_int_equal(*route_path(node), route_path_of(key, level));
     assert_true(route_has(node->prefixes, ROUTE_ABOVE));
     sums->prefixes += prudence_routes_ones_(node->prefixes) - 1;
     sums->nodes++;
-    sums->bytes += route_node_bytes(route_node_size(words));
+    sums->bytes += route_node_memory(table, node);
     for (unsigned slot = 0; slot < (level ? 64u : 2u); slot++) {
         const uint64_t word = route_word(node, route_longest(node, slot));
         const route_key below = route_key_with(key, level, slot);
-        const struct route_node *child =
-            route_has(node->children, slot) ? route_child(node, slot) : NULL;
+        const uint64_t edge = route_has(node->children, slot) ? route_child_edge(node, slot) : 0;
+        const struct route_node *child = route_edge_node(edge);
 
         assert_int_equal(word & 1, 0);
         if (child) {
             assert_int_equal(route_word(child, ROUTE_ABOVE), word);
-            check_node(table, child, level + 1, below, sums);
+            check_edge(table, level, below, edge);
+            if (table->node_front)
+                check_shortcut(table, level, edge, sums);
+            check_node(table, child, level + 1 + route_edge_levels(edge),
+                       route_key_along(below, level, edge), sums);
         }
         if (level >= route_index_level(index) || (child && level + 1 < route_index_level(index)))
             continue;
@@ -179,6 +229,8 @@ ROUTES_TEST_UNUSED static void check_trie(const struct prudence_routes *public)
     assert_int_equal(sums.prefixes, prudence_routes_count(public));
     assert_int_equal(sums.nodes, table->nodes);
     assert_int_equal(sums.bytes, table->node_bytes);
+    assert_int_equal(sums.across, table->edges_across);
+    assert_int_equal(sums.in_slots, slots_in_use(table));
 }
 
 #endif /* TESTS_SUPPORT_ROUTES_TEST_H */

@@ -5,7 +5,8 @@
  * short prefix one is always there, so an address of both always has a route. Walks go in order, and find what lasts
  * once.
  *
- * Variants: with an index that grows, or a wide one from the beginning; and with a low latent_limit and readers that
+ * Variants: with an index that grows, or a wide one from the beginning; of IPv6, with 12 bits in the middle of all addresses that are
+ * zeros, so that nodes hang several levels below others; and with a low latent_limit and readers that
  * stay, where nobody meets wait_max, and nothing excuses a byte above the limit.
  */
 #define _GNU_SOURCE
@@ -26,16 +27,29 @@ struct object {
 static struct prudence_routes *table;
 static struct prudence_cache *cache;
 static uint64_t lookups, walks, updates;
-static bool readers_stay;
+static bool readers_stay, is_ipv6;
 
 #define ROUTE(address, length) ((uint64_t)(address) << 8 | (length))
+
+/* As it stands in a packet. Of IPv6: 16 bits that are always the same, the first half, 12 zeros, the second half. */
+static void put_address(unsigned char *bytes, uint32_t address)
+{
+    const uint64_t wide = UINT64_C(0x2001) << 48 | (uint64_t)(address >> 16) << 32 |
+                          (uint64_t)(address & 0xffff) << 4;
+    const uint64_t in_order = is_ipv6 ? htobe64(wide) : htobe64((uint64_t)address << 32);
+
+    memcpy(bytes, &in_order, sizeof in_order);
+}
 
 static struct prudence_prefix prefix_of(uint64_t route)
 {
     struct prudence_prefix prefix = {.length = route & 0xff};
 
-    for (unsigned i = 0; i < 4; i++)
-        prefix.address[i] = (unsigned char)(route >> (32 - 8 * i));
+    if (is_ipv6 && !prefix.length)
+        return prefix;
+    put_address(prefix.address, (uint32_t)(route >> 8));
+    if (is_ipv6)
+        prefix.length += prefix.length > 16 ? 28 : 16;
     return prefix;
 }
 
@@ -76,10 +90,13 @@ static uint64_t look_at(uintptr_t value)
 /* The length of what is found for the address; `least`: there always is one that is not shorter. 0: also if none is. */
 static unsigned look_up(uint32_t address, unsigned least)
 {
-    const uint32_t bytes = htobe32(address);
-    uintptr_t value = prudence_routes_lookup_ipv4(table, &bytes);
+    unsigned char bytes[16] = {0};
+    uintptr_t value;
     uint64_t route;
 
+    put_address(bytes, address);
+    value = is_ipv6 ? prudence_routes_lookup_ipv6(table, bytes)
+                    : prudence_routes_lookup_ipv4(table, bytes);
     if (!value) {
         if (least)
             torture_violation("there is no route for %08x", address);
@@ -252,6 +269,8 @@ static void set_up(const char *variant)
 {
     struct prudence_routes_attr attr = {.size = sizeof attr};
 
+    is_ipv6 = !strcmp(variant, "ipv6");
+    attr.family = is_ipv6 ? PRUDENCE_ROUTES_IPV6 : PRUDENCE_ROUTES_IPV4;
     attr.prefixes = strcmp(variant, "wide") ? 0 : 1 << 17;
     readers_stay = !strcmp(variant, "limit");
     table = prudence_routes_create("torture", &attr);
@@ -321,11 +340,9 @@ static int torture(const char *variant, double seconds)
 int main(int argc, char **argv)
 {
     static const struct torture_variant variants[] = {
-        {"growing", ""},
-        {"wide", ""},
-        {"fenced", "reader_mode=fenced"},
-        {"lock", "rseq=0"},
-        {"limit", "latent_limit=2M,wait_max=60s"},
+        {"growing", ""},    {"wide", ""},
+        {"ipv6", ""},       {"fenced", "reader_mode=fenced"},
+        {"lock", "rseq=0"}, {"limit", "latent_limit=2M,wait_max=60s"},
     };
 
     return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);

@@ -42,6 +42,39 @@ func exchange(s state, old uint64, fresh string) state {
 	return strings.Replace(s, word(old), fresh, 1)
 }
 
+// The values of an address's prefixes, the shortest first; 0 where there is none.
+type routes = [5]uint64
+
+func routesOf(s state) (r routes) {
+	fmt.Sscan(s, &r[0], &r[1], &r[2], &r[3], &r[4])
+	return
+}
+
+func stepRoutes(s state, i input, result uint64) (bool, state) {
+	r := routesOf(s)
+	old := r[i.second%uint64(len(r))]
+	switch i.kind {
+	case "route-lookup":
+		longest := uint64(0)
+		for _, value := range r {
+			if value != 0 {
+				longest = value
+			}
+		}
+		return result == longest, s
+	case "route-add":
+		if old != 0 {
+			return result == 0, s
+		}
+		r[i.second] = i.argument
+		return result == 1, fmt.Sprint(r[0], r[1], r[2], r[3], r[4])
+	}
+	if old != 0 { // replace, remove: the argument is 0
+		r[i.second] = i.argument
+	}
+	return result == old, fmt.Sprint(r[0], r[1], r[2], r[3], r[4])
+}
+
 // Whether the operation may return this result in this state, and the state after it.
 func step(before, in, out interface{}) (bool, interface{}) {
 	s, i, result := before.(state), in.(input), out.(uint64)
@@ -69,6 +102,9 @@ func step(before, in, out interface{}) (bool, interface{}) {
 		return has(s, i.argument) == (result == 1), exchange(s, i.argument, "")
 	case "take":
 		return result == front, exchange(s, front, "")
+	case "route-lookup", "route-add", "route-replace", "route-remove":
+		ok, after := stepRoutes(s, i, result)
+		return ok, after
 	}
 	panic("no such operation: " + i.kind)
 }

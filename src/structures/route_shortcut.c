@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shortcuts of a table of IPv6 routes: an array of the nodes that edges across level 6 lead to, by a hash of the 31 bits in
+ * front of that level. A lookup that finds its node there is spared the levels above.
+ *
+ * It is a help, not the truth: a slot has one of the edges whose bits hash to it, or none. The reader compares its address with the
+ * node's path, and goes from the index if they differ.
+ *
+ * A slot is stored to before the place of the edge in the trie, always: what is not in the trie any more is in no slot, and for each address
+ * the slot's store is the one that changes the answer. A lookup that does not find the node in its slot began before that store, or
+ * before the array was published, so it may have the older answer of the trie; or the edge has no slot, before and after.
+ *
+ * An array that was replaced is not stored to any more, so what a slow reader finds there was right when that happened (routes.h).
+ *
+ * All under the lock.
+ */
+#include <prudence/prudence.h>
+
+#include "heap/heap.h"
+#include "structures/routes.h"
+
+#define BITS_LEAST 9u /* of the number of slots: a page */
+#define BITS_MOST  32u
+#define SPARSE     4u /* so many slots for each edge, at least, while the array can grow */
+
+static unsigned bits_for(uint64_t edges)
+{
+    unsigned bits = BITS_LEAST;
+
+    while (bits < BITS_MOST && edges > (UINT64_C(1) << bits) / SPARSE)
+        bits++;
+    return bits;
+}
+
+uintptr_t route_shortcuts_make(const struct route_table *table, uint64_t edges)
+{
+    const unsigned bits = bits_for(edges);
+    const size_t bytes = sizeof(uint64_t) << bits;
+    bool zeroed;
+    void *words = large_cache_alloc(table->indexes, bytes, OS_PAGE_SIZE, &zeroed);
+
+    if (!words)
+        return 0;
+    if (!zeroed)
+        __builtin_memset(words, 0, bytes);
+    return (uintptr_t)words | bits;
+}
+
+static bool is_across(unsigned above, unsigned level)
+{
+    return above < ROUTE_LEVEL_SHORTCUT && level >= ROUTE_LEVEL_SHORTCUT;
+}
+
+static uint64_t *slot_of(uintptr_t shortcuts, const struct route_node *node, unsigned level)
+{
+    const uint64_t high = *route_path(node) << (64 - route_bits_before(level));
+
+    return &route_index_words(
+        shortcuts)[prudence_routes_shortcut_(high, shortcuts & PRUDENCE_ROUTES_BITS_MASK)];
+}
+
+/* Release: a reader that finds the node sees what is in it. */
+static void set(uintptr_t shortcuts, const struct route_node *old, const struct route_node *node,
+                unsigned level)
+{
+    uint64_t *slot = slot_of(shortcuts, node, level);
+
+    if (!*slot || (old && route_edge_node(*slot) == old))
+        store_release(slot, (uint64_t)(uintptr_t)node | (uint64_t)route_bits_before(level)
+                                                            << PRUDENCE_ROUTES_SKIP_SHIFT);
+}
+
+void route_shortcut_add(struct route_table *table, unsigned above, const struct route_node *node,
+                        unsigned level)
+{
+    if (!table->node_front || !is_across(above, level))
+        return;
+    table->edges_across++;
+    set(table->public.shortcuts, NULL, node, level);
+}
+
+void route_shortcut_replace(const struct route_table *table, unsigned above, uint64_t old,
+                            const struct route_node *node, unsigned level)
+{
+    if (table->node_front && is_across(above, level) &&
+        above + 1 + route_edge_levels(old) >= ROUTE_LEVEL_SHORTCUT)
+        set(table->public.shortcuts, route_edge_node(old), node, level);
+}
+
+void route_shortcut_remove(struct route_table *table, unsigned above, const struct route_node *node,
+                           unsigned level)
+{
+    uint64_t *slot;
+
+    if (!table->node_front || !is_across(above, level))
+        return;
+    table->edges_across--;
+    slot = slot_of(table->public.shortcuts, node, level);
+    if (route_edge_node(*slot) == node)
+        store_release(slot, 0);
+}
+
+static void fill_from(uintptr_t shortcuts, const struct route_node *node, unsigned level)
+{
+    for (uint64_t slots = node->children; slots; slots &= slots - 1) {
+        const uint64_t edge = route_child_edge(node, (unsigned)__builtin_ctzll(slots));
+        const unsigned below = level + 1 + route_edge_levels(edge);
+
+        if (is_across(level, below))
+            set(shortcuts, NULL, route_edge_node(edge), below);
+        else
+            fill_from(shortcuts, route_edge_node(edge), below);
+    }
+}
+
+static bool is_wanted(const struct route_table *table)
+{
+    return bits_for(load_relaxed(&table->edges_across)) >
+           route_index_bits(load_relaxed(&table->public.shortcuts));
+}
+
+/* Of a table with too few slots, one update in 256 looks for memory. */
+void route_shortcuts_follow_count(struct route_table *table)
+{
+    uintptr_t shortcuts, old = 0;
+
+    if (!table->node_front || likely(load_relaxed(&table->prefixes) % 256 != 0) ||
+        !is_wanted(table))
+        return;
+    shortcuts = route_shortcuts_make(table, load_relaxed(&table->edges_across));
+    os_lock_take(&table->lock);
+    if (!shortcuts) {
+        table->refused++;
+    } else if (is_wanted(table)) {
+        old = table->public.shortcuts;
+        fill_from(shortcuts, table->root, 0);
+        store_release(&table->public.shortcuts, shortcuts);
+        shortcuts = 0;
+    }
+    os_lock_release(&table->lock);
+    if (shortcuts)
+        prudence_cache_free(table->indexes, route_index_words(shortcuts));
+    if (old)
+        prudence_cache_free_deferred(table->indexes, route_index_words(old));
+}

@@ -18,7 +18,7 @@
 #define THREADS 4
 
 static const struct subject *const tables[] = {hash_subjects, id_subjects, map_subjects,
-                                              route_subjects};
+                                               route_subjects};
 
 static const struct subject *subject;
 static struct operation *operations[THREADS];
@@ -118,8 +118,8 @@ static void record(void)
 static void print(const struct operation *operation)
 {
     static const char *const kinds[] = {
-        "lookup", "add",  "unique", "put",          "swap",      "exchange",
-        "remove", "take", "scan",   "route-lookup", "route-add", "route-replace", "route-remove"};
+        "lookup", "add",  "unique",       "put",       "swap",          "exchange",    "remove",
+        "take",   "scan", "route-lookup", "route-add", "route-replace", "route-remove"};
 
     printf("%u %llu %s %llu %llu %llu %llu %llu", operation->thread,
            (unsigned long long)operation->key, kinds[operation->kind],

@@ -47,15 +47,16 @@ static const char
 
 bool dump_set_file(const char *path)
 {
+    size_t bytes = strlen(path) + 1;
     char *copy = NULL;
 
-    if (strlen(path) >= PATH_SIZE)
+    if (bytes > PATH_SIZE)
         return false;
-    if (*path) {
+    if (bytes > 1) {
         copy = os_meta_alloc(PATH_SIZE);
         if (!copy)
             return false;
-        strcpy(copy, path);
+        memcpy(copy, path, bytes);
     }
     store_release(&file, (const char *)copy);
     return true;

@@ -5,6 +5,10 @@
  * pre-flush on another CPU, or beside another owner, merges nothing.
  */
 #define _GNU_SOURCE /* registers */
+#include <semaphore.h>
+
+#include <prudence/call.h>
+
 #include "slab/latent_cache.h"
 #include "slab/preflush.h"
 #include "slab/transfer_batch.h"
@@ -35,7 +39,7 @@ static void overfill_with(unsigned flags, void (*destructor)(void *object, void 
                                        .flags = flags,
                                        .destructor = destructor,
                                        .domain = manual_domain(),
-                                       .object_cache_bytes = (size_t)ROOM * 64};
+                                       .object_cache_bytes = ROOM * (64 + slab_redzone)};
 
     cache = prudence_cache_create("overfull", 64, &attr);
     assert_non_null(cache);
@@ -121,16 +125,37 @@ static void destroy(void *object, void *context)
     (void)object, (void)context;
 }
 
-/* Where destructors are to run soon, objects go to their slabs. */
+static sem_t worker_is_held, worker_may_go_on;
+
+static void hold(struct prudence_head *head)
+{
+    (void)head;
+    sem_post(&worker_is_held);
+    while (sem_wait(&worker_may_go_on))
+        ;
+}
+
+/* Where destructors are to run soon, objects go to their slabs. The library's worker, which would settle the cache at
+ * any moment, is inside a callback meanwhile. */
 static void objects_with_destructors(void **state)
 {
+    struct prudence_head *head = prudence_malloc(sizeof *head);
+
     (void)state;
     overfill_with(0, destroy, 20);
     preflush(20, ROOM / 2);
     end();
+    sem_init(&worker_is_held, 0, 0);
+    sem_init(&worker_may_go_on, 0, 0);
+    prudence_call(head, hold);
+    while (sem_wait(&worker_is_held))
+        ;
     overfill_with(PRUDENCE_CACHE_DESTRUCT_SOON, destroy, 20);
     preflush(20, 0);
     end();
+    sem_post(&worker_may_go_on);
+    prudence_barrier();
+    prudence_free(head);
 }
 
 static void another_owner_is_left_alone(void **state)

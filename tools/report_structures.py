@@ -20,7 +20,7 @@ import matplotlib.ticker
 from report import MEGA, OURS, THEIRS, inline_svg, write_page
 from structures_bench import goals
 
-TITLES = {"hash": "Hash tables", "map": "Ordered maps", "routes": "Routes (longest-prefix match)"}
+TITLES = {"hash": "Hash tables", "map": "Ordered maps", "routes": "Routes (longest-prefix match)", "routes6": "Routes of IPv6"}
 BUSY = 0.1  # CPUs of others, as the program has it
 NOTES = [
     "Half of the objects stay, the other half come and go. A lookup is a section of its own, finds an object that stays, and reads it. An update "

@@ -28,7 +28,7 @@ def parse_arguments(arguments):
     parser = argparse.ArgumentParser(
         prog="bench-structures", allow_abbrev=False,
         description="Our hash table, map and routes beside those of other libraries. The machine should do nothing else.")
-    parser.add_argument("--quick", action="store_true", help="few loads and short runs: ten minutes instead of a night")
+    parser.add_argument("--quick", action="store_true", help="few loads and short runs: five minutes instead of a night")
     parser.add_argument("--family", metavar="NAME,...", default=",".join(plan.FAMILIES),
                         help="only these of " + ", ".join(plan.FAMILIES))
     parser.add_argument("--repeat", metavar="N", type=number(1, 100, int, "a number from 1 to 100"),

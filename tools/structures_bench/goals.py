@@ -7,7 +7,7 @@ each load: keys, draw, objects, threads and share of updates."""
 import dataclasses
 import statistics
 
-OURS = {"hash": "prudence", "map": "map", "routes": "routes"}
+OURS = {"hash": "prudence", "map": "map", "routes": "routes", "routes6": "routes6"}
 LOAD = ("family", "keys", "draw", "hits", "walk", "writers", "size", "threads", "updates")
 UPDATES_FACTOR = 2
 REACHED, MISSED, UNDECIDED = "reached", "missed", "undecided"

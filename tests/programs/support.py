@@ -33,9 +33,11 @@ ALLOCATION = ("malloc calloc realloc free posix_memalign aligned_alloc memalign 
 BINDING = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `(%s)'"
                      % "|".join(ALLOCATION))
 # What the library writes at the exit of each process: totals, then a block for each cache.
-COUNTED = re.compile(r"^prudence: statistics of process .*\n(?:\w+ .*\n){0,8}?allocations +(\d+)$",
+HEAD = (r"^prudence: statistics of process .*\n"
+        r"(?:prudence \S+: process .*\n(?:(?:slabs and|latent|live|  ).*\n)*\n)?")  # what holds memory
+COUNTED = re.compile(HEAD + r"(?:\w+ .*\n){0,8}?allocations +(\d+)$",
                      re.MULTILINE)
-STATISTICS = re.compile(r"^prudence: statistics of process .*\n(?:(?: *\w+ +\S+)?\n)*", re.MULTILINE)
+STATISTICS = re.compile(HEAD + r"(?:(?: *\w+ +\S+)?\n)*", re.MULTILINE)
 NOBODY = 65534
 SEARCHED = "/usr/bin:/bin:/usr/sbin:/sbin"  # Debian's programs, not others of the same name
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The index of a table of routes, by the first bits of addresses (routes.h). */
-#include <prudence/prudence.h>
-
-#include "heap/heap.h"
 #include "structures/routes.h"
 
 /* A page for few prefixes; then 64 KiB and 4 MiB, of which pages without routes are never touched. */
@@ -15,21 +12,12 @@ static unsigned bits_for(uint64_t prefixes)
 
 uintptr_t route_index_make(const struct route_table *table, uint64_t prefixes)
 {
-    const unsigned bits = bits_for(prefixes);
-    const size_t bytes = sizeof(uint64_t) << bits;
-    bool zeroed;
-    void *words = large_cache_alloc(table->indexes, bytes, OS_PAGE_SIZE, &zeroed);
-
-    if (!words)
-        return 0;
-    if (!zeroed)
-        __builtin_memset(words, 0, bytes);
-    return (uintptr_t)words | bits;
+    return route_words_make(table, bits_for(prefixes));
 }
 
 static size_t place_of(uintptr_t index, route_key key)
 {
-    return (size_t)(key >> (ROUTE_KEY_BITS - route_index_bits(index)));
+    return (size_t)(key >> (ROUTE_KEY_BITS - route_words_bits(index)));
 }
 
 /* Release: what the word leads to was written before. */
@@ -37,13 +25,13 @@ void route_index_set(const struct route_table *table, route_key key, uint64_t wo
 {
     const uintptr_t index = table->public.index;
 
-    store_release(&route_index_words(index)[place_of(index, key)], word);
+    store_release(&route_words(index)[place_of(index, key)], word);
 }
 
 void route_index_fill(uintptr_t index, route_key key, unsigned length, uint64_t word)
 {
-    uint64_t *first = &route_index_words(index)[place_of(index, key)];
-    const size_t count = (size_t)1 << (route_index_bits(index) - length);
+    uint64_t *first = &route_words(index)[place_of(index, key)];
+    const size_t count = (size_t)1 << (route_words_bits(index) - length);
 
     for (size_t i = 0; i < count; i++)
         store_release(&first[i], word);
@@ -62,8 +50,7 @@ static void fill_from(uintptr_t index, const struct route_node *node, unsigned l
             if (word) /* of no value: it need not be touched */
                 route_index_fill(index, below, route_bits_before(level + 1), word);
         } else if (level + 1 == route_index_level(index)) {
-            route_index_words(index)[place_of(index, below)] =
-                route_index_node(route_child(node, slot));
+            route_words(index)[place_of(index, below)] = route_index_node(route_child(node, slot));
         } else {
             fill_from(index, route_child(node, slot), level + 1, below);
         }
@@ -72,7 +59,7 @@ static void fill_from(uintptr_t index, const struct route_node *node, unsigned l
 
 static bool is_wanted(const struct route_table *table)
 {
-    return bits_for(table->prefixes) > route_index_bits(table->public.index);
+    return bits_for(table->prefixes) > route_words_bits(table->public.index);
 }
 
 /* Of a table that is too large for its index, one update in 256 looks for memory. */
@@ -82,7 +69,7 @@ void route_index_follow_count(struct route_table *table)
     uintptr_t index, old = 0;
 
     if (likely(prefixes % 256 != 0) ||
-        bits_for(prefixes) <= route_index_bits(load_relaxed(&table->public.index)))
+        bits_for(prefixes) <= route_words_bits(load_relaxed(&table->public.index)))
         return;
     index = route_index_make(table, prefixes);
     os_lock_take(&table->lock);
@@ -95,8 +82,5 @@ void route_index_follow_count(struct route_table *table)
         index = 0;
     }
     os_lock_release(&table->lock);
-    if (index)
-        prudence_cache_free(table->indexes, route_index_words(index));
-    if (old)
-        prudence_cache_free_deferred(table->indexes, route_index_words(old));
+    route_words_let_go(table, index, old);
 }

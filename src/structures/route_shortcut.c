@@ -14,9 +14,6 @@
  *
  * All under the lock.
  */
-#include <prudence/prudence.h>
-
-#include "heap/heap.h"
 #include "structures/routes.h"
 
 #define BITS_LEAST 9u /* of the number of slots: a page */
@@ -34,16 +31,7 @@ static unsigned bits_for(uint64_t edges)
 
 uintptr_t route_shortcuts_make(const struct route_table *table, uint64_t edges)
 {
-    const unsigned bits = bits_for(edges);
-    const size_t bytes = sizeof(uint64_t) << bits;
-    bool zeroed;
-    void *words = large_cache_alloc(table->indexes, bytes, OS_PAGE_SIZE, &zeroed);
-
-    if (!words)
-        return 0;
-    if (!zeroed)
-        __builtin_memset(words, 0, bytes);
-    return (uintptr_t)words | bits;
+    return route_words_make(table, bits_for(edges));
 }
 
 static bool is_across(unsigned above, unsigned level)
@@ -55,7 +43,7 @@ static uint64_t *slot_of(uintptr_t shortcuts, const struct route_node *node, uns
 {
     const uint64_t high = *route_path(node) << (64 - route_bits_before(level));
 
-    return &route_index_words(
+    return &route_words(
         shortcuts)[prudence_routes_shortcut_(high, shortcuts & PRUDENCE_ROUTES_BITS_MASK)];
 }
 
@@ -116,7 +104,7 @@ static void fill_from(uintptr_t shortcuts, const struct route_node *node, unsign
 static bool is_wanted(const struct route_table *table)
 {
     return bits_for(load_relaxed(&table->edges_across)) >
-           route_index_bits(load_relaxed(&table->public.shortcuts));
+           route_words_bits(load_relaxed(&table->public.shortcuts));
 }
 
 /* Of a table with too few slots, one update in 256 looks for memory. */
@@ -138,8 +126,5 @@ void route_shortcuts_follow_count(struct route_table *table)
         shortcuts = 0;
     }
     os_lock_release(&table->lock);
-    if (shortcuts)
-        prudence_cache_free(table->indexes, route_index_words(shortcuts));
-    if (old)
-        prudence_cache_free_deferred(table->indexes, route_index_words(old));
+    route_words_let_go(table, shortcuts, old);
 }

@@ -143,9 +143,9 @@ static bool make_caches(struct route_table *table, const char *name, struct prud
 static void free_arrays(const struct route_table *table)
 {
     if (table->public.index)
-        prudence_cache_free(table->indexes, route_index_words(table->public.index));
+        prudence_cache_free(table->indexes, route_words(table->public.index));
     if (table->public.shortcuts)
-        prudence_cache_free(table->indexes, route_index_words(table->public.shortcuts));
+        prudence_cache_free(table->indexes, route_words(table->public.shortcuts));
 }
 
 static bool make_parts(struct route_table *table, const char *name,
@@ -264,11 +264,11 @@ int prudence_routes_stats_sized(struct prudence_routes *public, struct prudence_
     all = (struct prudence_routes_stats){
         .prefixes = table->prefixes,
         .nodes = table->nodes,
-        .index_bits = route_index_bits(table->public.index),
+        .index_bits = route_words_bits(table->public.index),
         .refused = table->refused,
-        .bytes_live = sizeof *table + route_index_bytes(table->public.index) + table->node_bytes};
+        .bytes_live = sizeof *table + route_words_bytes(table->public.index) + table->node_bytes};
     if (table->public.shortcuts)
-        all.bytes_live += route_index_bytes(table->public.shortcuts);
+        all.bytes_live += route_words_bytes(table->public.shortcuts);
     os_lock_release(&table->lock);
     all.bytes_latent = latent_bytes(table);
     give_sized(stats, size, &all, sizeof all);

@@ -181,27 +181,35 @@ void route_node_free(const struct route_table *table, struct route_node *node, u
 void route_node_defer(const struct route_table *table, struct route_node *node);
 size_t route_node_memory(const struct route_table *table, const struct route_node *node);
 
+/* -------------------------------------------------------------------------------------- route_words.c */
+
+static inline unsigned route_words_bits(uintptr_t words)
+{
+    return (unsigned)(words & PRUDENCE_ROUTES_BITS_MASK);
+}
+
+static inline uint64_t *route_words(uintptr_t words)
+{
+    return (uint64_t *)(words & ~(uintptr_t)PRUDENCE_ROUTES_BITS_MASK);
+}
+
+static inline size_t route_words_bytes(uintptr_t words)
+{
+    return sizeof(uint64_t) << route_words_bits(words);
+}
+
+/* 2^bits words, which are 0; 0: there is no memory. */
+uintptr_t route_words_make(const struct route_table *table, unsigned bits);
+
+/* Without the lock. Either may be 0: an array that no reader has seen, and one that was replaced. */
+void route_words_let_go(const struct route_table *table, uintptr_t unused, uintptr_t replaced);
+
 /* -------------------------------------------------------------------------------------- route_index.c */
-
-static inline unsigned route_index_bits(uintptr_t index)
-{
-    return (unsigned)(index & PRUDENCE_ROUTES_BITS_MASK);
-}
-
-static inline uint64_t *route_index_words(uintptr_t index)
-{
-    return (uint64_t *)(index & ~(uintptr_t)PRUDENCE_ROUTES_BITS_MASK);
-}
 
 /* The level at which lookups in the trie begin. */
 static inline unsigned route_index_level(uintptr_t index)
 {
-    return (route_index_bits(index) + 5) / 6;
-}
-
-static inline size_t route_index_bytes(uintptr_t index)
-{
-    return sizeof(uint64_t) << route_index_bits(index);
+    return (route_words_bits(index) + 5) / 6;
 }
 
 /* The word of a node; of a value: ROUTE_WORD. */

@@ -262,9 +262,9 @@ static void use_routes_of(unsigned family)
         if (is_new_route(i))
             update_route(table, i, true);
     check_routes(table, 0, ROUTES);
-    check(route_index_bits(table->index) == 13 || routes_stats_of(table).refused > 0);
+    check(route_words_bits(table->index) == 13 || routes_stats_of(table).refused > 0);
     if (family == PRUDENCE_ROUTES_IPV6)
-        check(route_index_bits(table->shortcuts) > 9 || routes_stats_of(table).refused > 0);
+        check(route_words_bits(table->shortcuts) > 9 || routes_stats_of(table).refused > 0);
     for (unsigned i = 0; i < ROUTES; i++)
         if (is_new_route(i))
             update_route(table, i, false);

@@ -257,8 +257,8 @@ static void what_ipv6_defers(void **state)
         assert_true(i < 4096);
         assert_int_equal(prudence_routes_add(table, &prefix, 3), 0);
     }
-    assert_in_range(routes_stats_of(table).bytes_latent, before + route_index_bytes(shortcuts),
-                    before + route_index_bytes(shortcuts) + 1088);
+    assert_in_range(routes_stats_of(table).bytes_latent, before + route_words_bytes(shortcuts),
+                    before + route_words_bytes(shortcuts) + 1088);
     assert_int_equal(slots_in_use(route_table_of(table)) > 700, 1);
     check_trie(table);
     all_readers_leave(domain);

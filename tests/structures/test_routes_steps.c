@@ -261,7 +261,7 @@ static void step_to_wider_arrays(unsigned family, struct update update)
     assert_int_equal(routes_stats_of(stepped).index_bits, 7);
     step_through(apply_stepped, &update, look);
     assert_int_equal(routes_stats_of(stepped).index_bits, 13);
-    assert_true(route_index_bits(stepped->shortcuts) > route_index_bits(shortcuts) || !family);
+    assert_true(route_words_bits(stepped->shortcuts) > route_words_bits(shortcuts) || !family);
     check_trie(stepped);
     assert_int_equal(prudence_routes_destroy(stepped), 0);
 }

@@ -140,8 +140,8 @@ static void check_shortcut(const struct route_table *table, unsigned level, uint
 
     if (level >= ROUTE_LEVEL_SHORTCUT || end < ROUTE_LEVEL_SHORTCUT)
         return;
-    word = route_index_words(table->public.shortcuts)[prudence_routes_shortcut_(
-        path << (64 - route_bits_before(end)), route_index_bits(table->public.shortcuts))];
+    word = route_words(table->public.shortcuts)[prudence_routes_shortcut_(
+        path << (64 - route_bits_before(end)), route_words_bits(table->public.shortcuts))];
     sums->across++;
     if (route_edge_node(word) != route_edge_node(edge))
         return;
@@ -154,16 +154,16 @@ static uint64_t slots_in_use(const struct route_table *table)
     const uintptr_t shortcuts = table->public.shortcuts;
     uint64_t count = 0;
 
-    for (size_t i = 0; shortcuts && i < (size_t)1 << route_index_bits(shortcuts); i++)
-        count += route_index_words(shortcuts)[i] != 0;
+    for (size_t i = 0; shortcuts && i < (size_t)1 << route_words_bits(shortcuts); i++)
+        count += route_words(shortcuts)[i] != 0;
     return count;
 }
 
 /* All words of the index that begin with these bits. */
 static void check_words(uintptr_t index, route_key key, unsigned length, uint64_t word)
 {
-    const unsigned bits = route_index_bits(index);
-    const uint64_t *first = &route_index_words(index)[(size_t)(key >> (128 - bits))];
+    const unsigned bits = route_words_bits(index);
+    const uint64_t *first = &route_words(index)[(size_t)(key >> (128 - bits))];
 
     for (size_t i = 0; i < (size_t)1 << (bits - length); i++)
         assert_int_equal(first[i], word);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Arrays of words that a table of routes publishes, and replaces by larger ones: its index and its shortcuts. They come from a
+ * cache of large blocks, which is the table's. An array is named by its address and, in the lowest bits, the
+ * number of bits of a place in it.
+ */
+#include <prudence/prudence.h>
+
+#include "heap/heap.h"
+#include "structures/routes.h"
+
+uintptr_t route_words_make(const struct route_table *table, unsigned bits)
+{
+    const size_t bytes = sizeof(uint64_t) << bits;
+    bool zeroed;
+    void *words = large_cache_alloc(table->indexes, bytes, OS_PAGE_SIZE, &zeroed);
+
+    if (!words)
+        return 0;
+    if (!zeroed)
+        __builtin_memset(words, 0, bytes);
+    return (uintptr_t)words | bits;
+}
+
+void route_words_let_go(const struct route_table *table, uintptr_t unused, uintptr_t replaced)
+{
+    if (unused)
+        prudence_cache_free(table->indexes, route_words(unused));
+    if (replaced)
+        prudence_cache_free_deferred(table->indexes, route_words(replaced));
+}

@@ -18,6 +18,7 @@
 #include <prudence/stats.h>
 
 #include "os/os.h"
+#include "posix.h"
 #include "process.h"
 #include "runtime/options.h"
 #include "runtime/summary.h"
@@ -42,8 +43,8 @@ int prudence_dump(int fd)
 
 #define PATH_SIZE 128 /* an option of the environment is no longer */
 
-static const char
-    *file; /* NULL: standard error. Never freed: a handler may read the one before. Atomic */
+/* NULL: standard error. Never freed, because a handler may read the one before. Atomic. */
+static const char *file;
 
 bool dump_set_file(const char *path)
 {
@@ -104,14 +105,6 @@ static struct {
 
 static uint64_t chosen; /* of signals; atomic */
 
-static void pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context)
-{
-    if (to->sa_flags & SA_SIGINFO)
-        to->sa_sigaction(number, info, context);
-    else if (to->sa_handler != SIG_DFL && to->sa_handler != SIG_IGN)
-        to->sa_handler(number);
-}
-
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
@@ -121,7 +114,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
             continue;
         if (load_relaxed(&chosen) == i)
             dump();
-        pass_on(&signals[i].before, number, info, context);
+        posix_signal_pass_on(&signals[i].before, number, info, context);
     }
     errno = saved_errno;
 }

@@ -16,8 +16,8 @@
 #include "base/name.h"
 #include "gp/user/domain.h"
 #include "process.h"
-#include "rcu/callbacks.h"
 #include "runtime/reader_stats.h"
+#include "runtime/stats.h"
 
 _Static_assert(sizeof((struct prudence_reader_stats *)0)->frames == OS_TRACE_MAX * sizeof(void *),
                "a trace fits");
@@ -175,7 +175,7 @@ static void stats_of_domain(struct prudence_domain *domain, struct prudence_doma
         .membarriers = load_relaxed(&domain->membarriers),
         .mode_switches = load_relaxed(&domain->mode_switches),
         .stalls = load_relaxed(&domain->stalls),
-        .bytes_called = callback_bytes(callback_queue_of(domain)),
+        .bytes_called = stats_bytes_called(domain),
     };
     add_readers(domain, stats);
     name_copy(stats->name, sizeof stats->name, domain->name);

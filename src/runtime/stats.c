@@ -106,8 +106,8 @@ static void add_cache(struct prudence_stats *total, const struct prudence_cache 
     total->bytes_cached += stats.bytes_cached;
 }
 
-/* Of a queue that was never used it is 0. Takes no lock, as callback_queue_of does. */
-static uint64_t bytes_called(const struct prudence_domain *domain)
+/* callback_queue_of() would make the default domain's queue, under a lock. */
+uint64_t stats_bytes_called(const struct prudence_domain *domain)
 {
     const struct callback_queue *queue = load_acquire(&domain->callbacks);
 
@@ -133,7 +133,7 @@ static void add_counts(struct prudence_stats *total)
     total->throttle_waits = load_relaxed(&wait_counts.waits);
     total->throttle_expiries = load_relaxed(&wait_counts.expiries);
     total->latent_overruns = load_relaxed(&latent_overruns);
-    total->call_bytes = bytes_called(&prudence_default);
+    total->call_bytes = stats_bytes_called(&prudence_default);
     total->call_waits = load_relaxed(&call_counts.waits);
     total->call_expiries = load_relaxed(&call_counts.expiries);
     total->call_overruns = load_relaxed(&call_counts.overruns);

@@ -8,11 +8,15 @@
 #include <prudence/stats.h>
 
 struct prudence_cache;
+struct prudence_domain;
 
 /* Takes the locks of the cache's nodes. */
 void stats_of_cache(const struct prudence_cache *cache, struct prudence_cache_stats *stats);
 
 /* Adds the figures that belong to no cache. False: without those of pages, because their lock is held. */
 bool stats_of_memory_without_locks(struct prudence_stats *total);
+
+/* What the domain's callbacks stand for that wait. Takes no lock. */
+uint64_t stats_bytes_called(const struct prudence_domain *domain);
 
 #endif /* RUNTIME_STATS_H */

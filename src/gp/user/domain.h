@@ -416,8 +416,8 @@ void domain_publish(struct prudence_domain *domain);
 void domain_bury(struct prudence_domain *domain); /* it is off the list; under readers_lock */
 unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
                        bool named);
-void domain_visit(struct prudence_domain
-                      *domain); /* one that cannot end at this moment; until gp_domain_leave() */
+/* Of a domain that cannot end at this moment. Until gp_domain_leave(). */
+void domain_visit(struct prudence_domain *domain);
 void domain_visits_fork_child(void); /* visits of the forking thread go on */
 
 /* srcu.c: for tests, the second half of an entry */

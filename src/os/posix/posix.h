@@ -6,6 +6,8 @@
 #ifndef OS_POSIX_POSIX_H
 #define OS_POSIX_POSIX_H
 
+#include <signal.h>
+
 #include "base/base.h"
 
 #define POSIX_NODES_MAX 64
@@ -57,6 +59,9 @@ uint64_t posix_clock_coarse_ns(void);
 
 /* Tells instead of the system whether threads want CPUs (os_thread_wants_cpu). For tests. */
 extern bool (*posix_cpu_injected)(int thread, bool *wants, uint64_t *had);
+
+/* From a handler that stands in front of `to`: calls that one, unless it is the default action or none. Async-signal-safe. */
+void posix_signal_pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context);
 
 /* Reads the limits, events and stalls of this control group (a folder that ends in '/') from now on,
  * instead of the process's own, and this file for the machine's stalls. For tests. */

@@ -36,12 +36,12 @@ static struct {
 static uint32_t installed; /* 0, 1: is being, 2: is */
 static struct sigaction before;
 
-static void pass_on(int number, siginfo_t *info, void *context)
+void posix_signal_pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context)
 {
-    if (before.sa_flags & SA_SIGINFO)
-        before.sa_sigaction(number, info, context);
-    else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
-        before.sa_handler(number);
+    if (to->sa_flags & SA_SIGINFO)
+        to->sa_sigaction(number, info, context);
+    else if (to->sa_handler != SIG_DFL && to->sa_handler != SIG_IGN)
+        to->sa_handler(number);
 }
 
 static bool is_request(const siginfo_t *info)
@@ -56,7 +56,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     int saved_errno = errno;
 
     if (!is_request(info))
-        pass_on(number, info, context);
+        posix_signal_pass_on(&before, number, info, context);
     else if (load_acquire(&request.thread) == (uint32_t)gettid() &&
              compare_exchange(&request.state, &asked, (uint32_t)CAPTURING)) {
         request.count = os_trace_capture(request.frames, OS_TRACE_MAX);

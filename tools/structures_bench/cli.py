@@ -9,19 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from malloc_bench.cli import number
+
 from . import plan
-
-
-def number(least, most, kind, what):
-    def parse(text):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = None
-        if value is None or not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"'{text}' is not {what}")
-        return value
-    return parse
 
 
 def parse_arguments(arguments):

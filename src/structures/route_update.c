@@ -89,6 +89,8 @@ static bool room_make(const struct route_table *table, struct room *room)
 {
     unsigned count = room->count;
 
+    if (!room->words)
+        return true;
     room->fresh = route_node_make(table, room->words);
     for (room->count = 0; room->fresh && room->count < count; room->count++) {
         room->below[room->count] = route_node_make(table, SMALLEST);

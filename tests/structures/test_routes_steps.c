@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Routes between any two instructions: of an update, while readers look up; and of a lookup, while updates happen at any
- * two of its instructions. For each address a lookup has an answer that was right at a moment during it.
+ * two of its instructions. For each address a lookup has an answer that was right at a moment during it. And of an
+ * update, while another one happens.
  *
  * ctest: cost 8
  */
@@ -390,6 +391,64 @@ static void so_it_has_of_ipv6(void **state)
     assert_int_equal(prudence_routes_destroy(stepped), 0);
 }
 
+/* ----------------------------------------------------------------------- an update beside another */
+
+static void update_in_between(const greg_t *registers)
+{
+    (void)registers;
+    if (instruction++ < here || second_update == NULL || os_busy)
+        return; /* another thread would wait, as long as this one holds something */
+    apply(stepped, second_update);
+    second_update = NULL;
+    step_enough = true;
+}
+
+/* Whatever the room is that the first has made when the second comes, it then makes what it needs. */
+static void updates_in_turn(const struct update *one, const struct update *two)
+{
+    const uintptr_t values[] = {value_of(stepped, one), value_of(stepped, two)};
+    struct update first = *one;
+
+    apply(stepped, one);
+    apply(stepped, two);
+    look_at_all(after);
+    revert(stepped, two, values[1]);
+    revert(stepped, one, values[0]);
+    for (here = 0, second_update = NULL; !second_update; here += 61) {
+        second_update = two;
+        instruction = 0;
+        step_through(apply_stepped, &first, update_in_between);
+        if (second_update)
+            apply(stepped, two);
+        look_at_all(last);
+        assert_memory_equal(last, after, places * sizeof last[0]);
+        check_trie(stepped);
+        revert(stepped, two, values[1]);
+        revert(stepped, one, values[0]);
+    }
+}
+
+static void updates_beside_each_other_make_room(void **state)
+{
+    static const char *const texts[] = {"2001:db8::/32", "2001:db8:1::/48", "2001:db8:1::/64",
+                                        "2001:db8:1:8000::/64", NULL};
+    static const char *const at[] = {"2001:db8:1::1", "2001:db8:1:8000::1", "2001:db8:1:4000::1",
+                                     "2001:db8::1", NULL};
+    static const struct update pairs[][2] = {
+        {{REMOVE, "2001:db8:1::/48", 0}, {REMOVE, "2001:db8:1:8000::/64", 0}}, /* needs none then */
+        {{REMOVE, "2001:db8:1:8000::/64", 0}, {REMOVE, "2001:db8:1::/48", 0}},
+        {{REMOVE, "2001:db8:1::/48", 0}, {ADD, "2001:db8:1:4000::/50", 1}},
+        {{ADD, "2001:db8::/40", 2}, {ADD, "2001:db8::/41", 3}},
+    };
+
+    (void)state;
+    stepped = table_with(PRUDENCE_ROUTES_IPV6, 0, texts);
+    take_addresses(at);
+    for (unsigned i = 0; i < COUNT(pairs); i++)
+        updates_in_turn(&pairs[i][0], &pairs[i][1]);
+    assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
 /* A reader that has loaded the arrays before they were made anew, and before other updates, has what was right since. */
 static void look_through_old_arrays(unsigned family, const struct update *update)
 {
@@ -434,6 +493,7 @@ int main(void)
         cmocka_unit_test(a_lookup_has_one_right_answer),
         cmocka_unit_test(so_it_has_of_ipv6),
         cmocka_unit_test(old_arrays_lead_on),
+        cmocka_unit_test(updates_beside_each_other_make_room),
     };
 
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */

@@ -32,10 +32,6 @@ static void detach()
     cds::threading::Manager::detachThread();
 }
 
-static void nothing()
-{
-}
-
 static inline void read_begin()
 {
 }

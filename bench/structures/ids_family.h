@@ -18,10 +18,6 @@ static void start(void)
 {
 }
 
-static void nothing(void)
-{
-}
-
 /* All ids of the table, whose arrays all come from the same allocator; a lookup that shall miss takes one that is out of range. */
 static void fill(uint64_t size)
 {

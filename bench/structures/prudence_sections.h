@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections of the default domain, as loop.h wants them; and for subjects whose threads need no preparation. */
+/* Sections of the default domain, as loop.h and routes_family.h want them. */
 #ifndef BENCH_STRUCTURES_PRUDENCE_SECTIONS_H
 #define BENCH_STRUCTURES_PRUDENCE_SECTIONS_H
 
@@ -13,10 +13,6 @@ static inline void read_begin(void)
 static inline void read_end(void)
 {
     prudence_read_unlock();
-}
-
-static void nothing(void)
-{
 }
 
 #endif /* BENCH_STRUCTURES_PRUDENCE_SECTIONS_H */

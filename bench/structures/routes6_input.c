@@ -3,11 +3,9 @@
 #include "routes6_input.h"
 
 #include <endian.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "subject.h"
+#include "number_set.h"
 
 struct bench6_route *bench6_routes;
 struct bench6_address *bench6_drawn, *bench6_uniform;
@@ -34,20 +32,8 @@ static const struct {
 };
 
 static uint64_t random_state;
-static uint64_t *prefixes; /* the first bits, and the length in the last ones */
-static uint64_t *seen;     /* those that there are: a hash table */
-static uint64_t seen_mask;
-
-static bool is_new(uint64_t prefix)
-{
-    uint64_t at = hash_of(prefix) & seen_mask;
-
-    for (; seen[at]; at = (at + 1) & seen_mask)
-        if (seen[at] == prefix)
-            return false;
-    seen[at] = prefix;
-    return true;
-}
+static uint64_t *prefixes;     /* the first bits, and the length in the last ones */
+static struct number_set seen; /* those that there are */
 
 static uint64_t bits_behind(unsigned length)
 {
@@ -91,7 +77,7 @@ static void make_prefixes(uint64_t size)
         for (unsigned tries = 0; count < wanted && tries < 1000; tries++) {
             prefixes[count] =
                 length > LENGTH_BLOCK && blocks ? in_a_block(length, blocks) : in_a_region(length);
-            if (is_new(prefixes[count])) {
+            if (number_set_add(&seen, prefixes[count])) {
                 count++;
                 tries = 0;
             }
@@ -136,18 +122,14 @@ static void make_addresses(uint64_t size)
 void routes6_prepare(void)
 {
     const uint64_t size = subject_size;
-    uint64_t slots = 64;
 
-    while (slots < 2 * size)
-        slots *= 2;
     random_state = 4711;
-    seen_mask = slots - 1;
-    seen = calloc(slots, sizeof *seen);
+    seen = number_set_make(size);
     prefixes = calloc(size, sizeof *prefixes);
     bench6_routes = calloc(size, sizeof *bench6_routes);
     bench6_drawn = calloc(ROUTES6_ADDRESSES, sizeof *bench6_drawn);
     bench6_uniform = calloc(ROUTES6_ADDRESSES, sizeof *bench6_uniform);
-    if (!seen || !prefixes || !bench6_routes || !bench6_drawn || !bench6_uniform)
+    if (!prefixes || !bench6_routes || !bench6_drawn || !bench6_uniform)
         abort();
     make_prefixes(size);
     shuffle(size);
@@ -156,6 +138,6 @@ void routes6_prepare(void)
         put(bench6_routes[i].address, prefixes[i] - bench6_routes[i].length, 0);
     }
     make_addresses(size);
-    free(seen);
+    free(seen.slots);
     free(prefixes);
 }

@@ -19,10 +19,6 @@
 
 #define SLICE 64
 
-static void nothing(void)
-{
-}
-
 static void fill(uint64_t size)
 {
     for (uint64_t i = 0; i < size; i++)

@@ -2,10 +2,7 @@
 /* Routes and addresses that a fixed seed makes (routes_input.h). */
 #include "routes_input.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-
-#include "subject.h"
+#include "number_set.h"
 
 struct bench_route *bench_routes;
 uint32_t *bench_drawn, *bench_uniform;
@@ -18,19 +15,11 @@ static const unsigned short share[33] = {
 };
 
 static uint64_t random_state;
-static uint64_t *seen; /* address << 8 | length of those that there are: a hash table */
-static uint64_t seen_mask;
+static struct number_set seen; /* address << 8 | length of those that there are */
 
 static bool is_new(const struct bench_route *route)
 {
-    const uint64_t key = (uint64_t)route->address << 8 | route->length;
-    uint64_t at = hash_of(key) & seen_mask;
-
-    for (; seen[at]; at = (at + 1) & seen_mask)
-        if (seen[at] == key)
-            return false;
-    seen[at] = key;
-    return true;
+    return number_set_add(&seen, (uint64_t)route->address << 8 | route->length);
 }
 
 static uint32_t bits_behind(unsigned length)
@@ -89,20 +78,16 @@ static void shuffle(uint64_t size)
 void routes_prepare(void)
 {
     const uint64_t size = subject_size;
-    uint64_t slots = 64;
 
-    while (slots < 2 * size)
-        slots *= 2;
     random_state = 4711;
-    seen_mask = slots - 1;
-    seen = calloc(slots, sizeof *seen);
+    seen = number_set_make(size);
     bench_routes = calloc(size, sizeof *bench_routes);
     bench_drawn = calloc(ROUTES_ADDRESSES, sizeof *bench_drawn);
     bench_uniform = calloc(ROUTES_ADDRESSES, sizeof *bench_uniform);
-    if (!seen || !bench_routes || !bench_drawn || !bench_uniform)
+    if (!bench_routes || !bench_drawn || !bench_uniform)
         abort();
     make_routes(size);
-    free(seen);
+    free(seen.slots);
     shuffle(size);
     for (uint64_t i = 0; i < ROUTES_ADDRESSES; i++) {
         const struct bench_route *route = &bench_routes[below(next_random(&random_state), size)];

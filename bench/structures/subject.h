@@ -41,6 +41,11 @@ struct subject {
     void (*thread_end)(void);
 };
 
+/* For a subject that has nothing to do there. */
+static inline void nothing(void)
+{
+}
+
 /* Of this run, for what start() makes that is not the table's memory. */
 extern uint64_t subject_size;
 

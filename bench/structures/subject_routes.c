@@ -1,43 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* <prudence/routes.h>. */
-#include <prudence/prudence.h>
-#include <prudence/rcu.h>
 #include <prudence/routes.h>
 
 #include <arpa/inet.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "prudence_sections.h"
 #include "routes_input.h"
 
-static struct prudence_routes *table;
+typedef struct bench_route input_route;
 
-static void start(void)
-{
-    routes_prepare();
-    table = prudence_routes_create("bench", NULL);
-    if (!table)
-        abort();
-}
-
-static inline void read_begin(void)
-{
-    prudence_read_lock();
-}
-
-static inline void read_end(void)
-{
-    prudence_read_unlock();
-}
-
-static inline uint32_t hop_of(uint32_t address)
-{
-    const uint32_t bytes = htonl(address);
-
-    return (uint32_t)prudence_routes_lookup_ipv4(table, &bytes);
-}
-
-static struct prudence_prefix prefix_of(const struct bench_route *route)
+static struct prudence_prefix prefix_of(const input_route *route)
 {
     struct prudence_prefix prefix = {.length = route->length};
     const uint32_t bytes = htonl(route->address);
@@ -46,20 +19,19 @@ static struct prudence_prefix prefix_of(const struct bench_route *route)
     return prefix;
 }
 
-static void route_add(const struct bench_route *route, uint32_t hop)
-{
-    const struct prudence_prefix prefix = prefix_of(route);
+#include "prudence_routes.h"
 
-    if (prudence_routes_add(table, &prefix, hop))
-        abort();
+static void start(void)
+{
+    routes_prepare();
+    make_table(NULL);
 }
 
-static void route_remove(const struct bench_route *route)
+static inline uint32_t hop_of(uint32_t address)
 {
-    const struct prudence_prefix prefix = prefix_of(route);
+    const uint32_t bytes = htonl(address);
 
-    if (prudence_routes_remove(table, &prefix, NULL))
-        abort();
+    return (uint32_t)prudence_routes_lookup_ipv4(table, &bytes);
 }
 
 #define INPUT(name) bench_##name

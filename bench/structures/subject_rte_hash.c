@@ -49,10 +49,6 @@ static void thread_end(void)
     rte_rcu_qsbr_thread_unregister(readers, self);
 }
 
-static void nothing(void)
-{
-}
-
 static inline void read_begin(void)
 {
 }

@@ -30,10 +30,6 @@ static void start(void)
     make_buckets(64);
 }
 
-static void nothing(void)
-{
-}
-
 static inline void read_begin(void)
 {
     pthread_rwlock_rdlock(&lock);

@@ -16,10 +16,6 @@ static void start()
     map = new map_type;
 }
 
-static void nothing()
-{
-}
-
 static inline void read_begin()
 {
     lock.lock_shared();

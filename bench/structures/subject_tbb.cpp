@@ -27,10 +27,6 @@ static void start()
     map = new map_type;
 }
 
-static void nothing()
-{
-}
-
 static inline void read_begin()
 {
 }

@@ -8,6 +8,7 @@
 The page stands alone: the picture is inside it as SVG.
 """
 
+import argparse
 import io
 import json
 import sys
@@ -250,6 +251,23 @@ def print_table(cells):
     for row in [{name: name for name in columns}] + cells:
         print("  ".join(row[name].ljust(widths[name]) if name == columns[0]
                         else row[name].rjust(widths[name]) for name in columns))
+
+
+def print_markdown_table(title, cells):
+    """Under a heading; the name of the first column is left out."""
+    columns = list(cells[0])
+    print(f"## {title}\n\n| {' | '.join(['', *columns[1:]])} |\n|{'---|' * len(columns)}")
+    for row in cells:
+        print(f"| {' | '.join(row.values())} |")
+    print()
+
+
+def document_arguments(description):
+    """Of a report that several documents make, and that may say more."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--note", action="append", default=[], help="something else that the page says")
+    return parser.parse_args()
 
 
 def page_template(name):

@@ -8,7 +8,6 @@
 Rows of all files are taken together; they should be of one machine. The page names the pictures images/structures-FAMILY.png.
 """
 
-import argparse
 import json
 import statistics
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import matplotlib.ticker
 
-from report import MEGA, OURS, THEIRS, inline_svg, write_page
+from report import MEGA, OURS, THEIRS, document_arguments, inline_svg, print_markdown_table, write_page
 from structures_bench import goals
 
 TITLES = {"hash": "Hash tables", "map": "Ordered maps", "routes": "Routes (longest-prefix match)", "routes6": "Routes of IPv6"}
@@ -223,11 +222,7 @@ def print_markdown(document, said, notes, sections):
         family = next((name for name, text in TITLES.items() if title == f"{text}: goals"), None)
         if family:
             print(f"![{TITLES[family]}: lookups, updates, memory, mixtures, tails](images/structures-{family}.png)\n")
-        columns = list(cells[0])
-        print(f"## {title}\n\n| {' | '.join(['', *columns[1:]])} |\n|{'---|' * len(columns)}")
-        for row in cells:
-            print(f"| {' | '.join(row.values())} |")
-        print()
+        print_markdown_table(title, cells)
 
 
 def spread_note(rows):
@@ -250,15 +245,8 @@ def notes_of(document, given):
     return found + [f'Left out: {one["subject"]}: {one["why"]}.' for one in document["skipped"]] + given + NOTES
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", metavar="FILE")
-    parser.add_argument("--note", action="append", default=[], help="something else that the page says")
-    return parser.parse_args()
-
-
 def main():
-    given = arguments()
+    given = document_arguments(__doc__)
     documents = [json.loads(Path(name).read_text()) for name in given.files]
     for name, document in zip(given.files, documents):
         if document.get("program") not in ("bench-structures", "prudence-structures") or not document["rows"]:

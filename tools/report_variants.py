@@ -9,14 +9,13 @@ of the thesis's 8.3.
 Rows of all files are taken together; they should be of one machine. The page names the picture images/variants.png.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from report import OURS, THEIRS, write_page, write_pictures
+from report import OURS, THEIRS, document_arguments, print_markdown_table, write_page, write_pictures
 from variants_report import findings, sources
 
 MICRO = 1e3
@@ -163,22 +162,11 @@ def print_markdown(document, said, notes, sections):
     print("\n".join(f"- {note}" for note in notes))
     print(f"\n{said}\n\n![latency by load, cost by rate of calls](images/variants.png)\n")
     for title, cells in sections:
-        columns = list(cells[0])
-        print(f"## {title}\n\n| {' | '.join(['', *columns[1:]])} |\n|{'---|' * len(columns)}")
-        for row in cells:
-            print(f"| {' | '.join(row.values())} |")
-        print()
-
-
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", metavar="FILE")
-    parser.add_argument("--note", action="append", default=[], help="something else that the page says")
-    return parser.parse_args()
+        print_markdown_table(title, cells)
 
 
 def main():
-    given = arguments()
+    given = document_arguments(__doc__)
     documents = [json.loads(Path(name).read_text()) for name in given.files]
     for name, document in zip(given.files, documents):
         if document.get("program") != "prudence-variants" or not document["rows"]:

@@ -17,6 +17,11 @@ void route_node_first(struct route_node *node, uint64_t above)
     node->words[0] = above;
 }
 
+void route_node_copy(struct route_node *node, const struct route_node *from)
+{
+    __builtin_memcpy(node, from, sizeof *node + route_node_words(from) * sizeof node->words[0]);
+}
+
 /* Those words of `from` with one more there. `from` may be `node`. */
 static void words_with(struct route_node *node, const struct route_node *from, unsigned at,
                        uint64_t word)

@@ -133,8 +133,9 @@ static inline unsigned route_node_words(const struct route_node *node)
 extern HIDDEN const unsigned short route_sizes_near[ROUTE_NODE_SIZES],
     route_sizes_far[ROUTE_NODE_SIZES];
 
-/* Fill a node that no reader sees. It has this prefix, or child, alone; it has one more, or one less, than `from`. */
+/* Fill a node that no reader sees. It has nothing but `above`; what `from` has; one more, or one less. */
 void route_node_first(struct route_node *node, uint64_t above);
+void route_node_copy(struct route_node *node, const struct route_node *from);
 void route_node_with_prefix(struct route_node *node, const struct route_node *from, unsigned bit,
                             uint64_t word);
 void route_node_with_child(struct route_node *node, const struct route_node *from, unsigned slot,

@@ -23,9 +23,10 @@ struct place {
 
 /* What an update needs, or has. */
 struct room {
-    unsigned words; /* of `fresh`; 0: it needs none */
-    unsigned count; /* of nodes with one prefix, or one child, in `below` */
-    struct route_node *fresh, *below[ROUTE_LEVELS];
+    unsigned words;     /* of `fresh`; 0: it needs none */
+    unsigned end_words; /* of `end`, the node at the end of an edge that is cut; 0: none is */
+    unsigned count;     /* of nodes with one prefix, or one child, in `below` */
+    struct route_node *fresh, *end, *below[ROUTE_LEVELS];
 };
 
 /* Under the lock. */
@@ -81,35 +82,45 @@ static void room_free(const struct route_table *table, const struct room *room)
 {
     if (room->fresh)
         route_node_free(table, room->fresh, room->words);
+    if (room->end)
+        route_node_free(table, room->end, room->end_words);
     for (unsigned i = 0; i < room->count; i++)
         route_node_free(table, room->below[i], SMALLEST);
 }
 
+/* None for 0 words. */
+static bool make_one(const struct route_table *table, unsigned words, struct route_node **node)
+{
+    if (words)
+        *node = route_node_make(table, words);
+    return !words || *node;
+}
+
 static bool room_make(const struct route_table *table, struct room *room)
 {
-    unsigned count = room->count;
+    const unsigned count = room->count;
+    bool is_made = make_one(table, room->words, &room->fresh) &&
+                   make_one(table, room->end_words, &room->end);
 
-    if (!room->words)
-        return true;
-    room->fresh = route_node_make(table, room->words);
-    for (room->count = 0; room->fresh && room->count < count; room->count++) {
-        room->below[room->count] = route_node_make(table, SMALLEST);
-        if (!room->below[room->count])
-            break;
-    }
-    if (room->fresh && room->count == count)
-        return true;
-    room_free(table, room);
-    return false;
+    for (room->count = 0; is_made && room->count < count; room->count += is_made)
+        is_made = make_one(table, SMALLEST, &room->below[room->count]);
+    if (!is_made)
+        room_free(table, room);
+    return is_made;
+}
+
+/* 0, or another number for each size. */
+static unsigned size_of(const struct route_table *table, unsigned words)
+{
+    return words ? 1 + route_node_size(table, words) : 0;
 }
 
 static bool room_fits(const struct route_table *table, const struct room *room,
                       const struct room *needed)
 {
-    if (!room->fresh)
-        return needed->words == 0;
-    return needed->words && room->count == needed->count &&
-           route_node_size(table, room->words) == route_node_size(table, needed->words);
+    return room->count == needed->count &&
+           size_of(table, room->words) == size_of(table, needed->words) &&
+           size_of(table, room->end_words) == size_of(table, needed->end_words);
 }
 
 /* Under the lock, for the statistics. */
@@ -255,23 +266,43 @@ static int plan_add(const struct route_table *table, struct place *place, struct
         return EEXIST;
     if (place->edge) {
         needed->words = FORK;
+        needed->end_words = route_node_words(route_edge_node(place->edge));
         needed->count = chain_length(table, place, level_of_cut(place));
     } else {
         needed->words = route_node_words(place->path[place->depth]) + 1;
+        needed->end_words = 0;
         needed->count = chain_length(table, place, place->levels[place->depth]);
     }
     return 0;
 }
 
+/* Of the node at the end of the edge, for the node in its middle, which is of this level. */
+static struct route_node *copy_end(struct route_table *table, const struct place *place,
+                                   struct room *room, unsigned level)
+{
+    const struct route_node *end = route_edge_node(place->edge);
+    const unsigned end_level = level_below_edge(place);
+
+    route_node_copy(room->end, end);
+    *route_path(room->end) = *route_path(end);
+    count_node(table, room->end, 1);
+    count_node(table, end, (uint64_t)-1);
+    route_shortcut_replace(table, level, route_edge(end, end_level - level - 1), room->end,
+                           end_level);
+    return room->end;
+}
+
 /*
- * A node in the middle of the edge. Nothing but the place of the edge is stored to, so this is one step for all addresses that leave the
- * edge; those that go on along it get the value from above, of `above` of the node at its end.
+ * A node in the middle of the edge; a copy is at its end. For a reader that has loaded the edge and whose address leaves it may load `above`
+ * of the old end later, when that of the copy is the value of the new prefix, which need not match its address.
+ * All else is the store to the edge's place, one step for all addresses that leave the edge; those that go on along it hear of the
+ * prefix by `above` of the copy.
  */
 static void cut_edge(struct route_table *table, const struct place *place, struct room *room,
                      uint64_t word)
 {
-    const struct route_node *end = route_edge_node(place->edge);
     const unsigned end_level = level_below_edge(place), level = level_of_cut(place);
+    const struct route_node *end = copy_end(table, place, room, level);
     const unsigned end_slot = (unsigned)(*route_path(end) >> 6 * (end_level - 1 - level)) & 63;
     const uint64_t above = route_word(end, ROUTE_ABOVE);
     struct route_node *fresh = room->fresh;
@@ -443,6 +474,7 @@ static int prepare(struct route_table *table, struct place *place, struct room *
         }
         if (!error && room_fits(table, room, &needed)) {
             room->words = needed.words;
+            room->end_words = needed.end_words;
             table->changes++;
             return 0;
         }
@@ -475,7 +507,9 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_pr
         grow_node(table, &place, &room, ROUTE_WORD(value));
     count_add(&table->prefixes, 1);
     os_lock_release(&table->lock);
-    if (!place.edge)
+    if (place.edge)
+        route_node_defer(table, route_edge_node(place.edge));
+    else
         defer_path(table, &place, place.depth);
     route_index_follow_count(table);
     route_shortcuts_follow_count(table);

@@ -14,7 +14,8 @@
  * is above that level is the truth for writers, get and walks.
  *
  * Of IPv6, a node may hang several levels below another one (route_edge), and some nodes are found by shortcuts
- * (route_shortcut.c, ADR 80). An address that leaves an edge in the middle has its answer from `above` of the node at its end.
+ * (route_shortcut.c, ADR 80). An address that leaves an edge in the middle has its answer from `above` of the node at its end. While
+ * a node is in the table, an address that leaves the edge to it goes on doing so: what cuts the edge replaces the node.
  *
  * Invariants, under the lock, between updates:
  *  - `above` of a node is the value that a lookup would have found if the node were not there.

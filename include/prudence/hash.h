@@ -117,6 +117,7 @@ prudence_hash_search_(uintptr_t *link, uint64_t hash, prudence_hash_match match,
 
 /* ------------------------------------------------------------------------ making and destroying */
 
+/* How a table is made. */
 struct prudence_hash_attr {
     size_t size;           /* sizeof(struct prudence_hash_attr), so that it can grow */
     uint64_t buckets;      /* at first, and never fewer; rounded up to a power of two; 0: 64 */
@@ -126,6 +127,7 @@ struct prudence_hash_attr {
     struct prudence_domain *domain; /* whose readers search the table; NULL: the default domain */
 };
 
+/* For prudence_hash_attr.flags. */
 enum prudence_hash_flags {
     PRUDENCE_HASH_FIXED = 1 << 0, /* resized by prudence_hash_resize only */
 };

@@ -33,6 +33,7 @@
 extern "C" {
 #endif
 
+/* Stands in the caller's object; its key is that of the node. */
 struct prudence_hash_name {
     struct prudence_hash_node node;
     uintptr_t change; /* private, atomic: see below */

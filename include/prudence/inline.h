@@ -48,6 +48,7 @@
 #endif
 
 #ifndef PRUDENCE_INLINED
+/* 1: the fast paths are inlined; 0: all calls are calls. */
 #define PRUDENCE_INLINED 0
 #endif
 

@@ -155,6 +155,7 @@ PRUDENCE_API int prudence_lockfree_hash_remove(struct prudence_lockfree_hash *ta
 
 /* ---------------------------------------------------------------------------------- statistics */
 
+/* Of one table. */
 struct prudence_lockfree_hash_stats {
     uint64_t objects;
     uint64_t

@@ -76,6 +76,7 @@ static inline void prudence_map_set_bytes(struct prudence_map_bytes *node, const
 
 /* ------------------------------------------------------------------------ making and destroying */
 
+/* How a map is made. */
 struct prudence_map_attr {
     size_t size;                    /* sizeof(struct prudence_map_attr), so that it can grow */
     unsigned flags;                 /* of enum prudence_map_flags */
@@ -83,6 +84,7 @@ struct prudence_map_attr {
     struct prudence_domain *domain; /* whose readers use the map; NULL: the default domain */
 };
 
+/* For prudence_map_attr.flags. */
 enum prudence_map_flags {
     PRUDENCE_MAP_BYTES = 1 << 0, /* keys are byte strings; otherwise 64-bit numbers */
     PRUDENCE_MAP_VALUES =

@@ -46,6 +46,7 @@ PRUDENCE_API void prudence_gp_cond_synchronize_expedited(prudence_gp_t cookie);
 
 /* ------------------------------------------------------------------------------------ full states */
 
+/* What the functions without _full do, for a full state; same_state: whether two are the same. */
 static inline void prudence_gp_get_completed_full(prudence_gp_full_t *state)
 {
     state->private_cookie = prudence_gp_get_completed();

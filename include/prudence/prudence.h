@@ -38,6 +38,7 @@
 extern "C" {
 #endif
 
+/* Of these headers. */
 #define PRUDENCE_VERSION_MAJOR 0
 #define PRUDENCE_VERSION_MINOR 1
 #define PRUDENCE_VERSION_PATCH 0
@@ -120,6 +121,7 @@ PRUDENCE_API PRUDENCE_NOPLT void prudence_free_deferred(void *object);
 
 /* ---------------------------------------------------------------------- caches of equal objects */
 
+/* For prudence_cache_attr.flags. */
 enum prudence_cache_flags {
     /*
      * Type-safe memory, as SLAB_TYPESAFE_BY_RCU: an object freed with prudence_cache_free() may be

@@ -314,6 +314,7 @@ PRUDENCE_API void prudence_check_reader(const void *object);
 
 /* -------------------------------------------------------------------------------- domains */
 
+/* How the readers of a domain tell that they are inside. */
 enum prudence_domain_kind {
     PRUDENCE_DOMAIN_MEMB, /* as the default domain: read_lock/unlock, threads register themselves */
     PRUDENCE_DOMAIN_QSBR, /* readers cost nothing; threads announce quiescent states */
@@ -323,6 +324,7 @@ enum prudence_domain_kind {
     PRUDENCE_DOMAIN_EXTERNAL, /* somebody else's grace periods: prudence_domain_create_external */
 };
 
+/* How a domain is made. */
 struct prudence_domain_attr {
     size_t size;       /* sizeof(struct prudence_domain_attr) */
     unsigned flags;    /* 0 */

@@ -19,11 +19,13 @@
 extern "C" {
 #endif
 
+/* Stands in the caller's object. */
 struct prudence_hlist_node {
     struct prudence_hlist_node *next;
     struct prudence_hlist_node **pprev; /* what points here; NULL: in no list */
 };
 
+/* A list; all zero: empty. */
 struct prudence_hlist_head {
     struct prudence_hlist_node *first;
 };
@@ -33,10 +35,12 @@ struct prudence_hlist_head {
         PRUDENCE_NULL                                                                              \
     }
 
+/* The object of a node. */
 #define prudence_hlist_entry(node, type, member) PRUDENCE_CONTAINER_OF(node, type, member)
 
 /* ------------------------------------------------------------------------------------- writers */
 
+/* An empty list, a node that is in no list: before others can find them. */
 static inline void prudence_hlist_init(struct prudence_hlist_head *head)
 {
     head->first = PRUDENCE_NULL;
@@ -146,9 +150,11 @@ static inline void prudence_hlists_swap_heads_rcu(struct prudence_hlist_head *le
 
 /* ------------------------------------------------------------------------------------- readers */
 
+/* The first node of a list, and the next of one; NULL: none. In a section, or under the lock of the writers. */
 #define prudence_hlist_first_rcu(head) __atomic_load_n(&(head)->first, __ATOMIC_CONSUME)
 #define prudence_hlist_next_rcu(node)  __atomic_load_n(&(node)->next, __ATOMIC_CONSUME)
 
+/* At this moment: what it says may be over when it returns. */
 static inline bool prudence_hlist_empty(const struct prudence_hlist_head *head)
 {
     return !__atomic_load_n(&head->first, __ATOMIC_RELAXED);

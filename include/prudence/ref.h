@@ -35,6 +35,7 @@
 extern "C" {
 #endif
 
+/* Stands in the counted object. */
 struct prudence_ref {
     uint32_t count; /* private; atomic */
 };

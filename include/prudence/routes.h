@@ -211,11 +211,13 @@ static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes
 
 /* ------------------------------------------------------------------------ making and destroying */
 
+/* For prudence_routes_attr.family. */
 enum prudence_routes_family {
     PRUDENCE_ROUTES_IPV4 = 0, /* addresses of 4 bytes */
     PRUDENCE_ROUTES_IPV6 = 1, /* of 16 */
 };
 
+/* How a table is made. */
 struct prudence_routes_attr {
     size_t size;                    /* sizeof(struct prudence_routes_attr), so that it can grow */
     unsigned family;                /* of enum prudence_routes_family */

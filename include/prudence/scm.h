@@ -181,6 +181,7 @@ PRUDENCE_API int scm_resume_thread(void);
 
 /* --------------------------------------------------------------------------------- finalizers */
 
+/* So many can be registered. */
 #define SCM_FINALIZERS 32
 
 /*

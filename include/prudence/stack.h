@@ -37,6 +37,7 @@
 extern "C" {
 #endif
 
+/* Stands in the caller's object. */
 struct prudence_stack_node {
     struct prudence_stack_node
         *below; /* atomic; constant while the node is on a stack, and a grace period longer */

@@ -19,6 +19,7 @@
 extern "C" {
 #endif
 
+/* Of a cache. Numbers of objects, slabs and events, unless it says bytes. */
 struct prudence_cache_stats {
     char name[32];
     size_t object_size;       /* bytes, as asked for at creation */
@@ -60,6 +61,7 @@ struct prudence_cache_stats {
     uint64_t bytes_cached;      /* objects_cached x object_stride */
 };
 
+/* Of the process. */
 struct prudence_stats {
     uint64_t caches;
     uint64_t allocations, hits, hits_after_merge, frees, deferred_frees;
@@ -99,6 +101,7 @@ struct prudence_stats {
     uint64_t cache_total;
 };
 
+/* Of a domain. */
 struct prudence_domain_stats {
     char name[32];
     char kind[16];          /* "memb", "qsbr", "manual", "srcu", "set" or "external" */

@@ -2,6 +2,7 @@
 /* The functions that users call, and what they refuse. */
 #include <linux/delay.h>
 #include <linux/ktime.h>
+#include <linux/prudence.h>
 #include <linux/slab.h>
 
 #include "test.h"
@@ -49,6 +50,35 @@ void every_size_is_aligned_and_apart(void)
     }
     prudence_kfree(NULL);
     prudence_kfree_deferred(NULL);
+}
+
+struct entry {
+    int hop;
+};
+
+static struct entry_table {
+    struct entry __rcu *entry;
+} routes;
+
+/* docs/how-to/kernel.md */
+static void replace_entry(struct entry_table *table)
+{
+    struct entry *old = rcu_dereference_protected(table->entry, 1), *new;
+
+    new = prudence_kmalloc(sizeof(*new), GFP_KERNEL); /* was: kmalloc */
+    EXPECT(new != NULL);
+    rcu_assign_pointer(table->entry, new);
+    kfree_deferred(old); /* was: kfree_rcu(old, rcu); no rcu_head is needed */
+}
+
+void objects_are_replaced_under_their_readers(void)
+{
+    unsigned int i;
+
+    for (i = 0; i < MANY; i++)
+        replace_entry(&routes);
+    kfree_deferred(rcu_dereference_protected(routes.entry, 1));
+    RCU_INIT_POINTER(routes.entry, NULL);
 }
 
 /* Its previous owner has written to it. */

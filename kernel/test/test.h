@@ -50,8 +50,9 @@
     TEST(larger_slabs_cost_nobody_anything)                                                        \
     TEST(objects_freed_on_another_cpu_go_home)                                                     \
     TEST(figures_are_exact)                                                                        \
+    TEST(objects_are_replaced_under_their_readers)                                                 \
     TEST(every_size_is_aligned_and_apart)                                                          \
-    TEST(zeroed_memory_is_zero_after_any_owner)                                                     \
+    TEST(zeroed_memory_is_zero_after_any_owner)                                                    \
     TEST(type_safe_memory_keeps_its_contents)                                                      \
     TEST(allocation_that_must_not_fail_does_not)                                                   \
     TEST(zones_are_refused)                                                                        \
@@ -63,7 +64,7 @@
     KASAN_TESTS(TEST)                                                                              \
     TEST(dead_cpu_leaves_nothing_behind)                                                           \
     TEST(dying_cpu_keeps_no_request_to_itself)                                                     \
-    TEST(coming_cpu_waits_for_threads_that_found_it_dead)                                             \
+    TEST(coming_cpu_waits_for_threads_that_found_it_dead)                                          \
     TEST(destroy_waits_for_its_own_deferred_objects)                                               \
     TEST(destroy_waits_for_nobody_else)                                                            \
     TEST(invalid_caches_are_refused)                                                               \

@@ -258,6 +258,14 @@ class Docs(Check):
         self.write(self.PAGE, CLEAN[self.PAGE] + "[bytes](../reference/options.md#megabytes)\n")
         self.fails("check-docs", f"{self.PAGE}:4:", "#megabytes", "1 failures")
 
+    def test_code_that_nothing_compiles(self):
+        self.write(self.PAGE, CLEAN[self.PAGE] + "\n```c\nint n = half(2); /* one */\n...\nreturn n;\n```\n")
+        self.fails("check-docs", f"{self.PAGE}:5:", "nothing compiles", "1 failures")
+        self.write("examples/half.c", MIT + "int main(void)\n{\n    int n = half(2);\n    n -= 1;\n    return n;\n}\n")
+        self.passes("check-docs")
+        self.write("examples/half.c", MIT + "int main(void)\n{\n    int n = half(2);\n    return 0;\n}\n")
+        self.fails("check-docs", "1 failures")
+
     def test_page_that_a_source_names_and_is_not_there(self):
         self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* docs/how-to/install.md, docs/install.md */\n")
         self.fails("check-docs", "src/slab/slab.c:8:", "docs/install.md", "1 failures")

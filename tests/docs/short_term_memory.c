@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The first program of docs/how-to/short-term-memory.md. */
+#include <prudence/scm.h>
+#include <stdio.h>
+
+int main(void)
+{
+    for (int request = 0; request < 1000000; request++) {
+        char *reply = scm_malloc(200);
+
+        scm_refresh(reply, 1); /* needed until the next request is done */
+        snprintf(reply, 200, "reply %d", request);
+        scm_tick(); /* a request is done */
+    }
+}

@@ -5,6 +5,8 @@
  *
  *   defer N       objects of the cache 'routes' (100 bytes) are allocated and deferred; answers "done"
  *   keep N        ... are allocated, for good
+ *   more N        makes N caches 'more 01', 'more 02', ... with 1000, 2000, ... live objects of 64 bytes
+ *   name TEXT     makes a cache of that name, with a live object
  *   enter         a thread 'parser' enters a section and stays; answers with its id
  *   leave         it leaves, and all deferred objects are waited for
  *   stats         answers with the statistics as JSON
@@ -104,6 +106,21 @@ static void allocate(long count, int deferred)
     puts("done");
 }
 
+static void more(int count)
+{
+    for (int i = 1; i <= count; i++) {
+        char name[32];
+        struct prudence_cache *cache;
+
+        snprintf(name, sizeof name, "more %02d", i);
+        cache = prudence_cache_create(name, 64, NULL);
+        for (int k = 0; k < 1000 * i; k++)
+            if (!prudence_cache_alloc(cache))
+                abort();
+    }
+    puts("done");
+}
+
 static void go_on_as_a_child(long child)
 {
     int status;
@@ -125,6 +142,10 @@ static void obey(char *line)
         allocate(atol(value), 1);
     else if (sscanf(line, "keep %63s", value) == 1)
         allocate(atol(value), 0);
+    else if (strncmp(line, "name ", 5) == 0)
+        puts(prudence_cache_alloc(prudence_cache_create(line + 5, 64, NULL)) ? "done" : "");
+    else if (sscanf(line, "more %63s", value) == 1)
+        more(atoi(value));
     else if (sscanf(line, "set %63s %63s", name, value) == 2)
         printf("%d\n", prudence_option_set(name, value));
     else if (strcmp(line, "enter") == 0)

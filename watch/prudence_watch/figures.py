@@ -240,6 +240,7 @@ class Watch:
     def __init__(self, process):
         self.process = process
         self.copies = [Copy(process.memory, layout, process.thread_name) for layout in process.copies]
+        self.ended_before = None
 
     def sample(self):
         """Everything, as what JSON has. Ended: the process has, or does not want to be watched any more."""
@@ -263,6 +264,22 @@ class Watch:
             totals[name] = sum(domain[name] for domain in domains)
         totals["longest_inside_seconds"] = max(domain["longest_inside_seconds"] for domain in domains)
         return sample | {"totals": {"bytes_resident": self.process.resident(), **totals}, "caches": caches, "domains": domains}
+
+    def progress(self):
+        """Of the first copy's default domain: grace periods begun, and ended."""
+        copy = self.copies[0]
+        domain = copy.record("prudence_domain", copy.layout.addresses["prudence_default"])
+        return domain["shared.sequence"], domain["progress.completed"]
+
+    def grace_periods_under_way(self):
+        begun, ended = self.progress()
+        return max(0, signed(begun - ended & MASK)) // self.copies[0].step
+
+    def grace_periods_ended_since(self):
+        """The last call."""
+        ended, before = self.progress()[1], self.ended_before
+        self.ended_before = ended
+        return (ended - before & MASK) // self.copies[0].step if before is not None else 0
 
     @staticmethod
     def add_copy(copy, number, caches, domains, totals):

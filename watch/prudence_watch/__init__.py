@@ -5,6 +5,7 @@
     process.py    finding processes; reading their memory
     figures.py    a sample: all figures of a process at one time
     rates.py      what happened between two samples
+    source.py     samples one after the other, with rates
     choose.py     the command line that the tools share
     text.py       numbers and sparklines as text, samples as JSON and CSV
     top.py, screen.py         prudence-top

@@ -4,6 +4,7 @@
 import argparse
 import re
 
+from .figures import Watch
 from .layout import WatchError
 from .process import Process, name_of, of_name, watchable
 
@@ -61,5 +62,5 @@ def chosen(options):
     return found[0]
 
 
-def open_chosen(options):
-    return Process(chosen(options))
+def open_watch(options):
+    return Watch(Process(chosen(options)))

@@ -174,7 +174,7 @@ class Copy:
         readers = list(self.readers(domain, now))
         inside = [reader for reader in readers if reader["nesting"]]
         return {
-            "name": domain.text("name"), "kind": self.kind(domain), "readers": len(readers), "readers_inside": len(inside),
+            "name": domain.text("name"), "number": domain["generation"], "kind": self.kind(domain), "readers": len(readers), "readers_inside": len(inside),
             "longest_inside_seconds": max((reader["inside_seconds"] for reader in inside), default=0.0),
             "grace_periods": domain["grace_periods"], "scans": domain["scans"], "membarriers": domain["membarriers"],
             "mode_switches": domain["mode_switches"], "stalls": domain["stalls"],

@@ -9,11 +9,9 @@ import sys
 import time
 
 from . import choose, screen, text
-from .figures import Watch
 from .layout import Ended, WatchError
-from .rates import GracePeriods, History
+from .source import LOOK, Source, write
 
-LOOK = 0.05  # seconds between looks at keys and at grace periods
 EXAMPLE = """\
 examples:
   PRUDENCE_OPTIONS=export=1 ./server &
@@ -21,38 +19,6 @@ examples:
   prudence-top --pid 4711 --once --sort live
   prudence-top --pid 4711 --json --interval 10s
 """
-
-
-class Source:
-    """Samples of a process, each with what happened since the one before."""
-
-    def __init__(self, process):
-        self.watch, self.history, self.grace_periods = Watch(process), History(), GracePeriods()
-
-    def look(self):
-        """Now and then between two samples."""
-        self.grace_periods.look(self.watch.grace_periods_under_way())
-
-    def sample(self):
-        sample = self.history.add(self.watch.sample())
-        totals = sample["totals"]
-        length = self.grace_periods.seconds(self.watch.grace_periods_ended_since() / sample["interval_seconds"]
-                                            if sample["interval_seconds"] else 0)
-        totals["grace_period_seconds"], totals["grace_period_seconds_is_bound"] = length or (None, False)
-        self.grace_periods.restart()
-        return sample
-
-    def sample_after(self, seconds):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            time.sleep(max(0, min(LOOK, end - time.monotonic())))
-            self.look()
-        return self.sample()
-
-
-def write(line):
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 # ------------------------------------------------------------------------------------------- without a terminal
@@ -70,7 +36,7 @@ def print_sample(sample, source, options, view):
 
 
 def print_samples(source, options, view):
-    source.sample()  # what happens is seen between two
+    source.started()
     if options.csv:
         write(text.csv_head())
     while True:
@@ -192,7 +158,7 @@ def run(arguments):
     view = screen.View(sort=screen.BY_NAME[options.sort], interval=options.interval,
                        plain=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8")
     try:
-        source = Source(choose.open_chosen(options))
+        source = Source(choose.open_watch(options))
         if options.once or options.json or options.csv:
             print_samples(source, options, view)
         else:

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,6 +33,17 @@
 enum export_state { EXPORT_OFF, EXPORT_CHANGES, EXPORT_ON };
 static uint32_t state; /* by compare-and-swap */
 static void *mapping;  /* of the thread that has changed the state */
+
+/* A file that is larger than the process may write would end it by a signal (SIGXFSZ). */
+static bool file_may_be_so_large(void)
+{
+    struct rlimit limit;
+
+    if (syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) || limit.rlim_cur >= EXPORT_MOST)
+        return true;
+    errno = EFBIG;
+    return false;
+}
 
 /* Where the system wants to know of a file whether it may be executed, it may not. */
 static int file_make(void)
@@ -51,7 +63,7 @@ static void *file_fill_and_map(int fd)
     struct output output = {.fd = fd};
     void *mapped;
 
-    if (syscall(SYS_ftruncate, fd, EXPORT_MOST))
+    if (!file_may_be_so_large() || syscall(SYS_ftruncate, fd, EXPORT_MOST))
         return NULL;
     export_layout_print(&output);
     errno = output_end(&output);

@@ -99,6 +99,7 @@ static void a_signal_switches_it_on(void **state)
     assert_int_equal(descriptions(&text), 0);
     assert_int_equal(prudence_option_set("dump", "0"), 0);
     raise(SIGUSR1);
+    assert_int_equal(descriptions(&text), 1);
     assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
     raise(SIGUSR1);
     assert_int_equal(descriptions(&text), 1);
@@ -177,12 +178,11 @@ static void threads_may_meet(void **state)
     assert_int_equal(descriptions(&text), 0);
 }
 
-static int without_memory_for_files(void *ignored)
+static int without_files(void *limit)
 {
     struct rlimit none = {0, 0};
 
-    (void)ignored;
-    setrlimit(RLIMIT_NOFILE, &none);
+    setrlimit(*(const int *)limit, &none);
     prudence_option_set("export", "1");
     return prudence_option_set("export", "0");
 }
@@ -192,9 +192,11 @@ static void what_cannot_be_done_is_said(void **state)
     struct child_result result;
 
     (void)state;
-    child_run(without_memory_for_files, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_true(child_said(&result, "option 'export': the process cannot be watched"));
+    for (unsigned i = 0; i < 2; i++) {
+        child_run(without_files, (int[]){i ? RLIMIT_FSIZE : RLIMIT_NOFILE}, &result);
+        assert_true(child_exited_with(&result, 0));
+        assert_true(child_said(&result, "option 'export': the process cannot be watched"));
+    }
 }
 
 int main(void)

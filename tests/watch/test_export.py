@@ -7,6 +7,7 @@ read is named: other users' processes, those that end, run another program, or s
 import ctypes
 import mmap
 import os
+import shutil
 import signal
 import subprocess
 import unittest
@@ -186,6 +187,19 @@ class Export(Case):
         watched = self.start()
         with mock.patch.object(processes, "inner_pid", return_value=watched.pid + 1):
             self.refused(watched.pid, "uses the memory of another process", str(watched.pid))
+
+    @unittest.skipIf(os.geteuid() != 0, "only root may make a namespace of processes")
+    def test_a_container(self):
+        """Numbers of processes and threads differ inside and outside."""
+        name = f"inner-{os.getpid()}"
+        shutil.copy(self.folder / "watched", self.folder / name)
+        outer = self.start(name, before=("unshare", "--pid", "--fork", "--kill-child"))
+        thread = int(outer.ask("enter"))
+        pid, = processes.of_name(name)
+        self.assertNotEqual(processes.inner_pid(pid), pid)
+        sample = self.watch(pid).sample()
+        reader, = sample["domains"][0]["threads_inside"]
+        self.assertEqual((sample["pid"], reader["thread"], reader["thread_name"]), (pid, thread, "parser"))
 
     def test_exec(self):
         watched = self.start()

@@ -182,8 +182,10 @@ class Stat(Case):
         server, where = self.serve("--name", name, "--listen", 0)
         self.assertEqual(self.values(self.get(where))["prudence_up"], {"": 1})
         watched.end()
-        self.assertEqual(self.values(self.get(where)), {"prudence_up": {"": 0}})
+        for _ in range(3):
+            self.assertEqual(self.values(self.get(where)), {"prudence_up": {"": 0}})
         self.assertIn(f"process {watched.pid} has ended", server.stderr.readline())
+        self.assertIn(f"there is no process of the name '{name}'", server.stderr.readline())
         watched = self.start(name)
         watched.ask("keep 7")
         values = self.values(self.get(where))

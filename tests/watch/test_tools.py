@@ -80,6 +80,9 @@ class Tools(Case):
         self.assertEqual(cache["name"], "\033[31m\"\\,\xe4")
         self.assertIn("?[31m\"\\,\xe4", self.run_tool(TOP, "--pid", watched.pid, "--once", *FAST,
                                                      env=os.environ | {"LC_ALL": "C.UTF-8"}).stdout)
+        plain = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        for form in (), ("--json",), ("--csv",):
+            self.run_tool(TOP, "--pid", watched.pid, "--once", *FAST, *form, env=plain)
 
     def test_by_name(self):
         name = f"watch-{os.getpid()}"

@@ -220,8 +220,9 @@ class Top(Case):
     def test_a_terminal_without_utf8(self):
         watched = self.start()
         watched.ask("keep 10")
+        watched.ask("name \xe4")
         terminal = self.top(watched, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
-        terminal.shows(r"routes +100B +10 .*#")
+        terminal.shows(r"routes +100B +10 .*#", r"(?m)^\? +64B")
         self.assertTrue(terminal.text().isascii())
 
     def test_no_such_terminal(self):

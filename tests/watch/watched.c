@@ -41,6 +41,7 @@ static int parser_tid;
 static void *parse(void *ignored)
 {
     parser_tid = gettid();
+    pthread_setname_np(pthread_self(), "parser"); /* of another thread it would need /proc */
     prudence_read_lock();
     sem_post(&inside);
     sem_wait(&leave);
@@ -51,7 +52,6 @@ static void *parse(void *ignored)
 static void enter(void)
 {
     pthread_create(&parser, NULL, parse, NULL);
-    pthread_setname_np(parser, "parser");
     sem_wait(&inside);
     printf("%d\n", parser_tid);
 }

@@ -32,9 +32,9 @@ def until(what, patience=PATIENCE):
 class Watched:
     """The program, running."""
 
-    def __init__(self, path, options="export=1", **more):
+    def __init__(self, path, options="export=1", before=(), **more):
         environment = os.environ | {"PRUDENCE_OPTIONS": options}
-        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, **more)
+        self.process = subprocess.Popen([*before, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, **more)
         self.pid = self.process.pid
         assert self.process.stdout.readline() == "ready\n"
 

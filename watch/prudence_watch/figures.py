@@ -7,7 +7,7 @@ from several sums (what is live) as well. They are what prudence_cache_stats() i
 in the same way (src/slab/stats.c, src/runtime/stats.c).
 
 Caches and domains may be destroyed while they are read. Lists are therefore read again until each link leads back to where it
-came from and numbers grow; a cache that has gone by the time that its figures are read is left out.
+came from and numbers grow; what is not on its list any more when its figures have been read is left out.
 """
 
 import time
@@ -62,6 +62,13 @@ class Copy:
                 continue
         raise WatchError(f"{structure}: the list changes faster than it can be read")
 
+    def is_listed(self, address, structure, number, record):
+        """Whether the structure that was `record` is on its list still: then nothing of it has been given back so far."""
+        again = self.record(structure, address)
+        item = address + self.layout.offset(f"{structure}.link")
+        links = Record(self.layout, "list", again.memory, self.layout.offset(f"{structure}.link"))
+        return again[number] == record[number] and self.memory.word(links["previous"] + self.layout.offset("list.next")) == item
+
     # ------------------------------------------------------------------------------------------- caches
 
     def caches(self):
@@ -69,11 +76,10 @@ class Copy:
         for address, cache in self.list_of("slab_caches", "prudence_cache", "number"):
             try:
                 figures = self.cache(cache)
-                again = self.record("prudence_cache", address)
-            except OSError:
+                if self.is_listed(address, "prudence_cache", "number", cache):
+                    found.append(figures)
+            except OSError:  # it has gone
                 continue
-            if (again["number"], again["nodes"]) == (cache["number"], cache["nodes"]) and cache["nodes"]:
-                found.append(figures)
         return found
 
     def cache(self, cache):
@@ -162,9 +168,11 @@ class Copy:
 
     def domains(self):
         found = [self.domain(self.record("prudence_domain", self.layout.addresses["prudence_default"]))]
-        for _, domain in self.list_of("readers_domains", "prudence_domain", "generation"):
+        for address, domain in self.list_of("readers_domains", "prudence_domain", "generation"):
             try:
-                found.append(self.domain(domain))
+                figures = self.domain(domain)
+                if self.is_listed(address, "prudence_domain", "generation", domain):
+                    found.append(figures)
             except OSError:  # it has gone
                 continue
         return found
@@ -245,8 +253,8 @@ class Watch:
     def sample(self):
         """Everything, as what JSON has. Ended: the process has, or does not want to be watched any more."""
         self.process.check()
-        sample = {"format": 1, "pid": self.process.pid, "program": self.process.name,
-                  "version": self.process.copies[0].texts["version"],
+        copies = [{"version": layout.texts["version"], "malloc": bool(layout.numbers["malloc"])} for layout in self.process.copies]
+        sample = {"format": 1, "pid": self.process.pid, "program": self.process.name, "version": copies[0]["version"], "copies": copies,
                   "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "seconds": time.monotonic()}
         caches, domains, totals = [], [], dict.fromkeys(
             ("bytes_slabs", "bytes_slabs_peak", "bytes_retained", "bytes_metadata", "latent_limit", "latent_overruns",

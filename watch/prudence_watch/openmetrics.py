@@ -7,6 +7,7 @@ import re
 import socket
 import socketserver
 import stat
+import sys
 import threading
 from contextlib import suppress
 
@@ -104,7 +105,7 @@ class Collector:
     """Takes a sample each time that it is asked. If the process has ended, looks for the one that is meant now."""
 
     def __init__(self, watch, find, report):
-        self.watch, self.find, self.report = watch, find, report
+        self.watch, self.find, self.report, self.told = watch, find, report, ""
         self.lock = threading.Lock()
 
     def sample(self):
@@ -113,13 +114,19 @@ class Collector:
                 self.watch = self.watch or self.find()
                 return self.watch.sample()
             except WatchError as error:
+                self.tell(str(error))
                 if self.watch:
-                    self.report(str(error))
                     self.watch.process.close()
                 self.watch = None
                 if not isinstance(error, Ended):
                     break
         return None
+
+    def tell(self, message):
+        """Once, and not at each scrape."""
+        if message != self.told:
+            self.report(message)
+        self.told = message
 
     def collect(self):
         with self.lock:
@@ -149,8 +156,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class TcpServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
+class Threads(socketserver.ThreadingMixIn):
     daemon_threads = True
+
+    def handle_error(self, *_):
+        """A client that goes away is no news."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(*_)
+
+
+class TcpServer(Threads, http.server.HTTPServer):
 
     def server_bind(self):
         """Without a look at the name of the machine."""
@@ -162,8 +177,7 @@ class Tcp6Server(TcpServer):
     address_family = socket.AF_INET6
 
 
-class UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    daemon_threads = True
+class UnixServer(Threads, socketserver.UnixStreamServer):
 
     def server_bind(self):
         """Only its user may connect."""

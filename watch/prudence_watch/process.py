@@ -162,7 +162,8 @@ class Process:
             raise Ended(f"process {self.pid} has switched its option 'export' off") from None
 
     def check(self):
-        """That the process still wants to be watched."""
+        """That the process still wants to be watched. Before each sample."""
+        self.threads = None
         for mapping in self.mappings:
             try:
                 self.memory.read(mapping, len(NAME))
@@ -176,20 +177,17 @@ class Process:
             raise Ended(f"process {self.pid} has ended") from None
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
+    def outer_thread(self, thread):
+        """The number here of a thread that has this number in the process's own namespace."""
+        if self.inner_pid == self.pid:
+            return thread
+        if self.threads is None:
+            tasks = PROC / str(self.pid) / "task"
+            self.threads = {inner_pid(f"{self.pid}/task/{task.name}"): task.name for task in tasks.iterdir()} if tasks.exists() else {}
+        return self.threads.get(thread, 0)
+
     def thread_name(self, thread):
-        """Of a thread by the number that it has in the process's own namespace."""
-        tasks = PROC / str(self.pid) / "task"
-        if self.inner_pid != self.pid:
-            for task in tasks.iterdir() if tasks.exists() else ():
-                if inner_pid(f"{self.pid}/task/{task.name}") == thread:
-                    thread = task.name
-                    break
-            else:
-                return ""
-        try:
-            return (tasks / str(thread) / "comm").read_bytes().decode(errors="replace").strip("\n")
-        except OSError:
-            return ""
+        return name_of(f"{self.pid}/task/{self.outer_thread(thread)}")
 
 
 def processes():

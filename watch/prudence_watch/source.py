@@ -39,6 +39,14 @@ class Source:
         return self.sample()
 
 
+def set_encoding(for_programs):
+    """Of standard output: what programs read is UTF-8, and terminals get a '?' for what they cannot show."""
+    if for_programs:
+        sys.stdout.reconfigure(encoding="utf-8")
+    else:
+        sys.stdout.reconfigure(errors="replace")
+
+
 def write(line):
     """A line on standard output, at once."""
     sys.stdout.write(line + "\n")

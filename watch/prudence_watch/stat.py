@@ -9,7 +9,7 @@ import time
 
 from . import choose, text
 from .layout import WatchError
-from .source import Source, write
+from .source import Source, set_encoding, write
 
 EXAMPLE = """\
 examples:
@@ -74,6 +74,7 @@ def run(arguments):
     options = parser().parse_args(arguments)
     if options.listen and options.count:
         parser().error("argument --count: not allowed with argument --listen")
+    set_encoding(for_programs=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         if options.listen:

@@ -10,7 +10,7 @@ import time
 
 from . import choose, screen, text
 from .layout import Ended, WatchError
-from .source import LOOK, Source, write
+from .source import LOOK, Source, set_encoding, write
 
 EXAMPLE = """\
 examples:
@@ -70,7 +70,7 @@ class Terminal:
         self.window.erase()
         for row, (how, line) in enumerate(screen.lines(self.sample, self.source.history, self.view, width, height)):
             try:
-                self.window.addstr(row, 0, line, self.looks[how])
+                self.window.addstr(row, 0, line.encode("ascii", "replace") if self.view.plain else line, self.looks[how])
             except curses.error:
                 pass  # behind the last column of the last row the cursor cannot go; the text is there
         self.window.refresh()
@@ -156,7 +156,8 @@ def run(arguments):
     options = parser().parse_args(arguments)
     locale.setlocale(locale.LC_ALL, "")
     view = screen.View(sort=screen.BY_NAME[options.sort], interval=options.interval,
-                       plain=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8")
+                       plain=locale.nl_langinfo(locale.CODESET) != "UTF-8")
+    set_encoding(options.json or options.csv)
     try:
         source = Source(choose.open_watch(options))
         if options.once or options.json or options.csv:

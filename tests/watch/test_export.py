@@ -62,11 +62,17 @@ class Export(Case):
         watch = self.watch(watched.pid)
         self.compare(watched, watch.sample())
         watched.ask("keep 3000")
+        watched.ask("free 500")
+        watched.ask("safe 200")
         thread = int(watched.ask("enter"))
         watched.ask("defer 20000")
         sample = watch.sample()
         self.compare(watched, sample)
-        self.assertEqual(sample["totals"]["objects_latent"], 20000)
+        figures = {cache["name"]: cache for cache in sample["caches"]}
+        self.assertEqual(figures["routes"]["objects_latent"], 20000)
+        self.assertEqual(figures["routes"]["frees"], 500)
+        self.assertEqual(figures["safe"]["objects_live"], 0)
+        self.assertGreater(figures["safe"]["objects_cached"], 100)
         self.assertGreater(sample["totals"]["bytes_resident"], sample["totals"]["bytes_slabs"] // 2)
         reader, = sample["domains"][0]["threads_inside"]
         self.assertEqual((reader["thread"], reader["thread_name"], reader["nesting"]), (thread, "parser", 1))
@@ -76,7 +82,7 @@ class Export(Case):
         watched.ask("leave")
         sample = watch.sample()
         self.compare(watched, sample)
-        self.assertEqual(sample["totals"]["objects_latent"], 0)
+        self.assertEqual(sample["caches"][0]["objects_latent"], 0)
         self.assertEqual(sample["domains"][0]["threads_inside"], [])
 
     def test_caches_and_domains_that_come_and_go(self):
@@ -103,6 +109,7 @@ class Export(Case):
         for _ in range(2):
             watched.ask("storm")
         watch, before = self.watch(watched.pid), None
+        self.assertTrue(until(lambda: watch.sample()["caches"]))
         for _ in range(300):
             cache = watch.sample()["caches"][0]
             for name in ("allocations", "frees", "deferred_frees", "refills", "merged_objects", "grows"):

@@ -5,6 +5,8 @@
  *
  *   defer N       objects of the cache 'routes' (100 bytes) are allocated and deferred; answers "done"
  *   keep N        ... are allocated, for good
+ *   free N        ... are allocated and freed
+ *   safe N        ... of a cache 'safe', whose grace period then ends, while they are in CPUs' caches
  *   more N        makes N caches 'more 01', 'more 02', ... with 1000, 2000, ... live objects of 64 bytes
  *   name TEXT     makes a cache of that name, with a live object
  *   enter         a thread 'parser' enters a section and stays; answers with its id
@@ -106,6 +108,27 @@ static void allocate(long count, int deferred)
     puts("done");
 }
 
+static void free_some(long count)
+{
+    for (long i = 0; i < count; i++)
+        prudence_cache_free(routes, prudence_cache_alloc(routes));
+    puts("done");
+}
+
+static void safe(long count)
+{
+    struct prudence_domain *domain =
+        prudence_domain_create("by hand", PRUDENCE_DOMAIN_MANUAL, NULL);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_cache *cache = prudence_cache_create("safe", 100, &attr);
+
+    for (long i = 0; i < count; i++)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    prudence_manual_advance(domain);
+    prudence_manual_advance(domain);
+    puts("done");
+}
+
 static void more(int count)
 {
     for (int i = 1; i <= count; i++) {
@@ -144,6 +167,10 @@ static void obey(char *line)
         allocate(atol(value), 0);
     else if (strncmp(line, "name ", 5) == 0)
         puts(prudence_cache_alloc(prudence_cache_create(line + 5, 64, NULL)) ? "done" : "");
+    else if (sscanf(line, "free %63s", value) == 1)
+        free_some(atol(value));
+    else if (sscanf(line, "safe %63s", value) == 1)
+        safe(atol(value));
     else if (sscanf(line, "more %63s", value) == 1)
         more(atoi(value));
     else if (sscanf(line, "set %63s %63s", name, value) == 2)

@@ -19,6 +19,10 @@ MASK = (1 << 64) - 1
 TRIES = 20
 LIST_MOST = 1 << 20
 
+# What is constant while a structure is on its list, and leads to what its figures are read from.
+MADE_OF = {"prudence_cache": ("number", "name", "nodes", "percpu", "domain", "stride", "slab_bytes", "object_size"),
+           "prudence_domain": ("generation", "name", "scheme", "kind")}
+
 
 def signed(value):
     return value - (1 << 64) if value >> 63 else value
@@ -62,12 +66,16 @@ class Copy:
                 continue
         raise WatchError(f"{structure}: the list changes faster than it can be read")
 
-    def is_listed(self, address, structure, number, record):
-        """Whether the structure that was `record` is on its list still: then nothing of it has been given back so far."""
+    def is_listed(self, address, structure, record):
+        """Whether the structure that was `record` is on its list still: then nothing of it has been given back so far. What makes it up
+        is compared last: the memory may have become another one's, which is on the list at the same place, before or while
+        it was read."""
+        link = self.layout.offset(f"{structure}.link")
+        links = Record(self.layout, "list", self.record(structure, address).memory, link)
+        if self.memory.word(links["previous"] + self.layout.offset("list.next")) != address + link:
+            return False
         again = self.record(structure, address)
-        item = address + self.layout.offset(f"{structure}.link")
-        links = Record(self.layout, "list", again.memory, self.layout.offset(f"{structure}.link"))
-        return again[number] == record[number] and self.memory.word(links["previous"] + self.layout.offset("list.next")) == item
+        return all(again[member] == record[member] for member in MADE_OF[structure])
 
     # ------------------------------------------------------------------------------------------- caches
 
@@ -76,7 +84,7 @@ class Copy:
         for address, cache in self.list_of("slab_caches", "prudence_cache", "number"):
             try:
                 figures = self.cache(cache)
-                if self.is_listed(address, "prudence_cache", "number", cache):
+                if self.is_listed(address, "prudence_cache", cache):
                     found.append(figures)
             except OSError:  # it has gone
                 continue
@@ -171,7 +179,7 @@ class Copy:
         for address, domain in self.list_of("readers_domains", "prudence_domain", "generation"):
             try:
                 figures = self.domain(domain)
-                if self.is_listed(address, "prudence_domain", "generation", domain):
+                if self.is_listed(address, "prudence_domain", domain):
                     found.append(figures)
             except OSError:  # it has gone
                 continue

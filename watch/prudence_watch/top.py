@@ -91,9 +91,6 @@ class Terminal:
             view.sort = screen.BY_KEY[character]
         elif key in moves:
             view.first += moves[key]
-        elif key == curses.KEY_RESIZE:
-            curses.update_lines_cols()
-            self.window.clear()
         return True
 
     def take_sample(self):

@@ -9,7 +9,7 @@ import unittest.mock
 from types import SimpleNamespace
 
 from watching import ROOT
-from prudence_watch import choose, rates, screen, text
+from prudence_watch import choose, figures, rates, screen, text
 from prudence_watch.figures import Copy
 from prudence_watch.layout import Layout, Record, WatchError
 
@@ -21,6 +21,7 @@ member list.previous 8 8
 member thing 0 32
 member thing.number 0 8
 member thing.link 8 16
+member thing.part 24 8
 member transfer_batch.next 0 8
 member transfer_batch.count 8 4
 member reader_slot.reader.word 0 8
@@ -69,6 +70,19 @@ class Lists(unittest.TestCase):
                 self.things(head, a, b)
         with self.assertRaises(OSError):
             self.things((A + 8, B + 8), (1, 0x9000, HEAD), (2, HEAD, A + 8))
+
+    def test_what_is_on_its_list_still(self):
+        def is_listed(head, before, now):
+            layout = Layout(DESCRIPTION)
+            copy = Copy(Memory(x1000=words(*head), x2000=words(*now)), layout, None)
+            with unittest.mock.patch.dict(figures.MADE_OF, {"thing": ("number", "part")}):
+                return copy.is_listed(A, "thing", Record(layout, "thing", words(*before)))
+
+        thing = (1, HEAD, HEAD, 5)
+        self.assertTrue(is_listed((A + 8, A + 8), thing, thing))
+        self.assertFalse(is_listed((HEAD, HEAD), thing, thing))  # off the list, and as it was
+        self.assertFalse(is_listed((A + 8, A + 8), thing, (2, HEAD, HEAD, 5)))  # another one
+        self.assertFalse(is_listed((A + 8, A + 8), thing, (1, HEAD, HEAD, 6)))  # it was half of each when it was read
 
     def test_one_that_always_changes_is_given_up(self):
         copy = Copy(Memory(x1000=words(A + 8, 0)), Layout(DESCRIPTION), None)

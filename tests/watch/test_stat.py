@@ -190,6 +190,10 @@ class Stat(Case):
         watched.ask("keep 7")
         values = self.values(self.get(where))
         self.assertEqual((values["prudence_up"], values["prudence_cache_live_objects"]), ({"": 1}, {"routes": 7}))
+        watched.end()
+        ended, watched = watched.pid, self.start(name)
+        self.assertEqual(self.values(self.get(where))["prudence_up"], {"": 1})  # between two scrapes
+        self.assertIn(f"process {ended} has ended", server.stderr.readline())
 
     def test_many_ask_at_once(self):
         watched = self.start()

@@ -10,6 +10,7 @@ Caches and domains may be destroyed while they are read. Lists are therefore rea
 came from and numbers grow; what is not on its list any more when its figures have been read is left out.
 """
 
+import functools
 import time
 from datetime import datetime, timezone
 
@@ -22,6 +23,8 @@ LIST_MOST = 1 << 20
 # What is constant while a structure is on its list, and leads to what its figures are read from.
 MADE_OF = {"prudence_cache": ("number", "name", "nodes", "percpu", "domain", "stride", "slab_bytes", "object_size"),
            "prudence_domain": ("generation", "name", "scheme", "kind")}
+
+COUNTED_BY_CPUS = ("hits_after_merge", "refills", "refilled_objects", "merges", "merged_objects")
 
 
 def signed(value):
@@ -94,19 +97,25 @@ class Copy:
         sums = dict.fromkeys((
             "hits", "misses", "hits_after_merge", "frees", "deferred_frees", "refills", "refilled_objects", "flushes",
             "flushed_objects", "merges", "merged_objects", "grows", "shrinks", "premoved_slabs", "overflowed_objects",
-            "objects_cached", "objects_latent", "bytes_latent", "free_slabs"), 0)
+            "object_cache_size", "objects_cached", "objects_latent", "bytes_latent", "free_slabs"), 0)
         domain = self.record("prudence_domain", cache["domain"])
         if cache["percpu"]:
             self.add_cpus(sums, cache, domain["progress.completed"])
         self.add_nodes(sums, cache)
         return self.figures_of(cache, domain.text("name"), sums)
 
+    @functools.cached_property
+    def line(self):
+        return self.layout.unpacker("cpu_cache", (
+            "line.stack_word", "line.ring_head", "line.ring_tail", "closed", "closed_cookie", "size", "counts.stacked",
+            "counts.unstacked", *(f"counts.{name}" for name in COUNTED_BY_CPUS)))
+
     def add_cpus(self, sums, cache, completed):
         stride, cpus = self.layout.numbers["percpu_stride"], self.layout.numbers["cpus"]
         lines = self.memory.read(cache["percpu"], stride * cpus)
         bits = self.layout.numbers["stack_count_bits"]
         for cpu in range(cpus):
-            line = Record(self.layout, "cpu_cache", lines, cpu * stride)
+            line = self.line(lines, cpu * stride)
             pops, count = line["line.stack_word"] >> bits, line["line.stack_word"] & ((1 << bits) - 1)
             head, tail = line["line.ring_head"], line["line.ring_tail"]
             latent, safe = max(0, signed(tail - head & MASK)), 0
@@ -119,7 +128,8 @@ class Copy:
             sums["objects_cached"] += count + safe
             sums["objects_latent"] += latent - safe
             sums["bytes_latent"] += (latent - safe) * cache["stride"]
-            for name in ("hits_after_merge", "refills", "refilled_objects", "merges", "merged_objects"):
+            sums["object_cache_size"] = max(sums["object_cache_size"], line["size"])
+            for name in COUNTED_BY_CPUS:
                 sums[name] += line[f"counts.{name}"]
 
     def add_nodes(self, sums, cache):

@@ -42,6 +42,7 @@ struct member {
 #structure, 0, sizeof(struct structure)                                                    \
     }
 
+/* The size of a pointer is meant. NOLINTBEGIN(bugprone-sizeof-expression) */
 static const struct member members[] = {
     MEMBER(list, next),
     MEMBER(list, previous),
@@ -131,6 +132,7 @@ static const struct member members[] = {
     WHOLE(callback_lane),
     MEMBER(callback_lane, bytes_pushed),
 };
+/* NOLINTEND(bugprone-sizeof-expression) */
 
 static void print_number(struct output *output, const char *name, uint64_t number)
 {

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import unittest
 
-from watching import BUILD, ROOT, TOP, Case
+from watching import BUILD, ROOT, TOP, Case, until
 
 NOBODY = 65534
 FAST = ("--interval", "50ms")
@@ -50,21 +50,26 @@ class Tools(Case):
 
     def test_rates(self):
         watched = self.start()
+        watched.ask("keep 1")
         watched.ask("storm")
         process = subprocess.Popen([TOP, "--pid", str(watched.pid), "--json", *FAST], stdout=subprocess.PIPE, text=True)
-        samples = [json.loads(process.stdout.readline()) for _ in range(5)]
+        samples = []
+
+        def enough():
+            """The program may have no CPU for a while."""
+            samples.append(json.loads(process.stdout.readline()))
+            totals = [sample["totals"] for sample in samples]
+            return len(samples) >= 5 and all(any(one["per_second"][name] > 0 for one in totals) for name in (
+                "allocations", "grace_periods")) and any(0 < (one["grace_period_seconds"] or 0) < 10 for one in totals)
+
+        self.assertTrue(until(enough), samples)
         process.stdout.close()  # it ends without a word
         self.assertIn(process.wait(), (0, -13))
         for before, after in zip(samples, samples[1:]):
             rate = after["caches"][0]["per_second"]["allocations"]
             counted = (after["caches"][0]["allocations"] - before["caches"][0]["allocations"]) / after["interval_seconds"]
             self.assertAlmostEqual(rate, counted, delta=1)
-            self.assertGreater(rate, 0)
             self.assertTrue(0 < after["caches"][0]["hit_rate"] <= 1)
-        ended = [sample["totals"]["per_second"]["grace_periods"] for sample in samples]
-        lengths = [sample["totals"]["grace_period_seconds"] for sample in samples]
-        self.assertGreater(max(ended), 0)
-        self.assertTrue(any(length and 0 < length < 10 for length in lengths), lengths)
 
     def test_csv(self):
         watched = self.start()

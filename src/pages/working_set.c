@@ -16,6 +16,7 @@
  * Everything is guarded by pages_lock, except the options and `due`.
  */
 #include "pages/page_source.h"
+#include "pages/pages.h"
 
 struct os_lock pages_lock = OS_LOCK_INIT(OS_RANK_PAGES);
 
@@ -264,6 +265,13 @@ void working_set_stats(struct os_pages_stats *stats)
     stats->used = all.used;
     stats->used_peak = used_peak;
     stats->retained = all.dirty;
+}
+
+void working_set_words(struct pages_words *words)
+{
+    words->used = &all.used;
+    words->used_peak = &used_peak;
+    words->retained = &all.dirty;
 }
 
 /* --------------------------------------------------------------------------------------- options */

@@ -33,6 +33,7 @@
 #include "rcu/call.h"
 #include "rcu/callbacks.h"
 #include "rcu/destruct.h"
+#include "runtime/export.h"
 #include "runtime/fork.h"
 #include "scm/scm.h"
 #include "slab/preflush.h"
@@ -124,6 +125,7 @@ const struct fork_part fork_parts[] = {
      .child = posix_streams_fork_child,
      .done = posix_streams_fork_done},
     {.name = "system", .child = system_child},
+    {.name = "export", .child = export_fork_child},
     {.name = "liburcu's workers",
      .prepare = urcu_fork_prepare,
      .child = urcu_fork_child,

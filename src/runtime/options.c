@@ -22,7 +22,9 @@
 #include "posix.h"
 #include "process.h"
 #include "rcu/call.h"
+#include "runtime/export.h"
 #include "runtime/options.h"
+#include "runtime/signals.h"
 #include "scm/settings.h"
 #include "slab/all_caches.h"
 #include "slab/budget.h"
@@ -47,6 +49,9 @@ static const char *const collections[] = {"lazy", "eager", NULL};
 static const char *const expired[] = {"free", "deferred", NULL};
 enum background { BACKGROUND_NEVER, BACKGROUND_ALWAYS, BACKGROUND_IDLE };
 static const char *const backgrounds[] = {"0", "1", "idle", NULL};
+static const char *const dumps[] = {"0", SIGNAL_NAMES, NULL};
+static const char *const exports[] = {"0", SIGNAL_NAMES, "1", NULL};
+#define EXPORT_NOW SIGNAL_CHOICES
 
 /* `most`: of a number. `choices`: the value is the place of one of them. `keep` instead of `parse`: the value is text. */
 struct option {
@@ -166,6 +171,21 @@ static void set_stats(uint64_t wanted)
     exit_stats_set(wanted);
 }
 
+static void set_dump(uint64_t choice)
+{
+    signal_choose(SIGNAL_DUMP, choice);
+}
+
+/* A signal leaves on what is on. */
+static void set_export(uint64_t choice)
+{
+    signal_choose(SIGNAL_EXPORT, choice == EXPORT_NOW ? 0 : choice);
+    if (choice == EXPORT_NOW)
+        export_begin();
+    else if (!choice)
+        export_end();
+}
+
 static void set_check(uint64_t wanted)
 {
     check_wanted = wanted;
@@ -218,9 +238,9 @@ static const struct option options[] = {
     {CHOICE("background", "idle, 0 or 1", backgrounds), .set = set_background},
     {SWITCH("preflush"), .set = set_preflush},
     {SWITCH("stats"), .set = set_stats},
-    {CHOICE("dump", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dump_choices),
-     .set = dump_set_signal},
+    {CHOICE("dump", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dumps), .set = set_dump},
     {TEXT("dump_file", "a path of at most 127 bytes; %p: the process's id", dump_set_file)},
+    {CHOICE("export", "0, 1, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", exports), .set = set_export},
     {SWITCH("drop_deepbind"), .flag = &option_drop_deepbind},
     {COUNT("scm_max_extension", "a number of ticks, 0 to 1048576", SCM_EXTENSION_MOST),
      .set = set_max_extension},

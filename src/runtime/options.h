@@ -17,10 +17,7 @@ extern bool option_drop_deepbind;
 /* exit_stats.c: whether statistics are printed at exit. */
 void exit_stats_set(bool wanted);
 
-/* dump.c: the signal, by its place among the choices, that makes the process write what holds memory. */
-extern const char *const dump_choices[];
-void dump_set_signal(uint64_t choice);
-bool dump_set_file(
-    const char *path); /* "": standard error. False: it is too long, or there is no memory */
+/* dump.c. "": standard error. False: it is too long, or there is no memory. */
+bool dump_set_file(const char *path);
 
 #endif /* RUNTIME_OPTIONS_H */

@@ -128,6 +128,11 @@ class Install(unittest.TestCase):
         for page in self.prefix.rglob("man/man*/*.*"):
             self.assertEqual(page.parent.name, "man" + page.suffix[1:])
 
+    def test_tools_that_watch(self):
+        for tool in ("prudence-top", "prudence-stat"):
+            self.assertIn("--pid", run(self.prefix / "bin" / tool, "--help", env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}))
+        self.assertTrue((self.prefix / "share/prudence/grafana-dashboard.json").exists())
+
     def test_the_libraries_alone(self):
         """Without a preset nothing is looked for but the compiler, and all is built that make install installs."""
         out = self.root / "alone"

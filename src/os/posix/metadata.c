@@ -161,6 +161,11 @@ uint64_t metadata_bytes(void)
     return load_relaxed(&meta_bytes);
 }
 
+const uint64_t *metadata_word(void)
+{
+    return &meta_bytes;
+}
+
 void metadata_fork_prepare(void)
 {
     os_lock_take_for_fork(&meta_lock);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The description by which a watcher finds the process's figures (export.c): where variables stand, and where the members
+ * that they consist of stand in each structure. Its reader is watch/prudence_watch/layout.py.
+ *
+ *     prudence-export 1                 the layout's number
+ *     text version 0.1.0
+ *     number pid 4711
+ *     address slab_caches 7f0c12345678  of a variable
+ *     member slab_node.latent 128 4     offset and bytes
+ *     end
+ *
+ * Names are those of this source, so a watcher knows a member wherever it moves to. What its value means is not told:
+ * when that changes, or a name goes, EXPORT_LAYOUT does.
+ */
+#include <unistd.h>
+
+#include "gp/user/domain.h"
+#include "pages/pages.h"
+#include "process.h"
+#include "rcu/callbacks.h"
+#include "runtime/export.h"
+#include "slab/all_caches.h"
+#include "slab/cpu_cache.h"
+#include "slab/latent_account.h"
+#include "slab/node.h"
+#include "slab/transfer_batch.h"
+#include "slab/wait.h"
+
+struct member {
+    const char *name;
+    size_t offset, bytes;
+};
+
+#define MEMBER(structure, member)                                                                  \
+    {                                                                                              \
+#structure "." #member, offsetof(struct structure, member),                                \
+            sizeof((struct structure *)0)->member                                                  \
+    }
+#define WHOLE(structure)                                                                           \
+    {                                                                                              \
+#structure, 0, sizeof(struct structure)                                                    \
+    }
+
+/* The size of a pointer is meant. NOLINTBEGIN(bugprone-sizeof-expression) */
+static const struct member members[] = {
+    MEMBER(list, next),
+    MEMBER(list, previous),
+
+    WHOLE(prudence_cache),
+    MEMBER(prudence_cache, link),
+    MEMBER(prudence_cache, number),
+    MEMBER(prudence_cache, name),
+    MEMBER(prudence_cache, percpu),
+    MEMBER(prudence_cache, nodes),
+    MEMBER(prudence_cache, domain),
+    MEMBER(prudence_cache, object_size),
+    MEMBER(prudence_cache, stride),
+    MEMBER(prudence_cache, slab_bytes),
+    MEMBER(prudence_cache, slabs_now),
+    MEMBER(prudence_cache, slabs_peak),
+    MEMBER(prudence_cache, bypasses),
+    MEMBER(prudence_cache, preflushed),
+    MEMBER(prudence_cache, pressure_waits),
+    MEMBER(prudence_cache, remote_drains),
+    MEMBER(prudence_cache, large_grown),
+    MEMBER(prudence_cache, large_shrunk),
+
+    MEMBER(cpu_cache, line.stack_word),
+    MEMBER(cpu_cache, line.ring_tail),
+    MEMBER(cpu_cache, line.ring_head),
+    MEMBER(cpu_cache, closed),
+    MEMBER(cpu_cache, closed_cookie),
+    MEMBER(cpu_cache, size),
+    MEMBER(cpu_cache, counts.stacked),
+    MEMBER(cpu_cache, counts.unstacked),
+    MEMBER(cpu_cache, counts.refills),
+    MEMBER(cpu_cache, counts.refilled_objects),
+    MEMBER(cpu_cache, counts.merges),
+    MEMBER(cpu_cache, counts.merged_objects),
+    MEMBER(cpu_cache, counts.hits_after_merge),
+
+    WHOLE(slab_node),
+    MEMBER(slab_node, free_slabs),
+    MEMBER(slab_node, latent),
+    MEMBER(slab_node, latent_bytes),
+    MEMBER(slab_node, handover),
+    MEMBER(slab_node, counts.allocations),
+    MEMBER(slab_node, counts.frees),
+    MEMBER(slab_node, counts.deferred),
+    MEMBER(slab_node, counts.merges),
+    MEMBER(slab_node, counts.merged_objects),
+    MEMBER(slab_node, counts.premoved_slabs),
+    MEMBER(slab_node, counts.grows),
+    MEMBER(slab_node, counts.shrinks),
+    MEMBER(slab_node, counts.overflowed),
+    MEMBER(slab_node, counts.flushes),
+    MEMBER(slab_node, counts.flushed_objects),
+
+    MEMBER(transfer_batch, next),
+    MEMBER(transfer_batch, count),
+
+    WHOLE(prudence_domain),
+    MEMBER(prudence_domain, link),
+    MEMBER(prudence_domain, generation),
+    MEMBER(prudence_domain, name),
+    MEMBER(prudence_domain, kind),
+    MEMBER(prudence_domain, scheme),
+    MEMBER(prudence_domain, progress.completed),
+    MEMBER(prudence_domain, shared.sequence),
+    MEMBER(prudence_domain, chunks),
+    MEMBER(prudence_domain, callbacks),
+    MEMBER(prudence_domain, grace_periods),
+    MEMBER(prudence_domain, scans),
+    MEMBER(prudence_domain, membarriers),
+    MEMBER(prudence_domain, mode_switches),
+    MEMBER(prudence_domain, stalls),
+    MEMBER(gp_scheme, name),
+
+    MEMBER(reader_chunk, next),
+    MEMBER(reader_chunk, used),
+    MEMBER(reader_chunk, slots),
+    WHOLE(reader_slot),
+    MEMBER(reader_slot, reader.word),
+    MEMBER(reader_slot, thread),
+    MEMBER(reader_slot, stall_word),
+    MEMBER(reader_slot, stall_since),
+
+    MEMBER(callback_queue, lanes),
+    MEMBER(callback_queue, lane),
+    MEMBER(callback_queue, bytes_left),
+    WHOLE(callback_lane),
+    MEMBER(callback_lane, bytes_pushed),
+};
+/* NOLINTEND(bugprone-sizeof-expression) */
+
+static void print_number(struct output *output, const char *name, uint64_t number)
+{
+    output_print(output, "number %s %llu\n", name, (unsigned long long)number);
+}
+
+static void print_address(struct output *output, const char *name, const void *address)
+{
+    output_print(output, "address %s %llx\n", name, (unsigned long long)(uintptr_t)address);
+}
+
+static void print_numbers(struct output *output)
+{
+    print_number(output, "pid", (uint64_t)getpid());
+    print_number(output, "malloc", process_is_malloc != NULL);
+    print_number(output, "cpus", os_cpu_count());
+    print_number(output, "nodes", os_node_count());
+    print_number(output, "percpu_stride", OS_PERCPU_STRIDE);
+    print_number(output, "stack_count_bits", STACK_COUNT_BITS);
+    print_number(output, "grace_period_step", GP_STEP);
+    print_number(output, "qsbr", PRUDENCE_DOMAIN_QSBR);
+}
+
+static void print_addresses(struct output *output)
+{
+    struct pages_words pages;
+
+    pages_words(&pages);
+    print_address(output, "slab_caches", &slab_caches);
+    print_address(output, "prudence_default", &prudence_default);
+    print_address(output, "readers_domains", &readers_domains);
+    print_address(output, "pages_used", pages.used);
+    print_address(output, "pages_used_peak", pages.used_peak);
+    print_address(output, "pages_retained", pages.retained);
+    print_address(output, "pages_metadata", pages.metadata);
+    print_address(output, "latent_limit", &slab_latent_limit);
+    print_address(output, "latent_overruns", &latent_overruns);
+    print_address(output, "throttle_waits", &wait_counts.waits);
+    print_address(output, "throttle_expiries", &wait_counts.expiries);
+}
+
+void export_layout_print(struct output *output)
+{
+    output_print(output, "prudence-export %d\ntext version " PRUDENCE_VERSION "\n", EXPORT_LAYOUT);
+    print_numbers(output);
+    print_addresses(output);
+    for (unsigned i = 0; i < sizeof members / sizeof members[0]; i++)
+        output_print(output, "member %s %zu %zu\n", members[i].name, members[i].offset,
+                     members[i].bytes);
+    output_text(output, "end\n");
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Signals that options choose (signals.c), and what is done at them. */
+#ifndef RUNTIME_SIGNALS_H
+#define RUNTIME_SIGNALS_H
+
+#include <stdint.h>
+
+/* By the place of each in the lists of the options; 0: none. */
+#define SIGNAL_NAMES   "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGQUIT"
+#define SIGNAL_CHOICES 5
+
+enum signal_action { SIGNAL_DUMP, SIGNAL_EXPORT };
+void signal_choose(enum signal_action action, uint64_t choice);
+
+/* Both async-signal-safe: dump.c, export.c. */
+void dump_to_file(void);
+void export_begin(void);
+
+#endif /* RUNTIME_SIGNALS_H */

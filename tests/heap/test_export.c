@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The option export: a description of where figures stand is mapped while it is on, once, sealed; at a signal; in a child, which
+ * has its own. What it says is checked by its reader's tests (tests/watch).
+ */
+#define _GNU_SOURCE
+#include "support/slab_test.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/export.h"
+#include "runtime/signals.h"
+#include "support/gp_child.h"
+
+/* Counts the mappings; *text is where the last one is. */
+static unsigned descriptions(const char **text)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512], rights[8];
+    unsigned long start;
+    unsigned count = 0;
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        if (!strstr(line, "/memfd:prudence-export "))
+            continue;
+        count++;
+        assert_int_equal(sscanf(line, "%lx-%*x %7s", &start, rights), 2);
+        assert_string_equal(rights, "r--p");
+        *text = (const char *)start; /* NOLINT(performance-no-int-to-ptr) */
+    }
+    fclose(maps);
+    return count;
+}
+
+static unsigned open_files(void)
+{
+    unsigned count = 0;
+
+    for (int fd = 0; fd < 200; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* Whether it begins as it has to, and ends; and is this process's. */
+static bool is_whole(const char *text)
+{
+    char head[32], pid[32];
+
+    snprintf(head, sizeof head, "prudence-export %d\n", EXPORT_LAYOUT);
+    snprintf(pid, sizeof pid, "number pid %d\n", (int)getpid());
+    return strncmp(text, head, strlen(head)) == 0 && strstr(text, pid) && strstr(text, "\nend\n");
+}
+
+static void it_is_there_while_it_is_on(void **state)
+{
+    unsigned files = open_files();
+    const char *text;
+
+    (void)state;
+    assert_int_equal(descriptions(&text), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(prudence_option_set("export", "1"), 0);
+        assert_int_equal(prudence_option_set("export", "1"), 0);
+        assert_int_equal(descriptions(&text), 1);
+        assert_true(is_whole(text));
+        assert_int_equal(open_files(), files);
+        assert_int_equal(prudence_option_set("export", "0"), 0);
+        assert_int_equal(prudence_option_set("export", "0"), 0);
+        assert_int_equal(descriptions(&text), 0);
+    }
+    assert_int_equal(prudence_option_set("export", "SIGKILL"), EINVAL);
+    assert_int_equal(prudence_option_set("export", "2"), EINVAL);
+}
+
+static unsigned handled;
+
+static void handle(int number)
+{
+    handled += (unsigned)number;
+}
+
+/* Two options may have one signal, and the program's handler is called as well. */
+static void a_signal_switches_it_on(void **state)
+{
+    struct sigaction own = {.sa_handler = handle}, present;
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC), errors = dup(STDERR_FILENO);
+    const char *text;
+
+    (void)state;
+    dup2(null, STDERR_FILENO);
+    sigaction(SIGUSR1, &own, NULL);
+    assert_int_equal(prudence_option_set("export", "SIGUSR1"), 0);
+    assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+    assert_int_equal(descriptions(&text), 0);
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+    raise(SIGUSR1);
+    assert_int_equal(descriptions(&text), 1);
+    assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+    raise(SIGUSR1);
+    assert_int_equal(descriptions(&text), 1);
+    assert_true(is_whole(text));
+    assert_int_equal(handled, 2 * SIGUSR1);
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+    assert_int_equal(prudence_option_set("export", "0"), 0);
+    sigaction(SIGUSR1, NULL, &present);
+    assert_ptr_equal(present.sa_handler, handle);
+    assert_int_equal(descriptions(&text), 0);
+    signal(SIGUSR1, SIG_DFL);
+    dup2(errors, STDERR_FILENO);
+    close(errors);
+    close(null);
+}
+
+static void a_child_has_its_own(void **state)
+{
+    const char *text;
+    pid_t child;
+    int status;
+
+    (void)state;
+    child = fork();
+    if (child == 0)
+        _exit(descriptions(&text) != 0);
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    prudence_option_set("export", "1");
+    child = fork();
+    if (child == 0) {
+        pid_t grandchild;
+
+        if (descriptions(&text) != 1 || !is_whole(text))
+            _exit(1);
+        prudence_option_set("export", "0");
+        if (descriptions(&text) != 0)
+            _exit(2);
+        grandchild = fork();
+        if (grandchild == 0)
+            _exit(descriptions(&text) != 0);
+        waitpid(grandchild, &status, 0);
+        _exit(status ? 3 : 0);
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(descriptions(&text), 1);
+    assert_true(is_whole(text));
+    prudence_option_set("export", "0");
+}
+
+static bool over;
+
+static void *switch_on(void *ignored)
+{
+    while (!load_relaxed(&over)) {
+        export_begin();
+        export_end();
+    }
+    return ignored;
+}
+
+static void threads_may_meet(void **state)
+{
+    pthread_t threads[3];
+    const char *text;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, switch_on, NULL);
+    for (unsigned i = 0; i < 200; i++)
+        assert_in_range(descriptions(&text), 0, 1);
+    store_relaxed(&over, true);
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(descriptions(&text), 0);
+}
+
+static int without_files(void *limit)
+{
+    struct rlimit none = {0, 0};
+
+    setrlimit(*(const int *)limit, &none);
+    prudence_option_set("export", "1");
+    return prudence_option_set("export", "0");
+}
+
+static void what_cannot_be_done_is_said(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        child_run(without_files, (int[]){i ? RLIMIT_FSIZE : RLIMIT_NOFILE}, &result);
+        assert_true(child_exited_with(&result, 0));
+        assert_true(child_said(&result, "option 'export': the process cannot be watched"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_there_while_it_is_on),  cmocka_unit_test(a_signal_switches_it_on),
+        cmocka_unit_test(a_child_has_its_own),         cmocka_unit_test(threads_may_meet),
+        cmocka_unit_test(what_cannot_be_done_is_said),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

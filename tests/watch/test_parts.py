@@ -1,0 +1,189 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The parts of the tools that watch, each alone: lists that change while they are read, rates, numbers as text, the screen's
+lines. No process is watched."""
+
+import time
+import unittest
+import unittest.mock
+from types import SimpleNamespace
+
+from watching import ROOT
+from prudence_watch import choose, figures, rates, screen, text
+from prudence_watch.figures import Copy
+from prudence_watch.layout import Layout, Record, WatchError
+
+DESCRIPTION = """prudence-export 1
+number grace_period_step 1024
+address head 1000
+member list.next 0 8
+member list.previous 8 8
+member thing 0 32
+member thing.number 0 8
+member thing.link 8 16
+member thing.part 24 8
+member transfer_batch.next 0 8
+member transfer_batch.count 8 4
+member reader_slot.reader.word 0 8
+member reader_slot.thread 8 4
+member reader_slot.stall_word 16 8
+member reader_slot.stall_since 24 8
+end
+"""
+HEAD, A, B = 0x1000, 0x2000, 0x3000
+
+
+def words(*values):
+    return b"".join(value.to_bytes(8, "little") for value in values)
+
+
+class Memory:
+    """Of a process that is not there."""
+
+    def __init__(self, **pages):
+        self.pages = {int(name[1:], 16): contents for name, contents in pages.items()}
+
+    def read(self, address, size):
+        for start, contents in self.pages.items():
+            if start <= address and address + size <= start + len(contents):
+                return contents[address - start:address - start + size]
+        raise OSError("no memory")
+
+    def word(self, address):
+        return int.from_bytes(self.read(address, 8), "little")
+
+
+class Lists(unittest.TestCase):
+    def things(self, head, a, b):
+        memory = Memory(x1000=words(*head, 0, 0), x2000=words(*a, 0), x3000=words(*b, 0))
+        copy = Copy(memory, Layout(DESCRIPTION), lambda thread: "")
+        return [address for address, _ in copy.walk(HEAD, "thing", "number")]
+
+    def test_a_list(self):
+        self.assertEqual(self.things((A + 8, B + 8), (1, B + 8, HEAD), (2, HEAD, A + 8)), [A, B])
+
+    def test_lists_that_changed_meanwhile(self):
+        for what, head, a, b in (("a link does not lead back", (A + 8, B + 8), (1, B + 8, HEAD), (2, HEAD, HEAD)),
+                                 ("numbers do not grow", (A + 8, B + 8), (2, B + 8, HEAD), (1, HEAD, A + 8)),
+                                 ("it leads into itself", (A + 8, B + 8), (1, B + 8, HEAD), (2, B + 8, A + 8))):
+            with self.subTest(what), self.assertRaises(ValueError):
+                self.things(head, a, b)
+        with self.assertRaises(OSError):
+            self.things((A + 8, B + 8), (1, 0x9000, HEAD), (2, HEAD, A + 8))
+
+    def test_what_is_on_its_list_still(self):
+        def is_listed(head, before, now):
+            layout = Layout(DESCRIPTION)
+            copy = Copy(Memory(x1000=words(*head), x2000=words(*now)), layout, None)
+            with unittest.mock.patch.dict(figures.MADE_OF, {"thing": ("number", "part")}):
+                return copy.is_listed(A, "thing", Record(layout, "thing", words(*before)))
+
+        thing = (1, HEAD, HEAD, 5)
+        self.assertTrue(is_listed((A + 8, A + 8), thing, thing))
+        self.assertFalse(is_listed((HEAD, HEAD), thing, thing))  # off the list, and as it was
+        self.assertFalse(is_listed((A + 8, A + 8), thing, (2, HEAD, HEAD, 5)))  # another one
+        self.assertFalse(is_listed((A + 8, A + 8), thing, (1, HEAD, HEAD, 6)))  # it was half of each when it was read
+
+    def test_one_that_always_changes_is_given_up(self):
+        copy = Copy(Memory(x1000=words(A + 8, 0)), Layout(DESCRIPTION), None)
+        with self.assertRaisesRegex(WatchError, "changes faster than it can be read"):
+            copy.list_of("head", "thing", "number")
+
+    def test_objects_on_their_way_to_a_node(self):
+        copy = Copy(Memory(x2000=words(B, 15), x3000=words(0, 3)), Layout(DESCRIPTION), None)
+        self.assertEqual((copy.handed_over(0), copy.handed_over(A)), (0, 18))
+
+
+class Readers(unittest.TestCase):
+    def reader(self, word, stall_word, since, now=1024 * 20):
+        layout = Layout(DESCRIPTION)
+        copy = Copy(None, layout, lambda thread: f"thread {thread}")
+        return copy.reader(Record(layout, "reader_slot", words(word, 7, stall_word, since)), now)
+
+    def test_sections(self):
+        since = time.monotonic_ns() - 5 * 10 ** 9
+        inside = self.reader(1024 * 17 + 2, 1024 * 17, since)
+        self.assertEqual((inside["nesting"], inside["thread_name"], inside["grace_periods_begun"]), (2, "thread 7", 3))
+        self.assertAlmostEqual(inside["inside_seconds"], 5, delta=1)
+        self.assertEqual(self.reader(1024 * 18 + 1, 1024 * 17, since)["inside_seconds"], 0)  # another section is that old
+        outside = self.reader(0, 1024 * 17, since)
+        self.assertEqual((outside["nesting"], outside["inside_seconds"], outside["grace_periods_begun"]), (0, 0, 0))
+
+
+class Rates(unittest.TestCase):
+    def test_hit_rate(self):
+        now = {"allocations": 1000, "hits": 100}
+        self.assertEqual(rates.hit_rate(now, {"allocations": 50, "hits": 45}), 0.9)
+        self.assertEqual(rates.hit_rate(now, {"allocations": 0, "hits": 0}), 0.1)
+        self.assertIsNone(rates.hit_rate({"allocations": 0, "hits": 0}, {"allocations": 0, "hits": 0}))
+
+    def test_length_of_grace_periods(self):
+        """Half of the looks saw one under way, of 1000 a second: half a millisecond each."""
+        periods = rates.GracePeriods()
+        self.assertIsNone(periods.seconds(1000))
+        for look in range(100):
+            periods.look(look % 2)
+        self.assertEqual(periods.seconds(1000), (0.0005, False))
+        self.assertIsNone(periods.seconds(0))
+        periods.restart()
+        periods.look(0)
+        periods.look(0)
+        self.assertEqual(periods.seconds(1000), (0.0005, True))  # less than that
+
+
+class Text(unittest.TestCase):
+    def test_numbers(self):
+        for shown, wanted in ((text.of_bytes(1023), "1023B"), (text.of_bytes(1536), "1.5K"), (text.of_bytes(2 ** 60), "1024P"),
+                              (text.of_count(999), "999"), (text.of_count(1234), "1.2k"), (text.of_count(123456), "123k"),
+                              (text.of_seconds(41.23), "41.2 s"), (text.of_seconds(0.0012), "1.2 ms"), (text.of_seconds(2e-8), "20 ns"),
+                              (text.of_share(None), "-"), (text.of_share(0.9876), "98.8")):
+            self.assertEqual(shown, wanted)
+
+    def test_sparklines(self):
+        self.assertEqual(text.sparkline([0, 1, 2, 4, 8], 6), " ▁▂▃▅█")
+        self.assertEqual(text.sparkline([0, 0], 2), "▁▁")
+        self.assertEqual(text.sparkline(range(100), 3, plain=True), "###")
+        self.assertEqual(text.sparkline([], 3), "   ")
+        self.assertEqual(text.sparkline([1], 0), "")
+
+    def test_names_fit(self):
+        self.assertEqual(text.fit("abc", 5), "abc  ")
+        self.assertEqual(text.fit("abc", 5, left=False), "  abc")
+        self.assertEqual(text.fit("abcdef", 3), "abc")
+        self.assertEqual(text.fit("路由表", 5), "路由 ")  # two columns each
+        self.assertEqual(text.fit("a\033\nb\u0301", 6), "a??b? ")
+
+
+class Screen(unittest.TestCase):
+    def test_only_readers_that_stay_are_shown(self):
+        def reader(seconds):
+            return {"thread": 1, "thread_name": "t", "inside_seconds": seconds, "grace_periods_begun": 1}
+
+        sample = {"domains": [{"name": "default", "threads_inside": [reader(0.01), reader(2), reader(41), reader(3), reader(4)]}]}
+        self.assertEqual([reader["inside_seconds"] for _, reader in screen.readers_in_the_way(sample)], [41, 4, 3, 2])
+        lines = [line for _, line in screen.reader_lines(sample)]
+        self.assertEqual(len(lines), 4)
+        self.assertIn("in the way for 41.0 s", lines[0])
+        self.assertIn("and 1 more", lines[3])
+
+    def test_every_key_and_column_is_named_once(self):
+        keys = [column.key for column in screen.COLUMNS]
+        self.assertEqual(len(set(keys) | set("qr ")), len(keys) + 3)
+        self.assertEqual(len(screen.BY_NAME), len(keys))
+        page = (ROOT / "docs/man/prudence-top.1").read_text().replace("\\-", "-").replace("\n", " ")
+        for column in screen.COLUMNS:
+            self.assertRegex(page, rf"[ ,]{column.name}\b")
+
+
+class Choice(unittest.TestCase):
+    def test_the_only_process(self):
+        nothing = SimpleNamespace(pid=None, name=None)
+        for found, message in (([], "no process of yours lets itself be watched"), ([1, 2], "2 processes let themselves be watched: 1 ")):
+            with unittest.mock.patch.object(choose, "watchable", return_value=found), self.assertRaisesRegex(WatchError, message):
+                choose.chosen(nothing)
+        with unittest.mock.patch.object(choose, "watchable", return_value=[7]):
+            self.assertEqual(choose.chosen(nothing), 7)
+
+
+if __name__ == "__main__":
+    unittest.main()

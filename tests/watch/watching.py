@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of this folder share: a program that is watched (watched.c), and the tools that watch it."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+TOP, STAT = BUILD / "bin/prudence-top", BUILD / "bin/prudence-stat"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "watch"))
+
+PATIENCE = 60  # seconds, for what has to happen
+
+
+def until(what, patience=PATIENCE):
+    """Its first answer that is true."""
+    end = time.monotonic() + patience
+    while True:
+        answer = what()
+        if answer or time.monotonic() > end:
+            return answer
+        time.sleep(0.01)
+
+
+class Watched:
+    """The program, running."""
+
+    def __init__(self, path, options="export=1", before=(), **more):
+        environment = os.environ | {"PRUDENCE_OPTIONS": options}
+        self.process = subprocess.Popen([*before, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, **more)
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == "ready\n"
+
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, line):
+        self.tell(line)
+        return self.process.stdout.readline().strip()
+
+    def stats(self):
+        return json.loads(self.ask("stats"))
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="prudence-watch-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.folder.chmod(0o755)
+        cls.compile("watched", BUILD / "libprudence.so", f"-Wl,-rpath,{BUILD}")
+
+    @classmethod
+    def compile(cls, name, *libraries):
+        subprocess.run(["cc", "-g", "-O1", f"-I{ROOT}/include", ROOT / "tests/watch/watched.c", "-o", cls.folder / name, *libraries,
+                        "-pthread"], check=True)
+
+    def start(self, name="watched", **more):
+        watched = Watched(self.folder / name, **more)
+        self.addCleanup(watched.end)
+        return watched
+
+    def run_tool(self, tool, *arguments, status=0, **more):
+        done = subprocess.run([tool, *map(str, arguments)], text=True, capture_output=True, timeout=PATIENCE, check=False, **more)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+"""Watching processes that use Prudence from outside (docs/adr/0089-watching-from-outside.md).
+
+    layout.py     the description that a process gives of itself
+    process.py    finding processes; reading their memory
+    figures.py    a sample: all figures of a process at one time
+    rates.py      what happened between two samples
+    source.py     samples one after the other, with rates
+    choose.py     the command line that the tools share
+    text.py       numbers and sparklines as text, samples as JSON and CSV
+    top.py, screen.py         prudence-top
+    stat.py, openmetrics.py   prudence-stat
+
+Each uses those above it.
+"""

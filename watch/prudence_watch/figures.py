@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: MIT
+"""A sample: all figures of a process, read from its memory while it runs.
+
+Each figure is right, because it is one aligned word, or a sum of such words of different CPUs and nodes. The words of a sum are of
+moments near each other, so sums of a busy cache may differ by what happened in between (some microseconds), and figures that follow
+from several sums (what is live) as well. They are what prudence_cache_stats() in the process would give, which adds up
+in the same way (src/slab/stats.c, src/runtime/stats.c).
+
+Caches and domains may be destroyed while they are read. Lists are therefore read again until each link leads back to where it
+came from and numbers grow; what is not on its list any more when its figures have been read is left out.
+"""
+
+import functools
+import time
+from datetime import datetime, timezone
+
+from .layout import Ended, Record, WatchError
+
+MASK = (1 << 64) - 1
+TRIES = 20
+LIST_MOST = 1 << 20
+
+# What is constant while a structure is on its list, and leads to what its figures are read from.
+MADE_OF = {"prudence_cache": ("number", "name", "nodes", "percpu", "domain", "stride", "slab_bytes", "object_size"),
+           "prudence_domain": ("generation", "name", "scheme", "kind")}
+
+COUNTED_BY_CPUS = ("hits_after_merge", "refills", "refilled_objects", "merges", "merged_objects")
+
+
+def signed(value):
+    return value - (1 << 64) if value >> 63 else value
+
+
+class Copy:
+    """One copy of the library in the process."""
+
+    def __init__(self, memory, layout, thread_name):
+        self.memory, self.layout, self.thread_name = memory, layout, thread_name
+        self.step = layout.numbers["grace_period_step"]
+        self.scheme_names = {}
+
+    def record(self, structure, address):
+        return Record(self.layout, structure, self.memory.read(address, self.layout.size(structure)))
+
+    def variable(self, name):
+        return self.memory.word(self.layout.addresses[name])
+
+    def walk(self, head, structure, number):
+        """(address, record) of each structure on a list; `number` grows along it. ValueError: it changed meanwhile."""
+        link = self.layout.offset(f"{structure}.link")
+        before, last = head, 0
+        item = self.memory.word(head + self.layout.offset("list.next"))
+        for _ in range(LIST_MOST):
+            if item == head:
+                return
+            record = self.record(structure, item - link)
+            links = Record(self.layout, "list", record.memory, link)
+            if links["previous"] != before or record[number] <= last:
+                break
+            yield item - link, record
+            before, last, item = item, record[number], links["next"]
+        raise ValueError("the list has changed")
+
+    def list_of(self, head, structure, number):
+        for _ in range(TRIES):
+            try:
+                return list(self.walk(self.layout.addresses[head], structure, number))
+            except (ValueError, OSError):
+                continue
+        raise WatchError(f"{structure}: the list changes faster than it can be read")
+
+    def is_listed(self, address, structure, record):
+        """Whether the structure that was `record` is on its list still: then nothing of it has been given back so far. What makes it up
+        is compared last: the memory may have become another one's, which is on the list at the same place, before or while
+        it was read."""
+        link = self.layout.offset(f"{structure}.link")
+        links = Record(self.layout, "list", self.record(structure, address).memory, link)
+        if self.memory.word(links["previous"] + self.layout.offset("list.next")) != address + link:
+            return False
+        again = self.record(structure, address)
+        return all(again[member] == record[member] for member in MADE_OF[structure])
+
+    # ------------------------------------------------------------------------------------------- caches
+
+    def caches(self):
+        found = []
+        for address, cache in self.list_of("slab_caches", "prudence_cache", "number"):
+            try:
+                figures = self.cache(cache)
+                if self.is_listed(address, "prudence_cache", cache):
+                    found.append(figures)
+            except OSError:  # it has gone
+                continue
+        return found
+
+    def cache(self, cache):
+        sums = dict.fromkeys((
+            "hits", "misses", "hits_after_merge", "frees", "deferred_frees", "refills", "refilled_objects", "flushes",
+            "flushed_objects", "merges", "merged_objects", "grows", "shrinks", "premoved_slabs", "overflowed_objects",
+            "object_cache_size", "objects_cached", "objects_latent", "bytes_latent", "free_slabs"), 0)
+        domain = self.record("prudence_domain", cache["domain"])
+        if cache["percpu"]:
+            self.add_cpus(sums, cache, domain["progress.completed"])
+        self.add_nodes(sums, cache)
+        return self.figures_of(cache, domain.text("name"), sums)
+
+    @functools.cached_property
+    def line(self):
+        return self.layout.unpacker("cpu_cache", (
+            "line.stack_word", "line.ring_head", "line.ring_tail", "closed", "closed_cookie", "size", "counts.stacked",
+            "counts.unstacked", *(f"counts.{name}" for name in COUNTED_BY_CPUS)))
+
+    def add_cpus(self, sums, cache, completed):
+        stride, cpus = self.layout.numbers["percpu_stride"], self.layout.numbers["cpus"]
+        lines = self.memory.read(cache["percpu"], stride * cpus)
+        bits = self.layout.numbers["stack_count_bits"]
+        for cpu in range(cpus):
+            line = self.line(lines, cpu * stride)
+            pops, count = line["line.stack_word"] >> bits, line["line.stack_word"] & ((1 << bits) - 1)
+            head, tail = line["line.ring_head"], line["line.ring_tail"]
+            latent, safe = max(0, signed(tail - head & MASK)), 0
+            closed = signed(line["closed"] - head & MASK)
+            if closed > 0 and signed(completed - line["closed_cookie"] & MASK) >= 0:
+                safe = min(closed, latent)
+            sums["hits"] += pops
+            sums["frees"] += signed(count + pops + line["counts.unstacked"] - line["counts.stacked"] & MASK)
+            sums["deferred_frees"] += tail
+            sums["objects_cached"] += count + safe
+            sums["objects_latent"] += latent - safe
+            sums["bytes_latent"] += (latent - safe) * cache["stride"]
+            sums["object_cache_size"] = max(sums["object_cache_size"], line["size"])
+            for name in COUNTED_BY_CPUS:
+                sums[name] += line[f"counts.{name}"]
+
+    def add_nodes(self, sums, cache):
+        size, nodes = self.layout.size("slab_node"), self.layout.numbers["nodes"]
+        memory = self.memory.read(cache["nodes"], size * nodes)
+        for at in range(nodes):
+            node = Record(self.layout, "slab_node", memory, at * size)
+            arriving = self.handed_over(node["handover"])
+            sums["misses"] += node["counts.allocations"]
+            sums["deferred_frees"] += node["counts.deferred"]
+            sums["overflowed_objects"] += node["counts.overflowed"]
+            sums["objects_latent"] += node["latent"] + arriving
+            sums["bytes_latent"] += node["latent_bytes"] + arriving * cache["stride"]
+            sums["free_slabs"] += node["free_slabs"]
+            for name in ("frees", "flushes", "flushed_objects", "merges", "merged_objects", "premoved_slabs", "grows", "shrinks"):
+                sums[name] += node[f"counts.{name}"]
+
+    def handed_over(self, batch):
+        """Latent objects on their way to a node. They are taken over at any time, so the chain may end in the middle."""
+        count = 0
+        next_offset, count_offset = (self.layout.offset(f"transfer_batch.{name}") for name in ("next", "count"))
+        for _ in range(64):
+            if not batch:
+                break
+            count += self.memory.word(batch + count_offset) & 0xff
+            batch = self.memory.word(batch + next_offset)
+        return count
+
+    @staticmethod
+    def figures_of(cache, domain, sums):
+        stride, size, slab = cache["stride"], cache["object_size"], cache["slab_bytes"]
+        allocations = sums["hits"] + sums["misses"]
+        live = max(0, allocations - sums["frees"] - sums["deferred_frees"])
+        del sums["misses"]
+        slabs = cache["slabs_now"]
+        figures = {
+            "name": cache.text("name"), "number": cache["number"], "domain": domain,
+            "object_size": size, "object_stride": stride, "slab_size": slab, "allocations": allocations, **sums,
+            "object_cache_churns": min(sums["refills"], sums["flushes"]), "slab_churns": min(sums["grows"], sums["shrinks"]),
+            "preflushed_objects": cache["preflushed"], "busy_bypasses": cache["bypasses"],
+            "remote_drains": cache["remote_drains"], "pressure_waits": cache["pressure_waits"],
+            "slabs_now": slabs, "slabs_peak": cache["slabs_peak"], "objects_live": live,
+            "bytes_live": live * stride, "bytes_cached": sums["objects_cached"] * stride,
+            "bytes_slabs": slabs * slab, "bytes_free_slabs": sums["free_slabs"] * slab, "total_fragmentation": 0.0}
+        if not cache["percpu"]:  # large blocks, each of its own size
+            held = signed(cache["large_grown"] - cache["large_shrunk"] & MASK)
+            figures |= {"bytes_live": max(0, held - sums["bytes_latent"]), "bytes_slabs": max(0, held),
+                        "bytes_free_slabs": 0, "free_slabs": 0}
+        elif live and size:
+            figures["total_fragmentation"] = slabs * slab / (live * size)
+        return figures
+
+    # ------------------------------------------------------------------------------------------ domains
+
+    def domains(self):
+        found = [self.domain(self.record("prudence_domain", self.layout.addresses["prudence_default"]))]
+        for address, domain in self.list_of("readers_domains", "prudence_domain", "generation"):
+            try:
+                figures = self.domain(domain)
+                if self.is_listed(address, "prudence_domain", domain):
+                    found.append(figures)
+            except OSError:  # it has gone
+                continue
+        return found
+
+    def domain(self, domain):
+        now = domain["shared.sequence"]
+        readers = list(self.readers(domain, now))
+        inside = [reader for reader in readers if reader["nesting"]]
+        return {
+            "name": domain.text("name"), "number": domain["generation"], "kind": self.kind(domain), "readers": len(readers), "readers_inside": len(inside),
+            "longest_inside_seconds": max((reader["inside_seconds"] for reader in inside), default=0.0),
+            "grace_periods": domain["grace_periods"], "scans": domain["scans"], "membarriers": domain["membarriers"],
+            "mode_switches": domain["mode_switches"], "stalls": domain["stalls"],
+            "bytes_called": self.bytes_called(domain["callbacks"]),
+            "threads_inside": inside}
+
+    def kind(self, domain):
+        if domain["kind"] == self.layout.numbers["qsbr"]:
+            return "qsbr"
+        scheme = domain["scheme"]
+        if scheme not in self.scheme_names:
+            name = self.memory.read(self.memory.word(scheme + self.layout.offset("gp_scheme.name")), 8)
+            self.scheme_names[scheme] = name.split(b"\0")[0].decode(errors="replace")
+        return self.scheme_names[scheme]
+
+    def bytes_called(self, queue):
+        if not queue:
+            return 0
+        lanes = self.memory.word(queue + self.layout.offset("callback_queue.lanes")) & 0xffffffff
+        left = self.memory.word(queue + self.layout.offset("callback_queue.bytes_left"))
+        lane = self.memory.word(queue + self.layout.offset("callback_queue.lane"))
+        size, pushed = self.layout.size("callback_lane"), 0
+        memory = self.memory.read(lane, size * lanes) if lanes <= 4096 else b""
+        for at in range(len(memory) // size):
+            pushed += Record(self.layout, "callback_lane", memory, at * size)["bytes_pushed"]
+        return max(0, signed(pushed - left & MASK))
+
+    def readers(self, domain, now):
+        """Of each thread that has a slot. Its section's age is known from the moment that a grace period waited for it."""
+        chunk, size = domain["chunks"], self.layout.size("reader_slot")
+        first = self.layout.offset("reader_chunk.slots")
+        most = self.layout.members["reader_chunk.slots"][1] // size
+        for _ in range(LIST_MOST):
+            if not chunk:
+                return
+            used = min(most, self.memory.word(chunk + self.layout.offset("reader_chunk.used")))
+            memory = self.memory.read(chunk + first, used * size) if used else b""
+            for at in range(used):
+                slot = Record(self.layout, "reader_slot", memory, at * size)
+                if 0 < slot["thread"] < 1 << 31:
+                    yield self.reader(slot, now)
+            chunk = self.memory.word(chunk + self.layout.offset("reader_chunk.next"))
+
+    def reader(self, slot, now):
+        word = slot["reader.word"]
+        section, nesting = word & ~(self.step - 1), word & (self.step - 1)
+        inside = time.monotonic_ns() - slot["stall_since"] if section and slot["stall_word"] == section else 0
+        begun = signed(now - section & MASK)
+        return {"thread": slot["thread"], "thread_name": self.thread_name(slot["thread"]) if word else "",
+                "nesting": max(nesting, 1) if word else 0, "inside_seconds": max(0, inside) / 1e9,
+                "grace_periods_begun": begun // self.step if section and begun > 0 else 0}
+
+
+TOTALS_OF_CACHES = ("allocations", "hits", "hits_after_merge", "frees", "deferred_frees", "object_cache_churns", "slab_churns", "merges",
+                    "slabs_now", "objects_live", "objects_latent", "objects_cached", "bytes_live", "bytes_latent",
+                    "bytes_cached", "bytes_free_slabs")
+TOTALS_OF_DOMAINS = ("grace_periods", "scans", "membarriers", "stalls", "readers", "readers_inside", "bytes_called")
+
+
+class Watch:
+    """Takes samples of a process."""
+
+    def __init__(self, process):
+        self.process = process
+        self.copies = [Copy(process.memory, layout, process.thread_name) for layout in process.copies]
+        self.ended_before = None
+
+    def sample(self):
+        """Everything, as what JSON has. Ended: the process has, or does not want to be watched any more."""
+        self.process.check()
+        copies = [{"version": layout.texts["version"], "malloc": bool(layout.numbers["malloc"])} for layout in self.process.copies]
+        sample = {"format": 1, "pid": self.process.pid, "program": self.process.name, "version": copies[0]["version"], "copies": copies,
+                  "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "seconds": time.monotonic()}
+        caches, domains, totals = [], [], dict.fromkeys(
+            ("bytes_slabs", "bytes_slabs_peak", "bytes_retained", "bytes_metadata", "latent_limit", "latent_overruns",
+             "throttle_waits", "throttle_expiries"), 0)
+        for number, copy in enumerate(self.copies):
+            try:
+                self.add_copy(copy, number, caches, domains, totals)
+            except OSError as error:
+                self.process.check()
+                self.process.resident()
+                raise WatchError(f"process {self.process.pid} ({self.process.name}): its memory cannot be read ({error})") from None
+        for name in TOTALS_OF_CACHES:
+            totals[name] = sum(cache[name] for cache in caches)
+        for name in TOTALS_OF_DOMAINS:
+            totals[name] = sum(domain[name] for domain in domains)
+        totals["longest_inside_seconds"] = max(domain["longest_inside_seconds"] for domain in domains)
+        return sample | {"totals": {"bytes_resident": self.process.resident(), **totals}, "caches": caches, "domains": domains}
+
+    def progress(self):
+        """Of the first copy's default domain: grace periods begun, and ended."""
+        copy = self.copies[0]
+        domain = copy.record("prudence_domain", copy.layout.addresses["prudence_default"])
+        return domain["shared.sequence"], domain["progress.completed"]
+
+    def grace_periods_under_way(self):
+        begun, ended = self.progress()
+        return max(0, signed(begun - ended & MASK)) // self.copies[0].step
+
+    def grace_periods_ended_since(self):
+        """The last call."""
+        ended, before = self.progress()[1], self.ended_before
+        self.ended_before = ended
+        return (ended - before & MASK) // self.copies[0].step if before is not None else 0
+
+    @staticmethod
+    def add_copy(copy, number, caches, domains, totals):
+        for cache in copy.caches():
+            if cache["allocations"] or cache["slabs_now"]:
+                caches.append({"copy": number, **cache})
+        domains.extend({"copy": number, **domain} for domain in copy.domains())
+        for total, variable in (("bytes_slabs", "pages_used"), ("bytes_slabs_peak", "pages_used_peak"),
+                                ("bytes_retained", "pages_retained"), ("bytes_metadata", "pages_metadata"),
+                                ("latent_limit", "latent_limit"), ("latent_overruns", "latent_overruns"),
+                                ("throttle_waits", "throttle_waits"), ("throttle_expiries", "throttle_expiries")):
+            totals[total] += copy.variable(variable)
+
+
+__all__ = ["Copy", "Ended", "Watch"]

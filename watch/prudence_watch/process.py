@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""Processes that let themselves be watched: finding them, and reading their memory.
+
+Memory is read through /proc/PID/mem, opened for reading once. The descriptor belongs to the program that runs then: when that
+ends, or another takes its place (exec), or another process gets its number, reads give nothing more. So a watcher never
+takes another process for its own.
+"""
+
+import os
+import pwd
+from pathlib import Path
+
+from .layout import MOST, NAME, Ended, Layout, WatchError
+
+PROC = Path("/proc")
+YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+WORD = 8
+
+
+def user_name(uid):
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def name_of(pid):
+    """What the system calls it (15 bytes)."""
+    try:
+        return (PROC / str(pid) / "comm").read_bytes().decode(errors="replace").strip("\n")
+    except OSError:
+        return ""
+
+
+def names_of(pid):
+    """By which --name finds it: the system's name, and that of its program's file."""
+    names = {name_of(pid)}
+    try:
+        names.add(Path(os.readlink(PROC / str(pid) / "exe")).name.removesuffix(" (deleted)"))
+    except OSError:
+        pass
+    return names - {""}
+
+
+def uid_of(pid):
+    return (PROC / str(pid)).stat().st_uid
+
+
+def inner_pid(pid):
+    """Its own number, in its own namespace."""
+    try:
+        for line in (PROC / str(pid) / "status").read_text(errors="replace").splitlines():
+            if line.startswith("NSpid:"):
+                return int(line.split()[-1])
+    except OSError:
+        pass
+    return pid
+
+
+def mappings_of(pid):
+    """Addresses of all descriptions in the process: one of each copy of the library."""
+    found = []
+    with (PROC / str(pid) / "maps").open(errors="replace") as maps:
+        for line in maps:
+            words = line.split(maxsplit=5)
+            if len(words) == 6 and words[5].startswith(f"/memfd:{NAME} "):
+                found.append(int(words[0].split("-")[0], 16))
+    return found
+
+
+def why_not(pid, own=None):
+    """Why the system does not let this user read the process."""
+    own = os.geteuid() if own is None else own
+    try:
+        uid = uid_of(pid)
+    except OSError:
+        return f"process {pid} does not exist"
+    who = f"process {pid} ({name_of(pid)})"
+    if uid != own and own != 0:
+        return f"{who} is of user {user_name(uid)}, and you are {user_name(own)}: run this as {user_name(uid)}, or as root"
+    scope = YAMA.read_text().strip() if YAMA.exists() else "0"
+    if scope != "0":
+        return (f"{who} may not be read: kernel.yama.ptrace_scope is {scope}, which forbids a process to read others of its own user. "
+                "Run this as root, or allow it: sysctl kernel.yama.ptrace_scope=0")
+    return (f"{who} may not be read: it has forbidden that (setuid, or PR_SET_DUMPABLE), or it is in a container whose user you "
+            "are not. Run this as root, outside of the container")
+
+
+class Memory:
+    """The memory of the program that a process runs now."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        try:
+            self.fd = os.open(PROC / str(pid) / "mem", os.O_RDONLY | os.O_CLOEXEC)
+        except PermissionError:
+            raise WatchError(why_not(pid)) from None
+        except (FileNotFoundError, ProcessLookupError):
+            raise WatchError(f"process {pid} does not exist") from None
+
+    def close(self):
+        os.close(self.fd)
+
+    def read(self, address, size):
+        """Exactly so many bytes. OSError: there is no memory; Ended: there is no program."""
+        parts = []
+        while size:
+            part = os.pread(self.fd, size, address)
+            if not part:
+                raise Ended(f"process {self.pid} has ended, or runs another program")
+            parts.append(part)
+            address, size = address + len(part), size - len(part)
+        return b"".join(parts)
+
+    def word(self, address):
+        return int.from_bytes(self.read(address, WORD), "little")
+
+
+class Process:
+    """A process that lets itself be watched. `copies`: the layout of each copy of the library in it."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.memory = Memory(pid)
+        try:
+            self._find()
+        except BaseException:
+            self.memory.close()
+            raise
+
+    def close(self):
+        self.memory.close()
+
+    def _find(self):
+        self.name = name_of(self.pid)
+        try:
+            self.mappings = mappings_of(self.pid)
+        except PermissionError:
+            raise WatchError(why_not(self.pid)) from None
+        except OSError:
+            raise Ended(f"process {self.pid} has ended") from None
+        layouts = []
+        for mapping in self.mappings:
+            try:
+                layouts.append(Layout(self._description(mapping)))
+            except WatchError as error:
+                raise type(error)(f"process {self.pid} ({self.name}): {error}") from None
+        self.inner_pid = inner_pid(self.pid)
+        self.copies = [layout for layout in layouts if layout.numbers["pid"] == self.inner_pid]
+        if layouts and not self.copies:
+            raise WatchError(f"process {self.pid} ({self.name}) uses the memory of another process "
+                             f"({layouts[0].numbers['pid']}, as it calls itself): watch that one")
+        if not layouts:
+            raise WatchError(f"process {self.pid} ({self.name}) does not let itself be watched: it does not use Prudence, or its option "
+                             "'export' is off. Start it with PRUDENCE_OPTIONS=export=1, or with export=SIGUSR1 and send "
+                             "that signal when you want to watch")
+
+    def _description(self, mapping):
+        try:
+            return self.memory.read(mapping, MOST).split(b"\0")[0].decode(errors="replace")
+        except OSError:
+            raise Ended(f"process {self.pid} has switched its option 'export' off") from None
+
+    def check(self):
+        """That the process still wants to be watched. Before each sample."""
+        self.threads = None
+        for mapping in self.mappings:
+            try:
+                self.memory.read(mapping, len(NAME))
+            except OSError:
+                raise Ended(f"process {self.pid} ({self.name}) has switched its option 'export' off") from None
+
+    def resident(self):
+        try:
+            pages = (PROC / str(self.pid) / "statm").read_text().split()[1]
+        except (OSError, IndexError):
+            raise Ended(f"process {self.pid} has ended") from None
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def outer_thread(self, thread):
+        """The number here of a thread that has this number in the process's own namespace."""
+        if self.inner_pid == self.pid:
+            return thread
+        if self.threads is None:
+            tasks = PROC / str(self.pid) / "task"
+            self.threads = {inner_pid(f"{self.pid}/task/{task.name}"): task.name for task in tasks.iterdir()} if tasks.exists() else {}
+        return self.threads.get(thread, 0)
+
+    def thread_name(self, thread):
+        return name_of(f"{self.pid}/task/{self.outer_thread(thread)}")
+
+
+def processes():
+    for entry in PROC.iterdir():
+        if entry.name.isdigit():
+            yield int(entry.name)
+
+
+def watchable():
+    """The processes that this user may watch."""
+    found = []
+    for pid in processes():
+        try:
+            if mappings_of(pid):
+                found.append(pid)
+        except OSError:
+            continue
+    return sorted(found)
+
+
+def of_name(name):
+    return sorted(pid for pid in processes() if name in names_of(pid) and pid != os.getpid())

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Samples of a process, one after the other, each with what happened since the one before."""
+
+import sys
+import time
+
+from .rates import GracePeriods, History
+
+LOOK = 0.05  # seconds between looks at grace periods
+
+
+class Source:
+    def __init__(self, watch):
+        self.watch, self.history, self.grace_periods = watch, History(), GracePeriods()
+
+    def started(self):
+        """What happens is seen between two samples."""
+        self.sample()
+        return self
+
+    def look(self):
+        """Now and then between two samples."""
+        self.grace_periods.look(self.watch.grace_periods_under_way())
+
+    def sample(self):
+        sample = self.history.add(self.watch.sample())
+        totals, seconds = sample["totals"], sample["interval_seconds"]
+        ended = self.watch.grace_periods_ended_since()
+        length = self.grace_periods.seconds(ended / seconds if seconds else 0)
+        totals["grace_period_seconds"], totals["grace_period_seconds_is_bound"] = length or (None, False)
+        self.grace_periods.restart()
+        return sample
+
+    def sample_after(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(max(0, min(LOOK, end - time.monotonic())))
+            self.look()
+        return self.sample()
+
+
+def set_encoding(for_programs):
+    """Of standard output: what programs read is UTF-8, and terminals get a '?' for what they cannot show."""
+    if for_programs:
+        sys.stdout.reconfigure(encoding="utf-8")
+    else:
+        sys.stdout.reconfigure(errors="replace")
+
+
+def write(line):
+    """A line on standard output, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""prudence-stat: samples of a running process, as lines or as metrics."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+
+from . import choose, text
+from .layout import WatchError
+from .source import Source, set_encoding, write
+
+EXAMPLE = """\
+examples:
+  prudence-stat --name server --interval 10s >samples.jsonl
+  prudence-stat --pid 4711 --csv --count 60
+  prudence-stat --name server --listen 9464          # for Prometheus, on this machine
+  prudence-stat --name server --listen unix:/run/user/1000/prudence.sock
+"""
+
+
+def report(message):
+    print(f"prudence-stat: {message}", file=sys.stderr, flush=True)
+
+
+def print_samples(source, options):
+    if options.csv:
+        write(text.csv_head())
+    due, left = time.monotonic(), options.count
+    while True:
+        due += options.interval  # what a sample takes does not add up
+        sample = source.sample_after(max(0, due - time.monotonic()))
+        for line in text.csv_lines(sample) if options.csv else (text.json_line(sample),):
+            write(line)
+        left = left and left - 1
+        if left == 0:
+            return
+
+
+def listen(options):
+    try:
+        from . import openmetrics
+    except ImportError as error:
+        raise WatchError(f"--listen: {error} (Debian: python3-prometheus-client)") from None
+    try:
+        address = openmetrics.address_of(options.listen)
+    except ValueError as error:
+        raise WatchError(f"--listen: {error}") from None
+
+    def find():
+        return choose.open_watch(options)
+
+    openmetrics.serve(address, openmetrics.Collector(find(), find, report), lambda where: report(f"serves {where}"))
+
+
+def parser():
+    made = argparse.ArgumentParser(
+        prog="prudence-stat", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Samples what a process that uses Prudence holds: as lines of JSON or CSV, or as metrics for Prometheus.",
+        epilog=EXAMPLE)
+    choose.add_options(made, 1.0)
+    made.add_argument("--count", type=choose.count, metavar="N", help="end after so many samples")
+    form = made.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print samples as JSON, one a line (default)")
+    form.add_argument("--csv", action="store_true", help="print samples as CSV, one line a cache")
+    form.add_argument("--listen", metavar="ADDRESS",
+                      help="serve OpenMetrics at a port of this machine (9464, 127.0.0.1:9464, [::1]:9464) or at a UNIX socket "
+                      "(unix:/path), a sample each time that somebody asks")
+    return made
+
+
+def run(arguments):
+    options = parser().parse_args(arguments)
+    if options.listen and options.count:
+        parser().error("argument --count: not allowed with argument --listen")
+    set_encoding(for_programs=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        if options.listen:
+            listen(options)
+        else:
+            print_samples(Source(choose.open_watch(options)).started(), options)
+    except WatchError as error:
+        return f"prudence-stat: {error}"
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's end complains
+    except KeyboardInterrupt:
+        return 130
+    return 0

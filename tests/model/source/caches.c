@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Slab caches of the explorer (caches.h). A cache is known by the bytes of its objects; an array has its own in the line in front. */
+#include "caches.h"
+
+#include <prudence/prudence.h>
+
+#include "base/atomic.h"
+#include "base/base.h"
+#include "explorer.h"
+#include "heap/heap.h"
+
+#define ARRAYS 1u /* in the place of bytes */
+
+static uint64_t inside[EXPLORE_THREADS_MAX];
+
+void enter(void)
+{
+    __atomic_store_n(&inside[explore_self()], 1, __ATOMIC_SEQ_CST);
+}
+
+void leave(void)
+{
+    store_release(&inside[explore_self()], 0u);
+}
+
+struct prudence_cache *explored_cache(size_t bytes)
+{
+    return (struct prudence_cache *)(uintptr_t)(bytes ? bytes : ARRAYS);
+}
+
+void *prudence_cache_alloc(struct prudence_cache *cache)
+{
+    return explore_alloc_aligned((uintptr_t)cache, CACHE_LINE);
+}
+
+void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignment, bool *zeroed)
+{
+    char *memory = explore_alloc_aligned(CACHE_LINE + size, CACHE_LINE);
+
+    (void)cache, (void)alignment;
+    *(size_t *)(void *)memory = size;
+    *zeroed = true;
+    return memory + CACHE_LINE;
+}
+
+void prudence_cache_free(struct prudence_cache *cache, void *object)
+{
+    if (cache == explored_cache(0))
+        explore_free(object, *(size_t *)(void *)((char *)object - CACHE_LINE));
+    else
+        explore_free(object, (uintptr_t)cache);
+}
+
+void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < EXPLORE_THREADS_MAX; i++)
+        if (i != explore_self() && load_acquire(&inside[i]))
+            return;
+    prudence_cache_free(cache, object);
+    explore_note();
+}

@@ -33,14 +33,18 @@ void *prudence_cache_alloc(struct prudence_cache *cache)
     return explore_alloc_aligned((uintptr_t)cache, CACHE_LINE);
 }
 
+/* Its words are zero because this thread has written them so. */
 void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignment, bool *zeroed)
 {
     char *memory = explore_alloc_aligned(CACHE_LINE + size, CACHE_LINE);
+    char *array = memory + CACHE_LINE;
 
     (void)cache, (void)alignment;
     *(size_t *)(void *)memory = size;
+    for (size_t at = 0; at < size; at += sizeof(uint64_t))
+        explore_plain(array + at, 1, true, __builtin_return_address(0));
     *zeroed = true;
-    return memory + CACHE_LINE;
+    return array;
 }
 
 void prudence_cache_free(struct prudence_cache *cache, void *object)

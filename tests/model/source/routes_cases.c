@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of routes: one or two updates beside a thread that looks up one address twice, asks for a prefix, or walks. Each answer is
+ * Cases of routes: up to three updates beside a thread that looks up one address twice, asks for a prefix, or walks. Each answer is
  * one of a moment during the lookup, and none is older than one before. A value is an object that is written before
  * it is added.
  */
@@ -28,7 +28,7 @@ struct update {
 #define ITEMS   16
 #define MADE    42
 #define PRESENT 0u /* the moment before the first update */
-#define UPDATES 2u
+#define UPDATES 3u
 
 /* A prefix has one of these as its value, or none if it is not in the table. */
 static struct item {
@@ -319,15 +319,15 @@ static const struct update short6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {NOTHING,
 
 /* An address that leaves the edge, which is cut by a prefix that does not match it, or by one that does, or by one beside. */
 BESIDE_LOOKUPS(cut_by_other, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS(cut_by_own, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS(cut_by_own, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 8), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
 BESIDE_LOOKUPS(cut_twice, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 51}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
 BESIDE_LOOKUPS(cut_by_branch, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x8001), {ADD, IP6(0x2001, 0xdb8, 1, 0x8000), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0x8000), 56})
 BESIDE_LOOKUPS(cut_above_the_end, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
 
 /* Two edges become one. */
 BESIDE_LOOKUPS(joined_beside_other, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 0x4000), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
-BESIDE_LOOKUPS(joined_under_own, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS(joined_and_cut, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 58})
+BESIDE_LOOKUPS(joined_under_own, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS(joined_and_cut, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 58})
 
 /* A node that has none. */
 BESIDE_LOOKUPS(no_shortcut, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2000, 0, 0, 0), 8}, {ADD, IP6(0x2000, 0, 0, 0), 9})
@@ -335,6 +335,7 @@ BESIDE_LOOKUPS(no_shortcut, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x
 /* A node that has a shortcut comes, goes, is replaced; an edge across that level is cut, and two become one. */
 BESIDE_LOOKUPS(shortcut_appears, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
 BESIDE_LOOKUPS(shortcut_appears_and_changes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 47}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS(shortcut_appears_and_vanishes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
 BESIDE_LOOKUPS(shortcut_vanishes, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
 BESIDE_LOOKUPS(shortcut_changes, IPV6, cut_across6, IP6(0x2001, 0xdb8, 0xc000, 4), {ADD, IP6(0x2001, 0xdb8, 0xc000, 0), 34}, {REPLACE, IP6(0x2001, 0xdb8, 0xc000, 0), 34})
 BESIDE_LOOKUPS(shortcut_cut, IPV6, across6, IP6(0x2001, 0xdb8, 2, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 0, 0), 32})
@@ -347,9 +348,9 @@ BESIDE(gets, get_beside_join, IPV6, cut_across6, 0, {REMOVE, IP6(0x2001, 0xdb8, 
 BESIDE(walks, walk_beside_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 51})
 BESIDE(walks, walk_beside_join, IPV6, cut6, 0, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
 
-/* --------------------------------------------------------------------------- arrays that are made anew */
-
 /* clang-format on */
+
+/* --------------------------------------------------------------------------- arrays that are made anew */
 
 #define FULL 256u /* with so many prefixes the index gets wider */
 
@@ -447,6 +448,7 @@ const struct explore_case routes_cases[] = {
     {"routes-no-shortcut", no_shortcut, all_is_done, 2, 3},
     {"routes-shortcut-appears", shortcut_appears, all_is_done, 2, 3},
     {"routes-shortcut-appears-and-changes", shortcut_appears_and_changes, all_is_done, 2, 3},
+    {"routes-shortcut-appears-and-vanishes", shortcut_appears_and_vanishes, all_is_done, 2, 3},
     {"routes-shortcut-vanishes", shortcut_vanishes, all_is_done, 2, 3},
     {"routes-shortcut-changes", shortcut_changes, all_is_done, 2, 3},
     {"routes-shortcut-cut", shortcut_cut, all_is_done, 2, 3},

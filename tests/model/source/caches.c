@@ -11,16 +11,44 @@
 
 #define ARRAYS 1u /* in the place of bytes */
 
-static uint64_t inside[EXPLORE_THREADS_MAX];
+static uint64_t inside[EXPLORE_THREADS_MAX]; /* so many times; stored to by the thread itself */
 
 void enter(void)
 {
-    __atomic_store_n(&inside[explore_self()], 1, __ATOMIC_SEQ_CST);
+    uint64_t *times = &inside[explore_self()];
+
+    __atomic_store_n(times, load_relaxed(times) + 1, __ATOMIC_SEQ_CST);
 }
 
 void leave(void)
 {
-    store_release(&inside[explore_self()], 0u);
+    uint64_t *times = &inside[explore_self()];
+
+    store_release(times, load_relaxed(times) - 1);
+}
+
+struct prudence_domain *const explored_domain = (struct prudence_domain *)(uintptr_t)1;
+
+/* The linker puts these in the place of the functions without __wrap_, and those in the place of the ones with __real_. */
+void __wrap_prudence_domain_read_lock(struct prudence_domain *domain);
+void __wrap_prudence_domain_read_unlock(struct prudence_domain *domain);
+void __real_prudence_domain_read_lock(struct prudence_domain *domain);
+void __real_prudence_domain_read_unlock(struct prudence_domain *domain);
+
+void __wrap_prudence_domain_read_lock(struct prudence_domain *domain)
+{
+    if (domain == explored_domain)
+        enter();
+    else
+        __real_prudence_domain_read_lock(domain);
+}
+
+void __wrap_prudence_domain_read_unlock(struct prudence_domain *domain)
+{
+    if (domain == explored_domain)
+        leave();
+    else
+        __real_prudence_domain_read_unlock(domain);
 }
 
 struct prudence_cache *explored_cache(size_t bytes)

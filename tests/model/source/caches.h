@@ -13,8 +13,10 @@ struct prudence_cache;
 /* Of objects of so many bytes; 0: of arrays of any size, as of large_cache_create. */
 struct prudence_cache *explored_cache(size_t bytes);
 
-/* A thread is inside: what it finds stays. */
+/* A thread is inside: what it finds stays. Sections of this domain are the same. */
 void enter(void);
 void leave(void);
+struct prudence_domain;
+extern struct prudence_domain *const explored_domain;
 
 #endif /* MODEL_SOURCE_CACHES_H */

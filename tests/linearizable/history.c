@@ -10,7 +10,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +24,6 @@ static const struct subject *subject;
 static struct operation *operations[THREADS];
 static uint64_t count, seed, values;
 static bool over;
-static pthread_t threads[THREADS];
-static uint64_t rounds; /* of the thread that disturbs */
 static __thread uint64_t yields;
 
 uint64_t below(uint64_t *random, uint64_t bound)
@@ -87,28 +84,12 @@ static void *operate(void *number)
     return NULL;
 }
 
-/* A thread stands where it is, also in the middle of an operation, for a few rounds of the thread that disturbs; not for ever, as it
- * may have a lock that the other one waits for. */
-#define STAYS 20
-
-static void stay_here(int number)
-{
-    const uint64_t until = __atomic_load_n(&rounds, __ATOMIC_RELAXED) + STAYS;
-
-    (void)number;
-    for (unsigned i = 0; i < STAYS && __atomic_load_n(&rounds, __ATOMIC_RELAXED) < until; i++)
-        sched_yield();
-}
-
 static void *disturb(void *unused)
 {
     uint64_t random = seed + 99;
 
     while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
         subject->disturb(&random);
-        __atomic_fetch_add(&rounds, 1, __ATOMIC_RELAXED);
-        if (below(&random, STAYS / 4) == 0)
-            pthread_kill(threads[below(&random, THREADS)], SIGUSR1);
         sched_yield();
     }
     return unused;
@@ -116,9 +97,8 @@ static void *disturb(void *unused)
 
 static void record(void)
 {
-    pthread_t disturber;
+    pthread_t threads[THREADS], disturber;
 
-    signal(SIGUSR1, stay_here);
     subject->make();
     for (uintptr_t i = 0; i < THREADS; i++) {
         operations[i] = calloc(count, sizeof *operations[i]);

@@ -169,7 +169,7 @@ static void disturb_edges(uint64_t *random)
 {
     static const struct {
         unsigned bit, length;
-    } beside[] = {{50, 60}, {50, 54}, {38, 60}, {38, 48}, {30, 56}, {30, 32}};
+    } beside[] = {{50, 60}, {50, 54}, {80, 110}, {80, 90}};
     const uint64_t which = below(random, sizeof beside / sizeof beside[0]);
 
     disturb_beside(below(random, KEYS), beside[which].bit, beside[which].length);

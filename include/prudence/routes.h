@@ -210,7 +210,7 @@ static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes
 }
 
 /*
- * By what ThreadSanitizer knows a value: an update that brings it into a table releases this, and who finds it acquires it. One of
+ * By what ThreadSanitizer knows a value: an update that brings it into a table releases this, and a thread that finds it acquires it. One of
  * the first words of the table, as a value may be a number that is no address.
  */
 static inline uintptr_t prudence_routes_mark_(const struct prudence_routes *table, uintptr_t value)

@@ -15,7 +15,7 @@
 #define KEY  7
 #define MADE 42
 
-static unsigned values[4]; /* plain: who finds one sees what was written before */
+static unsigned values[4]; /* plain: a thread that finds one sees what was written before */
 static struct prudence_map *map;
 static void *taken_out[EXPLORE_THREADS_MAX]; /* by each thread */
 

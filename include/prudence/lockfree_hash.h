@@ -51,7 +51,11 @@ struct prudence_lockfree_hash {
 
 static inline struct prudence_hash_node *prudence_lockfree_node_(uintptr_t link)
 {
-    return PRUDENCE_CAST(struct prudence_hash_node *, link & ~PRUDENCE_LOCKFREE_REMOVED);
+    struct prudence_hash_node *node =
+        PRUDENCE_CAST(struct prudence_hash_node *, link & ~PRUDENCE_LOCKFREE_REMOVED);
+
+    PRUDENCE_TELL_FOUND(node);
+    return node;
 }
 
 static inline uintptr_t *prudence_lockfree_bucket_(const struct prudence_lockfree_hash *table,

@@ -209,6 +209,16 @@ static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes
     return __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME) >> 1;
 }
 
+/*
+ * By what ThreadSanitizer knows a value: an update that brings it into a table releases this, and a thread that finds it acquires it. One of
+ * the first words of the table, as a value may be a number that is no address.
+ */
+static inline uintptr_t prudence_routes_mark_(const struct prudence_routes *table, uintptr_t value)
+{
+    return PRUDENCE_CAST(uintptr_t, table) +
+           ((value ^ value >> 4 ^ value >> 8) & 15) * sizeof value;
+}
+
 /* ------------------------------------------------------------------------ making and destroying */
 
 /* For prudence_routes_attr.family. */
@@ -254,19 +264,25 @@ static inline uintptr_t prudence_routes_lookup_ipv4(const struct prudence_routes
                                                     const void *address)
 {
     uint32_t bytes;
+    uintptr_t value;
 
     memcpy(&bytes, address, sizeof bytes);
-    return prudence_routes_lookup_(table, UINT64_C(1) * __builtin_bswap32(bytes) << 32, 0);
+    value = prudence_routes_lookup_(table, UINT64_C(1) * __builtin_bswap32(bytes) << 32, 0);
+    PRUDENCE_TELL_FOUND(prudence_routes_mark_(table, value));
+    return value;
 }
 
 static inline uintptr_t prudence_routes_lookup_ipv6(const struct prudence_routes *table,
                                                     const void *address)
 {
     uint64_t bytes[2];
+    uintptr_t value;
 
     memcpy(bytes, address, sizeof bytes);
-    return prudence_routes_lookup_far_(table, __builtin_bswap64(bytes[0]),
-                                       __builtin_bswap64(bytes[1]));
+    value = prudence_routes_lookup_far_(table, __builtin_bswap64(bytes[0]),
+                                        __builtin_bswap64(bytes[1]));
+    PRUDENCE_TELL_FOUND(prudence_routes_mark_(table, value));
+    return value;
 }
 
 /* The value of this very prefix; 0: it is not in the table, or none (see EINVAL below). Wait-free. */

@@ -18,13 +18,19 @@
  * Order: an operation that stores a link is a release, and every load of a link an acquire: so a thread that follows a link, whichever
  * thread stored it last, sees the node as it was when it was added.
  */
-#include <prudence/lockfree_hash.h>
-
 #include <errno.h>
 
 #include "base/atomic.h"
 #include "heap/heap.h"
 #include "os/os.h"
+#include "race_detector.h"
+
+/* What the header's functions find here, where its caller's program is the one that is built with ThreadSanitizer. */
+#include <prudence/language.h>
+#undef PRUDENCE_TELL_FOUND
+#define PRUDENCE_TELL_FOUND(node) tell_acquire(node)
+#include <prudence/lockfree_hash.h>
+
 #include "structures/views.h"
 
 #define REMOVED ((uintptr_t)PRUDENCE_LOCKFREE_REMOVED)
@@ -121,11 +127,18 @@ static void unlink_removed(const struct prudence_lockfree_hash *table,
     }
 }
 
+/* ThreadSanitizer is told of the node, which is about to be linked. Whoever finds it acquires it: PRUDENCE_TELL_FOUND. */
+static uintptr_t link_to(const struct prudence_hash_node *node)
+{
+    tell_release(node);
+    return (uintptr_t)node;
+}
+
 /* Pushes the node, if the bucket is still *first; otherwise *first is what it is. */
 static bool push(uintptr_t *bucket, uintptr_t *first, struct prudence_hash_node *node)
 {
     store_relaxed(&node->next, *first);
-    return swap_link(bucket, first, (uintptr_t)node);
+    return swap_link(bucket, first, link_to(node));
 }
 
 void prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t hash,
@@ -150,7 +163,7 @@ static bool replace(struct prudence_hash_node *old, struct prudence_hash_node *f
             return false;
         fresh->hash = old->hash;
         store_relaxed(&fresh->next, next);
-    } while (!swap_link(&old->next, &next, (uintptr_t)fresh | REMOVED));
+    } while (!swap_link(&old->next, &next, link_to(fresh) | REMOVED));
     return true;
 }
 

@@ -26,7 +26,7 @@ uintptr_t prudence_routes_get(const struct prudence_routes *public,
         node = route_edge_node(edge);
     }
     bit = route_bit(key, prefix->length);
-    return route_has(node->prefixes, bit) ? ROUTE_VALUE(route_word(node, bit)) : 0;
+    return route_has(node->prefixes, bit) ? route_found(table, route_word(node, bit)) : 0;
 }
 
 /* --------------------------------------------------------------------------------------------- walks */
@@ -164,6 +164,6 @@ bool prudence_routes_walk_next(struct prudence_routes_walk *walk)
         !is_within(key_at(&spot), length_at(&spot), within, walk->within.length))
         return false;
     route_key_prefix(table, key_at(&spot), length_at(&spot), &walk->prefix);
-    walk->value = ROUTE_VALUE(route_word(spot.path[spot.depth], spot.bit));
+    walk->value = route_found(table, route_word(spot.path[spot.depth], spot.bit));
     return true;
 }

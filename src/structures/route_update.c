@@ -501,6 +501,7 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_pr
     error = prepare(table, &place, &room, plan_add);
     if (error)
         return error;
+    route_tell_added(table, value);
     if (place.edge)
         cut_edge(table, &place, &room, ROUTE_WORD(value));
     else
@@ -554,6 +555,7 @@ int prudence_routes_replace(struct prudence_routes *public, const struct prudenc
         node = place.path[place.depth];
         if (old)
             *old = ROUTE_VALUE(route_word(node, place.bit));
+        route_tell_added(table, value);
         store_release(&node->words[route_value_at(node, place.bit)], ROUTE_WORD(value));
         hand_down(table, node, place.level, place.key, place.bit, place.bit, ROUTE_WORD(value));
     }

@@ -44,6 +44,7 @@
 #include "base/atomic.h"
 #include "base/list.h"
 #include "os/os.h"
+#include "race_detector.h"
 #include "structures/route_node.h"
 
 struct prudence_cache;
@@ -69,6 +70,19 @@ struct route_table {
 static inline struct route_table *route_table_of(const struct prudence_routes *public)
 {
     return (struct route_table *)public;
+}
+
+/* ThreadSanitizer is told of a value that is about to be in the table; and of one that was found there, before the program has it. (Of
+ * what updates find it knows by the lock.) */
+static inline void route_tell_added(const struct route_table *table, uintptr_t value)
+{
+    tell_release((const void *)prudence_routes_mark_(&table->public, value));
+}
+
+static inline uintptr_t route_found(const struct route_table *table, uint64_t word)
+{
+    tell_acquire((const void *)prudence_routes_mark_(&table->public, ROUTE_VALUE(word)));
+    return ROUTE_VALUE(word);
 }
 
 /* Addresses of either family, left-aligned. */

@@ -14,6 +14,7 @@
 
 #define KEYS    6
 #define LENGTHS 5
+#define WRONG   (UINT64_C(1) << 40) /* the value of what matches no key's address */
 
 static struct prudence_routes *table;
 static bool is_ipv6;
@@ -146,17 +147,32 @@ static void operate_by_length(struct operation *operation, uint64_t *random)
     operate_with(operation, random, broken_route_to, replace);
 }
 
-/* A prefix that is beside an address in its last bit, so nodes and edges on its way change. */
+/* The prefix of an address with one bit changed: nodes and edges on the address's way change, but no answer. */
+static void disturb_beside(uint64_t key, unsigned bit, unsigned length)
+{
+    struct prudence_prefix prefix = prefix_of_length(key, length);
+
+    prefix.address[bit / 8] ^= (unsigned char)(0x80u >> bit % 8);
+    if (prudence_routes_add(table, &prefix, WRONG))
+        prudence_routes_remove(table, &prefix, NULL);
+}
+
 static void disturb(uint64_t *random)
 {
-    const unsigned length =
-        1 + lengths[is_ipv6][0] +
-        (unsigned)below(random, lengths[is_ipv6][LENGTHS - 1] - lengths[is_ipv6][0]);
-    struct prudence_prefix prefix = prefix_of_length(below(random, KEYS), length);
+    const unsigned bit = lengths[0][0] + (unsigned)below(random, 32u - lengths[0][0]);
 
-    prefix.address[(length - 1) / 8] ^= (unsigned char)(0x80u >> (length - 1) % 8);
-    if (prudence_routes_add(table, &prefix, 1))
-        prudence_routes_remove(table, &prefix, NULL);
+    disturb_beside(below(random, KEYS), bit, bit + 1);
+}
+
+/* By pairs: the address leaves an edge to the longer one, which the shorter one cuts. */
+static void disturb_edges(uint64_t *random)
+{
+    static const struct {
+        unsigned bit, length;
+    } beside[] = {{50, 60}, {50, 54}, {80, 110}, {80, 90}};
+    const uint64_t which = below(random, sizeof beside / sizeof beside[0]);
+
+    disturb_beside(below(random, KEYS), beside[which].bit, beside[which].length);
 }
 
 static void make_of(bool ipv6)
@@ -185,8 +201,8 @@ static void unmake(void)
 
 const struct subject route_subjects[] = {
     {"routes", make, operate, disturb, unmake},
-    {"routes-of-ipv6", make_ipv6, operate, disturb, unmake},
-    {"broken-routes-replaced-in-two-steps", make_ipv6, operate_in_two_steps, disturb, unmake},
-    {"broken-routes-looked-up-by-length", make_ipv6, operate_by_length, disturb, unmake},
+    {"routes-of-ipv6", make_ipv6, operate, disturb_edges, unmake},
+    {"broken-routes-replaced-in-two-steps", make_ipv6, operate_in_two_steps, disturb_edges, unmake},
+    {"broken-routes-looked-up-by-length", make_ipv6, operate_by_length, disturb_edges, unmake},
     {.name = NULL},
 };

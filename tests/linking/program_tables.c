@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads add, replace and remove objects in a hash table that is resized, a table of ids that grows, and maps of
- * numbers and of strings, while they look objects up and walk; and before, one hands all over to another. Built with ThreadSanitizer by
- * test_thread_sanitizer.py; the library is not. RACE, in the environment:
+ * Threads add, replace and remove objects in a hash table that is resized, one without locks, a table of ids that grows, maps of
+ * numbers and of strings, and routes of both families, while they look objects up and walk; and before, one hands all over to another.
+ * Built with ThreadSanitizer by test_thread_sanitizer.py; the library is not. RACE, in the environment:
  *
- *   only-hash, only-ids, ...   that table alone is used
- *   hash, ids, map, strings    and each object is written once more when readers can find it
+ *   only-hash, only-ids, ...   that table alone is used: hash, lockfree, ids, map, strings, routes4, routes6
+ *   hash, ids, ...             and each object is written once more when readers can find it
  */
 #include <pthread.h>
 #include <sched.h>
@@ -16,23 +16,27 @@
 
 #include <prudence/hash.h>
 #include <prudence/id_table.h>
+#include <prudence/lockfree_hash.h>
 #include <prudence/map_values.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
+#include <prudence/routes.h>
 
 #define THREADS 3
 #define ROUNDS  3000
 #define KEYS    300 /* of each thread; many enough for resizes, and for nodes of all sizes */
 
 struct object {
-    struct prudence_hash_node node;
+    struct prudence_hash_node node, lockfree_node;
     struct prudence_map_node map_node;
     unsigned long key, value, copy;
 };
 
 static struct prudence_hash *table;
 static struct prudence_id_table *ids;
+static struct prudence_lockfree_hash *lockfree;
 static struct prudence_map *map, *strings;
+static struct prudence_routes *routes4, *routes6;
 static const char *race = "";
 static bool handed_over;
 
@@ -71,9 +75,20 @@ static bool has_key(const struct prudence_hash_node *node, const void *key)
     return prudence_hash_entry(node, const struct object, node)->key == *(const unsigned long *)key;
 }
 
+static bool has_key_too(const struct prudence_hash_node *node, const void *key)
+{
+    return prudence_hash_entry(node, const struct object, lockfree_node)->key ==
+           *(const unsigned long *)key;
+}
+
 static struct object *of_hash(struct prudence_hash_node *node)
 {
     return node ? prudence_hash_entry(node, struct object, node) : NULL;
+}
+
+static struct object *of_lockfree(struct prudence_hash_node *node)
+{
+    return node ? prudence_hash_entry(node, struct object, lockfree_node) : NULL;
 }
 
 static struct object *of_map(struct prudence_map_node *node)
@@ -94,6 +109,31 @@ static void update_hash(unsigned long key, bool removes)
     } else {
         old = of_hash(prudence_hash_lookup(table, key, has_key, &key));
         if (old && prudence_hash_remove(table, &old->node))
+            old = NULL;
+    }
+    prudence_read_unlock();
+    check(old);
+    prudence_free_deferred(old);
+}
+
+/* One key of ten is all threads': each takes out what others have put in. */
+static unsigned long key_shared(unsigned long key)
+{
+    return key % 10 ? key : 0;
+}
+
+static void update_lockfree(unsigned long key, bool removes)
+{
+    struct object *fresh = removes ? NULL : make(key), *old;
+
+    prudence_read_lock();
+    if (fresh) {
+        old = of_lockfree(prudence_lockfree_hash_add_replace(lockfree, key, has_key_too, &key,
+                                                             &fresh->lockfree_node));
+        touch(fresh, "lockfree");
+    } else {
+        old = of_lockfree(prudence_lockfree_hash_lookup(lockfree, key, has_key_too, &key));
+        if (old && prudence_lockfree_hash_remove(lockfree, &old->lockfree_node))
             old = NULL;
     }
     prudence_read_unlock();
@@ -157,14 +197,42 @@ static void update_strings(unsigned long key, bool removes)
     prudence_free_deferred(old);
 }
 
+static struct prudence_prefix prefix_of(unsigned long key)
+{
+    return (struct prudence_prefix){{(unsigned char)(key >> 4), (unsigned char)(key << 4)}, 12};
+}
+
+static void update_routes(struct prudence_routes *routes, const char *name, unsigned long key,
+                          bool removes)
+{
+    const struct prudence_prefix prefix = prefix_of(key);
+    struct object *fresh = removes ? NULL : make(key);
+    uintptr_t value = (uintptr_t)fresh, old = 0;
+
+    if (removes)
+        prudence_routes_remove(routes, &prefix, &old);
+    else
+        while (prudence_routes_replace(routes, &prefix, value, &old) &&
+               prudence_routes_add(routes, &prefix, value)) {
+        }
+    if (fresh)
+        touch(fresh, name);
+    check((struct object *)old);
+    prudence_free_deferred((struct object *)old);
+}
+
 /* ------------------------------------------------------------------------------------------ readers */
 
 static void look_up(unsigned long key)
 {
+    const struct prudence_prefix prefix = prefix_of(key);
     char text[32];
     size_t length = text_of(text, key);
 
     prudence_read_lock();
+    check(of_lockfree(prudence_lockfree_hash_lookup(lockfree, key, has_key_too, &key)));
+    check((struct object *)prudence_routes_lookup_ipv4(routes4, prefix.address));
+    check((struct object *)prudence_routes_lookup_ipv6(routes6, prefix.address));
     check(of_hash(prudence_hash_lookup(table, key, has_key, &key)));
     check(prudence_id_lookup(ids, (uint32_t)key));
     check(of_map(prudence_map_lookup(map, key)));
@@ -177,6 +245,8 @@ static void look_up(unsigned long key)
 static void walk(void)
 {
     struct prudence_hash_walk of_table;
+    struct prudence_lockfree_walk of_lockfree_table;
+    struct prudence_routes_walk of_routes;
     struct prudence_map_walk of_tree;
     struct prudence_hash_node *node;
     struct prudence_map_node *place;
@@ -184,47 +254,82 @@ static void walk(void)
     uint32_t id;
 
     prudence_read_lock();
+    for (unsigned long key = 0; key < KEYS; key++) {
+        const struct prudence_prefix prefix = prefix_of(key);
+
+        check((struct object *)prudence_routes_get(routes4, &prefix));
+    }
     prudence_hash_for_each(&of_table, table, node) check(of_hash(node));
+    prudence_lockfree_hash_for_each(&of_lockfree_table, lockfree, node) check(of_lockfree(node));
     prudence_id_for_each(ids, id, object) check(object);
     prudence_map_for_each(&of_tree, map, place) check(of_map(place));
     prudence_map_for_each(&of_tree, strings, place) check(prudence_map_value(place));
+    prudence_routes_for_each(&of_routes, routes6, NULL) check((struct object *)of_routes.value);
     prudence_read_unlock();
-}
-
-/* This thread takes no lock that updates take, so all that it has of the writer is what it finds. */
-static void *only_read(void *unused)
-{
-    while (!__atomic_load_n(&handed_over, __ATOMIC_RELAXED))
-        sched_yield();
-    for (unsigned long key = 0; key < KEYS; key++)
-        look_up(key);
-    walk();
-    return unused;
 }
 
 static void update(unsigned long key, bool removes)
 {
     if (wants("hash"))
         update_hash(key, removes);
+    if (wants("lockfree"))
+        update_lockfree(key_shared(key), removes);
     if (wants("ids"))
         update_ids(key, removes);
     if (wants("map"))
         update_map(key, removes);
     if (wants("strings"))
         update_strings(key, removes);
+    if (wants("routes4"))
+        update_routes(routes4, "routes4", key_shared(key), removes);
+    if (wants("routes6"))
+        update_routes(routes6, "routes6", key_shared(key), removes);
+}
+
+/* These have nothing of the writer but what they find, each in one way. */
+static void look_up_all(void)
+{
+    for (unsigned long key = 0; key < KEYS; key++)
+        look_up(key);
+}
+
+static void replace_half(void)
+{
+    for (unsigned long key = 0; key < KEYS / 2; key++)
+        update(key, false);
+}
+
+static void remove_half(void)
+{
+    for (unsigned long key = KEYS / 2; key < KEYS; key++)
+        update(key, true);
+}
+
+typedef void way(void);
+static way *const ways[] = {look_up_all, walk, replace_half, remove_half};
+#define WAYS (sizeof ways / sizeof ways[0])
+
+static void *receive(void *number)
+{
+    while (!__atomic_load_n(&handed_over, __ATOMIC_RELAXED))
+        sched_yield();
+    ways[(uintptr_t)number]();
+    return NULL;
 }
 
 /* What was there before a table was resized, and is not looked at before. */
 static void hand_over(void)
 {
-    pthread_t reader;
+    pthread_t receivers[WAYS];
 
-    if (pthread_create(&reader, NULL, only_read, NULL))
-        abort();
+    for (uintptr_t i = 0; i < WAYS; i++)
+        if (pthread_create(&receivers[i], NULL, receive, (void *)i))
+            abort();
     for (unsigned long key = 0; key < KEYS; key++)
         update(key, false);
     __atomic_store_n(&handed_over, true, __ATOMIC_RELAXED);
-    pthread_join(reader, NULL);
+    for (unsigned i = 0; i < WAYS; i++)
+        pthread_join(receivers[i], NULL);
 }
 
 static void *run(void *number)
@@ -246,6 +351,7 @@ int main(void)
 {
     struct prudence_map_attr attr = {.size = sizeof attr,
                                      .flags = PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES};
+    struct prudence_routes_attr ipv6 = {.size = sizeof ipv6, .family = PRUDENCE_ROUTES_IPV6};
     pthread_t threads[THREADS];
 
     if (getenv("RACE"))
@@ -254,7 +360,10 @@ int main(void)
     ids = prudence_id_table_create("test", NULL);
     map = prudence_map_create("test", NULL);
     strings = prudence_map_create("test", &attr);
-    if (!table || !ids || !map || !strings)
+    lockfree = prudence_lockfree_hash_create(THREADS * KEYS / 2);
+    routes4 = prudence_routes_create("test", NULL);
+    routes6 = prudence_routes_create("test", &ipv6);
+    if (!table || !ids || !map || !strings || !lockfree || !routes4 || !routes6)
         abort();
     hand_over();
     for (uintptr_t i = 0; i < THREADS; i++)

@@ -26,18 +26,22 @@ import mutants  # noqa: E402
 BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')) / 'source-model'
 SKIPPED = 77
 
-CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'structure', 'hash', 'map')]
+CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'structure', 'hash', 'map', 'map_values', 'routes')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
 EXPLORED = [*sorted((ROOT / 'src/gp/user').glob('*.c')), *sorted((ROOT / 'src/rcu').glob('callback_*.c')), ROOT / 'src/runtime/domains.c',
             *sorted((ROOT / 'src/slab').glob('*.c')),
             *(path for path in sorted((ROOT / 'src/structures').glob('*.c')) if path.stem != 'views'),
             *(ROOT / f'src/os/posix/{name}.c'
-              for name in ('carry', 'copy', 'lock', 'membarrier', 'percpu', 'race_detector')), *CASES]
+              for name in ('carry', 'copy', 'lock', 'membarrier', 'percpu', 'race_detector')),
+            ROOT / 'tests/model/source/caches.c', *CASES]
 INCLUDES = ['include', 'src', 'src/os/posix', 'src/gp/user', 'tests/model/source']
 FLAGS = ['-std=gnu11', '-O2', '-g1', '-fno-pie']
 # The explorer itself is not explored, but sees the headers as the explored sources do.
 PLAIN = ['-D__SANITIZE_THREAD__=1', '-U_FORTIFY_SOURCE']
 INSTRUMENTED = ['-fsanitize=thread', '-Wno-tsan', '-D_GNU_SOURCE=', '-include', 'shim.h']
+
+# caches.c has sections of its own.
+WRAPPED = ['-Wl,--wrap=prudence_domain_read_lock', '-Wl,--wrap=prudence_domain_read_unlock']
 
 WORKERS = ThreadPoolExecutor(max_workers=2)
 
@@ -62,7 +66,7 @@ def compile_one(source, target, flags, first=None, directory=ROOT):
 
 def link(objects, program, errors=None):
     """What no case calls may be missing: a function of os.h, say, that is new."""
-    subprocess.run(['gcc', '-no-pie', '-Wl,--warn-unresolved-symbols', '-o', program, *objects], check=True,
+    subprocess.run(['gcc', '-no-pie', '-Wl,--warn-unresolved-symbols', *WRAPPED, '-o', program, *objects], check=True,
                    stderr=errors)
     return program
 
@@ -78,7 +82,7 @@ def build():
 
 
 def build_mutant(mutant):
-    """Of a header's mutant the cases, and `also`, are compiled anew: what is inline is used there."""
+    """Of a header's mutant the file of its case, and `also`, are compiled anew: what is inline is used there."""
     directory = BUILD / 'mutants' / re.sub(r'\W+', '-', mutant['name'])
     shutil.rmtree(directory, ignore_errors=True)
     changed = directory / mutant['file']
@@ -86,7 +90,8 @@ def build_mutant(mutant):
     changed.write_text(mutants.mutated(mutant))
     replaced = {ROOT / mutant['file']: changed}
     if changed.suffix == '.h':
-        replaced = {source: source for source in [*(ROOT / name for name in mutant.get('also', [])), *CASES]}
+        cases = [source for source in CASES if f'"{mutant["case"]}"' in source.read_text()]
+        replaced = {source: source for source in [*(ROOT / name for name in mutant.get('also', [])), *cases]}
     objects = []
     for source in EXPLORER + EXPLORED:
         if source in replaced:

@@ -381,7 +381,7 @@ static void so_it_has_of_ipv6(void **state)
         {{REMOVE, "2001:db8:1::/48", 0}, {REPLACE, "2001:db8::/32", 6}, "2001:db8:1::1"},
         /* The edge that the address leaves is cut meanwhile, by a prefix that does not match it, or does. */
         {{ADD, "2001:db8:1::/60", 7}, {REMOVE, "2001:db8:1::/60", 0}, "2001:db8:1:4000::1"},
-        {{ADD, "2001:db8:1::/60", 8}, {REPLACE, "2001:db8:1::/48", 9}, "2001:db8:1:4::1"},
+        {{ADD, "2001:db8:1::/60", 8}, {REPLACE, "2001:db8:1::/48", 9}, "2001:db8:1:8::1"},
         {{ADD, "2001:db8:1::/51", 10}, {ADD, "2001:db8:1::/60", 11}, "2001:db8:1:8000::1"},
         {{REMOVE, "2001:db8:1::/48", 0}, {ADD, "2001:db8:1::/50", 12}, "2001:db8:1:8000::1"},
     };

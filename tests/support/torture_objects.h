@@ -92,4 +92,20 @@ TORTURE_UNUSED static void torture_crew_stop(struct torture_crew *crew)
         pthread_join(crew->threads[--crew->count], NULL);
 }
 
+/* Of latent_limit, behind a run in which readers stayed. */
+TORTURE_UNUSED static void torture_check_limit(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    TORTURE_CHECK(stats.throttle_expiries == 0);
+    TORTURE_CHECK(stats.latent_overruns == 0);
+    if (stats.bytes_latent_peak > stats.latent_limit)
+        torture_violation("the account was at %llu bytes, the limit is %llu",
+                          (unsigned long long)stats.bytes_latent_peak,
+                          (unsigned long long)stats.latent_limit);
+    printf(": peak=%llu K waits=%llu", (unsigned long long)stats.bytes_latent_peak >> 10,
+           (unsigned long long)stats.throttle_waits);
+}
+
 #endif /* TESTS_SUPPORT_TORTURE_OBJECTS_H */

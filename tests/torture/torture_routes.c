@@ -301,21 +301,6 @@ static void tear_down(void)
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
 }
 
-static void check_limit(void)
-{
-    struct prudence_stats stats;
-
-    prudence_stats(&stats);
-    TORTURE_CHECK(stats.throttle_expiries == 0);
-    TORTURE_CHECK(stats.latent_overruns == 0);
-    if (stats.bytes_latent_peak > stats.latent_limit)
-        torture_violation("the account was at %llu bytes, the limit is %llu",
-                          (unsigned long long)stats.bytes_latent_peak,
-                          (unsigned long long)stats.latent_limit);
-    printf(": peak=%llu K waits=%llu", (unsigned long long)stats.bytes_latent_peak >> 10,
-           (unsigned long long)stats.throttle_waits);
-}
-
 static int torture(const char *variant, double seconds)
 {
     uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
@@ -330,7 +315,7 @@ static int torture(const char *variant, double seconds)
     prudence_routes_stats(table, &stats);
     tear_down();
     if (readers_stay)
-        check_limit();
+        torture_check_limit();
     printf(": updates=%llu lookups=%llu walks=%llu retired=%llu index=%llu bits",
            (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
            (unsigned long long)torture_found_retired, (unsigned long long)stats.index_bits);

@@ -1024,6 +1024,8 @@ int main(int count, char **arguments)
     find_case(structure_cases, name);
     find_case(hash_cases, name);
     find_case(map_cases, name);
+    find_case(map_values_cases, name);
+    find_case(routes_cases, name);
     if (!*name)
         return 0;
     if (!E->now)

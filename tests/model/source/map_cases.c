@@ -2,55 +2,13 @@
 /*
  * Cases of the ordered map: a node that gets a link, and nodes that are replaced by a larger one, a smaller one, one with a shorter
  * or a longer prefix, beside lookups and walks; two writers of one node; fork beside updates.
- *
- * In the place of slab caches: memory from the explorer. A node that is deferred is freed if no thread is inside, which
- * the cases' threads say in words of their own.
  */
+#include "caches.h"
 #include "explorer.h"
 #include "os/os.h"
 #include "structures/fork.h"
 #include "structures/map.h"
 #include "structures/writers.h"
-
-/* ------------------------------------------------------------------------------- what stands below */
-
-static uint64_t inside[EXPLORE_THREADS_MAX];
-
-static void enter(void)
-{
-    __atomic_store_n(&inside[explore_self()], 1, __ATOMIC_SEQ_CST);
-}
-
-static void leave(void)
-{
-    store_release(&inside[explore_self()], 0u);
-}
-
-/* A cache is known by its kind of nodes. */
-static struct prudence_cache *cache_of(unsigned kind)
-{
-    return (struct prudence_cache *)(uintptr_t)(kind + 1);
-}
-
-void *prudence_cache_alloc(struct prudence_cache *cache)
-{
-    return explore_alloc_aligned(map_node_bytes((unsigned)(uintptr_t)cache - 1), CACHE_LINE);
-}
-
-void prudence_cache_free(struct prudence_cache *cache, void *object)
-{
-    explore_free(object, map_node_bytes((unsigned)(uintptr_t)cache - 1));
-}
-
-void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
-{
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    for (unsigned i = 0; i < EXPLORE_THREADS_MAX; i++)
-        if (i != explore_self() && load_acquire(&inside[i]))
-            return;
-    prudence_cache_free(cache, object);
-    explore_note();
-}
 
 /* ------------------------------------------------------------------------------------- maps, and threads */
 
@@ -109,7 +67,7 @@ static void make_map(uint64_t (*key_of)(uint64_t byte), unsigned count, unsigned
     map = explore_alloc_aligned(sizeof *map + 2 * sizeof map->writers[0], CACHE_LINES_APART);
     map->writers_mask = 1;
     for (unsigned kind = 0; kind < MAP_KINDS; kind++)
-        map->caches[kind] = cache_of(kind);
+        map->caches[kind] = explored_cache(map_node_bytes(kind));
     staying = stay;
     for (unsigned i = 1; i < ITEMS; i++)
         key_of_item[i] = key_of(i);
@@ -238,7 +196,8 @@ static void four_in_one_node(void)
 /* The root node as one of this kind. */
 static void become(unsigned kind)
 {
-    struct map_node *old = map_inner(map->top.root), *node = prudence_cache_alloc(cache_of(kind));
+    struct map_node *old = map_inner(map->top.root),
+                    *node = prudence_cache_alloc(map->caches[kind]);
 
     map_node_init(node, kind, old->prefix);
     map_copy_links(node, old);

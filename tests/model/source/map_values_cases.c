@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cases of maps of values: updates of one key beside each other, and beside a reader. Of those that would take a value out, one
+ * does; entries are not looked at when their grace period is over.
+ */
+#include <errno.h>
+
+#include <prudence/map_values.h>
+
+#include "caches.h"
+#include "explorer.h"
+#include "structures/map.h"
+#include "structures/writers.h"
+
+#define KEY  7
+#define MADE 42
+
+static unsigned values[4]; /* plain: a thread that finds one sees what was written before */
+static struct prudence_map *map;
+static void *taken_out[EXPLORE_THREADS_MAX]; /* by each thread */
+
+static void *value(unsigned number)
+{
+    values[number] = MADE;
+    return &values[number];
+}
+
+/* The key has value 0, and its neighbour has another. */
+static void make_values(void)
+{
+    map = explore_alloc_aligned(sizeof *map + 2 * sizeof map->writers[0], CACHE_LINES_APART);
+    map->writers_mask = 1;
+    map->values = true;
+    map->own_sections = true;
+    map->domain = explored_domain;
+    for (unsigned kind = 0; kind < MAP_KINDS; kind++)
+        map->caches[kind] = explored_cache(map_node_bytes(kind));
+    map->entries[0] = explored_cache(sizeof(void *) + sizeof(struct prudence_map_node));
+    for (unsigned i = 0; i < EXPLORE_THREADS_MAX; i++)
+        taken_out[i] = NULL;
+    explore_assert(prudence_map_put(map, KEY, value(0), NULL) == 0);
+    explore_assert(prudence_map_put(map, KEY + 1, value(3), NULL) == 0);
+}
+
+static void puts_one(void *number)
+{
+    explore_assert(prudence_map_put(map, KEY, value((unsigned)(uintptr_t)number),
+                                    &taken_out[explore_self()]) == 0);
+    explore_assert(!taken_out[explore_self()] || *(unsigned *)taken_out[explore_self()] == MADE);
+}
+
+static void exchanges(void *number)
+{
+    void *fresh = value((unsigned)(uintptr_t)number);
+    const int error = prudence_map_exchange(map, KEY, &values[0], fresh);
+
+    explore_assert(error == 0 || error == ENOENT);
+    if (!error)
+        taken_out[explore_self()] = &values[0];
+}
+
+static void erases(void *unused)
+{
+    (void)unused;
+    taken_out[explore_self()] = prudence_map_erase(map, KEY);
+    enter();
+    explore_assert(prudence_map_get(map, KEY + 1) == &values[3]);
+    leave();
+}
+
+static void inserts(void *number)
+{
+    void *there = NULL;
+    const int error = prudence_map_insert(map, KEY, value((unsigned)(uintptr_t)number), &there);
+
+    explore_assert(error == (there ? EEXIST : 0) && (!there || *(unsigned *)there == MADE));
+    if (!error)
+        explore_note();
+}
+
+static void gets(void *unused)
+{
+    unsigned *found;
+
+    (void)unused;
+    enter();
+    found = prudence_map_get(map, KEY);
+    explore_assert(!found || *found == MADE);
+    leave();
+}
+
+static unsigned times_taken_out(const void *of)
+{
+    unsigned times = 0;
+
+    for (unsigned i = 0; i < EXPLORE_THREADS_MAX; i++)
+        times += taken_out[i] == of;
+    return times;
+}
+
+/* Each value is in the map, or was taken out once, or never came in. */
+static void each_is_in_one_place(void)
+{
+    const void *now = prudence_map_get(map, KEY);
+
+    explore_assert(times_taken_out(&values[0]) + (now == &values[0]) == 1);
+    for (unsigned i = 1; i < 3; i++)
+        explore_assert(times_taken_out(&values[i]) + (now == &values[i]) <= 1);
+    explore_assert(prudence_map_count(map) == 1 + (now != NULL));
+}
+
+static void two_exchanges(void)
+{
+    make_values();
+    explore_thread(exchanges, (void *)1);
+    explore_thread(exchanges, (void *)2);
+}
+
+static void exchange_beside_put(void)
+{
+    make_values();
+    explore_thread(exchanges, (void *)1);
+    explore_thread(puts_one, (void *)2);
+}
+
+static void exchange_beside_erasure(void)
+{
+    make_values();
+    explore_thread(exchanges, (void *)1);
+    explore_thread(erases, NULL);
+}
+
+static void insertion_beside_erasure(void)
+{
+    make_values();
+    explore_thread(inserts, (void *)1);
+    explore_thread(erases, NULL);
+}
+
+static void two_insertions(void)
+{
+    make_values();
+    taken_out[0] = prudence_map_erase(map, KEY);
+    explore_thread(inserts, (void *)1);
+    explore_thread(inserts, (void *)2);
+}
+
+static void put_beside_get(void)
+{
+    make_values();
+    explore_thread(puts_one, (void *)1);
+    explore_thread(gets, NULL);
+}
+
+static void two_erasures(void)
+{
+    make_values();
+    explore_thread(erases, NULL);
+    explore_thread(erases, NULL);
+}
+
+const struct explore_case map_values_cases[] = {
+    {"values-two-exchanges", two_exchanges, each_is_in_one_place, 2, 3},
+    {"values-exchange-beside-put", exchange_beside_put, each_is_in_one_place, 2, 3},
+    {"values-exchange-beside-erasure", exchange_beside_erasure, each_is_in_one_place, 2, 3},
+    {"values-insertion-beside-erasure", insertion_beside_erasure, each_is_in_one_place, 2, 3},
+    {"values-two-insertions", two_insertions, each_is_in_one_place, 2, 3},
+    {"values-put-beside-get", put_beside_get, each_is_in_one_place, 2, 3},
+    {"values-two-erasures", two_erasures, each_is_in_one_place, 2, 3},
+    {NULL, NULL, NULL, 0, 0},
+};

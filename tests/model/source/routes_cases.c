@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cases of routes: up to three updates beside a thread that looks up one address twice, asks for a prefix, or walks. Each answer is
+ * one of a moment during the lookup, and none is older than one before. A value is an object that is written before
+ * it is added.
+ */
+#include "caches.h"
+#include "explorer.h"
+#include "structures/routes.h"
+
+/* ------------------------------------------------------------------------------ prefixes and updates */
+
+#define IP4(a, b, c, d)                                                                            \
+    ((uint64_t)(a) << 56 | (uint64_t)(b) << 48 | (uint64_t)(c) << 40 | (uint64_t)(d) << 32)
+
+/* The first 64 bits. */
+#define IP6(a, b, c, d)                                                                            \
+    ((uint64_t)(a) << 48 | (uint64_t)(b) << 32 | (uint64_t)(c) << 16 | (uint64_t)(d))
+
+enum kind { NOTHING, ADD, REPLACE, REMOVE };
+
+struct update {
+    enum kind kind;
+    uint64_t address;
+    unsigned length;
+};
+
+#define ITEMS   16
+#define MADE    42
+#define PRESENT 0u /* the moment before the first update */
+#define UPDATES 3u
+
+/* A prefix has one of these as its value, or none if it is not in the table. */
+static struct item {
+    unsigned value; /* plain: a thread that finds an item sees what was written before */
+} items[ITEMS];
+static unsigned items_made;
+
+/* The prefixes that ever are in the table: at each moment with an item, by number, or 0. */
+static struct known {
+    uint64_t address;
+    unsigned length, item[UPDATES + 1];
+} known[ITEMS];
+static unsigned known_count;
+
+static struct route_table *table;
+static struct update updates[UPDATES];
+static unsigned update_count;
+static uint64_t updates_made; /* and so many have returned */
+static uint64_t address;
+
+static bool matches(const struct known *prefix, uint64_t what)
+{
+    return prefix->length == 0 || (prefix->address ^ what) >> (64 - prefix->length) == 0;
+}
+
+/* The item of the longest prefix; 0: none. */
+static unsigned right_answer(unsigned moment)
+{
+    const struct known *best = NULL;
+
+    for (const struct known *i = known; i < known + known_count; i++)
+        if (i->item[moment] && matches(i, address) && (!best || i->length > best->length))
+            best = i;
+    return best ? best->item[moment] : 0;
+}
+
+static unsigned items_in_table(unsigned moment)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < known_count; i++)
+        count += known[i].item[moment] != 0;
+    return count;
+}
+
+static struct known *known_prefix(uint64_t of, unsigned length)
+{
+    for (struct known *i = known; i < known + known_count; i++)
+        if (i->address == of && i->length == length)
+            return i;
+    known[known_count] = (struct known){of, length, {0}};
+    return &known[known_count++];
+}
+
+static struct prudence_prefix prefix_of(uint64_t of, unsigned length)
+{
+    struct prudence_prefix prefix = {.length = length};
+
+    for (unsigned i = 0; i < 8; i++)
+        prefix.address[i] = (unsigned char)(of >> (56 - 8 * i));
+    return prefix;
+}
+
+static unsigned item_of(uintptr_t value)
+{
+    const struct item *item = (const struct item *)value;
+
+    explore_assert(!item || item->value == MADE);
+    return item ? (unsigned)(item - items) : 0;
+}
+
+/* So that from the next moment on it is so. */
+static void apply(const struct update *update, unsigned number)
+{
+    const struct prudence_prefix prefix = prefix_of(update->address, update->length);
+    uintptr_t value = (uintptr_t)&items[number];
+
+    items[number].value = MADE;
+    if (update->kind == ADD)
+        explore_assert(prudence_routes_add(&table->public, &prefix, value) == 0);
+    else if (update->kind == REPLACE)
+        explore_assert(prudence_routes_replace(&table->public, &prefix, value, NULL) == 0);
+    else
+        explore_assert(prudence_routes_remove(&table->public, &prefix, NULL) == 0);
+}
+
+/* ---------------------------------------------------------------------------------- tables, and threads */
+
+static void make_table(enum prudence_routes_family family)
+{
+    table = explore_alloc_aligned(sizeof *table, CACHE_LINES_APART);
+    table->length_most = family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
+    table->node_front = family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
+    table->sizes = family == PRUDENCE_ROUTES_IPV6 ? route_sizes_far : route_sizes_near;
+    for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->sizes[i]; i++)
+        table->caches[i] = explored_cache(table->sizes[i]);
+    table->indexes = explored_cache(0);
+    os_lock_init(&table->lock, OS_RANK_STRUCTURES);
+    table->root = route_node_make(table, 1);
+    route_node_first(table->root, 0);
+    table->public.index = route_index_make(table, 0);
+    if (family == PRUDENCE_ROUTES_IPV6)
+        table->public.shortcuts = route_shortcuts_make(table, 0);
+    items_made = known_count = update_count = 0;
+}
+
+/* With these prefixes, and updates to come; the last of both is NOTHING. */
+static void make(enum prudence_routes_family family, const struct update *prefixes,
+                 const struct update *then, uint64_t of)
+{
+    make_table(family);
+    address = of;
+    for (; prefixes->kind; prefixes++) {
+        apply(prefixes, ++items_made);
+        for (unsigned moment = 0; moment <= UPDATES; moment++)
+            known_prefix(prefixes->address, prefixes->length)->item[moment] = items_made;
+    }
+    for (; then->kind; then++) {
+        updates[update_count++] = *then;
+        for (unsigned moment = update_count; moment <= UPDATES; moment++)
+            known_prefix(then->address, then->length)->item[moment] =
+                then->kind == REMOVE ? 0 : items_made + update_count;
+    }
+}
+
+static void update_all(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < update_count; i++) {
+        apply(&updates[i], items_made + i + 1);
+        store_release(&updates_made, i + 1);
+    }
+}
+
+static unsigned look_up(void)
+{
+    const uint64_t bytes[2] = {__builtin_bswap64(address), 0};
+
+    return item_of(table->node_front ? prudence_routes_lookup_ipv6(&table->public, bytes)
+                                     : prudence_routes_lookup_ipv4(&table->public, bytes));
+}
+
+/* The first moment from this one on at which this is the answer. */
+static unsigned moment_of(unsigned answer, unsigned moment)
+{
+    const unsigned from = moment;
+
+    for (; moment <= update_count; moment++)
+        if (right_answer(moment) == answer)
+            return moment;
+    explore_fail("item %u is found, which is the answer at no moment from %u on", answer, from);
+}
+
+static void looks_up(void *unused)
+{
+    unsigned moment = PRESENT;
+
+    (void)unused;
+    enter();
+    for (unsigned i = 0; i < 2; i++) {
+        const unsigned returned = (unsigned)load_acquire(&updates_made);
+
+        moment = moment_of(look_up(), moment > returned ? moment : returned);
+    }
+    leave();
+    if (moment > PRESENT)
+        explore_note();
+}
+
+/* Each prefix, as at one moment. */
+static void gets(void *unused)
+{
+    enter();
+    for (unsigned i = 0; i < known_count; i++) {
+        const struct prudence_prefix prefix = prefix_of(known[i].address, known[i].length);
+        unsigned moment = (unsigned)load_acquire(&updates_made);
+        const unsigned item = item_of(prudence_routes_get(&table->public, &prefix));
+
+        while (moment <= update_count && known[i].item[moment] != item)
+            moment++;
+        explore_assert(moment <= update_count);
+    }
+    leave();
+    (void)unused;
+    explore_note();
+}
+
+/* The prefixes that stay are found once; the others at most once. */
+static unsigned walk_all(void)
+{
+    struct prudence_routes_walk walk;
+    unsigned seen = 0, count = 0;
+
+    prudence_routes_for_each(&walk, &table->public, NULL)
+    {
+        unsigned i = 0;
+
+        for (; i < known_count; i++) {
+            const struct prudence_prefix prefix = prefix_of(known[i].address, known[i].length);
+
+            if (prefix.length == walk.prefix.length &&
+                !__builtin_memcmp(prefix.address, walk.prefix.address, sizeof prefix.address))
+                break;
+        }
+        explore_assert(i < known_count && !(seen & 1u << i) && item_of(walk.value));
+        seen |= 1u << i;
+        count++;
+    }
+    for (unsigned i = 0; i < known_count; i++)
+        explore_assert(seen & 1u << i || !known[i].item[0] || !known[i].item[update_count]);
+    return count;
+}
+
+static void walks(void *unused)
+{
+    (void)unused;
+    enter();
+    walk_all();
+    leave();
+    explore_note();
+}
+
+static void beside(void (*reader)(void *))
+{
+    explore_thread(update_all, NULL);
+    explore_thread(reader, NULL);
+}
+
+static void all_is_done(void)
+{
+    const unsigned count = items_in_table(update_count);
+
+    explore_assert(look_up() == right_answer(update_count));
+    explore_assert(prudence_routes_count(&table->public) == count && walk_all() == count);
+}
+
+/* clang-format off */
+#define BESIDE(reader, name, family, prefixes, of, ...)                                            \
+    static void name(void)                                                                         \
+    {                                                                                              \
+        static const struct update then[] = {__VA_ARGS__, {NOTHING, 0, 0}};                        \
+                                                                                                   \
+        make(PRUDENCE_ROUTES_##family, prefixes, then, of);                                        \
+        beside(reader);                                                                            \
+    }
+#define BESIDE_LOOKUPS(...) BESIDE(looks_up, __VA_ARGS__)
+
+/* ------------------------------------------------------------------------------------------------ IPv4 */
+
+static const struct update long4[] = {{ADD, IP4(10, 1, 2, 0), 24}, {NOTHING, 0, 0}};
+static const struct update short4[] = {{ADD, IP4(10, 0, 0, 0), 8}, {NOTHING, 0, 0}};
+static const struct update both4[] = {{ADD, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 1, 2, 0), 24}, {NOTHING, 0, 0}};
+static const struct update above_index4[] = {{ADD, IP4(8, 0, 0, 0), 5}, {ADD, IP4(10, 1, 2, 0), 24}, {NOTHING, 0, 0}};
+
+/* A prefix that covers the address comes, changes, and goes; where it is the answer, and where a longer one is. */
+BESIDE_LOOKUPS(cover_added, IPV4, long4, IP4(10, 1, 2, 3) ^ IP4(0, 0, 1, 0), {ADD, IP4(10, 0, 0, 0), 8})
+BESIDE_LOOKUPS(cover_replaced, IPV4, both4, IP4(10, 1, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
+BESIDE_LOOKUPS(cover_removed, IPV4, both4, IP4(10, 1, 3, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 0, 0, 0), 9})
+BESIDE_LOOKUPS(cover_under_longer, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 1, 2, 0), 24})
+
+/* The same by words of the index. */
+BESIDE_LOOKUPS(words_handed_down, IPV4, long4, IP4(9, 1, 2, 3), {ADD, IP4(8, 0, 0, 0), 5}, {REPLACE, IP4(8, 0, 0, 0), 5})
+BESIDE_LOOKUPS(words_taken_back, IPV4, above_index4, IP4(10, 9, 2, 3), {REMOVE, IP4(8, 0, 0, 0), 5}, {ADD, IP4(8, 0, 0, 0), 6})
+
+/* A longer prefix comes, with nodes for it, and goes with them. */
+BESIDE_LOOKUPS(longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
+BESIDE_LOOKUPS(longer_removed, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 0, 0, 0), 8})
+BESIDE_LOOKUPS(nodes_removed, IPV4, above_index4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(8, 0, 0, 0), 5})
+
+/* There always is a route, although no prefix stays. */
+BESIDE_LOOKUPS(cover_for_longer, IPV4, long4, IP4(10, 1, 2, 3), {ADD, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
+
+/* One beside the address: another node is there, with the same answer. */
+BESIDE_LOOKUPS(one_beside, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 1, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
+
+BESIDE(gets, get_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
+BESIDE(gets, get_beside_default, IPV4, long4, 0, {ADD, 0, 0})
+BESIDE(walks, walk_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 1, 3, 0), 24})
+
+/* ------------------------------------------------------------------------------------------------ IPv6 */
+
+/* An edge behind the level of shortcuts, to level 11; and one across that level. */
+static const struct update edge6[] = {{ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {ADD, IP6(0x2001, 0xdb8, 1, 2), 64}, {NOTHING, 0, 0}};
+static const struct update across6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {NOTHING, 0, 0}};
+static const struct update cut6[] = {{ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 2), 64}, {NOTHING, 0, 0}};
+static const struct update cut_across6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {ADD, IP6(0x2001, 0xdb8, 0, 0), 32}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {NOTHING, 0, 0}};
+static const struct update short6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {NOTHING, 0, 0}};
+
+/* An address that leaves the edge, which is cut by a prefix that does not match it, or by one that does, or by one beside. */
+BESIDE_LOOKUPS(cut_by_other, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS(cut_by_own, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 8), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS(cut_twice, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 51}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
+BESIDE_LOOKUPS(cut_by_branch, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x8001), {ADD, IP6(0x2001, 0xdb8, 1, 0x8000), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0x8000), 56})
+BESIDE_LOOKUPS(cut_above_the_end, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
+
+/* Two edges become one. */
+BESIDE_LOOKUPS(joined_beside_other, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 0x4000), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
+BESIDE_LOOKUPS(joined_under_own, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS(joined_and_cut, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 58})
+
+/* A node that has none. */
+BESIDE_LOOKUPS(no_shortcut, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2000, 0, 0, 0), 8}, {ADD, IP6(0x2000, 0, 0, 0), 9})
+
+/* A node that has a shortcut comes, goes, is replaced; an edge across that level is cut, and two become one. */
+BESIDE_LOOKUPS(shortcut_appears, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS(shortcut_appears_and_changes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 47}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS(shortcut_appears_and_vanishes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS(shortcut_vanishes, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
+BESIDE_LOOKUPS(shortcut_changes, IPV6, cut_across6, IP6(0x2001, 0xdb8, 0xc000, 4), {ADD, IP6(0x2001, 0xdb8, 0xc000, 0), 34}, {REPLACE, IP6(0x2001, 0xdb8, 0xc000, 0), 34})
+BESIDE_LOOKUPS(shortcut_cut, IPV6, across6, IP6(0x2001, 0xdb8, 2, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 0, 0), 32})
+BESIDE_LOOKUPS(shortcut_cut_above, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 30}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS(shortcut_joined, IPV6, cut_across6, IP6(0x2001, 0xdb8, 2, 4), {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
+BESIDE_LOOKUPS(shortcut_joined_below, IPV6, cut_across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+
+BESIDE(gets, get_beside_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
+BESIDE(gets, get_beside_join, IPV6, cut_across6, 0, {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE(walks, walk_beside_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 51})
+BESIDE(walks, walk_beside_join, IPV6, cut6, 0, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
+
+/* clang-format on */
+
+/* --------------------------------------------------------------------------- arrays that are made anew */
+
+#define FULL 256u /* with so many prefixes the index gets wider */
+
+/* With one prefix less, as it seems; and with more nodes that have shortcuts than there is room for. */
+static void make_full(enum prudence_routes_family family, const struct update *prefixes,
+                      const struct update *then, uint64_t edges)
+{
+    make(family, prefixes, then, then[1].address);
+    table->prefixes = FULL - 1;
+    table->edges_across += edges;
+    beside(looks_up);
+}
+
+static void wider_index(void)
+{
+    static const struct update then[] = {
+        {ADD, IP4(10, 1, 3, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24}, {NOTHING, 0, 0}};
+
+    make_full(PRUDENCE_ROUTES_IPV4, both4, then, 0);
+}
+
+static const struct update then_across6[] = {{ADD, IP6(0x2001, 0xdb8, 0xc000, 0), 34},
+                                             {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48},
+                                             {NOTHING, 0, 0}};
+
+static void more_slots(void)
+{
+    make_full(PRUDENCE_ROUTES_IPV6, across6, then_across6, FULL / 2);
+}
+
+/* The slots stay, and no slot is the address's. */
+static void wider_index6(void)
+{
+    static const struct update then[] = {
+        {ADD, IP6(0x2001, 0xd00, 0, 0), 24}, {ADD, IP6(0x2001, 0, 0, 0), 16}, {NOTHING, 0, 0}};
+
+    make_full(PRUDENCE_ROUTES_IPV6, short6, then, 0);
+}
+
+static void arrays_are_new(void)
+{
+    explore_assert(route_words_bits(table->public.index) == 13);
+    explore_assert(table->edges_across < FULL / 2 ||
+                   route_words_bits(table->public.shortcuts) == 10);
+    table->prefixes -= FULL - 1 - items_made;
+    all_is_done();
+}
+
+/* ---------------------------------------------------------------------------------------- two writers */
+
+static void updates_one(void *number)
+{
+    const unsigned i = (unsigned)(uintptr_t)number;
+
+    enter();
+    apply(&updates[i], items_made + i + 1);
+    leave();
+}
+
+/* Each needs another node than it has found when the other one is first. */
+static void two_writers(void)
+{
+    static const struct update then[] = {{ADD, IP6(0x2001, 0xdb8, 1, 0), 60},
+                                         {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64},
+                                         {NOTHING, 0, 0}};
+
+    make(PRUDENCE_ROUTES_IPV6, edge6, then, IP6(0x2001, 0xdb8, 1, 2));
+    explore_thread(updates_one, (void *)0);
+    explore_thread(updates_one, (void *)1);
+}
+
+const struct explore_case routes_cases[] = {
+    {"routes-cover-added", cover_added, all_is_done, 2, 3},
+    {"routes-cover-replaced", cover_replaced, all_is_done, 2, 3},
+    {"routes-cover-removed", cover_removed, all_is_done, 2, 3},
+    {"routes-cover-under-longer", cover_under_longer, all_is_done, 2, 3},
+    {"routes-words-handed-down", words_handed_down, all_is_done, 2, 3},
+    {"routes-words-taken-back", words_taken_back, all_is_done, 2, 3},
+    {"routes-longer-added", longer_added, all_is_done, 2, 3},
+    {"routes-longer-removed", longer_removed, all_is_done, 2, 3},
+    {"routes-nodes-removed", nodes_removed, all_is_done, 2, 3},
+    {"routes-cover-for-longer", cover_for_longer, all_is_done, 2, 3},
+    {"routes-one-beside", one_beside, all_is_done, 2, 3},
+    {"routes-get-beside-removal", get_beside_removal, all_is_done, 2, 3},
+    {"routes-get-beside-default", get_beside_default, all_is_done, 2, 3},
+    {"routes-walk-beside-removal", walk_beside_removal, all_is_done, 2, 3},
+    {"routes-cut-by-other", cut_by_other, all_is_done, 2, 3},
+    {"routes-cut-by-own", cut_by_own, all_is_done, 2, 3},
+    {"routes-cut-twice", cut_twice, all_is_done, 2, 3},
+    {"routes-cut-by-branch", cut_by_branch, all_is_done, 2, 3},
+    {"routes-cut-above-the-end", cut_above_the_end, all_is_done, 2, 3},
+    {"routes-joined-beside-other", joined_beside_other, all_is_done, 2, 3},
+    {"routes-joined-under-own", joined_under_own, all_is_done, 2, 3},
+    {"routes-joined-and-cut", joined_and_cut, all_is_done, 2, 3},
+    {"routes-no-shortcut", no_shortcut, all_is_done, 2, 3},
+    {"routes-shortcut-appears", shortcut_appears, all_is_done, 2, 3},
+    {"routes-shortcut-appears-and-changes", shortcut_appears_and_changes, all_is_done, 2, 3},
+    {"routes-shortcut-appears-and-vanishes", shortcut_appears_and_vanishes, all_is_done, 2, 3},
+    {"routes-shortcut-vanishes", shortcut_vanishes, all_is_done, 2, 3},
+    {"routes-shortcut-changes", shortcut_changes, all_is_done, 2, 3},
+    {"routes-shortcut-cut", shortcut_cut, all_is_done, 2, 3},
+    {"routes-shortcut-cut-above", shortcut_cut_above, all_is_done, 2, 3},
+    {"routes-shortcut-joined", shortcut_joined, all_is_done, 2, 3},
+    {"routes-shortcut-joined-below", shortcut_joined_below, all_is_done, 2, 3},
+    {"routes-get-beside-cut", get_beside_cut, all_is_done, 2, 3},
+    {"routes-get-beside-join", get_beside_join, all_is_done, 2, 3},
+    {"routes-walk-beside-cut", walk_beside_cut, all_is_done, 2, 3},
+    {"routes-walk-beside-join", walk_beside_join, all_is_done, 2, 3},
+    {"routes-wider-index", wider_index, arrays_are_new, 2, 3},
+    {"routes-wider-index-of-ipv6", wider_index6, arrays_are_new, 2, 3},
+    {"routes-more-slots", more_slots, arrays_are_new, 2, 3},
+    {"routes-two-writers", two_writers, all_is_done, 2, 3},
+    {NULL, NULL, NULL, 0, 0},
+};

@@ -99,8 +99,8 @@ static bool make_one(const struct route_table *table, unsigned words, struct rou
 static bool room_make(const struct route_table *table, struct room *room)
 {
     const unsigned count = room->count;
-    bool is_made = make_one(table, room->words, &room->fresh) &&
-                   make_one(table, room->end_words, &room->end);
+    bool is_made =
+        make_one(table, room->words, &room->fresh) && make_one(table, room->end_words, &room->end);
 
     for (room->count = 0; is_made && room->count < count; room->count += is_made)
         is_made = make_one(table, SMALLEST, &room->below[room->count]);

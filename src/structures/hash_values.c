@@ -263,6 +263,19 @@ static void leave(const struct prudence_hash_values *table)
     }
 }
 
+/* Before an insertion, which needs neither the lock nor memory if there is one. */
+static void *value_now(const struct prudence_hash_values *table, const struct request *request)
+{
+    const struct prudence_hash_node *node;
+    void *value;
+
+    enter(table);
+    node = prudence_hash_lookup(&table->table->public, request->hash, has_key, request);
+    value = node ? value_of(entry_of(node)) : NULL;
+    leave(table);
+    return value;
+}
+
 /* Under the bucket's lock: whether this entry has the key. Then its value is what was found, and changes as the request says. Release:
  * a reader that finds the value sees what it leads to. */
 static bool change(const struct prudence_hash_node *node, const void *key)
@@ -328,7 +341,8 @@ static int insert(struct prudence_hash_values *table, struct request *request, v
 
     if (!value)
         return EINVAL;
-    if (!visit(table, request))
+    request->found = value_now(table, request);
+    if (!request->found)
         error = add(table, request, value);
     if (error == EEXIST && there)
         *there = request->found;

@@ -61,13 +61,24 @@ static inline uint64_t siphash_end(struct siphash_state *s)
     return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-/* Up to 8 bytes, the first one lowest. */
-static inline uint64_t siphash_load(const uint8_t *bytes, size_t count)
+static inline uint64_t siphash_load(const uint8_t *bytes)
 {
+    uint64_t word;
+
+    __builtin_memcpy(&word, bytes, sizeof word);
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : __builtin_bswap64(word);
+}
+
+/* The bytes behind the last whole word, the first one lowest. */
+static inline uint64_t siphash_rest(const uint8_t *bytes, size_t length)
+{
+    const size_t rest = length % 8;
     uint64_t word = 0;
 
-    for (size_t i = 0; i < count; i++)
-        word |= (uint64_t)bytes[i] << 8 * i;
+    if (rest && length > 8)
+        return siphash_load(bytes + length - 8) >> (64 - 8 * rest);
+    for (size_t i = 0; i < rest; i++)
+        word |= (uint64_t)bytes[length - rest + i] << 8 * i;
     return word;
 }
 
@@ -75,11 +86,10 @@ static inline uint64_t siphash_bytes(const struct siphash_key *key, const uint8_
                                      size_t length)
 {
     struct siphash_state state = siphash_begin(key);
-    const size_t rest = length % 8;
 
-    for (size_t i = 0; i < length - rest; i += 8)
-        siphash_word(&state, siphash_load(bytes + i, 8));
-    siphash_word(&state, siphash_load(bytes + length - rest, rest) | (uint64_t)length << 56);
+    for (size_t i = 0; i + 8 <= length; i += 8)
+        siphash_word(&state, siphash_load(bytes + i));
+    siphash_word(&state, siphash_rest(bytes, length) | (uint64_t)length << 56);
     return siphash_end(&state);
 }
 

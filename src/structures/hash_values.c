@@ -10,27 +10,13 @@
  * An entry is allocated before the update, and deferred behind it, outside of sections, so both may wait. Updates enter a section of their own,
  * because the table's arrays are replaced under them; such an array, too, is deferred behind the section.
  */
-#include <prudence/hash_values.h>
+#include "structures/hash_values.h"
 
 #include <errno.h>
 #include <prudence/rcu.h>
 
 #include "heap/heap.h"
-#include "os/os.h"
-#include "structures/entries.h"
-#include "structures/hash.h"
 #include "structures/own_sections.h"
-#include "structures/siphash.h"
-
-struct prudence_hash_values {
-    struct hash_table *table; /* constant, as is all of this line */
-    struct siphash_key secret;
-    bool strings;      /* keys are byte strings */
-    bool own_sections; /* own_sections.h */
-    struct prudence_domain *domain;
-
-    struct entries entries __attribute__((aligned(CACHE_LINES_APART)));
-};
 
 struct entry {
     struct prudence_hash_node node;

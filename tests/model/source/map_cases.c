@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Cases of the ordered map: a node that gets a link, and nodes that are replaced by a larger one, a smaller one, one with a shorter
- * or a longer prefix, beside lookups and walks; two writers of one node; fork beside updates.
+ * or a longer prefix, beside lookups and walks; two writers of one node; fork beside updates. And of the hash table of values, whose entries
+ * are of the same memory: values that are put, exchanged and erased, beside lookups.
  *
  * In the place of slab caches: memory from the explorer. A node that is deferred is freed if no thread is inside, which
  * the cases' threads say in words of their own.
@@ -9,6 +10,7 @@
 #include "explorer.h"
 #include "os/os.h"
 #include "structures/fork.h"
+#include "structures/hash_values.h"
 #include "structures/map.h"
 #include "structures/writers.h"
 
@@ -465,6 +467,110 @@ static void only_the_last_is_left(void)
     check_map(1, 0);
 }
 
+/* ------------------------------------------------------------------------------ values in a hash table */
+
+#define KEY 7
+
+static struct prudence_hash_values *values;
+static void *left[EXPLORE_THREADS_MAX]; /* by thread: what its update took out */
+
+/* Without sections: the cases' threads are inside in words of their own. */
+static void make_values(void)
+{
+    values = explore_alloc_aligned(sizeof *values, CACHE_LINES_APART);
+    values->table = hash_of(prudence_hash_create("explored", NULL));
+    values->entries.classes = 1;
+    values->entries.caches[0] = cache_of(0);
+    for (unsigned i = 0; i < EXPLORE_THREADS_MAX; i++)
+        left[i] = NULL;
+    items[0].value = MADE;
+    explore_assert(!prudence_hash_values_put(values, KEY, &items[0], NULL));
+}
+
+static struct item *made_item(void *number)
+{
+    struct item *item = &items[(uintptr_t)number];
+
+    item->value = MADE;
+    return item;
+}
+
+static void puts_value(void *number)
+{
+    explore_assert(
+        !prudence_hash_values_put(values, KEY, made_item(number), &left[explore_self()]));
+}
+
+static void exchanges_value(void *number)
+{
+    if (!prudence_hash_values_exchange(values, KEY, &items[0], made_item(number)))
+        left[explore_self()] = &items[0];
+}
+
+static void erases_value(void *unused)
+{
+    (void)unused;
+    left[explore_self()] = prudence_hash_values_erase(values, KEY);
+}
+
+/* A value that is always there; or that may be gone. */
+static void gets_value(void *may_be_gone)
+{
+    const struct item *item;
+
+    enter();
+    item = prudence_hash_values_get(values, KEY);
+    explore_assert(item ? item->value == MADE : may_be_gone != NULL);
+    if (item != &items[0])
+        explore_note();
+    leave();
+}
+
+static void values_put(void)
+{
+    make_values();
+    explore_thread(puts_value, (void *)1);
+    explore_thread(gets_value, NULL);
+}
+
+static void values_erased(void)
+{
+    make_values();
+    explore_thread(erases_value, NULL);
+    explore_thread(gets_value, (void *)1);
+}
+
+static void values_put_and_exchanged(void)
+{
+    make_values();
+    explore_thread(puts_value, (void *)1);
+    explore_thread(exchanges_value, (void *)2);
+}
+
+static void values_put_and_erased(void)
+{
+    make_values();
+    explore_thread(puts_value, (void *)1);
+    explore_thread(erases_value, NULL);
+}
+
+/* Each value that was put was taken out by one thread, or is there. */
+static void no_value_is_lost(void)
+{
+    const void *there = prudence_hash_values_get(values, KEY);
+
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned seen = there == &items[i];
+
+        for (unsigned thread = 0; thread < EXPLORE_THREADS_MAX; thread++)
+            seen += left[thread] == &items[i];
+        explore_assert(seen <= 1 && (i > 0 || seen == 1));
+    }
+    explore_assert(prudence_hash_values_count(values) == (there != NULL));
+    if (there != &items[0])
+        explore_note();
+}
+
 /* ---------------------------------------------------------------------------------------------- fork */
 
 /* Between its preparation and its end nothing changes, and all is whole: the child has that. */
@@ -514,5 +620,9 @@ const struct explore_case map_cases[] = {
     {"map-two-removals", two_removals, only_the_last_is_left, 2, 3},
     {"map-removal-beside-an-addition", removal_beside_an_addition, two_in_one_node, 3, 4},
     {"map-fork", fork_beside_an_addition, five_in_one_node, 3, 4},
+    {"values-put", values_put, no_value_is_lost, 3, 4},
+    {"values-erased", values_erased, no_value_is_lost, 3, 4},
+    {"values-put-and-exchanged", values_put_and_exchanged, no_value_is_lost, 3, 4},
+    {"values-put-and-erased", values_put_and_erased, no_value_is_lost, 3, 4},
     {NULL, NULL, NULL, 0, 0},
 };

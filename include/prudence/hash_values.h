@@ -2,7 +2,7 @@
 /*
  * A hash table of values: each key, a 64-bit number or a byte string, leads to a pointer. The program needs neither objects with
  * nodes nor a hash function: the table makes, defers and frees what it needs, with a copy of the key, and hashes keys by SipHash-1-3 with a
- * secret of its own. So keys may come from the network: somebody who does not know the secret cannot choose keys that make long chains.
+ * secret of its own. So keys may come from the network: an attacker that does not know the secret cannot choose keys that make long chains.
  * It is built on the table of <prudence/hash.h>, and grows and shrinks as that one does, while readers search it. Why it is done so:
  * docs/adr/0087. Keys in their order, with the same operations: <prudence/map_values.h>.
  *

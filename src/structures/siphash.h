@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SipHash-1-3: a hash of byte strings with a secret key, so that somebody who does not know the key cannot find strings whose hashes
- * collide, and does not learn the key from what collides by chance. Written after J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input
+ * SipHash-1-3: a hash of byte strings with a secret key, so that an attacker that does not know the key cannot find strings whose hashes
+ * collide, and does not learn the key from those that collide by chance. Written after J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input
  * PRF", INDOCRYPT 2012; of its family the member with 1 round for each 8 bytes, and 3 at the end, which is made for hash tables.
  */
 #ifndef STRUCTURES_SIPHASH_H

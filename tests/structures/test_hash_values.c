@@ -16,7 +16,7 @@
 
 #include "slab/latent_account.h"
 #include "slab/wait.h"
-#include "structures/siphash.h"
+#include "structures/hash_values.h"
 
 static char values[10000]; /* their addresses */
 static void **model;       /* by the index of the key; NULL: none */
@@ -411,6 +411,40 @@ static void hashes_depend_on_key_and_bytes(void **unused)
     assert_true(siphash_number(&key, UINT64_C(0x0706050403020100)) == of_counts[8]);
 }
 
+/* The word of an entry that has its number, or its string's length: behind its node and its value. */
+static uint64_t *number_in_first(struct prudence_hash_values *table)
+{
+    struct prudence_hash_walk walk;
+
+    return (uint64_t *)(prudence_hash_first(&walk, &table->table->public) + 1) + 1;
+}
+
+/* Two keys have one hash by chance, once in 2^64: here another key is put into the entry. */
+static void keys_are_compared(void **unused)
+{
+    struct prudence_hash_values *table = make_table(0, NULL),
+                                *names = make_table(PRUDENCE_HASH_BYTES, NULL);
+    struct prudence_hash_values_walk walk;
+
+    (void)unused;
+    assert_int_equal(prudence_hash_values_put(table, 1, &values[1], NULL), 0);
+    *number_in_first(table) = 2;
+    assert_null(prudence_hash_values_get(table, 1));
+    assert_null(prudence_hash_values_erase(table, 1));
+    assert_int_equal(prudence_hash_values_insert(table, 1, &values[2], NULL), 0);
+    assert_int_equal(prudence_hash_values_count(table), 2);
+    assert_int_equal(prudence_hash_values_put_bytes(names, "here", 4, &values[1], NULL), 0);
+    *number_in_first(names) = 3;
+    assert_null(prudence_hash_values_get_bytes(names, "here", 4));
+    *number_in_first(names) = 4;
+    assert_ptr_equal(prudence_hash_values_get_bytes(names, "here", 4), &values[1]);
+    assert_ptr_equal(prudence_hash_values_first(&walk, names), &values[1]);
+    memcpy((void *)(uintptr_t)walk.bytes, "hare", 4);
+    assert_null(prudence_hash_values_get_bytes(names, "here", 4));
+    assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), 0);
+    assert_int_equal(prudence_hash_values_destroy(names, dispose, &disposed), 0);
+}
+
 /* So nobody can know which keys share a bucket: the order of walks is another in each table. */
 static void tables_have_secrets_of_their_own(void **unused)
 {
@@ -461,6 +495,29 @@ static void an_entry_stays_for_its_readers(void **unused)
     all_readers_leave(domain);
     assert_int_equal(hash_stats(table).bytes_latent, 0);
     assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* The steps of a resize are taken in sections of updates; the array that was replaced is deferred behind one. */
+static void an_array_is_deferred_outside_of_sections(void **unused)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_hash_values *table = make_table(0, domain);
+    uint64_t key = 0, small = table->table->public.view;
+
+    (void)unused;
+    while (table->table->phase != HASH_MOVING)
+        assert_int_equal(prudence_hash_values_put(table, key++, values, NULL), 0);
+    while (table->table->phase == HASH_MOVING)
+        hash_step(table->table);
+    hash_step(table->table);
+    assert_int_equal(table->table->phase, HASH_LEAVING);
+    assert_int_equal(hash_stats(table).bytes_latent, 0);
+    assert_int_equal(prudence_hash_values_exchange(table, 0, values, values), 0);
+    assert_int_equal(table->table->phase, HASH_IDLE);
+    assert_true(hash_stats(table).bytes_latent >= view_bytes(small));
+    all_readers_leave(domain);
+    assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
@@ -561,7 +618,7 @@ static void a_child_goes_on(void **unused)
 /* ------------------------------------------------------------------------------------------- threads */
 
 #define THREADS 4
-#define ROUNDS  2000
+#define ROUNDS  100000
 
 static struct prudence_hash_values *shared;
 
@@ -585,7 +642,7 @@ static void *count_all(void *sum)
 {
     for (unsigned i = 0; i < ROUNDS; i++) {
         count_up(false);
-        if (i % 10 == 0)
+        if (i % 2)
             *(uint64_t *)sum += count_up(true);
     }
     return NULL;
@@ -593,11 +650,12 @@ static void *count_all(void *sum)
 
 static void no_count_is_lost(void **unused)
 {
+    struct prudence_domain *domain = prudence_domain_create("test", PRUDENCE_DOMAIN_MEMB, NULL);
     uint64_t sums[THREADS] = {0}, all = 0;
     pthread_t threads[THREADS];
 
     (void)unused;
-    shared = make_table(PRUDENCE_HASH_BYTES, NULL);
+    shared = make_table(PRUDENCE_HASH_BYTES, domain);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, count_all, &sums[i]), 0);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -607,6 +665,7 @@ static void no_count_is_lost(void **unused)
     all += count_up(true);
     assert_int_equal(all, THREADS * ROUNDS);
     assert_int_equal(prudence_hash_values_destroy(shared, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry was */
 }
 
 int main(void)
@@ -620,8 +679,10 @@ int main(void)
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(hashes_are_those_of_siphash),
         cmocka_unit_test(hashes_depend_on_key_and_bytes),
+        cmocka_unit_test(keys_are_compared),
         cmocka_unit_test(tables_have_secrets_of_their_own),
         cmocka_unit_test(an_entry_stays_for_its_readers),
+        cmocka_unit_test(an_array_is_deferred_outside_of_sections),
         cmocka_unit_test(a_storm_beside_a_reader_stays_below_the_limit),
         cmocka_unit_test(updates_in_each_kind_of_domain),
         cmocka_unit_test(updates_in_a_set_of_domains),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads add, replace and remove objects in a hash table that is resized, a table of ids that grows, and maps of
+ * Threads add, replace and remove objects in a hash table that is resized, one of values, a table of ids that grows, and maps of
  * numbers and of strings, while they look objects up and walk; and before, one hands all over to another. Built with ThreadSanitizer by
  * test_thread_sanitizer.py; the library is not. RACE, in the environment:
  *
  *   only-hash, only-ids, ...   that table alone is used
- *   hash, ids, map, strings    and each object is written once more when readers can find it
+ *   hash, ids, map, strings, values: each object is written once more when readers can find it
  */
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <prudence/hash.h>
+#include <prudence/hash_values.h>
 #include <prudence/id_table.h>
 #include <prudence/map_values.h>
 #include <prudence/prudence.h>
@@ -33,6 +33,7 @@ struct object {
 static struct prudence_hash *table;
 static struct prudence_id_table *ids;
 static struct prudence_map *map, *strings;
+static struct prudence_hash_values *values;
 static const char *race = "";
 static bool handed_over;
 
@@ -157,6 +158,27 @@ static void update_strings(unsigned long key, bool removes)
     prudence_free_deferred(old);
 }
 
+/* The second value is put into the entry of the first. */
+static void update_values(unsigned long key, bool removes)
+{
+    char text[32];
+    size_t length = text_of(text, key);
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct object *fresh = removes ? NULL : make(key);
+        void *old = NULL;
+
+        if (removes)
+            old = prudence_hash_values_erase_bytes(values, text, length);
+        else if (prudence_hash_values_put_bytes(values, text, length, fresh, &old))
+            abort();
+        if (fresh)
+            touch(fresh, "values");
+        check(old);
+        prudence_free_deferred(old);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------ readers */
 
 static void look_up(unsigned long key)
@@ -171,6 +193,7 @@ static void look_up(unsigned long key)
     check(of_map(prudence_map_ceiling(map, key)));
     check(of_map(prudence_map_highest(map)));
     check(prudence_map_get_bytes(strings, text, length));
+    check(prudence_hash_values_get_bytes(values, text, length));
     prudence_read_unlock();
 }
 
@@ -178,6 +201,7 @@ static void walk(void)
 {
     struct prudence_hash_walk of_table;
     struct prudence_map_walk of_tree;
+    struct prudence_hash_values_walk of_values;
     struct prudence_hash_node *node;
     struct prudence_map_node *place;
     void *object;
@@ -188,6 +212,7 @@ static void walk(void)
     prudence_id_for_each(ids, id, object) check(object);
     prudence_map_for_each(&of_tree, map, place) check(of_map(place));
     prudence_map_for_each(&of_tree, strings, place) check(prudence_map_value(place));
+    prudence_hash_values_for_each(&of_values, values, object) check(object);
     prudence_read_unlock();
 }
 
@@ -212,6 +237,8 @@ static void update(unsigned long key, bool removes)
         update_map(key, removes);
     if (wants("strings"))
         update_strings(key, removes);
+    if (wants("values"))
+        update_values(key, removes);
 }
 
 /* What was there before a table was resized, and is not looked at before. */
@@ -246,6 +273,7 @@ int main(void)
 {
     struct prudence_map_attr attr = {.size = sizeof attr,
                                      .flags = PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES};
+    struct prudence_hash_attr of_bytes = {.size = sizeof of_bytes, .flags = PRUDENCE_HASH_BYTES};
     pthread_t threads[THREADS];
 
     if (getenv("RACE"))
@@ -254,7 +282,8 @@ int main(void)
     ids = prudence_id_table_create("test", NULL);
     map = prudence_map_create("test", NULL);
     strings = prudence_map_create("test", &attr);
-    if (!table || !ids || !map || !strings)
+    values = prudence_hash_values_create("test", &of_bytes);
+    if (!table || !ids || !map || !strings || !values)
         abort();
     hand_over();
     for (uintptr_t i = 0; i < THREADS; i++)

@@ -10,13 +10,13 @@
 #include "structures/siphash.h"
 
 struct prudence_hash_values {
-    struct hash_table *table; /* constant, as is all of this line */
+    struct hash_table
+        *table; /* constant, as is all that readers load, which is in the first line */
     struct siphash_key secret;
     bool strings;      /* keys are byte strings */
     bool own_sections; /* own_sections.h */
     struct prudence_domain *domain;
-
-    struct entries entries __attribute__((aligned(CACHE_LINES_APART)));
+    struct entries entries;
 };
 
 #endif /* STRUCTURES_HASH_VALUES_H */

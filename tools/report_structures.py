@@ -239,6 +239,15 @@ def versions(document):
     return ", ".join(f"{name} {version}" for name, version in document["versions"].items())
 
 
+def refusals(rows):
+    """A line for each subject that refused operations."""
+    found = {}
+    for row in rows:
+        for why in sorted({repeat["not_measured"] for repeat in row["repeats"] if "not_measured" in repeat}):
+            found.setdefault((row["subject"], why), []).append(load_text(row))
+    return [f"Not measured: {subject}: {why} ({'; '.join(loads)})." for (subject, why), loads in found.items()]
+
+
 def notes_of(document, given):
     busy = document["others_cpus"]
     found = [f"The machine was busy: other programs used up to {busy:.1f} CPUs meanwhile. Figures are of the order only."] if busy > BUSY else []
@@ -259,7 +268,7 @@ def main():
     checked = goals.check(rows)
     summary = [("Goals", summary_cells(checked))] if checked else []
     sections = summary + [section for family in families for section in family_sections(rows, checked, family)]
-    said, notes = headline(checked), notes_of(document, given.note) + spread_note(rows)
+    said, notes = headline(checked), notes_of(document, given.note) + refusals(rows) + spread_note(rows)
     write_page(first.with_suffix(".html"), document, "Structures", said, "".join(pictures),
                sections + [("All rows", [row_cells(row) for row in rows])], notes, [versions(document)])
     print_markdown(document, said, notes, sections)

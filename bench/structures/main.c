@@ -295,6 +295,17 @@ static void print_quantile(unsigned row, const struct request *request, const ch
         printf(" %9s", "-");
 }
 
+/* Why there is a repeat without figures. */
+static void print_refusal(unsigned row, const struct request *request)
+{
+    const char *why = NULL;
+
+    for (unsigned i = 0; i < request->repeat && !why; i++)
+        why = json_string_value(json_object_get(results[row][i], "not_measured"));
+    if (why)
+        printf("  not measured: %s", why);
+}
+
 static void print_row(unsigned row, const struct request *request)
 {
     printf("%-13s %9llu %8u %5u %5u %8u %-7s %-7s", rows[row].entry->numbers->name,
@@ -309,6 +320,7 @@ static void print_row(unsigned row, const struct request *request)
     print_quantile(row, request, "lookups", "p99_9_ns", 0.5);
     print_quantile(row, request, "updates", "p99_9_ns", 0.5);
     print_quantile(row, request, NULL, "writer_per_second", 0.5);
+    print_refusal(row, request);
     printf("\n");
 }
 

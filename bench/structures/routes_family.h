@@ -29,11 +29,13 @@ static inline void look_up(struct work *work, uint64_t random)
 {
     const bool drawn = random % 128 * 100 < (uint64_t)work->hits * 128;
     const uint64_t at = work->lookups++ & (ADDRESSES - 1);
+    const uint64_t begun = timing_begin(&work->looked_up, TIMED_LOOKUPS);
     uint32_t hop;
 
     read_begin();
     hop = hop_of(drawn ? INPUT(drawn)[at] : INPUT(uniform)[at]);
     read_end();
+    timing_end(&work->looked_up, begun);
     work->found += hop != 0;
     work->sum += hop;
 }
@@ -42,13 +44,16 @@ static void update(struct work *work, uint64_t random)
 {
     const uint64_t share = work->size / work->threads;
     const uint64_t i = work->thread * share + below(random, share);
+    uint64_t begun;
 
     if (!work->gone)
         work->gone = calloc(work->size, 1);
+    begun = timing_begin(&work->updated, TIMED_UPDATES);
     if (work->gone[i])
         route_add(&INPUT(routes)[i], 1 + (uint32_t)i % 256);
     else
         route_remove(&INPUT(routes)[i]);
+    timing_end(&work->updated, begun);
     work->gone[i] = !work->gone[i];
 }
 

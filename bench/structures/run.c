@@ -14,6 +14,7 @@
 #define CLOCK_ROUNDS 1001
 
 uint64_t subject_size;
+const char *subject_refusal;
 static bool stop, warm_stop;
 
 struct thread {
@@ -241,5 +242,7 @@ json_t *row_run(const void *of)
     sleep_until_ns(now_ns() + (uint64_t)(row->seconds * 1e9));
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     pthread_barrier_wait(&barrier);
+    if (subject_refusal)
+        return json_pack("{s:s}", "not_measured", subject_refusal);
     return result(row, threads, begun, before, filled);
 }

@@ -18,7 +18,7 @@ struct row {
     double seconds;
 };
 
-/* For run_in_child: a process makes one run. NULL: there was not one operation. */
+/* For run_in_child: a process makes one run. NULL: there was not one operation. {"not_measured": why}: the subject has refused some. */
 json_t *row_run(const void *row);
 
 #endif /* BENCH_STRUCTURES_RUN_H */

@@ -46,6 +46,14 @@ static inline void nothing(void)
 {
 }
 
+/* Why this run says nothing: a peer refuses what it should do. NULL: it does not. Atomic. */
+extern const char *subject_refusal;
+
+static inline void subject_refuses(const char *why)
+{
+    __atomic_store_n(&subject_refusal, why, __ATOMIC_RELAXED);
+}
+
 /* Of this run, for what start() makes that is not the table's memory. */
 extern uint64_t subject_size;
 

@@ -14,6 +14,7 @@
 #define NUMBERS_AND_STRINGS(name) &subject_##name, &subject_##name##_strings
 
 DECLARED_BOTH(prudence);
+DECLARED_BOTH(hash_values);
 DECLARED_BOTH(lockfree);
 DECLARED_BOTH(rculfhash);
 DECLARED_BOTH(ck_ht);
@@ -45,6 +46,7 @@ DECLARED_BOTH(std_map);
 
 static const struct subject_entry entries[] = {
     {"hash", SUBJECT_OURS, NUMBERS_AND_STRINGS(prudence)},
+    {"hash", SUBJECT_OURS, NUMBERS_AND_STRINGS(hash_values)},
     {"hash", SUBJECT_OURS, NUMBERS_AND_STRINGS(lockfree)},
     {"hash", SUBJECT_RCU, NUMBERS_AND_STRINGS(rculfhash)},
     {"hash", SUBJECT_RCU, NUMBERS_AND_STRINGS(ck_ht)},

@@ -23,7 +23,8 @@
  *    online in it. What a function returns stays valid until that section ends. After a removal, leave the section
  *    before you defer the object: then the deferral can keep latent memory below its limit.
  *  - Ownership: objects are the caller's. One that was removed or replaced may be freed, changed or added again after a
- *    grace period only (prudence_free_deferred does that). The table allocates arrays of buckets, nothing else.
+ *    grace period only (prudence_free_deferred does that). The table allocates arrays of buckets, nothing else. (To store
+ *    pointers without objects of your own, and without a hash function: <prudence/hash_values.h>.)
  *  - Hashes: up to 64 bits. The table multiplies them and takes the highest bits, so small numbers and addresses may be
  *    their own hashes; otherwise use prudence_hash_mix. Objects with equal keys have equal hashes. Against keys that an
  *    attacker chooses use a keyed hash.
@@ -130,6 +131,7 @@ struct prudence_hash_attr {
 /* For prudence_hash_attr.flags. */
 enum prudence_hash_flags {
     PRUDENCE_HASH_FIXED = 1 << 0, /* resized by prudence_hash_resize only */
+    PRUDENCE_HASH_BYTES = 1 << 1, /* of <prudence/hash_values.h> only: keys are byte strings */
 };
 
 /*

@@ -144,6 +144,9 @@ static inline void os_relax(void)
 #endif
 }
 
+/* --- 128 bits that nobody outside of the process can guess, others at each call --- */
+void os_secret(uint64_t words[2]);
+
 /* --- idle work: a helper thread, never needed for progress. os_idle_start makes it if there is none:
  * makes a thread, so not from inside an allocation; always with the same `work`, which it calls while
  * that returns true. Then it sleeps without waking until the next kick, which does nothing where there

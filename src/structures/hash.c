@@ -12,25 +12,22 @@
 #define LONG_CHAIN 8
 #define COUNTS     64
 
-#define FLAGS ((unsigned)PRUDENCE_HASH_FIXED)
-
 /* --------------------------------------------------------------------------- making and destroying */
 
 static const struct prudence_hash_attr defaults = {.size = sizeof defaults};
 
-static bool is_valid(const char *name, const struct prudence_hash_attr *attr)
+static bool is_valid(const char *what, const char *name, const struct prudence_hash_attr *attr,
+                     unsigned flags)
 {
-    static const char what[] = "prudence_hash_create";
-
     if (!name_is_valid(what, name))
         return false;
     if (attr->size != sizeof *attr)
         os_report(
             "%s: '%s': attr->size is %zu, not sizeof(struct prudence_hash_attr), which is %zu",
             what, name, attr->size, sizeof *attr);
-    else if (attr->flags & ~FLAGS)
+    else if (attr->flags & ~flags)
         os_report("%s: '%s': attr->flags has unknown bits (0x%x)", what, name,
-                  attr->flags & ~FLAGS);
+                  attr->flags & ~flags);
     else if (attr->reserved)
         os_report("%s: '%s': attr->reserved is %u, not 0", what, name, attr->reserved);
     else if (attr->buckets > UINT64_C(1) << VIEW_ORDER_MOST)
@@ -71,14 +68,15 @@ static bool make_parts(struct hash_table *table, const char *name, struct pruden
     return true;
 }
 
-struct prudence_hash *prudence_hash_create(const char *name, const struct prudence_hash_attr *attr)
+struct hash_table *hash_make(const char *what, const char *name,
+                             const struct prudence_hash_attr *attr, unsigned flags)
 {
     struct hash_table *table;
     size_t counters, bytes;
 
     if (!attr)
         attr = &defaults;
-    if (!is_valid(name, attr)) {
+    if (!is_valid(what, name, attr, flags)) {
         errno = EINVAL;
         return NULL;
     }
@@ -98,7 +96,29 @@ struct prudence_hash *prudence_hash_create(const char *name, const struct pruden
         return NULL;
     }
     tables_add(&hash_tables, &table->link);
-    return &table->public;
+    return table;
+}
+
+struct prudence_hash *prudence_hash_create(const char *name, const struct prudence_hash_attr *attr)
+{
+    struct hash_table *table =
+        hash_make("prudence_hash_create", name, attr, (unsigned)PRUDENCE_HASH_FIXED);
+
+    return table ? &table->public : NULL;
+}
+
+void hash_unmake(struct hash_table *table)
+{
+    tables_remove(&table->link);
+    views_free(&table->views, table->public.view);
+    if (table->from)
+        views_free(&table->views, table->from);
+    if (table->fresh)
+        views_free(&table->views, table->fresh);
+    if (table->left.view)
+        views_free(&table->views, table->left.view);
+    views_unmake(&table->views);
+    prudence_free(table);
 }
 
 int prudence_hash_destroy(struct prudence_hash *public)
@@ -111,19 +131,9 @@ int prudence_hash_destroy(struct prudence_hash *public)
     if (hash_count(table))
         return EBUSY;
     error = views_may_end(&table->views, "prudence_hash_destroy", __builtin_return_address(0));
-    if (error)
-        return error;
-    tables_remove(&table->link);
-    views_free(&table->views, table->public.view);
-    if (table->from)
-        views_free(&table->views, table->from);
-    if (table->fresh)
-        views_free(&table->views, table->fresh);
-    if (table->left.view)
-        views_free(&table->views, table->left.view);
-    views_unmake(&table->views);
-    prudence_free(table);
-    return 0;
+    if (!error)
+        hash_unmake(table);
+    return error;
 }
 
 /* ------------------------------------------------------------------------------------- updates */
@@ -330,11 +340,18 @@ int prudence_hash_replace(struct prudence_hash *public, struct prudence_hash_nod
     return 0;
 }
 
+static void remove_and_unlock(struct hash_table *table, struct place *place)
+{
+    int64_t here = hash_change_count(table, -1);
+
+    store_and_unlock(place, load_relaxed(&prudence_hash_node_(place->next)->next));
+    hash_counted(table, here, 0);
+}
+
 int prudence_hash_remove(struct prudence_hash *public, struct prudence_hash_node *node)
 {
     struct hash_table *table = hash_of(public);
     struct place place;
-    int64_t here;
 
     chain_lock(table, node->hash, &place);
     to_hash(&place, node->hash);
@@ -342,10 +359,39 @@ int prudence_hash_remove(struct prudence_hash *public, struct prudence_hash_node
         unlock(&place);
         return ENOENT;
     }
-    here = hash_change_count(table, -1);
-    store_and_unlock(&place, load_relaxed(&node->next));
-    hash_counted(table, here, 0);
+    remove_and_unlock(table, &place);
     return 0;
+}
+
+struct prudence_hash_node *hash_remove_key(struct hash_table *table, uint64_t hash,
+                                           prudence_hash_match match, const void *key)
+{
+    const uint64_t spread = prudence_hash_spread_(hash);
+    struct place place;
+
+    chain_lock(table, spread, &place);
+    to_hash(&place, spread);
+    if (!to_key(&place, spread, match, key)) {
+        unlock(&place);
+        return NULL;
+    }
+    remove_and_unlock(table, &place);
+    return prudence_hash_node_(place.next);
+}
+
+bool hash_visit_key(struct hash_table *table, uint64_t hash, prudence_hash_match match,
+                    const void *key)
+{
+    const uint64_t spread = prudence_hash_spread_(hash);
+    struct place place;
+    bool found;
+
+    chain_lock(table, spread, &place);
+    to_hash(&place, spread);
+    found = to_key(&place, spread, match, key);
+    unlock(&place);
+    hash_replaced(table);
+    return found;
 }
 
 /* ---------------------------------------------------------------------------------- statistics */

@@ -58,6 +58,7 @@ struct hash_table {
     struct views views;            /* constant */
     unsigned order_min, order_max; /* constant */
     unsigned flags;                /* constant */
+    bool leaves_outside;           /* constant: arrays are deferred by hash_leave_array alone */
     unsigned counter_mask;         /* constant */
     struct list link;              /* under tables_lock */
 
@@ -144,11 +145,28 @@ void hash_end_stepping(struct hash_table *table);
  * more. False: there is no memory. */
 bool hash_begin(struct hash_table *table, uintptr_t view, unsigned order);
 
+/* Behind an update of a table that leaves_outside, in no section: there a deferral may wait, so latent_limit is kept without fail. */
+void hash_leave_array(struct hash_table *table);
+
 /* A step of a resize, if one is under way; begins one, if the number of objects says so. */
 void hash_step(struct hash_table *table);
 void hash_follow_count(struct hash_table *table);
 
-/* hash.c: counts objects, while their chain is locked: a forked child has both or neither. Returns what this CPU's counter is then. */
+/* hash.c: prudence_hash_create on behalf of `what`, with these flags; and the end of a table for which views_may_end said 0, whose objects are
+ * the caller's. */
+struct hash_table *hash_make(const char *what, const char *name,
+                             const struct prudence_hash_attr *attr, unsigned flags);
+void hash_unmake(struct hash_table *table);
+
+/* Removes the object with the key, of several the one that was added last; NULL: there is none. In a section, as the next one. */
+struct prudence_hash_node *hash_remove_key(struct hash_table *table, uint64_t hash,
+                                           prudence_hash_match match, const void *key);
+
+/* Whether there is one. `match` may change it: its chain is locked, so no other update of its key is under way. */
+bool hash_visit_key(struct hash_table *table, uint64_t hash, prudence_hash_match match,
+                    const void *key);
+
+/* Counts objects, while their chain is locked: a forked child has both or neither. Returns what this CPU's counter is then. */
 int64_t hash_change_count(struct hash_table *table, int64_t objects);
 
 /* With nothing locked: moves the group of a bucket of the view that is 0; does what is due behind an update that changed the number of

@@ -110,7 +110,7 @@ static uintptr_t finish(struct hash_table *table)
     store_release(&table->from, 0);
     table->left = views_leave(&table->views, old);
     store_relaxed(&table->phase, HASH_LEAVING);
-    return let_go(table);
+    return table->leaves_outside ? 0 : let_go(table);
 }
 
 static uintptr_t move_some(struct hash_table *table)
@@ -134,7 +134,7 @@ static uintptr_t step(struct hash_table *table)
     case HASH_MOVING:
         return move_some(table);
     case HASH_LEAVING:
-        return let_go(table);
+        return table->leaves_outside ? 0 : let_go(table);
     case HASH_IDLE:
         break;
     }
@@ -155,6 +155,12 @@ void hash_step(struct hash_table *table)
 {
     if (hash_try_stepping(table))
         end_step(table, step(table));
+}
+
+void hash_leave_array(struct hash_table *table)
+{
+    if (unlikely(load_relaxed(&table->phase) == HASH_LEAVING) && hash_try_stepping(table))
+        end_step(table, table->phase == HASH_LEAVING ? let_go(table) : 0);
 }
 
 static unsigned quarter_of(unsigned order)

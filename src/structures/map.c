@@ -4,12 +4,12 @@
 
 #include <errno.h>
 
-#include "gp/user/domain.h"
 #include "heap/heap.h"
 #include "os/os.h"
 #include "slab/stats.h"
 #include "structures/map_values.h"
 #include "structures/object_count.h"
+#include "structures/own_sections.h"
 #include "structures/waiting.h"
 #include "structures/writers.h"
 #include "valid_name.h"
@@ -41,7 +41,7 @@ static bool is_valid(const char *name, const struct prudence_map_attr *attr)
 
 static void destroy_caches(struct prudence_map *map)
 {
-    map_entries_destroy(map);
+    entries_destroy(&map->entries);
     for (unsigned kind = MAP_KINDS; kind-- > 0;)
         if (map->caches[kind])
             prudence_cache_destroy(map->caches[kind]);
@@ -93,8 +93,7 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
         return NULL;
     }
     map->domain = map->caches[0]->domain;
-    map->own_sections =
-        map->domain->kind != PRUDENCE_DOMAIN_SET && map->domain->kind != PRUDENCE_DOMAIN_EXTERNAL;
+    map->own_sections = has_own_sections(map->domain);
     tables_add(&ordered_maps, &map->link);
     return map;
 }
@@ -201,7 +200,7 @@ int prudence_map_stats_sized(struct prudence_map *map, struct prudence_map_stats
     all.bytes_live = map->allocated;
     for (unsigned kind = 0; kind < MAP_KINDS; kind++)
         add_nodes(map, kind, &all);
-    map_entries_add_stats(map, &all);
+    entries_add_bytes(&map->entries, &all.bytes_live, &all.bytes_latent);
     give_sized(stats, size, &all, sizeof all);
     return 0;
 }

@@ -21,12 +21,11 @@
 #define STRUCTURES_MAP_H
 
 #include "base/list.h"
+#include "structures/entries.h"
 #include "structures/map_key.h"
 #include "structures/map_node.h"
 
 struct prudence_cache;
-
-#define MAP_ENTRY_SIZES 6u
 
 /* Of some CPUs each: threads inside an update, and the objects that were added less those removed there (map_writers.h). */
 struct map_writers {
@@ -41,10 +40,9 @@ struct prudence_map {
     unsigned writers_mask;
     struct prudence_domain *domain;
     struct prudence_cache *caches[MAP_KINDS];
-    struct prudence_cache *entries[MAP_ENTRY_SIZES]; /* of a map of values */
-    uint64_t large_bytes; /* of entries with pages of their own; atomic */
-    size_t allocated;     /* bytes of this */
-    struct list link;     /* under tables_lock */
+    struct entries entries; /* of a map of values */
+    size_t allocated;       /* bytes of this */
+    struct list link;       /* under tables_lock */
 
     /* A node whose only slot is `root`, of no kind: it is locked, and that is all. */
     struct {

@@ -2,8 +2,8 @@
 /*
  * Maps of values: entries, and the updates that make them (map_values.h).
  *
- * An entry of a number has 16 bytes, one of a string 24 and the string: from a cache of its power of two, or pages of its own.
- * It is made before the update, outside of sections, and deferred behind it, so both may wait as they do for nodes.
+ * An entry of a number has 16 bytes, one of a string 24 and the string (entries.h). It is made before the update, outside of
+ * sections, and deferred behind it, so both may wait as they do for nodes.
  */
 #include "structures/map_values.h"
 
@@ -11,9 +11,6 @@
 
 #include <prudence/map_values.h>
 
-#include "heap/heap.h"
-#include "os/os.h"
-#include "slab/stats.h"
 #include "structures/map_update.h"
 
 struct entry {
@@ -23,75 +20,18 @@ struct entry {
 };
 
 #define NUMBER_BYTES (offsetof(struct entry, node) + sizeof(struct prudence_map_node))
-#define SMALLEST     32u
-#define LARGE        (MAP_ENTRY_SIZES - 1)
 
 /* ------------------------------------------------------------------------------------------ entries */
 
-static size_t bytes_of_class(const struct prudence_map *map, unsigned class)
-{
-    return map->bytes ? SMALLEST << class : NUMBER_BYTES;
-}
-
-static unsigned class_of(const struct prudence_map *map, size_t length)
-{
-    unsigned class = 0;
-
-    while (map->bytes && class < LARGE && length > (SMALLEST << class) - sizeof(struct entry))
-        class ++;
-    return class;
-}
-
-static unsigned classes_of(const struct prudence_map *map)
-{
-    return map->bytes ? LARGE : 1;
-}
-
 bool map_entries_make(struct prudence_map *map, const char *name, struct prudence_domain *domain)
 {
-    const struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
-
-    for (unsigned class = 0; class < classes_of(map); class ++) {
-        map->entries[class] = prudence_cache_create(name, bytes_of_class(map, class), &attr);
-        if (!map->entries[class])
-            return false;
-    }
-    if (map->bytes)
-        map->entries[LARGE] = large_cache_create(name, domain);
-    return !map->bytes || map->entries[LARGE];
-}
-
-void map_entries_destroy(struct prudence_map *map)
-{
-    for (unsigned class = MAP_ENTRY_SIZES; class -- > 0;)
-        if (map->entries[class])
-            prudence_cache_destroy(map->entries[class]);
-}
-
-static size_t pages_of(size_t length)
-{
-    return round_up(sizeof(struct entry) + length, OS_PAGE_SIZE);
-}
-
-static struct entry *allocate(struct prudence_map *map, size_t length)
-{
-    unsigned class = class_of(map, length);
-    struct entry *entry;
-    bool zeroed;
-
-    if (class < LARGE)
-        return prudence_cache_alloc(map->entries[class]);
-    if (length > SIZE_MAX / 2)
-        return NULL;
-    entry = large_cache_alloc(map->entries[LARGE], pages_of(length), OS_PAGE_SIZE, &zeroed);
-    if (entry)
-        add_relaxed(&map->large_bytes, pages_of(length));
-    return entry;
+    return entries_make(&map->entries, name, domain,
+                        map->bytes ? sizeof(struct entry) : NUMBER_BYTES, map->bytes);
 }
 
 static struct entry *make_entry(struct prudence_map *map, const struct map_key *key, void *value)
 {
-    struct entry *entry = allocate(map, key->length);
+    struct entry *entry = entries_alloc(&map->entries, key->length);
 
     if (!entry)
         return NULL;
@@ -110,20 +50,16 @@ static struct entry *entry_of(const struct prudence_map_node *node)
     return PRUDENCE_CONTAINER_OF(node, struct entry, node.node);
 }
 
-/* Before it goes: it does not count any more. Its cache. */
-static struct prudence_cache *cache_left_by(struct prudence_map *map, const struct entry *entry)
+static size_t length_of(const struct prudence_map *map, const struct entry *entry)
 {
-    const size_t length = map->bytes ? entry->node.length : 0;
-    const unsigned class = class_of(map, length);
-
-    if (class == LARGE)
-        sub_relaxed(&map->large_bytes, pages_of(length));
-    return map->entries[class];
+    return map->bytes ? entry->node.length : 0;
 }
 
 void map_entry_free(struct prudence_map *map, struct prudence_map_node *node)
 {
-    prudence_cache_free(cache_left_by(map, entry_of(node)), entry_of(node));
+    struct entry *entry = entry_of(node);
+
+    entries_free(&map->entries, entry, length_of(map, entry));
 }
 
 /* The value of an entry that an update has unlinked, which is deferred. */
@@ -132,28 +68,8 @@ static void *value_left_by(struct prudence_map *map, struct prudence_map_node *n
     struct entry *entry = entry_of(node);
     void *value = entry->value;
 
-    prudence_cache_free_deferred(cache_left_by(map, entry), entry);
+    entries_defer(&map->entries, entry, length_of(map, entry));
     return value;
-}
-
-static void add_class(const struct prudence_map *map, unsigned class,
-                      struct prudence_map_stats *stats)
-{
-    struct cache_sums sums;
-
-    cache_sum(map->entries[class], &sums);
-    stats->bytes_latent += sums.latent_bytes;
-    if (class < LARGE)
-        stats->bytes_live +=
-            (sums.hits + sums.misses - sums.frees - sums.deferred) * bytes_of_class(map, class);
-}
-
-void map_entries_add_stats(const struct prudence_map *map, struct prudence_map_stats *stats)
-{
-    for (unsigned class = 0; class < MAP_ENTRY_SIZES; class ++)
-        if (map->entries[class])
-            add_class(map, class, stats);
-    stats->bytes_live += load_relaxed(&map->large_bytes);
 }
 
 /* ------------------------------------------------------------------------------------------ updates */

@@ -8,13 +8,10 @@
 
 #include "structures/map.h"
 
-/* Their caches. False: there is no memory; what was made is destroyed by map_entries_destroy. */
+/* Their caches. False: there is no memory; what was made is destroyed by entries_destroy. */
 bool map_entries_make(struct prudence_map *map, const char *name, struct prudence_domain *domain);
-void map_entries_destroy(struct prudence_map *map);
 
 /* Of an entry that no reader can see. */
 void map_entry_free(struct prudence_map *map, struct prudence_map_node *node);
-
-void map_entries_add_stats(const struct prudence_map *map, struct prudence_map_stats *stats);
 
 #endif /* STRUCTURES_MAP_VALUES_H */

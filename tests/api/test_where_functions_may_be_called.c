@@ -20,6 +20,7 @@
 #include <prudence/counter.h>
 #include <prudence/hash.h>
 #include <prudence/hash_rename.h>
+#include <prudence/hash_values.h>
 #include <prudence/id_table.h>
 #include <prudence/log.h>
 #include <prudence/lockfree_hash.h>
@@ -593,6 +594,38 @@ static struct prudence_map *used_values(bool bytes)
     return map;
 }
 
+/* The same in a hash table, with walks. */
+static struct prudence_hash_values *used_hash_values(bool bytes)
+{
+    struct prudence_hash_attr attr = {.size = sizeof attr,
+                                      .flags = bytes ? PRUDENCE_HASH_BYTES : 0};
+    struct prudence_hash_values *table = prudence_hash_values_create("used", &attr);
+    struct prudence_hash_values_walk walk;
+    struct prudence_hash_stats stats;
+    static char values[3];
+    void *old;
+
+    if (bytes ? prudence_hash_values_insert_bytes(table, "5", 1, &values[0], NULL) ||
+                    prudence_hash_values_put_bytes(table, "5", 1, &values[1], &old) ||
+                    prudence_hash_values_exchange_bytes(table, "5", 1, &values[1], &values[2]) ||
+                    prudence_hash_values_get_bytes(table, "5", 1) != &values[2]
+              : prudence_hash_values_insert(table, 5, &values[0], NULL) ||
+                    prudence_hash_values_put(table, 5, &values[1], &old) ||
+                    prudence_hash_values_exchange(table, 5, &values[1], &values[2]) ||
+                    prudence_hash_values_get(table, 5) != &values[2])
+        abort();
+    if (old != &values[0] || prudence_hash_values_first(&walk, table) != &values[2] ||
+        prudence_hash_values_next(&walk) || prudence_hash_values_count(table) != 1 ||
+        prudence_hash_values_stats(table, &stats))
+        abort();
+    if ((bytes ? prudence_hash_values_erase_bytes(table, "5", 1)
+               : prudence_hash_values_erase(table, 5)) != &values[2])
+        abort();
+    return table;
+}
+
+BODY(hash_values, return result_of(used_hash_values(false) && used_hash_values(true));)
+BODY(hash_values_destroy, return prudence_hash_values_destroy(used_hash_values(false), NULL, NULL);)
 BODY(map, return result_of(searched_map(false) && searched_map(true) && used_values(false) &&
                            used_values(true));)
 BODY(map_destroy, return prudence_map_destroy(used_map(false), NULL, NULL);)
@@ -744,6 +777,14 @@ static const struct row {
     {"prudence_hash_destroy", do_hash_destroy, FOR_READERS, ""},
     {"prudence_hash_rename", do_names, EVERYWHERE,
      "prudence_hash_rename_replace prudence_hash_exchange"},
+    {"prudence_hash_values_create", do_hash_values, EVERYWHERE,
+     "prudence_hash_values_insert prudence_hash_values_insert_bytes prudence_hash_values_put "
+     "prudence_hash_values_put_bytes prudence_hash_values_exchange "
+     "prudence_hash_values_exchange_bytes prudence_hash_values_erase "
+     "prudence_hash_values_erase_bytes prudence_hash_values_get prudence_hash_values_get_bytes "
+     "prudence_hash_values_first prudence_hash_values_next prudence_hash_values_count "
+     "prudence_hash_values_stats_sized"},
+    {"prudence_hash_values_destroy", do_hash_values_destroy, FOR_READERS, ""},
     {"prudence_id_table_create", do_id_table, EVERYWHERE,
      "prudence_id_insert prudence_id_replace prudence_id_remove prudence_id_next "
      "prudence_id_count prudence_id_table_stats_sized"},

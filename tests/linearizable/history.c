@@ -18,7 +18,7 @@
 #define THREADS 4
 
 static const struct subject *const tables[] = {hash_subjects, id_subjects, map_subjects,
-                                               route_subjects};
+                                               route_subjects, value_subjects};
 
 static const struct subject *subject;
 static struct operation *operations[THREADS];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads add, replace and remove objects in a hash table that is resized, one without locks, a table of ids that grows, maps of
- * numbers and of strings, and routes of both families, while they look objects up and walk; and before, one hands all over to another.
+ * numbers and of strings, a hash table of values, and routes of both families, while they look objects up and walk; and before, one hands
+ * all over to another.
  * Built with ThreadSanitizer by test_thread_sanitizer.py; the library is not. RACE, in the environment:
  *
- *   only-hash, only-ids, ...   that table alone is used: hash, lockfree, ids, map, strings, routes4, routes6
+ *   only-hash, only-ids, ...   that table alone is used: hash, lockfree, ids, map, strings, routes4, routes6, values
  *   hash, ids, ...             and each object is written once more when readers can find it
  */
 #include <pthread.h>
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <prudence/hash.h>
+#include <prudence/hash_values.h>
 #include <prudence/id_table.h>
 #include <prudence/lockfree_hash.h>
 #include <prudence/map_values.h>
@@ -37,6 +38,7 @@ static struct prudence_id_table *ids;
 static struct prudence_lockfree_hash *lockfree;
 static struct prudence_map *map, *strings;
 static struct prudence_routes *routes4, *routes6;
+static struct prudence_hash_values *values;
 static const char *race = "";
 static bool handed_over;
 
@@ -221,6 +223,27 @@ static void update_routes(struct prudence_routes *routes, const char *name, unsi
     prudence_free_deferred((struct object *)old);
 }
 
+/* The second value is put into the entry of the first. */
+static void update_values(unsigned long key, bool removes)
+{
+    char text[32];
+    size_t length = text_of(text, key);
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct object *fresh = removes ? NULL : make(key);
+        void *old = NULL;
+
+        if (removes)
+            old = prudence_hash_values_erase_bytes(values, text, length);
+        else if (prudence_hash_values_put_bytes(values, text, length, fresh, &old))
+            abort();
+        if (fresh)
+            touch(fresh, "values");
+        check(old);
+        prudence_free_deferred(old);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------ readers */
 
 static void look_up(unsigned long key)
@@ -239,6 +262,7 @@ static void look_up(unsigned long key)
     check(of_map(prudence_map_ceiling(map, key)));
     check(of_map(prudence_map_highest(map)));
     check(prudence_map_get_bytes(strings, text, length));
+    check(prudence_hash_values_get_bytes(values, text, length));
     prudence_read_unlock();
 }
 
@@ -248,6 +272,7 @@ static void walk(void)
     struct prudence_lockfree_walk of_lockfree_table;
     struct prudence_routes_walk of_routes;
     struct prudence_map_walk of_tree;
+    struct prudence_hash_values_walk of_values;
     struct prudence_hash_node *node;
     struct prudence_map_node *place;
     void *object;
@@ -265,6 +290,7 @@ static void walk(void)
     prudence_map_for_each(&of_tree, map, place) check(of_map(place));
     prudence_map_for_each(&of_tree, strings, place) check(prudence_map_value(place));
     prudence_routes_for_each(&of_routes, routes6, NULL) check((struct object *)of_routes.value);
+    prudence_hash_values_for_each(&of_values, values, object) check(object);
     prudence_read_unlock();
 }
 
@@ -284,6 +310,8 @@ static void update(unsigned long key, bool removes)
         update_routes(routes4, "routes4", key_shared(key), removes);
     if (wants("routes6"))
         update_routes(routes6, "routes6", key_shared(key), removes);
+    if (wants("values"))
+        update_values(key, removes);
 }
 
 /* These have nothing of the writer but what they find, each in one way. */
@@ -352,6 +380,7 @@ int main(void)
     struct prudence_map_attr attr = {.size = sizeof attr,
                                      .flags = PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES};
     struct prudence_routes_attr ipv6 = {.size = sizeof ipv6, .family = PRUDENCE_ROUTES_IPV6};
+    struct prudence_hash_attr of_bytes = {.size = sizeof of_bytes, .flags = PRUDENCE_HASH_BYTES};
     pthread_t threads[THREADS];
 
     if (getenv("RACE"))
@@ -363,7 +392,8 @@ int main(void)
     lockfree = prudence_lockfree_hash_create(THREADS * KEYS / 2);
     routes4 = prudence_routes_create("test", NULL);
     routes6 = prudence_routes_create("test", &ipv6);
-    if (!table || !ids || !map || !strings || !lockfree || !routes4 || !routes6)
+    values = prudence_hash_values_create("test", &of_bytes);
+    if (!table || !ids || !map || !strings || !lockfree || !routes4 || !routes6 || !values)
         abort();
     hand_over();
     for (uintptr_t i = 0; i < THREADS; i++)

@@ -96,7 +96,7 @@ class ThreadSanitizer(unittest.TestCase):
         do for the others."""
         for compiler in self.compilers:
             program = self.build(compiler, HERE / "program_tables.c", *SHARED)
-            for table in ("hash", "lockfree", "ids", "map", "strings", "routes4", "routes6"):
+            for table in ("hash", "lockfree", "ids", "map", "strings", "routes4", "routes6", "values"):
                 self.assertEqual(self.run_it(program, race=f"only-{table}"), (0, "done\n"), table)
                 self.assertIn(RACE, self.run_it(program, "annotate=0", race=f"only-{table}")[1], table)
                 status, output = self.run_it(program, race=table)

@@ -26,7 +26,8 @@ import mutants  # noqa: E402
 BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')) / 'source-model'
 SKIPPED = 77
 
-CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'structure', 'hash', 'map', 'map_values', 'routes')]
+CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'structure', 'hash', 'map', 'map_values',
+                                                               'hash_values', 'routes')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
 EXPLORED = [*sorted((ROOT / 'src/gp/user').glob('*.c')), *sorted((ROOT / 'src/rcu').glob('callback_*.c')), ROOT / 'src/runtime/domains.c',
             *sorted((ROOT / 'src/slab').glob('*.c')),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where rseq or membarrier is missing, refused at start, or refused later: what is used instead is
- * told by the statistics, and works. Each case is a process of its own.
+ * told by the statistics, and works. Each case is a process of its own. And secrets without getrandom.
  *
  * ctest: not-with thread (ThreadSanitizer installs what a seccomp filter then refuses)
  */
@@ -100,8 +100,22 @@ static int late_and_lost(void)
     return tell(0);
 }
 
+/* Without getrandom there are secrets all the same, not one twice. */
+static int without_getrandom(void)
+{
+    uint64_t words[4] = {0};
+
+    refuse(SYS_getrandom, SYS_getrandom, EPERM);
+    errno = 0;
+    os_secret(&words[0]);
+    os_secret(&words[2]);
+    return errno || !words[0] || !words[1] || words[0] == words[2];
+}
+
 static int run_role(const char *role)
 {
+    if (strcmp(role, "secrets") == 0)
+        return without_getrandom();
     if (strcmp(role, "work") == 0)
         return tell(workload_run(200, NULL));
     if (strcmp(role, "short") == 0)
@@ -224,6 +238,15 @@ static void all_refused_after_start_dies_with_a_message(void **state)
     assert_true(child_said(&result, "membarrier was refused after start"));
 }
 
+static void secrets_without_getrandom(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("secrets", NULL, &result);
+    assert_true(child_exited_with(&result, 0));
+}
+
 static void under_valgrind(void **state)
 {
     char *arguments[] = {
@@ -260,6 +283,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rseq_and_membarrier_refused_before_start),
         cmocka_unit_test(membarrier_refused_after_start),
         cmocka_unit_test(all_refused_after_start_dies_with_a_message),
+        cmocka_unit_test(secrets_without_getrandom),
         cmocka_unit_test(under_valgrind),
     };
 

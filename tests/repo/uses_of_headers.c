@@ -4,6 +4,7 @@
 #include <prudence/call.h>
 #include <prudence/hash.h>
 #include <prudence/hash_rename.h>
+#include <prudence/hash_values.h>
 #include <prudence/id_table.h>
 #include <prudence/inline.h>
 #include <prudence/lockfree_hash.h>
@@ -31,6 +32,7 @@ int use_routes(struct prudence_routes *table, const struct prudence_prefix *pref
 int use_other_hashes(struct prudence_hash *table, struct prudence_lockfree_hash *lockfree,
                      struct prudence_hash_name *name, uint64_t key);
 int use_map(struct prudence_map *map, struct element *fresh, uint64_t key);
+int use_values(struct prudence_hash_values *table);
 int use_lists(struct prudence_list *list, struct element *fresh);
 int use_hlists(struct prudence_hlist_head *list, struct element *fresh);
 void use_qsbr(struct prudence_domain *domain);
@@ -154,6 +156,20 @@ int use_map(struct prudence_map *map, struct element *fresh, uint64_t key)
         sum += prudence_map_value(node) == prudence_map_get(map, key);
     }
     return sum + (prudence_map_get_bytes(map, "key", 3) == fresh) + prudence_map_stats(map, &stats);
+}
+
+int use_values(struct prudence_hash_values *table)
+{
+    struct prudence_hash_values_walk walk;
+    struct prudence_hash_stats stats;
+    void *value;
+    int sum = 0;
+
+    prudence_hash_values_for_each(&walk, table, value)
+    {
+        sum += walk.key == walk.length;
+    }
+    return sum + prudence_hash_values_stats(table, &stats);
 }
 
 int use_lists(struct prudence_list *list, struct element *fresh)

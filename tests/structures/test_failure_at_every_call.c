@@ -8,6 +8,7 @@
 #include "support/hash_test.h"
 
 #include <prudence/hash_rename.h>
+#include <prudence/hash_values.h>
 #include <prudence/id_table.h>
 #include <prudence/lockfree_hash.h>
 #include <prudence/map_values.h>
@@ -469,6 +470,71 @@ static void use_values(void)
     check(prudence_map_destroy(map, NULL, NULL) == 0);
 }
 
+/* The same in a hash table, where only a key that comes needs memory. */
+static void check_hash_values(struct prudence_hash_values *table, unsigned first, unsigned end)
+{
+    size_t length;
+
+    check(prudence_hash_values_count(table) == end - first);
+    for (unsigned i = 0; i < NAMES / 10; i++) {
+        const void *key = value_key(i, &length);
+
+        check(prudence_hash_values_get_bytes(table, key, length) ==
+              (i >= first && i < end ? &objects[i] : NULL));
+    }
+}
+
+/* By insert and by put in turns; each may be refused: then nothing is changed. */
+static void add_hash_value(struct prudence_hash_values *table, unsigned i)
+{
+    void *old = NULL;
+    size_t length;
+    const void *key = value_key(i, &length);
+
+    while (i % 2 ? prudence_hash_values_insert_bytes(table, key, length, &objects[i], &old)
+                 : prudence_hash_values_put_bytes(table, key, length, &objects[i], &old)) {
+        end_of_failures();
+        check_hash_values(table, 0, i);
+        value_key(i, &length);
+    }
+    check(!old);
+}
+
+static void use_hash_values(void)
+{
+    const struct prudence_hash_attr attr = {.size = sizeof attr, .flags = PRUDENCE_HASH_BYTES};
+    struct prudence_hash_values *table;
+    struct prudence_hash_stats stats;
+    size_t length;
+
+    memory_fail(plan.first, plan.count);
+    table = prudence_hash_values_create("test", &attr);
+    if (!table) {
+        check(errno == ENOMEM);
+        end_of_failures();
+        table = prudence_hash_values_create("test", &attr);
+    }
+    for (unsigned i = 0; i < NAMES / 10; i++)
+        add_hash_value(table, i);
+    end_of_failures();
+    check_hash_values(table, 0, NAMES / 10);
+    memory_fail(0, UINT32_MAX);
+    for (unsigned i = 0; i < NAMES / 10; i++) {
+        const void *key = value_key(i, &length);
+        void *old;
+
+        check(!prudence_hash_values_put_bytes(table, key, length, &objects[IDS - 1], &old));
+        check(old == &objects[i]);
+        check(!prudence_hash_values_exchange_bytes(table, key, length, &objects[IDS - 1],
+                                                   &objects[i]));
+        check(prudence_hash_values_erase_bytes(table, key, length) == &objects[i]);
+    }
+    memory_fail(UINT32_MAX, 0);
+    check_hash_values(table, 0, 0);
+    check(prudence_hash_values_stats(table, &stats) == 0 && stats.objects == 0);
+    check(prudence_hash_values_destroy(table, NULL, NULL) == 0);
+}
+
 /* -------------------------------------------------------------------------------------------- all calls */
 
 static void scenario(void *argument)
@@ -517,7 +583,7 @@ static void all_calls_fail_from_then_on(void **state)
 static struct use hash = {use_hash, 11}, renames = {use_renames, 11}, ids = {use_ids, 11},
                   lockfree_hash = {use_lockfree_hash, 3}, routes = {use_routes, 3},
                   routes_of_ipv6 = {use_routes_of_ipv6, 3}, ordered_map = {use_map, 3},
-                  map_of_values = {use_values, 3};
+                  map_of_values = {use_values, 3}, hash_of_values = {use_hash_values, 11};
 
 #define BOTH(use)                                                                                  \
     {"one call fails: " #use, one_call_fails, NULL, NULL, &(use)},                                 \
@@ -528,8 +594,9 @@ static struct use hash = {use_hash, 11}, renames = {use_renames, 11}, ids = {use
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH(hash),   BOTH(renames),        BOTH(lockfree_hash), BOTH(ids),
-        BOTH(routes), BOTH(routes_of_ipv6), BOTH(ordered_map),   BOTH(map_of_values),
+        BOTH(hash),        BOTH(renames),       BOTH(lockfree_hash),
+        BOTH(ids),         BOTH(routes),        BOTH(routes_of_ipv6),
+        BOTH(ordered_map), BOTH(map_of_values), BOTH(hash_of_values),
     };
 
     pin_thread();

@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include <limits.h>
 
+#include <prudence/hash_values.h>
 #include <prudence/id_table.h>
 #include <prudence/map.h>
 
@@ -104,6 +105,51 @@ static void use_hash(void)
         prudence_hash_add(table, hash_mixed(i), &items[i].node);
     assert_int_equal(prudence_hash_resize(table, 2048), 0);
     check_chains(table);
+}
+
+/* ----------------------------------------------------------------------------- hash table of values */
+
+static struct prudence_hash_values *of_values;
+
+static void make_values(void)
+{
+    of_values = prudence_hash_values_create("test", NULL);
+    for (unsigned i = 0; i < 60; i++)
+        assert_int_equal(prudence_hash_values_put(of_values, i, &named[i], NULL), 0);
+}
+
+/* Of the keys 0 and 1, and of one that is not there. */
+static void update_values(void)
+{
+    prudence_hash_values_put(of_values, 0, &named[100], NULL);
+    prudence_hash_values_erase(of_values, 1);
+    prudence_hash_values_put(of_values, 60, &named[60], NULL);
+}
+
+static void use_values(void)
+{
+    const void *first = prudence_hash_values_get(of_values, 0);
+    uint64_t count = 1;
+
+    assert_true(first == &named[0] || first == &named[100]);
+    for (unsigned i = 1; i < 100; i++)
+        count += prudence_hash_values_get(of_values, i) == &named[i];
+    assert_int_equal(prudence_hash_values_count(of_values), count);
+    for (unsigned i = 2; i < 60; i++)
+        assert_ptr_equal(prudence_hash_values_erase(of_values, i), &named[i]);
+    for (unsigned i = 0; i < ITEMS; i++)
+        assert_int_equal(prudence_hash_values_put(of_values, i, &named[i], NULL), 0);
+    assert_int_equal(prudence_hash_values_count(of_values), ITEMS);
+}
+
+static void ignore(void *value, void *argument)
+{
+    (void)value, (void)argument;
+}
+
+static void destroy_values(void)
+{
+    assert_int_equal(prudence_hash_values_destroy(of_values, ignore, NULL), 0);
 }
 
 /* ------------------------------------------------------------------------------------------ renames */
@@ -391,6 +437,7 @@ static const struct path paths[] = {
     {"updates of a table that grows", make_hash_that_grows, update_hash, use_hash, destroy_hash, 3},
     {"updates of one that shrinks", make_hash_that_shrinks, update_hash, use_hash, destroy_hash, 3},
     {"a resize", make_hash, resize_hash, use_hash, destroy_hash, 3},
+    {"updates of values", make_values, update_values, use_values, destroy_values, 3},
     {"updates of ids", make_ids, update_ids, use_ids, destroy_ids, 3},
     {"updates of routes", make_routes, update_routes, use_routes, destroy_routes, 2},
 };

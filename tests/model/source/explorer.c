@@ -1025,6 +1025,7 @@ int main(int count, char **arguments)
     find_case(hash_cases, name);
     find_case(map_cases, name);
     find_case(map_values_cases, name);
+    find_case(hash_values_cases, name);
     find_case(routes_cases, name);
     if (!*name)
         return 0;

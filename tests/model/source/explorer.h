@@ -102,6 +102,6 @@ void explore_keep(void *memory, size_t bytes);
 
 /* *_cases.c: the last of each has no name. */
 extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[], structure_cases[],
-    hash_cases[], map_cases[], map_values_cases[], routes_cases[];
+    hash_cases[], map_cases[], map_values_cases[], hash_values_cases[], routes_cases[];
 
 #endif /* MODEL_SOURCE_EXPLORER_H */

@@ -35,7 +35,8 @@ static void make_values(void)
     map->domain = explored_domain;
     for (unsigned kind = 0; kind < MAP_KINDS; kind++)
         map->caches[kind] = explored_cache(map_node_bytes(kind));
-    map->entries[0] = explored_cache(sizeof(void *) + sizeof(struct prudence_map_node));
+    map->entries = (struct entries){.classes = 1};
+    map->entries.caches[0] = explored_cache(sizeof(void *) + sizeof(struct prudence_map_node));
     for (unsigned i = 0; i < EXPLORE_THREADS_MAX; i++)
         taken_out[i] = NULL;
     explore_assert(prudence_map_put(map, KEY, value(0), NULL) == 0);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* Entries of tables of values (entries.h). */
+#include "structures/entries.h"
+
+#include <prudence/rcu.h>
+
+#include "heap/heap.h"
+#include "os/os.h"
+#include "slab/stats.h"
+
+#define SMALLEST 32u
+#define LARGEST  512u /* in a cache with others */
+
+static size_t bytes_of_class(const struct entries *entries, unsigned class)
+{
+    return entries->smallest << class;
+}
+
+/* The class of whole pages; of numbers, none has it. */
+static unsigned large_class(const struct entries *entries)
+{
+    return entries->classes > 1 ? entries->classes - 1 : 1;
+}
+
+static unsigned class_of(const struct entries *entries, size_t length)
+{
+    unsigned class = 0;
+
+    if (entries->classes == 1)
+        return 0;
+    while (class < large_class(entries) && length > bytes_of_class(entries, class) - entries->head)
+        class ++;
+    return class;
+}
+
+static size_t pages_of(const struct entries *entries, size_t length)
+{
+    return round_up(entries->head + length, OS_PAGE_SIZE);
+}
+
+bool entries_make(struct entries *entries, const char *name, struct prudence_domain *domain,
+                  size_t head, bool strings)
+{
+    const struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+
+    entries->head = entries->smallest = head;
+    entries->classes = 1;
+    if (strings) {
+        for (entries->smallest = SMALLEST; entries->smallest <= head;)
+            entries->smallest *= 2;
+        while (bytes_of_class(entries, entries->classes - 1) <= LARGEST)
+            entries->classes++;
+    }
+    for (unsigned class = 0; class < large_class(entries); class ++) {
+        entries->caches[class] = prudence_cache_create(name, bytes_of_class(entries, class), &attr);
+        if (!entries->caches[class])
+            return false;
+    }
+    if (strings)
+        entries->caches[large_class(entries)] = large_cache_create(name, domain);
+    return entries->caches[entries->classes - 1];
+}
+
+void entries_destroy(struct entries *entries)
+{
+    for (unsigned class = entries->classes; class -- > 0;)
+        if (entries->caches[class])
+            prudence_cache_destroy(entries->caches[class]);
+}
+
+void *entries_alloc(struct entries *entries, size_t length)
+{
+    unsigned class = class_of(entries, length);
+    bool zeroed;
+    void *entry;
+
+    if (class != large_class(entries))
+        return prudence_cache_alloc(entries->caches[class]);
+    if (length > SIZE_MAX / 2)
+        return NULL;
+    entry =
+        large_cache_alloc(entries->caches[class], pages_of(entries, length), OS_PAGE_SIZE, &zeroed);
+    if (entry)
+        add_relaxed(&entries->large_bytes, pages_of(entries, length));
+    return entry;
+}
+
+/* Before it goes: it does not count any more. Its cache. */
+static struct prudence_cache *cache_left_by(struct entries *entries, size_t length)
+{
+    const unsigned class = class_of(entries, length);
+
+    if (class == large_class(entries))
+        sub_relaxed(&entries->large_bytes, pages_of(entries, length));
+    return entries->caches[class];
+}
+
+void entries_free(struct entries *entries, void *entry, size_t length)
+{
+    prudence_cache_free(cache_left_by(entries, length), entry);
+}
+
+void entries_defer(struct entries *entries, void *entry, size_t length)
+{
+    prudence_cache_free_deferred(cache_left_by(entries, length), entry);
+}
+
+void entries_add_bytes(const struct entries *entries, uint64_t *live, uint64_t *latent)
+{
+    for (unsigned class = 0; class < entries->classes; class ++) {
+        struct cache_sums sums;
+
+        cache_sum(entries->caches[class], &sums);
+        *latent += sums.latent_bytes;
+        if (class != large_class(entries))
+            *live += (sums.hits + sums.misses - sums.frees - sums.deferred) *
+                     bytes_of_class(entries, class);
+    }
+    *live += load_relaxed(&entries->large_bytes);
+}

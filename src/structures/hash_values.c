@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hash tables of values (<prudence/hash_values.h>, ADR 87): a table of objects that this makes, entries, each with a value and its key.
+ *
+ * The value of an entry changes while its bucket is locked, and only while the entry is in the table. So of an entry that was removed it does
+ * not change any more, an update sees every update before it, and a reader loads one word: before the store or behind it. A reader
+ * whose entry is removed meanwhile loads the last value, which was the key's at the moment before the removal; the entry was in the table at a
+ * moment of the search, so that moment is one of the call, too.
+ *
+ * An entry is allocated before the update, and deferred behind it, outside of sections, so both may wait. Updates enter a section of their own,
+ * because the table's arrays are replaced under them; such an array, too, is deferred behind the section.
+ */
+#include "structures/hash_values.h"
+
+#include <errno.h>
+#include <prudence/rcu.h>
+
+#include "heap/heap.h"
+#include "structures/own_sections.h"
+
+struct entry {
+    struct prudence_hash_node node;
+    void *value;     /* atomic */
+    uint64_t number; /* the key; of a string, its length */
+    uint8_t bytes[]; /* of the string */
+};
+
+/* A key as a caller gives it, and what an update does with the entry that has it. */
+struct request {
+    const uint8_t *bytes; /* NULL: a number */
+    uint64_t number;      /* or the length */
+    uint64_t hash;
+    void *value; /* to be stored; NULL: none */
+    void *old;   /* only if this one is there; NULL: any */
+    void *found; /* what was there */
+};
+
+/* --------------------------------------------------------------------------------------------- keys */
+
+static inline struct entry *entry_of(const struct prudence_hash_node *node)
+{
+    return PRUDENCE_CONTAINER_OF(node, struct entry, node);
+}
+
+static inline bool has_number(const struct prudence_hash_node *node, const void *request)
+{
+    return entry_of(node)->number == ((const struct request *)request)->number;
+}
+
+static inline bool has_string(const struct prudence_hash_node *node, const void *request)
+{
+    tell_acquire(node); /* of the bytes, which memcmp reads before its eyes */
+    return has_number(node, request) &&
+           !__builtin_memcmp(entry_of(node)->bytes, ((const struct request *)request)->bytes,
+                             ((const struct request *)request)->number);
+}
+
+static inline bool has_key(const struct prudence_hash_node *node, const void *request)
+{
+    return ((const struct request *)request)->bytes ? has_string(node, request)
+                                                    : has_number(node, request);
+}
+
+/* False: the table has no such keys. */
+static inline bool number_key(const struct prudence_hash_values *table, uint64_t number,
+                              struct request *request)
+{
+    if (unlikely(!table || table->strings))
+        return false;
+    *request = (struct request){.number = number, .hash = siphash_number(&table->secret, number)};
+    return true;
+}
+
+static inline bool string_key(const struct prudence_hash_values *table, const void *bytes,
+                              size_t length, struct request *request)
+{
+    if (unlikely(!table || !table->strings || (!bytes && length)))
+        return false;
+    *request = (struct request){.bytes = length ? bytes : (const void *)"", .number = length};
+    request->hash = siphash_bytes(&table->secret, request->bytes, length);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------ entries */
+
+/* ThreadSanitizer is told of the entry when a value is put there, as the table tells it of a node. */
+static inline void *value_of(const struct entry *entry)
+{
+    void *value = load_acquire(&entry->value);
+
+    tell_acquire(entry);
+    return value;
+}
+
+static struct entry *entry_make(struct prudence_hash_values *table, const struct request *request,
+                                void *value)
+{
+    struct entry *entry = entries_alloc(&table->entries, request->number);
+
+    if (!entry)
+        return NULL;
+    entry->value = value;
+    entry->number = request->number;
+    if (request->bytes)
+        __builtin_memcpy(entry->bytes, request->bytes, request->number);
+    return entry;
+}
+
+/* --------------------------------------------------------------------------- making and destroying */
+
+static struct prudence_hash_values *make(struct hash_table *table, const char *name,
+                                         const struct prudence_hash_attr *attr)
+{
+    struct prudence_hash_values *values = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *values);
+
+    if (!values)
+        return NULL;
+    __builtin_memset(values, 0, sizeof *values);
+    values->table = table;
+    values->strings = attr && attr->flags & PRUDENCE_HASH_BYTES;
+    os_secret(values->secret.words);
+    if (!entries_make(&values->entries, name, attr ? attr->domain : NULL, sizeof(struct entry),
+                      values->strings)) {
+        entries_destroy(&values->entries);
+        prudence_free(values);
+        return NULL;
+    }
+    values->domain = values->entries.caches[0]->domain;
+    values->own_sections = table->leaves_outside = has_own_sections(values->domain);
+    return values;
+}
+
+struct prudence_hash_values *prudence_hash_values_create(const char *name,
+                                                         const struct prudence_hash_attr *attr)
+{
+    struct hash_table *table =
+        hash_make("prudence_hash_values_create", name, attr, (unsigned)PRUDENCE_HASH_BYTES);
+    struct prudence_hash_values *values;
+
+    if (!table)
+        return NULL;
+    values = make(table, name, attr);
+    if (!values) {
+        hash_unmake(table);
+        errno = ENOMEM;
+    }
+    return values;
+}
+
+/* A walk looks at the entry that it has found when it goes on, so that one is freed behind it. */
+static void dispose_all(struct prudence_hash_values *values,
+                        void (*dispose)(void *value, void *argument), void *argument)
+{
+    struct prudence_hash_walk walk;
+    struct prudence_hash_node *node = prudence_hash_first(&walk, &values->table->public), *next;
+
+    for (; node; node = next) {
+        struct entry *entry = entry_of(node);
+
+        next = prudence_hash_next(&walk);
+        dispose(value_of(entry), argument);
+        entries_free(&values->entries, entry, entry->number);
+    }
+}
+
+int prudence_hash_values_destroy(struct prudence_hash_values *values,
+                                 void (*dispose)(void *value, void *argument), void *argument)
+{
+    int error;
+
+    if (!values)
+        return EINVAL;
+    if (!dispose && hash_count(values->table))
+        return EBUSY;
+    error = views_may_end(&values->table->views, "prudence_hash_values_destroy",
+                          __builtin_return_address(0));
+    if (error)
+        return error;
+    if (dispose)
+        dispose_all(values, dispose, argument);
+    hash_unmake(values->table);
+    entries_destroy(&values->entries);
+    prudence_free(values);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------ readers */
+
+void *prudence_hash_values_get(const struct prudence_hash_values *table, uint64_t key)
+{
+    const struct prudence_hash_node *node;
+    struct request request;
+
+    if (unlikely(!number_key(table, key, &request)))
+        return NULL;
+    node = prudence_hash_lookup(&table->table->public, request.hash, has_number, &request);
+    return node ? value_of(entry_of(node)) : NULL;
+}
+
+void *prudence_hash_values_get_bytes(const struct prudence_hash_values *table, const void *bytes,
+                                     size_t length)
+{
+    const struct prudence_hash_node *node;
+    struct request request;
+
+    if (unlikely(!string_key(table, bytes, length, &request)))
+        return NULL;
+    node = prudence_hash_lookup(&table->table->public, request.hash, has_string, &request);
+    return node ? value_of(entry_of(node)) : NULL;
+}
+
+static void *found(struct prudence_hash_values_walk *walk, const struct prudence_hash_node *node)
+{
+    const struct entry *entry = entry_of(node);
+
+    if (!node)
+        return NULL;
+    walk->key = walk->strings ? 0 : entry->number;
+    walk->bytes = walk->strings ? entry->bytes : NULL;
+    walk->length = walk->strings ? entry->number : 0;
+    return value_of(entry);
+}
+
+void *prudence_hash_values_first(struct prudence_hash_values_walk *walk,
+                                 const struct prudence_hash_values *table)
+{
+    walk->strings = table->strings;
+    return found(walk, prudence_hash_first(&walk->walk, &table->table->public));
+}
+
+void *prudence_hash_values_next(struct prudence_hash_values_walk *walk)
+{
+    return found(walk, prudence_hash_next(&walk->walk));
+}
+
+/* ------------------------------------------------------------------------------------------ updates */
+
+static void enter(const struct prudence_hash_values *table)
+{
+    if (likely(table->own_sections))
+        prudence_domain_read_lock(table->domain);
+}
+
+static void leave(const struct prudence_hash_values *table)
+{
+    if (likely(table->own_sections)) {
+        prudence_domain_read_unlock(table->domain);
+        hash_leave_array(table->table);
+    }
+}
+
+/* Before an insertion, which needs neither the lock nor memory if there is one. */
+static void *value_now(const struct prudence_hash_values *table, const struct request *request)
+{
+    const struct prudence_hash_node *node;
+    void *value;
+
+    enter(table);
+    node = prudence_hash_lookup(&table->table->public, request->hash, has_key, request);
+    value = node ? value_of(entry_of(node)) : NULL;
+    leave(table);
+    return value;
+}
+
+/* Under the bucket's lock: whether this entry has the key. Then its value is what was found, and changes as the request says. Release:
+ * a reader that finds the value sees what it leads to. */
+static bool change(const struct prudence_hash_node *node, const void *key)
+{
+    struct request *request = (struct request *)(uintptr_t)key;
+    struct entry *entry = entry_of(node);
+
+    if (!has_key(node, key))
+        return false;
+    request->found = value_of(entry);
+    if (request->value && (!request->old || request->old == request->found)) {
+        tell_release(entry);
+        store_release(&entry->value, request->value);
+    }
+    return true;
+}
+
+/* Whether the key has a value, which is treated so. */
+static bool visit(struct prudence_hash_values *table, struct request *request)
+{
+    bool there;
+
+    enter(table);
+    there = hash_visit_key(table->table, request->hash, change, request);
+    leave(table);
+    return there;
+}
+
+/* Adds an entry with this value, unless the key has one by now, which is treated so. 0, EEXIST or ENOMEM. */
+static int add(struct prudence_hash_values *table, struct request *request, void *value)
+{
+    struct entry *entry = entry_make(table, request, value);
+    const struct prudence_hash_node *there;
+
+    if (!entry)
+        return ENOMEM;
+    enter(table);
+    there = prudence_hash_add_unique(&table->table->public, request->hash, change, request,
+                                     &entry->node);
+    leave(table);
+    if (!there)
+        return 0;
+    entries_free(&table->entries, entry, request->number);
+    return EEXIST;
+}
+
+static int put(struct prudence_hash_values *table, struct request *request, void *value, void **old)
+{
+    if (!value)
+        return EINVAL;
+    request->value = value;
+    if (!visit(table, request) && add(table, request, value) == ENOMEM)
+        return ENOMEM;
+    if (old)
+        *old = request->found;
+    return 0;
+}
+
+static int insert(struct prudence_hash_values *table, struct request *request, void *value,
+                  void **there)
+{
+    int error = EEXIST;
+
+    if (!value)
+        return EINVAL;
+    request->found = value_now(table, request);
+    if (!request->found)
+        error = add(table, request, value);
+    if (error == EEXIST && there)
+        *there = request->found;
+    return error;
+}
+
+static int exchange(struct prudence_hash_values *table, struct request *request, void *old,
+                    void *fresh)
+{
+    if (!old || !fresh)
+        return EINVAL;
+    request->old = old;
+    request->value = fresh;
+    return visit(table, request) && request->found == old ? 0 : ENOENT;
+}
+
+static void *erase(struct prudence_hash_values *table, const struct request *request)
+{
+    const struct prudence_hash_node *node;
+    struct entry *entry;
+    void *value;
+
+    enter(table);
+    node = hash_remove_key(table->table, request->hash, has_key, request);
+    leave(table);
+    if (!node)
+        return NULL;
+    entry = entry_of(node);
+    value = value_of(entry);
+    entries_defer(&table->entries, entry, entry->number);
+    return value;
+}
+
+/* ------------------------------------------------------------------------------- both kinds of keys */
+
+int prudence_hash_values_put(struct prudence_hash_values *table, uint64_t key, void *value,
+                             void **old)
+{
+    struct request request;
+
+    return number_key(table, key, &request) ? put(table, &request, value, old) : EINVAL;
+}
+
+int prudence_hash_values_put_bytes(struct prudence_hash_values *table, const void *bytes,
+                                   size_t length, void *value, void **old)
+{
+    struct request request;
+
+    return string_key(table, bytes, length, &request) ? put(table, &request, value, old) : EINVAL;
+}
+
+int prudence_hash_values_insert(struct prudence_hash_values *table, uint64_t key, void *value,
+                                void **there)
+{
+    struct request request;
+
+    return number_key(table, key, &request) ? insert(table, &request, value, there) : EINVAL;
+}
+
+int prudence_hash_values_insert_bytes(struct prudence_hash_values *table, const void *bytes,
+                                      size_t length, void *value, void **there)
+{
+    struct request request;
+
+    return string_key(table, bytes, length, &request) ? insert(table, &request, value, there)
+                                                      : EINVAL;
+}
+
+int prudence_hash_values_exchange(struct prudence_hash_values *table, uint64_t key, void *old,
+                                  void *fresh)
+{
+    struct request request;
+
+    return number_key(table, key, &request) ? exchange(table, &request, old, fresh) : EINVAL;
+}
+
+int prudence_hash_values_exchange_bytes(struct prudence_hash_values *table, const void *bytes,
+                                        size_t length, void *old, void *fresh)
+{
+    struct request request;
+
+    return string_key(table, bytes, length, &request) ? exchange(table, &request, old, fresh)
+                                                      : EINVAL;
+}
+
+void *prudence_hash_values_erase(struct prudence_hash_values *table, uint64_t key)
+{
+    struct request request;
+
+    return number_key(table, key, &request) ? erase(table, &request) : NULL;
+}
+
+void *prudence_hash_values_erase_bytes(struct prudence_hash_values *table, const void *bytes,
+                                       size_t length)
+{
+    struct request request;
+
+    return string_key(table, bytes, length, &request) ? erase(table, &request) : NULL;
+}
+
+/* --------------------------------------------------------------------------------------- statistics */
+
+uint64_t prudence_hash_values_count(const struct prudence_hash_values *table)
+{
+    return hash_count(table->table);
+}
+
+int prudence_hash_values_stats_sized(struct prudence_hash_values *table,
+                                     struct prudence_hash_stats *stats, size_t size)
+{
+    struct prudence_hash_stats all;
+
+    if (!table || !stats)
+        return EINVAL;
+    prudence_hash_stats(&table->table->public, &all);
+    all.bytes_live += sizeof *table;
+    entries_add_bytes(&table->entries, &all.bytes_live, &all.bytes_latent);
+    give_sized(stats, size, &all, sizeof all);
+    return 0;
+}

@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hash tables of values: random operations beside a model of them, for numbers and for strings of each size of entries; walks; arguments that are
+ * refused; what is counted, latent, and below its limit; domains of all kinds; a child; hashes, and that tables have secrets of their own;
+ * exchanges by many threads.
+ *
+ * ctest: not-with thread (all but one case have one thread; torture_values has many)
+ */
+#include <prudence/hash_values.h>
+
+#include "support/map_test.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "slab/latent_account.h"
+#include "slab/wait.h"
+#include "structures/hash_values.h"
+
+static char values[10000]; /* their addresses */
+static void **model;       /* by the index of the key; NULL: none */
+static uint64_t state;
+
+static unsigned below(unsigned bound)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (unsigned)((state >> 33) % bound);
+}
+
+static void *some_value(void)
+{
+    return &values[below(sizeof values)];
+}
+
+static struct prudence_hash_values *make_table(unsigned flags, struct prudence_domain *domain)
+{
+    struct prudence_hash_attr attr = {.size = sizeof attr, .flags = flags, .domain = domain};
+    struct prudence_hash_values *table = prudence_hash_values_create("test", &attr);
+
+    assert_non_null(table);
+    return table;
+}
+
+static struct prudence_hash_stats hash_stats(struct prudence_hash_values *table)
+{
+    struct prudence_hash_stats stats;
+
+    assert_int_equal(prudence_hash_values_stats(table, &stats), 0);
+    return stats;
+}
+
+/* ------------------------------------------------------------------------------------ beside a model
+ * The caller's bytes are overwritten when a call has returned, so the table has its own. */
+
+static uint8_t given[MAP_TEST_LONG];
+static size_t given_length;
+
+static void give(unsigned index)
+{
+    given_length = map_keys[index].length;
+    memcpy(given, map_keys[index].bytes, given_length);
+}
+
+static void *get(const struct prudence_hash_values *table, unsigned index)
+{
+    give(index);
+    return map_strings ? prudence_hash_values_get_bytes(table, given, given_length)
+                       : prudence_hash_values_get(table, number_of(index));
+}
+
+static void put(struct prudence_hash_values *table, unsigned index)
+{
+    void *value = some_value(), *old = &old;
+    bool tells = below(2);
+    int error =
+        map_strings
+            ? prudence_hash_values_put_bytes(table, given, given_length, value, tells ? &old : NULL)
+            : prudence_hash_values_put(table, number_of(index), value, tells ? &old : NULL);
+
+    assert_int_equal(error, 0);
+    assert_true(!tells || old == model[index]);
+    model[index] = value;
+}
+
+static void insert(struct prudence_hash_values *table, unsigned index)
+{
+    void *value = some_value(), *there = NULL;
+    int error = map_strings
+                    ? prudence_hash_values_insert_bytes(table, given, given_length, value, &there)
+                    : prudence_hash_values_insert(table, number_of(index), value, &there);
+
+    assert_int_equal(error, model[index] ? EEXIST : 0);
+    assert_ptr_equal(there, model[index]);
+    if (!error)
+        model[index] = value;
+}
+
+static void exchange(struct prudence_hash_values *table, unsigned index)
+{
+    void *fresh = some_value(), *old = below(3) && model[index] ? model[index] : some_value();
+    int error = map_strings
+                    ? prudence_hash_values_exchange_bytes(table, given, given_length, old, fresh)
+                    : prudence_hash_values_exchange(table, number_of(index), old, fresh);
+
+    assert_int_equal(error, old == model[index] ? 0 : ENOENT);
+    if (!error)
+        model[index] = fresh;
+}
+
+static void erase(struct prudence_hash_values *table, unsigned index)
+{
+    void *value = map_strings ? prudence_hash_values_erase_bytes(table, given, given_length)
+                              : prudence_hash_values_erase(table, number_of(index));
+
+    assert_ptr_equal(value, model[index]);
+    model[index] = NULL;
+}
+
+/* Of the key that a walk has found. */
+static unsigned index_of(const struct prudence_hash_values_walk *walk)
+{
+    struct test_key key = {.length = walk->length}, *found;
+
+    for (unsigned i = 0; !map_strings && i < 8; i++)
+        key.bytes[i] = (uint8_t)(walk->key >> (56 - 8 * i));
+    if (map_strings)
+        memcpy(key.bytes, walk->bytes, walk->length);
+    else
+        key.length = 8;
+    assert_true(map_strings ? walk->key == 0 : !walk->bytes && !walk->length);
+    found = bsearch(&key, map_keys, map_key_count, sizeof key, compare_keys);
+    assert_non_null(found);
+    return (unsigned)(found - map_keys);
+}
+
+/* Each key once, with its value. */
+static void check_all(const struct prudence_hash_values *table)
+{
+    struct prudence_hash_values_walk walk;
+    bool *visited = calloc(map_key_count, sizeof *visited);
+    uint64_t count = 0;
+    void *value;
+
+    prudence_hash_values_for_each(&walk, table, value)
+    {
+        unsigned index = index_of(&walk);
+
+        assert_false(visited[index]);
+        visited[index] = true;
+        assert_ptr_equal(value, model[index]);
+    }
+    for (unsigned i = 0; i < map_key_count; i++) {
+        assert_ptr_equal(get(table, i), model[i]);
+        assert_int_equal(visited[i], model[i] != NULL);
+        count += visited[i];
+    }
+    assert_int_equal(prudence_hash_values_count(table), count);
+    free(visited);
+}
+
+static unsigned disposed;
+static uintptr_t disposed_sum;
+
+static void dispose(void *value, void *argument)
+{
+    assert_ptr_equal(argument, &disposed);
+    disposed_sum += (uintptr_t)value;
+    disposed++;
+}
+
+static void destroy_with_all(struct prudence_hash_values *table)
+{
+    unsigned left = (unsigned)prudence_hash_values_count(table);
+    uintptr_t sum = 0;
+
+    for (unsigned i = 0; i < map_key_count; i++)
+        sum += (uintptr_t)model[i];
+    assert_true(left > 0);
+    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), EBUSY);
+    disposed = 0;
+    disposed_sum = 0;
+    assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), 0);
+    assert_int_equal(disposed, left);
+    assert_true(disposed_sum == sum);
+}
+
+static void random_operations(unsigned operations)
+{
+    static void (*const all[])(struct prudence_hash_values * table,
+                               unsigned index) = {put, insert, exchange, erase};
+    struct prudence_domain *domain = prudence_domain_create("test", PRUDENCE_DOMAIN_MEMB, NULL);
+    struct prudence_hash_values *table = make_table(map_strings ? PRUDENCE_HASH_BYTES : 0, domain);
+
+    model = calloc(map_key_count, sizeof model[0]);
+    for (unsigned i = 0; i < operations; i++) {
+        unsigned index = below(map_key_count);
+
+        give(index);
+        all[below(i % 4000 < 3000 ? 3 : 4)](table, index);
+        if (i % 2000 == 0)
+            check_all(table);
+    }
+    check_all(table);
+    assert_true(hash_stats(table).grows > 0);
+    destroy_with_all(table);
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry was */
+    free(model);
+}
+
+static void numbers(void **unused)
+{
+    (void)unused;
+    make_numbers();
+    random_operations(30000);
+}
+
+static void strings(void **unused)
+{
+    (void)unused;
+    make_strings();
+    random_operations(30000);
+}
+
+/* A walk ends early, or takes out what it finds. */
+static void walks_may_end_and_erase(void **unused)
+{
+    struct prudence_hash_values *table = make_table(0, NULL);
+    struct prudence_hash_values_walk walk;
+    unsigned seen = 0;
+    void *value;
+
+    (void)unused;
+    for (uint64_t i = 0; i < 3000; i++)
+        assert_int_equal(prudence_hash_values_put(table, i, &values[i], NULL), 0);
+    prudence_read_lock();
+    prudence_hash_values_for_each(&walk, table, value) if (++seen == 100) break;
+    assert_int_equal(seen, 100);
+    seen = 0;
+    prudence_hash_values_for_each(&walk, table, value)
+    {
+        assert_ptr_equal(value, &values[walk.key]);
+        if (walk.key % 3)
+            assert_ptr_equal(prudence_hash_values_erase(table, walk.key), value);
+        seen++;
+    }
+    prudence_read_unlock();
+    assert_int_equal(seen, 3000);
+    assert_int_equal(prudence_hash_values_count(table), 1000);
+    for (uint64_t i = 0; i < 3000; i++)
+        assert_ptr_equal(prudence_hash_values_erase(table, i), i % 3 ? NULL : &values[i]);
+    assert_null(prudence_hash_values_first(&walk, table));
+    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
+}
+
+/* ---------------------------------------------------------------------------------------- strings of any length */
+
+#define LONG 100000
+
+/* Each length at which another size of entries begins, and some that need many pages. What is live is what was asked for, and a
+ * value that is changed leaves nothing. */
+static void strings_of_any_length(void **unused)
+{
+    static const size_t lengths[] = {0,   1,   32,  33,   96,   97,   224,
+                                     225, 480, 481, 4064, 4065, 8160, LONG};
+    static const size_t bytes[] = {64,  64,  64,   128,  128,  256,  256,
+                                   512, 512, 4096, 4096, 8192, 8192, 102400};
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_BYTES, domain);
+    uint64_t live = hash_stats(table).bytes_live;
+    char *text = malloc(LONG);
+
+    (void)unused;
+    for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        void *old = NULL;
+
+        memset(text, 'a' + (int)i, LONG);
+        assert_int_equal(
+            prudence_hash_values_insert_bytes(table, text, lengths[i], &values[i], NULL), 0);
+        assert_int_equal(hash_stats(table).bytes_live, live + bytes[i]);
+        assert_int_equal(
+            prudence_hash_values_insert_bytes(table, text, lengths[i], &values[0], &old), EEXIST);
+        assert_ptr_equal(old, &values[i]);
+        assert_int_equal(
+            prudence_hash_values_put_bytes(table, text, lengths[i], &values[i + 1], &old), 0);
+        assert_ptr_equal(old, &values[i]);
+        assert_int_equal(hash_stats(table).bytes_live, live + bytes[i]);
+        assert_int_equal(hash_stats(table).bytes_latent, 0);
+        assert_ptr_equal(prudence_hash_values_get_bytes(table, text, lengths[i]), &values[i + 1]);
+        assert_ptr_equal(prudence_hash_values_erase_bytes(table, text, lengths[i]), &values[i + 1]);
+        assert_int_equal(hash_stats(table).bytes_live, live);
+        assert_true(hash_stats(table).bytes_latent >= bytes[i]);
+        all_readers_leave(domain);
+        assert_int_equal(hash_stats(table).bytes_latent, 0);
+    }
+    free(text);
+    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* ----------------------------------------------------------------------------------------- arguments */
+
+static void refused(const char *name, const struct prudence_hash_attr *attr)
+{
+    errno = 0;
+    assert_null(prudence_hash_values_create(name, attr));
+    assert_int_equal(errno, EINVAL);
+}
+
+static void bad_attributes_are_refused(void **unused)
+{
+    struct prudence_hash_attr attr = {.size = sizeof attr};
+
+    (void)unused;
+    refused(NULL, NULL);
+    refused("", NULL);
+    attr.size--;
+    refused("test", &attr);
+    attr.size++;
+    attr.flags = PRUDENCE_HASH_FIXED; /* nothing resizes such a table */
+    refused("test", &attr);
+    attr.flags = PRUDENCE_HASH_BYTES; /* of a table of objects */
+    assert_null(prudence_hash_create("test", &attr));
+    assert_int_equal(errno, EINVAL);
+    attr.reserved = 1;
+    refused("test", &attr);
+}
+
+static void wrong_arguments_are_refused(void **unused)
+{
+    struct prudence_hash_values *table = prudence_hash_values_create("test", NULL);
+    struct prudence_hash_values *names = make_table(PRUDENCE_HASH_BYTES, NULL);
+    struct prudence_hash_stats stats;
+    void *value = values, *old = NULL;
+
+    (void)unused;
+    assert_int_equal(prudence_hash_values_put(NULL, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_put(table, 1, NULL, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_insert(NULL, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_insert(table, 1, NULL, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_exchange(NULL, 1, value, value), EINVAL);
+    assert_int_equal(prudence_hash_values_exchange(table, 1, NULL, value), EINVAL);
+    assert_int_equal(prudence_hash_values_exchange(table, 1, value, NULL), EINVAL);
+    assert_null(prudence_hash_values_erase(NULL, 1));
+    assert_null(prudence_hash_values_get(NULL, 1));
+    assert_null(prudence_hash_values_get_bytes(NULL, "a", 1));
+    /* Keys of the other kind, and strings without an address. */
+    assert_int_equal(prudence_hash_values_put_bytes(table, "12345678", 8, value, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_insert_bytes(table, "", 0, value, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_exchange_bytes(table, "", 0, value, value), EINVAL);
+    assert_null(prudence_hash_values_erase_bytes(table, "", 0));
+    assert_null(prudence_hash_values_get_bytes(table, "", 0));
+    assert_int_equal(prudence_hash_values_put(names, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_put_bytes(names, NULL, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_insert(names, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_exchange(names, 1, value, value), EINVAL);
+    assert_null(prudence_hash_values_erase(names, 1));
+    assert_null(prudence_hash_values_get(names, 1));
+    assert_null(prudence_hash_values_erase_bytes(names, NULL, 8));
+    assert_int_equal(prudence_hash_values_put_bytes(names, NULL, 0, value, &old),
+                     0); /* the empty one */
+    assert_ptr_equal(prudence_hash_values_erase_bytes(names, "", 0), value);
+    assert_null(old);
+    assert_int_equal(prudence_hash_values_stats(NULL, &stats), EINVAL);
+    assert_int_equal(prudence_hash_values_stats(table, (struct prudence_hash_stats *)NULL), EINVAL);
+    assert_int_equal(prudence_hash_values_destroy(NULL, NULL, NULL), EINVAL);
+    assert_int_equal(prudence_hash_values_put(table, 1, value, NULL), 0);
+    prudence_read_lock();
+    assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), EDEADLK);
+    assert_ptr_equal(prudence_hash_values_get(table, 1), value);
+    prudence_read_unlock();
+    assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), 0);
+    assert_int_equal(prudence_hash_values_destroy(names, NULL, NULL), 0);
+}
+
+/* -------------------------------------------------------------------------------------------- hashes */
+
+/* Of strings that are zero bytes, one more each, by a key of zeros: what Python 3.11 says (PYTHONHASHSEED=0), whose hash this is. */
+static void hashes_are_those_of_siphash(void **unused)
+{
+    static const uint64_t of_zeros[] = {
+        UINT64_C(0x68a914128e01e473), UINT64_C(0x558f3fd350ea8cef), UINT64_C(0xd506738d5400b538),
+        UINT64_C(0xcc2247b79ac48af0), UINT64_C(0xf810d4775d7d3a92), UINT64_C(0x3c02810c6e98c2c3),
+        UINT64_C(0x897ea795b1b7b7ac), UINT64_C(0xbd60acb658c79e45), UINT64_C(0x66b1b52b4f6ef1c4)};
+    static const uint8_t zeros[32];
+    const struct siphash_key none = {{0, 0}};
+
+    (void)unused;
+    for (unsigned i = 0; i < sizeof of_zeros / sizeof of_zeros[0]; i++)
+        assert_true(siphash_bytes(&none, zeros, i + 1) == of_zeros[i]);
+}
+
+/* Of the bytes 0, 1, 2, ..., by a key of the bytes 0 to 15; and a number has the hash of its bytes. */
+static void hashes_depend_on_key_and_bytes(void **unused)
+{
+    static const uint64_t of_counts[] = {
+        UINT64_C(0xabac0158050fc4dc), UINT64_C(0xc9f49bf37d57ca93), UINT64_C(0x82cb9b024dc7d44d),
+        UINT64_C(0x8bf80ab8e7ddf7fb), UINT64_C(0xcf75576088d38328), UINT64_C(0xdef9d52f49533b67),
+        UINT64_C(0xc50d2b50c59f22a7), UINT64_C(0xd3927d989bb11140), UINT64_C(0x369095118d299a8e),
+        UINT64_C(0x25a48eb36c063de4), UINT64_C(0x79de85ee92ff097f), UINT64_C(0x70c118c1f94dc352),
+        UINT64_C(0x78a384b157b4d9a2), UINT64_C(0x306f760c1229ffa7), UINT64_C(0x605aa111c0f95d34),
+        UINT64_C(0xd320d86d2a519956), UINT64_C(0xcc4fdd1a7d908b66), UINT64_C(0x9cf2689063dbd80c)};
+    const struct siphash_key key = {{UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
+    uint8_t bytes[32];
+
+    (void)unused;
+    for (unsigned i = 0; i < 32; i++)
+        bytes[i] = (uint8_t)i;
+    for (unsigned i = 0; i < sizeof of_counts / sizeof of_counts[0]; i++)
+        assert_true(siphash_bytes(&key, bytes, i) == of_counts[i]);
+    assert_true(siphash_number(&key, UINT64_C(0x0706050403020100)) == of_counts[8]);
+}
+
+/* The word of an entry that has its number, or its string's length: behind its node and its value. */
+static uint64_t *number_in_first(struct prudence_hash_values *table)
+{
+    struct prudence_hash_walk walk;
+
+    return (uint64_t *)(prudence_hash_first(&walk, &table->table->public) + 1) + 1;
+}
+
+/* Two keys have one hash by chance, once in 2^64: here another key is put into the entry. */
+static void keys_are_compared(void **unused)
+{
+    struct prudence_hash_values *table = make_table(0, NULL),
+                                *names = make_table(PRUDENCE_HASH_BYTES, NULL);
+    struct prudence_hash_values_walk walk;
+
+    (void)unused;
+    assert_int_equal(prudence_hash_values_put(table, 1, &values[1], NULL), 0);
+    *number_in_first(table) = 2;
+    assert_null(prudence_hash_values_get(table, 1));
+    assert_null(prudence_hash_values_erase(table, 1));
+    assert_int_equal(prudence_hash_values_insert(table, 1, &values[2], NULL), 0);
+    assert_int_equal(prudence_hash_values_count(table), 2);
+    assert_int_equal(prudence_hash_values_put_bytes(names, "here", 4, &values[1], NULL), 0);
+    *number_in_first(names) = 3;
+    assert_null(prudence_hash_values_get_bytes(names, "here", 4));
+    *number_in_first(names) = 4;
+    assert_ptr_equal(prudence_hash_values_get_bytes(names, "here", 4), &values[1]);
+    assert_ptr_equal(prudence_hash_values_first(&walk, names), &values[1]);
+    memcpy((void *)(uintptr_t)walk.bytes, "hare", 4);
+    assert_null(prudence_hash_values_get_bytes(names, "here", 4));
+    assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), 0);
+    assert_int_equal(prudence_hash_values_destroy(names, dispose, &disposed), 0);
+}
+
+/* So nobody can know which keys share a bucket: the order of walks is another in each table. */
+static void tables_have_secrets_of_their_own(void **unused)
+{
+    struct prudence_hash_values *tables[2] = {make_table(0, NULL), make_table(0, NULL)};
+    struct prudence_hash_values_walk walks[2];
+    unsigned same = 0;
+
+    (void)unused;
+    for (unsigned t = 0; t < 2; t++)
+        for (uint64_t i = 0; i < 1000; i++)
+            assert_int_equal(prudence_hash_values_put(tables[t], i << 32, values, NULL), 0);
+    assert_non_null(prudence_hash_values_first(&walks[0], tables[0]));
+    assert_non_null(prudence_hash_values_first(&walks[1], tables[1]));
+    do
+        same += walks[0].key == walks[1].key;
+    while (prudence_hash_values_next(&walks[0]) && prudence_hash_values_next(&walks[1]));
+    assert_true(same < 50); /* 1 is expected */
+    for (unsigned t = 0; t < 2; t++)
+        assert_int_equal(prudence_hash_values_destroy(tables[t], dispose, &disposed), 0);
+}
+
+/* -------------------------------------------------------------------------------------------- memory */
+
+/* A reader that has found an entry keeps it: that is handed out again, or written, after the reader has left. So a walk that stands there
+ * has its string. */
+static void an_entry_stays_for_its_readers(void **unused)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_BYTES, domain);
+    struct prudence_hash_values_walk walk;
+    uint64_t live = hash_stats(table).bytes_live;
+
+    (void)unused;
+    assert_int_equal(prudence_hash_values_put_bytes(table, "here", 4, &values[1], NULL), 0);
+    assert_ptr_equal(prudence_hash_values_first(&walk, table), &values[1]);
+    assert_int_equal(hash_stats(table).bytes_live, live + 64);
+    assert_int_equal(prudence_hash_values_exchange_bytes(table, "here", 4, &values[1], &values[2]),
+                     0);
+    assert_ptr_equal(prudence_hash_values_erase_bytes(table, "here", 4), &values[2]);
+    assert_int_equal(hash_stats(table).bytes_live, live);
+    for (unsigned i = 0; i < 1000; i++)
+        assert_int_equal(prudence_hash_values_put_bytes(table, &i, sizeof i, &values[9], NULL), 0);
+    assert_int_equal(walk.length, 4);
+    assert_memory_equal(walk.bytes, "here", 4);
+    for (unsigned i = 0; i < 1000; i++)
+        assert_ptr_equal(prudence_hash_values_erase_bytes(table, &i, sizeof i), &values[9]);
+    assert_null(prudence_hash_values_next(&walk));
+    all_readers_leave(domain);
+    assert_int_equal(hash_stats(table).bytes_latent, 0);
+    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* The steps of a resize are taken in sections of updates; the array that was replaced is deferred behind one. */
+static void an_array_is_deferred_outside_of_sections(void **unused)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_hash_values *table = make_table(0, domain);
+    uint64_t key = 0, small = table->table->public.view;
+
+    (void)unused;
+    while (table->table->phase != HASH_MOVING)
+        assert_int_equal(prudence_hash_values_put(table, key++, values, NULL), 0);
+    while (table->table->phase == HASH_MOVING)
+        hash_step(table->table);
+    hash_step(table->table);
+    assert_int_equal(table->table->phase, HASH_LEAVING);
+    assert_int_equal(hash_stats(table).bytes_latent, 0);
+    assert_int_equal(prudence_hash_values_exchange(table, 0, values, values), 0);
+    assert_int_equal(table->table->phase, HASH_IDLE);
+    assert_true(hash_stats(table).bytes_latent >= view_bytes(small));
+    all_readers_leave(domain);
+    assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+#define LIMIT ((size_t)1 << 20)
+
+/* A reader stays for ever, and keys come and go until an update waited for it in vain. */
+static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_BYTES, domain);
+    uint64_t before = load_relaxed(&wait_counts.expiries), most = 0;
+    char text[1000] = {0};
+
+    (void)unused;
+    assert_int_equal(prudence_option_set("latent_limit", "1M"), 0);
+    for (unsigned i = 0; load_relaxed(&wait_counts.expiries) == before; i++) {
+        size_t length = i % 50 ? i % 300 : sizeof text;
+
+        most = max_size(most, hash_stats(table).bytes_latent);
+        assert_true(most <= LIMIT && i < 100000);
+        assert_int_equal(prudence_hash_values_put_bytes(table, text, length, values, NULL), 0);
+        assert_ptr_equal(prudence_hash_values_erase_bytes(table, text, length), values);
+    }
+    assert_true(most > LIMIT / 2);
+    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
+    all_readers_leave(domain);
+    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* ------------------------------------------------------------------------------ domains of all kinds */
+
+static void come_and_go(struct prudence_hash_values *table)
+{
+    for (uint64_t i = 0; i < 500; i++)
+        assert_int_equal(prudence_hash_values_put(table, i, &values[i], NULL), 0);
+    for (uint64_t i = 0; i < 500; i++)
+        assert_ptr_equal(prudence_hash_values_erase(table, i), &values[i]);
+}
+
+static void updates_in_each_kind_of_domain(void **unused)
+{
+    static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_SRCU,
+                                                      PRUDENCE_DOMAIN_QSBR};
+
+    (void)unused;
+    for (unsigned i = 0; i < 3; i++) {
+        struct prudence_domain *domain = prudence_domain_create("test", kinds[i], NULL);
+        struct prudence_hash_values *table = make_table(0, domain);
+
+        if (kinds[i] == PRUDENCE_DOMAIN_QSBR)
+            prudence_qsbr_online(domain);
+        come_and_go(table);
+        if (kinds[i] == PRUDENCE_DOMAIN_QSBR)
+            prudence_qsbr_offline(domain);
+        assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
+        assert_int_equal(prudence_domain_destroy(domain), 0);
+    }
+}
+
+/* A set has no sections: its updates are made inside one of a member. */
+static void updates_in_a_set_of_domains(void **unused)
+{
+    struct prudence_domain *members[] = {prudence_default_domain()};
+    struct prudence_domain *set = prudence_domain_create_set("test", members, 1);
+    struct prudence_hash_values *table = make_table(0, set);
+
+    (void)unused;
+    prudence_read_lock();
+    come_and_go(table);
+    prudence_read_unlock();
+    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(set), 0);
+}
+
+static void a_child_goes_on(void **unused)
+{
+    struct prudence_hash_values *table = make_table(0, NULL);
+    int status;
+    pid_t child;
+
+    (void)unused;
+    for (uint64_t i = 0; i < 1000; i++)
+        assert_int_equal(prudence_hash_values_put(table, i, &values[i], NULL), 0);
+    child = fork();
+    for (uint64_t i = 0; i < 1000; i++) {
+        assert_ptr_equal(prudence_hash_values_get(table, i), &values[i]);
+        assert_ptr_equal(prudence_hash_values_erase(table, i), &values[i]);
+    }
+    come_and_go(table);
+    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
+    if (!child)
+        _exit(0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* ------------------------------------------------------------------------------------------- threads */
+
+#define THREADS 4
+#define ROUNDS  100000
+
+static struct prudence_hash_values *shared;
+
+/* Counts one up: values are numbers. Or inserts the first; or erases all, and returns how many that were. */
+static uint64_t count_up(bool erases)
+{
+    for (;;) {
+        void *value = NULL;
+
+        if (erases)
+            return (uintptr_t)prudence_hash_values_erase_bytes(shared, "counter", 7);
+        if (!prudence_hash_values_insert_bytes(shared, "counter", 7, (void *)1, &value))
+            return 0;
+        if (!prudence_hash_values_exchange_bytes(shared, "counter", 7, value,
+                                                 (void *)((uintptr_t)value + 1)))
+            return 0;
+    }
+}
+
+static void *count_all(void *sum)
+{
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        count_up(false);
+        if (i % 2)
+            *(uint64_t *)sum += count_up(true);
+    }
+    return NULL;
+}
+
+static void no_count_is_lost(void **unused)
+{
+    struct prudence_domain *domain = prudence_domain_create("test", PRUDENCE_DOMAIN_MEMB, NULL);
+    uint64_t sums[THREADS] = {0}, all = 0;
+    pthread_t threads[THREADS];
+
+    (void)unused;
+    shared = make_table(PRUDENCE_HASH_BYTES, domain);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, count_all, &sums[i]), 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        all += sums[i];
+    }
+    all += count_up(true);
+    assert_int_equal(all, THREADS * ROUNDS);
+    assert_int_equal(prudence_hash_values_destroy(shared, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry was */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(strings),
+        cmocka_unit_test(walks_may_end_and_erase),
+        cmocka_unit_test(strings_of_any_length),
+        cmocka_unit_test(bad_attributes_are_refused),
+        cmocka_unit_test(wrong_arguments_are_refused),
+        cmocka_unit_test(hashes_are_those_of_siphash),
+        cmocka_unit_test(hashes_depend_on_key_and_bytes),
+        cmocka_unit_test(keys_are_compared),
+        cmocka_unit_test(tables_have_secrets_of_their_own),
+        cmocka_unit_test(an_entry_stays_for_its_readers),
+        cmocka_unit_test(an_array_is_deferred_outside_of_sections),
+        cmocka_unit_test(a_storm_beside_a_reader_stays_below_the_limit),
+        cmocka_unit_test(updates_in_each_kind_of_domain),
+        cmocka_unit_test(updates_in_a_set_of_domains),
+        cmocka_unit_test(a_child_goes_on),
+        cmocka_unit_test(no_count_is_lost),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -112,5 +112,6 @@ __attribute__((constructor)) static void when_loaded(void)
 __attribute__((destructor)) static void when_unloaded(void)
 {
     background_end();
+    instruments_end();
     posix_trace_end();
 }

@@ -99,6 +99,18 @@ void extensions_going(struct slab *slab)
     }
 }
 
+bool extensions_keep_pages(struct slab *slab)
+{
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->keeps_pages && extension->keeps_pages(slab))
+            return true;
+    }
+    return false;
+}
+
 bool extensions_let_go(struct slab *slab)
 {
     const struct slab_extension *extension;
@@ -172,6 +184,17 @@ void extensions_allocated(struct slab *slab, void *object, size_t size, bool zer
     {
         if (extension->allocated)
             extension->allocated(slab, object, size, zeroed);
+    }
+}
+
+void extensions_resized(struct slab *slab, void *object, size_t size)
+{
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->resized)
+            extension->resized(slab, object, size);
     }
 }
 

@@ -72,12 +72,12 @@ byte *middle_block(size_t size)
 /* In these an allocator may notice what was done to free memory of this size. */
 void use_the_size(size_t size)
 {
-    enum { COUNT = 400 };
-    static void *made[COUNT];
+    static void *made[400];
+    const int count = size < LARGE / 4 ? 400 : 10;
 
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < count; i++)
         made[i] = malloc(size);
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < count; i++)
         free(made[i]);
 }
 

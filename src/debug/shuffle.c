@@ -84,15 +84,6 @@ static void *exchange_place(void **place, void *object)
     return __atomic_exchange_n(place, object, __ATOMIC_ACQ_REL);
 }
 
-/* It rested untouched, and is free. */
-static void leave(void *object)
-{
-    struct slab *slab = slab_known(object);
-
-    instruments_check_zero(slab, object);
-    cache_put_kept(slab, object);
-}
-
 static bool keeps(struct slab *slab, void *object)
 {
     struct shelf *shelf = shelf_of(slab->cache);
@@ -103,7 +94,7 @@ static bool keeps(struct slab *slab, void *object)
     other = exchange_place(
         &shelf->objects[os_cpu_current() * shelf->places + draw(shelf) % shelf->places], object);
     if (other)
-        leave(other);
+        cache_put_kept(slab_known(other), other);
     return true;
 }
 
@@ -118,8 +109,10 @@ void shuffle_flush(struct prudence_cache *cache)
             continue;
         os_carry_begin();
         object = exchange_place(&shelf->objects[i], NULL);
-        if (object)
-            leave(object);
+        if (object) {
+            instruments_check_zero(slab_known(object), object);
+            cache_put_kept(slab_known(object), object);
+        }
         os_carry_end();
     }
 }

@@ -75,6 +75,9 @@ extern const struct slab_extension *const slab_extensions[OS_EXTENSIONS];
 
 #define EXTENSION_BIT(number) (UINT32_C(1) << (number))
 
+/* Before the first cache is made. */
+void extensions_start(void);
+
 /* A set of extensions, bit by bit. */
 uint32_t extensions_wanted(const struct cache_layout *layout);
 bool extensions_cache_made(struct prudence_cache *cache);

@@ -73,12 +73,14 @@ byte *middle_block(size_t size)
 void use_the_size(size_t size)
 {
     static void *made[400];
-    const int count = size < LARGE / 4 ? 400 : 10;
+    const int count = size < LARGE / 4 ? 400 : 5;
 
-    for (int i = 0; i < count; i++)
-        made[i] = malloc(size);
-    for (int i = 0; i < count; i++)
-        free(made[i]);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < count; i++)
+            made[i] = malloc(size);
+        for (int i = 0; i < count; i++)
+            free(made[i]);
+    }
 }
 
 bool has_secret(const byte *object, size_t size)

@@ -109,27 +109,32 @@ void operator_delete_array(void *object)
     plain(object);
 }
 
-static inline void delete_sized(void *object, size_t size)
+/* No object, no class of that size, or another one. */
+static __attribute__((noinline)) void delete_sized_slow(void *object, size_t size)
 {
-    struct slab *slab = slab_of(object);
+    struct slab *slab = object ? object_slab(object, "sized operator delete") : NULL;
 
-    if (likely(slab) && unlikely(slab->cache != size_class_ready(size)))
+    if (slab)
         object_require_size(slab, object, size, "sized operator delete");
     object_free(slab, OBJECT_ANY_CACHE, false, object, "operator delete");
 }
 
 FAST_ENTRY void operator_delete_sized(void *object, size_t size)
 {
-    if (likely(plain == our_plain))
-        delete_sized(object, size);
-    else
+    struct slab *slab = slab_of(object);
+
+    if (unlikely(plain != our_plain))
         plain(object);
+    else if (unlikely(!slab) || unlikely(slab->cache != size_class_ready(size)))
+        delete_sized_slow(object, size);
+    else
+        object_free(slab, OBJECT_ANY_CACHE, false, object, "operator delete");
 }
 
 void operator_delete_array_sized(void *object, size_t size)
 {
-    if (likely(plain_array == our_plain_array && plain == our_plain))
-        delete_sized(object, size);
+    if (likely(plain_array == our_plain_array))
+        operator_delete_sized(object, size);
     else
         plain_array(object);
 }

@@ -18,9 +18,7 @@
 #include "debug/faults.h"
 #include "debug/guard.h"
 #include "debug/large_guard.h"
-#include "debug/quarantine.h"
 #include "debug/red_zones.h"
-#include "debug/shuffle.h"
 #include "debug/stack_depot.h"
 #include "race_detector.h"
 #include "slab/misuse.h"
@@ -168,13 +166,6 @@ void instruments_prime(void)
 {
     if ((check_wanted || guard_interval) && stack_depot_frames)
         os_trace_prime();
-}
-
-/* What rests is looked at for the last time. */
-void instruments_end(void)
-{
-    quarantine_flush();
-    shuffle_flush_all();
 }
 
 bool instruments_move(const struct slab *slab)

@@ -16,9 +16,6 @@ void instruments_start(void);
 /* Makes traces possible, if they are wanted. This may allocate, so it is not called from inside an allocation. */
 void instruments_prime(void);
 
-/* At the process's end. */
-void instruments_end(void);
-
 /* With states of objects (check.h) and zero_on_free=1: reports a free object that was written. */
 void instruments_check_zero(const struct slab *slab, const void *object);
 

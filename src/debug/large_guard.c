@@ -177,9 +177,10 @@ static void report_live(const struct slab *slab, const char *address)
                   (const void *)address, (size_t)(slab->base - address), (const void *)slab->base,
                   slab_usable_bytes(slab));
     else
-        os_report("overflow: access of %p, %zu bytes behind the start of the large block %p of %zu bytes",
-                  (const void *)address, (size_t)(address - slab->base), (const void *)slab->base,
-                  slab_usable_bytes(slab));
+        os_report(
+            "overflow: access of %p, %zu bytes behind the start of the large block %p of %zu bytes",
+            (const void *)address, (size_t)(address - slab->base), (const void *)slab->base,
+            slab_usable_bytes(slab));
 }
 
 void large_guard_look_at_fault(const struct os_fault *fault)
@@ -192,8 +193,9 @@ void large_guard_look_at_fault(const struct os_fault *fault)
     else if (slab && has_large_guard(slab))
         report_live(slab, fault->address);
     else if (rest)
-        os_report("use after free: access of %p, in a large block of %zu bytes at %p that was freed",
-                  fault->address, rest->size, (const void *)(rest->pages + rest->front));
+        os_report(
+            "use after free: access of %p, in a large block of %zu bytes at %p that was freed",
+            fault->address, rest->size, (const void *)(rest->pages + rest->front));
 }
 
 const struct slab_extension large_guard_extension = {.wants = wants,

@@ -117,12 +117,15 @@ report(const struct slab *slab, const char *object, const char *byte, const char
     size_t size = size_asked(slab, object);
 
     if (byte < object)
-        os_report("underflow: the byte %zu before the %zu-byte object %p of cache '%s' was written; found by: %s",
-                  (size_t)(object - byte), size, (const void *)object, slab->cache->name, what);
+        os_report(
+            "underflow: the byte %zu before the %zu-byte object %p of cache '%s' was written; "
+            "found by: %s",
+            (size_t)(object - byte), size, (const void *)object, slab->cache->name, what);
     else
-        os_report("overflow: the byte %zu behind the %zu-byte object %p of cache '%s' was written; found by: %s",
-                  (size_t)(byte - object) - size, size, (const void *)object, slab->cache->name,
-                  what);
+        os_report(
+            "overflow: the byte %zu behind the %zu-byte object %p of cache '%s' was written; found "
+            "by: %s",
+            (size_t)(byte - object) - size, size, (const void *)object, slab->cache->name, what);
     explain_and_abort(slab, object);
 }
 

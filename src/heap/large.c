@@ -101,7 +101,7 @@ size_t large_growing(size_t size)
     size_t grown;
 
     return checked_add(size, size / 8, &grown) && (grown <= GROWN_BY_COPYING || slab_margin) ? grown
-                                                                                              : size;
+                                                                                             : size;
 }
 
 /*

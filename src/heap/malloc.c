@@ -161,7 +161,8 @@ FAST_ENTRY void prudence_free(void *object)
  * asked for in that class, or has been reallocated in place, down to half of it. */
 static bool size_is_possible(const struct slab *slab, const void *object, size_t size)
 {
-    size_t asked = unlikely(load_relaxed(&slab->extensions)) ? extensions_size_asked(slab, object) : 0;
+    size_t asked =
+        unlikely(load_relaxed(&slab->extensions)) ? extensions_size_asked(slab, object) : 0;
     size_t usable = asked ? asked : slab_usable_bytes(slab);
 
     if (asked && has_red_zones(slab))

@@ -32,9 +32,9 @@ struct slab_extension {
     void (*cache_going)(struct prudence_cache *cache);
 
     /* --- a slab's life --- */
-    bool (*made)(struct slab *slab);   /* before any object is handed out; false: no memory */
-    void (*ready)(struct slab *slab);  /* constructed; not of large blocks and lone objects */
-    void (*going)(struct slab *slab);  /* before its pages go; those of a lone object go here */
+    bool (*made)(struct slab *slab);  /* before any object is handed out; false: no memory */
+    void (*ready)(struct slab *slab); /* constructed; not of large blocks and lone objects */
+    void (*going)(struct slab *slab); /* before its pages go; those of a lone object go here */
     /* Behind `going`, with the slab's pages not to be found any more: true: the extension gives them back later. */
     bool (*keeps_pages)(struct slab *slab);
     bool (*may_go)(struct slab *slab); /* it is free; false: its pages are still needed */

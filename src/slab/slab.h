@@ -37,7 +37,7 @@ struct slab {
     struct list link;      /* in a list of its node */
     struct list waiting_link;
     void *side[OS_EXTENSION_SIDES]; /* a word for each of the first extensions */
-    uint64_t bits[];           /* free, waiting, next: bits_words(capacity) words each */
+    uint64_t bits[];                /* free, waiting, next: bits_words(capacity) words each */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)

@@ -30,6 +30,7 @@ VALUES = {
     "scm_max_extension": "5", "scm_collection": "eager", "scm_expired": "deferred",
     "reader_mode": "fenced", "check": "1", "trace": "8", "zero_on_free": "1", "guard": "1",
     "quarantine": "1M", "annotate": "0", "rseq": "0", "slice_extension": "0", "membarrier": "0", "drop_deepbind": "0",
+    "hardened": "1", "red_zones": "1", "shuffle": "1", "guard_large": "1", "guard_empty": "1",
     "dump": "SIGUSR2", "dump_file": "/dev/null", "cache_per_cpu": "1M", "cache_total": "4M",
 }
 SINGLE = [f"{name}={VALUES[name]}" for name in VALUES]

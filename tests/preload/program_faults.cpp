@@ -20,7 +20,8 @@
 
 #include <new>
 
-namespace {
+namespace
+{
 
 enum { NO_EFFECT = 10, MISSED = 11, NO_SUCH_FUNCTION = 12 };
 
@@ -851,13 +852,23 @@ struct fault {
         {what ", 100 bytes", function, 100, second, false},                                        \
         {what ", 1000 bytes", function, 1000, second, false},                                      \
         {what ", 20000 bytes", function, 20000, second, false},                                    \
-        {what ", 256 KB", function, LARGE, second, false}
+    {                                                                                              \
+        what ", 256 KB", function, LARGE, second, false                                            \
+    }
 #define THREE_SIZES(what, function, second)                                                        \
     {what ", 24 bytes", function, 24, second, false},                                              \
         {what ", 1000 bytes", function, 1000, second, false},                                      \
-        {what ", 256 KB", function, LARGE, second, false}
-#define ONE(what, function, first, second)      {what, function, first, second, false}
-#define DEFERRED(what, function, first, second) {what, function, first, second, true}
+    {                                                                                              \
+        what ", 256 KB", function, LARGE, second, false                                            \
+    }
+#define ONE(what, function, first, second)                                                         \
+    {                                                                                              \
+        what, function, first, second, false                                                       \
+    }
+#define DEFERRED(what, function, first, second)                                                    \
+    {                                                                                              \
+        what, function, first, second, true                                                        \
+    }
 
 const fault faults[] = {
     SIZES("double free at once", twice, 0),
@@ -998,7 +1009,8 @@ const fault faults[] = {
     DEFERRED("deferred twice, 100 bytes", defer_twice, 100, 0),
     DEFERRED("deferred twice, 256 KB", defer_twice, LARGE, 0),
     DEFERRED("deferred twice, around a grace period", defer_twice_around_grace_period, 100, 0),
-    DEFERRED("deferred twice, around a grace period, 256 KB", defer_twice_around_grace_period, LARGE, 0),
+    DEFERRED("deferred twice, around a grace period, 256 KB", defer_twice_around_grace_period,
+             LARGE, 0),
     DEFERRED("freed, then deferred, 100 bytes", free_then_defer, 100, 0),
     DEFERRED("freed, then deferred, 256 KB", free_then_defer, LARGE, 0),
     DEFERRED("deferred, then freed, 100 bytes", defer_then_free, 100, 0),

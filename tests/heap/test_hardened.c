@@ -76,7 +76,8 @@ static void large_deferred_memory_is_left_alone(void **state)
 
 static void sizes_are_exact(void **state)
 {
-    static const size_t sizes[] = {1, 8, 9, 24, 25, 100, 1000, 20000, 32760, 32761, 40000, LARGE, LARGE + 1};
+    static const size_t sizes[] = {1,     8,     9,     24,    25,    100,      1000,
+                                   20000, 32760, 32761, 40000, LARGE, LARGE + 1};
 
     (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {

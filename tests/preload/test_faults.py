@@ -4,7 +4,7 @@
 """Every fault of program_faults.cpp, with our malloc preloaded: what is caught by default and with hardened=1.
 
     test_faults.py          the test
-    test_faults.py table    a Markdown table of all faults and allocators (docs/explanation/hardened.md)
+    test_faults.py table    a Markdown table of all faults and allocators (docs/reference/hardened.md)
 """
 
 import os
@@ -25,7 +25,7 @@ NOT_CAUGHT = {
     "write 30 bytes behind the end, 300 bytes": "it lies in the next block, whose owner may write there",
     "write after free and reuse, 16 bytes": "the memory is its next owner's, who may write there",
 }
-# Of the faults of malloc's interface, in the table of docs/explanation/hardened.md.
+# Of the faults of malloc's interface, in the table of docs/reference/hardened.md.
 HARDENED_AT_LEAST, DEFAULT_AT_LEAST = 160, 54
 
 

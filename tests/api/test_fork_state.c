@@ -608,6 +608,7 @@ static const struct row {
     {"destructors", destructors},
     {"quarantine", heap},
     {"guarded objects", heap},
+    {"large blocks that rest", heap},
     {"annotations", heap},
     {"pages", pages},
     {"the forking thread", forker},

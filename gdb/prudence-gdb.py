@@ -178,7 +178,7 @@ def state_of(copy, slab, index, address):
         for latent, cookie in handed_over(structure):
             if latent == address:
                 return f"latent on its way to node {node}: {wait_of(domain, cookie)}"
-    return "live: allocated, and not freed (or in the quarantine, where that is on)"
+    return "live: allocated, and not freed (or it rests, with quarantine or shuffle)"
 
 
 def whois(copy, address):

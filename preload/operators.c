@@ -3,6 +3,9 @@
  * The C++ operators new and delete, plain and aligned. The other forms (array, nothrow, sized) are
  * the C++ runtime's, and call these: so a program that replaces one of the four still gets all.
  *
+ * Sized delete is ours, too, because it can check the size for what the runtime's detour costs. So that a program's own
+ * plain form still gets all, ours first looks whether the plain form is the program's.
+ *
  * When memory runs out, the runtime's own operator takes over: it asks malloc again, calls the
  * new-handler as often as there is one, and throws std::bad_alloc. It is looked up at that moment,
  * so this library needs no C++ library and serves one that is loaded late. Compiled with
@@ -26,6 +29,9 @@ PRUDENCE_API void *operator_new(size_t size) __asm__(OPERATOR_NEW);
 PRUDENCE_API void *operator_new_aligned(size_t size,
                                         size_t alignment) __asm__(OPERATOR_NEW_ALIGNED);
 PRUDENCE_API void operator_delete(void *object) __asm__(OPERATOR_DELETE);
+PRUDENCE_API void operator_delete_array(void *object) __asm__("_ZdaPv");
+PRUDENCE_API void operator_delete_sized(void *object, size_t size) __asm__("_ZdlPvm");
+PRUDENCE_API void operator_delete_array_sized(void *object, size_t size) __asm__("_ZdaPvm");
 PRUDENCE_API void operator_delete_aligned(void *object,
                                           size_t alignment) __asm__(OPERATOR_DELETE_ALIGNED);
 
@@ -90,6 +96,47 @@ void *operator_new_aligned(size_t size, size_t alignment)
 FAST_ENTRY void operator_delete(void *object)
 {
     object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "operator delete");
+}
+
+/* Plain forms as the process has them, perhaps the program's own; and ours. */
+static void (*const volatile plain)(void *object) = operator_delete;
+static void (*const volatile plain_array)(void *object) = operator_delete_array;
+extern HIDDEN void our_plain(void *object) __attribute__((alias(OPERATOR_DELETE)));
+extern HIDDEN void our_plain_array(void *object) __attribute__((alias("_ZdaPv")));
+
+void operator_delete_array(void *object)
+{
+    plain(object);
+}
+
+/* No object, no class of that size, or another one. */
+static __attribute__((noinline)) void delete_sized_slow(void *object, size_t size)
+{
+    struct slab *slab = object ? object_slab(object, "sized operator delete") : NULL;
+
+    if (slab)
+        object_require_size(slab, object, size, "sized operator delete");
+    object_free(slab, OBJECT_ANY_CACHE, false, object, "operator delete");
+}
+
+FAST_ENTRY void operator_delete_sized(void *object, size_t size)
+{
+    struct slab *slab = slab_of(object);
+
+    if (unlikely(plain != our_plain))
+        plain(object);
+    else if (unlikely(!slab) || unlikely(slab->cache != size_class_ready(size)))
+        delete_sized_slow(object, size);
+    else
+        object_free(slab, OBJECT_ANY_CACHE, false, object, "operator delete");
+}
+
+void operator_delete_array_sized(void *object, size_t size)
+{
+    if (likely(plain_array == our_plain_array))
+        operator_delete_sized(object, size);
+    else
+        plain_array(object);
 }
 
 void operator_delete_aligned(void *object, size_t alignment)

@@ -10,11 +10,11 @@
 #include "debug/stack_depot.h"
 #include "slab/misuse.h"
 
-/* What rests in quarantine looks live to its slab: only its state says more. */
+/* What rests looks live to its slab: only its state says more. */
 static bool wants(const struct cache_layout *layout)
 {
     (void)layout;
-    return check_wanted || quarantine_limit;
+    return check_wanted || quarantine_limit || shuffle_wanted;
 }
 
 static size_t words_bytes(const struct slab *slab)

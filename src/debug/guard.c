@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/pace.h"
+#include "debug/faults.h"
 #include "debug/guard.h"
 #include "debug/stack_depot.h"
 #include "slab/all_caches.h"
@@ -51,7 +52,7 @@ void guard_start(void)
             resting[i] = (uint16_t)i;
         resting_count = GUARD_SLOTS;
     }
-    os_fault_watch(guard_look_at_fault);
+    faults_watch();
 }
 
 /* From 1 to 2N - 1, so that N on average, and no period of the program stays unseen. */
@@ -79,7 +80,7 @@ static struct guard_slot *slot_take(void)
     struct guard_slot *slot = NULL;
 
     os_lock_take(&lock);
-    os_fault_watch(guard_look_at_fault);
+    faults_watch();
     if (resting_count) {
         slot = &guard_slots[resting[oldest]];
         oldest = (oldest + 1) % GUARD_SLOTS;

@@ -15,7 +15,10 @@
 
 #include "debug/annotate.h"
 #include "debug/check.h"
+#include "debug/faults.h"
 #include "debug/guard.h"
+#include "debug/large_guard.h"
+#include "debug/red_zones.h"
 #include "debug/stack_depot.h"
 #include "race_detector.h"
 #include "slab/misuse.h"
@@ -31,30 +34,36 @@ static bool wants(const struct cache_layout *layout)
 /* Freed objects of the others may be looked at: as constructed, or type-safe. */
 static bool is_zeroed(const struct prudence_cache *cache)
 {
-    return zero_on_free && !cache->constructor && !(cache->flags & CACHE_TYPESAFE);
+    return zero_on_free && !cache->constructor && !(cache->flags & (CACHE_TYPESAFE | CACHE_CLOSED));
 }
 
-/* The whole of what it takes, if it has not been given back to the tools yet. */
+/* All that its user may have written, if it has not been given back to the tools yet. */
 static void zero(const struct slab *slab, void *object)
 {
     size_t size = annotate_size(slab, object);
 
     if (slab->cache->percpu && is_zeroed(slab->cache))
-        memset(object, 0, size ? size : slab_object_bytes(slab));
+        memset(object, 0, size ? size : slab_usable_bytes(slab));
+}
+
+/* The first is zero, and each is like the one before it. */
+static bool are_zero(const char *bytes, size_t size)
+{
+    return !*bytes && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
 /* With check=1 a freed object is checked before it is handed out: it must still be zero. If a tool watches, the tool
  * saw the write itself. */
 void instruments_check_zero(const struct slab *slab, const void *object)
 {
-    const char *byte = object, *end = byte + slab_object_bytes(slab);
+    const char *byte = object;
 
     if (!object_words(slab) || annotate_on || !slab->cache->percpu || !is_zeroed(slab->cache))
         return;
-    while (byte < end && !*byte)
-        byte++;
-    if (byte == end)
+    if (likely(are_zero(byte, slab_usable_bytes(slab))))
         return;
+    while (!*byte)
+        byte++;
     os_report("write after free: byte %zu of %p of cache '%s' was written after it was freed",
               (size_t)(byte - (const char *)object), object, slab->cache->name);
     explain_and_abort(slab, object);
@@ -81,8 +90,8 @@ static void going(struct slab *slab)
 {
     if (slab->alone)
         return;
-    if (!slab->cache->percpu &&
-        is_zeroed(slab->cache)) { /* a large block: nobody waits for it here */
+    if (!slab->cache->percpu && is_zeroed(slab->cache) &&
+        !has_large_guard(slab)) { /* a large block: nobody waits for it here */
         annotate_open(slab);
         memset(slab->pages, 0, slab->bytes);
     }
@@ -146,7 +155,11 @@ void instruments_start(void)
 {
     annotate_start();
     guard_start();
-    slab_redzone = annotate_on ? ANNOTATE_REDZONE : 0;
+    slab_redzone = annotate_on ? ANNOTATE_REDZONE : red_zones_wanted ? RED_ZONE : 0;
+    red_zones_start();
+    large_guard_start();
+    if (slab_margin || empty_guard_wanted)
+        faults_watch();
 }
 
 void instruments_prime(void)
@@ -158,5 +171,5 @@ void instruments_prime(void)
 bool instruments_move(const struct slab *slab)
 {
     return unlikely(load_relaxed(&slab->extensions)) &&
-           (slab->alone || annotate_on || zero_on_free);
+           (slab->alone || annotate_on || (zero_on_free && !has_red_zones(slab)));
 }

@@ -16,11 +16,11 @@ void instruments_start(void);
 /* Makes traces possible, if they are wanted. This may allocate, so it is not called from inside an allocation. */
 void instruments_prime(void);
 
-/* With check=1 and zero_on_free=1: reports a free object that was written. */
+/* With states of objects (check.h) and zero_on_free=1: reports a free object that was written. */
 void instruments_check_zero(const struct slab *slab, const void *object);
 
 /* Whether a reallocation moves it in any case, so that its bounds stay exact and no byte of it is
- * left as it was. */
+ * left as it was. With red zones it need not: they follow its size, and cover what it had. */
 bool instruments_move(const struct slab *slab);
 
 #endif /* DEBUG_INSTRUMENTS_H */

@@ -5,6 +5,7 @@
 #include <prudence/prudence.h>
 
 #include "debug/quarantine.h"
+#include "debug/shuffle.h"
 #include "heap/cache_life.h"
 #include "heap/object.h"
 #include "rcu/destruct.h"
@@ -167,6 +168,7 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
 {
     cache_require(cache, "prudence_cache_shrink");
     quarantine_flush();
+    shuffle_flush(cache);
     if (cache->destructor)
         destruct_shrink(cache);
     return cache_shrink(cache);
@@ -218,6 +220,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
     if (!may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0)))
         return EDEADLK;
     quarantine_flush_and_wait();
+    shuffle_flush(cache);
     if (cache->destructor)
         destruct_all(cache);
     return cache_end(cache, __builtin_return_address(0)) ? 0 : EBUSY;
@@ -232,6 +235,7 @@ size_t prudence_trim(void)
     process_start();
     os_pages_stats(&before);
     quarantine_flush();
+    shuffle_flush_all();
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {

@@ -24,18 +24,7 @@ static inline bool is_large(const struct slab *slab)
     return !slab->cache->percpu;
 }
 
-/* What the user of an object may use of it: without the line that spreads some strides (ADR 38), and without the red
- * zone. */
-static inline size_t slab_usable_bytes(const struct slab *slab)
-{
-    const struct prudence_cache *cache = slab->cache;
-
-    if (!cache->percpu)
-        return slab->bytes;
-    return round_up(cache->object_size + cache->redzone, cache->alignment) - cache->redzone;
-}
-
-/* The same, or less where the size that was asked for is known. */
+/* What the user of an object may use of it, or less where the size that was asked for is known. */
 static inline size_t object_usable(const struct slab *slab, const void *object)
 {
     size_t asked =

@@ -10,7 +10,7 @@
 #include "slab/large.h"
 #include "slab/node.h"
 
-/* Larger ones the page source grows without copying, on nearly every system. */
+/* Larger ones the page source grows without copying, on nearly every system, unless they have margins. */
 #define GROWN_BY_COPYING ((size_t)32 << 20)
 
 /* Bytes that a process can have at most. */
@@ -100,7 +100,8 @@ size_t large_growing(size_t size)
 {
     size_t grown;
 
-    return checked_add(size, size / 8, &grown) && grown <= GROWN_BY_COPYING ? grown : size;
+    return checked_add(size, size / 8, &grown) && (grown <= GROWN_BY_COPYING || slab_margin) ? grown
+                                                                                             : size;
 }
 
 /*

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "debug/instruments.h"
+#include "debug/red_zones.h"
 #include "heap/object.h"
 #include "heap/size_class.h"
 #include "slab/misuse.h"
@@ -67,14 +68,41 @@ void *prudence_aligned_alloc(size_t alignment, size_t size)
 
 size_t prudence_usable_size(const void *object)
 {
+    struct slab *slab;
+
     if (!object)
         return 0;
-    return object_usable(object_slab(object, "prudence_usable_size"), object);
+    slab = object_slab(object, "prudence_usable_size");
+    slab_check_live(slab, object, "prudence_usable_size");
+    return object_usable(slab, object);
 }
 
 /* Whether an object has ever kept its place although a far smaller size was asked for, because there was no memory to
  * move it to. From then on any smaller size is possible. */
 static bool shrinking_has_failed;
+
+/* `size` bytes where there is room for more. */
+static void *malloc_with_room(size_t size, size_t room)
+{
+    void *object = prudence_malloc(room);
+    struct slab *slab = object ? slab_known(object) : (struct slab *)NULL;
+
+    if (slab && unlikely(load_relaxed(&slab->extensions)))
+        extensions_resized(slab, object, size);
+    return object;
+}
+
+/* Whether a live object keeps its place when it gets another size. */
+static bool keeps_its_place(struct slab *slab, void *object, size_t size)
+{
+    size_t room = slab_usable_bytes(slab);
+
+    if (size > room || size < room / 2)
+        return false;
+    if (unlikely(load_relaxed(&slab->extensions)))
+        extensions_resized(slab, object, size);
+    return true;
+}
 
 /* Another object of `size` bytes with the contents; NULL: there is no memory, and nothing happened. A
  * short-term one is freed by its dates; they do not move. */
@@ -84,7 +112,7 @@ static void *move(void *object, const struct slab *slab, size_t size, bool owned
     void *moved = NULL;
 
     if (growing > size && is_large(slab) && size > usable && !instruments_move(slab))
-        moved = prudence_malloc(growing);
+        moved = malloc_with_room(size, growing);
     if (!moved)
         moved = prudence_malloc(size);
     if (!moved)
@@ -111,10 +139,10 @@ void *prudence_realloc(void *object, size_t size)
     owned = extensions_own(slab, object);
     if (instruments_move(slab)) {
         ; /* below */
-    } else if (is_large(slab) && !owned) {
+    } else if (is_large(slab) && !owned && !slab->cache->margin) {
         if (large_resize(slab, size))
             return slab->base;
-    } else if (size <= usable && size >= usable / 2) {
+    } else if (keeps_its_place(slab, object, size)) {
         return object;
     }
     moved = move(object, slab, size, owned);
@@ -129,16 +157,52 @@ FAST_ENTRY void prudence_free(void *object)
     object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "prudence_free");
 }
 
-/* Whether an object of this slab can have been asked for with `size`. An object of a size class was
+/* Whether an object of this slab can have been asked for with `size`. With red zones that is known. Otherwise an object of a size class was
  * asked for in that class, or has been reallocated in place, down to half of it. */
 static bool size_is_possible(const struct slab *slab, const void *object, size_t size)
 {
-    size_t usable = object_usable(slab, object);
+    size_t asked =
+        unlikely(load_relaxed(&slab->extensions)) ? extensions_size_asked(slab, object) : 0;
+    size_t usable = asked ? asked : slab_usable_bytes(slab);
 
+    if (asked && has_red_zones(slab))
+        return max_size(size, 1) == asked;
     if (size >= usable / 2 || size_class_ready(usable) != slab->cache ||
         load_relaxed(&shrinking_has_failed))
         return size <= usable;
     return size_class_ready(max_size(size, 1)) == slab->cache;
+}
+
+static void __attribute__((noreturn))
+report_size(struct slab *slab, const void *object, size_t size, const char *what)
+{
+    os_report("%s: %p of cache '%s' has %zu bytes, which the size %zu does not fit", what, object,
+              slab->cache->name, object_usable(slab, object), size);
+    explain_and_abort(slab, object);
+}
+
+static bool has_pages_for(const struct slab *slab, size_t size)
+{
+    return size > OBJECT_SIZE_MAX && size <= slab_usable_bytes(slab) &&
+           slab_usable_bytes(slab) - size < OS_PAGE_SIZE;
+}
+
+void object_require_size(struct slab *slab, const void *object, size_t size, const char *what)
+{
+    size_t asked = extensions_size_asked(slab, object), room = slab_usable_bytes(slab);
+    bool possible;
+
+    slab_check_live(slab, object, what);
+    if (asked)
+        possible = max_size(size, 1) == asked;
+    else if (is_large(slab))
+        possible = has_pages_for(slab, size);
+    else if (size_class_ready(room) == slab->cache)
+        possible = size_class_ready(max_size(size, 1)) == slab->cache;
+    else
+        possible = size <= room;
+    if (!possible)
+        report_size(slab, object, size, what);
 }
 
 FAST_ENTRY void prudence_free_sized(void *object, size_t size)
@@ -146,9 +210,7 @@ FAST_ENTRY void prudence_free_sized(void *object, size_t size)
     struct slab *slab = slab_of(object);
 
     if (unlikely(slab && !size_is_possible(slab, object, size)))
-        os_panic(
-            "prudence_free_sized: %p of cache '%s' has %zu bytes, which the size %zu does not fit",
-            object, slab->cache->name, object_usable(slab, object), size);
+        report_size(slab, object, size, "prudence_free_sized");
     object_free(slab, OBJECT_ANY_CACHE, false, object, "prudence_free_sized");
 }
 

@@ -22,6 +22,9 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what);
 
+/* malloc.c: reports an object that was not allocated with `size`, and never reallocated. */
+void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);
+
 /* The slab of an object; misuse, if it has none. */
 struct slab *object_slab(const void *object, const char *what);
 

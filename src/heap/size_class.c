@@ -3,8 +3,13 @@
  * Size classes: 16 bytes apart up to 128, then eight to each doubling up to 32 KiB, so that at most
  * 12.5 % of an object above 128 bytes is not asked for. Alignments above 64 bytes have classes of
  * their own, powers of two. Each class is a slab cache, made when it is first needed.
+ *
+ * With red zones an object takes its class's size together with its zone. Then no class is `ready`, so that every allocation
+ * comes to size_class_cache(). The classes are as many and as large as without.
  */
 #include "heap/size_class.h"
+
+#include "debug/red_zones.h"
 
 #define ALIGNED_CLASSES 16 /* by the logarithm of the size */
 
@@ -13,6 +18,8 @@ _Static_assert(LINEAR_MAX << DOUBLINGS == OBJECT_SIZE_MAX, "the last class is th
 struct prudence_cache *size_classes[CLASSES];
 struct prudence_cache *small_classes[SMALL_MAX / LINEAR_STEP + 1];
 static struct prudence_cache *aligned_classes[ALIGNED_CLASSES];
+static struct prudence_cache *zoned_classes[CLASSES]; /* instead of size_classes */
+static struct prudence_cache *empty_class;
 struct os_lock heap_lock = OS_LOCK_INIT(OS_RANK_HEAP);
 
 static size_t class_size(unsigned class)
@@ -42,10 +49,19 @@ static void name_class(char *name, const char *kind, size_t size)
     *name = '\0';
 }
 
+/* What of a class's size is not its objects'. */
+static size_t zone(void)
+{
+    return red_zones_wanted ? RED_ZONE : 0;
+}
+
+/* `size` 0: objects of no bytes. */
 static struct prudence_cache *make(struct prudence_cache **place, const char *kind, size_t size,
                                    size_t alignment)
 {
-    struct cache_layout layout = {.object_size = size, .alignment = alignment};
+    struct cache_layout layout = {.object_size = size ? size - zone() : 0,
+                                  .alignment = alignment,
+                                  .flags = size ? 0 : CACHE_CLOSED};
     char name[CACHE_NAME_SIZE];
 
     process_start();
@@ -59,10 +75,12 @@ static struct prudence_cache *make(struct prudence_cache **place, const char *ki
 
 static struct prudence_cache *make_class(unsigned class)
 {
-    struct prudence_cache *cache =
-        make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
+    struct prudence_cache *cache;
 
-    for (size_t step = 0; cache && step <= SMALL_MAX / LINEAR_STEP; step++)
+    if (zone())
+        return make(&zoned_classes[class], "size", class_size(class), LINEAR_STEP);
+    cache = make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
+    for (size_t step = empty_guard_wanted; cache && step <= SMALL_MAX / LINEAR_STEP; step++)
         if (size_class_of(max_size(step * LINEAR_STEP, 1)) == class)
             store_release(&small_classes[step], cache);
     return cache;
@@ -81,14 +99,18 @@ struct prudence_cache *size_class_cache(size_t size, size_t alignment, bool *fai
 {
     struct prudence_cache *cache;
 
-    if (size > OBJECT_SIZE_MAX || alignment > OS_PAGE_SIZE)
+    if (size > OBJECT_SIZE_MAX - zone() || alignment > OS_PAGE_SIZE)
         return NULL;
     if (alignment > LINEAR_STEP) {
-        cache = aligned_cache(max_size(size, 1), alignment);
+        cache = aligned_cache(max_size(size, 1) + zone(), alignment);
+    } else if (!size && empty_guard_wanted) {
+        cache = load_acquire(&empty_class);
+        if (!cache)
+            cache = make(&empty_class, "size", 0, LINEAR_STEP);
     } else {
-        unsigned class = size_class_of(max_size(size, 1));
+        unsigned class = size_class_of(max_size(size, 1) + zone());
 
-        cache = load_acquire(&size_classes[class]);
+        cache = load_acquire(zone() ? &zoned_classes[class] : &size_classes[class]);
         if (!cache)
             cache = make_class(class);
     }

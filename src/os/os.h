@@ -84,6 +84,13 @@ void *os_pages_reserve(size_t bytes);
 bool os_pages_open(void *pages, size_t bytes);
 void os_pages_close(void *pages, size_t bytes);
 
+/* Pages of the page source that may not be touched until they are let go; they read as zero then. Both do it as a whole, or
+ * return false: the system refuses. */
+bool os_pages_guard(void *pages, size_t bytes);
+bool os_pages_unguard(void *pages, size_t bytes);
+/* The same, but they keep what is in them. */
+bool os_pages_protect(void *pages, size_t bytes, bool closed);
+
 /* --- faults: `look` sees every access that the system refuses, in a signal handler, before the
  * program's own handler or the end of the process. Called again, it steps in front of a handler that
  * was installed since. One thread at a time. --- */

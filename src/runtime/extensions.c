@@ -3,13 +3,18 @@
  * The extensions of the slab layer in a process, in the order in which they are called (slab/extension.h).
  *
  * Expiry counts come first, so that a short-term object that is freed by hand is reported before anything is done to
- * it; check comes before all that act on an object that may have been freed before; quarantine comes last, because
+ * it; check comes before all that act on an object that may have been freed before; red zones come after
+ * instruments, which look at a new object before anything is written to it; shuffle and quarantine come last, because
  * for all others what rests is free.
  */
 #include "debug/check.h"
+#include "debug/closed.h"
 #include "debug/guard.h"
 #include "debug/instruments.h"
+#include "debug/large_guard.h"
 #include "debug/quarantine.h"
+#include "debug/red_zones.h"
+#include "debug/shuffle.h"
 #include "rcu/destruct.h"
 #include "scm/expiry_counts.h"
 
@@ -19,5 +24,9 @@ const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
     [CHECK_EXTENSION] = &check_extension,
     [DESTRUCT_EXTENSION] = &destruct_extension,
     [INSTRUMENTS_EXTENSION] = &instruments_extension,
+    [RED_ZONES_EXTENSION] = &red_zones_extension,
+    [LARGE_GUARD_EXTENSION] = &large_guard_extension,
+    [CLOSED_EXTENSION] = &closed_extension,
+    [SHUFFLE_EXTENSION] = &shuffle_extension,
     [QUARANTINE_EXTENSION] = &quarantine_extension,
 };

@@ -24,6 +24,7 @@
 
 #include "debug/annotate.h"
 #include "debug/guard.h"
+#include "debug/large_guard.h"
 #include "debug/quarantine.h"
 #include "gp/user/domain.h"
 #include "heap/background.h"
@@ -156,6 +157,9 @@ const struct fork_part fork_parts[] = {
      .child = quarantine_fork_child,
      .done = quarantine_fork_done},
     {.name = "guarded objects", .prepare = guard_fork_prepare, .done = guard_fork_done},
+    {.name = "large blocks that rest",
+     .prepare = large_guard_fork_prepare,
+     .done = large_guard_fork_done},
     {.name = "annotations", .prepare = annotate_fork_prepare, .done = annotate_fork_done},
     {.name = "pages",
      .prepare = pages_fork_prepare,

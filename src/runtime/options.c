@@ -193,6 +193,13 @@ static void set_check(uint64_t wanted)
         store_relaxed(&gp_check, true); /* debug builds always do */
 }
 
+/* All its parts; an option behind it may change one. */
+static void set_hardened(uint64_t wanted)
+{
+    zero_on_free = red_zones_wanted = shuffle_wanted = wanted;
+    large_guard_wanted = empty_guard_wanted = wanted;
+}
+
 static void set_max_extension(uint64_t units)
 {
     store_relaxed(&scm_max_extension, (uint32_t)units);
@@ -253,6 +260,13 @@ static const struct option options[] = {
     {COUNT("trace", "0 to 32 calls", OS_TRACE_MAX), .word = &stack_depot_frames, .at_start = true,
      .apply = instruments_start},
     {SWITCH("zero_on_free"), .flag = &zero_on_free, .at_start = true, .apply = instruments_start},
+    {SWITCH("hardened"), .set = set_hardened, .at_start = true, .apply = instruments_start},
+    {SWITCH("red_zones"), .flag = &red_zones_wanted, .at_start = true, .apply = instruments_start},
+    {SWITCH("shuffle"), .flag = &shuffle_wanted, .at_start = true, .apply = instruments_start},
+    {SWITCH("guard_large"), .flag = &large_guard_wanted, .at_start = true,
+     .apply = instruments_start},
+    {SWITCH("guard_empty"), .flag = &empty_guard_wanted, .at_start = true,
+     .apply = instruments_start},
     {COUNT("guard", "0, or one allocation in so many", UINT32_MAX), .word = &guard_interval,
      .at_start = true, .apply = instruments_start},
     {BYTES("quarantine", limit), .word = &quarantine_limit, .at_start = true,

@@ -8,6 +8,8 @@
 #include <prudence/prudence.h>
 
 #include "debug/instruments.h"
+#include "debug/quarantine.h"
+#include "debug/shuffle.h"
 #include "gp/user/domain.h"
 #include "heap/background.h"
 #include "posix.h"
@@ -112,5 +114,7 @@ __attribute__((constructor)) static void when_loaded(void)
 __attribute__((destructor)) static void when_unloaded(void)
 {
     background_end();
+    quarantine_flush(); /* what rests is looked at for the last time */
+    shuffle_flush_all();
     posix_trace_end();
 }

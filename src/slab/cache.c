@@ -37,6 +37,7 @@
 #define BUDGET_BYTES_MAX ((size_t)4 << 20)
 
 size_t slab_redzone READ_MOSTLY = 0;
+size_t slab_margin READ_MOSTLY = 0;
 
 /* As round_up_to_power_of_two(): whether a lone object would need more pages when contiguous pages are short. */
 static bool needs_more_pages(size_t stride, size_t before)
@@ -132,15 +133,16 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->named = layout->named;
     cache->sized = layout->object_cache_bytes > 0;
     cache->extensions = extensions_wanted(layout);
-    cache->redzone = (uint16_t)slab_redzone;
     cache->fast_percpu = os_percpu_owned_lines;
     cache->page_map = os_page_map_root();
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
     if (layout->no_cpu_caches) {
         cache->capacity = 1;
         cache->stride = OS_PAGE_SIZE;
+        cache->margin = (uint16_t)slab_margin;
         return;
     }
+    cache->redzone = (uint16_t)(layout->flags & CACHE_CLOSED ? cache->alignment : slab_redzone);
     cache->stride = round_up(layout->object_size + cache->redzone, cache->alignment);
     cache->stride = max_size(skewed(cache, cache->stride), 2); /* see grid_of */
     choose_slab(cache);

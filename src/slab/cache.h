@@ -56,6 +56,8 @@ struct prudence_cache {
     unsigned flags;
     uint32_t extensions; /* a bit each (extension.h) */
     uint16_t redzone;    /* spare bytes behind each object */
+    uint16_t
+        margin; /* of large blocks: bytes of pages before and behind each that may not be touched */
     bool named; /* its users name it when they free, so its own `fast_percpu` are looked at */
     uint8_t window_wish; /* enum window_wish; atomic */
     bool sized; /* its creator said what its object caches may hold: they do, whatever the budget */
@@ -79,6 +81,7 @@ struct prudence_cache {
 };
 
 #define CACHE_TYPESAFE (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
+#define CACHE_CLOSED   (1u << 2) /* its objects have no bytes, and its pages may not be touched */
 #define CACHE_DESTRUCT_SOON                                                                        \
     (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON: safe objects go to their slabs */
 
@@ -118,6 +121,7 @@ struct cache_layout {
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout);
 bool cache_destroy(struct prudence_cache *cache, size_t *live);
 void cache_forget(struct prudence_cache *cache);
-extern size_t slab_redzone; /* of caches that are made from now on */
+/* Of caches that are made from now on. */
+extern size_t slab_redzone, slab_margin;
 
 #endif /* SLAB_CACHE_H */

@@ -21,6 +21,31 @@ static const struct slab_extension *take_first(uint32_t *set)
 #define for_each_extension(extension, set)                                                         \
     for (uint32_t left_ = (set); ((extension) = take_first(&left_)) != NULL;)
 
+/* The sets of extensions that have a function for a frequent step. Constant after start; until then every one may have. */
+static struct {
+    uint32_t instead, taken, allocated, freed, deferred, safe, released, keeps;
+} having = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+
+#define SET_OF(step)                                                                               \
+    do {                                                                                           \
+        having.step = 0;                                                                           \
+        for (unsigned i_ = 0; i_ < OS_EXTENSIONS; i_++)                                            \
+            if (slab_extensions[i_] && slab_extensions[i_]->step)                                  \
+                having.step |= EXTENSION_BIT(i_);                                                  \
+    } while (0)
+
+void extensions_start(void)
+{
+    SET_OF(instead);
+    SET_OF(taken);
+    SET_OF(allocated);
+    SET_OF(freed);
+    SET_OF(deferred);
+    SET_OF(safe);
+    SET_OF(released);
+    SET_OF(keeps);
+}
+
 /* ------------------------------------------------------------------------------------ caches, slabs */
 
 uint32_t extensions_wanted(const struct cache_layout *layout)
@@ -99,6 +124,18 @@ void extensions_going(struct slab *slab)
     }
 }
 
+bool extensions_keep_pages(struct slab *slab)
+{
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->keeps_pages && extension->keeps_pages(slab))
+            return true;
+    }
+    return false;
+}
+
 bool extensions_let_go(struct slab *slab)
 {
     const struct slab_extension *extension;
@@ -144,7 +181,7 @@ void *extensions_instead(struct prudence_cache *cache, size_t size)
     const struct slab_extension *extension;
     void *object = NULL;
 
-    for_each_extension(extension, cache->extensions)
+    for_each_extension(extension, cache->extensions & having.instead)
     {
         if (extension->instead && !object)
             object = extension->instead(cache, size);
@@ -156,7 +193,7 @@ void *extensions_taken(struct prudence_cache *cache, void *object)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, cache->extensions)
+    for_each_extension(extension, cache->extensions & having.taken)
     {
         if (extension->taken && object)
             object = extension->taken(cache, object);
@@ -168,10 +205,21 @@ void extensions_allocated(struct slab *slab, void *object, size_t size, bool zer
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions))
+    for_each_extension(extension, load_relaxed(&slab->extensions) & having.allocated)
     {
         if (extension->allocated)
             extension->allocated(slab, object, size, zeroed);
+    }
+}
+
+void extensions_resized(struct slab *slab, void *object, size_t size)
+{
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->resized)
+            extension->resized(slab, object, size);
     }
 }
 
@@ -179,7 +227,7 @@ void extensions_freed(struct slab *slab, void *object, const char *what)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions))
+    for_each_extension(extension, load_relaxed(&slab->extensions) & having.freed)
     {
         if (extension->freed)
             extension->freed(slab, object, what);
@@ -190,7 +238,7 @@ void extensions_deferred(struct slab *slab, void *object, const char *what)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions))
+    for_each_extension(extension, load_relaxed(&slab->extensions) & having.deferred)
     {
         if (extension->deferred)
             extension->deferred(slab, object, what);
@@ -213,7 +261,7 @@ void extensions_released(struct slab *slab, void *object)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions))
+    for_each_extension(extension, load_relaxed(&slab->extensions) & having.released)
     {
         if (extension->released)
             extension->released(slab, object);
@@ -225,7 +273,7 @@ void extensions_safe(struct slab *slab, void *object)
     const struct slab_extension *extension;
     bool released = true;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions))
+    for_each_extension(extension, load_relaxed(&slab->extensions) & having.safe)
     {
         if (extension->safe && !extension->safe(slab, object))
             released = false;
@@ -238,7 +286,7 @@ bool extensions_keep(struct slab *slab, void *object)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions))
+    for_each_extension(extension, load_relaxed(&slab->extensions) & having.keeps)
     {
         if (extension->keeps && extension->keeps(slab, object))
             return true;

@@ -32,9 +32,11 @@ struct slab_extension {
     void (*cache_going)(struct prudence_cache *cache);
 
     /* --- a slab's life --- */
-    bool (*made)(struct slab *slab);   /* before any object is handed out; false: no memory */
-    void (*ready)(struct slab *slab);  /* constructed; not of large blocks and lone objects */
-    void (*going)(struct slab *slab);  /* before its pages go; those of a lone object go here */
+    bool (*made)(struct slab *slab);  /* before any object is handed out; false: no memory */
+    void (*ready)(struct slab *slab); /* constructed; not of large blocks and lone objects */
+    void (*going)(struct slab *slab); /* before its pages go; those of a lone object go here */
+    /* Behind `going`, with the slab's pages not to be found any more: true: the extension gives them back later. */
+    bool (*keeps_pages)(struct slab *slab);
     bool (*may_go)(struct slab *slab); /* it is free; false: its pages are still needed */
     void (*kept)(void);                /* behind the lock: some slab might not go */
 
@@ -45,6 +47,8 @@ struct slab_extension {
     void *(*taken)(struct prudence_cache *cache, void *object);
     /* Handed out next. `size`: what was asked for; `zeroed`: known to be. */
     void (*allocated)(struct slab *slab, void *object, size_t size, bool zeroed);
+    /* A live object keeps its place, and may have `size` bytes from now on. */
+    void (*resized)(struct slab *slab, void *object, size_t size);
     void (*freed)(struct slab *slab, void *object, const char *what);
     void (*deferred)(struct slab *slab, void *object, const char *what);
     void (*after_deferral)(struct prudence_cache *cache, bool alone); /* its slab may be gone */
@@ -71,6 +75,9 @@ extern const struct slab_extension *const slab_extensions[OS_EXTENSIONS];
 
 #define EXTENSION_BIT(number) (UINT32_C(1) << (number))
 
+/* Before the first cache is made. */
+void extensions_start(void);
+
 /* A set of extensions, bit by bit. */
 uint32_t extensions_wanted(const struct cache_layout *layout);
 bool extensions_cache_made(struct prudence_cache *cache);
@@ -78,11 +85,13 @@ void extensions_cache_going(struct prudence_cache *cache);
 bool extensions_made(struct slab *slab);
 void extensions_ready(struct slab *slab);
 void extensions_going(struct slab *slab);
+bool extensions_keep_pages(struct slab *slab);
 bool extensions_let_go(struct slab *slab);
 void extensions_kept(void);
 void *extensions_instead(struct prudence_cache *cache, size_t size);
 void *extensions_taken(struct prudence_cache *cache, void *object);
 void extensions_allocated(struct slab *slab, void *object, size_t size, bool zeroed);
+void extensions_resized(struct slab *slab, void *object, size_t size);
 void extensions_freed(struct slab *slab, void *object, const char *what);
 void extensions_deferred(struct slab *slab, void *object, const char *what);
 void extensions_after_deferral(struct prudence_cache *cache, uint32_t extensions, bool alone);

@@ -103,6 +103,13 @@ static bool slab_complete(struct slab *slab)
     return false;
 }
 
+/* To the page source; or its extensions keep them. */
+static void give_pages(struct slab *slab)
+{
+    if (likely(!load_relaxed(&slab->extensions)) || !extensions_keep_pages(slab))
+        os_pages_free(slab->pages, slab->bytes);
+}
+
 /* Objects of a slab of `bytes`. */
 static unsigned capacity_of(const struct prudence_cache *cache, size_t bytes)
 {
@@ -116,20 +123,22 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
                        bool *zeroed, os_alloc_flags flags)
 {
     unsigned capacity = capacity_of(cache, bytes);
+    size_t front = cache->margin ? max_size(cache->margin, alignment) : 0;
     struct slab *slab = os_meta_alloc_as(metadata_bytes(capacity), flags);
 
     if (!slab)
         return NULL;
+    bytes += front + cache->margin;
     slab->cache = cache;
     if (!take_pages(slab, cache, node, bytes, alignment, zeroed, flags))
         goto no_pages;
-    slab->base = slab->pages;
+    slab->base = (char *)slab->pages + front;
     if (capacity == cache->capacity && !is_in_window(slab))
         slab->base += next_color_offset(cache);
     slab_init(slab, cache, os_pages_node(slab->pages, node), capacity, bytes);
     if (slab_complete(slab))
         return slab;
-    os_pages_free(slab->pages, bytes);
+    give_pages(slab);
 no_pages:
     os_meta_free(slab, metadata_bytes(capacity));
     return NULL;
@@ -163,7 +172,7 @@ void slab_unmake(struct slab *slab)
     if (unlikely(load_relaxed(&slab->extensions)))
         extensions_going(slab);
     if (!slab->alone)
-        os_pages_free(slab->pages, slab->bytes);
+        give_pages(slab);
     if (!cache->percpu)
         add_relaxed(&cache->large_shrunk, slab->bytes);
     sub_relaxed(&cache->slabs_now, 1);

@@ -36,8 +36,8 @@ struct slab {
     gp_cookie free_cookie; /* type-safe memory: when the pages may go, once the slab is free */
     struct list link;      /* in a list of its node */
     struct list waiting_link;
-    void *side[OS_EXTENSIONS]; /* a word for each extension */
-    uint64_t bits[];           /* free, waiting, next: bits_words(capacity) words each */
+    void *side[OS_EXTENSION_SIDES]; /* a word for each of the first extensions */
+    uint64_t bits[];                /* free, waiting, next: bits_words(capacity) words each */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)
@@ -80,6 +80,23 @@ static inline void *slab_object(const struct slab *slab, unsigned index, size_t 
 static inline size_t slab_object_bytes(const struct slab *slab)
 {
     return slab->cache->percpu ? slab->cache->stride : slab->bytes;
+}
+
+/* Bytes before a large block that may not be touched; those behind it are cache->margin. */
+static inline size_t slab_front_margin(const struct slab *slab)
+{
+    return (size_t)(slab->base - (char *)slab->pages);
+}
+
+/* What the user of an object may use of it: without the line that spreads some strides (ADR 38), without the red zone
+ * and without margins. */
+static inline size_t slab_usable_bytes(const struct slab *slab)
+{
+    const struct prudence_cache *cache = slab->cache;
+
+    if (!cache->percpu)
+        return slab->bytes - slab_front_margin(slab) - cache->margin;
+    return round_up(cache->object_size + cache->redzone, cache->alignment) - cache->redzone;
 }
 
 /* ------------------------------------------------------------------------- from an object to its slab */

@@ -5,12 +5,14 @@
 #include "os/os.h"
 #include "slab/budget.h"
 #include "slab/give.h"
+#include "slab/extension.h"
 #include "slab/latent_account.h"
 #include "slab/preflush.h"
 
 /* False: no memory. */
 bool slab_start(void)
 {
+    extensions_start();
     if (!latent_account_start() || !budget_start() || !preflush_start())
         return false;
     if (OS_CACHES_GIVE)

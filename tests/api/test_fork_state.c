@@ -631,6 +631,7 @@ static const struct row {
     {"destructors", destructors},
     {"quarantine", heap},
     {"guarded objects", heap},
+    {"large blocks that rest", heap},
     {"annotations", heap},
     {"pages", pages},
     {"the forking thread", forker},

@@ -62,7 +62,8 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
 #define OS_TRANSFER_MAX 64
 
 /* Extensions of the slab layer, at most (slab/extension.h). */
-#define OS_EXTENSIONS 1
+#define OS_EXTENSIONS      1
+#define OS_EXTENSION_SIDES 1
 
 /* A grace period takes milliseconds: of small objects a CPU defers some ten thousand meanwhile. When the
  * caches grow they are copied with interrupts off. */

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The extension closed: objects of no bytes, which may not be touched (see closed.c). */
+#ifndef DEBUG_CLOSED_H
+#define DEBUG_CLOSED_H
+
+#include "slab/extension.h"
+
+enum { CLOSED_EXTENSION = 7 }; /* its number */
+extern const struct slab_extension closed_extension;
+
+#endif /* DEBUG_CLOSED_H */

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* Faults of the program that an extension can explain (see faults.c). */
+#ifndef DEBUG_FAULTS_H
+#define DEBUG_FAULTS_H
+
+/* Called again, it steps in front of a handler that was installed since. One thread at a time. */
+void faults_watch(void);
+
+#endif /* DEBUG_FAULTS_H */

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The extension large guard: guard pages around large blocks, and addresses that rest when they are freed (see
+ * large_guard.c). */
+#ifndef DEBUG_LARGE_GUARD_H
+#define DEBUG_LARGE_GUARD_H
+
+#include "debug/settings.h"
+#include "slab/extension.h"
+#include "slab/slab.h"
+
+enum { LARGE_GUARD_EXTENSION = 6 }; /* its number */
+extern const struct slab_extension large_guard_extension;
+
+void large_guard_start(void);
+void large_guard_look_at_fault(const struct os_fault *fault);
+
+static inline bool has_large_guard(const struct slab *slab)
+{
+    return load_relaxed(&slab->extensions) & EXTENSION_BIT(LARGE_GUARD_EXTENSION);
+}
+
+void large_guard_fork_prepare(void);
+void large_guard_fork_done(void);
+
+#endif /* DEBUG_LARGE_GUARD_H */

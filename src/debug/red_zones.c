@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Red zones. Behind what was asked for, up to the next object, lies a pattern:
+ *
+ *   | object, as many bytes as were asked for | slack, at most SLACK_CHECKED of it | ... | tail, RED_ZONE or more |
+ *
+ * The tail is written once, when the slab is made, and is never an object's; so the object behind it may look at it too,
+ * for writes before its own beginning. The slack is written when the object is allocated or resized. All of it is checked
+ * when the object is freed, resized, or (a deferred one) safe; the tail at the next allocation as well. A large block has
+ * slack up to its last page's end, and no tail.
+ *
+ * The pattern is drawn for each process, so that no program can have it by chance. None of its bytes is zero, so that
+ * the zero behind a string is seen.
+ *
+ * No locks: an object's slack and its note belong to its owner, and tails do not change. A guarded object (guard.c) has
+ * its own pattern. Tools that are told of each object (annotate.c) see such writes themselves, and there are no red
+ * zones with them.
+ */
+#include "debug/red_zones.h"
+
+#include <string.h>
+
+#include "debug/annotate.h"
+#include "debug/guard.h"
+#include "slab/misuse.h"
+
+#define SLACK_CHECKED ((size_t)32)
+
+static uint64_t pattern;
+
+void red_zones_start(void)
+{
+    if (!pattern)
+        pattern = (os_clock_ns() * UINT64_C(0x9e3779b97f4a7c15) ^ (uintptr_t)&pattern) |
+                  UINT64_C(0x8181818181818181);
+}
+
+static bool wants(const struct cache_layout *layout)
+{
+    return red_zones_wanted && !annotate_on && !(layout->flags & CACHE_CLOSED);
+}
+
+/* ------------------------------------------------------------------------------------ the pattern */
+
+/* The byte that belongs at an address. */
+static unsigned char byte_at(uintptr_t address)
+{
+    return (unsigned char)(pattern >> (address % 8 * 8));
+}
+
+static void write_zone(char *from, const char *end)
+{
+    for (; from < end && (uintptr_t)from % 8; from++)
+        *from = (char)byte_at((uintptr_t)from);
+    for (; end - from >= 8; from += 8)
+        memcpy(from, &pattern, 8);
+    for (; from < end; from++)
+        *from = (char)byte_at((uintptr_t)from);
+}
+
+/* The first byte that is not as it was written; NULL: all are. */
+static const char *find_damage(const char *from, const char *end)
+{
+    uint64_t word;
+
+    while (from < end) {
+        if ((uintptr_t)from % 8 == 0 && end - from >= 8) {
+            memcpy(&word, from, 8);
+            if (word == pattern) {
+                from += 8;
+                continue;
+            }
+        }
+        if ((unsigned char)*from != byte_at((uintptr_t)from))
+            return from;
+        from++;
+    }
+    return NULL;
+}
+
+/* --------------------------------------------------------------------------------------- places */
+
+static bool is_large(const struct slab *slab)
+{
+    return !slab->cache->percpu;
+}
+
+static uint16_t *note_of(const struct slab *slab, const void *object)
+{
+    return (uint16_t *)slab->side[RED_ZONES_EXTENSION] + slab_index(slab, object);
+}
+
+static size_t size_asked(const struct slab *slab, const void *object)
+{
+    if (slab->alone)
+        return 0;
+    if (is_large(slab))
+        return (uintptr_t)slab->side[RED_ZONES_EXTENSION];
+    return *note_of(slab, object);
+}
+
+static char *slack_end(const struct slab *slab, char *object, size_t size)
+{
+    return object + min_size(slab_usable_bytes(slab), size + SLACK_CHECKED);
+}
+
+static char *tail_of(const struct slab *slab, char *object)
+{
+    return object + slab_usable_bytes(slab);
+}
+
+/* --------------------------------------------------------------------------------------- reports */
+
+static void __attribute__((noreturn))
+report(const struct slab *slab, const char *object, const char *byte, const char *what)
+{
+    size_t size = size_asked(slab, object);
+
+    if (byte < object)
+        os_report(
+            "underflow: the byte %zu before the %zu-byte object %p of cache '%s' was written; "
+            "found by: %s",
+            (size_t)(object - byte), size, (const void *)object, slab->cache->name, what);
+    else
+        os_report(
+            "overflow: the byte %zu behind the %zu-byte object %p of cache '%s' was written; found "
+            "by: %s",
+            (size_t)(byte - object) - size, size, (const void *)object, slab->cache->name, what);
+    explain_and_abort(slab, object);
+}
+
+static void check_tail(const struct slab *slab, char *object, const char *what)
+{
+    const char *byte = find_damage(tail_of(slab, object), object + slab_object_bytes(slab));
+
+    if (unlikely(byte != NULL))
+        report(slab, object, byte, what);
+}
+
+/* The bytes right before it are the tail of the object before. */
+static void check_front(const struct slab *slab, char *object, const char *what)
+{
+    const char *byte =
+        object > slab->base ? find_damage(object - RED_ZONE, object) : (const char *)NULL;
+
+    if (unlikely(byte != NULL))
+        report(slab, object, byte, what);
+}
+
+static void check(const struct slab *slab, char *object, const char *what)
+{
+    size_t size = size_asked(slab, object);
+    const char *byte;
+
+    if (slab->alone)
+        return;
+    byte = find_damage(object + size, slack_end(slab, object, size));
+    if (unlikely(byte != NULL))
+        report(slab, object, byte, what);
+    if (is_large(slab))
+        return;
+    check_tail(slab, object, what);
+    check_front(slab, object, what);
+}
+
+/* ------------------------------------------------------------------------------------ a slab's life */
+
+static size_t notes_bytes(const struct slab *slab)
+{
+    return slab->capacity * sizeof(uint16_t);
+}
+
+static bool made(struct slab *slab)
+{
+    size_t stride = slab_object_bytes(slab);
+
+    if (slab->alone || is_large(slab))
+        return true;
+    slab->side[RED_ZONES_EXTENSION] = os_meta_alloc(notes_bytes(slab));
+    if (!slab->side[RED_ZONES_EXTENSION])
+        return false;
+    for (unsigned i = 0; i < slab->capacity; i++) {
+        char *object = slab_object(slab, i, stride);
+
+        write_zone(tail_of(slab, object), object + stride);
+    }
+    return true;
+}
+
+static void going(struct slab *slab)
+{
+    if (!slab->alone && !is_large(slab))
+        os_meta_free(slab->side[RED_ZONES_EXTENSION], notes_bytes(slab));
+}
+
+/* ---------------------------------------------------------------------------------- an object's life */
+
+static void resize(struct slab *slab, void *object, size_t size)
+{
+    if (is_large(slab))
+        slab->side[RED_ZONES_EXTENSION] = (void *)(uintptr_t)size;
+    else
+        *note_of(slab, object) = (uint16_t)size;
+    write_zone((char *)object + size, slack_end(slab, object, size));
+}
+
+static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
+{
+    (void)zeroed;
+    if (slab->alone)
+        return;
+    if (!is_large(slab))
+        check_tail(slab, object, "its next allocation");
+    resize(slab, object, size);
+}
+
+static void resized(struct slab *slab, void *object, size_t size)
+{
+    size_t before = size_asked(slab, object);
+
+    check(slab, object, "prudence_realloc");
+    if (zero_on_free && size < before)
+        memset((char *)object + size, 0, before - size); /* nobody's any more */
+    resize(slab, object, size);
+}
+
+static void freed(struct slab *slab, void *object, const char *what)
+{
+    check(slab, object, what);
+}
+
+/* Its readers have left. Only bytes behind it are looked at. */
+static bool safe(struct slab *slab, void *object)
+{
+    check(slab, object, "the end of its grace period");
+    return true;
+}
+
+const struct slab_extension red_zones_extension = {.wants = wants,
+                                                   .made = made,
+                                                   .going = going,
+                                                   .allocated = allocated,
+                                                   .resized = resized,
+                                                   .freed = freed,
+                                                   .safe = safe,
+                                                   .size_asked = size_asked};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* The extension red zones: bytes behind each object that nobody may write (see red_zones.c). */
+#ifndef DEBUG_RED_ZONES_H
+#define DEBUG_RED_ZONES_H
+
+#include "debug/settings.h"
+#include "slab/extension.h"
+#include "slab/slab.h"
+
+enum { RED_ZONES_EXTENSION = 5 }; /* its number; its side data: what was asked for */
+extern const struct slab_extension red_zones_extension;
+
+#define RED_ZONE ((size_t)8) /* spare bytes behind each object */
+
+static inline bool has_red_zones(const struct slab *slab)
+{
+    return load_relaxed(&slab->extensions) & EXTENSION_BIT(RED_ZONES_EXTENSION);
+}
+
+void red_zones_start(void);
+
+#endif /* DEBUG_RED_ZONES_H */

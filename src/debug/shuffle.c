@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shuffled reuse. A freed object takes a random place among up to PLACES of its cache and CPU; the object that was there
+ * leaves, and is free. So an object rests for as many frees as there are places, on average, and what was freed last is
+ * not what is allocated next. Deferred objects do not rest here: they have waited for their grace period.
+ *
+ * For the slab layer an object that rests is still allocated, so its slab stays.
+ *
+ * No locks. A place is changed by an atomic exchange alone, so an object that is in a place belongs to the thread that
+ * takes it out. A thread that flushes holds the list of caches, so that no cache is destroyed meanwhile; a cache's own
+ * users have ended when it is destroyed. A flush carries what it takes out (os_lock.h), so fork finds each object in a
+ * place or in the cache; a thread that frees loses to fork one object, the one that it frees or the one that leaves.
+ */
+#include "debug/shuffle.h"
+
+#include "debug/instruments.h"
+#include "slab/all_caches.h"
+#include "slab/gate.h"
+#include "slab/slab.h"
+
+#define PLACES ((size_t)64)
+#define BYTES  ((size_t)16 << 10) /* of a cache and CPU; at least LEAST objects */
+#define LEAST  ((size_t)4)
+
+struct shelf {
+    uint64_t randomness; /* of all CPUs; atomic, and only a hint: two threads may draw the same */
+    uint32_t places;     /* of a CPU */
+    void *objects[];
+};
+
+static struct shelf *shelf_of(const struct prudence_cache *cache)
+{
+    return cache->side[SHUFFLE_EXTENSION];
+}
+
+static size_t places_of(const struct prudence_cache *cache)
+{
+    return clamp_size(BYTES / cache->stride, LEAST, PLACES);
+}
+
+static size_t shelf_bytes(const struct prudence_cache *cache)
+{
+    return sizeof(struct shelf) + os_cpu_count() * places_of(cache) * sizeof(void *);
+}
+
+/* An object that rests in the quarantine does so in the order of frees. */
+static bool wants(const struct cache_layout *layout)
+{
+    return shuffle_wanted && !quarantine_limit && !layout->no_cpu_caches;
+}
+
+static bool cache_made(struct prudence_cache *cache)
+{
+    struct shelf *shelf = os_meta_alloc(shelf_bytes(cache));
+
+    if (!shelf)
+        return false;
+    shelf->randomness = (os_clock_ns() ^ (uintptr_t)shelf) | 1;
+    shelf->places = (uint32_t)places_of(cache);
+    cache->side[SHUFFLE_EXTENSION] = shelf;
+    return true;
+}
+
+static void cache_going(struct prudence_cache *cache)
+{
+    os_meta_free(shelf_of(cache), shelf_bytes(cache));
+    cache->side[SHUFFLE_EXTENSION] = NULL;
+}
+
+static uint32_t draw(struct shelf *shelf)
+{
+    uint64_t word = load_relaxed(&shelf->randomness);
+
+    word ^= word << 13;
+    word ^= word >> 7;
+    word ^= word << 17;
+    store_relaxed(&shelf->randomness, word);
+    return (uint32_t)(word >> 32);
+}
+
+/* Acquire and release: what the thread that put the old object did to it is before what becomes of it. */
+static void *exchange_place(void **place, void *object)
+{
+    return __atomic_exchange_n(place, object, __ATOMIC_ACQ_REL);
+}
+
+static bool keeps(struct slab *slab, void *object)
+{
+    struct shelf *shelf = shelf_of(slab->cache);
+    void *other;
+
+    if (slab->alone)
+        return false;
+    other = exchange_place(
+        &shelf->objects[os_cpu_current() * shelf->places + draw(shelf) % shelf->places], object);
+    if (other)
+        cache_put_kept(slab_known(other), other);
+    return true;
+}
+
+void shuffle_flush(struct prudence_cache *cache)
+{
+    struct shelf *shelf = shelf_of(cache);
+
+    for (size_t i = 0; shelf && i < (size_t)shelf->places * os_cpu_count(); i++) {
+        void *object;
+
+        if (!load_relaxed(&shelf->objects[i]))
+            continue;
+        os_carry_begin();
+        object = exchange_place(&shelf->objects[i], NULL);
+        if (object) {
+            instruments_check_zero(slab_known(object), object);
+            cache_put_kept(slab_known(object), object);
+        }
+        os_carry_end();
+    }
+}
+
+void shuffle_flush_all(void)
+{
+    struct list *item;
+
+    if (!shuffle_wanted)
+        return;
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        shuffle_flush(list_entry(item, struct prudence_cache, link));
+    }
+    os_lock_release(&slab_caches_lock);
+}
+
+const struct slab_extension shuffle_extension = {.wants = wants,
+                                                 .cache_made = cache_made,
+                                                 .cache_going = cache_going,
+                                                 .keeps = keeps,
+                                                 .pressure = shuffle_flush_all};

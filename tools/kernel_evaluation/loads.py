@@ -65,8 +65,8 @@ def script_of(load, scale, sampled):
     return f"""\
 mkdir /guest && mount -t ext4 -o ro /dev/vda /guest && mount -t ext4 /dev/vdb /guest/work || exit 1
 for place in tmp run var/lib; do mount -t tmpfs none /guest/$place || exit 1; done
-for place in dev proc sys; do mount -o rbind /$place /guest/$place || exit 1; done
 mkdir -p /dev/shm && mount -t tmpfs none /dev/shm; chmod 1777 /guest/tmp /dev/shm; ip link set lo up
+for place in dev proc sys; do mount -o rbind /$place /guest/$place || exit 1; done
 cp load /guest/tmp/
 cat >/guest/tmp/prepare <<'END'
 {load.prepare}

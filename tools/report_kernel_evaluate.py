@@ -22,8 +22,8 @@ NOTES = [
     "Instructions: one emulated CPU that counts them (QEMU -icount), with a kernel whose SLUB does not count. All that the CPU does is in it, "
     "except idling: the programs, the kernel, what was put off until two seconds later. Throughput is the reciprocal.",
     "Counts: a kernel whose SLUB counts (SLUB_STATS), on emulated CPUs. A hit is an allocation that goes neither to the node nor to the page "
-    "allocator; of SLUB's, those of the fast path alone stand in brackets. An object-cache churn is a pair of a refill from the node and a flush to it; of "
-    "SLUB's, flushes are drained lists of partial slabs and frees that change the node's list. Slab churns are pairs of slabs made and given back.",
+    "allocator; of SLUB's, those of the fast path alone stand in brackets. An object-cache churn is a pair of a refill from the node and a flush to it; "
+    "SLUB's flushes are drains of a CPU's partial slabs. Slab churns are pairs of slabs made and given back.",
     "Peaks and fragmentation of Prudence include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 10 ms.",
     "Figures are medians of rounds, with the least and the most where they differ.",
 ]

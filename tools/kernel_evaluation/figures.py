@@ -62,7 +62,7 @@ def of_slub(run, name):
     after = figures["after"]
     allocations = growth(figures, "alloc_fastpath", "alloc_slowpath")
     refills = growth(figures, "alloc_from_partial", "alloc_slab")
-    flushes = growth(figures, "cpu_partial_drain", "free_add_partial", "free_remove_partial")
+    flushes = growth(figures, "cpu_partial_drain")
     return {"allocations": allocations, "frees": growth(figures, "free_fastpath", "free_slowpath"),
             "hits": allocations - refills, "fast_hits": growth(figures, "alloc_fastpath"),
             "object_cache_churns": min(refills, flushes),

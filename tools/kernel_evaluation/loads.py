@@ -33,18 +33,18 @@ LOADS = {load.name: load for load in (
          f"for i in $(seq {INSTANCES}); do case $(cat /work/$i.log) in *Data:*) ;; *) exit 1 ;; esac; done", shares=INSTANCES),
     Load("open_close", f"the attack of 3.4: {INSTANCES} threads open a file and close it", 200000, "open and close",
          f"cd /tmp && ./load open_close {INSTANCES} {{n}}"),
-    Load("untar", "a part of the kernel's source: untar onto ext4, remove", 1, "round",
+    Load("untar", "a part of the kernel's source: untar onto ext4, remove", 3, "round",
          "for i in $(seq {n}); do tar xf /dev/vdc -C /work && rm -rf /work/include || exit 1; done"),
     Load("tcp_crr", f"TCP connect, request, response on the loopback: {INSTANCES} clients and servers of our own, in place of netperf", 20000,
          "connection", f"/tmp/load tcp_crr {INSTANCES} {{n}}"),
-    Load("ab", "ApacheBench, 128 at once, against nginx", 10000, "request",
+    Load("ab", "ApacheBench, 128 at once, against nginx", 6000, "request",
          "ab -q -n {n} -c 128 http://127.0.0.1:8080/index.html >/tmp/ab.log && case $(cat /tmp/ab.log) in *'Failed requests:        0'*) ;; *) exit 1 ;; esac",
          "mkdir -p /work/www /var/lib/nginx && head -c 4000 /dev/zero | tr '\\0' x >/work/www/index.html && "
          "printf 'user root; pid /tmp/nginx.pid; error_log /tmp/nginx.log; events { worker_connections 1024; } http { access_log off; "
          "server { listen 127.0.0.1:8080; root /work/www; } }\\n' >/tmp/nginx.conf && nginx -c /tmp/nginx.conf"),
     Load("epoll", f"{INSTANCES} threads: make an eventfd, add it to an epoll set, close it", 100000, "eventfd",
          f"/tmp/load epoll {INSTANCES} {{n}}"),
-    Load("pgbench", f"pgbench, {CLIENTS} clients, against PostgreSQL on ext4", 1600, "transaction",
+    Load("pgbench", f"pgbench, {CLIENTS} clients, against PostgreSQL on ext4", 800, "transaction",
          f"$PG/pgbench -h /tmp -U postgres -n -c {CLIENTS} -j 4 -t {{share}} postgres",
          "install -d -o postgres /work/pg && as='setpriv --reuid 101 --regid 101 --clear-groups' && "
          "$as $PG/initdb -D /work/pg -A trust --locale=C --no-sync >/tmp/initdb.log && "

@@ -13,7 +13,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from kernel_evaluation import figures, findings, loads
+from kernel_evaluation import findings, loads
 from report import OURS, THEIRS, document_arguments, plt, print_markdown_table, write_page, write_pictures
 
 NOTES = [
@@ -24,7 +24,7 @@ NOTES = [
     "Counts: a kernel whose SLUB counts (SLUB_STATS), on emulated CPUs. A hit is an allocation that goes neither to the node nor to the page "
     "allocator; of SLUB's, those of the fast path alone stand in brackets. An object-cache churn is a pair of a refill from the node and a flush to it; "
     "SLUB's flushes are drains of a CPU's partial slabs. Slab churns are pairs of slabs made and given back.",
-    "Peaks and fragmentation of Prudence include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 10 ms.",
+    "Peaks of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 10 ms.",
     "Figures are medians of rounds, with the least and the most where they differ.",
 ]
 
@@ -45,8 +45,7 @@ def share(value):
 
 def beside(row, show, metric):
     """SLUB's, then ours."""
-    sides = [[value for value in side if value is not None] for side in zip(*row.values(metric))]
-    return " → ".join(spread(side, show) if side else "–" for side in sides)
+    return " → ".join(spread(side, show) for side in zip(*row.values(metric)))
 
 
 def hits(row):
@@ -73,7 +72,7 @@ def caches(runs, cpus, scale):
              "object-cache churns": beside(row, whole, lambda one: one["object_cache_churns"]),
              "slab churns": beside(row, whole, lambda one: one["slab_churns"]),
              "peak, KB": beside(row, whole, findings.peak),
-             "f_t after it": beside(row, lambda value: f"{value:.2f}", figures.fragmentation),
+             "KB two seconds after it": beside(row, whole, findings.left),
              "deferred": spread([one["deferred"] / max(one["frees"], 1) for one in row.ours], lambda value: f"{100 * value:.1f} %")}
             for row in findings.rows(runs, cpus, scale)]
 

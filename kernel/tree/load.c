@@ -165,18 +165,144 @@ static int load(const char *name, unsigned threads, long operations)
 
 /* ---------------------------------------------------------------------------------------- figures */
 
-/* What a file holds; empty if there is none, or if it cannot be read. */
-static char *text_of(const char *path)
+/*
+ * Files of the caches that Prudence can change stay open from before the load until the last figure is printed: to open one is what is
+ * measured. They are live objects of either allocator.
+ */
+static const char *const watched[] = {
+    "filp",
+    "dentry",
+    "inode_cache",
+    "shmem_inode_cache",
+    "ext4_inode_cache",
+    "eventpoll_epi",
+    "sock_inode_cache",
+    "lsm_inode_cache",
+    "avc_node",
+    "maple_node",
+    "radix_tree_node",
+    "kmalloc-64",
+};
+static const char *const slub_figures[] = {
+    "object_size",        "objs_per_slab",  "order",         "total_objects",
+    "alloc_fastpath",     "alloc_slowpath", "free_fastpath", "free_slowpath",
+    "alloc_from_partial", "alloc_slab",     "free_slab",     "cpu_partial_drain",
+};
+
+#define WATCHED       (sizeof watched / sizeof *watched)
+#define FIGURES       (sizeof slub_figures / sizeof *slub_figures)
+#define PRUDENCE_MAX  128
+#define TOTAL_OBJECTS 3 /* its place among the figures */
+
+static int slub_files[WATCHED][FIGURES]; /* -1: there is none */
+static int meminfo, totals;
+static struct {
+    char name[64];
+    int file;
+} prudence_files[PRUDENCE_MAX];
+static size_t prudence_count;
+
+/* From its beginning; empty if there is none. */
+static char *text_of(int file)
 {
     static char text[8192];
-    int file = open(path, O_RDONLY);
-    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    ssize_t length = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
 
     text[length > 0 ? length : 0] = '\0';
-    if (file >= 0)
-        close(file);
     return text;
 }
+
+static int open_in(const char *folder, const char *name, const char *figure)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s%s%s", folder, name, *figure ? "/" : "", figure);
+    return open(path, O_RDONLY);
+}
+
+static void for_each_in(const char *folder, void (*visit)(const char *name, const char *argument),
+                        const char *argument)
+{
+    DIR *found = opendir(folder);
+    struct dirent *entry;
+
+    if (!found)
+        return;
+    while ((entry = readdir(found)))
+        if (entry->d_name[0] != '.' && entry->d_name[0] != ':')
+            visit(entry->d_name, argument);
+    closedir(found);
+}
+
+static void open_prudence(const char *name, const char *unused)
+{
+    (void)unused;
+    if (!strcmp(name, "slabinfo") || !strcmp(name, "totals") || prudence_count == PRUDENCE_MAX)
+        return;
+    snprintf(prudence_files[prudence_count].name, sizeof prudence_files->name, "%.63s", name);
+    prudence_files[prudence_count++].file = open_in(PRUDENCE, name, "");
+}
+
+static void open_figures(void)
+{
+    meminfo = open("/proc/meminfo", O_RDONLY);
+    check(meminfo, "/proc/meminfo");
+    totals = open_in(PRUDENCE, "totals", "");
+    for (size_t i = 0; i < WATCHED; i++)
+        for (size_t j = 0; j < FIGURES; j++)
+            slub_files[i][j] = open_in(SLUB, watched[i], slub_figures[j]);
+    for_each_in(PRUDENCE, open_prudence, NULL);
+}
+
+static void print_words(char *text)
+{
+    for (char *word = strtok(text, " \n"); word; word = strtok(NULL, " \n"))
+        printf(" %s", word);
+    printf("\n");
+}
+
+/* The first number of SLUB's files is the sum of all CPUs and nodes. Prudence's have lines "figure value". */
+static void print_watched(const char *when)
+{
+    for (size_t i = 0; i < WATCHED; i++) {
+        printf("SLUB %s %s", when, watched[i]);
+        for (size_t j = 0; j < FIGURES; j++)
+            if (slub_files[i][j] >= 0)
+                printf(" %s %llu", slub_figures[j], strtoull(text_of(slub_files[i][j]), NULL, 10));
+        printf("\n");
+    }
+    for (size_t i = 0; i < prudence_count; i++) {
+        printf("CACHE %s %s", when, prudence_files[i].name);
+        print_words(text_of(prudence_files[i].file));
+    }
+    printf("TOTALS %s", when);
+    print_words(text_of(totals));
+    fflush(stdout);
+}
+
+/* Of all other caches only what Figure 12 needs. */
+static void print_frees(const char *name, const char *when)
+{
+    static const char *const figures[] = {"free_fastpath", "free_slowpath"};
+
+    for (size_t i = 0; i < WATCHED; i++)
+        if (!strcmp(name, watched[i]))
+            return;
+    printf("SLUB %s %s", when, name);
+    for (size_t i = 0; i < 2; i++) {
+        int file = open_in(SLUB, name, figures[i]);
+
+        if (file >= 0) {
+            printf(" %s %llu", figures[i], strtoull(text_of(file), NULL, 10));
+            close(file);
+        }
+    }
+    printf("\n");
+}
+
+/* ------------------------------------------------------------------------------------------ peaks */
+
+static unsigned long long peaks[WATCHED], peak_kb;
 
 /* The number that follows a word. */
 static unsigned long long number_after(const char *text, const char *word)
@@ -186,135 +312,25 @@ static unsigned long long number_after(const char *text, const char *word)
     return at ? strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
-static const char *const slub_figures[] = {
-    "object_size",       "slab_size",        "objs_per_slab",      "order",
-    "objects",           "total_objects",    "alloc_fastpath",     "alloc_slowpath",
-    "free_fastpath",     "free_slowpath",    "alloc_from_partial", "alloc_slab",
-    "alloc_refill",      "free_slab",        "free_add_partial",   "free_remove_partial",
-    "cpu_partial_alloc", "cpu_partial_free", "cpu_partial_node",   "cpu_partial_drain",
-    "deactivate_full",   "deactivate_empty", "cpuslab_flush",
-};
-
-static void print_slub(const char *when, const char *name)
-{
-    char path[512];
-
-    printf("SLUB %s %s", when, name);
-    for (size_t i = 0; i < sizeof slub_figures / sizeof *slub_figures; i++) {
-        const char *text;
-
-        snprintf(path, sizeof path, SLUB "/%s/%s", name, slub_figures[i]);
-        text = text_of(path); /* the first number is the sum of all CPUs and nodes */
-        if (*text)
-            printf(" %s %llu", slub_figures[i], strtoull(text, NULL, 10));
-    }
-    printf("\n");
-}
-
-/* A file of lines "figure value". */
-static void print_prudence(const char *when, const char *name)
-{
-    char path[512];
-    char *text;
-
-    snprintf(path, sizeof path, PRUDENCE "/%s", name);
-    text = text_of(path);
-    if (!strcmp(name, "totals"))
-        printf("TOTALS %s", when);
-    else
-        printf("CACHE %s %s", when, name);
-    for (char *word = strtok(text, " \n"); word; word = strtok(NULL, " \n"))
-        printf(" %s", word);
-    printf("\n");
-}
-
-static void print_folder(const char *folder, const char *when,
-                         void (*print)(const char *, const char *))
-{
-    DIR *found = opendir(folder);
-    struct dirent *entry;
-
-    if (!found)
-        return;
-    while ((entry = readdir(found)))
-        if (entry->d_name[0] != '.' && entry->d_name[0] != ':' && strcmp(entry->d_name, "slabinfo"))
-            print(when, entry->d_name);
-    closedir(found);
-}
-
-static void print_figures(const char *when)
-{
-    print_folder(SLUB, when, print_slub);
-    print_folder(PRUDENCE, when, print_prudence);
-    fflush(stdout);
-}
-
-/* ------------------------------------------------------------------------------------------ peaks */
-
-/* Files stay open: to open one is what is measured. */
-static struct {
-    const char *name;
-    int file;
-    unsigned long long objects;
-} peaks[] = {{.name = "filp"},
-             {.name = "dentry"},
-             {.name = "inode_cache"},
-             {.name = "shmem_inode_cache"},
-             {.name = "ext4_inode_cache"},
-             {.name = "eventpoll_epi"},
-             {.name = "sock_inode_cache"},
-             {.name = "lsm_inode_cache"},
-             {.name = "avc_node"},
-             {.name = "maple_node"},
-             {.name = "radix_tree_node"},
-             {.name = "kmalloc-64"}};
-static int meminfo, totals;
-static unsigned long long peak_kb;
-
-#define PEAKS (sizeof peaks / sizeof *peaks)
-
-static void open_samples(void)
-{
-    char path[512];
-
-    meminfo = open("/proc/meminfo", O_RDONLY);
-    check(meminfo, "/proc/meminfo");
-    totals = open(PRUDENCE "/totals", O_RDONLY);
-    for (size_t i = 0; i < PEAKS; i++) {
-        snprintf(path, sizeof path, SLUB "/%s/total_objects", peaks[i].name);
-        peaks[i].file = open(path, O_RDONLY);
-        check(peaks[i].file, path);
-    }
-}
-
-static char *text_again(int file)
-{
-    static char text[8192];
-    ssize_t length = pread(file, text, sizeof text - 1, 0);
-
-    text[length > 0 ? length : 0] = '\0';
-    return text;
-}
-
 static void sample(void)
 {
-    unsigned long long kb = number_after(text_again(meminfo), "\nSlab:");
+    unsigned long long kb = number_after(text_of(meminfo), "\nSlab:");
 
-    kb += number_after(text_again(totals), "page_bytes") / 1024;
+    kb += number_after(text_of(totals), "page_bytes") / 1024;
     if (kb > peak_kb)
         peak_kb = kb;
-    for (size_t i = 0; i < PEAKS; i++) {
-        unsigned long long objects = strtoull(text_again(peaks[i].file), NULL, 10);
+    for (size_t i = 0; i < WATCHED; i++) {
+        unsigned long long objects = strtoull(text_of(slub_files[i][TOTAL_OBJECTS]), NULL, 10);
 
-        if (objects > peaks[i].objects)
-            peaks[i].objects = objects;
+        if (objects > peaks[i])
+            peaks[i] = objects;
     }
 }
 
 static void print_peaks(void)
 {
-    for (size_t i = 0; i < PEAKS; i++)
-        printf("PEAK %s objects %llu\n", peaks[i].name, peaks[i].objects);
+    for (size_t i = 0; i < WATCHED; i++)
+        printf("PEAK %s objects %llu\n", watched[i], peaks[i]);
     printf("PEAK memory kb %llu\n", peak_kb);
 }
 
@@ -328,11 +344,11 @@ static unsigned long long now(void)
     return (unsigned long long)time.tv_sec * NS + (unsigned long long)time.tv_nsec;
 }
 
-static unsigned long long idle(void)
+static unsigned long long idle(int stat_file)
 {
     unsigned long long idled = 0, waited = 0;
 
-    sscanf(text_of("/proc/stat"), "cpu %*u %*u %*u %llu %llu", &idled, &waited);
+    sscanf(text_of(stat_file), "cpu %*u %*u %*u %llu %llu", &idled, &waited);
     return (idled + waited) * (NS / 100);
 }
 
@@ -356,16 +372,18 @@ static int measure(unsigned sample_ms, unsigned settle_ms, char **command)
 {
     unsigned long long begin, idled, wall, total;
     unsigned long long cpus = (unsigned long long)sysconf(_SC_NPROCESSORS_ONLN);
-    int status;
+    int status, stat_file = open("/proc/stat", O_RDONLY);
     pid_t child;
 
-    print_figures("before");
-    if (sample_ms) {
-        open_samples();
+    check(stat_file, "/proc/stat");
+    open_figures();
+    for_each_in(SLUB, print_frees, "before");
+    nap(settle_ms);
+    print_watched("before");
+    if (sample_ms)
         sample();
-    }
     begin = now();
-    idled = idle();
+    idled = idle(stat_file);
     child = fork();
     check(child, "fork");
     if (!child) {
@@ -375,11 +393,15 @@ static int measure(unsigned sample_ms, unsigned settle_ms, char **command)
     status = wait_and_sample(child, sample_ms);
     wall = now() - begin;
     nap(settle_ms);
+    if (sample_ms)
+        sample();
     total = (now() - begin) * cpus;
-    printf("LOAD wall_ns %llu busy_ns %llu status %d\n", wall, total - (idle() - idled), status);
+    printf("LOAD wall_ns %llu busy_ns %llu status %d\n", wall, total - (idle(stat_file) - idled),
+           status);
+    print_watched("after");
     if (sample_ms)
         print_peaks();
-    print_figures("after");
+    for_each_in(SLUB, print_frees, "after");
     return status;
 }
 

@@ -44,17 +44,17 @@ def read(text):
     return run
 
 
+def watched(run):
+    """SLUB's caches with all figures."""
+    return {name for name, parts in run["slub"].items() if "total_objects" in parts["after"]}
+
+
 def growth(figures, *names):
     return sum(figures["after"].get(name, 0) - figures["before"].get(name, 0) for name in names)
 
 
 def slub_kb(figures, objects):
     return objects // figures["objs_per_slab"] * (KB_PER_PAGE << figures["order"])
-
-
-def slub_live(figures):
-    return sum(figures.get(name, 0) for name in ("alloc_fastpath", "alloc_slowpath")) - \
-        sum(figures.get(name, 0) for name in ("free_fastpath", "free_slowpath"))
 
 
 def of_slub(run, name):
@@ -68,7 +68,7 @@ def of_slub(run, name):
             "object_cache_churns": min(refills, flushes),
             "slab_churns": min(growth(figures, "alloc_slab"), growth(figures, "free_slab")),
             "peak_kb": slub_kb(after, run["peaks"].get(name, after["total_objects"])),
-            "kb": slub_kb(after, after["total_objects"]), "live": slub_live(after), "object_size": after["object_size"]}
+            "kb": slub_kb(after, after["total_objects"])}
 
 
 def of_prudence(run, name):
@@ -80,14 +80,7 @@ def of_prudence(run, name):
             "deferred": growth(figures, "deferred_frees"), "hits": growth(figures, "hits"), "fast_hits": growth(figures, "hits") -
             growth(figures, "hits_after_merge"), "object_cache_churns": growth(figures, "object_cache_churns"),
             "slab_churns": growth(figures, "slab_churns"), "peak_kb": after["slabs_peak"] * slab_kb + rest["kb"],
-            "kb": after["slabs_now"] * slab_kb + rest["kb"], "live": after["objects_live"] + rest["live"],
-            "object_size": after["object_size"]}
-
-
-def fragmentation(figures):
-    """f_t: memory of the cache's slabs by what is live in it. None where SLUB's counters miss allocations in bulk."""
-    used = figures["live"] * figures["object_size"]
-    return figures["kb"] * 1024 / used if used > 0 else None
+            "kb": after["slabs_now"] * slab_kb + rest["kb"]}
 
 
 def deferred_share(run):

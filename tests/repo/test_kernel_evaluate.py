@@ -6,9 +6,11 @@ import contextlib
 import copy
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -172,6 +174,32 @@ class Runs(unittest.TestCase):
             self.assertEqual(([one["side"] for one in runs], failed, boots), (["slub", "prudence"], [], 1))
             self.assertIn("2 of 2: counts, epoll, prudence, round 1; some 0 minutes left", said)
             self.assertEqual(self.run_all(request, [run, run], "another kernel")[2], 2)
+
+    def test_an_interruption_leaves_nothing_behind(self):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(KeyboardInterrupt), \
+                mock.patch.object(subprocess.Popen, "communicate", self.interrupt(Path(folder) / "grandchild")):
+            cli.run_session(["sh", "-c", f"timeout 100 sleep 100 & echo $! >{folder}/grandchild.new; "
+                                         f"mv {folder}/grandchild.new {folder}/grandchild; wait"], dict(os.environ))
+        for _ in range(1000):  # it ends soon
+            if not self.runs(self.grandchild):
+                return
+            time.sleep(0.01)
+        self.fail(f"{self.grandchild} runs")
+
+    def runs(self, process):
+        try:
+            return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    def interrupt(self, file):
+        def wait(_):
+            while not file.exists():
+                time.sleep(0.01)
+            self.grandchild = int(file.read_text())
+            self.assertTrue(self.runs(self.grandchild))
+            raise KeyboardInterrupt
+        return wait
 
     def test_sides_alternate_and_rounds_are_outermost(self):
         request = self.request("x", "--rounds", "2")

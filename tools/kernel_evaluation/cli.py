@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -107,6 +108,28 @@ def identity_of(mode, load, request, work):
 
 # -------------------------------------------------------------------------------------------------- a run
 
+def end_session(leader):
+    """Ends all processes of that session: an emulator is a grandchild, in a group of its own."""
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(place.read_text().rpartition(")")[2].split()[3]) == leader:
+                os.kill(int(place.parent.name), signal.SIGTERM)
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended
+
+
+def run_session(command, environment):
+    """(status, what it printed). Nothing of it outlives an interruption."""
+    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, start_new_session=True) as child:
+        try:
+            said = child.communicate()[0]
+        except BaseException:
+            end_session(child.pid)
+            raise
+        return child.returncode, said
+
+
 def boot(mode, load, side, request, work, disks, place):
     """What the guest printed, as figures."""
     script = work / "script"
@@ -122,14 +145,13 @@ def boot(mode, load, side, request, work, disks, place):
         "VMLINUZ": str(kernel_of(mode)), "MEMORY": str(request.memory), "TIMEOUT": str(request.timeout),
         "CPUS": "1" if few else str(request.cpus), "NODES": "1" if few else str(request.nodes), **({"ICOUNT": "1"} if few else {})}
     # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0083).
-    done = subprocess.run(["tools/kernel-boot", "6.1-tree", script, "-cpu", "max,-la57", *devices], cwd=ROOT, env=environment, text=True,
-                          errors="replace", capture_output=True, check=False)
+    status, printed = run_session(["tools/kernel-boot", "6.1-tree", str(script), "-cpu", "max,-la57", *devices], environment)
     said = console.read_text(errors="replace") if console.exists() else ""
     complaints = [line for line in said.splitlines() if any(word in line for word in COMPLAINTS)]
-    if done.returncode or complaints:
-        return {"failed": "\n".join([*complaints[:5], *(done.stdout + done.stderr).splitlines()[-8:]])}
+    if status or complaints:
+        return {"failed": "\n".join([*complaints[:5], *printed.splitlines()[-8:]])}
     try:
-        return figures.read(done.stdout)
+        return figures.read(printed)
     except figures.Incomplete as why:
         return {"failed": f"{why} ({console})"}
 

@@ -41,7 +41,7 @@ def parse_arguments(arguments):
     parser.add_argument("--mode", metavar="NAME,...", default=",".join(MODES),
                         help="instructions (one emulated CPU that counts them), counts (SLUB counts too), or both (default)")
     parser.add_argument("--scale", metavar="X", default=1.0, type=number(0.001, 1000, float, "a number from 0.001 to 1000"),
-                        help="how many transactions; the paper's runs are some 50 times as long as 1 (1)")
+                        help="how many transactions; with 1, a cache has 5,000 to 200,000 pairs, the paper's over a million (1)")
     parser.add_argument("--rounds", metavar="N", default=2, type=number(1, 100, int, "a number from 1 to 100"),
                         help="boots of each load and side, in turn (2)")
     parser.add_argument("--cpus", metavar="N", default=2, type=number(1, 16, int, "a number from 1 to 16"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench kernel-tree site check \
+.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench kernel-tree kernel-evaluate site check \
 	format library install uninstall clean
 
 PREFIX ?= /usr/local
@@ -81,6 +81,10 @@ kernel-bench: setup ## prudence.ko beside SLUB, in booted kernels
 
 kernel-tree: setup-fuzz ## Linux itself on Prudence: patch Debian's source, build, boot with both allocators, try (docs/how-to/kernel-tree.md)
 	@tools/kernel-tree
+
+kernel-evaluate: setup-fuzz ## the paper's own evaluation in that Linux: Postmark, ab, pgbench and more beside SLUB, hours; goes on where it was interrupted (ARGUMENTS=--help)
+	@mkdir -p build/report
+	@tools/kernel-evaluate $(ARGUMENTS)
 
 site: setup ## make the documentation as a site, build/site/index.html
 	@tools/build-site

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What tools/kernel-evaluate runs in the guest: loads of our own where Debian has no program for one, and what measures any load.
+ *
+ *     load open_close THREADS OPERATIONS     3.4's attack: each thread opens a file and closes it, without a pause
+ *     load tcp_crr THREADS OPERATIONS        as netperf's TCP_CRR: connect to 127.0.0.1, a byte there, a byte back, close
+ *     load epoll THREADS OPERATIONS          make an eventfd, add it to a set, close it
+ *     load measure SAMPLE_MS SETTLE_MS COMMAND...
+ *
+ * The first three share their operations among threads, and exit with 1 when one fails. `measure` runs the command and then waits for what was
+ * put off (SETTLE_MS). It prints the figures of all caches before and after ("SLUB before NAME FIGURE VALUE...", "CACHE", "TOTALS"), and
+ * "LOAD wall_ns N busy_ns N status N": busy is all CPUs' time less what they idled, in ticks of 10 ms each, with the settling. With SAMPLE_MS
+ * more than 0 it looks that often at slabs and memory, and prints "PEAK NAME objects N" of SLUB's caches and "PEAK memory kb N", which is all
+ * that either allocator has from the page allocator.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS_MAX 64
+#define SLUB        "/sys/kernel/slab"
+#define PRUDENCE    "/sys/kernel/debug/prudence"
+#define NS          1000000000ull
+
+static void check(long result, const char *what)
+{
+    if (result >= 0)
+        return;
+    fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+/* ------------------------------------------------------------------------------------------ loads */
+
+static atomic_long left; /* operations that nobody has begun */
+
+static bool another(void)
+{
+    return atomic_fetch_sub(&left, 1) > 0;
+}
+
+static void *open_close(void *unused)
+{
+    while (another()) {
+        int file = open("file", O_RDONLY);
+
+        check(file, "open");
+        close(file);
+    }
+    return unused;
+}
+
+static void *epoll(void *unused)
+{
+    int set = epoll_create1(0);
+
+    check(set, "epoll_create1");
+    while (another()) {
+        struct epoll_event event = {.events = EPOLLIN};
+        int file = eventfd(0, 0);
+
+        check(file, "eventfd");
+        check(epoll_ctl(set, EPOLL_CTL_ADD, file, &event), "EPOLL_CTL_ADD");
+        close(file);
+    }
+    close(set);
+    return unused;
+}
+
+static struct sockaddr_in address = {.sin_family = AF_INET};
+static int listener;
+
+/* The server: answers each byte on a connection of its own. Ends with the program. */
+static void *serve(void *unused)
+{
+    for (;;) {
+        int file = accept(listener, NULL, NULL);
+        char byte;
+
+        check(file, "accept");
+        check(read(file, &byte, 1), "read");
+        check(write(file, &byte, 1), "write");
+        close(file);
+    }
+    return unused;
+}
+
+static void listen_there(void)
+{
+    socklen_t length = sizeof address;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    check(listener, "socket");
+    check(bind(listener, (struct sockaddr *)&address, sizeof address), "bind");
+    check(getsockname(listener, (struct sockaddr *)&address, &length), "getsockname");
+    check(listen(listener, 128), "listen");
+}
+
+/* Closed by a reset: a port that waits after each connection would be gone after 28,000 of them. */
+static void *tcp_crr(void *unused)
+{
+    struct linger reset = {.l_onoff = 1};
+
+    while (another()) {
+        int file = socket(AF_INET, SOCK_STREAM, 0);
+        char byte = 'x';
+
+        check(file, "socket");
+        check(setsockopt(file, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), "SO_LINGER");
+        check(connect(file, (struct sockaddr *)&address, sizeof address), "connect");
+        check(write(file, &byte, 1), "write");
+        check(read(file, &byte, 1), "read");
+        close(file);
+    }
+    return unused;
+}
+
+static void run_threads(void *(*run)(void *), unsigned threads)
+{
+    pthread_t ids[THREADS_MAX];
+
+    for (unsigned i = 0; i < threads; i++)
+        check(-pthread_create(&ids[i], NULL, run, NULL), "pthread_create");
+    for (unsigned i = 0; i < threads; i++)
+        pthread_join(ids[i], NULL);
+}
+
+static int load(const char *name, unsigned threads, long operations)
+{
+    pthread_t server;
+
+    atomic_store(&left, operations);
+    if (!strcmp(name, "open_close")) {
+        close(open("file", O_RDWR | O_CREAT, 0600));
+        run_threads(open_close, threads);
+    } else if (!strcmp(name, "epoll")) {
+        run_threads(epoll, threads);
+    } else if (!strcmp(name, "tcp_crr")) {
+        listen_there();
+        for (unsigned i = 0; i < threads; i++)
+            check(-pthread_create(&server, NULL, serve, NULL), "pthread_create");
+        run_threads(tcp_crr, threads);
+    } else {
+        fprintf(stderr, "load: there is no '%s'\n", name);
+        return 2;
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------------- figures */
+
+/*
+ * Files of the caches that Prudence can change stay open from before the load until the last figure is printed: to open one is what is
+ * measured. They are live objects of either allocator.
+ */
+static const char *const watched[] = {
+    "filp",
+    "dentry",
+    "inode_cache",
+    "shmem_inode_cache",
+    "ext4_inode_cache",
+    "eventpoll_epi",
+    "sock_inode_cache",
+    "lsm_inode_cache",
+    "avc_node",
+    "maple_node",
+    "radix_tree_node",
+    "kmalloc-64",
+};
+static const char *const slub_figures[] = {
+    "object_size",        "objs_per_slab",  "order",         "total_objects",
+    "alloc_fastpath",     "alloc_slowpath", "free_fastpath", "free_slowpath",
+    "alloc_from_partial", "alloc_slab",     "free_slab",     "cpu_partial_drain",
+};
+
+#define WATCHED       (sizeof watched / sizeof *watched)
+#define FIGURES       (sizeof slub_figures / sizeof *slub_figures)
+#define PRUDENCE_MAX  128
+#define TOTAL_OBJECTS 3 /* its place among the figures */
+
+static int slub_files[WATCHED][FIGURES]; /* -1: there is none */
+static int meminfo, totals;
+static struct {
+    char name[64];
+    int file;
+} prudence_files[PRUDENCE_MAX];
+static size_t prudence_count;
+
+/* From its beginning; empty if there is none. */
+static char *text_of(int file)
+{
+    static char text[8192];
+    ssize_t length = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
+
+    text[length > 0 ? length : 0] = '\0';
+    return text;
+}
+
+static int open_in(const char *folder, const char *name, const char *figure)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s%s%s", folder, name, *figure ? "/" : "", figure);
+    return open(path, O_RDONLY);
+}
+
+static void for_each_in(const char *folder, void (*visit)(const char *name, const char *argument),
+                        const char *argument)
+{
+    DIR *found = opendir(folder);
+    struct dirent *entry;
+
+    if (!found)
+        return;
+    while ((entry = readdir(found)))
+        if (entry->d_name[0] != '.' && entry->d_name[0] != ':')
+            visit(entry->d_name, argument);
+    closedir(found);
+}
+
+static void open_prudence(const char *name, const char *unused)
+{
+    (void)unused;
+    if (!strcmp(name, "slabinfo") || !strcmp(name, "totals") || prudence_count == PRUDENCE_MAX)
+        return;
+    snprintf(prudence_files[prudence_count].name, sizeof prudence_files->name, "%.63s", name);
+    prudence_files[prudence_count++].file = open_in(PRUDENCE, name, "");
+}
+
+static void open_figures(void)
+{
+    meminfo = open("/proc/meminfo", O_RDONLY);
+    check(meminfo, "/proc/meminfo");
+    totals = open_in(PRUDENCE, "totals", "");
+    for (size_t i = 0; i < WATCHED; i++)
+        for (size_t j = 0; j < FIGURES; j++)
+            slub_files[i][j] = open_in(SLUB, watched[i], slub_figures[j]);
+    for_each_in(PRUDENCE, open_prudence, NULL);
+}
+
+static void print_words(char *text)
+{
+    for (char *word = strtok(text, " \n"); word; word = strtok(NULL, " \n"))
+        printf(" %s", word);
+    printf("\n");
+}
+
+/* The first number of SLUB's files is the sum of all CPUs and nodes. Prudence's have lines "figure value". */
+static void print_watched(const char *when)
+{
+    for (size_t i = 0; i < WATCHED; i++) {
+        printf("SLUB %s %s", when, watched[i]);
+        for (size_t j = 0; j < FIGURES; j++)
+            if (slub_files[i][j] >= 0)
+                printf(" %s %llu", slub_figures[j], strtoull(text_of(slub_files[i][j]), NULL, 10));
+        printf("\n");
+    }
+    for (size_t i = 0; i < prudence_count; i++) {
+        printf("CACHE %s %s", when, prudence_files[i].name);
+        print_words(text_of(prudence_files[i].file));
+    }
+    printf("TOTALS %s", when);
+    print_words(text_of(totals));
+    fflush(stdout);
+}
+
+/* Of all other caches only what Figure 12 needs. */
+static void print_frees(const char *name, const char *when)
+{
+    static const char *const figures[] = {"free_fastpath", "free_slowpath"};
+
+    for (size_t i = 0; i < WATCHED; i++)
+        if (!strcmp(name, watched[i]))
+            return;
+    printf("SLUB %s %s", when, name);
+    for (size_t i = 0; i < 2; i++) {
+        int file = open_in(SLUB, name, figures[i]);
+
+        if (file >= 0) {
+            printf(" %s %llu", figures[i], strtoull(text_of(file), NULL, 10));
+            close(file);
+        }
+    }
+    printf("\n");
+}
+
+/* ------------------------------------------------------------------------------------------ peaks */
+
+static unsigned long long peaks[WATCHED], peak_kb;
+
+/* The number that follows a word. */
+static unsigned long long number_after(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+
+    return at ? strtoull(at + strlen(word), NULL, 10) : 0;
+}
+
+static void sample(void)
+{
+    unsigned long long kb = number_after(text_of(meminfo), "\nSlab:");
+
+    kb += number_after(text_of(totals), "page_bytes") / 1024;
+    if (kb > peak_kb)
+        peak_kb = kb;
+    for (size_t i = 0; i < WATCHED; i++) {
+        unsigned long long objects = strtoull(text_of(slub_files[i][TOTAL_OBJECTS]), NULL, 10);
+
+        if (objects > peaks[i])
+            peaks[i] = objects;
+    }
+}
+
+static void print_peaks(void)
+{
+    for (size_t i = 0; i < WATCHED; i++)
+        printf("PEAK %s objects %llu\n", watched[i], peaks[i]);
+    printf("PEAK memory kb %llu\n", peak_kb);
+}
+
+/* ---------------------------------------------------------------------------------------- measure */
+
+static unsigned long long now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (unsigned long long)time.tv_sec * NS + (unsigned long long)time.tv_nsec;
+}
+
+static unsigned long long idle(int stat_file)
+{
+    unsigned long long idled = 0, waited = 0;
+
+    sscanf(text_of(stat_file), "cpu %*u %*u %*u %llu %llu", &idled, &waited);
+    return (idled + waited) * (NS / 100);
+}
+
+static void nap(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l}, NULL);
+}
+
+static int wait_and_sample(pid_t child, unsigned sample_ms)
+{
+    int status;
+
+    while (waitpid(child, &status, sample_ms ? WNOHANG : 0) == 0) {
+        sample();
+        nap(sample_ms);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static int measure(unsigned sample_ms, unsigned settle_ms, char **command)
+{
+    unsigned long long begin, idled, wall, total;
+    unsigned long long cpus = (unsigned long long)sysconf(_SC_NPROCESSORS_ONLN);
+    int status, stat_file = open("/proc/stat", O_RDONLY);
+    pid_t child;
+
+    check(stat_file, "/proc/stat");
+    open_figures();
+    for_each_in(SLUB, print_frees, "before");
+    nap(settle_ms);
+    print_watched("before");
+    if (sample_ms)
+        sample();
+    begin = now();
+    idled = idle(stat_file);
+    child = fork();
+    check(child, "fork");
+    if (!child) {
+        execvp(*command, command);
+        check(-1, *command);
+    }
+    status = wait_and_sample(child, sample_ms);
+    wall = now() - begin;
+    nap(settle_ms);
+    if (sample_ms)
+        sample();
+    total = (now() - begin) * cpus;
+    printf("LOAD wall_ns %llu busy_ns %llu status %d\n", wall, total - (idle(stat_file) - idled),
+           status);
+    print_watched("after");
+    if (sample_ms)
+        print_peaks();
+    for_each_in(SLUB, print_frees, "after");
+    return status;
+}
+
+int main(int count, char **arguments)
+{
+    if (count > 4 && !strcmp(arguments[1], "measure"))
+        return measure((unsigned)strtoul(arguments[2], NULL, 0),
+                       (unsigned)strtoul(arguments[3], NULL, 0), arguments + 4);
+    if (count == 4) {
+        unsigned long threads = strtoul(arguments[2], NULL, 0);
+        long operations = strtol(arguments[3], NULL, 0);
+
+        if (threads >= 1 && threads <= THREADS_MAX && operations >= 1)
+            return load(arguments[1], (unsigned)threads, operations);
+    }
+    fprintf(
+        stderr,
+        "usage: load NAME THREADS OPERATIONS, or load measure SAMPLE_MS SETTLE_MS COMMAND...\n");
+    return 2;
+}

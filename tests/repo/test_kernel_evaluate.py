@@ -1,0 +1,236 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""tools/kernel-evaluate without a boot: what it refuses, reading what a guest prints, going on after an interruption, verdicts, its report."""
+
+import contextlib
+import copy
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from kernel_evaluation import cli, figures, findings, loads  # noqa: E402 (the path comes first)
+
+SIZES = "object_size 200 slab_size 256 objs_per_slab 16 order 0"
+
+
+def guest(allocations=50000, refills=500, slabs=40, ours=False, peak=640, busy=1000000, churns=3):
+    """What the guest prints; `ours`: filp is Prudence's."""
+    theirs = 0 if ours else allocations
+    text = [f"SLUB before filp {SIZES} total_objects 64 alloc_fastpath 100 alloc_slowpath 0 free_fastpath 60 free_slowpath 0 alloc_slab 4 free_slab 0",
+            "LOAD wall_ns 2000000 busy_ns %d status 0" % busy, f"PEAK filp objects {64 if ours else peak}", "PEAK memory kb 4000",
+            f"SLUB after filp {SIZES} total_objects 64 alloc_fastpath {100 + theirs - theirs // 10} alloc_slowpath {theirs // 10} free_fastpath {60 + theirs} "
+            f"free_slowpath 0 alloc_from_partial {(refills - slabs) * (not ours)} cpu_partial_drain {refills * (not ours)} alloc_slab {4 + slabs * (not ours)} "
+            f"free_slab {slabs * (not ours)}"]
+    if ours:
+        text.insert(1, "CACHE before filp allocations 0")
+        text.insert(1, "TOTALS before page_bytes 0")
+        text += [f"CACHE after filp object_size 200 object_stride 256 slab_size 4096 allocations {allocations} hits {allocations - refills} "
+                 f"hits_after_merge 50 frees 0 deferred_frees {allocations} object_cache_churns {churns} slab_churns 2 slabs_now 20 slabs_peak {peak // 16} "
+                 "objects_live 0", "TOTALS after page_bytes 81920"]
+    return "\n".join(text) + "\n"
+
+
+def run_of(text, side, load="postmark", mode="counts", turn=0, cpus=2):
+    return figures.read(text) | {"side": side, "load": load, "mode": mode, "round": turn, "cpus": cpus, "nodes": 1, "transactions": 100}
+
+
+def both(ours, turns=2, **more):
+    """Runs of both sides. `ours` changes what Prudence's guest prints; one of a round, or of all."""
+    runs = []
+    for turn in range(turns):
+        change = ours[turn] if isinstance(ours, list) else ours
+        runs += [run_of(guest(), "slub", turn=turn, **more), run_of(guest(ours=True, **change), "prudence", turn=turn, **more)]
+    return runs
+
+
+class Arguments(unittest.TestCase):
+    def refused(self, *arguments):
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
+            cli.main(arguments)
+        self.assertEqual(end.exception.code, 2)
+        return said.getvalue()
+
+    def test_names_what_is_wrong(self):
+        self.assertIn("--load: 'netperf' is none of postmark", self.refused("--load", "postmark,netperf"))
+        self.assertIn("--mode: 'time' is none of", self.refused("--mode", "time"))
+        self.assertIn("'0' is not a number from 1", self.refused("--rounds", "0"))
+        self.assertIn("multiples of --nodes 2", self.refused("--cpus", "3", "--nodes", "2"))
+
+    def test_names_the_program_and_the_package_that_are_missing(self):
+        with mock.patch.object(cli.shutil, "which", lambda name, path: None if name == "mkfs.ext4" else name), \
+                self.assertRaises(SystemExit) as end:
+            cli.main([])
+        self.assertEqual(end.exception.code, "kernel-evaluate: not installed: mkfs.ext4 (package e2fsprogs). Run: make setup-fuzz")
+
+    def test_lists_loads(self):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(cli.main(["--list", "--scale", "0.5"]), 0)
+        self.assertIn("4,000 x transaction", said.getvalue())
+
+    def test_every_client_gets_the_same_share(self):
+        for load in loads.LOADS.values():
+            for scale in (0.001, 0.77, 3):
+                count = loads.transactions_of(load, scale)
+                self.assertTrue(count >= load.shares and count % load.shares == 0)
+                self.assertNotRegex(loads.script_of(load, scale, True), r"\{(n|share)\}")
+
+    def test_scripts_are_shell(self):
+        for load in loads.LOADS.values():
+            for text in (loads.script_of(load, 1, False), load.prepare, load.command):
+                subprocess.run(["sh", "-n"], input=text, text=True, check=True)
+
+
+class Reading(unittest.TestCase):
+    def test_of_slub(self):
+        found = figures.of_slub(figures.read(guest()), "filp")
+        self.assertEqual((found["allocations"], found["frees"], found["hits"], found["fast_hits"]), (50000, 50000, 49500, 45000))
+        self.assertEqual((found["object_cache_churns"], found["slab_churns"], found["peak_kb"], found["kb"]), (500, 40, 160, 16))
+
+    def test_of_prudence_memory_is_that_of_both(self):
+        run = figures.read(guest(ours=True))
+        found = figures.of_prudence(run, "filp")
+        self.assertEqual((found["hits"], found["fast_hits"], found["deferred"], found["peak_kb"], found["kb"]), (49500, 49450, 50000, 160 + 16, 80 + 16))
+        self.assertEqual(figures.deferred_share(run), 1)
+
+    def test_says_what_is_missing(self):
+        for text, why in ((guest().replace("LOAD", "load"), "no line LOAD"), (guest().replace("status 0", "status 3"), "status 3"),
+                          (guest().replace("SLUB after", "SLUB later"), "figures after")):
+            with self.assertRaisesRegex(figures.Incomplete, why):
+                figures.read(text)
+
+
+class Verdicts(unittest.TestCase):
+    def judged(self, metric, allowed, ours, **more):
+        return findings.judge(findings.rows(both(ours, **more), 2, 1), metric, allowed)
+
+    def test_fewer_misses(self):
+        self.assertEqual(self.judged(findings.misses, 0, {"refills": 50})[0], "holds")
+        self.assertEqual(self.judged(findings.misses, 0, {"refills": 900})[0], "does not hold")
+        self.assertIn("postmark filp (+80.0 %)", self.judged(findings.misses, 0, {"refills": 900})[1])
+
+    def test_rounds_that_differ(self):
+        self.assertEqual(self.judged(findings.misses, 0, [{"refills": 50}, {"refills": 900}])[0], "undecided")
+
+    def test_the_same_everywhere_proves_nothing(self):
+        self.assertEqual(self.judged(findings.misses, 0, {"refills": 500})[0], "undecided")
+
+    def test_an_exception_of_the_paper_is_allowed(self):
+        self.assertEqual(self.judged(findings.peak, 0.2, {"peak": 640})[0], "undecided")
+        self.assertEqual(self.judged(findings.peak, 0.05, {"peak": 640})[0], "does not hold")
+        self.assertEqual(self.judged(findings.peak, 0.05, {"peak": 320})[0], "holds")
+
+    def test_few_pairs_are_left_out(self):
+        self.assertEqual(self.judged(findings.misses, 0, {"allocations": 4999})[0], "not measured")
+
+    def test_throughput(self):
+        def said(*busy):
+            runs = [run for turn, one in enumerate(busy) for run in
+                    (run_of(guest(busy=1000), "slub", mode="instructions", turn=turn, cpus=1),
+                     run_of(guest(ours=True, busy=one), "prudence", mode="instructions", turn=turn, cpus=1))]
+            return [verdict for verdict, _ in findings.faster(runs, "postmark", 0.18)]
+        self.assertEqual(said(800, 810), ["holds", "holds"])
+        self.assertEqual(said(950, 960), ["holds", "does not hold"])
+        self.assertEqual(said(1010, 1020), ["does not hold", "does not hold"])
+        self.assertEqual(said(990, 1020), ["undecided", "does not hold"])
+        self.assertEqual(said(), ["not measured", "not measured"])
+
+    def test_the_attack(self):
+        runs = both({}, load="open_close")
+        self.assertEqual([verdict for verdict, _ in findings.attack(runs, 2)], ["does not hold", "undecided"])
+        for run in runs:
+            run["peak_kb"] -= 1000 * (run["side"] == "prudence")
+        self.assertEqual(findings.attack(runs, 2)[1][0], "holds")
+
+
+class Runs(unittest.TestCase):
+    def request(self, folder, *more):
+        return cli.parse_arguments(["--folder", str(Path(folder) / "evaluate"), "--load", "epoll", "--mode", "counts", "--rounds", "1", *more])
+
+    def run_all(self, request, results, identity="a"):
+        """(runs, failures, boots)"""
+        results = iter(results)
+        with mock.patch.object(cli, "boot", side_effect=lambda *_: copy.deepcopy(next(results))) as boots, \
+                mock.patch.object(cli, "identity_of", lambda *_: {"digest": identity, "cpus": 2, "nodes": 1}), \
+                contextlib.redirect_stderr(io.StringIO()) as said:
+            return (*cli.run_all(request, Path("."), []), boots.call_count, said.getvalue())
+
+    def test_what_is_finished_is_not_run_again(self):
+        run, failure = figures.read(guest()), {"failed": "BUG: of this test"}
+        with tempfile.TemporaryDirectory() as folder:
+            request = self.request(folder)
+            runs, failed, boots, said = self.run_all(request, [run, failure])
+            self.assertEqual((len(runs), failed, boots), (1, ["counts, epoll, prudence, round 1"], 2))
+            self.assertIn("BUG: of this test", said)
+            runs, failed, boots, said = self.run_all(request, [run])
+            self.assertEqual(([one["side"] for one in runs], failed, boots), (["slub", "prudence"], [], 1))
+            self.assertIn("2 of 2: counts, epoll, prudence, round 1; some 0 minutes left", said)
+            self.assertEqual(self.run_all(request, [run, run], "another kernel")[2], 2)
+
+    def test_an_interruption_leaves_nothing_behind(self):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(KeyboardInterrupt), \
+                mock.patch.object(subprocess.Popen, "communicate", self.interrupt(Path(folder) / "grandchild")):
+            cli.run_session(["sh", "-c", f"timeout 100 sleep 100 & echo $! >{folder}/grandchild.new; "
+                                         f"mv {folder}/grandchild.new {folder}/grandchild; wait"], dict(os.environ))
+        for _ in range(1000):  # it ends soon
+            if not self.runs(self.grandchild):
+                return
+            time.sleep(0.01)
+        self.fail(f"{self.grandchild} runs")
+
+    def runs(self, process):
+        try:
+            return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    def interrupt(self, file):
+        def wait(_):
+            while not file.exists():
+                time.sleep(0.01)
+            self.grandchild = int(file.read_text())
+            self.assertTrue(self.runs(self.grandchild))
+            raise KeyboardInterrupt
+        return wait
+
+    def test_sides_alternate_and_rounds_are_outermost(self):
+        request = self.request("x", "--rounds", "2")
+        self.assertEqual([(side, turn) for *_, side, turn in cli.plan(request)],
+                         [("slub", 0), ("prudence", 0), ("slub", 1), ("prudence", 1)])
+
+
+class Report(unittest.TestCase):
+    def test_report(self):
+        runs = both({"refills": 50}) + both({}, mode="instructions", cpus=1) + both({}, load="open_close")
+        document = {"program": "kernel-evaluate", "date": "2026-01-01T00:00:00Z", "prudence": "0", "scale": 1, "memory": 1024, "runs": runs,
+                    "host": dict.fromkeys(("cpu", "cpus", "system", "kernel", "libc", "compiler", "huge_pages"), "x"), "skipped": []}
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "evaluate.json"
+            file.write_text(json.dumps(document))
+            subprocess.run([ROOT / "tools/report_kernel_evaluate.py", file], check=True, capture_output=True, timeout=100)
+            text = file.with_suffix(".md").read_text()
+            page = file.with_suffix(".html").read_text()
+        self.assertIn("| postmark: filp | 50,000 | 99.00 % (90.0 %) → 99.90 % |", text)
+        self.assertIn("| Figure 7 | hits: more for all caches | holds |", text)
+        self.assertIn("| Figure 13 | PostgreSQL is faster | not measured |", text)
+        self.assertIn("Findings of the paper (2 CPUs)", page)
+
+    def test_refuses_another_document(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "other.json"
+            file.write_text(json.dumps({"program": "prudence-bench", "runs": []}))
+            done = subprocess.run([ROOT / "tools/report_kernel_evaluate.py", file], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("has no runs of kernel-evaluate", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""The command line of tools/kernel-evaluate: kernels, disks, one boot for each run, one document of all runs.
+
+A finished run is kept in FOLDER/runs with what it depends on (kernel, load, program). A run whose file fits is not made again."""
+
+import argparse
+import datetime
+import hashlib
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from malloc_bench.cli import number
+
+from . import figures, loads
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "build/kernel"
+MODES = {"instructions": "evaluate", "counts": "evaluate-stats"}  # and the kind of kernel
+PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "cpio": "cpio", "mmdebstrap": "mmdebstrap",
+            "mkfs.ext4": "e2fsprogs", "flex": "flex", "bison": "bison", "bc": "bc", "gcc": "build-essential"}
+COMPLAINTS = ("WARNING:", "BUG:", "Oops", "INFO: rcu", "INFO: task", "Out of memory", "Killed process")
+
+
+def die(text):
+    sys.exit(f"kernel-evaluate: {text}")
+
+
+def parse_arguments(arguments):
+    parser = argparse.ArgumentParser(
+        prog="kernel-evaluate", allow_abbrev=False,
+        description="The paper's evaluation: its loads in a Linux whose caches are SLUB's or Prudence's, the same transactions on a fresh boot.")
+    parser.add_argument("--load", metavar="NAME,...", default=",".join(loads.LOADS), help="only these of " + ", ".join(loads.LOADS))
+    parser.add_argument("--mode", metavar="NAME,...", default=",".join(MODES),
+                        help="instructions (one emulated CPU that counts them), counts (SLUB counts too), or both (default)")
+    parser.add_argument("--scale", metavar="X", default=1.0, type=number(0.001, 1000, float, "a number from 0.001 to 1000"),
+                        help="how many transactions; with 1, a cache has 5,000 to 200,000 pairs, the paper's over a million (1)")
+    parser.add_argument("--rounds", metavar="N", default=2, type=number(1, 100, int, "a number from 1 to 100"),
+                        help="boots of each load and side, in turn (2)")
+    parser.add_argument("--cpus", metavar="N", default=2, type=number(1, 16, int, "a number from 1 to 16"),
+                        help="of counts; emulated, also if there are fewer (2)")
+    parser.add_argument("--nodes", metavar="N", default=1, type=number(1, 2, int, "1 or 2"), help="of counts (1)")
+    parser.add_argument("--memory", metavar="MB", default=1024, type=number(128, 65536, int, "a number from 128 to 65536"),
+                        help="of the guest (1024)")
+    parser.add_argument("--timeout", metavar="SECONDS", default=1800, type=number(1, 86400, int, "a number from 1 to 86400"),
+                        help="a run that takes longer has failed (1800)")
+    parser.add_argument("--folder", metavar="FOLDER", type=Path, default=ROOT / "build/report/kernel-evaluate",
+                        help="for runs (build/report/kernel-evaluate); all of them together in FOLDER.json")
+    parser.add_argument("--list", action="store_true", help="list loads, and end")
+    request = parser.parse_args(arguments)
+    for option, known in (("load", loads.LOADS), ("mode", MODES)):
+        names = getattr(request, option).split(",")
+        for name in names:
+            if name not in known:
+                parser.error(f"--{option}: '{name}' is none of " + ", ".join(known))
+        setattr(request, option, names)
+    if request.cpus % request.nodes or request.memory % request.nodes:
+        parser.error(f"--cpus {request.cpus} and --memory {request.memory} must be multiples of --nodes {request.nodes}")
+    return request
+
+
+def missing_programs():
+    path = os.environ["PATH"] + ":/usr/sbin:/sbin"
+    return [f"{name} (package {package})" for name, package in PROGRAMS.items() if not shutil.which(name, path=path)]
+
+
+# ----------------------------------------------------------------------------------------- what runs need
+
+def call(*command, **more):
+    done = subprocess.run(command, text=True, check=False, cwd=ROOT, **more)
+    if done.returncode:
+        die(f"{' '.join(map(str, command))} failed ({done.returncode})")
+    return done.stdout
+
+
+def make_inputs(request, work):
+    """Kernels, disks and the program; `work` is removed at the end."""
+    for mode in request.mode:
+        call("tools/kernel-tree", "build", env={**os.environ, "KIND": MODES[mode]})
+    programs = Path(call("tools/kernel-fetch", "programs", stdout=subprocess.PIPE).strip())
+    call("gcc", "-O2", "-static", "-pthread", "-o", work / "load", "kernel/tree/load.c")
+    call("truncate", "-s", "4G", work / "work")
+    call("mkfs.ext4", "-q", "-F", work / "work", env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+    call("tar", "--sort=name", "--owner=0", "--group=0", "-cf", work / "archive", "-C", KERNELS / "6.1-tree/source", "include")
+    return [programs / "disk", work / "work", work / "archive"]
+
+
+def kernel_of(mode):
+    return KERNELS / f"6.1-tree/build-{MODES[mode]}/arch/x86/boot/bzImage"
+
+
+def identity_of(mode, load, request, work):
+    """What a run depends on, except its side and its round."""
+    digest = hashlib.sha256()
+    for file in (kernel_of(mode), work / "load"):
+        digest.update(file.read_bytes())
+    digest.update(loads.script_of(load, request.scale, mode == "counts").encode())
+    return {"digest": digest.hexdigest(), "memory": request.memory,
+            **({"cpus": 1, "nodes": 1} if mode == "instructions" else {"cpus": request.cpus, "nodes": request.nodes})}
+
+
+# -------------------------------------------------------------------------------------------------- a run
+
+def end_session(leader):
+    """Ends all processes of that session: an emulator is a grandchild, in a group of its own."""
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(place.read_text().rpartition(")")[2].split()[3]) == leader:
+                os.kill(int(place.parent.name), signal.SIGTERM)
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended
+
+
+def run_session(command, environment):
+    """(status, what it printed). Nothing of it outlives an interruption."""
+    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, start_new_session=True) as child:
+        try:
+            said = child.communicate()[0]
+        except BaseException:
+            end_session(child.pid)
+            raise
+        return child.returncode, said
+
+
+def boot(mode, load, side, request, work, disks, place):
+    """What the guest printed, as figures."""
+    script = work / "script"
+    script.write_text(loads.script_of(load, request.scale, mode == "counts"))
+    devices = []
+    for i, disk in enumerate(disks):
+        devices += ["-drive", f"file={disk},if=none,id=disk{i},format=raw,snapshot=on,cache=unsafe",
+                    "-device", f"virtio-blk-pci,drive=disk{i}"]
+    few = mode == "instructions"
+    console = place.with_suffix(".console")
+    environment = {
+        **os.environ, "FILES": str(work / "load"), "APPEND": f"{loads.BOTH} {loads.SIDES[side]}", "CONSOLE": str(console),
+        "VMLINUZ": str(kernel_of(mode)), "MEMORY": str(request.memory), "TIMEOUT": str(request.timeout),
+        "CPUS": "1" if few else str(request.cpus), "NODES": "1" if few else str(request.nodes), **({"ICOUNT": "1"} if few else {})}
+    # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0083).
+    status, printed = run_session(["tools/kernel-boot", "6.1-tree", str(script), "-cpu", "max,-la57", *devices], environment)
+    said = console.read_text(errors="replace") if console.exists() else ""
+    complaints = [line for line in said.splitlines() if any(word in line for word in COMPLAINTS)]
+    if status or complaints:
+        return {"failed": "\n".join([*complaints[:5], *printed.splitlines()[-8:]])}
+    try:
+        return figures.read(printed)
+    except figures.Incomplete as why:
+        return {"failed": f"{why} ({console})"}
+
+
+def plan(request):
+    """Rounds outermost, sides innermost, so that both sides meet the same disturbance."""
+    return [(mode, request.load[i], side, turn) for turn in range(request.rounds) for mode in request.mode
+            for i in range(len(request.load)) for side in loads.SIDES]
+
+
+def kept(place, identity):
+    """The run that is there already, if it is of the same kernel, load and program."""
+    try:
+        found = json.loads(place.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return found if found.get("identity") == identity else None
+
+
+def seconds_left(todo, took):
+    """From what the same load took in the same mode, or from the mean of all; None before anything is known."""
+    every = [seconds for many in took.values() for seconds in many]
+    if not every:
+        return None
+    mean = sum(every) / len(every)
+    return sum(sum(took[key]) / len(took[key]) if (key := (mode, name)) in took else mean for mode, name, *_ in todo)
+
+
+def run_all(request, work, disks):
+    runs, failed, took, todo = [], [], {}, plan(request)
+    (request.folder / "runs").mkdir(parents=True, exist_ok=True)
+    for i, (mode, name, side, turn) in enumerate(todo):
+        load = loads.LOADS[name]
+        identity = identity_of(mode, load, request, work)
+        place = request.folder / f"runs/{mode}-{identity['cpus']}x{identity['nodes']}-{name}-{side}-{turn}.json"
+        run = kept(place, identity)
+        if run:
+            took.setdefault((mode, name), []).append(run["seconds"])
+        else:
+            left = seconds_left(todo[i:], took)
+            print(f"kernel-evaluate: {i + 1} of {len(todo)}: {mode}, {name}, {side}, round {turn + 1}"
+                  + (f"; some {left / 60:.0f} minutes left" if left is not None else ""), file=sys.stderr, flush=True)
+            begun = time.monotonic()
+            run = boot(mode, load, side, request, work, disks, place)
+            if "failed" in run:
+                failed.append(f"{mode}, {name}, {side}, round {turn + 1}")
+                print(f"kernel-evaluate: FAILED: {failed[-1]}\n{run['failed']}", file=sys.stderr, flush=True)
+                continue
+            run |= {"mode": mode, "load": name, "side": side, "round": turn, "identity": identity, "cpus": identity["cpus"],
+                    "nodes": identity["nodes"], "transactions": loads.transactions_of(load, request.scale),
+                    "seconds": time.monotonic() - begun, "load_average": os.getloadavg()[0]}
+            took.setdefault((mode, name), []).append(run["seconds"])
+            place.write_text(json.dumps(run) + "\n")
+        runs.append(run)
+    return runs, failed
+
+
+def document_of(request, runs, failed):
+    version = subprocess.run(["git", "log", "-1", "--format=%h"], capture_output=True, text=True, check=False, cwd=ROOT).stdout.strip()
+    release = KERNELS / "6.1-tree/release"
+    compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=False).stdout.strip()
+    return {"program": "kernel-evaluate", "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}", "prudence": version or "unknown",
+            "scale": request.scale, "memory": request.memory,
+            "host": {"cpu": "QEMU without KVM on " + platform.machine(), "cpus": os.cpu_count(), "system": "Linux",
+                     "kernel": release.read_text().strip() if release.exists() else "unknown", "libc": platform.libc_ver()[1], "compiler": compiler,
+                     "huge_pages": "none"},
+            "skipped": [{"subject": what, "why": "the run failed"} for what in failed], "runs": runs}
+
+
+def main(arguments):
+    request = parse_arguments(arguments)
+    if request.list:
+        for load in loads.LOADS.values():
+            print(f"{load.name:12} {loads.transactions_of(load, request.scale):>9,} x {load.unit:16} {load.title}")
+        return 0
+    missing = missing_programs()
+    if missing:
+        die("not installed: " + ", ".join(missing) + ". Run: make setup-fuzz")
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        runs, failed = run_all(request, work, make_inputs(request, work))
+    if not runs:
+        die("no run succeeded")
+    target = request.folder.with_suffix(".json")
+    target.write_text(json.dumps(document_of(request, runs, failed)) + "\n")
+    print(f"kernel-evaluate: {len(runs)} runs in {target}", file=sys.stderr)
+    call("tools/report_kernel_evaluate.py", target)
+    return 1 if failed else 0

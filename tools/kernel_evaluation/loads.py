@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""The loads of the paper's section 5.3 and 3.4, each a fixed number of transactions, and the script by which a guest runs one.
+
+/dev/vda is the disk of tools/kernel-fetch programs, /dev/vdb an empty ext4 at /work, /dev/vdc a tar archive of a part of the kernel's source."""
+
+import dataclasses
+
+SETTLE_MS = 2000
+SAMPLE_MS = 10
+INSTANCES = 4    # of Postmark, and threads of the loads of our own
+CLIENTS = 16     # of pgbench
+
+SIDES = {"slub": "", "prudence": "prudence_tree=all"}
+# As tools/kernel-tree has it: the same for both sides.
+BOTH = "cgroup.memory=nokmem slab_nomerge rcutree.gp_preinit_delay=0"
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    name: str
+    title: str
+    transactions: int   # with a scale of 1
+    unit: str
+    command: str        # {n}: transactions; {share}: of each instance or client
+    prepare: str = "true"
+    shares: int = 1
+
+
+LOADS = {load.name: load for load in (
+    Load("postmark", f"Postmark, {INSTANCES} instances of 500 files in 100 directories on ext4", 8000, "transaction",
+         f"for i in $(seq {INSTANCES}); do mkdir /work/$i; printf 'set location /work/%s\\nset number 500\\nset subdirectories 100\\n"
+         "set transactions {share}\\nset seed %s\\nrun\\nquit\\n' $i $i | postmark >/work/$i.log & done; wait; "
+         f"for i in $(seq {INSTANCES}); do case $(cat /work/$i.log) in *Data:*) ;; *) exit 1 ;; esac; done", shares=INSTANCES),
+    Load("open_close", f"the attack of 3.4: {INSTANCES} threads open a file and close it", 200000, "open and close",
+         f"cd /tmp && ./load open_close {INSTANCES} {{n}}"),
+    Load("untar", "a part of the kernel's source: untar onto ext4, remove", 3, "round",
+         "for i in $(seq {n}); do tar xf /dev/vdc -C /work && rm -rf /work/include || exit 1; done"),
+    Load("tcp_crr", f"TCP connect, request, response on the loopback: {INSTANCES} clients and servers of our own, in place of netperf", 20000,
+         "connection", f"/tmp/load tcp_crr {INSTANCES} {{n}}"),
+    Load("ab", "ApacheBench, 128 at once, against nginx", 6000, "request",
+         "ab -q -n {n} -c 128 http://127.0.0.1:8080/index.html >/tmp/ab.log && case $(cat /tmp/ab.log) in *'Failed requests:        0'*) ;; *) exit 1 ;; esac",
+         "mkdir -p /work/www /var/lib/nginx && head -c 4000 /dev/zero | tr '\\0' x >/work/www/index.html && "
+         "printf 'user root; pid /tmp/nginx.pid; error_log /tmp/nginx.log; events { worker_connections 1024; } http { access_log off; "
+         "server { listen 127.0.0.1:8080; root /work/www; } }\\n' >/tmp/nginx.conf && nginx -c /tmp/nginx.conf"),
+    Load("epoll", f"{INSTANCES} threads: make an eventfd, add it to an epoll set, close it", 100000, "eventfd",
+         f"/tmp/load epoll {INSTANCES} {{n}}"),
+    Load("pgbench", f"pgbench, {CLIENTS} clients, against PostgreSQL on ext4", 800, "transaction",
+         f"$PG/pgbench -h /tmp -U postgres -n -c {CLIENTS} -j 4 -t {{share}} postgres",
+         "install -d -o postgres /work/pg && as='setpriv --reuid 101 --regid 101 --clear-groups' && "
+         "$as $PG/initdb -D /work/pg -A trust --locale=C --no-sync >/tmp/initdb.log && "
+         "$as $PG/pg_ctl -D /work/pg -w -t 600 -l /tmp/pg.log -o '-c listen_addresses= -c unix_socket_directories=/tmp' start >/tmp/start.log && "
+         "$PG/pgbench -h /tmp -U postgres -i -q -s 1 postgres 2>/tmp/init.log", shares=CLIENTS),
+)}
+
+
+def transactions_of(load, scale):
+    """A multiple of the shares, at least one for each."""
+    return max(1, round(load.transactions * scale / load.shares)) * load.shares
+
+
+def script_of(load, scale, sampled):
+    """For busybox's sh in the guest."""
+    count = transactions_of(load, scale)
+    command = load.command.replace("{n}", str(count)).replace("{share}", str(count // load.shares))
+    return f"""\
+mkdir /guest && mount -t ext4 -o ro /dev/vda /guest && mount -t ext4 /dev/vdb /guest/work || exit 1
+for place in tmp run var/lib; do mount -t tmpfs none /guest/$place || exit 1; done
+mkdir -p /dev/shm && mount -t tmpfs none /dev/shm; chmod 1777 /guest/tmp /dev/shm; ip link set lo up
+for place in dev proc sys; do mount -o rbind /$place /guest/$place || exit 1; done
+cp load /guest/tmp/
+cat >/guest/tmp/prepare <<'END'
+{load.prepare}
+END
+cat >/guest/tmp/command <<'END'
+{command}
+END
+export PG=/usr/lib/postgresql/15/bin PATH=/usr/sbin:/usr/bin:/sbin:/bin
+/bin/chroot /guest /bin/sh /tmp/prepare || {{ /bin/tail -n 5 /guest/tmp/*.log; echo 'FAILED prepare'; exit 1; }}
+/bin/chroot /guest /tmp/load measure {SAMPLE_MS if sampled else 0} {SETTLE_MS} /bin/sh /tmp/command
+status=$?
+[ $status = 0 ] || {{ /bin/tail -n 5 /guest/tmp/*.log /guest/work/*.log; echo 'FAILED command'; }}
+exit $status
+"""

@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Picture, tables and verdicts from the JSON of tools/kernel-evaluate: the paper's Figures 7 to 13.
+
+    tools/report_kernel_evaluate.py FILE.json... [--note TEXT]    .html, .svg, .png and .md beside the first FILE
+
+Runs of all files are taken together; files should be of one scale.
+"""
+
+import contextlib
+import json
+import statistics
+import sys
+from pathlib import Path
+
+from kernel_evaluation import findings, loads
+from report import OURS, THEIRS, document_arguments, plt, print_markdown_table, write_page, write_pictures
+
+NOTES = [
+    "Both sides are one kernel: prudence_tree=all on its command line is the difference. Each run is the same number of transactions on a fresh "
+    "boot. Runs of the two sides alternate.",
+    "Instructions: one emulated CPU that counts them (QEMU -icount), with a kernel whose SLUB does not count. All that the CPU does is in it, "
+    "except idling: the programs, the kernel, what was put off until two seconds later. Throughput is the reciprocal.",
+    "Counts: a kernel whose SLUB counts (SLUB_STATS), on emulated CPUs. A hit is an allocation that goes neither to the node nor to the page "
+    "allocator; of SLUB's, those of the fast path alone stand in brackets. An object-cache churn is a pair of a refill from the node and a flush to it; "
+    "SLUB's flushes are drains of a CPU's partial slabs. Slab churns are pairs of slabs made and given back.",
+    "Peaks of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 10 ms.",
+    "Figures are medians of rounds, with the least and the most where they differ.",
+]
+
+
+def spread(values, show):
+    """The median; least and most behind it, if they look different."""
+    texts = [show(value) for value in (statistics.median(values), min(values), max(values))]
+    return texts[0] if len(set(texts)) == 1 else f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+
+def whole(value):
+    return f"{value:,.0f}"
+
+
+def share(value):
+    return f"{100 * value:.2f} %"
+
+
+def beside(row, show, metric):
+    """SLUB's, then ours."""
+    return " → ".join(spread(side, show) for side in zip(*row.values(metric)))
+
+
+def hits(row):
+    fast = statistics.median(one["fast_hits"] / one["allocations"] for one in row.slub)
+    theirs, ours = zip(*row.values(lambda one: one["hits"] / one["allocations"]))
+    return f"{spread(theirs, share)} ({100 * fast:.1f} %) → {spread(ours, share)}"
+
+
+def throughput(runs):
+    cells = []
+    for name, load in loads.LOADS.items():
+        rounds = findings.by_round(runs, "instructions", 1, name)
+        if rounds:
+            slub, ours = ([run["busy_ns"] / run["transactions"] for run in side] for side in zip(*rounds))
+            cells.append({"subject": load.title, "instructions a " + "transaction": f"{spread(slub, whole)} → {spread(ours, whole)}",
+                          "throughput": spread(findings.improvement(runs, name), findings.percent), "rounds": str(len(rounds))})
+    return cells
+
+
+def caches(runs, cpus, scale):
+    return [{"subject": f"{row.load}: {row.cache}",
+             "allocations": whole(statistics.median(one["allocations"] for one in row.ours)),
+             "hits": hits(row),
+             "object-cache churns": beside(row, whole, lambda one: one["object_cache_churns"]),
+             "slab churns": beside(row, whole, lambda one: one["slab_churns"]),
+             "peak, KB": beside(row, whole, findings.peak),
+             "KB two seconds after it": beside(row, whole, findings.left),
+             "deferred": spread([one["deferred"] / max(one["frees"], 1) for one in row.ours], lambda value: f"{100 * value:.1f} %")}
+            for row in findings.rows(runs, cpus, scale)]
+
+
+def whole_runs(runs, cpus):
+    cells = []
+    for name, load in loads.LOADS.items():
+        rounds = findings.by_round(runs, "counts", cpus, name)
+        if rounds:
+            slub, ours = ([run["peak_kb"] / 1024 for run in side] for side in zip(*rounds))
+            cells.append({"subject": load.title, "deferred, of all frees": spread(findings.shares(runs, cpus, name), lambda one: f"{100 * one:.1f} %"),
+                          "peak of all slabs, MB": f"{spread(slub, lambda one: f'{one:.1f}')} → {spread(ours, lambda one: f'{one:.1f}')}",
+                          "rounds": str(len(rounds))})
+    return cells
+
+
+def sections_of(runs, scale):
+    found = []
+    for cpus in findings.cpus_of(runs) or [1]:
+        found += [(f"Findings of the paper ({cpus} CPUs)", findings.check(runs, cpus, scale)),
+                  (f"Caches, SLUB → Prudence ({cpus} CPUs)", caches(runs, cpus, scale)),
+                  (f"Deferred frees (Figure 12) and memory, SLUB → Prudence ({cpus} CPUs)", whole_runs(runs, cpus))]
+    return [section for section in (*found, ("Throughput (Figure 13), SLUB → Prudence", throughput(runs))) if section[1]]
+
+
+def draw(runs):
+    """Figure 13: with the paper's where it has one."""
+    names = [name for name in loads.LOADS if findings.improvement(runs, name)]
+    figure, axes = plt.subplots(figsize=(10, 4.5), constrained_layout=True)
+    for i, name in enumerate(names):
+        found = [100 * one for one in findings.improvement(runs, name)]
+        middle = statistics.median(found)
+        axes.bar(i - 0.2, middle, 0.4, color=OURS, yerr=[[middle - min(found)], [max(found) - middle]], capsize=3, label="here, by instructions" if not i else None)
+    paper = [(i + 0.2, 100 * findings.THROUGHPUT[name][1]) for i, name in enumerate(names) if name in findings.THROUGHPUT]
+    if paper:
+        axes.bar(*zip(*paper), 0.4, color=THEIRS[1], label="the paper, by time")
+    axes.axhline(0, color="#444444", linewidth=1)
+    axes.set(title="Throughput of Prudence against SLUB", ylabel="%")
+    axes.set_xticks(range(len(names)), names)
+    if names:
+        axes.legend(frameon=False)
+    return figure
+
+
+def headline(sections):
+    verdicts = [line["verdict"] for title, lines in sections if title.startswith("Findings") for line in lines]
+    return "; ".join(f"{verdicts.count(word)} {word}" for word in (findings.HOLDS, findings.FAILS, findings.UNDECIDED, findings.MISSING)) + \
+        " (findings of the paper)."
+
+
+def main():
+    given = document_arguments(__doc__)
+    documents = [json.loads(Path(name).read_text()) for name in given.files]
+    for name, document in zip(given.files, documents):
+        if document.get("program") != "kernel-evaluate" or not document["runs"]:
+            sys.exit(f"report_kernel_evaluate: {name} has no runs of kernel-evaluate")
+    if len({document["scale"] for document in documents}) > 1:
+        sys.exit("report_kernel_evaluate: files of different scales")
+    runs = [run for document in documents for run in document["runs"]]
+    first, document = Path(given.files[0]), documents[0]
+    sections = sections_of(runs, document["scale"])
+    said, notes = headline(sections), given.note + NOTES
+    svg = write_pictures(first, draw(runs))
+    write_page(first.with_suffix(".html"), document, "The paper's evaluation, in Linux 6.1", said, svg, sections, notes,
+               [f'prudence {document["prudence"]}', f'scale {document["scale"]:g}'])
+    with first.with_suffix(".md").open("w") as file, contextlib.redirect_stdout(file):
+        print(f"{said}\n")
+        for title, cells in sections:
+            print_markdown_table(title, cells)
+    print("written:", ", ".join(str(first.with_suffix(suffix)) for suffix in (".html", ".md", ".svg", ".png")), file=sys.stderr)
+
+
+main()

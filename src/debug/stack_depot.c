@@ -27,25 +27,30 @@ struct trace {
     void *frames[];
 };
 
-static uint64_t *depot;
-static uint64_t used;             /* words handed out; atomic */
-static uint32_t buckets[BUCKETS]; /* atomic */
+/* Made when the first trace is kept, so that a process without traces has no memory for them to lock (mlockall). */
+struct depot {
+    uint32_t buckets[BUCKETS]; /* atomic */
+    uint64_t words[DEPOT_WORDS];
+};
 
-static struct trace *trace_at(uint64_t *words, uint32_t number)
+static struct depot *depot;
+static uint64_t used; /* words handed out; atomic */
+
+static struct trace *trace_at(struct depot *of, uint32_t number)
 {
-    return (struct trace *)(words + number);
+    return (struct trace *)&of->words[number];
 }
 
 /* The stack depot, made at first use; NULL without memory for it. */
-static uint64_t *stack_depot_ready(void)
+static struct depot *stack_depot_ready(void)
 {
-    uint64_t *none = NULL, *made = load_acquire(&depot);
+    struct depot *none = NULL, *made = load_acquire(&depot);
 
     if (likely(made != NULL))
         return made;
-    made = os_meta_alloc(DEPOT_BYTES);
+    made = os_meta_alloc(sizeof *made);
     if (made && !compare_exchange(&depot, &none, made)) {
-        os_meta_free(made, DEPOT_BYTES);
+        os_meta_free(made, sizeof *made);
         made = none;
     }
     return made;
@@ -71,12 +76,12 @@ static bool has_frames(const struct trace *trace, void *const *frames)
     return same == trace->count;
 }
 
-static uint32_t find(uint64_t *words, uint32_t hash, void *const *frames, unsigned count)
+static uint32_t find(struct depot *in, uint32_t hash, void *const *frames, unsigned count)
 {
-    uint32_t number = load_acquire(&buckets[hash % BUCKETS]);
+    uint32_t number = load_acquire(&in->buckets[hash % BUCKETS]);
 
     while (number) {
-        const struct trace *trace = trace_at(words, number);
+        const struct trace *trace = trace_at(in, number);
 
         if (trace->hash == hash && trace->count == count && has_frames(trace, frames))
             break;
@@ -85,7 +90,7 @@ static uint32_t find(uint64_t *words, uint32_t hash, void *const *frames, unsign
     return number;
 }
 
-static uint32_t add(uint64_t *words, uint32_t hash, void *const *frames, unsigned count)
+static uint32_t add(struct depot *to, uint32_t hash, void *const *frames, unsigned count)
 {
     uint64_t size = sizeof(struct trace) / sizeof(uint64_t) + count;
     uint64_t place;
@@ -96,12 +101,12 @@ static uint32_t add(uint64_t *words, uint32_t hash, void *const *frames, unsigne
     place = add_relaxed(&used, size) + 1; /* place 0 stays empty */
     if (place + size > DEPOT_WORDS)
         return 0;
-    trace = trace_at(words, (uint32_t)place);
+    trace = trace_at(to, (uint32_t)place);
     trace->hash = hash;
     trace->count = count;
     copy_unseen(trace->frames, frames, count * sizeof *frames);
-    trace->next = load_relaxed(&buckets[hash % BUCKETS]);
-    while (!compare_exchange(&buckets[hash % BUCKETS], &trace->next, (uint32_t)place))
+    trace->next = load_relaxed(&to->buckets[hash % BUCKETS]);
+    while (!compare_exchange(&to->buckets[hash % BUCKETS], &trace->next, (uint32_t)place))
         ;
     return (uint32_t)place;
 }
@@ -111,14 +116,14 @@ uint32_t stack_depot_here(void)
     void *frames[OS_TRACE_MAX];
     unsigned count =
         stack_depot_frames ? os_trace_capture(frames, (unsigned)stack_depot_frames) : 0;
-    uint64_t *words = count ? stack_depot_ready() : NULL;
+    struct depot *ready = count ? stack_depot_ready() : NULL;
     uint32_t hash, number;
 
-    if (!words)
+    if (!ready)
         return 0;
     hash = hash_of(frames, count);
-    number = find(words, hash, frames, count);
-    return number ? number : add(words, hash, frames, count);
+    number = find(ready, hash, frames, count);
+    return number ? number : add(ready, hash, frames, count);
 }
 
 void stack_depot_print(const char *title, uint32_t number)
@@ -129,10 +134,10 @@ void stack_depot_print(const char *title, uint32_t number)
 
 void stack_depot_print_frames(uint32_t number)
 {
-    uint64_t *words = load_acquire(&depot);
+    struct depot *made = load_acquire(&depot);
 
-    if (number && words)
-        os_trace_print(trace_at(words, number)->frames, (unsigned)trace_at(words, number)->count);
+    if (number && made)
+        os_trace_print(trace_at(made, number)->frames, (unsigned)trace_at(made, number)->count);
     else
         os_report("    (unknown)");
 }

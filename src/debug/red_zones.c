@@ -30,9 +30,12 @@ static uint64_t pattern;
 
 void red_zones_start(void)
 {
-    if (!pattern)
-        pattern = (os_clock_ns() * UINT64_C(0x9e3779b97f4a7c15) ^ (uintptr_t)&pattern) |
-                  UINT64_C(0x8181818181818181);
+    uint64_t secret[2];
+
+    if (pattern)
+        return;
+    os_secret(secret);
+    pattern = secret[0] | UINT64_C(0x8181818181818181);
 }
 
 static bool wants(const struct cache_layout *layout)

@@ -52,10 +52,12 @@ static bool wants(const struct cache_layout *layout)
 static bool cache_made(struct prudence_cache *cache)
 {
     struct shelf *shelf = os_meta_alloc(shelf_bytes(cache));
+    uint64_t secret[2];
 
     if (!shelf)
         return false;
-    shelf->randomness = (os_clock_ns() ^ (uintptr_t)shelf) | 1;
+    os_secret(secret);
+    shelf->randomness = secret[0] | 1;
     shelf->places = (uint32_t)places_of(cache);
     cache->side[SHUFFLE_EXTENSION] = shelf;
     return true;

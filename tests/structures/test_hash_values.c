@@ -4,7 +4,7 @@
  * refused; what is counted, latent, and below its limit; domains of all kinds; a child; hashes, and that tables have secrets of their own;
  * exchanges by many threads.
  *
- * ctest: not-with thread (all but one case have one thread; torture_values has many)
+ * ctest: not-with thread (all but one case have one thread; torture_hash_values has many)
  */
 #include <prudence/hash_values.h>
 

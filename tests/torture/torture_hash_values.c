@@ -277,19 +277,6 @@ static void tear_down(void)
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
 }
 
-static void check_limit(void)
-{
-    struct prudence_stats stats;
-
-    prudence_stats(&stats);
-    TORTURE_CHECK(stats.throttle_expiries == 0);
-    if (stats.bytes_latent_peak > stats.latent_limit)
-        torture_violation("%llu bytes were latent, the limit is %llu",
-                          (unsigned long long)stats.bytes_latent_peak,
-                          (unsigned long long)stats.latent_limit);
-    printf(" peak=%llu K", (unsigned long long)stats.bytes_latent_peak >> 10);
-}
-
 static int torture(const char *variant, double seconds)
 {
     uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
@@ -310,7 +297,7 @@ static int torture(const char *variant, double seconds)
         (unsigned long long)walks, (unsigned long long)stats.grows,
         (unsigned long long)stats.shrinks, (unsigned long long)torture_found_retired);
     if (readers_stay)
-        check_limit();
+        torture_check_limit();
     tear_down();
     return torture_end(variant);
 }

@@ -12,53 +12,50 @@
 #define SIZE  100
 #define LARGE ((size_t)256 << 10)
 
+/* What a program does wrong with a block that has others around it. */
+struct fault {
+    void (*act)(char *object);
+    size_t size;
+    const char *text; /* of the report */
+};
+
 static char *objects[9];
+static size_t size;
 
-static char *block(size_t size)
+/* In a child, which must not come to the end. */
+static void commit(void *argument)
 {
-    for (unsigned i = 0; i < 9; i++)
-        objects[i] = prudence_malloc(size);
-    return objects[4];
-}
+    const struct fault *fault = argument;
 
-static void harden(void)
-{
     if (prudence_option_set("hardened", "1"))
         _Exit(3);
-}
-
-static void overflow(void *size)
-{
-    char *object;
-
-    harden();
-    object = block(*(size_t *)size);
-    object[*(size_t *)size] = 0; /* as behind a string */
-    prudence_free(object);
+    size = fault->size;
+    for (unsigned i = 0; i < 9; i++)
+        objects[i] = prudence_malloc(size);
+    fault->act(objects[4]);
     _Exit(4);
 }
 
-static void overflow_of_slack_only(void *unused)
-{
-    char *object;
+/* ------------------------------------------------------------------------------ what is found later */
 
-    (void)unused;
-    harden();
-    object = block(17); /* 24 fit */
-    object[23] = 1;
+static void overflow(char *object)
+{
+    object[size] = 0; /* as behind a string */
     prudence_free(object);
-    _Exit(4);
 }
 
-static void overflow_then_deferred(void *unused)
+static void overflow_of_slack_only(char *object)
 {
-    struct prudence_cache *cache;
-    char *object;
+    object[23] = 1; /* 24 fit */
+    prudence_free(object);
+}
+
+static void overflow_then_deferred(char *unused)
+{
+    struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
+    char *object = prudence_cache_alloc(cache);
 
     (void)unused;
-    harden();
-    cache = fixed_cache(SIZE, 16, manual_domain());
-    object = prudence_cache_alloc(cache);
     object[SIZE] = 1;
     prudence_cache_free_deferred(cache, object);
     prudence_cache_shrink(cache);
@@ -66,166 +63,132 @@ static void overflow_then_deferred(void *unused)
     os_report("not before it is safe");
     prudence_cache_shrink(cache);
     objects[0] = prudence_cache_alloc(cache);
-    _Exit(4);
 }
 
-static void overflow_then_resized(void *unused)
+static void overflow_then_resized(char *object)
 {
-    char *object;
-
-    (void)unused;
-    harden();
-    object = block(SIZE);
     object[SIZE] = 1;
     objects[0] = prudence_realloc(object, SIZE + 2);
-    _Exit(4);
 }
 
-static void overflow_of_a_free_object(void *unused)
+/* The tail follows at once. */
+static void overflow_of_a_free_object(char *object)
 {
-    char *object;
-
-    (void)unused;
-    harden();
-    object = block(24); /* the tail follows at once */
     prudence_free(object);
     object[24] = 1;
     prudence_trim();
     for (unsigned i = 0; i < 400; i++)
         objects[0] = prudence_malloc(24);
-    _Exit(4);
 }
 
-static void underflow(void *unused)
+static void underflow(char *object)
 {
-    char *object;
-
-    (void)unused;
-    harden();
-    object = block(SIZE);
     object[-1] = 1;
     prudence_free(object);
-    _Exit(4);
 }
 
-static void freed_twice(void *unused)
+static void freed_twice(char *object)
 {
-    char *object;
-
-    (void)unused;
-    harden();
-    object = block(SIZE);
     prudence_free(object);
     prudence_free(object);
-    _Exit(4);
 }
 
-static void written_after_free(void *unused)
+static void churn(void)
 {
-    char *object;
+    for (unsigned i = 0; i < 9; i++)
+        objects[i] = prudence_malloc(SIZE);
+    prudence_free(objects[4]);
+}
 
-    (void)unused;
-    harden();
-    object = block(SIZE);
+static void written_after_free(char *object)
+{
     prudence_free(object);
     object[SIZE - 1] = 1;
     for (unsigned i = 0; i < 400; i++)
-        prudence_free(block(SIZE));
-    _Exit(4);
+        churn();
 }
 
-static void written_after_free_at_exit(void *unused)
+static void written_after_free_at_exit(char *object)
 {
-    char *object;
-
-    (void)unused;
-    harden();
-    object = block(SIZE);
     prudence_free(object);
     object[SIZE - 1] = 1;
     exit(4);
 }
 
-static void wrong_size(void *unused)
+static void wrong_size(char *object)
 {
-    (void)unused;
-    harden();
-    prudence_free_sized(block(SIZE), SIZE + 1);
-    _Exit(4);
+    prudence_free_sized(object, SIZE + 1);
 }
 
-static void size_of_freed(void *unused)
+static void size_of_freed(char *object)
 {
-    char *object;
-
-    (void)unused;
-    harden();
-    object = block(SIZE);
     prudence_free(object);
     prudence_usable_size(object);
-    _Exit(4);
 }
 
 static void are_reported(void **state)
 {
-    static size_t sizes[] = {1, 8, 16, 24, SIZE, 1000, 32760, 40000, LARGE - 5};
+    static struct fault faults[] = {
+        {overflow_of_slack_only, 17, "overflow: the byte 6 behind the 17-byte object"},
+        {overflow_then_resized, SIZE, "found by: prudence_realloc"},
+        {overflow_of_a_free_object, 24, "found by: its next allocation"},
+        {underflow, SIZE, "underflow: the byte 1 before the 100-byte object"},
+        {freed_twice, SIZE, "is already free"},
+        {written_after_free, SIZE, "write after free: byte 99 of"},
+        {written_after_free_at_exit, SIZE, "write after free: byte 99 of"},
+        {wrong_size, SIZE, "has 100 bytes, which the size 101 does not fit"},
+        {size_of_freed, SIZE, "is already free"},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        expect_death(commit, &faults[i], faults[i].text, NULL, NULL);
+}
+
+static void overflows_of_all_sizes_are_reported(void **state)
+{
+    static const size_t sizes[] = {1, 8, 16, 24, SIZE, 1000, 32760, 40000, LARGE - 5};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct fault fault = {overflow, sizes[i], NULL};
+
+        expect_death(commit, &fault, "overflow: the byte 0 behind", NULL, NULL);
+    }
+}
+
+/* Readers may write there until then. */
+static void deferred_objects_are_looked_at_when_they_are_safe(void **state)
+{
+    struct fault fault = {overflow_then_deferred, SIZE, NULL};
     char output[4096];
 
     (void)state;
-    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        expect_death(overflow, &sizes[i], "overflow: the byte 0 behind", NULL, NULL);
-    expect_death(overflow_of_slack_only, NULL, "overflow: the byte 6 behind the 17-byte object",
-                 NULL, NULL);
-    expect_signal(SIGABRT, overflow_then_deferred, NULL, output, sizeof output);
+    expect_signal(SIGABRT, commit, &fault, output, sizeof output);
     expect_text(output, "not before it is safe");
     expect_text(output, "found by: the end of its grace period");
-    expect_death(overflow_then_resized, NULL, "found by: prudence_realloc", NULL, NULL);
-    expect_death(overflow_of_a_free_object, NULL, "found by: its next allocation", NULL, NULL);
-    expect_death(underflow, NULL, "underflow: the byte 1 before the 100-byte object", NULL, NULL);
-    expect_death(freed_twice, NULL, "is already free", NULL, NULL);
-    expect_death(written_after_free, NULL, "write after free: byte 99 of", NULL, NULL);
-    expect_death(written_after_free_at_exit, NULL, "write after free: byte 99 of", NULL, NULL);
-    expect_death(wrong_size, NULL, "has 100 bytes, which the size 101 does not fit", NULL, NULL);
-    expect_death(size_of_freed, NULL, "is already free", NULL, NULL);
 }
 
 /* ---------------------------------------------------------------------------------- what faults */
 
-static void before_large(void *unused)
+static void before_large(char *object)
 {
-    (void)unused;
-    harden();
-    block(LARGE)[-1] = 1;
-    _Exit(4);
+    object[-1] = 1;
 }
 
-static void behind_large(void *unused)
+static void behind_large(char *object)
 {
-    (void)unused;
-    harden();
-    block(LARGE)[LARGE] = 1;
-    _Exit(4);
+    object[LARGE] = 1;
 }
 
-static void freed_large(void *unused)
+static void freed_large(char *object)
 {
-    char *object;
-
-    (void)unused;
-    harden();
-    object = block(LARGE);
     prudence_free(object);
     object[5] = 1;
-    _Exit(4);
 }
 
-static void safe_large(void *unused)
+static void safe_large(char *object)
 {
-    char *object;
-
-    (void)unused;
-    harden();
-    object = block(LARGE);
     prudence_read_lock();
     prudence_free_deferred(object);
     object[5] = 1; /* its readers may */
@@ -233,32 +196,25 @@ static void safe_large(void *unused)
     prudence_synchronize();
     prudence_trim();
     object[5] = 1;
-    _Exit(4);
 }
 
-static void nothing(void *unused)
+static void nothing(char *object)
 {
-    (void)unused;
-    harden();
-    block(0)[0] = 1;
-    _Exit(4);
+    object[0] = 1;
 }
 
 static void fault(void **state)
 {
-    static const struct {
-        void (*act)(void *);
-        const char *text;
-    } faults[] = {{before_large, "underflow: access of"},
-                  {behind_large, "overflow: access of"},
-                  {freed_large, "use after free: access of"},
-                  {safe_large, "use after free: access of"},
-                  {nothing, "an object of no bytes"}};
+    static struct fault faults[] = {{before_large, LARGE, "underflow: access of"},
+                                    {behind_large, LARGE, "overflow: access of"},
+                                    {freed_large, LARGE, "use after free: access of"},
+                                    {safe_large, LARGE, "use after free: access of"},
+                                    {nothing, 0, "an object of no bytes"}};
     char output[4096];
 
     (void)state;
     for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++) {
-        expect_signal(SIGSEGV, faults[i].act, NULL, output, sizeof output);
+        expect_signal(SIGSEGV, commit, &faults[i], output, sizeof output);
         expect_text(output, faults[i].text);
     }
 }
@@ -267,6 +223,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(are_reported),
+        cmocka_unit_test(overflows_of_all_sizes_are_reported),
+        cmocka_unit_test(deferred_objects_are_looked_at_when_they_are_safe),
         cmocka_unit_test(fault),
     };
 

@@ -8,7 +8,9 @@
  */
 #include <prudence/hash_values.h>
 
-#include "support/map_test.h"
+#define VALUES_TABLE      struct prudence_hash_values
+#define VALUES_CALL(name) prudence_hash_values_##name
+#include "support/values_model.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -17,21 +19,6 @@
 #include "slab/latent_account.h"
 #include "slab/wait.h"
 #include "structures/hash_values.h"
-
-static char values[10000]; /* their addresses */
-static void **model;       /* by the index of the key; NULL: none */
-static uint64_t state;
-
-static unsigned below(unsigned bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)((state >> 33) % bound);
-}
-
-static void *some_value(void)
-{
-    return &values[below(sizeof values)];
-}
 
 static struct prudence_hash_values *make_table(unsigned flags, struct prudence_domain *domain)
 {
@@ -50,72 +37,7 @@ static struct prudence_hash_stats hash_stats(struct prudence_hash_values *table)
     return stats;
 }
 
-/* ------------------------------------------------------------------------------------ beside a model
- * The caller's bytes are overwritten when a call has returned, so the table has its own. */
-
-static uint8_t given[MAP_TEST_LONG];
-static size_t given_length;
-
-static void give(unsigned index)
-{
-    given_length = map_keys[index].length;
-    memcpy(given, map_keys[index].bytes, given_length);
-}
-
-static void *get(const struct prudence_hash_values *table, unsigned index)
-{
-    give(index);
-    return map_strings ? prudence_hash_values_get_bytes(table, given, given_length)
-                       : prudence_hash_values_get(table, number_of(index));
-}
-
-static void put(struct prudence_hash_values *table, unsigned index)
-{
-    void *value = some_value(), *old = &old;
-    bool tells = below(2);
-    int error =
-        map_strings
-            ? prudence_hash_values_put_bytes(table, given, given_length, value, tells ? &old : NULL)
-            : prudence_hash_values_put(table, number_of(index), value, tells ? &old : NULL);
-
-    assert_int_equal(error, 0);
-    assert_true(!tells || old == model[index]);
-    model[index] = value;
-}
-
-static void insert(struct prudence_hash_values *table, unsigned index)
-{
-    void *value = some_value(), *there = NULL;
-    int error = map_strings
-                    ? prudence_hash_values_insert_bytes(table, given, given_length, value, &there)
-                    : prudence_hash_values_insert(table, number_of(index), value, &there);
-
-    assert_int_equal(error, model[index] ? EEXIST : 0);
-    assert_ptr_equal(there, model[index]);
-    if (!error)
-        model[index] = value;
-}
-
-static void exchange(struct prudence_hash_values *table, unsigned index)
-{
-    void *fresh = some_value(), *old = below(3) && model[index] ? model[index] : some_value();
-    int error = map_strings
-                    ? prudence_hash_values_exchange_bytes(table, given, given_length, old, fresh)
-                    : prudence_hash_values_exchange(table, number_of(index), old, fresh);
-
-    assert_int_equal(error, old == model[index] ? 0 : ENOENT);
-    if (!error)
-        model[index] = fresh;
-}
-
-static void erase(struct prudence_hash_values *table, unsigned index)
-{
-    void *value = map_strings ? prudence_hash_values_erase_bytes(table, given, given_length)
-                              : prudence_hash_values_erase(table, number_of(index));
-
-    assert_ptr_equal(value, model[index]);
-    model[index] = NULL;
-}
+/* ------------------------------------------------------------------------------------ beside the model */
 
 /* Of the key that a walk has found. */
 static unsigned index_of(const struct prudence_hash_values_walk *walk)

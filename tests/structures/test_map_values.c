@@ -7,27 +7,14 @@
  */
 #include <prudence/map_values.h>
 
-#include "support/map_test.h"
+#define VALUES_TABLE      struct prudence_map
+#define VALUES_CALL(name) prudence_map_##name
+#include "support/values_model.h"
 
 #include <pthread.h>
 
 #include "slab/latent_account.h"
 #include "slab/wait.h"
-
-static char values[10000]; /* their addresses */
-static void **model;       /* by the index of the key; NULL: none */
-static uint64_t state;
-
-static unsigned below(unsigned bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)((state >> 33) % bound);
-}
-
-static void *some_value(void)
-{
-    return &values[below(sizeof values)];
-}
 
 static struct prudence_map *make_values(unsigned flags, struct prudence_domain *domain)
 {
@@ -39,69 +26,7 @@ static struct prudence_map *make_values(unsigned flags, struct prudence_domain *
     return map;
 }
 
-/* ------------------------------------------------------------------------------------ beside a model
- * The caller's bytes are overwritten when a call has returned, so the map has its own. */
-
-static uint8_t given[MAP_TEST_LONG];
-static size_t given_length;
-
-static void give(unsigned index)
-{
-    given_length = map_keys[index].length;
-    memcpy(given, map_keys[index].bytes, given_length);
-}
-
-static void *get(const struct prudence_map *map, unsigned index)
-{
-    give(index);
-    return map_strings ? prudence_map_get_bytes(map, given, given_length)
-                       : prudence_map_get(map, number_of(index));
-}
-
-static void put(struct prudence_map *map, unsigned index)
-{
-    void *value = some_value(), *old = &old;
-    bool tells = below(2);
-    int error = map_strings
-                    ? prudence_map_put_bytes(map, given, given_length, value, tells ? &old : NULL)
-                    : prudence_map_put(map, number_of(index), value, tells ? &old : NULL);
-
-    assert_int_equal(error, 0);
-    assert_true(!tells || old == model[index]);
-    model[index] = value;
-}
-
-static void insert(struct prudence_map *map, unsigned index)
-{
-    void *value = some_value(), *there = NULL;
-    int error = map_strings ? prudence_map_insert_bytes(map, given, given_length, value, &there)
-                            : prudence_map_insert(map, number_of(index), value, &there);
-
-    assert_int_equal(error, model[index] ? EEXIST : 0);
-    assert_ptr_equal(there, model[index]);
-    if (!error)
-        model[index] = value;
-}
-
-static void exchange(struct prudence_map *map, unsigned index)
-{
-    void *fresh = some_value(), *old = below(3) && model[index] ? model[index] : some_value();
-    int error = map_strings ? prudence_map_exchange_bytes(map, given, given_length, old, fresh)
-                            : prudence_map_exchange(map, number_of(index), old, fresh);
-
-    assert_int_equal(error, old == model[index] ? 0 : ENOENT);
-    if (!error)
-        model[index] = fresh;
-}
-
-static void erase(struct prudence_map *map, unsigned index)
-{
-    void *value = map_strings ? prudence_map_erase_bytes(map, given, given_length)
-                              : prudence_map_erase(map, number_of(index));
-
-    assert_ptr_equal(value, model[index]);
-    model[index] = NULL;
-}
+/* ------------------------------------------------------------------------------------ beside the model */
 
 static struct test_key key_of(const struct prudence_map_node *node)
 {

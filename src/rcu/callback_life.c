@@ -39,7 +39,7 @@ void callbacks_kick(void)
 {
     callback_queue_of(&prudence_default); /* makes it ready */
     os_full_fence();                      /* a thread that falls asleep sees what there is to do */
-    callback_kick(&callback_main_worker);
+    callback_hurry(&callback_main_worker);
 }
 
 static size_t lanes_bytes(unsigned lanes)

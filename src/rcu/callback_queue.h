@@ -53,6 +53,10 @@ void callback_wait_for_readers(unsigned round);
 enum callback_turn callback_serve_all(struct callback_worker *worker);
 bool callback_worker_may_sleep(struct callback_worker *worker);
 
+/* What its thread does after a turn of all queues. *rested: since callbacks last ran. */
+enum callback_pause { CALLBACK_NO_PAUSE, CALLBACK_REST, CALLBACK_POLL, CALLBACK_SLEEP };
+enum callback_pause callback_pause_after(enum callback_turn turn, bool *rested);
+
 void callback_worker_init(struct callback_worker *worker, int cpu, bool polls);
 
 extern struct callback_worker callback_main_worker;

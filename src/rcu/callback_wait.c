@@ -37,7 +37,7 @@ static void watch(struct callback_queue *queue,
     for (unsigned round = 0; !is_over(queue, goal) && callback_is_pending(queue); round++) {
         uint32_t progress = load_acquire(&queue->progress);
 
-        callback_kick(queue->worker);
+        callback_hurry(queue->worker);
         if (serve_here(queue, round))
             continue;
         add_relaxed(&queue->watchers, 1);
@@ -88,7 +88,7 @@ bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64
             store_release(&queue->expired, 1u);
             return false;
         }
-        callback_kick(queue->worker);
+        callback_hurry(queue->worker);
         gp_drive(queue->domain);
         os_sleep_ns(NAP_NS);
     }
@@ -139,7 +139,7 @@ bool callback_keep_pace(struct callback_queue *queue)
     if (behind == BEHIND_RUNNER && now < load_relaxed(&queue->no_pace_until))
         return false;
     for (deadline = now + PACE_MAX_NS; behind && now < deadline; now = os_clock_ns()) {
-        callback_kick(queue->worker);
+        callback_hurry(queue->worker);
         os_sleep_ns(behind == BEHIND_READER ? LONG_NAP_NS : NAP_NS);
         behind = is_behind(queue);
     }

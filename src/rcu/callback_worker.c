@@ -5,7 +5,8 @@
  * One thread at a time runs a queue's callbacks, so those of one lane keep their order, and a count of those that
  * have returned says which have. The thread is a worker: it is started at the first push, drives the grace periods
  * that its queues wait for, takes turns of RUN_MAX callbacks among them, and sleeps without waking when all are
- * empty. No other thread runs a callback, because its author does not know which locks a thread holds that allocates,
+ * empty. After callbacks have run, it rests for a moment, so that those which come meanwhile share a grace period and a
+ * turn. No other thread runs a callback, because its author does not know which locks a thread holds that allocates,
  * polls or queues. Only if no thread can be made does a barrier run them (callback_wait.c).
  *
  * The process has a worker for the queues of all domains; others may be made for single queues.
@@ -15,9 +16,8 @@
 #include "gp/user/domain.h"
 #include "rcu/callback_queue.h"
 
-#define RUN_MAX     256   /* callbacks of one queue, before others have their turn */
-#define LINGER_NS   30000 /* between looks of an idle worker, before it sleeps */
-#define LINGER_MAX  3
+#define RUN_MAX     256    /* callbacks of one queue, before others have their turn */
+#define REST_NS     250000 /* a rest, unless a thread ends it */
 #define SPIN_ROUNDS 8
 #define POLL_NS     20000    /* between looks at a grace period */
 #define RETRY_NS    10000000 /* after the system refused a thread */
@@ -60,17 +60,25 @@ void callback_worker_wake(struct callback_worker *worker)
     }
 }
 
+void callback_worker_end_rest(struct callback_worker *worker)
+{
+    uint32_t rests = CALLBACK_RESTS;
+
+    if (compare_exchange(&worker->awake, &rests, (uint32_t)CALLBACK_AWAKE))
+        os_word_wake(&worker->awake);
+}
+
 void callback_start(struct callback_queue *queue)
 {
     os_full_fence();
-    callback_kick(queue->worker);
+    callback_hurry(queue->worker);
 }
 
 void callbacks_nudge(void)
 {
     os_full_fence();
-    if (load_acquire(&callback_main_worker.started) && !load_relaxed(&callback_main_worker.awake))
-        callback_worker_wake(&callback_main_worker);
+    if (load_acquire(&callback_main_worker.started))
+        callback_hurry(&callback_main_worker);
 }
 
 void callback_worker_init(struct callback_worker *worker, int cpu, bool polls)
@@ -228,27 +236,50 @@ static void fall_asleep(struct callback_worker *worker)
             os_word_wait(&worker->awake, 0, 0);
 }
 
+/* A thread that ends the rest before it has begun is not heard: it waits for the whole of it. */
+static void rest(struct callback_worker *worker)
+{
+    store_relaxed(&worker->awake, (uint32_t)CALLBACK_RESTS);
+    os_word_wait(&worker->awake, CALLBACK_RESTS, REST_NS);
+    store_relaxed(&worker->awake, (uint32_t)CALLBACK_AWAKE);
+}
+
+enum callback_pause callback_pause_after(enum callback_turn turn, bool *rested)
+{
+    if (turn == CALLBACK_TURN_RAN) {
+        *rested = false;
+        return CALLBACK_NO_PAUSE;
+    }
+    if (!*rested) {
+        *rested = true;
+        return CALLBACK_REST;
+    }
+    return turn == CALLBACK_TURN_WAITS ? CALLBACK_POLL : CALLBACK_SLEEP;
+}
+
 static void work(void *argument)
 {
     struct callback_worker *worker = argument;
-    unsigned waited = 0, idle = 0;
+    bool rested = true;
+    unsigned waited = 0;
 
     callback_worker_here = worker;
     store_release(&worker->thread, (uintptr_t)pthread_self());
     while (!load_acquire(&worker->stopping)) {
-        enum callback_turn turn = callback_serve_all(worker);
-
-        if (turn == CALLBACK_TURN_RAN) {
-            waited = idle = 0;
-        } else if (turn == CALLBACK_TURN_WAITS) {
-            idle = 0;
-            callback_wait_for_readers(waited++);
-        } else if (idle++ < LINGER_MAX) {
+        switch (callback_pause_after(callback_serve_all(worker), &rested)) {
+        case CALLBACK_NO_PAUSE:
             waited = 0;
-            os_sleep_ns(LINGER_NS);
-        } else {
+            break;
+        case CALLBACK_REST:
+            rest(worker);
+            break;
+        case CALLBACK_POLL:
+            callback_wait_for_readers(waited++);
+            break;
+        case CALLBACK_SLEEP:
+            waited = 0;
             fall_asleep(worker);
-            idle = 0;
+            break;
         }
     }
     store_release(&worker->started, 0u);

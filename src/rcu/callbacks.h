@@ -32,8 +32,15 @@ struct callback_segment {
     gp_cookie cookie;
 };
 
+/* A worker that sleeps has to be woken. One that rests comes back by itself. */
+enum callback_awake {
+    CALLBACK_SLEEPS, /* or is about to look once more */
+    CALLBACK_AWAKE,
+    CALLBACK_RESTS,
+};
+
 struct callback_worker {
-    uint32_t awake;     /* 0: sleeps, or is about to look once more; the word it sleeps on */
+    uint32_t awake;     /* of enum callback_awake; the word it sleeps on */
     uint32_t started;   /* there is a thread */
     uint32_t stopping;  /* it shall end, and is not started again; it answers by started = 0 */
     bool polls;         /* never sleeps for long, so that it need not be woken */
@@ -113,6 +120,16 @@ static inline void callback_kick(struct callback_worker *worker)
         callback_worker_wake(worker);
 }
 
+/* The same, and ends its rest: a thread waits, or much is queued. */
+void callback_worker_end_rest(struct callback_worker *worker);
+
+static inline void callback_hurry(struct callback_worker *worker)
+{
+    callback_kick(worker);
+    if (unlikely(load_relaxed(&worker->awake) == CALLBACK_RESTS))
+        callback_worker_end_rest(worker);
+}
+
 /* Queues head->func. `bytes`: what callbacks_weigh will say. True when enough was pushed since the last time to check
  * whether it is too much. Quietly: its worker is not told; callback_start does that. */
 bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes);
@@ -122,8 +139,10 @@ static inline bool callback_push(struct callback_queue *queue, struct prudence_h
 {
     bool look = callback_push_quietly(queue, head, bytes);
 
-    callback_kick(
-        queue->worker); /* the compare-and-swap fenced: it sees the head, or this that it sleeps */
+    /* The compare-and-swap fenced: the worker sees the head, or this that it sleeps. */
+    callback_kick(queue->worker);
+    if (unlikely(look))
+        callback_hurry(queue->worker);
     return look;
 }
 

@@ -155,6 +155,46 @@ static void a_worker_looks_twice(void **state)
     assert_int_equal(runs(), 1);
 }
 
+/* Once after callbacks have run, whether others wait by then or not. */
+static void a_worker_rests_once(void **state)
+{
+    bool rested = true;
+
+    (void)state;
+    assert_int_equal(callback_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_POLL);
+    assert_int_equal(callback_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
+    assert_int_equal(callback_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
+    assert_int_equal(callback_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_REST);
+    assert_int_equal(callback_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_POLL);
+    assert_int_equal(callback_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
+    assert_int_equal(callback_pause_after(CALLBACK_TURN_EMPTY, &rested), CALLBACK_REST);
+    assert_int_equal(callback_pause_after(CALLBACK_TURN_EMPTY, &rested), CALLBACK_SLEEP);
+}
+
+/* A push leaves it in peace, unless much is queued; whoever waits does not. */
+static void a_rest_is_ended_for_who_waits(void **state)
+{
+    static struct prudence_head few, many;
+
+    (void)state;
+    worker->awake = CALLBACK_RESTS;
+    few.func = many.func = count;
+    assert_false(callback_push(queue, &few, 16));
+    assert_int_equal(worker->awake, CALLBACK_RESTS);
+    assert_true(callback_push(queue, &many, 65536));
+    assert_int_equal(worker->awake, CALLBACK_AWAKE);
+    worker->awake = CALLBACK_RESTS;
+    callback_start(queue);
+    assert_int_equal(worker->awake, CALLBACK_AWAKE);
+    worker->awake = CALLBACK_RESTS;
+    callbacks_nudge();
+    assert_int_equal(worker->awake, CALLBACK_AWAKE);
+    while (runs() < 2) {
+        turn();
+        prudence_manual_advance(domain);
+    }
+}
+
 /* Pushed after its second look: the push finds that it sleeps, and wakes it. */
 static void a_sleeping_worker_is_woken(void **state)
 {
@@ -427,6 +467,8 @@ int main(void)
         cmocka_unit_test_setup(segments_run_out, set_up),
         cmocka_unit_test_setup(a_barrier_waits, set_up),
         cmocka_unit_test_setup(a_worker_looks_twice, set_up),
+        cmocka_unit_test_setup(a_worker_rests_once, set_up),
+        cmocka_unit_test_setup(a_rest_is_ended_for_who_waits, set_up),
         cmocka_unit_test_setup(a_sleeping_worker_is_woken, set_up),
 #if STEP_POSSIBLE
         cmocka_unit_test_setup(no_push_is_slept_on, set_up),

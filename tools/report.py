@@ -51,14 +51,39 @@ def colours(rows):
 
 
 def version(row):
+    """Plain malloc has no library, and so no version of it."""
     versions, allocator = row["versions"], row["versions"]["allocator"]
-    library = f'{versions["library"]} {versions["library_version"]}'
-    return library if is_ours(row) else f'{library}, {allocator["name"]} {allocator["version"]}'
+    library = f'{versions["library"]} {versions["library_version"]}' if versions["library_version"] else ""
+    return library if is_ours(row) else ", ".join(filter(None, [library, f'{allocator["name"]} {allocator["version"]}']))
 
 
 def measured(document):
     """The rows that have a result, a crash of the subject apart."""
     return [row for row in document["rows"] if "versions" in row]
+
+
+BUSY = 0.1   # CPUs of others, as the programs have it
+WAITED = 2   # times its CPU time that a row took by the clock
+
+
+def busy_warning(document):
+    """[that other programs used the machine], of a document that says so."""
+    busy = document.get("others_cpus", 0)
+    return [f"The machine was busy: other programs used up to {busy:.1f} CPUs meanwhile. Figures are of the order only."] if busy > BUSY else []
+
+
+def waiting_warning(rows, cpus):
+    """[that threads which had a CPU each did not have it all the time]"""
+    waited = [row for row in rows if row["threads"] + row["readers"] <= cpus and row.get("ns_per_pair_wall", 0) > WAITED * row.get("ns_per_pair_cpu", 0)]
+    if not waited:
+        return []
+    worst = max(waited, key=lambda row: row["ns_per_pair_wall"] / max(row["ns_per_pair_cpu"], 0.01))
+    return [f'{len(waited)} of {len(rows)} rows took more than {WAITED} times as long by the clock as on a CPU, with no more threads than CPUs: something else ran. '
+            f'The worst: {worst["subject"]}, {worst["ns_per_pair_wall"]:.1f} ns for {worst["ns_per_pair_cpu"]:.1f} ns of CPU.']
+
+
+def warnings_of(document):
+    return busy_warning(document) + waiting_warning([row for row in document["rows"] if "ns_per_pair_wall" in row], document["host"].get("cpus", 0))
 
 
 # ------------------------------------------------------------------------------------- endurance
@@ -103,7 +128,7 @@ def draw_endurance(rows):
         axes.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
         axes.margins(x=0.01)
     memory.set_ylim(top=limit * 1.6)
-    memory.legend(frameon=False, ncols=2, loc="upper left", bbox_to_anchor=(0.12, 0.93))
+    figure.legend(*memory.get_legend_handles_labels(), frameon=False, ncols=3, loc="outside lower center")
     return figure
 
 
@@ -276,11 +301,16 @@ def page_template(name):
                               undefined=jinja2.StrictUndefined).get_template(name)
 
 
-def write_page(path, document, title, headline, svg, sections, notes, versions):
+def write_page(path, document, title, headline, svg, sections, notes, versions, warnings=()):
     """`sections`: pairs of a heading and the rows of its table, each a dictionary."""
     path.write_text(page_template("report_page.html").render(
         title=title, headline=headline, picture=svg[svg.index("<svg"):], sections=sections,
-        notes=notes, versions=versions, document=document))
+        notes=notes, versions=versions, document=document, warnings=warnings))
+
+
+def write_parts(path, document, **said):
+    """A page of several parts, each with pictures, findings and a table (report_parts.html)."""
+    path.write_text(page_template("report_parts.html").render(document=document, **said))
 
 
 def write_pictures(source, figure):
@@ -310,7 +340,9 @@ def main():
     cells = [cells_of(row) for row in rows]
     svg = write_pictures(source, draw(rows))
     write_page(source.with_suffix(".html"), document, title, headline(rows), svg,
-               [("In numbers", cells)], notes, sorted({version(row) for row in rows}))
+               [("In numbers", cells)], notes, sorted({version(row) for row in rows}), warnings_of(document))
+    for warning in warnings_of(document):
+        print(f"report: {warning}", file=sys.stderr)
     if kind == "endurance":
         print_table(cells)
         print("\n" + headline(rows))

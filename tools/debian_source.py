@@ -16,8 +16,9 @@ def lines_of(policy, suite):
     return sorted(found)
 
 
-def fetch(folder, package, suite=None):
-    """The folder of the unpacked source, or None, with a message. `suite`: another than this system's."""
+def fetch(folder, package, suite=None, upstream=False):
+    """The folder of the unpacked source, or None, with a message. `suite`: another than this system's; `upstream`: without Debian's changes."""
+    folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*/configure.ac"):
         return old.parent
@@ -27,12 +28,16 @@ def fetch(folder, package, suite=None):
     apt = ["apt-get", "-qq", "-o", f"Dir::Etc::SourceList={folder}/sources.list",
            "-o", "Dir::Etc::SourceParts=/dev/null", "-o", f"Dir::State::Lists={folder}/lists",
            "-o", "Acquire::Retries=2", "-o", "APT::Sandbox::User="]
-    for command in (["update"], ["source", "--only-source", package]):
+    source = ["source", "--only-source", *(["--tar-only"] if upstream else []), package]
+    for command in (["update"], source):
         try:
             subprocess.run(apt + command, cwd=folder, timeout=300, stdout=subprocess.DEVNULL, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             print(f"apt: {error}")
             return None
+    for archive in folder.glob("*.orig.tar.*") if upstream else ():
+        if not archive.name.endswith(".asc"):
+            subprocess.run(["tar", "xf", archive], cwd=folder, check=False)
     for new in folder.glob("*/configure.ac"):
         return new.parent
     return None

@@ -7,6 +7,7 @@ names, and some row is better; it does not hold if a row is worse than that exce
 
 import statistics
 
+NAMED = 6         # rows that a reason names, those that matter most
 SAME = 0.02       # the paper's own "equally well"
 HOLDS, FAILS, UNDECIDED, MISSING = "holds", "does not hold", "undecided", "not measured"
 
@@ -31,15 +32,22 @@ def judge(found, allowed, missing):
         words[word_of(changes)] += 1
         over = [one > max(allowed, SAME) for one in changes]
         if any(over):
-            (worse if all(over) else maybe).append(f"{name} ({percent(statistics.median(changes))})")
+            (worse if all(over) else maybe).append((statistics.median(changes), name))
     if not sum(words.values()):
         return MISSING, missing
     text = ", ".join(f"{word} in {count}" for word, count in words.items() if count) + f" of {sum(words.values())} rows"
     if worse:
-        return FAILS, f"{text}; worse: {', '.join(worse)}"
+        return FAILS, f"{text}; worse: {listed(worse)}"
     if maybe:
-        return UNDECIDED, f"{text}; rounds differ: {', '.join(maybe)}"
+        return UNDECIDED, f"{text}; rounds differ: {listed(maybe)}"
     return (HOLDS, text) if words["less"] else (UNDECIDED, f"{text}: nothing is less")
+
+
+def listed(found):
+    """(change, name) of rows, in words; of many the largest changes."""
+    few = found if len(found) <= NAMED else sorted(found, key=lambda one: -one[0])[:NAMED]
+    more = f", and {len(found) - len(few)} more" if len(found) > len(few) else ""
+    return ", ".join(f"{name} ({percent(middle)})" for middle, name in few) + more
 
 
 def all_rounds(good):

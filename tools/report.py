@@ -88,6 +88,17 @@ def warnings_of(document):
 
 # ------------------------------------------------------------------------------------- endurance
 
+def legend_below(figure, grid, columns=4):
+    """One for all axes of `grid`, below them, so that it covers no curve."""
+    found = {}
+    for axes in grid:
+        for handle, name in zip(*axes.get_legend_handles_labels()):
+            found.setdefault(name, handle)
+    share = (0.24 * -(-len(found) // columns) + 0.15) / figure.get_figheight()
+    figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+    return figure.legend(found.values(), found.keys(), frameon=False, ncols=columns, loc="lower center")
+
+
 def samples(row):
     """Seconds, resident megabytes, updates so far."""
     taken = next(run["samples"] for run in row["repeats"] if run.get("samples"))
@@ -107,7 +118,7 @@ def rates(seconds, done, window=0.25):
 
 
 def draw_endurance(rows):
-    figure, (memory, speed) = plt.subplots(2, 1, figsize=(10, 7.2), sharex=True,
+    figure, (memory, speed) = plt.subplots(2, 1, figsize=(10, 7.6), sharex=True,
                                            height_ratios=[2.2, 1], constrained_layout=True)
     for row, colour in zip(rows, colours(rows)):
         seconds, resident, done = samples(row)
@@ -128,7 +139,7 @@ def draw_endurance(rows):
         axes.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
         axes.margins(x=0.01)
     memory.set_ylim(top=limit * 1.6)
-    figure.legend(*memory.get_legend_handles_labels(), frameon=False, ncols=3, loc="outside lower center")
+    legend_below(figure, [memory], 3)
     return figure
 
 

@@ -73,7 +73,7 @@ def of_mix(document, _):
     for row in document["rows"]:
         if row["subject"] not in MIX_SUBJECTS:
             continue
-        load = f"mix {row['mix']}, grace period {row['period']}, cache {row['cached'] or 'by demand'}"
+        load = f"mix {row['mix']}, {row['period']} steps, cache {row['cached'] or 'by demand'}"
         if "failed" in row:
             yield load, MIX_SUBJECTS[row["subject"]], {"failed": row["failed"]}
             continue

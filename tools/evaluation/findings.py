@@ -23,6 +23,7 @@ PAPER_PAIRS = (3.9, 28.6)
 PAPER_THROUGHPUT = (0.042, 0.18)
 # How often a peer's figure is ours: named for what a reader calls it.
 AGAINST_PEERS = {"ns": "time", "mb": "memory", "bytes_per_object": "memory", "cpu_ns": "CPU time", "us_p50": "latency, median", "us_p99": "latency, 99 %",
+                 "us_p99_updating": "latency beside updates, 99 %",
                  "us_update": "time of an update", "rss_mb": "memory"}
 
 

@@ -8,7 +8,7 @@ SUBJECTS = f"prudence,prudence-heap,classic,{PEERS}"
 STORE_ALLOCATORS = ("glibc", "jemalloc", "mimalloc", "tcmalloc")
 TREE_UPDATES = "1,5,50,100"  # of "Are Your Epochs Too Epic?"
 SIZES = "64,128,256,512,1024,2048,4096"
-FULL_ROUNDS, QUICK_ROUNDS = 10, 3
+FULL_ROUNDS, QUICK_ROUNDS = 10, 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,26 +33,26 @@ def bench(name, title, scenario, seconds, options, length):
 def parts(quick):
     length = 0.15 if quick else 1
     yield Part("mix", "counts of one cache under five mixes, which repeat exactly", "prudence-mix", (),
-               {"allocations": "100000", "seeds": "2"} if quick else {"seeds": "10"}, once=True, seconds=30 if quick else 300)
-    yield bench("endurance", "the paper's 3.5: lists of 512-byte objects that are updated all the time", "endurance", 30 if quick else 400,
+               {"allocations": "100000", "seeds": "2"} if quick else {"seeds": "10"}, once=True, seconds=3 if quick else 60)
+    yield bench("endurance", "the paper's 3.5: lists of 512-byte objects that are updated all the time", "endurance", 11 if quick else 400,
                 {"threads": "2", "readers": "0", "subject": f"prudence,classic,{PEERS}"}, 1 if quick else 30)
-    yield bench("pairs", "the paper's 5.2: allocate and defer in a tight loop", "pairs", 40 if quick else 180,
+    yield bench("pairs", "the paper's 5.2: allocate and defer in a tight loop", "pairs", 19 if quick else 180,
                 {"threads": "2", "readers": "0", "size": SIZES, "subject": SUBJECTS}, length)
-    yield bench("tree", "a search tree, after Are Your Epochs Too Epic?", "tree", 30 if quick else 180,
+    yield bench("tree", "a search tree, after Are Your Epochs Too Epic?", "tree", 18 if quick else 180,
                 {"threads": "2", "updates": TREE_UPDATES, "keys": "100000" if quick else "1000000", "subject": SUBJECTS}, 2 * length)
     for name in STORE_ALLOCATORS:
         subjects = "prudence,rculfhash,ck_ht" if name == "glibc" else "rculfhash,ck_ht"
         yield Part(f"store-{name}", f"a store: a hash table under a mixed load, objects from {name}", "prudence-structures", (),
                    {"subject": subjects, "size": "100000" if quick else "1000000", "updates": "10,50,100", "threads": "2",
                     "seconds": f"{2 * length:g}"}, name, seconds=5 if quick else 60)
-    yield bench("recycle", "chimera's recycling: allocate in one thread, retire in another", "recycle", 8 if quick else 40,
+    yield bench("recycle", "chimera's recycling: allocate in one thread, retire in another", "recycle", 6 if quick else 40,
                 {"subject": SUBJECTS}, 3 * length)
-    yield bench("recycle-mixed", "the same with objects of 16 sizes", "recycle", 8 if quick else 40,
+    yield bench("recycle-mixed", "the same with objects of 16 sizes", "recycle", 6 if quick else 40,
                 {"subject": SUBJECTS, "sizes": "mixed"}, 3 * length)
     for server in ("knot", "bind"):
         for side in ("liburcu", "prudence"):
             yield Part(f"{server}-{side}", f"{server}, with {side}: queries, and updates of the zone", server, (side,),
-                       {"seconds": 4 if quick else 30}, seconds=8 if quick else 40)
+                       {"seconds": 3 if quick else 30}, seconds=9 if quick else 70)
 
 
 def rounds(quick, names, count):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Knot DNS and BIND 9, each built twice from Debian's source with the same flags: against liburcu, and against our headers. dnsperf asks for names
-of a zone as fast as it can, while one client changes the zone by dynamic updates, each after the answer to the one before."""
+of a zone as fast as it can: alone, and then while one client changes the zone by dynamic updates, each after the answer to the one before. So
+queries are compared without updates, of which a side that is faster makes more."""
 
 import dataclasses
 import os
@@ -34,7 +35,7 @@ class Failed(Exception):
 class Server:
     name: str
     package: str
-    suite: str | None     # another than this system's
+    suite: str | None     # another than this system's; then without Debian's changes
     program: str          # in its source folder
     real: str             # what that is, or starts: libtool's programs are scripts
     packages: str         # of Debian, that building needs
@@ -42,7 +43,7 @@ class Server:
 
 SERVERS = {
     "knot": Server("knot", "knot", None, "src/knotd", "src/.libs/knotd", "libgnutls28-dev, liblmdb-dev, libedit-dev"),
-    "bind": Server("bind", "bind9", "trixie", "bin/named/named", "bin/named/.libs/named", "libuv1-dev, libcap-dev, libssl-dev"),
+    "bind": Server("bind", "bind9", "bookworm-backports", "bin/named/named", "bin/named/.libs/named", "libuv1-dev, libcap-dev, libssl-dev"),
 }
 
 
@@ -156,15 +157,15 @@ def number_of(text, name):
     return float(found[1])
 
 
-def figures_of(said, updates, cpu, peak):
-    """`said`: what dnsperf -v printed."""
-    taken = latencies_of(said)
-    if not taken or not updates.seconds:
-        raise Failed(f"{len(taken)} answers, {len(updates.seconds)} updates")
-    queries = number_of(said, "Queries per second")
-    return {"ns": 1e9 / queries, "cpu_ns": 1e9 * cpu / (len(taken) + len(updates.seconds)), "us_p50": taken[len(taken) // 2],
-            "us_p99": taken[len(taken) * 99 // 100], "us_update": 1e6 * statistics.mean(updates.seconds), "rss_mb": peak / 1e6,
-            "lost": number_of(said, "Queries lost") + updates.lost}
+def figures_of(alone, cpu, beside, updates, peak):
+    """What dnsperf -v printed, and the server's CPU time, without updates; what it printed beside updates, and these."""
+    taken, meanwhile = latencies_of(alone), latencies_of(beside)
+    if not taken or not meanwhile or not updates.seconds:
+        raise Failed(f"{len(taken)} and {len(meanwhile)} answers, {len(updates.seconds)} updates")
+    return {"ns": 1e9 / number_of(alone, "Queries per second"), "cpu_ns": 1e9 * cpu / len(taken), "us_p50": taken[len(taken) // 2],
+            "us_p99": taken[len(taken) * 99 // 100], "us_p99_updating": meanwhile[len(meanwhile) * 99 // 100],
+            "us_update": 1e6 * statistics.mean(updates.seconds), "rss_mb": peak / 1e6,
+            "lost": sum(number_of(said, "Queries lost") for said in (alone, beside)) + updates.lost}
 
 
 class Servers:
@@ -217,7 +218,7 @@ class Servers:
 
     def build_one(self, server, side):
         """Why it failed, or None."""
-        clean = fetch(self.output / f"{server.name}-source", server.package, server.suite)
+        clean = fetch(self.output / f"{server.name}-source", server.package, server.suite, server.suite is not None)
         if not clean:
             return f"no source of {server.package} (apt-get source {server.package})"
         folder = self.output / f"{server.name}-{side}"
@@ -245,21 +246,20 @@ class Servers:
         if ours != (side == "prudence") or bool(theirs) == ours:
             raise Failed("it does not use the grace periods that it should")
 
-    def load(self, server, port, folder, seconds):
-        """What dnsperf said, and the updates that were made meanwhile."""
+    def load(self, server, port, folder, seconds, updates=None):
+        """What dnsperf said; `updates` are made meanwhile."""
         (folder / "queries").write_text("".join(f"h{i * 2741 % HOSTS}.{ZONE} A\n" for i in range(HOSTS)))
-        updates = Updates(port)
         with open(folder / "answers", "w") as out:
             client = subprocess.Popen(["dnsperf", "-s", "127.0.0.1", "-p", str(port), "-d", folder / "queries", "-l", str(seconds), "-c", "4",
                                        "-q", str(OPEN_QUERIES), "-v"], stdout=out, stderr=subprocess.STDOUT)
             try:
                 while client.poll() is None and server.poll() is None:
-                    updates.make_one()
+                    updates.make_one() if updates else time.sleep(0.05)
             finally:
                 client.kill() if server.poll() is not None else client.wait(PATIENCE)
         if server.poll() is not None:
             raise Failed(f"the server ended: {(folder / 'stderr').read_text()[-500:]}")
-        return (folder / "answers").read_text(), updates
+        return (folder / "answers").read_text()
 
     def measure(self, name, side, seconds):
         with tempfile.TemporaryDirectory() as place:
@@ -269,8 +269,10 @@ class Servers:
                 wait_until_ready(server, port, folder)
                 self.check_library(server.pid, side)
                 cpu = cpu_seconds(server.pid)
-                said, updates = self.load(server, port, folder, seconds)
-                found = figures_of(said, updates, cpu_seconds(server.pid) - cpu, peak_bytes(server.pid))
+                alone = self.load(server, port, folder, seconds)
+                cpu, updates = cpu_seconds(server.pid) - cpu, Updates(port)
+                beside = self.load(server, port, folder, seconds, updates)
+                found = figures_of(alone, cpu, beside, updates, peak_bytes(server.pid))
             finally:
                 server.send_signal(signal.SIGTERM)
                 try:

@@ -45,11 +45,6 @@ def label(row):
     return {"prudence": "Prudence"}.get(name, name)
 
 
-def colours(rows):
-    theirs = iter(THEIRS * len(rows))
-    return [OURS if row["subject"] == "prudence" else next(theirs) for row in rows]
-
-
 def version(row):
     """Plain malloc has no library, and so no version of it."""
     versions, allocator = row["versions"], row["versions"]["allocator"]
@@ -120,13 +115,14 @@ def rates(seconds, done, window=0.25):
 def draw_endurance(rows):
     figure, (memory, speed) = plt.subplots(2, 1, figsize=(10, 7.6), sharex=True,
                                            height_ratios=[2.2, 1], constrained_layout=True)
-    for row, colour in zip(rows, colours(rows)):
+    used = {}
+    for row in rows:
         seconds, resident, done = samples(row)
-        width = 2.6 if row["subject"] == "prudence" else 1.4
-        memory.plot(seconds, resident, color=colour, linewidth=width, label=label(row))
-        speed.plot(*rates(seconds, done), color=colour, linewidth=width)
+        style = subject_style(row["subject"], used)
+        memory.plot(seconds, resident, label=label(row), **style)
+        speed.plot(*rates(seconds, done), **style)
         if row.get("out_of_memory"):
-            memory.plot(seconds[-1], resident[-1], "x", color=colour, markersize=10,
+            memory.plot(seconds[-1], resident[-1], "x", color=style["color"], markersize=10,
                         markeredgewidth=3)
     limit = rows[0]["limit"] / MEGA
     memory.axhline(limit, color="#444444", linewidth=1, linestyle=(0, (4, 3)))
@@ -208,14 +204,16 @@ def curves(rows):
     return found
 
 
-def pairs_style(subject, used):
-    """Ours solid and green, call_rcu dashed, floors dotted; a colour for each allocator."""
+def subject_style(subject, used):
+    """Ours green, classic black, call_rcu solid, other peers dashed, floors dotted; a colour for each allocator, kept in `used`."""
+    if subject == "classic":
+        return {"color": "#000000", "linewidth": 1.6, "linestyle": "-."}
     if subject.startswith("prudence"):
         return {"color": OURS, "linewidth": 2.6 if subject == "prudence" else 1.2,
                 "linestyle": {"prudence-fenced": "--", "prudence-free": ":"}.get(subject, "-")}
     allocator = subject.partition("+")[2] or subject
     colour = THEIRS[used.setdefault(allocator, len(used)) % len(THEIRS)]
-    dashes = {"plain": (0, (1, 1.5)), "urcu": "-"}.get(subject.partition("+")[0], "--")
+    dashes = {"plain": (0, (1, 1.5)), "urcu": "-", "rculfhash": "-"}.get(subject.partition("+")[0], "--")
     return {"color": colour, "linewidth": 1.3, "linestyle": dashes}
 
 
@@ -233,7 +231,7 @@ def draw_pairs(rows):
             if setting == [threads, readers, batch, live, order]:
                 sizes = sorted(by_size)
                 axes.plot(sizes, [by_size[size]["ns_per_pair_wall"] for size in sizes], marker="o",
-                          markersize=3, label=subject, **pairs_style(subject, used))
+                          markersize=3, label=subject, **subject_style(subject, used))
         axes.set(xscale="log", yscale="log", xlabel="object size, bytes", ylabel="ns per pair",
                  title=f"{count(threads, 'writer')}, {count(readers, 'reader')}, "
                        f"{'one at a time' if batch == 1 else f'batches of {batch}'}"

@@ -14,9 +14,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 from evaluation import figures, findings
-from paper_findings import HOLDS, count_verdicts, percent
-from report import (OURS, THEIRS, busy_warning, document_arguments, draw_endurance, draw_pairs, inline_svg, legend_below, print_markdown_table,
-                    waiting_warning, write_parts)
+from paper_findings import FAILS, HOLDS, UNDECIDED, percent
+from report import (OURS, THEIRS, busy_warning, count, document_arguments, draw_endurance, draw_pairs, inline_svg, legend_below, print_markdown_table,
+                    subject_style, waiting_warning, write_parts)
 
 NOTES = [
     "classic is the paper's SLUB here: the same slabs as Prudence's, with a queue of callbacks for each CPU in place of what the paper adds. urcu+A is liburcu's call_rcu over "
@@ -85,14 +85,14 @@ def count_cells(rows):
 
 
 def ratio_cells(rows, figure):
-    """How often each peer's figure is ours; a table for each set of peers."""
+    """How often each peer's figure is ours; a table for each set of peers, with the kinds of its loads."""
     lines = {}
     for load in figures.loads_of(rows):
         peers = [peer for peer in findings.peers_of(of_kind(rows, load)) if findings.ratios(rows, load, peer, figure)]
         if peers:
             lines.setdefault(tuple(peers), []).append({"subject": load} | {
                 peer: findings.spread(findings.ratios(rows, load, peer, figure), lambda one: f"{one:.2f}") for peer in peers})
-    return list(lines.values())
+    return [(", ".join(dict.fromkeys(line["subject"].partition(",")[0] for line in cells)), cells) for cells in lines.values()]
 
 
 def loss_cells(rows):
@@ -118,11 +118,6 @@ def pairs_picture(document, _):
     return draw_pairs(found) if found else None
 
 
-def colours_of(subjects):
-    theirs = iter(THEIRS * len(subjects))
-    return {name: OURS if name == findings.OURS else "#4caf86" if name.startswith(findings.OURS) else next(theirs) for name in subjects}
-
-
 def bars(rows, keys):
     """A panel for each figure, a group for each load, a bar for each subject."""
     subjects, loads = list(dict.fromkeys(row.subject for row in rows)), figures.loads_of(rows)
@@ -130,12 +125,14 @@ def bars(rows, keys):
     if not keys:
         return None
     figure, grid = plt.subplots(1, len(keys), figsize=(12, 5), squeeze=False, constrained_layout=True)
-    width, colour = 0.8 / len(subjects), colours_of(subjects)
+    width, used = 0.8 / len(subjects), {}
+    style = {name: subject_style(name, used) for name in subjects}
     for axes, key in zip(grid[0], keys):
         for i, subject in enumerate(subjects):
             places = [(j, row.median(key)) for j, load in enumerate(loads) if (row := figures.find(rows, load, subject)) and row.values(key)]
             if places:
-                axes.bar([j + (i + 0.5) * width - 0.4 for j, _ in places], [value for _, value in places], width, color=colour[subject], label=subject)
+                axes.bar([j + (i + 0.5) * width - 0.4 for j, _ in places], [value for _, value in places], width, label=subject, color=style[subject]["color"],
+                         alpha=0.6 if subject == "prudence-heap" else 1, hatch="" if style[subject]["linestyle"] == "-" else "///", edgecolor="white")
         axes.set_title(SHOWN[key][0])
         axes.set_xticks(range(len(loads)), [load.partition(", ")[2] or load for load in loads], fontsize=9)
     legend_below(figure, grid[0], 6)
@@ -145,11 +142,10 @@ def bars(rows, keys):
 def tree_picture(rows):
     """Throughput by the share of updates, and memory."""
     subjects = list(dict.fromkeys(row.subject for row in rows))
-    colour = colours_of(subjects)
+    used = {}
     figure, (speed, memory) = plt.subplots(1, 2, figsize=(12, 5.4), constrained_layout=True)
     for subject in subjects:
-        style = {"color": colour[subject], "marker": "o", "markersize": 4, "linewidth": 2.6 if subject == findings.OURS else 1.3,
-                 "linestyle": "--" if subject.startswith("ck-epoch") else "-", "label": subject}
+        style = {"marker": "o", "markersize": 4, "label": subject} | subject_style(subject, used)
         found = sorted((int(row.load.split()[1]), row) for row in rows if row.subject == subject and row.values("ns"))
         speed.plot([share for share, _ in found], [1e3 / row.median("ns") for _, row in found], **style)
         memory.plot([share for share, _ in found], [row.median("mb") for _, row in found], **style)
@@ -176,8 +172,8 @@ def counts_picture(rows):
                     axes.annotate(percent(middle).removesuffix(" %"), (100, i), xytext=(-3, 0), textcoords="offset points", ha="right", va="center", fontsize=7, color="white")
         axes.axvspan(100 * allowed, 100, color="#f3e5e2", zorder=0)
         axes.axvline(0, color="#444444", linewidth=1)
-        axes.set(xlim=(-100, 100), title=f"{place}\n{claim.partition(':')[0]}" + (" (misses)" if key == "misses" else ""), xlabel="change, %")
-        axes.title.set_fontsize(9)
+        axes.set(xlim=(-100, 100), ylim=(-0.6, len(loads) - 0.4), xlabel="change, %")
+        axes.set_title(f"{place}\n{'misses' if key == 'misses' else claim.partition(':')[0]}", fontsize=9)
         axes.set_yticks(range(len(loads)), loads, fontsize=8)
     grid[0].invert_yaxis()
     return figure
@@ -240,22 +236,23 @@ def parts_of(document, rows):
                text=["Red: worse than the worst exception that the paper names."] if counted else [])
     yield part("throughput", "Throughput against classic (Figure 13)", pictures=svg_of(throughput_picture(rows)))
     for figure in ("ns", "mb", "bytes_per_object", "rss_mb"):
-        for i, cells in enumerate(ratio_cells(rows, figure)):
-            yield part(f"peers-{figure}-{i}", f"Against every peer: {findings.AGAINST_PEERS[figure]}", cells, text=["The peer's figure divided by ours: above 1, ours is better."])
+        for i, (kinds, cells) in enumerate(ratio_cells(rows, figure)):
+            yield part(f"peers-{figure}-{i}", f"Against every peer: {findings.AGAINST_PEERS[figure]} ({kinds})", cells, is_open=True, text=["The peer's figure divided by ours: above 1, ours is better."])
 
 
 def headline(document, rows):
     checked, losses = findings.check(rows), list(findings.losses(rows))
     measured = [line for line in checked if line["verdict"] != findings.MISSING]
-    return (f'{sum(line["verdict"] == HOLDS for line in measured)} of {len(measured)} findings that were measured hold: {count_verdicts(checked)} '
-            f'A peer or classic is better in all rounds in {len(losses)} of the figures below.')
+    holds, fails, undecided = ([line["verdict"] for line in measured].count(word) for word in (HOLDS, FAILS, UNDECIDED))
+    return (f"Of {len(checked)} findings {len(measured)} were measured: {holds} hold here, {fails} do not, {undecided} are undecided. "
+            f"In {len(losses)} figures Prudence loses to a peer or to classic in all rounds.")
 
 
 def warnings_of(document, _):
     bench = [row for run in document["runs"] for row in run["document"]["rows"] if "ns_per_pair_wall" in row]
     found = busy_warning(document) + waiting_warning(bench, document["host"].get("cpus", 0))
     if document["quick"]:
-        found.append(f"The quick form: short runs, {document['rounds']} rounds. It shows where to look, and decides little.")
+        found.append(f"The quick form: short runs, {count(document['rounds'], 'round')}. It shows where to look, and decides little.")
     return found
 
 
@@ -285,7 +282,7 @@ def main():
     rows = figures.rows_of(document["runs"])
     parts, notes = list(parts_of(document, rows)), given.note + NOTES
     write_parts(source.with_suffix(".html"), document, title="The paper's evaluation, in a process", source="the paper",
-                subtitle=f"evaluate {document['prudence']} · {document['date']} · {document['rounds']} rounds" + (" · quick" if document["quick"] else ""),
+                subtitle=f"evaluate {document['prudence']} · {document['date']} · {count(document['rounds'], 'round')}" + (" · quick" if document["quick"] else ""),
                 headline=headline(document, rows), warnings=warnings_of(document, rows), parts=parts, notes=notes, versions=document["versions"])
     with source.with_suffix(".md").open("w") as file, contextlib.redirect_stdout(file):
         print_markdown(document, rows, parts, notes)

@@ -6,9 +6,9 @@
 #include "scenario.h"
 
 const struct scenario *const scenarios[] = {
-    &scenario_endurance, &scenario_pairs,   &scenario_latency, &scenario_stall,
-    &scenario_recycle,   &scenario_destroy, &scenario_readers, &scenario_tree,
-    NULL,
+    &scenario_endurance, &scenario_pairs,   &scenario_latency,
+    &scenario_stall,     &scenario_recycle, &scenario_destroy,
+    &scenario_readers,   &scenario_tree,    NULL,
 };
 
 const struct scenario *scenario_find(const char *name)
@@ -39,8 +39,8 @@ json_t *config_to_json(const struct config *config)
         "latent_limit", (json_int_t)config->latent_limit, "stay_ms", config->stay_ms, "cycles",
         config->cycles, "objects", config->objects, "length", config->length, "order",
         order_name(config->order), "live", config->live, "updates", config->updates, "keys",
-        (json_int_t)config->keys, "demand", config->demand, "mixed",
-        config->mixed, "progress", config->progress, "options", config->options);
+        (json_int_t)config->keys, "demand", config->demand, "mixed", config->mixed, "progress",
+        config->progress, "options", config->options);
 }
 
 static uint64_t number(json_t *json, const char *key)

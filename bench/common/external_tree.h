@@ -21,8 +21,9 @@
 struct tree_node {
     char head[16]; /* of a callback, which the peers write when it is retired */
     uint64_t key;
-    struct tree_node *child[2]; /* keys below `key`, and all others; NULL in a leaf, for its whole life */
-    uint32_t edge[2];           /* version of each; odd: held */
+    struct tree_node
+        *child[2];    /* keys below `key`, and all others; NULL in a leaf, for its whole life */
+    uint32_t edge[2]; /* version of each; odd: held */
 };
 
 struct tree {
@@ -48,7 +49,7 @@ static inline void tree_init(struct tree *tree)
     tree->second.child[1] = &tree->end[2];
 }
 
-/* Acquire: who sees a node sees its key and its children, as their writer stored them. */
+/* Acquire: a thread that sees a node sees its key and its children, as their writer stored them. */
 static inline struct tree_node *tree_child(struct tree_node *node, unsigned side)
 {
     return __atomic_load_n(&node->child[side], __ATOMIC_ACQUIRE);

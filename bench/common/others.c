@@ -60,9 +60,10 @@ double others_report(const struct others *others, const char *program)
     const double busy = others_cpus(others);
 
     if (busy > OTHERS_TOO_BUSY)
-        fprintf(stderr,
-                "%s: the machine was busy: others used %.2f CPUs meanwhile; measure again when it is "
-                "quiet\n",
-                program, busy);
+        fprintf(
+            stderr,
+            "%s: the machine was busy: others used %.2f CPUs meanwhile; measure again when it is "
+            "quiet\n",
+            program, busy);
     return busy;
 }

@@ -14,6 +14,8 @@
 #define KEYS    512
 #define STEPS   40000
 #define WRITERS 3
+#define FEW     4      /* keys, so that writers meet */
+#define ROUNDS  150000 /* of each of them */
 
 static struct tree tree;
 
@@ -99,7 +101,7 @@ struct writer {
     pthread_t thread;
     uint64_t random;
     struct tree_node *gone; /* linked by their heads, which nobody reads */
-    int balance[KEYS];      /* insertions less removals that it made */
+    int balance[FEW];       /* insertions less removals that it made */
 };
 
 static void *write_some(void *argument)
@@ -107,8 +109,8 @@ static void *write_some(void *argument)
     struct writer *writer = argument;
     struct tree_node *gone[2];
 
-    for (unsigned step = 0; step < STEPS; step++) {
-        const uint64_t key = next(&writer->random) % 16; /* so that they meet */
+    for (unsigned step = 0; step < ROUNDS; step++) {
+        const uint64_t key = next(&writer->random) % FEW;
 
         if (next(&writer->random) % 2) {
             writer->balance[key] += insert(key);
@@ -136,7 +138,7 @@ static void test_several_writers(void **state)
     }
     for (unsigned i = 0; i < WRITERS; i++)
         pthread_join(writer[i].thread, NULL);
-    for (uint64_t key = 0; key < 16; key++) {
+    for (uint64_t key = 0; key < FEW; key++) {
         int balance = 0;
 
         for (unsigned i = 0; i < WRITERS; i++)

@@ -78,30 +78,23 @@ class Warnings(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
-    def make(self, folder, found):
-        file = Path(folder) / "endurance.json"
-        file.write_text(json.dumps(found))
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = Path(folder.name) / "endurance.json"
+        file.write_text(json.dumps(document([row(subject) for subject in SUBJECTS], 0.8)))
         done = subprocess.run([ROOT / "tools/report.py", "endurance", file], check=True, capture_output=True, text=True, timeout=100)
-        return file.with_suffix(".html"), done.stderr
+        self.page, self.said = file.with_suffix(".html"), done.stderr
 
-    def test_warns(self):
-        with tempfile.TemporaryDirectory() as folder:
-            page, said = self.make(folder, document([row(), row("urcu+glibc")], 0.8))
-            self.assertIn("The machine was busy", said)
-            self.assertIn('class="warning">The machine was busy', page.read_text())
-
-    def test_is_not_cut_at_1200_pixels(self):
-        with tempfile.TemporaryDirectory() as folder:
-            page, _ = self.make(folder, document([row(subject) for subject in SUBJECTS]))
-            found = chromium_view.layout(page)
-            self.assertEqual((found["cut"], found["empty"], found["pictures"]), ([], 0, 1))
-            self.assertLessEqual(found["wide"], 1200)
-
-    def test_a_cut_table_is_seen(self):
-        with tempfile.TemporaryDirectory() as folder:
-            page, _ = self.make(folder, document([row(subject) for subject in SUBJECTS]))
-            page.write_text(page.read_text().replace("th, td {", "th, td { white-space: nowrap; min-width: 9rem;"))
-            self.assertTrue(chromium_view.layout(page)["cut"])
+    def test_warns_and_is_not_cut_at_1200_pixels(self):
+        self.assertIn("The machine was busy", self.said)
+        self.assertIn('class="warning">The machine was busy', self.page.read_text())
+        found = chromium_view.layout(self.page)
+        self.assertEqual((found["cut"], found["empty"], found["pictures"]), ([], 0, 1))
+        self.assertLessEqual(found["wide"], 1200)
+        # A table that is cut would be seen.
+        self.page.write_text(self.page.read_text().replace("th, td {", "th, td { white-space: nowrap; min-width: 9rem;"))
+        self.assertTrue(chromium_view.layout(self.page)["cut"])
 
 
 class Bench(unittest.TestCase):

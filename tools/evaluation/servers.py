@@ -304,7 +304,7 @@ def wait_until_ready(server, port, folder):
 def build_bind(source, environment, log):
     off = ["--disable-doh", "--without-libxml2", "--without-json-c", "--without-lmdb", "--without-maxminddb", "--disable-geoip", "--disable-dnstap",
            "--without-gssapi", "--without-libidn2", "--without-jemalloc", "--disable-static", "--with-liburcu=membarrier"]
-    steps = [["sh", "-c", "test -x configure || autoreconf -fi"], ["./configure", *off], ["make", "-j2", "-C", "lib"],
-             ["make", "-j2", "-C", "bin/named"]]
+    steps = [["sh", "-c", "test -x configure || autoreconf -fi"], ["./configure", *off], ["make", "bind.keys.h"],
+             ["make", "-j2", "-C", "lib"], ["make", "-j2", "-C", "bin/named"]]
     with open(log, "w") as out:
         return all(subprocess.run(step, cwd=source, env=os.environ | environment, stdout=out, stderr=out, check=False).returncode == 0 for step in steps)

@@ -26,6 +26,7 @@ NOTES = [
     "Each round runs every part once, all its subjects one after the other, each run in a process of its own. Figures are medians of rounds, with the least and the most where they differ.",
     "Time is wall time of a thread for an operation. CPU time is of all threads, those that call callbacks among them. Memory is the peak of resident memory beyond what the process "
     "had before the load; of servers, all of it; of the store, by object.",
+    "Threads that hand objects over yield while they wait for each other, so beside other programs their wall time says who yielded more often; their CPU time does not.",
     "Counts of mixes (prudence-mix) are made without a clock, and repeat exactly on any machine: a grace period takes so many steps, the object cache has so much room. There, classic frees all objects of a grace period the moment it ends, which is the best that callbacks can do.",
     "The paper's machine had 64 CPUs and ran each load for minutes. Figure 12, the share of deferred frees in Linux, has no meaning in a process: "
     "docs/results-kernel-evaluate.md has it, and the figures of the paper's own programs.",
@@ -135,7 +136,7 @@ def bars(rows, keys):
                          alpha=0.6 if subject == "prudence-heap" else 1, hatch="" if style[subject]["linestyle"] == "-" else "///", edgecolor="white")
         axes.set_title(SHOWN[key][0])
         axes.set_xticks(range(len(loads)), [load.partition(", ")[2] or load for load in loads], fontsize=9)
-    legend_below(figure, grid[0], 6)
+    legend_below(figure, grid[0], 5)
     return figure
 
 
@@ -150,7 +151,7 @@ def tree_picture(rows):
         speed.plot([share for share, _ in found], [1e3 / row.median("ns") for _, row in found], **style)
         memory.plot([share for share, _ in found], [row.median("mb") for _, row in found], **style)
     speed.set(xlabel="% updates", ylabel="million operations a second, of a thread", title="Throughput", ylim=(0, None))
-    memory.set(xlabel="% updates", ylabel="MB beyond the tree", title="Memory", yscale="symlog")
+    memory.set(xlabel="% updates", ylabel="MB beyond the tree", title="Memory", ylim=(0, None))
     legend_below(figure, [speed], 5)
     return figure
 

@@ -156,6 +156,10 @@ class Figures(unittest.TestCase):
         self.assertIn("tree, 1 % updates (failed: ended by signal 11)", [line["load"] for line in said])
         self.assertEqual(findings.times(rows, "tree, 1 % updates"), [1.1])
 
+    def test_fragmentation_where_what_is_live_is_chance_says_nothing(self):
+        ours = figures.rows_of([run_of("recycle", "prudence-bench", [bench_row("recycle", "prudence"), bench_row("recycle", "prudence", mixed=True)])])
+        self.assertEqual([("f_t" in row.rounds[0], "slabs" in row.rounds[0]) for row in ours], [(False, True), (False, False)])
+
     def test_readers_that_saw_freed_memory_are_a_failure(self):
         run = run_of("tree", "prudence-bench", [bench_row("tree", "prudence", updates=1, reader_errors=3)])
         self.assertEqual(figures.rows_of([run])[0].failed, ["readers saw freed memory 3 times"])
@@ -216,6 +220,9 @@ class Verdicts(unittest.TestCase):
     def test_where_prudence_loses(self):
         lost = {(load, what): (peer, count, of) for load, what, peer, _, count, of in findings.losses(figures.rows_of(all_runs()))}
         self.assertEqual(lost, {("lists, 512 B", "memory"): ("ck-epoch+glibc", 1, 2)})
+        run = tree()
+        run["document"]["rows"][0] |= {"ns_per_pair_wall": 30.0}  # by the clock alone
+        self.assertEqual([what for _, what, *_ in findings.losses(figures.rows_of([run]))], ["time, but not CPU time"])
         rows = figures.rows_of([tree(), tree(1, ours=12.0)])  # in one round of two
         self.assertEqual(list(findings.losses(rows)), [])
 
@@ -351,6 +358,15 @@ class Report(unittest.TestCase):
             rows = figures.rows_of([run])
             parts = list(report_evaluate.parts_of(document([run]), rows))
             self.assertEqual(sum(bool(part["pictures"]) for part in parts), {"endurance": 2, "pairs": 2, "tree": 3}.get(run["part"], 1), run["part"])
+
+    def test_the_legend_is_not_cut(self):
+        names = [f"{peer}+{one}" for peer in ("rculfhash", "ck-epoch") for one in ("glibc", "jemalloc", "mimalloc", "tcmalloc")]
+        rows = figures.rows_of([run_of("tree", "prudence-bench", [bench_row("tree", name, updates=1) for name in ["prudence", "prudence-heap", "classic", *names]])])
+        for figure in (report_evaluate.bars(rows, ("ns", "cpu_ns", "mb")), report_evaluate.tree_picture(rows)):
+            figure.canvas.draw()
+            legend, whole = figure.legends[0].get_window_extent(), figure.bbox
+            self.assertTrue(whole.x0 <= legend.x0 and legend.x1 <= whole.x1 and whole.y0 <= legend.y0, legend)
+            self.assertFalse(any(legend.overlaps(axes.get_tightbbox(figure.canvas.get_renderer())) for axes in figure.axes))
 
     def test_refuses_what_is_not_its_own(self):
         done = subprocess.run([ROOT / "tools/report_evaluate.py", ROOT / "CMakePresets.json"], capture_output=True, text=True, timeout=100, check=False)

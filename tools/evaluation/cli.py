@@ -146,7 +146,7 @@ def document_of(request, programs, runs, failed, skipped):
     host = next((run["document"]["host"] for run in runs if "host" in run["document"]), {})
     return {"program": "evaluate", "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}", "prudence": version or "unknown",
             "quick": request.quick, "rounds": request.rounds, "host": host, "versions": versions_of(runs, programs),
-            "parts": [{"name": part.name, "title": part.title, "command": " ".join([part.program, *part.arguments()])}
+            "parts": [{"name": part.name, "title": part.title, "command": " ".join([part.program, *part.arguments()]) + (f" ({part.allocator} preloaded)" if part.allocator else "")}
                       for part in plan.parts(request.quick) if part.name in request.part],
             "others_cpus": max((run["others_cpus"] for run in runs), default=0),
             "load_average": max((run["load_average"] for run in runs), default=0),

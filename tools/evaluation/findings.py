@@ -158,4 +158,7 @@ def losses(rows):
             lost = {peer: some for peer, some in found.items() if some and max(some) < 1 - SAME}
             if lost:
                 worst = min(lost, key=lambda peer: statistics.median(lost[peer]))
+                on_cpus = ratios(rows, load, worst, "cpu_ns")
+                if figure == "ns" and on_cpus and statistics.median(on_cpus) >= 1:
+                    name += ", but not CPU time"
                 yield load, name, worst, lost[worst], len(lost), len([some for some in found.values() if some])

@@ -44,7 +44,7 @@ SHOWN = {"ns": ("ns", lambda one: f"{one:,.1f}"), "cpu_ns": ("CPU ns", lambda on
          "us_p99": ("99 %, µs", lambda one: f"{one:,.0f}"), "us_p99_updating": ("99 % beside updates, µs", lambda one: f"{one:,.0f}"),
          "us_update": ("an update, µs", lambda one: f"{one:,.0f}"), "mb": ("memory, MB", lambda one: f"{one:,.1f}"),
          "latent_mb": ("waiting, MB", lambda one: f"{one:,.2f}"), "growth_mb": ("growth in the second half, MB", lambda one: f"{one:,.1f}"),
-         "bytes_per_object": ("bytes an object", lambda one: f"{one:,.1f}"), "rss_mb": ("peak resident, MB", lambda one: f"{one:,.1f}"),
+         "bytes_per_object": ("bytes an object", lambda one: f"{one:,.1f}"), "rss_mb": ("peak, MB", lambda one: f"{one:,.1f}"),
          "lost": ("queries lost", lambda one: f"{one:,.0f}")}
 COUNTED = {"hits": ("hits", lambda one: f"{100 * one:.2f} %"), "churns": ("object-cache churns, of a million", lambda one: f"{1e6 * one:,.0f}"),
            "slab_churns": ("slab churns, of a million", lambda one: f"{1e6 * one:,.0f}"), "slabs": ("peak slabs", lambda one: f"{one:,.0f}"),

@@ -62,6 +62,17 @@ static unsigned check(const struct tree_node *node, uint64_t least, uint64_t bou
            check(node->child[1], node->key > least ? node->key : least, bound);
 }
 
+/* All but those of struct tree itself. */
+static void free_nodes(struct tree_node *node)
+{
+    if (node->child[0]) {
+        free_nodes(node->child[0]);
+        free_nodes(node->child[1]);
+    }
+    if ((char *)node < (char *)&tree || (char *)node >= (char *)(&tree + 1))
+        free(node);
+}
+
 static void test_as_a_set(void **state)
 {
     static bool model[KEYS];
@@ -95,6 +106,7 @@ static void test_as_a_set(void **state)
         if (step % 1000 == 0)
             assert_int_equal(check(&tree.root, 0, TREE_END), count);
     }
+    free_nodes(&tree.root);
 }
 
 struct writer {
@@ -146,6 +158,7 @@ static void test_several_writers(void **state)
         assert_int_equal(balance, has(key));
     }
     check(&tree.root, 0, TREE_END);
+    free_nodes(&tree.root);
     for (unsigned i = 0; i < WRITERS; i++) {
         for (struct tree_node *node = writer[i].gone, *other; node; node = other) {
             other = *(struct tree_node **)node->head;

@@ -60,9 +60,3 @@ def all_rounds(good):
 
 def percent(share):
     return "from none" if share == float("inf") else f"{100 * share:+.1f} %"
-
-
-def count_verdicts(lines):
-    """In a sentence, of lines with a "verdict"."""
-    verdicts = [line["verdict"] for line in lines]
-    return "; ".join(f"{verdicts.count(word)} {word}" for word in (HOLDS, FAILS, UNDECIDED, MISSING)) + " (findings of the paper)."

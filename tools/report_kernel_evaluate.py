@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 from kernel_evaluation import findings, loads
-from paper_findings import count_verdicts
 from report import OURS, THEIRS, document_arguments, plt, print_markdown_table, write_page, write_pictures
 
 NOTES = [
@@ -119,7 +118,9 @@ def draw(runs):
 
 
 def headline(sections):
-    return count_verdicts([line for title, lines in sections if title.startswith("Findings") for line in lines])
+    verdicts = [line["verdict"] for title, lines in sections if title.startswith("Findings") for line in lines]
+    return "; ".join(f"{verdicts.count(word)} {word}" for word in (findings.HOLDS, findings.FAILS, findings.UNDECIDED, findings.MISSING)) + \
+        " (findings of the paper)."
 
 
 def main():

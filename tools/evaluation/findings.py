@@ -5,7 +5,7 @@ The paper's SLUB is `classic` here: the same slabs as Prudence's, with a queue o
 
 import statistics
 
-from paper_findings import FAILS, HOLDS, MISSING, SAME, UNDECIDED, all_rounds, change, judge, percent
+from paper_findings import FAILS, HOLDS, MISSING, SAME, all_rounds, change, judge, percent
 
 from . import figures
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench kernel-tree kernel-evaluate site check \
+.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench kernel-tree kernel-evaluate evaluate evaluate-quick site check \
 	format library install uninstall clean
 
 PREFIX ?= /usr/local
@@ -85,6 +85,14 @@ kernel-tree: setup-fuzz ## Linux itself on Prudence: patch Debian's source, buil
 kernel-evaluate: setup-fuzz ## the paper's own evaluation in that Linux: Postmark, ab, pgbench and more beside SLUB, hours; goes on where it was interrupted (ARGUMENTS=--help)
 	@mkdir -p build/report
 	@tools/kernel-evaluate $(ARGUMENTS)
+
+evaluate: setup-programs build ## the paper's evaluation in a process, and applications that defer, beside every peer: hours; goes on where it was interrupted (ARGUMENTS=--help)
+	@mkdir -p build/report
+	@tools/evaluate $(ARGUMENTS)
+
+evaluate-quick: setup-programs build ## the same in ten minutes, with Knot DNS and BIND where they are built
+	@mkdir -p build/report
+	@tools/evaluate --quick $(ARGUMENTS)
 
 site: setup ## make the documentation as a site, build/site/index.html
 	@tools/build-site

@@ -55,6 +55,8 @@ struct config {
     unsigned length;       /* of each writer's list */
     enum order order;      /* pairs: what is retired */
     unsigned live;         /* of each writer; 0 with ORDER_TIGHT */
+    unsigned updates;      /* tree: percent of the operations */
+    uint64_t keys;         /* tree: that there may be */
     bool demand;           /* latency: retire a batch and want it back */
     bool mixed;            /* recycle: of many sizes, instead of `size` */
     bool progress;         /* a line on standard error while it runs */
@@ -105,6 +107,7 @@ struct run {
     struct histogram *latencies;
     struct list *lists;     /* one for each writer */
     struct ring *rings;     /* one for each pair of writers */
+    struct tree *tree;      /* of all writers */
     const uint16_t *places; /* LOOP_REPLACE: which one is replaced next; never written by workers */
     unsigned place_count;   /* of those at which a slice may begin */
     unsigned workers;

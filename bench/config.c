@@ -6,8 +6,9 @@
 #include "scenario.h"
 
 const struct scenario *const scenarios[] = {
-    &scenario_endurance, &scenario_pairs,   &scenario_latency, &scenario_stall,
-    &scenario_recycle,   &scenario_destroy, &scenario_readers, NULL,
+    &scenario_endurance, &scenario_pairs,   &scenario_latency,
+    &scenario_stall,     &scenario_recycle, &scenario_destroy,
+    &scenario_readers,   &scenario_tree,    NULL,
 };
 
 const struct scenario *scenario_find(const char *name)
@@ -31,14 +32,15 @@ json_t *config_to_json(const struct config *config)
 {
     return json_pack(
         "{s:s, s:s, s:I, s:i, s:i, s:i, s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:s, "
-        "s:i, s:b, s:b, s:b, s:s}",
+        "s:i, s:i, s:I, s:b, s:b, s:b, s:s}",
         "scenario", config->scenario, "subject", config->subject, "size", (json_int_t)config->size,
         "threads", config->threads, "readers", config->readers, "batch", config->batch, "seconds",
         config->seconds, "pairs", (json_int_t)config->pairs, "limit", (json_int_t)config->limit,
         "latent_limit", (json_int_t)config->latent_limit, "stay_ms", config->stay_ms, "cycles",
         config->cycles, "objects", config->objects, "length", config->length, "order",
-        order_name(config->order), "live", config->live, "demand", config->demand, "mixed",
-        config->mixed, "progress", config->progress, "options", config->options);
+        order_name(config->order), "live", config->live, "updates", config->updates, "keys",
+        (json_int_t)config->keys, "demand", config->demand, "mixed", config->mixed, "progress",
+        config->progress, "options", config->options);
 }
 
 static uint64_t number(json_t *json, const char *key)
@@ -75,6 +77,8 @@ int config_from_json(struct config *config, json_t *json)
         .objects = (unsigned)number(json, "objects"),
         .length = (unsigned)number(json, "length"),
         .live = (unsigned)number(json, "live"),
+        .updates = (unsigned)number(json, "updates"),
+        .keys = number(json, "keys"),
         .demand = json_is_true(json_object_get(json, "demand")),
         .mixed = json_is_true(json_object_get(json, "mixed")),
         .progress = json_is_true(json_object_get(json, "progress")),

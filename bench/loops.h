@@ -117,6 +117,7 @@ TEMPLATE void loop_pairs(struct worker *worker, const struct operations *op)
 }
 
 #include "loop_replace.h"
+#include "loop_tree.h"
 
 /* ---------------------------------------------------------------------------------- readers */
 
@@ -408,6 +409,7 @@ TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
     FAMILY_LOOP(name, stay)                                                                        \
     FAMILY_LOOP(name, produce)                                                                     \
     FAMILY_LOOP(name, consume)                                                                     \
+    FAMILY_LOOP(name, tree)                                                                        \
     FAMILY_LOOP(name, destroy)
 
 /* For struct family: those operations and loops. */
@@ -419,7 +421,7 @@ TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
         [LOOP_TRAVERSE] = name##_traverse, [LOOP_REUSE] = name##_reuse,                            \
         [LOOP_DEMAND] = name##_demand,     [LOOP_STAY] = name##_stay,                              \
         [LOOP_PRODUCE] = name##_produce,   [LOOP_CONSUME] = name##_consume,                        \
-        [LOOP_DESTROY] = name##_destroy,                                                           \
+        [LOOP_TREE] = name##_tree,         [LOOP_DESTROY] = name##_destroy,                        \
     }
 
 #endif /* BENCH_LOOPS_H */

@@ -13,6 +13,7 @@
 #include "arguments.h"
 #include "choice.h"
 #include "document.h"
+#include "others.h"
 #include "runner.h"
 #include "scm.h"
 
@@ -22,7 +23,7 @@
 struct request {
     const struct scenario *scenario;
     struct config config; /* what does not vary */
-    struct numbers sizes, threads, readers, batches, latent_limits, stays, orders, lives;
+    struct numbers sizes, threads, readers, batches, latent_limits, stays, orders, lives, updates;
     const char *patterns; /* of subjects, with commas between */
     const char *json;
     uint64_t repeat;
@@ -49,6 +50,8 @@ static const struct argp_option all_options[] = {
     {"cycles", 'c', "N", 0, "Caches made and destroyed, at most", 0},
     {"objects", 'o', "N", 0, "Objects in each of them", 0},
     {"length", 'L', "N", 0, "Entries of each thread's list", 0},
+    {"updates", 'u', "PERCENT,...", 0, "Of the operations on the tree, so many are updates", 0},
+    {"keys", 'k', "N", 0, "Keys that may be in the tree; half of them are", 0},
     {"repeat", 'R', "N", 0, "Runs of each row, interleaved; medians are shown", 0},
     {"limit", 'm', "BYTES", 0, "Resident memory of a run; more is out of memory", 0},
     {"latent-limit", 'l', "BYTES,...", 0, "Prudence's option latent_limit", 0},
@@ -119,6 +122,12 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'L':
         config->length = (unsigned)argument_number(state, key, text, 1, 1 << 24);
         break;
+    case 'u':
+        request->updates = argument_numbers(state, key, text, 0, 100);
+        break;
+    case 'k':
+        config->keys = argument_number(state, key, text, 2, UINT64_C(1) << 31);
+        break;
     case 'R':
         request->repeat = argument_number(state, key, text, 1, 1000);
         break;
@@ -187,6 +196,7 @@ static void set_defaults(struct request *request, const struct scenario *scenari
     request->latent_limits = one_number(0);
     request->stays = one_number(defaults->stay_ms);
     request->orders = one_number(ORDER_TIGHT);
+    request->updates = one_number(defaults->updates);
 }
 
 static void parse_request(struct request *request, int argc, char **argv)
@@ -238,6 +248,7 @@ static bool configure(const struct request *request, unsigned index, struct conf
     config->live = (unsigned)pick(&request->lives, &index);
     config->order = (enum order)pick(&request->orders, &index);
     config->stay_ms = (unsigned)pick(&request->stays, &index);
+    config->updates = (unsigned)pick(&request->updates, &index);
     config->readers = (unsigned)pick(&request->readers, &index);
     config->threads = (unsigned)pick(&request->threads, &index);
     config->size = pick(&request->sizes, &index);
@@ -338,15 +349,19 @@ static int carry_out(const struct request *request)
     static struct row rows[MAX_CHOICES];
     static struct choices choices;
     struct config config;
+    struct others others;
     unsigned failed = 0;
 
     if (refuse_any(request) || !choices_make(&choices, patterns, request->scenario))
         return EXIT_FAILURE;
     choices_skip_missing(&choices, skip, document);
     table_head(request->scenario);
+    others_begin(&others);
     for (unsigned i = 0; configure(request, i, &config); i++)
         failed +=
             measure(rows, make_rows(request, &config, &choices, rows), request->repeat, document);
+    json_object_set_new(document, "others_cpus",
+                        json_real(others_report(&others, "prudence-bench")));
     if (request->json && document_write(document, request->json))
         return EXIT_FAILURE;
     json_decref(document);

@@ -37,6 +37,8 @@ static void print_notes(const struct row *row)
     print_latencies(json_object_get(row->merged, "latency_ns"));
     if (row->config.order != ORDER_TIGHT)
         printf("%s, %u live ", order_name(row->config.order), row->config.live);
+    if (!strcmp(row->config.scenario, "tree"))
+        printf("%u %% updates ", row->config.updates);
     if (row->config.mixed)
         printf("mixed sizes ");
     if (row->config.latent_limit)

@@ -6,6 +6,6 @@
 #include "bench.h"
 
 extern const struct scenario scenario_endurance, scenario_pairs, scenario_latency, scenario_stall,
-    scenario_recycle, scenario_destroy, scenario_readers;
+    scenario_recycle, scenario_destroy, scenario_readers, scenario_tree;
 
 #endif /* BENCH_SCENARIO_H */

@@ -51,6 +51,7 @@ enum loop {
     LOOP_STAY,     /* lock, sleep, unlock */
     LOOP_PRODUCE,  /* allocate and hand over */
     LOOP_CONSUME,  /* be handed and retire */
+    LOOP_TREE,     /* search and update one tree */
     LOOP_DESTROY,  /* make a pool, fill it, retire all, destroy it */
     LOOP_COUNT,
 };

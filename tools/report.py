@@ -45,15 +45,11 @@ def label(row):
     return {"prudence": "Prudence"}.get(name, name)
 
 
-def colours(rows):
-    theirs = iter(THEIRS * len(rows))
-    return [OURS if row["subject"] == "prudence" else next(theirs) for row in rows]
-
-
 def version(row):
+    """Plain malloc has no library, and so no version of it."""
     versions, allocator = row["versions"], row["versions"]["allocator"]
-    library = f'{versions["library"]} {versions["library_version"]}'
-    return library if is_ours(row) else f'{library}, {allocator["name"]} {allocator["version"]}'
+    library = f'{versions["library"]} {versions["library_version"]}' if versions["library_version"] else ""
+    return library if is_ours(row) else ", ".join(filter(None, [library, f'{allocator["name"]} {allocator["version"]}']))
 
 
 def measured(document):
@@ -61,7 +57,42 @@ def measured(document):
     return [row for row in document["rows"] if "versions" in row]
 
 
+BUSY = 0.1   # CPUs of others, as the programs have it
+WAITED = 2   # times its CPU time that a row took by the clock
+
+
+def busy_warning(document):
+    """[that other programs used the machine], of a document that says so."""
+    busy = document.get("others_cpus", 0)
+    return [f"The machine was busy: other programs used up to {busy:.1f} CPUs meanwhile. Figures are of the order only."] if busy > BUSY else []
+
+
+def waiting_warning(rows, cpus):
+    """[that threads which had a CPU each did not have it all the time]"""
+    waited = [row for row in rows if row["threads"] + row["readers"] <= cpus and row.get("ns_per_pair_wall", 0) > WAITED * row.get("ns_per_pair_cpu", 0)]
+    if not waited:
+        return []
+    worst = max(waited, key=lambda row: row["ns_per_pair_wall"] / max(row["ns_per_pair_cpu"], 0.01))
+    return [f'{len(waited)} of {len(rows)} rows took more than {WAITED} times as long by the clock as on a CPU, with no more threads than CPUs: something else ran. '
+            f'The worst: {worst["subject"]}, {worst["ns_per_pair_wall"]:.1f} ns for {worst["ns_per_pair_cpu"]:.1f} ns of CPU.']
+
+
+def warnings_of(document):
+    return busy_warning(document) + waiting_warning([row for row in document["rows"] if "ns_per_pair_wall" in row], document["host"].get("cpus", 0))
+
+
 # ------------------------------------------------------------------------------------- endurance
+
+def legend_below(figure, grid, columns=4):
+    """One for all axes of `grid`, below them, so that it covers no curve."""
+    found = {}
+    for axes in grid:
+        for handle, name in zip(*axes.get_legend_handles_labels()):
+            found.setdefault(name, handle)
+    share = (0.24 * -(-len(found) // columns) + 0.15) / figure.get_figheight()
+    figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+    return figure.legend(found.values(), found.keys(), frameon=False, ncols=columns, loc="lower center")
+
 
 def samples(row):
     """Seconds, resident megabytes, updates so far."""
@@ -82,15 +113,16 @@ def rates(seconds, done, window=0.25):
 
 
 def draw_endurance(rows):
-    figure, (memory, speed) = plt.subplots(2, 1, figsize=(10, 7.2), sharex=True,
+    figure, (memory, speed) = plt.subplots(2, 1, figsize=(10, 7.6), sharex=True,
                                            height_ratios=[2.2, 1], constrained_layout=True)
-    for row, colour in zip(rows, colours(rows)):
+    used = {}
+    for row in rows:
         seconds, resident, done = samples(row)
-        width = 2.6 if row["subject"] == "prudence" else 1.4
-        memory.plot(seconds, resident, color=colour, linewidth=width, label=label(row))
-        speed.plot(*rates(seconds, done), color=colour, linewidth=width)
+        style = subject_style(row["subject"], used)
+        memory.plot(seconds, resident, label=label(row), **style)
+        speed.plot(*rates(seconds, done), **style)
         if row.get("out_of_memory"):
-            memory.plot(seconds[-1], resident[-1], "x", color=colour, markersize=10,
+            memory.plot(seconds[-1], resident[-1], "x", color=style["color"], markersize=10,
                         markeredgewidth=3)
     limit = rows[0]["limit"] / MEGA
     memory.axhline(limit, color="#444444", linewidth=1, linestyle=(0, (4, 3)))
@@ -103,7 +135,7 @@ def draw_endurance(rows):
         axes.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
         axes.margins(x=0.01)
     memory.set_ylim(top=limit * 1.6)
-    memory.legend(frameon=False, ncols=2, loc="upper left", bbox_to_anchor=(0.12, 0.93))
+    legend_below(figure, [memory], 3)
     return figure
 
 
@@ -172,14 +204,16 @@ def curves(rows):
     return found
 
 
-def pairs_style(subject, used):
-    """Ours solid and green, call_rcu dashed, floors dotted; a colour for each allocator."""
+def subject_style(subject, used):
+    """Ours green, classic black, call_rcu solid, other peers dashed, floors dotted; a colour for each allocator, kept in `used`."""
+    if subject == "classic":
+        return {"color": "#000000", "linewidth": 1.6, "linestyle": "-."}
     if subject.startswith("prudence"):
         return {"color": OURS, "linewidth": 2.6 if subject == "prudence" else 1.2,
                 "linestyle": {"prudence-fenced": "--", "prudence-free": ":"}.get(subject, "-")}
     allocator = subject.partition("+")[2] or subject
     colour = THEIRS[used.setdefault(allocator, len(used)) % len(THEIRS)]
-    dashes = {"plain": (0, (1, 1.5)), "urcu": "-"}.get(subject.partition("+")[0], "--")
+    dashes = {"plain": (0, (1, 1.5)), "urcu": "-", "rculfhash": "-"}.get(subject.partition("+")[0], "--")
     return {"color": colour, "linewidth": 1.3, "linestyle": dashes}
 
 
@@ -197,7 +231,7 @@ def draw_pairs(rows):
             if setting == [threads, readers, batch, live, order]:
                 sizes = sorted(by_size)
                 axes.plot(sizes, [by_size[size]["ns_per_pair_wall"] for size in sizes], marker="o",
-                          markersize=3, label=subject, **pairs_style(subject, used))
+                          markersize=3, label=subject, **subject_style(subject, used))
         axes.set(xscale="log", yscale="log", xlabel="object size, bytes", ylabel="ns per pair",
                  title=f"{count(threads, 'writer')}, {count(readers, 'reader')}, "
                        f"{'one at a time' if batch == 1 else f'batches of {batch}'}"
@@ -276,11 +310,16 @@ def page_template(name):
                               undefined=jinja2.StrictUndefined).get_template(name)
 
 
-def write_page(path, document, title, headline, svg, sections, notes, versions):
+def write_page(path, document, title, headline, svg, sections, notes, versions, warnings=()):
     """`sections`: pairs of a heading and the rows of its table, each a dictionary."""
     path.write_text(page_template("report_page.html").render(
         title=title, headline=headline, picture=svg[svg.index("<svg"):], sections=sections,
-        notes=notes, versions=versions, document=document))
+        notes=notes, versions=versions, document=document, warnings=warnings))
+
+
+def write_parts(path, document, **said):
+    """A page of several parts, each with pictures, findings and a table (report_parts.html)."""
+    path.write_text(page_template("report_parts.html").render(document=document, **said))
 
 
 def write_pictures(source, figure):
@@ -310,7 +349,9 @@ def main():
     cells = [cells_of(row) for row in rows]
     svg = write_pictures(source, draw(rows))
     write_page(source.with_suffix(".html"), document, title, headline(rows), svg,
-               [("In numbers", cells)], notes, sorted({version(row) for row in rows}))
+               [("In numbers", cells)], notes, sorted({version(row) for row in rows}), warnings_of(document))
+    for warning in warnings_of(document):
+        print(f"report: {warning}", file=sys.stderr)
     if kind == "endurance":
         print_table(cells)
         print("\n" + headline(rows))

@@ -13,7 +13,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy
 
-from report import MEGA, OURS, THEIRS, inline_svg, page_template
+from report import MEGA, OURS, THEIRS, inline_svg, write_parts
 
 REFRESH = ("refresh", "global_refresh", "tick", "global_tick")
 MALLOC = ("allocate", "free")
@@ -170,6 +170,20 @@ def draw_trace(document, experiment, rows):
     return figure
 
 
+def draw_histograms(document, experiment, rows):
+    """Figures 5.1 and 5.2: what was allocated, which is the same for all subjects."""
+    found = next((row["histograms"] for row in rows if row.get("histograms")), None)
+    if not found:
+        return None
+    figure, (livenesses, sizes) = plt.subplots(1, 2, figsize=(12, 4), constrained_layout=True)
+    for axes, bins, key in ((livenesses, found["livenesses"], "liveness"), (sizes, found["sizes"], "size_class")):
+        axes.bar([one[key] for one in bins], [one["objects"] for one in bins], color=THEIRS[1])
+        axes.set_ylabel("objects")
+    livenesses.set(xlabel="lifetime, ticks", title="Lifetimes of objects (figure 5.1)")
+    sizes.set(xlabel="size class: 2^n bytes", title="Sizes of objects (figure 5.2)", yscale="log")
+    return figure
+
+
 def draw_factorial(document, experiment, rows):
     """Figures 6.1 to 6.4: a bar for each effect."""
     found = document["variation"].get(experiment["name"], {})
@@ -215,6 +229,7 @@ DRAW = {"factorial": draw_factorial, "factorial-malloc": draw_factorial_malloc,
         "threads": draw_operations, "quantum": draw_operations,
         "throughput-quantum": draw_throughput, "throughput-threads": draw_throughput,
         "trace": draw_trace}
+MORE = {"trace": draw_histograms}  # a second picture
 UNITS = {"seconds": ("time, s", 1, 3), "bytes_per_second": ("MB/s", MEGA, 1),
          "bytes_per_cpu_second": ("MB/s of CPU time", MEGA, 1),
          "held_bytes": ("held, MB", MEGA, 2), "live_bytes": ("live, MB", MEGA, 2),
@@ -263,26 +278,30 @@ def progress(document):
             f'{document["points"]} points are within their aim, {document["points_open"]} are open.')
 
 
-def picture(document, experiment, rows, folder):
+def pictures(document, experiment, rows, folder):
     if not any(row["repeats"] for row in rows):
-        return None
-    figure = DRAW[experiment["name"]](document, experiment, rows)
-    if figure is None:
-        return None
-    if folder:
-        figure.savefig(folder / f'acdc-{experiment["name"]}.png', dpi=75)
-    svg = inline_svg(figure)
-    plt.close(figure)
-    return svg[svg.index("<svg"):]
+        return
+    name = experiment["name"]
+    for draw, file in ((DRAW.get(name), f"acdc-{name}.png"), (MORE.get(name), f"acdc-{name}-histograms.png")):
+        figure = draw(document, experiment, rows) if draw else None
+        if figure is None:
+            continue
+        if folder:
+            figure.savefig(folder / file, dpi=75)
+        svg = inline_svg(figure)
+        plt.close(figure)
+        yield svg[svg.index("<svg"):]
 
 
 def parts(document, folder):
     for experiment in document["experiments"]:
         rows = [row for row in document["rows"] if row["experiment"] == experiment["name"]]
-        yield {**experiment, "options": " ".join(experiment["options"]),
-               "picture": picture(document, experiment, rows, folder), "cells": cells(rows),
-               "findings": [one for one in document["findings"]
-                            if one["experiment"] == experiment["name"]]}
+        said = ["acdc " + " ".join(experiment["options"])]
+        yield {"name": experiment["name"], "title": experiment["title"], "figures": experiment["figures"], "open": False, "cells": cells(rows),
+               "text": said + [f"{label} = {what}" for label, what in experiment["labels"].items()],
+               "pictures": list(pictures(document, experiment, rows, folder)),
+               "findings": [{"place": one["figure"], "claim": one["thesis"], "verdict": one["verdict"], "here": one["measured"],
+                             "reason": one["reason"]} for one in document["findings"] if one["experiment"] == experiment["name"]]}
 
 
 def main():
@@ -296,9 +315,10 @@ def main():
     if folder and not folder.is_dir():
         sys.exit(f"report_acdc: {folder} is not a folder")
     page = source.with_suffix(".html")
-    page.write_text(page_template("report_acdc.html").render(
-        document=document, headline=headline(document), progress=progress(document), parts=list(parts(document, folder)),
-        notes=[note.format(**document) for note in NOTES]))
+    write_parts(page, document, title="ACDC", source="the thesis", headline=headline(document), parts=list(parts(document, folder)),
+                subtitle=f'acdc {document["prudence"]} · {document["date"]}' + (" · short form" if document["short"] else ""),
+                warnings=list(filter(None, [progress(document)])), notes=[note.format(**document) for note in NOTES],
+                versions=[f'{one["name"]} {one["version"]}' for one in document["allocators"]])
     print(headline(document))
     print(f"written: {page}")
 

@@ -16,11 +16,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import matplotlib.ticker
 
-from report import MEGA, OURS, THEIRS, document_arguments, inline_svg, print_markdown_table, write_page
+from report import MEGA, OURS, THEIRS, busy_warning, document_arguments, inline_svg, print_markdown_table, write_page
 from structures_bench import goals
 
 TITLES = {"hash": "Hash tables", "map": "Ordered maps", "routes": "Routes (longest-prefix match)", "routes6": "Routes of IPv6"}
-BUSY = 0.1  # CPUs of others, as the program has it
 NOTES = [
     "Half of the objects stay, the other half come and go. A lookup is a section of its own, finds an object that stays, and reads it. An update "
     "removes an object, or adds it again. Each run is a process of its own, which fills its table first; medians of interleaved runs.",
@@ -249,9 +248,7 @@ def refusals(rows):
 
 
 def notes_of(document, given):
-    busy = document["others_cpus"]
-    found = [f"The machine was busy: other programs used up to {busy:.1f} CPUs meanwhile. Figures are of the order only."] if busy > BUSY else []
-    return found + [f'Left out: {one["subject"]}: {one["why"]}.' for one in document["skipped"]] + given + NOTES
+    return busy_warning(document) + [f'Left out: {one["subject"]}: {one["why"]}.' for one in document["skipped"]] + given + NOTES
 
 
 def main():

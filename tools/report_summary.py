@@ -11,6 +11,8 @@ import json
 import sys
 from pathlib import Path
 
+from report import busy_warning
+
 MEGA = 1e6
 ENDURANCE_BOUND = 16 << 20  # bytes beyond the live set, while threads <= CPUs
 PLAIN_PEERS = {"plain+glibc", "plain+jemalloc", "plain+mimalloc", "plain+tcmalloc"}
@@ -488,11 +490,12 @@ def versions(results):
     for part in results.parts:
         for row in results.rows(part):
             said = row["versions"]
-            found.add(f'{said["library"]} {said["library_version"]}'.strip())
+            if said["library_version"]:
+                found.add(f'{said["library"]} {said["library_version"]}')
             found.add(f'{said["allocator"]["name"]} {said["allocator"]["version"]}')
     for allocator in results.parts.get("malloc", {}).get("allocators", []):
         found.add(f'{allocator["name"]} {allocator["version"]}')
-    return ", ".join(sorted(found - {"malloc"}))
+    return ", ".join(sorted(found))
 
 
 def main():
@@ -509,6 +512,9 @@ def main():
     print(f'# Measurements of {document["date"][:10]}\n')
     print(f'{host["cpu"]}, {host["cpus"]} CPUs, {host["system"]} {host["kernel"]}, '
           f'gcc {host["compiler"]}; {versions(results)}.')
+    for part, document in results.parts.items():
+        for warning in busy_warning(document):
+            print(f"**{part}: {warning}**\n")
     print("Medians of interleaved runs, each in a fresh process; a pair and the subjects are "
           "explained in docs/reference/benchmark.md.\n")
     print(table(["target", "verdict"], verdicts.lines))

@@ -54,3 +54,16 @@ double others_cpus(const struct others *others)
     others_begin(&now);
     return others_between(others, &now);
 }
+
+double others_report(const struct others *others, const char *program)
+{
+    const double busy = others_cpus(others);
+
+    if (busy > OTHERS_TOO_BUSY)
+        fprintf(
+            stderr,
+            "%s: the machine was busy: others used %.2f CPUs meanwhile; measure again when it is "
+            "quiet\n",
+            program, busy);
+    return busy;
+}

@@ -413,13 +413,8 @@ static int measure_and_say(const struct request *request)
     print_versions();
     others_begin(&others);
     failed = measure(request);
-    busy = others_cpus(&others);
+    busy = others_report(&others, "prudence-structures");
     print_rows(request);
-    if (busy > OTHERS_TOO_BUSY)
-        fprintf(stderr,
-                "prudence-structures: the machine was busy: others used %.2f CPUs meanwhile; "
-                "measure again when it is quiet\n",
-                busy);
     if (request->json && write_json(request, busy))
         return EXIT_FAILURE;
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;

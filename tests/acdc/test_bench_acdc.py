@@ -447,8 +447,9 @@ class ShortRun(unittest.TestCase):
         done = run(REPORT, result)
         self.assertEqual(done.returncode, 0, done.stderr)
         page = result.with_suffix(".html").read_text()
-        self.assertEqual(page.count("<svg"), len(document["experiments"]))
-        for text in ("Skipped: nomalloc: gone &lt;", "not measured", "In numbers"):
+        self.assertEqual(page.count("<svg"), len(document["experiments"]) + 1)  # the trace has histograms, too
+        for text in ("Left out: nomalloc: gone &lt;", "not measured", "In numbers", "Lifetimes of objects (figure 5.1)",
+                     "Sizes of objects (figure 5.2)"):
             self.assertIn(text, page)
 
     def test_refused(self):

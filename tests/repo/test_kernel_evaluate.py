@@ -17,6 +17,7 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
+import kept_runs  # noqa: E402 (the path comes first)
 from kernel_evaluation import cli, figures, findings, loads  # noqa: E402 (the path comes first)
 
 SIZES = "object_size 200 slab_size 256 objs_per_slab 16 order 0"
@@ -178,8 +179,8 @@ class Runs(unittest.TestCase):
     def test_an_interruption_leaves_nothing_behind(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(KeyboardInterrupt), \
                 mock.patch.object(subprocess.Popen, "communicate", self.interrupt(Path(folder) / "grandchild")):
-            cli.run_session(["sh", "-c", f"timeout 100 sleep 100 & echo $! >{folder}/grandchild.new; "
-                                         f"mv {folder}/grandchild.new {folder}/grandchild; wait"], dict(os.environ))
+            kept_runs.run_session(["sh", "-c", f"timeout 100 sleep 100 & echo $! >{folder}/grandchild.new; "
+                                         f"mv {folder}/grandchild.new {folder}/grandchild; wait"], dict(os.environ), folder)
         for _ in range(1000):  # it ends soon
             if not self.runs(self.grandchild):
                 return
@@ -193,7 +194,7 @@ class Runs(unittest.TestCase):
             return False
 
     def interrupt(self, file):
-        def wait(_):
+        def wait(*_, **__):
             while not file.exists():
                 time.sleep(0.01)
             self.grandchild = int(file.read_text())

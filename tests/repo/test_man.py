@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 PAGES = sorted((ROOT / "docs/man").iterdir())
-SCENARIOS = ("endurance", "pairs", "latency", "stall", "recycle", "destroy", "readers", "malloc", "rcu",
+SCENARIOS = ("endurance", "pairs", "latency", "stall", "recycle", "tree", "destroy", "readers", "malloc", "rcu",
              "variants", "scm")
 
 

@@ -17,7 +17,7 @@ class Point:
     def __init__(self, experiment, subject, at, request):
         self.experiment, self.subject, self.at = experiment, subject, at
         self.precision, self.most = request.precision, request.most
-        self.repeats, self.wall_seconds, self.samples, self.failed = [], [], None, None
+        self.repeats, self.wall_seconds, self.samples, self.histograms, self.failed = [], [], None, None, None
         self.known_need = None  # of as many repeats as there are
         # A factorial design has r replications of each point, a trace is one run of one seed.
         self.fixed = bool(experiment.labels) or experiment.name == "trace"
@@ -32,9 +32,9 @@ class Point:
     def next_seed(self):
         return len(self.repeats) + 1
 
-    def add(self, responses, wall_seconds, samples=None):
+    def add(self, responses, wall_seconds, samples=None, histograms=None):
         if self.experiment.name == "trace" and not self.repeats:
-            self.samples = samples
+            self.samples, self.histograms = samples, histograms
         self.repeats.append(responses)
         self.wall_seconds.append(wall_seconds)
         self.known_need = None
@@ -78,6 +78,8 @@ class Point:
                "within_aim": self.is_within_aim(), "responses": self.summary()}
         if self.samples is not None:
             row["samples"] = self.samples
+        if self.histograms is not None:
+            row["histograms"] = self.histograms
         if self.failed:
             row["failed"] = self.failed
         return row
@@ -85,7 +87,7 @@ class Point:
     def take_from(self, row):
         """Goes on from a row of a file. What failed then is tried again."""
         self.repeats, self.wall_seconds = row["repeats"], row["wall_seconds"]
-        self.samples, self.known_need = row.get("samples"), None
+        self.samples, self.histograms, self.known_need = row.get("samples"), row.get("histograms"), None
 
     def summary(self):
         """Of each response that every repeat has: mean, interval, and whether it is known well enough."""

@@ -55,4 +55,5 @@ class Runner:
             point.failed = str(failure)
             self.say(f"{point.experiment.name}: {point.subject.name} at {point.at}: {failure}")
             return
-        point.add(experiments.responses(run), time.monotonic() - began, run["samples"])
+        point.add(experiments.responses(run), time.monotonic() - began, run["samples"],
+                  {name: run[name] for name in ("sizes", "livenesses")})

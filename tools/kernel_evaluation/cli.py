@@ -5,18 +5,18 @@ A finished run is kept in FOLDER/runs with what it depends on (kernel, load, pro
 
 import argparse
 import datetime
+import functools
 import hashlib
 import json
 import os
 import platform
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+import kept_runs
 from malloc_bench.cli import number
 
 from . import figures, loads
@@ -108,28 +108,6 @@ def identity_of(mode, load, request, work):
 
 # -------------------------------------------------------------------------------------------------- a run
 
-def end_session(leader):
-    """Ends all processes of that session: an emulator is a grandchild, in a group of its own."""
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            if int(place.read_text().rpartition(")")[2].split()[3]) == leader:
-                os.kill(int(place.parent.name), signal.SIGTERM)
-        except (FileNotFoundError, ProcessLookupError):
-            pass  # it has ended
-
-
-def run_session(command, environment):
-    """(status, what it printed). Nothing of it outlives an interruption."""
-    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, start_new_session=True) as child:
-        try:
-            said = child.communicate()[0]
-        except BaseException:
-            end_session(child.pid)
-            raise
-        return child.returncode, said
-
-
 def boot(mode, load, side, request, work, disks, place):
     """What the guest printed, as figures."""
     script = work / "script"
@@ -145,7 +123,7 @@ def boot(mode, load, side, request, work, disks, place):
         "VMLINUZ": str(kernel_of(mode)), "MEMORY": str(request.memory), "TIMEOUT": str(request.timeout),
         "CPUS": "1" if few else str(request.cpus), "NODES": "1" if few else str(request.nodes), **({"ICOUNT": "1"} if few else {})}
     # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0083).
-    status, printed = run_session(["tools/kernel-boot", "6.1-tree", str(script), "-cpu", "max,-la57", *devices], environment)
+    status, printed = kept_runs.run_session(["tools/kernel-boot", "6.1-tree", str(script), "-cpu", "max,-la57", *devices], environment, ROOT)
     said = console.read_text(errors="replace") if console.exists() else ""
     complaints = [line for line in said.splitlines() if any(word in line for word in COMPLAINTS)]
     if status or complaints:
@@ -162,51 +140,21 @@ def plan(request):
             for i in range(len(request.load)) for side in loads.SIDES]
 
 
-def kept(place, identity):
-    """The run that is there already, if it is of the same kernel, load and program."""
-    try:
-        found = json.loads(place.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None
-    return found if found.get("identity") == identity else None
-
-
-def seconds_left(todo, took):
-    """From what the same load took in the same mode, or from the mean of all; None before anything is known."""
-    every = [seconds for many in took.values() for seconds in many]
-    if not every:
-        return None
-    mean = sum(every) / len(every)
-    return sum(sum(took[key]) / len(took[key]) if (key := (mode, name)) in took else mean for mode, name, *_ in todo)
+def run_once(mode, load, side, turn, request, work, disks, place):
+    run = boot(mode, load, side, request, work, disks, place)
+    return run if "failed" in run else run | {"mode": mode, "load": load.name, "side": side, "round": turn,
+                                              "transactions": loads.transactions_of(load, request.scale)}
 
 
 def run_all(request, work, disks):
-    runs, failed, took, todo = [], [], {}, plan(request)
-    (request.folder / "runs").mkdir(parents=True, exist_ok=True)
-    for i, (mode, name, side, turn) in enumerate(todo):
-        load = loads.LOADS[name]
-        identity = identity_of(mode, load, request, work)
-        place = request.folder / f"runs/{mode}-{identity['cpus']}x{identity['nodes']}-{name}-{side}-{turn}.json"
-        run = kept(place, identity)
-        if run:
-            took.setdefault((mode, name), []).append(run["seconds"])
-        else:
-            left = seconds_left(todo[i:], took)
-            print(f"kernel-evaluate: {i + 1} of {len(todo)}: {mode}, {name}, {side}, round {turn + 1}"
-                  + (f"; some {left / 60:.0f} minutes left" if left is not None else ""), file=sys.stderr, flush=True)
-            begun = time.monotonic()
-            run = boot(mode, load, side, request, work, disks, place)
-            if "failed" in run:
-                failed.append(f"{mode}, {name}, {side}, round {turn + 1}")
-                print(f"kernel-evaluate: FAILED: {failed[-1]}\n{run['failed']}", file=sys.stderr, flush=True)
-                continue
-            run |= {"mode": mode, "load": name, "side": side, "round": turn, "identity": identity, "cpus": identity["cpus"],
-                    "nodes": identity["nodes"], "transactions": loads.transactions_of(load, request.scale),
-                    "seconds": time.monotonic() - begun, "load_average": os.getloadavg()[0]}
-            took.setdefault((mode, name), []).append(run["seconds"])
-            place.write_text(json.dumps(run) + "\n")
-        runs.append(run)
-    return runs, failed
+    folder, tasks = request.folder / "runs", []
+    for mode, name, side, turn in plan(request):
+        identity = identity_of(mode, loads.LOADS[name], request, work)
+        file = f"{mode}-{identity['cpus']}x{identity['nodes']}-{name}-{side}-{turn}"
+        run = functools.partial(run_once, mode, loads.LOADS[name], side, turn, request, work, disks, folder / f"{file}.json")
+        tasks.append(kept_runs.Task(file, f"{mode}, {name}, {side}, round {turn + 1}", (mode, name), identity, run))
+    runs, failed = kept_runs.run_all("kernel-evaluate", tasks, folder)
+    return [run | {"cpus": run["identity"]["cpus"], "nodes": run["identity"]["nodes"]} for run in runs], [title for title, _ in failed]
 
 
 def document_of(request, runs, failed):

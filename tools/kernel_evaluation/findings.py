@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What the paper found in 5.4 and 3.4, and whether it holds in runs of ours.
 
-A row is one load and one cache. Its two sides are compared round by round: "less" or "more" if all rounds say so beyond what counts as the same,
-"same" if none is beyond that, otherwise "unclear". A finding about all caches holds if no row is worse than the worst exception that the paper
-itself names, and some row is better; it does not hold if a row is worse than that exception in all rounds; otherwise it is undecided."""
+A row is one load and one cache, as paper_findings judges them."""
 
 import dataclasses
 import statistics
 
+from paper_findings import FAILS, HOLDS, MISSING, SAME, UNDECIDED, all_rounds, change, judge as judge_rows, percent
+
 from . import figures, loads
 
 PAIRS = 5000      # a cache with fewer allocate/free pairs in a run is left out, with a scale of 1; the paper's threshold is a million
-SAME = 0.02       # the paper's own "equally well"
 RARE = 0.0001     # churns per allocation that count as none
-HOLDS, FAILS, UNDECIDED, MISSING = "holds", "does not hold", "undecided", "not measured"
 
 
 @dataclasses.dataclass
@@ -80,40 +78,11 @@ def left(one):
 RATES = (misses, churns, slab_churns)
 
 
-def change(metric, slub, ours):
-    """Of ours against SLUB's, as a share."""
-    if metric in RATES and abs(ours - slub) < RARE:
-        return 0.0
-    return ours / slub - 1 if slub else float("inf")
-
-
-def compare(row, metric):
-    changes = [change(metric, slub, ours) for slub, ours in row.values(metric)]
-    words = {"same" if abs(one) <= SAME else "less" if one < 0 else "more" for one in changes}
-    return words.pop() if len(words) == 1 else "unclear", changes
-
-
 def judge(found, metric, allowed):
     """(verdict, what was found). `allowed`: the worst exception that the paper names."""
-    words, worse, maybe = {"less": 0, "same": 0, "more": 0, "unclear": 0}, [], []
-    for row in found:
-        word, changes = compare(row, metric)
-        words[word] += 1
-        over = [one > max(allowed, SAME) for one in changes]
-        if any(over):
-            (worse if all(over) else maybe).append(f"{row.load} {row.cache} ({percent(statistics.median(changes))})")
-    if not sum(words.values()):
-        return MISSING, "no cache has enough pairs"
-    text = ", ".join(f"{word} in {count}" for word, count in words.items() if count) + f" of {sum(words.values())} rows"
-    if worse:
-        return FAILS, f"{text}; worse: {', '.join(worse)}"
-    if maybe:
-        return UNDECIDED, f"{text}; rounds differ: {', '.join(maybe)}"
-    return (HOLDS, text) if words["less"] else (UNDECIDED, f"{text}: nothing is less")
-
-
-def percent(share):
-    return "from none" if share == float("inf") else f"{100 * share:+.1f} %"
+    none = RARE if metric in RATES else 0
+    return judge_rows([(f"{row.load} {row.cache}", [change(*pair, none) for pair in row.values(metric)]) for row in found], allowed,
+                      "no cache has enough pairs")
 
 
 # ---------------------------------------------------------------------------------------------------- findings
@@ -142,8 +111,7 @@ def share_finding(runs, cpus, load, paper):
     found = shares(runs, cpus, load)
     if not found:
         return MISSING, ""
-    near = [abs(one / paper - 1) <= 0.25 for one in found]
-    return HOLDS if all(near) else UNDECIDED if any(near) else FAILS, f"{100 * statistics.median(found):.1f} %"
+    return all_rounds(abs(one / paper - 1) <= 0.25 for one in found), f"{100 * statistics.median(found):.1f} %"
 
 
 def attack(runs, cpus):

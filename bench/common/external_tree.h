@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An external binary search tree that readers search without locks: keys are in the leaves, inner nodes only route. Each inner node
+ * has a version for each of its two edges, which is odd while a writer holds that edge. A writer searches without locks, and then
+ * takes an edge only if its version is still the one that the search read: so what the search found is still there. The algorithm is
+ * BST-TK of David, Guerraoui and Trigonakis (Asynchronized Concurrency, 2015), which "Are Your Epochs Too Epic?" (2024) measures, too.
+ *
+ * The callers bring the memory: an insertion publishes two nodes, a removal unlinks two, which may be freed after a grace period.
+ * Every function is called inside a read-side section. A writer that does not get an edge searches again; nobody waits for a lock.
+ *
+ * Invariant: an inner node that is unlinked keeps both edges held for ever, so no writer can change what nobody finds.
+ */
+#ifndef BENCH_EXTERNAL_TREE_H
+#define BENCH_EXTERNAL_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TREE_END UINT64_MAX /* greater than every key */
+
+struct tree_node {
+    char head[16]; /* of a callback, which the peers write when it is retired */
+    uint64_t key;
+    struct tree_node
+        *child[2];    /* keys below `key`, and all others; NULL in a leaf, for its whole life */
+    uint32_t edge[2]; /* version of each; odd: held */
+};
+
+struct tree {
+    struct tree_node root, second; /* every leaf with a key has a parent and a grandparent */
+    struct tree_node end[3];
+};
+
+/* Where a search for a key ended. */
+struct tree_place {
+    struct tree_node *grand, *parent, *leaf;
+    unsigned grand_side, side;
+    uint32_t grand_version, version; /* of those edges, read before the child was */
+};
+
+static inline void tree_init(struct tree *tree)
+{
+    *tree = (struct tree){.root = {.key = TREE_END}, .second = {.key = TREE_END}};
+    for (unsigned i = 0; i < 3; i++)
+        tree->end[i].key = TREE_END;
+    tree->root.child[0] = &tree->second;
+    tree->root.child[1] = &tree->end[0];
+    tree->second.child[0] = &tree->end[1];
+    tree->second.child[1] = &tree->end[2];
+}
+
+/* Acquire: a thread that sees a node sees its key and its children, as their writer stored them. */
+static inline struct tree_node *tree_child(struct tree_node *node, unsigned side)
+{
+    return __atomic_load_n(&node->child[side], __ATOMIC_ACQUIRE);
+}
+
+static inline struct tree_place tree_walk(struct tree *tree, uint64_t key)
+{
+    struct tree_place at = {.leaf = &tree->root};
+
+    while (tree_child(at.leaf, 0)) {
+        at.grand = at.parent;
+        at.grand_side = at.side;
+        at.grand_version = at.version;
+        at.parent = at.leaf;
+        at.side = key >= at.parent->key;
+        /* Acquire: the version is older than the child that is read next. */
+        at.version = __atomic_load_n(&at.parent->edge[at.side], __ATOMIC_ACQUIRE);
+        at.leaf = tree_child(at.parent, at.side);
+    }
+    return at;
+}
+
+/* The leaf at which a search for `key` ends; its key tells whether it is the one. */
+static inline struct tree_node *tree_find(struct tree *tree, uint64_t key)
+{
+    struct tree_node *node = &tree->root, *child;
+
+    while ((child = tree_child(node, key >= node->key)))
+        node = child;
+    return node;
+}
+
+/* False: the edge is held, or has changed since `version` was read. Acquire: what its last holder stored is seen. */
+static inline bool tree_hold(uint32_t *edge, uint32_t version)
+{
+    return !(version & 1) && __atomic_compare_exchange_n(edge, &version, version + 1, false,
+                                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* `version`: the one that was held, if nothing was changed; two more if something was. Release: see tree_hold. */
+static inline void tree_let_go(uint32_t *edge, uint32_t version)
+{
+    __atomic_store_n(edge, version, __ATOMIC_RELEASE);
+}
+
+static inline void tree_fill(struct tree_node *leaf, struct tree_node *inner, uint64_t key,
+                             struct tree_node *beside)
+{
+    const bool right = key > beside->key;
+
+    leaf->key = key;
+    leaf->child[0] = leaf->child[1] = NULL;
+    inner->key = right ? key : beside->key;
+    inner->child[right] = leaf;
+    inner->child[!right] = beside;
+    inner->edge[0] = inner->edge[1] = 0;
+}
+
+/* Publishes the two nodes of `fresh`. False: the key is there, and both stay the caller's. */
+static inline bool tree_insert(struct tree *tree, uint64_t key, struct tree_node *const fresh[2])
+{
+    for (;;) {
+        const struct tree_place at = tree_walk(tree, key);
+        uint32_t *edge = &at.parent->edge[at.side];
+
+        if (at.leaf->key == key)
+            return false;
+        if (!tree_hold(edge, at.version))
+            continue;
+        tree_fill(fresh[0], fresh[1], key, at.leaf);
+        /* Release: a reader that sees the inner node sees all of both. */
+        __atomic_store_n(&at.parent->child[at.side], fresh[1], __ATOMIC_RELEASE);
+        tree_let_go(edge, at.version + 2);
+        return true;
+    }
+}
+
+/* Holds both edges of a node that is to go. */
+static inline bool tree_hold_both(const struct tree_place *at)
+{
+    uint32_t *edge = &at->parent->edge[at->side], *other = &at->parent->edge[!at->side];
+
+    if (!tree_hold(edge, at->version))
+        return false;
+    if (tree_hold(other, __atomic_load_n(other, __ATOMIC_RELAXED)))
+        return true;
+    tree_let_go(edge, at->version);
+    return false;
+}
+
+/* Unlinks the leaf and its parent into `gone`; both may be freed after a grace period. False: the key is not there. */
+static inline bool tree_remove(struct tree *tree, uint64_t key, struct tree_node *gone[2])
+{
+    for (;;) {
+        const struct tree_place at = tree_walk(tree, key);
+        uint32_t *edge;
+
+        if (at.leaf->key != key)
+            return false;
+        edge = &at.grand->edge[at.grand_side];
+        if (!tree_hold(edge, at.grand_version))
+            continue;
+        if (!tree_hold_both(&at)) {
+            tree_let_go(edge, at.grand_version);
+            continue;
+        }
+        __atomic_store_n(&at.grand->child[at.grand_side], at.parent->child[!at.side],
+                         __ATOMIC_RELEASE);
+        tree_let_go(edge, at.grand_version + 2);
+        gone[0] = at.leaf;
+        gone[1] = at.parent;
+        return true;
+    }
+}
+
+#endif /* BENCH_EXTERNAL_TREE_H */

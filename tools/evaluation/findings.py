@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""What the paper found in its section 5, and what others found on deferred frees, and whether it holds in runs of ours. Each verdict has a reason.
+
+The paper's SLUB is `classic` here: the same slabs as Prudence's, with a queue of callbacks in place of what the paper adds."""
+
+import statistics
+
+from paper_findings import FAILS, HOLDS, MISSING, SAME, all_rounds, change, judge, percent
+
+from . import figures
+
+RARE = 0.0001  # of an allocation: what counts as none, as in Linux
+OURS, CLASSIC = "prudence", "classic"
+FLAT_MB = 1    # resident memory that rises by less is flat
+COUNTS = [
+    ("Figure 7", "hits: more for all caches", "misses", 0, RARE),
+    ("Figure 8", "object-cache churns: 26 to 96.5 % fewer; once 6 % more", "churns", 0.06, RARE),
+    ("Figure 9", "slab churns: 3.1 to 98.3 % fewer", "slab_churns", 0, RARE),
+    ("Figure 10", "peak slabs: 2.5 to 30.6 % fewer, or the same; once 5 % more", "slabs", 0.05, 0),
+    ("Figure 11", "total fragmentation: 7 to 33 % less, or the same; once 8.7 % more", "f_t", 0.087, 0),
+]
+PAPER_PAIRS = (3.9, 28.6)
+PAPER_THROUGHPUT = (0.042, 0.18)
+# How often a peer's figure is ours: named for what a reader calls it.
+AGAINST_PEERS = {"ns": "time", "mb": "memory", "bytes_per_object": "memory", "cpu_ns": "CPU time", "us_p50": "latency, median", "us_p99": "latency, 99 %",
+                 "us_p99_updating": "latency beside updates, 99 %",
+                 "us_update": "time of an update", "rss_mb": "memory"}
+
+
+def changes(rows, load, figure, none=0.0, theirs=CLASSIC):
+    return [change(*pair, none) for pair in figures.beside(rows, load, theirs, OURS, figure)]
+
+
+def row_changes(rows, figure, none=0.0, theirs=CLASSIC, kind=""):
+    """[(load, changes of each round)] of the loads that have that figure."""
+    found = [(load, changes(rows, load, figure, none, theirs)) for load in figures.loads_of(rows) if load.startswith(kind)]
+    return [(load, some) for load, some in found if some]
+
+
+def times(rows, load, theirs=CLASSIC):
+    """How many times as fast ours is, in each round."""
+    return [other / ours for other, ours in figures.beside(rows, load, theirs, OURS, "ns")]
+
+
+def spread(values, show):
+    """The median; least and most behind it, if they look different."""
+    texts = [show(value) for value in (statistics.median(values), min(values), max(values))]
+    return texts[0] if len(set(texts)) == 1 else f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+
+def as_times(value):
+    return f"{value:.1f}×"
+
+
+# ------------------------------------------------------------------------------------------------------- Figure 3
+
+def memory(row):
+    return f"peak {spread(row.values('peak_mb'), lambda one: f'{one:.0f} MB')}"
+
+
+def figure_3(rows):
+    ours, theirs = (figures.find(rows, "lists, 512 B", name) for name in (OURS, CLASSIC))
+    claims = ["with callbacks memory grows until it runs out (at the 196th second of 252 GB)",
+              "with callbacks memory grows although what is live does not",
+              "Prudence's memory stays the same after the start"]
+    if not ours or not theirs or not ours.rounds or not theirs.rounds:
+        return [("Figure 3", claim, (MISSING, "")) for claim in claims]
+    # A run whose memory ran out has grown, however its halves compare.
+    grown = [out or growth > max(FLAT_MB, SAME * peak) for out, growth, peak in
+             zip(theirs.values("out_of_memory"), theirs.values("growth_mb"), theirs.values("peak_mb"))]
+    flat = [not out and growth <= max(FLAT_MB, SAME * peak) for out, growth, peak in
+            zip(ours.values("out_of_memory"), ours.values("growth_mb"), ours.values("peak_mb"))]
+    rise = f"second half above the first by {spread(theirs.values('growth_mb'), lambda one: f'{one:.0f} MB')}"
+    return [("Figure 3", claims[0], (all_rounds(theirs.values("out_of_memory")),
+                                     f"memory ran out in {sum(theirs.values('out_of_memory'))} of {len(theirs.rounds)} rounds; {memory(theirs)}")),
+            ("Figure 3", claims[1], (all_rounds(grown), f"{rise}, {memory(theirs)}")),
+            ("Figure 3", claims[2], (all_rounds(flat), f"second half above the first by "
+                                     f"{spread(ours.values('growth_mb'), lambda one: f'{one:.1f} MB')}, {memory(ours)}"))]
+
+
+# ------------------------------------------------------------------------------------------------------- Figure 6
+
+def figure_6(rows):
+    by_load = {load: times(rows, load) for load in figures.loads_of(rows) if load.startswith("pairs, ")}
+    by_load = {load: found for load, found in by_load.items() if found}
+    least, most = PAPER_PAIRS
+    claims = ["pairs are faster at every size", f"by {least} times at least", "most for objects of 4,096 bytes"]
+    if not by_load:
+        return [("Figure 6", claim, (MISSING, "")) for claim in claims]
+    middle = {load: statistics.median(found) for load, found in by_load.items()}
+    text = f"{as_times(min(middle.values()))} to {as_times(max(middle.values()))} (the paper: {least} to {most})"
+    slow = [f"{load} ({spread(found, as_times)})" for load, found in by_load.items() if min(found) < least]
+    best = max(middle, key=middle.get)
+    return [("Figure 6", claims[0], judge(row_changes(rows, "ns", kind="pairs, "), 0, "")),
+            ("Figure 6", claims[1], (all_rounds(one >= least for found in by_load.values() for one in found),
+                                     text + (f"; less: {', '.join(slow)}" if slow else ""))),
+            ("Figure 6", claims[2], (MISSING if "pairs, 4096 B" not in middle else HOLDS if best == "pairs, 4096 B" else FAILS,
+                                     f"most: {best} ({as_times(middle[best])}); 4,096 bytes: {as_times(middle.get('pairs, 4096 B', 0))}"))]
+
+
+# ----------------------------------------------------------------------------------------------- Figures 7 to 11, 13
+
+def counts(rows):
+    for place, claim, figure, allowed, none in COUNTS:
+        yield place, claim, judge(row_changes(rows, figure, none), allowed, f"no cache has {figures.FEW:,} allocations")
+
+
+def figure_13(rows):
+    """The loads that are no loop of allocations alone."""
+    loads = [load for load in figures.loads_of(rows) if load.startswith(("tree", "hand over")) and times(rows, load)]
+    claim = f"applications are faster (the paper: by {100 * PAPER_THROUGHPUT[0]:.1f} to {100 * PAPER_THROUGHPUT[1]:.0f} %)"
+    if not loads:
+        return [("Figure 13", claim, (MISSING, ""))]
+    text = "; ".join(f"{load}: {spread([one - 1 for one in times(rows, load)], percent)}" for load in loads)
+    return [("Figure 13", claim, (all_rounds(one > 1 for load in loads for one in times(rows, load)), text))]
+
+
+# ------------------------------------------------------------------------------------------------ what others found
+
+def batches(rows):
+    """Brown and others: what makes epochs slow is that they free in batches; objects that are freed one by one go back to where they come from."""
+    found = {load: times(rows, load, "ck-epoch+jemalloc") for load in figures.loads_of(rows) if load.startswith("tree, ")}
+    found = {load: some for load, some in found.items() if some}
+    claim = "memory that comes back object by object makes updates of a tree faster than batches (epochs over jemalloc)"
+    if not found:
+        return [("Too Epic", claim, (MISSING, ""))]
+    text = "; ".join(f"{load.removeprefix('tree, ')}: {spread(some, lambda one: f'{one:.2f}×')}" for load, some in found.items())
+    return [("Too Epic", claim, (all_rounds(one > 1 for load, some in found.items() if "100 %" in load for one in some), text))]
+
+
+def check(rows):
+    """[{"subject", "the paper", "verdict", "here"}]"""
+    lines = [*figure_3(rows), *figure_6(rows), *counts(rows), *figure_13(rows), *batches(rows)]
+    return [{"subject": place, "the paper": claim, "verdict": verdict, "here": text} for place, claim, (verdict, text) in lines]
+
+
+# ------------------------------------------------------------------------------------------------------ against peers
+
+def is_peer(row):
+    return row.subject != CLASSIC and not row.subject.startswith(OURS)
+
+
+def peers_of(rows):
+    return list(dict.fromkeys(row.subject for row in rows if is_peer(row)))
+
+
+def ratios(rows, load, peer, figure):
+    """How often the peer's figure is ours, round by round: above 1 we are better. What we have none of is no ratio."""
+    return [theirs / ours for theirs, ours in figures.beside(rows, load, peer, OURS, figure) if ours > 0 and theirs > 0]
+
+
+def losses(rows):
+    """[(load, what, the peer by which we lose most, ratios)]: in all rounds a peer is better by more than counts as the same."""
+    for load in figures.loads_of(rows):
+        for figure, name in AGAINST_PEERS.items():
+            found = {row.subject: ratios(rows, load, row.subject, figure) for row in rows
+                     if row.load == load and (is_peer(row) or row.subject == CLASSIC)}
+            lost = {peer: some for peer, some in found.items() if some and max(some) < 1 - SAME}
+            if lost:
+                worst = min(lost, key=lambda peer: statistics.median(lost[peer]))
+                on_cpus = ratios(rows, load, worst, "cpu_ns")
+                if figure == "ns" and on_cpus and statistics.median(on_cpus) >= 1:
+                    name += ", but not CPU time"
+                yield load, name, worst, lost[worst], len(lost), len([some for some in found.values() if some])

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""How a finding of the paper is judged, in Linux (kernel_evaluation) and in a process (evaluation).
+
+A row is one load; its two sides are compared round by round: "less" or "more" if all rounds say so beyond what counts as the same, "same" if
+none is beyond that, otherwise "unclear". A finding about all rows holds if no row is worse than the worst exception that the paper itself
+names, and some row is better; it does not hold if a row is worse than that exception in all rounds; otherwise it is undecided."""
+
+import statistics
+
+NAMED = 6         # rows that a reason names, those that matter most
+SAME = 0.02       # the paper's own "equally well"
+HOLDS, FAILS, UNDECIDED, MISSING = "holds", "does not hold", "undecided", "not measured"
+
+
+def change(theirs, ours, none=0.0):
+    """Of ours against theirs, as a share; 0 if they differ by less than `none`."""
+    if theirs == ours or abs(ours - theirs) < none:
+        return 0.0
+    return ours / theirs - 1 if theirs else float("inf")
+
+
+def word_of(changes):
+    words = {"same" if abs(one) <= SAME else "less" if one < 0 else "more" for one in changes}
+    return words.pop() if len(words) == 1 else "unclear"
+
+
+def judge(found, allowed, missing):
+    """(verdict, what was found). `found`: (name, changes of each round) of rows, in which less is better; `allowed`: the worst exception that
+    the paper names; `missing`: why there may be no rows."""
+    words, worse, maybe = {"less": 0, "same": 0, "more": 0, "unclear": 0}, [], []
+    for name, changes in found:
+        words[word_of(changes)] += 1
+        over = [one > max(allowed, SAME) for one in changes]
+        if any(over):
+            (worse if all(over) else maybe).append((statistics.median(changes), name))
+    if not sum(words.values()):
+        return MISSING, missing
+    text = ", ".join(f"{word} in {count}" for word, count in words.items() if count) + f" of {sum(words.values())} rows"
+    if worse:
+        return FAILS, f"{text}; worse: {listed(worse)}"
+    if maybe:
+        return UNDECIDED, f"{text}; rounds differ: {listed(maybe)}"
+    return (HOLDS, text) if words["less"] else (UNDECIDED, f"{text}: nothing is less")
+
+
+def listed(found):
+    """(change, name) of rows, in words; of many the largest changes."""
+    few = found if len(found) <= NAMED else sorted(found, key=lambda one: -one[0])[:NAMED]
+    more = f", and {len(found) - len(few)} more" if len(found) > len(few) else ""
+    return ", ".join(f"{name} ({percent(middle)})" for middle, name in few) + more
+
+
+def all_rounds(good):
+    """The verdict of a finding that each round answers by itself."""
+    good = list(good)
+    if not good:
+        return MISSING
+    return HOLDS if all(good) else UNDECIDED if any(good) else FAILS
+
+
+def percent(share):
+    return "from none" if share == float("inf") else f"{100 * share:+.1f} %"

@@ -1,0 +1,295 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Pictures, tables and verdicts from the JSON of tools/evaluate: the paper's section 5, and applications that defer.
+
+    tools/report_evaluate.py FILE.json [--note TEXT]    .html and .md beside FILE; the page stands alone
+"""
+
+import contextlib
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from evaluation import figures, findings
+from paper_findings import FAILS, HOLDS, UNDECIDED, percent
+from report import (OURS, THEIRS, busy_warning, count, document_arguments, draw_endurance, draw_pairs, inline_svg, legend_below, print_markdown_table,
+                    subject_style, waiting_warning, write_parts)
+
+NOTES = [
+    "classic is the paper's SLUB here: the same slabs as Prudence's, with a queue of callbacks for each CPU in place of what the paper adds. urcu+A is liburcu's call_rcu over "
+    "malloc of A, ck-epoch+A Concurrency Kit's epochs. Peers cannot be asked for hits, churns and slabs, so these are beside classic alone; time and memory are beside all.",
+    "A verdict compares round by round. A finding about all loads holds if no load is worse than the worst exception that the paper itself names, and one is better; rounds that "
+    "disagree make it undecided. What differs by 2 % or less is the same, as in the paper.",
+    "Each round runs every part once, all its subjects one after the other, each run in a process of its own. Figures are medians of rounds, with the least and the most where they differ.",
+    "Time is wall time of a thread for an operation. CPU time is of all threads, those that call callbacks among them. Memory is the peak of resident memory beyond what the process "
+    "had before the load; of servers, all of it; of the store, by object.",
+    "Threads that hand objects over yield while they wait for each other, so beside other programs their wall time says who yielded more often; their CPU time does not.",
+    "Counts of mixes (prudence-mix) are made without a clock, and repeat exactly on any machine: a grace period takes so many steps, the object cache has so much room. There, classic frees all objects of a grace period the moment it ends, which is the best that callbacks can do.",
+    "The paper's machine had 64 CPUs and ran each load for minutes. Figure 12, the share of deferred frees in Linux, has no meaning in a process: "
+    "docs/results-kernel-evaluate.md has it, and the figures of the paper's own programs.",
+]
+GROUPS = [  # name, title, beginning of the names of its loads
+    ("endurance", "Lists that are updated all the time (Figure 3)", "lists"),
+    ("pairs", "Pairs (Figure 6)", "pairs"),
+    ("tree", "A search tree that all threads update (Are Your Epochs Too Epic?)", "tree"),
+    ("store", "A store: a hash table under a mixed load", "store"),
+    ("recycle", "Allocated in one thread, retired in another (chimera's recycling)", "hand over"),
+    ("knot", "Knot DNS: queries while its zone is updated", "Knot DNS"),
+    ("bind", "BIND 9: queries while its zone is updated", "BIND"),
+]
+SHOWN = {"ns": ("ns", lambda one: f"{one:,.1f}"), "cpu_ns": ("CPU ns", lambda one: f"{one:,.1f}"), "us_p50": ("median, µs", lambda one: f"{one:,.0f}"),
+         "us_p99": ("99 %, µs", lambda one: f"{one:,.0f}"), "us_p99_updating": ("99 % beside updates, µs", lambda one: f"{one:,.0f}"),
+         "us_update": ("an update, µs", lambda one: f"{one:,.0f}"), "mb": ("memory, MB", lambda one: f"{one:,.1f}"),
+         "latent_mb": ("waiting, MB", lambda one: f"{one:,.2f}"), "growth_mb": ("growth in the second half, MB", lambda one: f"{one:,.1f}"),
+         "bytes_per_object": ("bytes an object", lambda one: f"{one:,.1f}"), "rss_mb": ("peak, MB", lambda one: f"{one:,.1f}"),
+         "lost": ("queries lost", lambda one: f"{one:,.0f}")}
+COUNTED = {"hits": ("hits", lambda one: f"{100 * one:.2f} %"), "churns": ("object-cache churns, of a million", lambda one: f"{1e6 * one:,.0f}"),
+           "slab_churns": ("slab churns, of a million", lambda one: f"{1e6 * one:,.0f}"), "slabs": ("peak slabs", lambda one: f"{one:,.0f}"),
+           "f_t": ("f_t", lambda one: f"{one:.2f}")}
+
+
+def of_kind(rows, beginning):
+    return [row for row in rows if row.load.startswith(beginning)]
+
+
+# --------------------------------------------------------------------------------------------------------- tables
+
+def cells_of(rows):
+    """A line for each subject under each load. What failed says why."""
+    shown = {key: one for key, one in SHOWN.items() if any(row.values(key) for row in rows)}
+    ran_out = any(any(row.values("out_of_memory")) for row in rows)
+    lines = []
+    for row in rows:
+        line = {"subject": row.subject, "load": row.load}
+        line |= {title: findings.spread(row.values(key), show) if row.values(key) else "–" for key, (title, show) in shown.items()}
+        if ran_out:
+            line["memory ran out"] = f"{sum(row.values('out_of_memory'))} of {len(row.rounds)}" if row.rounds else "–"
+        if row.failed:
+            line["load"] += f" (failed: {row.failed[0]})"
+        lines.append(line)
+    return lines
+
+
+def count_cells(rows):
+    """classic → prudence, of the loads that both were counted under."""
+    lines = []
+    for load in figures.loads_of(rows):
+        theirs, ours = (figures.find(rows, load, name) for name in (findings.CLASSIC, findings.OURS))
+        if not theirs or not ours or not theirs.values("hits") or not ours.values("hits"):
+            continue
+        lines.append({"subject": load} | {title: f"{findings.spread(theirs.values(key), show)} → {findings.spread(ours.values(key), show)}"
+                                          if theirs.values(key) and ours.values(key) else "–" for key, (title, show) in COUNTED.items()})
+    return lines
+
+
+def ratio_cells(rows, figure):
+    """How often each peer's figure is ours; a table for each set of peers, with the kinds of its loads."""
+    lines = {}
+    for load in figures.loads_of(rows):
+        peers = [peer for peer in findings.peers_of(of_kind(rows, load)) if findings.ratios(rows, load, peer, figure)]
+        if peers:
+            lines.setdefault(tuple(peers), []).append({"subject": load} | {
+                peer: findings.spread(findings.ratios(rows, load, peer, figure), lambda one: f"{one:.2f}") for peer in peers})
+    return [(", ".join(dict.fromkeys(line["subject"].partition(",")[0] for line in cells)), cells) for cells in lines.values()]
+
+
+def loss_cells(rows):
+    return [{"subject": load, "what": name, "most behind": peer, "the peer's by ours": findings.spread(found, lambda one: f"{one:.2f}"),
+             "better than ours": f"{lost} of {measured}"} for load, name, peer, found, lost, measured in findings.losses(rows)]
+
+
+# ------------------------------------------------------------------------------------------------------- pictures
+
+def last_rows(document, part):
+    """Of the last run of that part: rows of prudence-bench that have a result."""
+    runs = [run for run in document["runs"] if run["part"] == part]
+    return [row for row in runs[-1]["document"]["rows"] if "versions" in row] if runs else []
+
+
+def endurance_picture(document, _):
+    found = [row for row in last_rows(document, "endurance") if any(run.get("samples") for run in row["repeats"])]
+    return draw_endurance(found) if found else None
+
+
+def pairs_picture(document, _):
+    found = last_rows(document, "pairs")
+    return draw_pairs(found) if found else None
+
+
+def bars(rows, keys):
+    """A panel for each figure, a group for each load, a bar for each subject."""
+    subjects, loads = list(dict.fromkeys(row.subject for row in rows)), figures.loads_of(rows)
+    keys = [key for key in keys if any(row.values(key) for row in rows)]
+    if not keys:
+        return None
+    figure, grid = plt.subplots(1, len(keys), figsize=(12, 5), squeeze=False, constrained_layout=True)
+    width, used = 0.8 / len(subjects), {}
+    style = {name: subject_style(name, used) for name in subjects}
+    for axes, key in zip(grid[0], keys):
+        for i, subject in enumerate(subjects):
+            places = [(j, row.median(key)) for j, load in enumerate(loads) if (row := figures.find(rows, load, subject)) and row.values(key)]
+            if places:
+                axes.bar([j + (i + 0.5) * width - 0.4 for j, _ in places], [value for _, value in places], width, label=subject, color=style[subject]["color"],
+                         alpha=0.6 if subject == "prudence-heap" else 1, hatch="" if style[subject]["linestyle"] == "-" else "///", edgecolor="white")
+        axes.set_title(SHOWN[key][0])
+        axes.set_xticks(range(len(loads)), [load.partition(", ")[2] or load for load in loads], fontsize=9)
+    legend_below(figure, grid[0], 5)
+    return figure
+
+
+def tree_picture(rows):
+    """Throughput by the share of updates, and memory."""
+    subjects = list(dict.fromkeys(row.subject for row in rows))
+    used = {}
+    figure, (speed, memory) = plt.subplots(1, 2, figsize=(12, 5.4), constrained_layout=True)
+    for subject in subjects:
+        style = {"marker": "o", "markersize": 4, "label": subject} | subject_style(subject, used)
+        found = sorted((int(row.load.split()[1]), row) for row in rows if row.subject == subject and row.values("ns"))
+        speed.plot([share for share, _ in found], [1e3 / row.median("ns") for _, row in found], **style)
+        memory.plot([share for share, _ in found], [row.median("mb") for _, row in found], **style)
+    speed.set(xlabel="% updates", ylabel="million operations a second, of a thread", title="Throughput", ylim=(0, None))
+    memory.set(xlabel="% updates", ylabel="MB beyond the tree", title="Memory", ylim=(0, None))
+    legend_below(figure, [speed], 5)
+    return figure
+
+
+def counts_picture(rows):
+    """What changes from classic to prudence, of each load that was counted: the paper's Figures 7 to 11."""
+    loads = [line["subject"] for line in count_cells(rows)]
+    if not loads:
+        return None
+    figure, grid = plt.subplots(1, len(findings.COUNTS), figsize=(12, 1.5 + 0.28 * len(loads)), sharey=True, constrained_layout=True)
+    for axes, (place, claim, key, allowed, none) in zip(grid, findings.COUNTS):
+        for i, load in enumerate(loads):
+            changes = findings.changes(rows, load, key, none)
+            if changes:
+                middle = statistics.median(changes)
+                shown = min(middle, 1.0)
+                axes.barh(i, 100 * shown, 0.7, color=OURS if middle <= max(allowed, 0.02) else THEIRS[0])
+                if middle > 1:
+                    axes.annotate(percent(middle).removesuffix(" %"), (100, i), xytext=(-3, 0), textcoords="offset points", ha="right", va="center", fontsize=7, color="white")
+        axes.axvspan(100 * allowed, 100, color="#f3e5e2", zorder=0)
+        axes.axvline(0, color="#444444", linewidth=1)
+        axes.set(xlim=(-100, 100), ylim=(-0.6, len(loads) - 0.4), xlabel="change, %")
+        axes.set_title(f"{place}\n{'misses' if key == 'misses' else claim.partition(':')[0]}", fontsize=9)
+        axes.set_yticks(range(len(loads)), loads, fontsize=8)
+    grid[0].invert_yaxis()
+    return figure
+
+
+def throughput_picture(rows):
+    """Figure 13: against classic, with the paper's range."""
+    loads = [load for load in figures.loads_of(rows) if load.startswith(("tree", "hand over")) and findings.times(rows, load)]
+    if not loads:
+        return None
+    figure, axes = plt.subplots(figsize=(10, 4.2), constrained_layout=True)
+    for i, load in enumerate(loads):
+        found = [100 * (one - 1) for one in findings.times(rows, load)]
+        middle = statistics.median(found)
+        axes.bar(i, middle, 0.5, color=OURS, yerr=[[middle - min(found)], [max(found) - middle]], capsize=3, label=None if i else "here")
+    low, high = (100 * one for one in findings.PAPER_THROUGHPUT)
+    axes.axhspan(low, high, color=THEIRS[1], alpha=0.25, label="the paper: PostgreSQL, Apache, Netperf to Postmark")
+    axes.axhline(0, color="#444444", linewidth=1)
+    axes.set(title="Throughput of Prudence against classic", ylabel="%")
+    axes.set_xticks(range(len(loads)), loads)
+    legend_below(figure, [axes], 2)
+    return figure
+
+
+SERVER_KEYS = ("ns", "cpu_ns", "us_p99", "us_update", "rss_mb")
+PICTURES = {"endurance": endurance_picture, "pairs": pairs_picture, "tree": lambda _, rows: tree_picture(rows),
+            "store": lambda _, rows: bars(rows, ("ns", "cpu_ns", "bytes_per_object")), "recycle": lambda _, rows: bars(rows, ("ns", "cpu_ns", "mb")),
+            "knot": lambda _, rows: bars(rows, SERVER_KEYS), "bind": lambda _, rows: bars(rows, SERVER_KEYS)}
+
+
+def svg_of(figure):
+    if figure is None:
+        return []
+    svg = inline_svg(figure)
+    plt.close(figure)
+    return [svg[svg.index("<svg"):]]
+
+
+# ----------------------------------------------------------------------------------------------------------- parts
+
+def part(name, title, cells=(), pictures=(), found=(), text=(), is_open=False):
+    return {"name": name, "title": title, "figures": "", "cells": list(cells), "pictures": list(pictures), "findings": list(found), "text": list(text),
+            "open": is_open}
+
+
+def parts_of(document, rows):
+    checked = findings.check(rows)
+    yield part("findings", "Findings of the paper", text=["Figures are the paper's; Too Epic is Brown and others, “Are Your Epochs Too Epic?” (2024)."],
+               found=[{"place": line["subject"], "claim": line["the paper"], "verdict": line["verdict"], "here": line["here"], "reason": None} for line in checked])
+    losses = loss_cells(rows)
+    yield part("losses", "Where Prudence loses", losses, is_open=True,
+               text=["In all rounds a peer, or classic, is better by more than 2 %. “The peer's by ours” is the ratio of their figures: 0.50 is half of ours."]
+               if losses else ["Nowhere in all rounds by more than 2 %."])
+    for name, title, beginning in GROUPS:
+        some = of_kind(rows, beginning)
+        commands = [one["command"] for one in document["parts"] if one["name"].startswith(name)]
+        yield part(name, title, cells_of(some), svg_of(PICTURES[name](document, some)) if some else [], text=commands)
+    counted = count_cells(rows)
+    yield part("counts", "Hits, churns, slabs, fragmentation: classic → prudence (Figures 7 to 11)", counted, svg_of(counts_picture(rows)),
+               text=["Red: worse than the worst exception that the paper names."] if counted else [])
+    yield part("throughput", "Throughput against classic (Figure 13)", pictures=svg_of(throughput_picture(rows)))
+    for figure in ("ns", "mb", "bytes_per_object", "rss_mb"):
+        for i, (kinds, cells) in enumerate(ratio_cells(rows, figure)):
+            yield part(f"peers-{figure}-{i}", f"Against every peer: {findings.AGAINST_PEERS[figure]} ({kinds})", cells, is_open=True, text=["The peer's figure divided by ours: above 1, ours is better."])
+
+
+def headline(document, rows):
+    checked, losses = findings.check(rows), list(findings.losses(rows))
+    measured = [line for line in checked if line["verdict"] != findings.MISSING]
+    holds, fails, undecided = ([line["verdict"] for line in measured].count(word) for word in (HOLDS, FAILS, UNDECIDED))
+    return (f"Of {len(checked)} findings {len(measured)} were measured: {holds} hold here, {fails} do not, {undecided} are undecided. "
+            f"In {len(losses)} figures Prudence loses to a peer or to classic in all rounds.")
+
+
+def warnings_of(document, _):
+    bench = [row for run in document["runs"] for row in run["document"]["rows"] if "ns_per_pair_wall" in row]
+    found = busy_warning(document) + waiting_warning(bench, document["host"].get("cpus", 0))
+    if document["quick"]:
+        found.append(f"The quick form: short runs, {count(document['rounds'], 'round')}. It shows where to look, and decides little.")
+    return found
+
+
+def print_markdown(document, rows, parts, notes):
+    print(f"{headline(document, rows)}\n")
+    for warning in warnings_of(document, rows):
+        print(f"**{warning}**\n")
+    for note in notes:
+        print(f"- {note}")
+    for one in document["skipped"]:
+        print(f"- Left out: {one['subject']}: {one['why']}")
+    print()
+    print_markdown_table("Findings of the paper", findings.check(rows))
+    for one in parts:
+        if one["cells"]:
+            print_markdown_table(one["title"], one["cells"])
+
+
+def main():
+    given = document_arguments(__doc__)
+    if len(given.files) != 1:
+        sys.exit("report_evaluate: one FILE, please")
+    source = Path(given.files[0])
+    document = json.loads(source.read_text())
+    if document.get("program") != "evaluate" or not document["runs"]:
+        sys.exit(f"report_evaluate: {source} has no runs of evaluate")
+    rows = figures.rows_of(document["runs"])
+    parts, notes = list(parts_of(document, rows)), given.note + NOTES
+    write_parts(source.with_suffix(".html"), document, title="The paper's evaluation, in a process", source="the paper",
+                subtitle=f"evaluate {document['prudence']} · {document['date']} · {count(document['rounds'], 'round')}" + (" · quick" if document["quick"] else ""),
+                headline=headline(document, rows), warnings=warnings_of(document, rows), parts=parts, notes=notes, versions=document["versions"])
+    with source.with_suffix(".md").open("w") as file, contextlib.redirect_stdout(file):
+        print_markdown(document, rows, parts, notes)
+    print(headline(document, rows))
+    print("written:", ", ".join(str(source.with_suffix(suffix)) for suffix in (".html", ".md")), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -35,6 +35,19 @@ static void do_pairs(struct work_struct *unused)
     }
 }
 
+static void on_each_cpu_do_pairs(void)
+{
+    static struct work_struct works[NR_CPUS];
+    unsigned int cpu;
+
+    for_each_online_cpu(cpu) {
+        INIT_WORK(&works[cpu], do_pairs);
+        schedule_work_on(cpu, &works[cpu]);
+    }
+    for_each_online_cpu(cpu)
+        flush_work(&works[cpu]);
+}
+
 static int __init destroy_start(void)
 {
     unsigned int i;
@@ -43,7 +56,7 @@ static int __init destroy_start(void)
         cache = kmem_cache_create("rfc_destroy", sizeof(struct object), 0, SLAB_NO_MERGE, NULL);
         if (!cache)
             return -ENOMEM;
-        schedule_on_each_cpu(do_pairs);
+        on_each_cpu_do_pairs();
         kmem_cache_destroy(cache);
     }
     pr_info("DESTROYED %u\n", i);

@@ -211,6 +211,10 @@ class Spdx(Check):
         self.write("src/os/os.h", MIT)
         self.fails("check-spdx", "src/os/os.h:1:", "MIT OR GPL-2.0-only")
 
+    def test_patches_of_the_kernel_must_be_gpl(self):
+        self.write("kernel/rfc/0001-slub.patch", DUAL)
+        self.fails("check-spdx", "kernel/rfc/0001-slub.patch:1:", "want GPL-2.0-only")
+
     def test_other_layers_must_not_be_dual(self):
         self.write("src/heap/heap.c", DUAL)
         self.fails("check-spdx", "src/heap/heap.c:1:")

@@ -729,9 +729,9 @@ void node_add_slab(struct slab_node *node, struct slab *slab)
 /* A large block begins its life allocated. */
 void node_adopt_live(struct slab_node *node, struct slab *slab)
 {
-    bits_clear(slab_free_bits(slab), 0);
-    slab->free = 0;
     os_lock_take(&node->lock);
+    bits_clear(slab_free_bits(slab), 0); /* a walk over the heap may have found it already */
+    slab->free = 0;
     join(node, slab, SLAB_FULL);
     node->counts.allocations++;
     os_lock_release(&node->lock);

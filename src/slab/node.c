@@ -229,7 +229,7 @@ static void merge_waiting(struct slab_node *node, struct slab *slab)
     place(node, slab, had_free);
     node->counts.merges++;
     node->counts.merged_objects += merged;
-    os_event(merge, slab->cache, merged);
+    os_event_until(merge, slab->cache, merged, slab->waiting_cookie);
     latent_release(os_cpu_current(), merged * slab_object_bytes(slab));
 }
 
@@ -682,7 +682,7 @@ void node_flush(struct prudence_cache *cache, void **objects, unsigned count)
 /* Latent objects from a latent cache that was full; `cookie` makes them all safe. */
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie)
 {
-    os_event(overflow, cache, count);
+    os_event_until(overflow, cache, count, cookie);
     put_all(cache, objects, count, put_latent, &cookie, count_overflow);
 }
 

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "support/slab_test.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 #include "slab/latent_cache.h"
 #include "slab/preflush.h"
 #include "slab/transfer_batch.h"
+#include "posix.h"
+#include "support/gp_reader.h"
 
 /* ---------------------------------------------------------------------------------- what a walk has shown */
 
@@ -319,6 +322,111 @@ static void visitors_change_the_heap(void **state)
     assert_null(victim);
 }
 
+/* -------------------------------------------------------------------------------- what a walk waits for */
+
+static uint32_t finished;
+
+static void *walk_elsewhere(void *cache)
+{
+    unsigned slabs = 0;
+
+    assert_int_equal(prudence_heap_walk(cache, skip_all, &slabs), 0);
+    assert_true(slabs > 0);
+    store_release(&finished, 1u);
+    return NULL;
+}
+
+static pthread_t start_walk(struct prudence_cache *cache)
+{
+    pthread_t thread;
+
+    store_release(&finished, 0u);
+    assert_int_equal(pthread_create(&thread, NULL, walk_elsewhere, cache), 0);
+    return thread;
+}
+
+/* Until the walk has stopped carriers; it does not get further than that here. */
+static void wait_for_stop(void)
+{
+    while (os_carry_try()) {
+        os_carry_end();
+        assert_false(load_acquire(&finished));
+        pause_ms(1);
+    }
+}
+
+static bool is_idle(unsigned cpu)
+{
+    (void)cpu;
+    return true;
+}
+
+/* This thread owns a line of the cache. While the walk waits for it, nobody carries and the helper moves nothing. */
+static void a_walk_owns_cpus_and_stops_what_carries(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
+    struct prudence_cache *served = fixed_cache(64, 32, manual_domain());
+    unsigned held = 100;
+    struct cpu_cache *cpu;
+    pthread_t thread;
+
+    (void)state;
+    allocate_all(cache, objects + 100, 10);
+    allocate_all(served, objects, held);
+    while (stack_count(&cpu_here(served)->line) < 32)
+        free_all(served, &objects[--held], 1);
+    defer_all(served, objects, 17);
+    cpu = cpu_cache_take(cache, &thread);
+    assert_non_null(cpu);
+    thread = start_walk(cache);
+    wait_for_stop();
+    posix_idle_inject(is_idle);
+    preflush_enabled = true;
+    preflush_schedule(served, cpu_here(served));
+    preflush_enabled = false;
+    preflush_work();
+    assert_int_equal(stats_of(served).preflushed_objects, 0);
+    assert_false(load_acquire(&finished));
+    cpu_cache_release(cpu);
+    pthread_join(thread, NULL);
+    preflush_work();
+    assert_true(stats_of(served).preflushed_objects > 0);
+    posix_idle_inject(NULL);
+    free_all(cache, objects + 100, 10);
+    free_all(served, objects + 17, held - 17);
+    destroy_empty(cache);
+    destroy_empty(served);
+}
+
+static pthread_t beside_resize;
+
+/* Called by the page source, half way through a resize. */
+static bool walk_beside_resize(void)
+{
+    os_memory_fails = NULL;
+    beside_resize = start_walk(NULL);
+    while (!load_acquire(&finished) && os_lock_try(&slab_caches_lock)) {
+        os_lock_release(&slab_caches_lock);
+        pause_ms(1);
+    }
+    pause_ms(50); /* for a walk that does not wait */
+    assert_false(load_acquire(&finished));
+    return false;
+}
+
+static void a_walk_waits_for_a_block_that_changes(void **state)
+{
+    void *block = prudence_malloc(100000);
+
+    (void)state;
+    os_memory_fails = walk_beside_resize;
+    block = prudence_realloc(block, 300000);
+    assert_null(os_memory_fails);
+    pthread_join(beside_resize, NULL);
+    assert_non_null(block);
+    prudence_free(block);
+}
+
 /* --------------------------------------------------------------------------------------------- destructors */
 
 static struct prudence_cache *destructs;
@@ -525,6 +633,8 @@ int main(void)
         cmocka_unit_test(large_blocks_are_slabs),
         cmocka_unit_test(visitors_skip_and_stop),
         cmocka_unit_test(visitors_change_the_heap),
+        cmocka_unit_test(a_walk_owns_cpus_and_stops_what_carries),
+        cmocka_unit_test(a_walk_waits_for_a_block_that_changes),
         cmocka_unit_test(objects_before_their_destructor_rest),
         cmocka_unit_test(refusals),
         cmocka_unit_test(other_versions),

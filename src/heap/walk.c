@@ -117,6 +117,13 @@ static uint8_t wait_of(const struct prudence_domain *domain, gp_cookie cookie)
     return gp_poll(domain, cookie) ? PRUDENCE_WAIT_MERGE : PRUDENCE_WAIT_GRACE_PERIOD;
 }
 
+/* A thread has taken it out of its slab to run its destructor, and has not begun. */
+static bool awaits_destructor(struct slab *slab, unsigned index)
+{
+    return slab->cache->destructor &&
+           destruct_epoch(slab, slab_object(slab, index, slab->cache->stride)) != DESTRUCT_NO_EPOCH;
+}
+
 /* Neither free nor latent to its slab: live, as far as extensions know. Stacks and rings come later. */
 static struct walked_object outside_of_slab(struct slab *slab, unsigned index)
 {
@@ -124,16 +131,12 @@ static struct walked_object outside_of_slab(struct slab *slab, unsigned index)
     enum object_state state = words ? state_of_word(load_relaxed(&words[index])) : OBJECT_LIVE;
     struct walked_object object = {.cpu = -1, .state = PRUDENCE_OBJECT_LIVE};
 
-    if (state == OBJECT_LATENT)
+    if (state == OBJECT_LATENT) {
         object.state = PRUDENCE_OBJECT_LATENT;
-    else if (state == OBJECT_FREE)
-        object.state = PRUDENCE_OBJECT_RESTING;
-    else if (slab->cache->destructor &&
-             destruct_epoch(slab, slab_object(slab, index, slab->cache->stride)) !=
-                 DESTRUCT_NO_EPOCH)
-        object.state = PRUDENCE_OBJECT_RESTING;
-    if (object.state == PRUDENCE_OBJECT_LATENT)
         object.wait = PRUDENCE_WAIT_BATCH;
+    } else if (state == OBJECT_FREE || awaits_destructor(slab, index)) {
+        object.state = PRUDENCE_OBJECT_RESTING;
+    }
     return object;
 }
 

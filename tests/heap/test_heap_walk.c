@@ -491,7 +491,7 @@ static void kept_back(void *option)
     assert_state(live, PRUDENCE_OBJECT_LIVE, -1);
     for (unsigned i = 0; i < 8; i++)
         assert_int_not_equal(shown_as(freed[i])->state, PRUDENCE_OBJECT_LIVE);
-    if (strcmp(option, "check"))
+    if (strcmp(option, "check") != 0)
         assert_true(shown.sum.resting > 0);
     defer_all(cache, &live, 1);
     walk(cache);

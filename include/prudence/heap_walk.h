@@ -94,7 +94,7 @@ typedef int prudence_heap_visitor(const struct prudence_heap_slab *slab,
  * Not shown: the library's own metadata; memory inside of a large block, such as the objects of a region of short-term memory.
  *
  * The world is not stopped. For each 64 slabs or 16,384 objects the walk closes the object and latent caches of the caches that
- * they belong to for some ten microseconds: threads that use one of these go the slow way then. Threads that would move objects
+ * they belong to for ten to a hundred microseconds: threads that use one of these go the slow way then. Threads that would move objects
  * between a CPU's caches and a node, in any cache, wait for so long, as they do for a fork. It waits for no grace period and runs no destructor.
  *
  * Takes 300 KB while it runs, whatever there is. Thread-safe; any number of walks, one after the other in turns. May be called inside

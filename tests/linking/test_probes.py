@@ -24,7 +24,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 MALLOC = BUILD / "libprudence-malloc.so"
-OPTIONS = "stall_timeout=20ms,wait_max=30ms,latent_limit=1M,limit=48M,decay=0"
+# No thread of the library: one that meets a breakpoint as the process ends is lost to gdb, and so is what it has done.
+OPTIONS = "stall_timeout=20ms,wait_max=30ms,latent_limit=1M,limit=48M,decay=0,background=0"
 PROBES = {**dict.fromkeys("refill flush preflush premovement grow shrink".split(), 3),
           **dict.fromkeys("pressure_wait pressure_done throttle_wait throttle_done gp_start".split(), 3),
           **dict.fromkeys("merge close overflow gp_end stall".split(), 4)}

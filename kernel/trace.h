@@ -39,6 +39,10 @@ PRUDENCE_EVENT(preflush);
 PRUDENCE_EVENT(premovement);
 PRUDENCE_EVENT(grow);
 PRUDENCE_EVENT(shrink);
+PRUDENCE_EVENT(pressure_wait);
+PRUDENCE_EVENT(pressure_done);
+PRUDENCE_EVENT(throttle_wait);
+PRUDENCE_EVENT(throttle_done);
 
 #endif /* PRUDENCE_TRACE_H */
 

@@ -23,9 +23,9 @@ void slab_fork_prepare(void)
 {
     struct list *item;
 
-    preflush_fork_prepare();
+    preflush_pause();
     os_lock_take_for_fork(&slab_caches_lock);
-    os_carry_stop_for_fork();
+    os_carry_stop();
     list_for_each(item, &slab_caches)
     {
         cpu_cache_claim_all(list_entry(item, struct prudence_cache, link), &fork_token);
@@ -55,7 +55,7 @@ void slab_fork_done(void)
     }
     os_carry_go_on();
     os_lock_release_from_fork(&slab_caches_lock);
-    preflush_fork_done();
+    preflush_go_on();
 }
 
 /* ------------------------------------------------------------------------------------- the child */
@@ -106,7 +106,7 @@ void slab_fork_child(bool whole)
     tidy_fork_child();
     if (!whole) { /* another thread may have been forking, too */
         os_carry_go_on();
-        preflush_fork_done();
+        preflush_go_on();
         return;
     }
     throttle_fork_child();

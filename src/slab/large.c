@@ -35,9 +35,10 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
 
 /*
  * Changes the size of a large block that is live, without copying. False, with nothing changed, when the page source
- * cannot. Only the thread that frees a live block looks at its size and place, so no lock is held while they change.
+ * cannot. Only the thread that frees a live block looks at its size and place, so no lock is held while they change; and a walk
+ * over the heap, which finds no block half way: a block that changes is carried (os_lock.h).
  */
-bool slab_resize_large(struct slab *slab, size_t bytes)
+static bool resize(struct slab *slab, size_t bytes)
 {
     void *pages = os_pages_resize(slab->pages, slab->bytes, bytes, slab);
 
@@ -49,8 +50,19 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
         add_relaxed(&slab->cache->large_shrunk, slab->bytes - bytes);
     slab->pages = slab->base = pages;
     slab->bytes = bytes;
-    pressure_relieve();
     return true;
+}
+
+bool slab_resize_large(struct slab *slab, size_t bytes)
+{
+    bool resized;
+
+    os_carry_begin();
+    resized = resize(slab, bytes);
+    os_carry_end();
+    if (resized)
+        pressure_relieve();
+    return resized;
 }
 
 /* A slab of the one object `object`, alone on its page. NULL: this failed, and the page is the caller's again.

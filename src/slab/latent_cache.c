@@ -150,7 +150,7 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
         return;
     *batch = (struct batch){.end = tail, .cookie = cookie};
     store_relaxed(&cpu->closed_cookie.value, cookie.value);
-    os_event(close, cache, (unsigned)(tail - cpu->closed));
+    os_event_until(close, cache, (unsigned)(tail - cpu->closed), cookie);
     if (GP_CALLERS_DRIVE)
         latent_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->stride);
     store_release(&cpu->closed, tail); /* pairs with take_oldest in preflush.c */
@@ -298,7 +298,7 @@ static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
     store_release(&cpu->line.ring_head, head + count);
     latent_set_stop(cpu, batch_of(cache, cpu));
     count_add(&cpu->counts.merges, 1);
-    os_event(merge, cache, count);
+    os_event_until(merge, cache, count, batch->cookie);
     count_add(&cpu->counts.merged_objects, count);
     return count;
 }

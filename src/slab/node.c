@@ -229,7 +229,7 @@ static void merge_waiting(struct slab_node *node, struct slab *slab)
     place(node, slab, had_free);
     node->counts.merges++;
     node->counts.merged_objects += merged;
-    os_event(merge, slab->cache, merged);
+    os_event_until(merge, slab->cache, merged, slab->waiting_cookie);
     latent_release(os_cpu_current(), merged * slab_object_bytes(slab));
 }
 
@@ -682,7 +682,7 @@ void node_flush(struct prudence_cache *cache, void **objects, unsigned count)
 /* Latent objects from a latent cache that was full; `cookie` makes them all safe. */
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie)
 {
-    os_event(overflow, cache, count);
+    os_event_until(overflow, cache, count, cookie);
     put_all(cache, objects, count, put_latent, &cookie, count_overflow);
 }
 
@@ -729,9 +729,9 @@ void node_add_slab(struct slab_node *node, struct slab *slab)
 /* A large block begins its life allocated. */
 void node_adopt_live(struct slab_node *node, struct slab *slab)
 {
-    bits_clear(slab_free_bits(slab), 0);
-    slab->free = 0;
     os_lock_take(&node->lock);
+    bits_clear(slab_free_bits(slab), 0); /* a walk over the heap may have found it already */
+    slab->free = 0;
     join(node, slab, SLAB_FULL);
     node->counts.allocations++;
     os_lock_release(&node->lock);

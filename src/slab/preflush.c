@@ -175,7 +175,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
 bool preflush_helper READ_MOSTLY = false;  /* there is one, or will be: the option background */
 bool preflush_enabled READ_MOSTLY = false; /* ... and it pre-flushes: the option preflush */
 static uintptr_t *boxes READ_MOSTLY = NULL;
-static uint32_t paused; /* a fork is under way */
+static uint32_t paused; /* forks and walks that are under way */
 
 bool preflush_start(void)
 {
@@ -284,28 +284,32 @@ void preflush_forget(struct prudence_cache *cache)
     }
 }
 
-/* Fork: the child has no helper, so none of its transfer batches may be half full during the copy. */
-void preflush_fork_prepare(void)
+/* From here on the helper has no objects in its hands. Fork: the child has no helper, so none of its transfer batches may be
+ * half full during the copy. */
+void preflush_pause(void)
 {
+    add_relaxed(&paused, 1);
     if (!boxes)
         return;
-    store_release(&paused, 1u);
     os_full_fence();
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
         while (load_acquire(&boxes[cpu]) & BEING_SERVED)
             os_sleep_ns(10000);
 }
 
-/* There is no helper. One that began just then has marked its box, and would have seen that it is paused. */
+/* There is no helper. One that began just then has marked its box, and would have seen that it is paused. Of those that
+ * paused it, only this thread's fork goes on. */
 void preflush_fork_child(void)
 {
+    paused = 1;
     for (unsigned cpu = 0; boxes && cpu < os_cpu_count(); cpu++)
         boxes[cpu] &= ~BEING_SERVED;
 }
 
-void preflush_fork_done(void)
+/* Release: what was done meanwhile is done before the helper goes on. */
+void preflush_go_on(void)
 {
-    store_release(&paused, 0u);
+    __atomic_fetch_sub(&paused, 1, __ATOMIC_RELEASE);
 }
 
 /* Nobody is at work any more. */

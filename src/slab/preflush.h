@@ -16,8 +16,8 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu, unsigned batch
 bool preflush_work(void);
 void preflush_start_helper(void);
 void preflush_forget(struct prudence_cache *cache);
-void preflush_fork_prepare(void);
+void preflush_pause(void);
 void preflush_fork_child(void);
-void preflush_fork_done(void);
+void preflush_go_on(void);
 
 #endif /* SLAB_PREFLUSH_H */

@@ -78,7 +78,9 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
     if (latent_bytes() > 0 && gp_may_wait()) {
         add_relaxed(&wait_counts.pressure_waits, 1);
         add_relaxed(&cache->pressure_waits, 1);
+        os_event(pressure_wait, cache, 1);
         reclaim->go_on = wait_for_domains(reclaim->began);
+        os_event(pressure_done, cache, (unsigned)reclaim->go_on);
         bytes += give_back_to(cache);
     }
     bytes += os_pages_trim();

@@ -182,20 +182,9 @@ static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct thr
     return fits;
 }
 
-/*
- * Makes room under latent_limit, for a deferral of `bytes`; holds the caller back as long as there is none. False
- * when it may not be held back (any longer). The room is not reserved: the caller tries, and calls again with the
- * same *throttle (zero at first) when other threads took it.
- */
-bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
+/* False: in vain. */
+static bool wait_for_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
-    bool first = !throttle->began;
-
-    if (first)
-        throttle->began = os_clock_ns();
-    if (!wait_is_allowed())
-        return first && latent_fits(bytes, true) && settle_at_once(cache, bytes, throttle);
-    add_relaxed(&wait_counts.waits, first);
     do {
         if (look_by_turns(cache, bytes, throttle))
             return true;
@@ -208,21 +197,43 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttl
     return false;
 }
 
+/*
+ * Makes room under latent_limit, for a deferral of `bytes`; holds the caller back as long as there is none. False
+ * when it may not be held back (any longer). The room is not reserved: the caller tries, and calls again with the
+ * same *throttle (zero at first) when other threads took it.
+ */
+bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
+{
+    bool first = !throttle->began, made;
+
+    if (first)
+        throttle->began = os_clock_ns();
+    if (!wait_is_allowed())
+        return first && latent_fits(bytes, true) && settle_at_once(cache, bytes, throttle);
+    add_relaxed(&wait_counts.waits, first);
+    os_event(throttle_wait, cache, 1);
+    made = wait_for_room(cache, bytes, throttle);
+    os_event(throttle_done, cache, (unsigned)made);
+    return made;
+}
+
 /* Waits for a grace period: everything that was in a closed batch is safe then. False when the caller may not wait,
  * or waited in vain. */
 bool latent_wait(struct prudence_cache *cache)
 {
     struct prudence_domain *domain = cache->domain;
     uint64_t began = os_clock_ns();
+    bool ended;
 
     if (!wait_is_allowed())
         return false;
     add_relaxed(&wait_counts.waits, 1);
-    if (wait_patiently(domain, gp_snapshot(domain), began))
-        return true;
-    if (wait_give_up(began))
+    os_event(throttle_wait, cache, 1);
+    ended = wait_patiently(domain, gp_snapshot(domain), began);
+    if (!ended && wait_give_up(began))
         wake_all();
-    return false;
+    os_event(throttle_done, cache, (unsigned)ended);
+    return ended;
 }
 
 /*

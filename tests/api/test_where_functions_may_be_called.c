@@ -21,6 +21,7 @@
 #include <prudence/hash.h>
 #include <prudence/hash_rename.h>
 #include <prudence/hash_values.h>
+#include <prudence/heap_walk.h>
 #include <prudence/id_table.h>
 #include <prudence/log.h>
 #include <prudence/lockfree_hash.h>
@@ -267,6 +268,15 @@ BODY(domain_start_poll_expedited, prudence_domain_start_poll_expedited(memb); re
 BODY(domain_stats, struct prudence_domain_stats stats; return prudence_domain_stats(memb, &stats);)
 BODY(dump, static int nowhere; nowhere = nowhere ? nowhere : open("/dev/null", O_WRONLY);
      return prudence_dump(nowhere);)
+static int skip_objects(const struct prudence_heap_slab *slab,
+                        const struct prudence_heap_object *object, void *context)
+{
+    (void)slab, (void)object, (void)context;
+    return PRUDENCE_HEAP_SKIP;
+}
+BODY(heap_print, static FILE *null; null = null ? null : fopen("/dev/null", "w");
+     return prudence_heap_print(plain, null, PRUDENCE_STATS_JSON);)
+BODY(heap_walk, return prudence_heap_walk(NULL, skip_objects, NULL);)
 BODY(next_cache, struct prudence_walk walk = PRUDENCE_WALK_INIT; struct prudence_cache_stats stats;
      return prudence_next_cache(&walk, &stats);)
 BODY(next_domain, struct prudence_walk walk = PRUDENCE_WALK_INIT;
@@ -764,6 +774,8 @@ static const struct row {
     {"prudence_gp_poll_state", do_gp_poll_state, EVERYWHERE, ""},
     {"prudence_gp_start_poll", do_gp_start_poll, EVERYWHERE, ""},
     {"prudence_gp_start_poll_expedited", do_gp_start_poll_expedited, EVERYWHERE, ""},
+    {"prudence_heap_print", do_heap_print, EVERYWHERE, ""},
+    {"prudence_heap_walk_sized", do_heap_walk, EVERYWHERE, ""},
     /* The slow sides of inlined functions: parts of those of that name. */
     {"prudence_inline2_cache_alloc", NULL, "", ""},
     {"prudence_inline2_cache_free", NULL, "", ""},

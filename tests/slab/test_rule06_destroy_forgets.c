@@ -114,9 +114,9 @@ static void a_fork_under_way_stops_the_helper(void **state)
     preflush_enabled = true;
     preflush_schedule(cache, cpu_here(cache));
     preflush_enabled = false;
-    preflush_fork_prepare();
+    preflush_pause();
     assert_true(preflush_work()); /* it comes back soon */
-    preflush_fork_done();
+    preflush_go_on();
     assert_int_equal(stats_of(cache).preflushed_objects, 0);
     preflush_work();
     assert_true(stats_of(cache).preflushed_objects > 0);

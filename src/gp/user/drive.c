@@ -28,8 +28,9 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie)
     if (!domain->scheme->drive)
         return;
     /* A cookie is at most one step ahead, so one success of any thread is enough. */
-    if (sequence_before(sequence, cookie.value))
-        compare_exchange(&domain->shared.sequence, &sequence, sequence + GP_STEP);
+    if (sequence_before(sequence, cookie.value) &&
+        compare_exchange(&domain->shared.sequence, &sequence, sequence + GP_STEP))
+        os_probe3(gp_start, domain, domain->name, sequence + GP_STEP);
 }
 
 /* Release: with all that came before. */
@@ -65,8 +66,14 @@ void gp_tell_over(const struct prudence_domain *domain)
 /* For an external domain, the thread that completes its grace periods has synchronized with its readers. */
 void gp_complete(struct prudence_domain *domain, uint64_t upto)
 {
+    uint64_t ended;
+
     gp_tell_section_ends(domain);
-    add_relaxed(&domain->grace_periods, gp_raise(&domain->progress.completed, upto) / GP_STEP);
+    ended = gp_raise(&domain->progress.completed, upto) / GP_STEP;
+    if (!ended)
+        return;
+    add_relaxed(&domain->grace_periods, ended);
+    os_probe4(gp_end, domain, domain->name, upto, ended);
 }
 
 void gp_drive(struct prudence_domain *domain)

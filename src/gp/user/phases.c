@@ -37,8 +37,10 @@ static uint64_t present_phase(struct prudence_domain *domain)
 
     /* When it fails, it was begun by another. */
     if (phase == completed &&
-        compare_exchange(&domain->shared.sequence, &phase, completed + GP_STEP))
+        compare_exchange(&domain->shared.sequence, &phase, completed + GP_STEP)) {
         phase = completed + GP_STEP;
+        os_probe3(gp_start, domain, domain->name, phase);
+    }
     return phase;
 }
 
@@ -124,6 +126,7 @@ bool gp_phases_advance(struct prudence_domain *domain)
 
     if (ended) {
         add_relaxed(&domain->grace_periods, 1);
+        os_probe4(gp_end, domain, domain->name, phase, 1);
         present_phase(domain);
     }
     return ended;

@@ -107,6 +107,7 @@ static void report(struct prudence_domain *domain, struct reader_slot *slot, uin
     else
         report_nameless(&stall, domain);
     add_relaxed(&domain->stalls, 1);
+    os_probe4(stall, domain, domain->name, stall.thread, stayed);
     call_hook(&stall);
     pthread_setcancelstate(cancelable, NULL);
     errno = saved_errno;

@@ -94,8 +94,9 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 /* Nothing inlines fast paths here, and the linear mapping has no addresses to spare. */
 #define OS_HAS_WINDOWS false
 
-/* Tracepoints (kernel/trace.h), of the same names. */
-#define os_event(word, cache, count) os_event_##word((cache)->name, count)
+/* Tracepoints (kernel/trace.h), of the same names; without cookies. */
+#define os_event(word, cache, count)               os_event_##word((cache)->name, count)
+#define os_event_until(word, cache, count, cookie) os_event(word, cache, count)
 
 /* Misuse that has been reported, but whose caller is long gone: a lock may be held and interrupts be off, so that a
  * BUG would be the end of the machine. What is misused is left alone, and so may leak. */

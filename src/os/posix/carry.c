@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts of threads that carry objects, so that fork can wait for them (os_lock.h).
+ * Counts of threads that carry objects, so that fork and walks over the heap can wait for them (os_lock.h).
  *
  * Counters in stripes, by CPU: two locked additions for a batch of objects, and no line that all CPUs
  * share. A carrier that is moved to another CPU takes its addition from the stripe that it added to.
  *
  * A carrier adds to its stripe, then looks whether a fork has stopped all; fork says so, then looks at the stripes.
- * Both additions are seq-cst (the fork's is followed by a full fence), so one of the two sees the other. A carrier that
+ * Both additions are seq-cst (the fork's is followed by a full fence), so one of the two sees the other. The same holds for a
+ * walk, which keeps forks and other walks away by the lock of the list of caches. A carrier that
  * sees the fork takes its addition back: a child that was copied in between has that addition, and not the thread, so
  * it sets all stripes anew (os_carry_forget_others).
  */
@@ -19,7 +20,7 @@ static struct {
     char pad[CACHE_LINES_APART - sizeof(uint32_t)];
 } stripes[STRIPES] __attribute__((aligned(CACHE_LINES_APART)));
 
-static uint32_t stopped READ_MOSTLY = 0; /* by a fork */
+static uint32_t stopped READ_MOSTLY = 0; /* by a fork or a walk */
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
 static __thread uint32_t *stripe __attribute__((tls_model("initial-exec"))); /* added to */
 
@@ -53,7 +54,8 @@ void os_carry_end(void)
     os_busy_leave();
 }
 
-void os_carry_stop_for_fork(void)
+/* Acquire: what was carried is where it belongs. */
+void os_carry_stop(void)
 {
     __atomic_store_n(&stopped, 1u, __ATOMIC_SEQ_CST);
     os_full_fence();

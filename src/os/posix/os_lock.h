@@ -145,15 +145,16 @@ static inline void os_hands_empty(void)
 
 /*
  * This thread holds objects, on their way between a CPU's caches and a node: fork waits for that, or the child would
- * lose them. This works like a lock that any number of threads share, and that fork alone takes whole; its place is
- * between the locks of the list of caches and of nodes. So begin waits while a fork is under way, and try is for
+ * lose them. This works like a lock that any number of threads share, and that only fork and a walk over the heap take
+ * whole, with the lock of the list of caches; its place is between that lock and those of nodes. So begin waits while a fork or a
+ * step of a walk is under way, and try is for
  * callers that hold a node's lock already. May be nested. In between no thread waits for a grace period, or calls a
  * function of the program.
  */
 void os_carry_begin(void);
 bool os_carry_try(void);
 void os_carry_end(void);
-void os_carry_stop_for_fork(void); /* waits until nobody carries, and nobody begins */
+void os_carry_stop(void); /* waits until nobody carries, and nobody begins */
 void os_carry_go_on(void);
 void os_carry_forget_others(void); /* in a child: nobody but this thread carries, or is about to */
 

@@ -5,9 +5,10 @@
  * covers 1 GiB with one word a 4 KiB page; leaves are mapped when first needed, their pages when first
  * written, so the cost is 8 bytes for each page owned. Leaves are never unmapped.
  *
- * Writers: the owner of the pages, before an address in them can reach another thread, so entries
+ * Writers: the owner of the pages, before an address in them can reach another thread, so lookups by an address
  * need no order of their own beyond that hand-over; a lookup of a wild pointer may race with any
- * of it and reads one whole word, the old or the new.
+ * of it and reads one whole word, the old or the new. A walk over all owners has no address: for it entries are
+ * stored with release order (on x86-64 the same instruction).
  */
 #ifndef OS_POSIX_PAGE_MAP_H
 #define OS_POSIX_PAGE_MAP_H
@@ -53,5 +54,9 @@ bool os_page_owner_prepare(const void *pages, size_t bytes);
 /* Enters `owner` (NULL: none) for every page of the range. False when a leaf cannot be had, with
  * nothing entered. */
 bool os_page_owner_set(void *pages, size_t bytes, void *owner);
+
+/* The owner of the first page from *address on, below `end`, that has one; *address is then that page's, else `end` or the end of
+ * all addresses. Acquire: what the owner was made of. It is the caller's business that it does not go. NULL: none. */
+void *os_page_owner_next(uintptr_t *address, uintptr_t end);
 
 #endif /* OS_POSIX_PAGE_MAP_H */

@@ -6,6 +6,7 @@
 #define OS_POSIX_SYSTEM_H
 
 #include "base/base.h"
+#include "os_probe.h"
 #include "race_detector.h"
 
 /* What an allocation may do to succeed, as its caller said. The layers between pass it on unread. A
@@ -90,8 +91,10 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #define OS_HAS_WINDOWS false
 #endif
 
-/* What a tracer of the system would see; `word` is one of docs/explanation/design.md. */
-#define os_event(word, cache, count) ((void)0)
+/* What a tracer sees; `word` is one of docs/explanation/design.md. os_event_until has the cookie of the objects too. */
+#define os_event(word, cache, count) os_probe3(word, cache, (cache)->name, count)
+#define os_event_until(word, cache, count, cookie)                                                 \
+    os_probe4(word, cache, (cache)->name, count, (cookie).value)
 
 void os_panic(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void os_abort(void) __attribute__((noreturn)); /* what the message needed has been said */

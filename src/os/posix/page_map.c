@@ -41,7 +41,7 @@ static void entries_set(void **entry, size_t count, void *owner)
 {
 #pragma GCC unroll 8
     for (size_t i = 0; i < count; i++)
-        store_relaxed(&entry[i], owner);
+        store_release(&entry[i], owner); /* pairs with os_page_owner_next */
 }
 
 bool os_page_owner_set(void *pages, size_t bytes, void *owner)
@@ -60,4 +60,22 @@ bool os_page_owner_set(void *pages, size_t bytes, void *owner)
         count -= here;
     }
     return true;
+}
+
+void *os_page_owner_next(uintptr_t *address, uintptr_t end)
+{
+    uintptr_t page = *address >> PAGE_MAP_PAGE_SHIFT;
+    uintptr_t last = min_size(end >> PAGE_MAP_PAGE_SHIFT, PAGE_MAP_LEAVES * PAGE_MAP_LEAF_PAGES);
+    void *owner = NULL;
+
+    while (!owner && page < last) {
+        void **leaf = load_acquire(&os_page_map[page / PAGE_MAP_LEAF_PAGES]);
+
+        if (leaf)
+            owner = load_acquire(&leaf[page % PAGE_MAP_LEAF_PAGES]);
+        if (!owner)
+            page = leaf ? page + 1 : (page / PAGE_MAP_LEAF_PAGES + 1) * PAGE_MAP_LEAF_PAGES;
+    }
+    *address = min_size(page, last) << PAGE_MAP_PAGE_SHIFT;
+    return owner;
 }

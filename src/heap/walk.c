@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which objects are where, without stopping the world.
+ *
+ * An object that is not free or latent in its slab is live, or in some CPU's caches, or in the hands of a thread that moves it
+ * between those and a node. To know that it is live, all other places have to be looked at, at one instant. So for some slabs at
+ * a time the walk does what fork does for all of them (slab/fork.c):
+ *
+ *   1. it takes the lock of the list of caches, which keeps fork, destruction and other walks away; the idle helper pauses; no
+ *      thread carries objects. From here on no slab goes, since slabs go in the hands of a carrier (node.c, leave);
+ *   2. it finds the next slabs in the page map. They may be of any caches;
+ *   3. it owns these caches' CPUs: claims all, one membarrier, confirms all. From here on stacks and rings stay as they are;
+ *   4. it reads each slab under its node's lock. That is the slab's instant: what other threads do to the node before or after it
+ *      is a user's whole step (an object freed, deferred or allocated past the CPUs' caches);
+ *   5. it looks through stacks and rings for objects of these slabs, and gives everything back.
+ *
+ * Owners make no system call, take no lock and do not wait. This one does, as fork and destruction do: a thread that finds
+ * a line owned goes to the node instead, so all that it delays are those two. Carriers wait for the end of 5.
+ *
+ * Slabs are found by address, so a walk needs no place in any list, and slabs that come and go change nothing for the others. Slabs
+ * need no word for walks either.
+ */
+#include "heap/walk.h"
+
+#include "base/name.h"
+#include "debug/check.h"
+#include "gp/user/domain.h"
+#include "rcu/destruct.h"
+#include "slab/all_caches.h"
+#include "slab/cpu_cache.h"
+#include "slab/latent_cache.h"
+#include "slab/node.h"
+#include "slab/preflush.h"
+
+_Static_assert(sizeof(struct heap_walk) <= 300000, "what <prudence/heap_walk.h> says");
+
+/* ------------------------------------------------------------------------------------------ which slabs */
+
+/* So many are looked at while the heap is held, whether there are slabs or not. */
+#define STEP_BYTES ((uintptr_t)16 << 20)
+
+static bool has_room(const struct heap_walk *walk, const struct slab *slab)
+{
+    return walk->slab_count < WALK_SLABS && slab->capacity <= WALK_OBJECTS - walk->object_count;
+}
+
+static void note_cache(struct heap_walk *walk, struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < walk->cache_count; i++)
+        if (walk->caches[i] == cache)
+            return;
+    walk->caches[walk->cache_count++] = cache;
+}
+
+static void note_slab(struct heap_walk *walk, struct slab *slab)
+{
+    struct walked_slab *walked = &walk->slabs[walk->slab_count++];
+
+    walked->slab = slab;
+    walked->objects = walk->object_count;
+    walk->object_count += slab->capacity;
+    note_cache(walk, slab->cache);
+}
+
+/* The slabs from walk->next on, as many as there is room for. No slab goes meanwhile. */
+static void find_slabs(struct heap_walk *walk)
+{
+    uintptr_t end = walk->next + STEP_BYTES;
+    struct slab *slab;
+
+    walk->slab_count = walk->object_count = walk->cache_count = 0;
+    while ((slab = os_page_owner_next(&walk->next, end))) {
+        if (!walk->only || slab->cache->number == walk->only) {
+            if (!has_room(walk, slab))
+                return;
+            note_slab(walk, slab);
+        }
+        walk->next = (uintptr_t)slab->pages + slab->bytes;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- holding the heap */
+
+static void own_cpus(struct heap_walk *walk)
+{
+    for (unsigned i = 0; i < walk->cache_count; i++)
+        cpu_cache_claim_all(walk->caches[i], walk);
+    os_percpu_fence_all();
+    for (unsigned i = 0; i < walk->cache_count; i++)
+        cpu_cache_confirm_all(walk->caches[i], walk);
+}
+
+static void release_cpus(struct heap_walk *walk)
+{
+    for (unsigned i = 0; i < walk->cache_count; i++)
+        cpu_cache_release_all(walk->caches[i], walk);
+}
+
+static void hold(void)
+{
+    os_lock_take(&slab_caches_lock);
+    preflush_pause();
+    os_carry_stop();
+}
+
+static void let_go(void)
+{
+    os_carry_go_on();
+    preflush_go_on();
+    os_lock_release(&slab_caches_lock);
+}
+
+/* --------------------------------------------------------------------------------------- a slab, in its node */
+
+static uint8_t wait_of(const struct prudence_domain *domain, gp_cookie cookie)
+{
+    return gp_poll(domain, cookie) ? PRUDENCE_WAIT_MERGE : PRUDENCE_WAIT_GRACE_PERIOD;
+}
+
+/* A thread has taken it out of its slab to run its destructor, and has not begun. */
+static bool awaits_destructor(struct slab *slab, unsigned index)
+{
+    return slab->cache->destructor &&
+           destruct_epoch(slab, slab_object(slab, index, slab->cache->stride)) != DESTRUCT_NO_EPOCH;
+}
+
+/* Neither free nor latent to its slab: live, as far as extensions know. Stacks and rings come later. */
+static struct walked_object outside_of_slab(struct slab *slab, unsigned index)
+{
+    const uint64_t *words = object_words(slab);
+    enum object_state state = words ? state_of_word(load_relaxed(&words[index])) : OBJECT_LIVE;
+    struct walked_object object = {.cpu = -1, .state = PRUDENCE_OBJECT_LIVE};
+
+    if (state == OBJECT_LATENT) {
+        object.state = PRUDENCE_OBJECT_LATENT;
+        object.wait = PRUDENCE_WAIT_BATCH;
+    } else if (state == OBJECT_FREE || awaits_destructor(slab, index)) {
+        object.state = PRUDENCE_OBJECT_RESTING;
+    }
+    return object;
+}
+
+static struct walked_object latent_in_slab(const struct slab *slab, bool has_cookie, uint8_t wait)
+{
+    return (struct walked_object){.cpu = -1,
+                                  .state = PRUDENCE_OBJECT_LATENT,
+                                  .wait = has_cookie ? wait : PRUDENCE_WAIT_BATCH,
+                                  .cookie = has_cookie ? slab->waiting_cookie.value : 0};
+}
+
+/* Under its node's lock. */
+static void read_slab(struct heap_walk *walk, const struct walked_slab *walked)
+{
+    struct walked_object *objects = &walk->objects[walked->objects];
+    struct slab *slab = walked->slab;
+    uint8_t wait = slab->latent ? wait_of(slab->cache->domain, slab->waiting_cookie) : 0;
+
+    for (unsigned i = 0; i < slab->capacity; i++) {
+        if (bits_test(slab_free_bits(slab), i))
+            objects[i] = (struct walked_object){.cpu = -1, .state = PRUDENCE_OBJECT_FREE};
+        else if (bits_test(slab_waiting_bits(slab), i))
+            objects[i] = latent_in_slab(slab, true, wait);
+        else if (bits_test(slab_next_bits(slab), i))
+            objects[i] = latent_in_slab(slab, false, wait);
+        else
+            objects[i] = outside_of_slab(slab, i);
+    }
+}
+
+static void describe(struct walked_slab *walked)
+{
+    struct slab *slab = walked->slab;
+    const struct prudence_cache *cache = slab->cache;
+
+    walked->base = slab->base;
+    walked->told = (struct prudence_heap_slab){
+        .cache = cache,
+        .pages = slab->pages,
+        .bytes = slab->bytes,
+        .object_size = slab_usable_bytes(slab),
+        .object_stride = slab_object_bytes(slab),
+        .node = slab->node,
+        .is_large = !cache->percpu || slab->alone,
+        .objects = slab->capacity,
+    };
+    name_copy(walked->told.cache_name, sizeof walked->told.cache_name, cache->name);
+    name_copy(walked->told.domain, sizeof walked->told.domain, cache->domain->name);
+}
+
+static void read_slabs(struct heap_walk *walk)
+{
+    for (unsigned i = 0; i < walk->slab_count; i++) {
+        struct walked_slab *walked = &walk->slabs[i];
+        struct slab_node *node = node_of(walked->slab);
+        uint64_t bytes = 0;
+
+        describe(walked);
+        node_latent_objects(node, &bytes); /* receives what the idle helper has handed over */
+        os_lock_take(&node->lock);
+        read_slab(walk, walked);
+        os_lock_release(&node->lock);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ CPUs' caches */
+
+/* Where an object of these slabs is noted; NULL: it is of another slab. */
+static struct walked_object *place_of(struct heap_walk *walk, const void *object)
+{
+    unsigned first = 0, end = walk->slab_count;
+
+    while (first < end) {
+        unsigned middle = (first + end) / 2;
+        const struct walked_slab *walked = &walk->slabs[middle];
+        uintptr_t pages = (uintptr_t)walked->told.pages;
+
+        if ((uintptr_t)object < pages)
+            end = middle;
+        else if ((uintptr_t)object - pages >= walked->told.bytes)
+            first = middle + 1;
+        else
+            return &walk->objects[walked->objects + slab_index(walked->slab, object)];
+    }
+    return NULL;
+}
+
+static void read_stack(struct heap_walk *walk, const struct cpu_cache *cpu)
+{
+    for (unsigned i = 0; i < stack_count(&cpu->line); i++) {
+        struct walked_object *place = place_of(walk, cpu->line.stack[i]);
+
+        if (place)
+            *place = (struct walked_object){.cpu = (int32_t)cpu->line.cpu,
+                                            .state = PRUDENCE_OBJECT_CACHED};
+    }
+}
+
+/* One batch, or the open one. */
+static void read_ring(struct heap_walk *walk, const struct cpu_cache *cpu, uint64_t from,
+                      uint64_t end, struct walked_object latent)
+{
+    latent.cpu = (int32_t)cpu->line.cpu;
+    latent.state = PRUDENCE_OBJECT_LATENT;
+    for (; (int64_t)(end - from) > 0; from++) {
+        struct walked_object *place = place_of(walk, cpu->line.ring[from & cpu->line.ring_mask]);
+
+        if (place)
+            *place = latent;
+    }
+}
+
+static void read_latent_cache(struct heap_walk *walk, const struct prudence_cache *cache,
+                              const struct cpu_cache *cpu)
+{
+    uint64_t at = cpu->line.ring_head;
+
+    for (unsigned i = cpu->batch_head; i != cpu->batch_tail; i++) {
+        const struct batch *batch = &batches_of(cpu)[i & cpu->batch_mask];
+
+        if ((int64_t)(batch->end - at) <= 0)
+            continue; /* emptied, by its owner or by the idle helper */
+        read_ring(walk, cpu, at, batch->end,
+                  (struct walked_object){.wait = wait_of(cache->domain, batch->cookie),
+                                         .cookie = batch->cookie.value});
+        at = batch->end;
+    }
+    read_ring(walk, cpu, at, cpu->line.ring_tail,
+              (struct walked_object){.wait = PRUDENCE_WAIT_BATCH});
+}
+
+static void read_cpus(struct heap_walk *walk)
+{
+    for (unsigned i = 0; i < walk->cache_count; i++) {
+        const struct prudence_cache *cache = walk->caches[i];
+
+        for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++) {
+            if (!cpu_cache_of(cache, cpu)->slots)
+                continue;
+            read_stack(walk, cpu_cache_of(cache, cpu));
+            read_latent_cache(walk, cache, cpu_cache_of(cache, cpu));
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------- together */
+
+static void count_states(const struct heap_walk *walk, struct walked_slab *walked)
+{
+    uint64_t counts[PRUDENCE_OBJECT_RESTING + 1] = {0};
+
+    for (unsigned i = 0; i < walked->told.objects; i++)
+        counts[walk->objects[walked->objects + i].state]++;
+    walked->told.live = counts[PRUDENCE_OBJECT_LIVE];
+    walked->told.cached = counts[PRUDENCE_OBJECT_CACHED];
+    walked->told.latent = counts[PRUDENCE_OBJECT_LATENT];
+    walked->told.free = counts[PRUDENCE_OBJECT_FREE];
+    walked->told.resting = counts[PRUDENCE_OBJECT_RESTING];
+}
+
+static void look(struct heap_walk *walk)
+{
+    hold();
+    find_slabs(walk);
+    if (walk->slab_count) {
+        own_cpus(walk);
+        read_slabs(walk);
+        read_cpus(walk);
+        release_cpus(walk);
+    }
+    let_go();
+    for (unsigned i = 0; i < walk->slab_count; i++)
+        count_states(walk, &walk->slabs[i]);
+}
+
+/* What it finds may have gone when the heap is held: then it goes on behind it. */
+bool heap_walk_next(struct heap_walk *walk)
+{
+    while (os_page_owner_next(&walk->next, UINTPTR_MAX)) {
+        look(walk);
+        if (walk->slab_count)
+            return true;
+    }
+    return false;
+}

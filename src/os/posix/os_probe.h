@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Probes of the provider "prudence" (USDT), for bpftrace, perf, SystemTap and gdb: docs/man/prudence-probes.7 lists them.
+ *
+ * A probe is a nop in the code, and a note in the file that says where the nop is and where its arguments are: in registers,
+ * memory or the code. So arguments are what the surrounding code has at hand; what has to be computed for a probe alone is computed always.
+ * No probe is on a fast path. Without <sys/sdt.h> (Debian: systemtap-sdt-dev) there are none.
+ */
+#ifndef OS_POSIX_PROBE_H
+#define OS_POSIX_PROBE_H
+
+#ifdef PRUDENCE_PROBES
+#include <sys/sdt.h>
+#define os_probe3(word, a, b, c)    DTRACE_PROBE3(prudence, word, a, b, c)
+#define os_probe4(word, a, b, c, d) DTRACE_PROBE4(prudence, word, a, b, c, d)
+#else
+#define os_probe3(word, a, b, c)    ((void)(a), (void)(b), (void)(c))
+#define os_probe4(word, a, b, c, d) ((void)(a), (void)(b), (void)(c), (void)(d))
+#endif
+
+#endif /* OS_POSIX_PROBE_H */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes every probe of a process fire (tests/linking/test_probes.py), except that of pre-flush, and says by statistics how often and with what.
+ * With an argument it does so again and again, until it is killed.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <prudence/poll.h>
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#define OBJECTS 3000
+
+static void *objects[OBJECTS];
+static struct prudence_domain *by_hand;
+static struct prudence_cache *moved, *throttled;
+static sem_t inside, leave;
+
+static void allocate(struct prudence_cache *cache, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        objects[i] = prudence_cache_alloc(cache);
+}
+
+static void defer(struct prudence_cache *cache, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        prudence_cache_free_deferred(cache, objects[i]);
+}
+
+/* Grow, refill, flush, close, overflow, premovement, merge, shrink, and a domain's grace periods. */
+static void move(void)
+{
+    allocate(moved, OBJECTS);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        prudence_cache_free(moved, objects[i]);
+    allocate(moved, OBJECTS);
+    defer(moved, OBJECTS);
+    prudence_manual_advance(by_hand);
+    prudence_manual_advance(by_hand);
+    allocate(moved, 500);
+    defer(moved, 500);
+    for (unsigned i = 0; i < 3; i++) {
+        prudence_manual_advance(by_hand);
+        prudence_cache_shrink(moved);
+    }
+}
+
+static void *stay_inside(void *unused)
+{
+    prudence_read_lock();
+    sem_post(&inside);
+    while (sem_wait(&leave))
+        ;
+    prudence_read_unlock();
+    return unused;
+}
+
+/* Garbage past latent_limit, and a reader that stays: the wait for it is in vain, and it is reported. */
+static void throttle(void)
+{
+    struct prudence_domain_stats stats;
+    pthread_t reader;
+
+    pthread_create(&reader, NULL, stay_inside, NULL);
+    while (sem_wait(&inside))
+        ;
+    allocate(throttled, 600);
+    defer(throttled, 600);
+    do
+        prudence_gp_poll_state(prudence_gp_start_poll());
+    while (prudence_domain_stats(prudence_default_domain(), &stats) == 0 && !stats.stalls);
+    sem_post(&leave);
+    pthread_join(reader, NULL);
+    prudence_synchronize();
+}
+
+/* No more memory, and something latent: the last allocations wait for it. */
+static void press(void)
+{
+    static void *blocks[200];
+    unsigned count = 0;
+
+    prudence_free_deferred(prudence_malloc(100));
+    while (count < 200 && (blocks[count] = prudence_malloc(1 << 20)))
+        count++;
+    while (count)
+        prudence_free(blocks[--count]);
+}
+
+static void say(void)
+{
+    struct prudence_walk caches = PRUDENCE_WALK_INIT, domains = PRUDENCE_WALK_INIT;
+    struct prudence_cache_stats cache;
+    struct prudence_domain_stats domain;
+    struct prudence_stats all;
+
+    prudence_stats(&all);
+    printf("{\"pressure_waits\": %lu, \"throttle_waits\": %lu", (unsigned long)all.pressure_waits,
+           (unsigned long)all.throttle_waits);
+    while (prudence_next_cache(&caches, &cache) == 0)
+        if (!strcmp(cache.name, "moved"))
+            printf(
+                ", \"refills\": %lu, \"refilled\": %lu, \"flushed\": %lu, \"merged\": %lu, "
+                "\"overflowed\": %lu, "
+                "\"premoved\": %lu, \"grows\": %lu, \"shrinks\": %lu",
+                (unsigned long)cache.refills, (unsigned long)cache.refilled_objects,
+                (unsigned long)cache.flushed_objects, (unsigned long)cache.merged_objects,
+                (unsigned long)cache.overflowed_objects, (unsigned long)cache.premoved_slabs,
+                (unsigned long)cache.grows, (unsigned long)cache.shrinks);
+    while (prudence_next_domain(&domains, &domain) == 0)
+        printf(", \"%s\": %lu, \"%s stalls\": %lu", domain.name,
+               (unsigned long)domain.grace_periods, domain.name, (unsigned long)domain.stalls);
+    printf("}\n");
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .object_cache_bytes = 64 * 200};
+
+    (void)argv;
+    sem_init(&inside, 0, 0);
+    sem_init(&leave, 0, 0);
+    by_hand = prudence_domain_create("by hand", PRUDENCE_DOMAIN_MANUAL, NULL);
+    throttled = prudence_cache_create("throttled", 4000, NULL);
+    attr.domain = by_hand;
+    moved = prudence_cache_create("moved", 200, &attr);
+    do {
+        move();
+        throttle();
+        press();
+        say();
+    } while (argc > 1);
+    return 0;
+}

@@ -267,6 +267,7 @@ BODY(domain_start_poll_expedited, prudence_domain_start_poll_expedited(memb); re
 BODY(domain_stats, struct prudence_domain_stats stats; return prudence_domain_stats(memb, &stats);)
 BODY(dump, static int nowhere; nowhere = nowhere ? nowhere : open("/dev/null", O_WRONLY);
      return prudence_dump(nowhere);)
+BODY(profile_dump, return prudence_profile_dump("/dev/null") != ENODATA;)
 BODY(next_cache, struct prudence_walk walk = PRUDENCE_WALK_INIT; struct prudence_cache_stats stats;
      return prudence_next_cache(&walk, &stats);)
 BODY(next_domain, struct prudence_walk walk = PRUDENCE_WALK_INIT;
@@ -819,6 +820,7 @@ static const struct row {
     {"prudence_next_domain_sized", do_next_domain, EVERYWHERE, ""},
     {"prudence_next_reader_sized", do_next_reader, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},
+    {"prudence_profile_dump", do_profile_dump, EVERYWHERE, ""},
     {"prudence_ref_saturate_", do_ref, EVERYWHERE, ""},
     {"prudence_swap_transfer", do_swap_transfer, FOR_READERS, ""},
     {"prudence_qsbr_online", do_qsbr_online, EVERYWHERE,

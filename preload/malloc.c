@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * malloc and its relatives. Fast paths stand here, inlined; everything else is a jump to the public
+ * malloc and its relatives. Fast paths stand here, inlined; everything else is a jump to the
  * function that means the same, so that malloc(x) and prudence_malloc(x) differ in nothing but
  * what docs/reference/malloc.md says.
  *
@@ -33,7 +33,7 @@ FAST_ENTRY void *MALLOC_NAME(malloc)(size_t size)
 {
     void *object = alloc_fast(size);
 
-    return likely(object) ? object : prudence_malloc(size);
+    return likely(object) ? object : malloc_slow(size);
 }
 
 void *MALLOC_NAME(calloc)(size_t count, size_t size)

@@ -247,6 +247,18 @@ PRUDENCE_API int prudence_stats_print(FILE *file, enum prudence_stats_format for
  */
 PRUDENCE_API int prudence_dump(int fd);
 
+/*
+ * Writes the sampled heap profile to the file `path`, which is made with mode 0600 or overwritten: by calling place, what is
+ * in use, what was allocated, what is latent and was deferred, and how long objects lived or waited for their grace period.
+ * prudence-profile(1) shows it, and turns it into what pprof reads. There is a profile when the option `profile` was set
+ * before the first allocation. The options profile_file and profile_signal write it at exit and at a signal. A child of fork has
+ * the profile so far as its own, since it has the memory, too.
+ *
+ * Async-signal-safe: no lock, no allocation; no cancellation point; keeps errno. Cost: some microseconds a calling place. Returns 0, or
+ * an error number: EINVAL (`path` is NULL), ENODATA (nothing is sampled), or that of the open or the first write that failed.
+ */
+PRUDENCE_API int prudence_profile_dump(const char *path);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,7 +10,7 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-enum { CHECK_EXTENSION = 2 }; /* its number */
+enum { CHECK_EXTENSION = 3 }; /* its number */
 extern const struct slab_extension check_extension;
 
 enum object_state { OBJECT_FREE, OBJECT_LIVE, OBJECT_LATENT };

@@ -5,7 +5,7 @@
 
 #include "slab/extension.h"
 
-enum { CLOSED_EXTENSION = 7 }; /* its number */
+enum { CLOSED_EXTENSION = 8 }; /* its number */
 extern const struct slab_extension closed_extension;
 
 #endif /* DEBUG_CLOSED_H */

@@ -125,8 +125,10 @@ static void check_surroundings(const struct guard_slot *slot)
 
 static size_t size_asked(const struct slab *slab, const void *object)
 {
+    const struct guard_slot *slot = slab->side[GUARD_EXTENSION];
+
     (void)object;
-    return slab->alone ? ((const struct guard_slot *)slab->side[GUARD_EXTENSION])->size : 0;
+    return slot ? slot->size : 0;
 }
 
 /* Before check's: the last word is still there. The page is closed, and rests. */
@@ -217,7 +219,8 @@ static void *guarded_alloc(struct prudence_cache *cache, size_t size)
     if (!os_pages_open(page_of(slot), OS_PAGE_SIZE))
         goto failed;
     place(slot, cache, size);
-    slab = slab_make_lone(cache, page_of(slot), slot->object, EXTENSION_BIT(CHECK_EXTENSION));
+    slab = slab_make_lone(cache, page_of(slot), OS_PAGE_SIZE, slot->object,
+                          EXTENSION_BIT(CHECK_EXTENSION));
     if (!slab) {
         os_pages_close(page_of(slot), OS_PAGE_SIZE);
         slot->state = GUARD_UNUSED;

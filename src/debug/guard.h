@@ -5,7 +5,7 @@
 
 #include "debug/check.h"
 
-enum { GUARD_EXTENSION = 1 }; /* its number; its side data: a guarded slab's slot */
+enum { GUARD_EXTENSION = 2 }; /* its number; its side data: a guarded slab's slot */
 extern const struct slab_extension guard_extension;
 
 /* Makes the pool and watches for faults, if the option asks for it. */

@@ -18,6 +18,7 @@
 #include "debug/faults.h"
 #include "debug/guard.h"
 #include "debug/large_guard.h"
+#include "debug/profile.h"
 #include "debug/red_zones.h"
 #include "debug/stack_depot.h"
 #include "race_detector.h"
@@ -164,6 +165,7 @@ void instruments_start(void)
     annotate_start();
     guard_start();
     slab_redzone = annotate_on ? ANNOTATE_REDZONE : red_zones_wanted ? RED_ZONE : 0;
+    profile_start();
     red_zones_start();
     large_guard_start();
     if (slab_margin || empty_guard_wanted)
@@ -172,12 +174,12 @@ void instruments_start(void)
 
 void instruments_prime(void)
 {
-    if ((check_wanted || guard_interval) && stack_depot_frames)
+    if ((check_wanted || guard_interval || sampling_rate) && stack_depot_frames)
         os_trace_prime();
 }
 
 bool instruments_move(const struct slab *slab)
 {
     return unlikely(load_relaxed(&slab->extensions)) &&
-           (slab->alone || annotate_on || (zero_on_free && !has_red_zones(slab)));
+           (slab->side[GUARD_EXTENSION] || annotate_on || (zero_on_free && !has_red_zones(slab)));
 }

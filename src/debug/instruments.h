@@ -7,7 +7,7 @@
 #include "debug/settings.h"
 #include "slab/extension.h"
 
-enum { INSTRUMENTS_EXTENSION = 4 }; /* its number; its side data are annotate.c's */
+enum { INSTRUMENTS_EXTENSION = 5 }; /* its number; its side data are annotate.c's */
 extern const struct slab_extension instruments_extension;
 
 /* After options of the start were read or set: what is wanted of caches that are made from now on. */

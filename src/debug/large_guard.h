@@ -8,7 +8,7 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-enum { LARGE_GUARD_EXTENSION = 6 }; /* its number */
+enum { LARGE_GUARD_EXTENSION = 7 }; /* its number */
 extern const struct slab_extension large_guard_extension;
 
 void large_guard_start(void);

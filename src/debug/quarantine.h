@@ -6,7 +6,9 @@
 #include "debug/settings.h"
 #include "slab/extension.h"
 
-enum { QUARANTINE_EXTENSION = 9 }; /* its number; the last: an object rests when all else is done */
+enum {
+    QUARANTINE_EXTENSION = 10
+}; /* its number; the last: an object rests when all else is done */
 extern const struct slab_extension quarantine_extension;
 
 /* All objects that rest now leave. _to: they go to `leave`, instead of being freed. _and_wait: those that other

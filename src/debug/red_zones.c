@@ -102,9 +102,13 @@ static size_t size_asked(const struct slab *slab, const void *object)
     return *note_of(slab, object);
 }
 
+/* Of a large block whose pages may change (it has no margins): on the last page of `size` bytes, however many it has by now. */
 static char *slack_end(const struct slab *slab, char *object, size_t size)
 {
-    return object + min_size(slab_usable_bytes(slab), size + SLACK_CHECKED);
+    bool may_change = is_large(slab) && !slab->cache->margin;
+    size_t room = may_change ? round_up(size, OS_PAGE_SIZE) : slab_usable_bytes(slab);
+
+    return object + min_size(room, size + SLACK_CHECKED);
 }
 
 static char *tail_of(const struct slab *slab, char *object)
@@ -219,9 +223,13 @@ static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
 
 static void resized(struct slab *slab, void *object, size_t size)
 {
-    size_t before = size_asked(slab, object);
+    size_t before = size_asked(slab, object), room = slab_usable_bytes(slab);
 
-    check(slab, object, "prudence_realloc");
+    if (slab->alone)
+        return;
+    if (before <= room) /* else it has lost the pages behind it */
+        check(slab, object, "prudence_realloc");
+    before = min_size(before, room);
     if (zero_on_free && size < before)
         memset((char *)object + size, 0, before - size); /* nobody's any more */
     resize(slab, object, size);

@@ -7,7 +7,7 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-enum { RED_ZONES_EXTENSION = 5 }; /* its number; its side data: what was asked for */
+enum { RED_ZONES_EXTENSION = 6 }; /* its number; its side data: what was asked for */
 extern const struct slab_extension red_zones_extension;
 
 #define RED_ZONE ((size_t)8) /* spare bytes behind each object */

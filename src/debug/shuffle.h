@@ -6,7 +6,7 @@
 #include "debug/settings.h"
 #include "slab/extension.h"
 
-enum { SHUFFLE_EXTENSION = 8 }; /* its number */
+enum { SHUFFLE_EXTENSION = 9 }; /* its number */
 extern const struct slab_extension shuffle_extension;
 
 /* What rests of `cache` is looked at once more and leaves; it is free then. The caller holds slab_caches_lock, or uses the

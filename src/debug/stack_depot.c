@@ -126,6 +126,16 @@ uint32_t stack_depot_here(void)
     return number ? number : add(ready, hash, frames, count);
 }
 
+unsigned stack_depot_trace(uint32_t number, void *const **frames)
+{
+    struct depot *made = load_acquire(&depot);
+
+    if (!number || !made)
+        return 0;
+    *frames = trace_at(made, number)->frames;
+    return (unsigned)trace_at(made, number)->count;
+}
+
 void stack_depot_print(const char *title, uint32_t number)
 {
     os_report("  %s", title);

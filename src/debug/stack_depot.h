@@ -8,6 +8,9 @@
 /* The number of the trace that led here; 0 when it is not known. */
 uint32_t stack_depot_here(void);
 
+/* The frames of trace `number`, which stay; how many. Async-signal-safe. */
+unsigned stack_depot_trace(uint32_t number, void *const **frames);
+
 /* Writes trace `number` to standard error under `title`. */
 void stack_depot_print(const char *title, uint32_t number);
 void stack_depot_print_frames(uint32_t number); /* without a title */

@@ -117,12 +117,12 @@ bool large_resize(struct slab *slab, size_t size)
     if (size <= OBJECT_SIZE_MAX / 2 || !pages_of(size, 1, &bytes))
         return false;
     node_check_live(slab, "prudence_realloc");
-    if (bytes == slab->bytes)
-        return true;
     if (object_words(slab))
         object_state_change(slab, slab->base, OBJECT_LIVE, OBJECT_FREE, "prudence_realloc");
-    done = slab_resize_large(slab, bytes);
+    done = bytes == slab->bytes || slab_resize_large(slab, bytes);
     if (object_words(slab))
         object_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "prudence_realloc");
+    if (done && unlikely(load_relaxed(&slab->extensions)))
+        extensions_resized(slab, slab->base, size);
     return done;
 }

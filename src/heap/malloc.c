@@ -32,6 +32,14 @@ static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, b
     return object ? object : out_of_memory();
 }
 
+void *malloc_slow(size_t size)
+{
+    struct prudence_cache *cache = size_class_ready(size);
+    bool zeroed;
+
+    return cache ? object_alloc_slow(cache, size, "prudence_malloc") : allocate(size, 1, &zeroed);
+}
+
 FAST_ENTRY void *prudence_malloc(size_t size)
 {
     struct prudence_cache *cache = size_class_ready(size);

@@ -6,12 +6,14 @@
 #include <errno.h>
 
 #include "debug/guard.h"
+#include "debug/profile.h"
 #include "heap/background.h"
 #include "heap/cache_life.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
 
-void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
+static __attribute__((noinline)) void *alloc_slow(struct prudence_cache *cache, size_t size,
+                                                  const char *what)
 {
     int saved_errno = errno;
     void *object;
@@ -21,6 +23,14 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
     background_come_by(NULL);
     errno = object ? saved_errno : ENOMEM;
     return object;
+}
+
+/* Saves no registers for what is only counted. */
+void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
+{
+    void *object = unlikely(sampling_rate) ? profile_alloc_unsampled(cache, size) : NULL;
+
+    return object ? object : alloc_slow(cache, size, what);
 }
 
 static __attribute__((noinline)) struct slab *report(const struct prudence_cache *cache,

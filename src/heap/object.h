@@ -22,6 +22,9 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what);
 
+/* malloc.c: prudence_malloc() without its fast path, for callers that have tried that. */
+void *malloc_slow(size_t size);
+
 /* malloc.c: reports an object that was not allocated with `size`, and never reallocated. */
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);
 

@@ -6,7 +6,7 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-enum { DESTRUCT_EXTENSION = 3 }; /* its number */
+enum { DESTRUCT_EXTENSION = 4 }; /* its number */
 extern const struct slab_extension destruct_extension;
 
 void destruct_start(void);

@@ -2,18 +2,15 @@
 /*
  * The summary on demand: prudence_dump, and the options dump (a signal: signals.c) and dump_file (where to).
  */
-#define _GNU_SOURCE /* syscall */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <prudence/stats.h>
 
 #include "os/os.h"
 #include "process.h"
+#include "runtime/option_file.h"
 #include "runtime/options.h"
 #include "runtime/signals.h"
 #include "runtime/summary.h"
@@ -36,51 +33,22 @@ int prudence_dump(int fd)
 
 /* ------------------------------------------------------------------------------------------ where to */
 
-#define PATH_SIZE 128 /* an option of the environment is no longer */
-
-/* NULL: standard error. Never freed, because a handler may read the one before. Atomic. */
-static const char *file;
+static struct option_file file; /* none: standard error */
 
 bool dump_set_file(const char *path)
 {
-    size_t bytes = strlen(path) + 1;
-    char *copy = NULL;
-
-    if (bytes > PATH_SIZE)
-        return false;
-    if (bytes > 1) {
-        copy = os_meta_alloc(PATH_SIZE);
-        if (!copy)
-            return false;
-        memcpy(copy, path, bytes);
-    }
-    store_release(&file, (const char *)copy);
-    return true;
-}
-
-/* With the process's id instead of the first "%p". */
-static int open_file(const char *name)
-{
-    const char *mark = strstr(name, "%p");
-    char path[PATH_SIZE + 12];
-
-    if (mark)
-        snprintf(path, sizeof path, "%.*s%d%s", (int)(mark - name), name, (int)getpid(), mark + 2);
-    else
-        snprintf(path, sizeof path, "%s", name);
-    return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-                        0600);
+    return option_file_set(&file, path);
 }
 
 void dump_to_file(void)
 {
-    const char *name = load_acquire(&file);
-    int fd = name ? open_file(name) : -1;
+    const char *name = load_acquire(&file.path);
+    int fd = name ? option_file_open(name, O_APPEND) : -1;
 
     if (name && fd < 0)
         os_report("option 'dump_file': '%s' cannot be opened (error %d); it goes to standard error",
                   name, errno);
     prudence_dump(fd < 0 ? STDERR_FILENO : fd);
     if (fd >= 0)
-        syscall(SYS_close, fd);
+        option_file_close(fd);
 }

@@ -3,7 +3,7 @@
  * The extensions of the slab layer in a process, in the order in which they are called (slab/extension.h).
  *
  * Expiry counts come first, so that a short-term object that is freed by hand is reported before anything is done to
- * it; check comes before all that act on an object that may have been freed before; red zones come after
+ * it; profile comes before guard, which serves only what was not sampled; check comes before all that act on an object that may have been freed before; red zones come after
  * instruments, which look at a new object before anything is written to it; shuffle and quarantine come last, because
  * for all others what rests is free.
  */
@@ -12,6 +12,7 @@
 #include "debug/guard.h"
 #include "debug/instruments.h"
 #include "debug/large_guard.h"
+#include "debug/profile.h"
 #include "debug/quarantine.h"
 #include "debug/red_zones.h"
 #include "debug/shuffle.h"
@@ -20,6 +21,7 @@
 
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
     [EXPIRY_COUNTS_EXTENSION] = &expiry_counts_extension,
+    [PROFILE_EXTENSION] = &profile_extension,
     [GUARD_EXTENSION] = &guard_extension,
     [CHECK_EXTENSION] = &check_extension,
     [DESTRUCT_EXTENSION] = &destruct_extension,

@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "debug/instruments.h"
+#include "debug/sampling.h"
 #include "debug/settings.h"
 #include "gp/user/domain.h"
 #include "heap/background.h"
@@ -176,6 +177,17 @@ static void set_dump(uint64_t choice)
     signal_choose(SIGNAL_DUMP, choice);
 }
 
+static void set_profile_signal(uint64_t choice)
+{
+    signal_choose(SIGNAL_PROFILE, choice);
+}
+
+/* A sample for each byte tells no more than one for each object, so 1 has another meaning. */
+static void set_profile(uint64_t rate)
+{
+    sampling_rate = rate == 1 ? SAMPLING_RATE_DEFAULT : min_size(rate, SAMPLING_RATE_MOST);
+}
+
 /* A signal leaves on what is on. */
 static void set_export(uint64_t choice)
 {
@@ -248,6 +260,9 @@ static const struct option options[] = {
     {CHOICE("dump", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dumps), .set = set_dump},
     {TEXT("dump_file", "a path of at most 127 bytes; %p: the process's id", dump_set_file)},
     {CHOICE("export", "0, 1, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", exports), .set = set_export},
+    {TEXT("profile_file", "a path of at most 127 bytes; %p: the process's id", profile_set_file)},
+    {CHOICE("profile_signal", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dumps),
+     .set = set_profile_signal},
     {SWITCH("drop_deepbind"), .flag = &option_drop_deepbind},
     {COUNT("scm_max_extension", "a number of ticks, 0 to 1048576", SCM_EXTENSION_MOST),
      .set = set_max_extension},
@@ -269,6 +284,8 @@ static const struct option options[] = {
      .apply = instruments_start},
     {COUNT("guard", "0, or one allocation in so many", UINT32_MAX), .word = &guard_interval,
      .at_start = true, .apply = instruments_start},
+    {BYTES("profile", "bytes from one sample to the next (K, M, G), 1: 512K, 0: none"),
+     .set = set_profile, .at_start = true, .apply = instruments_start},
     {BYTES("quarantine", limit), .word = &quarantine_limit, .at_start = true,
      .apply = instruments_start},
     {SWITCH("annotate"), .flag = &annotate_wanted, .at_start = true, .apply = instruments_start},

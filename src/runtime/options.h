@@ -20,4 +20,7 @@ void exit_stats_set(bool wanted);
 /* dump.c. "": standard error. False: it is too long, or there is no memory. */
 bool dump_set_file(const char *path);
 
+/* profile_dump.c; the same. "": nothing is written at exit. */
+bool profile_set_file(const char *path);
+
 #endif /* RUNTIME_OPTIONS_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals that options choose: at `dump` the process writes what holds its memory, at `export` it lets it be read.
+ * Signals that options choose: at `dump` the process writes what holds its memory, at `export` it lets it be read, at
+ * `profile_signal` it writes its profile.
  *
  * The handler is installed when the option is set, in front of the program's, if it has one, to which it passes the signal
  * on. (That may be another copy of the library.) A handler that the program installs later takes the signal over. The
@@ -22,8 +23,9 @@ static struct {
                              {.number = SIGHUP},
                              {.number = SIGQUIT}};
 
-static void (*const actions[])(void) = {
-    [SIGNAL_DUMP] = dump_to_file, [SIGNAL_EXPORT] = export_begin};
+static void (*const actions[])(void) = {[SIGNAL_DUMP] = dump_to_file,
+                                        [SIGNAL_EXPORT] = export_begin,
+                                        [SIGNAL_PROFILE] = profile_to_file};
 #define ACTIONS (sizeof actions / sizeof actions[0])
 
 static uint64_t chosen[ACTIONS]; /* of signals; atomic */

@@ -9,11 +9,12 @@
 #define SIGNAL_NAMES   "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGQUIT"
 #define SIGNAL_CHOICES 5
 
-enum signal_action { SIGNAL_DUMP, SIGNAL_EXPORT };
+enum signal_action { SIGNAL_DUMP, SIGNAL_EXPORT, SIGNAL_PROFILE };
 void signal_choose(enum signal_action action, uint64_t choice);
 
-/* Both async-signal-safe: dump.c, export.c. */
+/* All async-signal-safe: dump.c, export.c, profile_dump.c. */
 void dump_to_file(void);
 void export_begin(void);
+void profile_to_file(void);
 
 #endif /* RUNTIME_SIGNALS_H */

@@ -101,7 +101,7 @@ static void choose_window(struct prudence_cache *cache)
     cache->window_words.base = OS_WINDOW_NOWHERE;
     cache->window_mask = cache->slab_bytes - 1;
     cache->window_grid = grid_of(cache->stride, cache->capacity);
-    if (OS_HAS_WINDOWS && cache->named && !cache->extensions && os_percpu_rseq &&
+    if (OS_HAS_WINDOWS && cache->named && !cache->slab_extensions && os_percpu_rseq &&
         (cache->stride % WINDOW_CROWDED || cache->colors == 1))
         cache->window_wish = WINDOW_IF_WANTED;
 }
@@ -133,7 +133,8 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->named = layout->named;
     cache->sized = layout->object_cache_bytes > 0;
     cache->extensions = extensions_wanted(layout);
-    cache->fast_percpu = os_percpu_owned_lines;
+    cache->slab_extensions = extensions_of_slabs(cache->extensions, layout);
+    cache->fast_percpu = cache->slab_percpu = os_percpu_owned_lines;
     cache->page_map = os_page_map_root();
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
     if (layout->no_cpu_caches) {
@@ -165,6 +166,8 @@ static bool lines_make(struct prudence_cache *cache)
         os_percpu_line_init(&cpu_cache_of(cache, i)->line, i);
     if (os_percpu_rseq && !cache->extensions)
         cache->fast_percpu = cache->percpu;
+    if (os_percpu_rseq && !cache->slab_extensions)
+        cache->slab_percpu = cache->percpu;
     return cache->percpu != NULL;
 }
 
@@ -176,6 +179,7 @@ static void cache_release_parts(struct prudence_cache *cache)
     void *lines = cache->percpu;
 
     store_relaxed(&cache->fast_percpu, (void *)os_percpu_owned_lines);
+    cache->slab_percpu = os_percpu_owned_lines;
     store_relaxed(&cache->nodes, (struct slab_node *)NULL);
     cache->percpu = NULL;
     for (unsigned i = 0; nodes && i < os_node_count(); i++)

@@ -43,7 +43,8 @@ struct prudence_cache {
     struct os_window_words window_words;
     uint64_t window_mask; /* of an address: where it is in its place */
     struct grid window_grid;
-    void *percpu; /* the first CPU's cpu_cache; NULL: large blocks, which have none */
+    void *percpu;      /* the first CPU's cpu_cache; NULL: large blocks, which have none */
+    void *slab_percpu; /* a new slab's `fast_percpu`: open also if only allocations are closed */
     struct prudence_domain *domain;
 
     size_t object_size, stride, alignment;
@@ -54,8 +55,9 @@ struct prudence_cache {
     unsigned size_min, size_max; /* of an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
     unsigned flags;
-    uint32_t extensions; /* a bit each (extension.h) */
-    uint16_t redzone;    /* spare bytes behind each object */
+    uint32_t extensions;      /* a bit each (extension.h) */
+    uint32_t slab_extensions; /* of these, those that its slabs have (only_instead) */
+    uint16_t redzone;         /* spare bytes behind each object */
     uint16_t
         margin; /* of large blocks: bytes of pages before and behind each that may not be touched */
     bool named; /* its users name it when they free, so its own `fast_percpu` are looked at */

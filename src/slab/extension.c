@@ -58,6 +58,18 @@ uint32_t extensions_wanted(const struct cache_layout *layout)
     return wanted;
 }
 
+/* Of those that are wanted, the ones that the cache's slabs have as well. */
+uint32_t extensions_of_slabs(uint32_t wanted, const struct cache_layout *layout)
+{
+    uint32_t of_slabs = wanted;
+
+    for (unsigned i = 0; i < OS_EXTENSIONS; i++)
+        if (wanted & EXTENSION_BIT(i) && slab_extensions[i]->only_instead &&
+            slab_extensions[i]->only_instead(layout))
+            of_slabs &= ~EXTENSION_BIT(i);
+    return of_slabs;
+}
+
 /* Those that were told so before one failed are told that it goes. */
 bool extensions_cache_made(struct prudence_cache *cache)
 {
@@ -193,7 +205,7 @@ void *extensions_taken(struct prudence_cache *cache, void *object)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, cache->extensions & having.taken)
+    for_each_extension(extension, cache->slab_extensions & having.taken)
     {
         if (extension->taken && object)
             object = extension->taken(cache, object);

@@ -2,9 +2,10 @@
 /*
  * Extensions: what a process wants done to objects beyond the paper, such as checks, destructors and expiration dates.
  *
- * A cache has the extensions that want it when it is made. Its slabs have the same, and a slab may get one more later
- * (slab_extend). Fast paths of what has an extension are closed, so its objects come to the gate (gate.c). There the
- * extensions are called at each step of an object's life, from the first to the last of the table:
+ * A cache has the extensions that want it when it is made. Its slabs have the same, except those that look at allocations
+ * only (only_instead), and a slab may get one more later (slab_extend). Fast paths of what has an extension are closed, so
+ * its objects come to the gate (gate.c). There the extensions are called at each step of an object's life, from the first
+ * to the last of the table:
  *
  *   allocate   instead; or an object of the cache: taken; then allocated
  *   free       freed, released, keeps
@@ -28,6 +29,9 @@ struct cache_layout;
 struct slab_extension {
     /* --- a cache's life --- */
     bool (*wants)(const struct cache_layout *layout); /* NULL: no cache, from its beginning */
+    /* Of a cache that it wants: only `instead` is called, and of the cache's slabs it has only those of lone objects
+     * that it made. Frees and deferrals keep their fast paths. */
+    bool (*only_instead)(const struct cache_layout *layout);
     bool (*cache_made)(struct prudence_cache *cache); /* false: no memory */
     void (*cache_going)(struct prudence_cache *cache);
 
@@ -80,6 +84,7 @@ void extensions_start(void);
 
 /* A set of extensions, bit by bit. */
 uint32_t extensions_wanted(const struct cache_layout *layout);
+uint32_t extensions_of_slabs(uint32_t wanted, const struct cache_layout *layout);
 bool extensions_cache_made(struct prudence_cache *cache);
 void extensions_cache_going(struct prudence_cache *cache);
 bool extensions_made(struct slab *slab);

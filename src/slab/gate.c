@@ -40,7 +40,7 @@ static void *alloc_extended(struct prudence_cache *cache, size_t size, os_alloc_
         object = take(cache, flags);
         object = object ? extensions_taken(cache, object) : NULL;
     }
-    if (object)
+    if (object && cache->slab_extensions)
         extensions_allocated(slab_known(object), object, size, false);
     return object;
 }
@@ -73,10 +73,17 @@ void cache_put_kept(struct slab *slab, void *object)
         cache_put(slab, object);
 }
 
+/* Whether the caller found its cache closed, because allocations are looked at, but a slab of it that is open. */
+static bool slab_is_open(const struct slab *slab)
+{
+    return load_relaxed(&slab->cache->fast_percpu) != load_relaxed(&slab->fast_percpu);
+}
+
 void cache_free_slow(struct slab *slab, void *object, const char *what)
 {
     if (likely(!load_relaxed(&slab->extensions))) {
-        cache_put(slab, object);
+        if (!slab_is_open(slab) || !os_percpu_push(&slab->fast_percpu, object))
+            cache_put(slab, object);
         return;
     }
     extensions_freed(slab, object, what);
@@ -102,6 +109,6 @@ void cache_free_deferred_slow(struct slab *slab, void *object, const char *what)
 {
     if (unlikely(load_relaxed(&slab->extensions)))
         defer_extended(slab, object, what);
-    else
+    else if (!slab_is_open(slab) || !os_percpu_append(&slab->fast_percpu, object))
         cache_defer(slab, object);
 }

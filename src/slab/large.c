@@ -65,13 +65,13 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
     return resized;
 }
 
-/* A slab of the one object `object`, alone on its page. NULL: this failed, and the page is the caller's again.
- * Otherwise the object is live, and the page goes with the slab: to the extension whose `going` knows it. */
-struct slab *slab_make_lone(struct prudence_cache *cache, void *page, void *object,
+/* A slab of the one object `object`, alone on its pages. NULL: this failed, and the pages are the caller's again.
+ * Otherwise the object is live, and the pages go with the slab: to the extension whose `going` knows them. */
+struct slab *slab_make_lone(struct prudence_cache *cache, void *pages, size_t bytes, void *object,
                             uint32_t extensions)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
-    struct slab *slab = slab_make_on(cache, node, page, object, extensions);
+    struct slab *slab = slab_make_on(cache, node, pages, bytes, object, extensions);
 
     if (slab)
         node_adopt_live(node_of(slab), slab);

@@ -81,8 +81,8 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
     slab->bytes = bytes;
     slab->node = (uint16_t)node;
     slab->grid = grid_of(capacity > 1 ? cache->stride : bytes, capacity);
-    slab->fast_percpu = cache->fast_percpu;
-    slab->extensions = cache->extensions;
+    slab->fast_percpu = cache->slab_percpu;
+    slab->extensions = cache->slab_extensions;
     slab->free = capacity;
     bits_fill(slab_free_bits(slab), capacity);
     list_init(&slab->link);
@@ -144,18 +144,19 @@ no_pages:
     return NULL;
 }
 
-/* The slab of one object that lies alone on a page of the caller's. NULL: no memory. */
-struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *page, void *object,
-                          uint32_t extensions)
+/* The slab of one object that lies alone on pages of the caller's. NULL: no memory. */
+struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pages, size_t bytes,
+                          void *object, uint32_t extensions)
 {
     struct slab *slab = os_meta_alloc(metadata_bytes(1));
 
     if (!slab)
         return NULL;
-    slab->pages = page;
+    slab->pages = pages;
     slab->base = object;
     slab->alone = true;
-    slab_init(slab, cache, node, 1, OS_PAGE_SIZE);
+    slab_init(slab, cache, node, 1, bytes);
+    slab->fast_percpu = os_percpu_owned_lines;
     slab->extensions |= extensions;
     if (slab_complete(slab))
         return slab;

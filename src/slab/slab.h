@@ -137,7 +137,7 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
 void slab_unmake(struct slab *slab);
 void slab_count(struct prudence_cache *cache);
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags);
-struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *page, void *object,
-                          uint32_t extensions);
+struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pages, size_t bytes,
+                          void *object, uint32_t extensions);
 
 #endif /* SLAB_SLAB_H */

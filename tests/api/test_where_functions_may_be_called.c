@@ -277,6 +277,7 @@ static int skip_objects(const struct prudence_heap_slab *slab,
 BODY(heap_print, static FILE *null; null = null ? null : fopen("/dev/null", "w");
      return prudence_heap_print(plain, null, PRUDENCE_STATS_JSON);)
 BODY(heap_walk, return prudence_heap_walk(NULL, skip_objects, NULL);)
+BODY(profile_dump, return prudence_profile_dump("/dev/null") != ENODATA;)
 BODY(next_cache, struct prudence_walk walk = PRUDENCE_WALK_INIT; struct prudence_cache_stats stats;
      return prudence_next_cache(&walk, &stats);)
 BODY(next_domain, struct prudence_walk walk = PRUDENCE_WALK_INIT;
@@ -831,6 +832,7 @@ static const struct row {
     {"prudence_next_domain_sized", do_next_domain, EVERYWHERE, ""},
     {"prudence_next_reader_sized", do_next_reader, EVERYWHERE, ""},
     {"prudence_option_set", do_option_set, EVERYWHERE, ""},
+    {"prudence_profile_dump", do_profile_dump, EVERYWHERE, ""},
     {"prudence_ref_saturate_", do_ref, EVERYWHERE, ""},
     {"prudence_swap_transfer", do_swap_transfer, FOR_READERS, ""},
     {"prudence_qsbr_online", do_qsbr_online, EVERYWHERE,

@@ -129,8 +129,8 @@ class Install(unittest.TestCase):
             self.assertEqual(page.parent.name, "man" + page.suffix[1:])
 
     def test_tools_that_watch(self):
-        for tool in ("prudence-top", "prudence-stat"):
-            self.assertIn("--pid", run(self.prefix / "bin" / tool, "--help", env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}))
+        for tool, option in (("prudence-top", "--pid"), ("prudence-stat", "--pid"), ("prudence-profile", "--leaks")):
+            self.assertIn(option, run(self.prefix / "bin" / tool, "--help", env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}))
         self.assertTrue((self.prefix / "share/prudence/grafana-dashboard.json").exists())
 
     def test_the_libraries_alone(self):

@@ -62,8 +62,8 @@ void os_stay_loaded(const void *address);
 #define OS_TRANSFER_MAX 128
 
 /* Extensions of the slab layer, at most (slab/extension.h). */
-#define OS_EXTENSIONS      10
-#define OS_EXTENSION_SIDES 6 /* so many of them, the first, have a word in each slab */
+#define OS_EXTENSIONS      11
+#define OS_EXTENSION_SIDES 7 /* so many of them, the first, have a word in each slab */
 
 /* Objects that a CPU's object cache may hold; a power of two below what the stack's word counts. */
 #define OS_CACHE_OBJECTS_MAX 16384

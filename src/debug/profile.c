@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The extension profile: which calls allocated what is in use, which deferred what is latent, and for how long.
+ *
+ * Bytes are sampled (sampling.c). So that only sampled objects cost more, each of them is alone on pages of its own, as
+ * guarded ones are (slab_make_lone). Its slab has this extension, those of all other objects do not: their frees and
+ * deferrals keep their fast paths, and nothing is looked up for them. Only the fast path of allocations is closed, because
+ * bytes have to be counted; object_alloc_slow() counts them and takes the object by the same sequence.
+ *
+ * Kept in place, not alone:
+ *   - objects of caches with constructors, destructors or type-safe memory: their identity outlives a free. Slabs of
+ *     these caches have this extension, and a table with a word for each object.
+ *   - large blocks, each of which is a slab of one object already.
+ *
+ * A sample's life:  live -> latent -> over  (deferred)  or  live -> over  (freed). Its state changes by compare-and-swap, so a
+ * double free counts once. It is kept beside its object, never in it, and freed when its place is used again or its
+ * slab goes. `safe` may run under a node's lock and on an owned CPU: it changes sums, and frees nothing.
+ *
+ * A sample without memory is counted as dropped; the allocation is served as if it were not sampled.
+ */
+#include "debug/profile.h"
+
+#include <string.h>
+
+#include "debug/annotate.h"
+#include "debug/profile_sites.h"
+#include "debug/settings.h"
+#include "os/os.h"
+#include "slab/large.h"
+
+enum sample_state { SAMPLE_LIVE, SAMPLE_LATENT, SAMPLE_OVER };
+
+struct sample {
+    uint32_t state; /* atomic */
+    struct profile_site *allocated_by;
+    struct profile_site *deferred_by; /* NULL until then, or without memory for the site */
+    uint64_t objects;                 /* that it stands for, in units of 1 / SAMPLING_UNIT */
+    size_t size;
+    uint64_t since; /* ns: when it was allocated, or deferred */
+};
+
+static uint64_t dropped; /* atomic */
+
+uint64_t profile_dropped(void)
+{
+    return load_relaxed(&dropped);
+}
+
+void profile_start(void)
+{
+    if (sampling_rate && !profile_sites_start()) {
+        os_report("option 'profile': no memory for its tables; nothing is sampled");
+        sampling_rate = 0;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ which caches */
+
+static bool stays_in_place(const struct cache_layout *layout)
+{
+    return layout->no_cpu_caches || layout->constructor || layout->destructor ||
+           layout->flags & CACHE_TYPESAFE;
+}
+
+static bool wants(const struct cache_layout *layout)
+{
+    return sampling_rate && !(layout->flags & CACHE_CLOSED);
+}
+
+static bool only_instead(const struct cache_layout *layout)
+{
+    return !stays_in_place(layout);
+}
+
+/* ------------------------------------------------------------------------------------------- where samples are */
+
+/* One word for its only object. */
+static bool has_one_object(const struct slab *slab)
+{
+    return slab->alone || !slab->cache->percpu;
+}
+
+/* NULL: there was no memory for the slab's table. */
+static struct sample **place_of(struct slab *slab, const void *object)
+{
+    struct sample **table = slab->side[PROFILE_EXTENSION];
+
+    if (has_one_object(slab))
+        return (struct sample **)&slab->side[PROFILE_EXTENSION];
+    return table ? table + slab_index(slab, object) : NULL;
+}
+
+static struct sample *sample_of(struct slab *slab, const void *object)
+{
+    struct sample **place = place_of(slab, object);
+
+    return place ? *place : NULL;
+}
+
+static size_t places_bytes(const struct slab *slab)
+{
+    return slab->capacity * sizeof(struct sample *);
+}
+
+static bool made(struct slab *slab)
+{
+    if (!has_one_object(slab))
+        slab->side[PROFILE_EXTENSION] = os_meta_alloc(places_bytes(slab));
+    return true; /* without a table, what is sampled there is dropped */
+}
+
+static void sample_free(struct sample *sample)
+{
+    if (sample)
+        os_meta_free(sample, sizeof *sample);
+}
+
+/* The pages of a lone object are its sampler's; without a sample they are slab_make_lone's caller's yet. */
+static void going(struct slab *slab)
+{
+    if (!slab->side[PROFILE_EXTENSION])
+        return;
+    for (unsigned i = 0; i < slab->capacity; i++)
+        sample_free(sample_of(slab, slab_object(slab, i, slab->cache->stride)));
+    if (!has_one_object(slab)) {
+        os_meta_free(slab->side[PROFILE_EXTENSION], places_bytes(slab));
+    } else if (slab->alone) {
+        if (zero_on_free)
+            memset(slab->pages, 0, slab->bytes);
+        annotate_pages_pass(slab);
+        os_pages_free(slab->pages, slab->bytes);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- a sample's life */
+
+/* NULL: dropped. */
+static struct sample *sample_make(const struct prudence_cache *cache, size_t size)
+{
+    struct profile_site *site = profile_site_here(SITE_ALLOCATES, cache);
+    struct sample *sample = site ? os_meta_alloc(sizeof *sample) : NULL;
+
+    if (!sample) {
+        add_relaxed(&dropped, 1);
+        return NULL;
+    }
+    *sample = (struct sample){.allocated_by = site,
+                              .objects = sampling_weight(size),
+                              .size = size,
+                              .since = os_clock_ns()};
+    return sample;
+}
+
+/* It has not begun. */
+static void drop(struct sample *sample)
+{
+    if (sample)
+        add_relaxed(&dropped, 1);
+    sample_free(sample);
+}
+
+static void sample_begins(const struct sample *sample)
+{
+    profile_site_begins(sample->allocated_by, sample->objects, sample->size);
+}
+
+/* False: it is not in that state. Its fields are its own thread's then. */
+static bool change(struct sample *sample, enum sample_state from, enum sample_state to)
+{
+    uint32_t state = from;
+
+    return sample && compare_exchange(&sample->state, &state, (uint32_t)to);
+}
+
+/* Returns the time. */
+static uint64_t life_ends(const struct sample *sample)
+{
+    uint64_t now = os_clock_ns();
+
+    profile_site_ends(sample->allocated_by, sample->objects, sample->size, now - sample->since);
+    return now;
+}
+
+static void freed(struct slab *slab, void *object, const char *what)
+{
+    struct sample *sample = sample_of(slab, object);
+
+    (void)what;
+    if (change(sample, SAMPLE_LIVE, SAMPLE_OVER))
+        life_ends(sample);
+}
+
+/* Not yet another thread's, which could find it safe. */
+static void deferred(struct slab *slab, void *object, const char *what)
+{
+    struct sample *sample = sample_of(slab, object);
+
+    (void)what;
+    if (!change(sample, SAMPLE_LIVE, SAMPLE_LATENT))
+        return;
+    sample->since = life_ends(sample);
+    sample->deferred_by = profile_site_here(SITE_DEFERS, slab->cache);
+    if (sample->deferred_by)
+        profile_site_begins(sample->deferred_by, sample->objects, sample->size);
+    else
+        add_relaxed(&dropped, 1);
+}
+
+static bool safe(struct slab *slab, void *object)
+{
+    struct sample *sample = sample_of(slab, object);
+
+    if (change(sample, SAMPLE_LATENT, SAMPLE_OVER) && sample->deferred_by)
+        profile_site_ends(sample->deferred_by, sample->objects, sample->size,
+                          os_clock_ns() - sample->since);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------ taking samples */
+
+static struct slab *make_lone(struct prudence_cache *cache)
+{
+    size_t bytes = round_up(cache->stride, OS_PAGE_SIZE);
+    void *pages = os_pages_alloc_as(bytes, OS_PAGE_SIZE, os_node_of_cpu(os_cpu_current()), NULL,
+                                    os_alloc_first(OS_ALLOC_DEFAULT));
+    struct slab *slab;
+
+    if (!pages)
+        return NULL;
+    annotate_pages_taken();
+    slab = slab_make_lone(cache, pages, bytes, pages, EXTENSION_BIT(PROFILE_EXTENSION));
+    if (!slab)
+        os_pages_free(pages, bytes);
+    return slab;
+}
+
+/* The object, if it is sampled, in place of one of the cache's slabs. */
+static void *sampled_alloc(struct prudence_cache *cache, size_t size)
+{
+    struct sample *sample;
+    struct slab *slab;
+
+    if (cache->slab_extensions & EXTENSION_BIT(PROFILE_EXTENSION) || !sampling_is_due(size))
+        return NULL;
+    sample = sample_make(cache, size);
+    slab = sample ? make_lone(cache) : NULL;
+    if (!slab) {
+        drop(sample);
+        return NULL;
+    }
+    sample_begins(sample);
+    slab->side[PROFILE_EXTENSION] = sample;
+    return slab->base;
+}
+
+/* In place; also a large block whose size has changed, which counts as another one, as if it had moved. */
+static void count(struct slab *slab, void *object, size_t size)
+{
+    struct sample **place = place_of(slab, object);
+    struct sample *sample = sampling_is_due(size) ? sample_make(slab->cache, size) : NULL;
+
+    if (!place) {
+        drop(sample);
+        return;
+    }
+    sample_free(*place);
+    *place = sample;
+    if (sample)
+        sample_begins(sample);
+}
+
+static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
+{
+    (void)zeroed;
+    if (!slab->alone)
+        count(slab, object, size);
+}
+
+/* Objects of a size class keep their place down to half of it, and most of them without being seen. So a sampled one
+ * counts on: the estimate of a sum of sizes needs its present size, and the probability of the first. */
+static void resized(struct slab *slab, void *object, size_t size)
+{
+    struct sample *sample = sample_of(slab, object);
+
+    if (!slab->cache->percpu) {
+        freed(slab, object, NULL);
+        count(slab, object, size);
+    } else if (sample && load_relaxed(&sample->state) == SAMPLE_LIVE) {
+        profile_site_resized(sample->allocated_by, sample->objects, sample->size, size);
+        sample->size = size;
+    }
+}
+
+const struct slab_extension profile_extension = {.wants = wants,
+                                                 .only_instead = only_instead,
+                                                 .made = made,
+                                                 .going = going,
+                                                 .instead = sampled_alloc,
+                                                 .allocated = allocated,
+                                                 .resized = resized,
+                                                 .freed = freed,
+                                                 .deferred = deferred,
+                                                 .safe = safe};

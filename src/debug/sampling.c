@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sampling by bytes. Samples are the points of a Poisson process over the bytes that a thread allocates, one in
+ * `sampling_rate` bytes on average. An allocation is sampled if at least one point is in its bytes:
+ *
+ *   - The distance to the next point is exponential. What is left of it has the same distribution wherever one looks,
+ *     so an allocation of s bytes is sampled with probability p = 1 - exp(-s / rate), whatever was allocated before it,
+ *     by whatever thread. After a sample a new distance is drawn, from the end of the sampled bytes.
+ *   - So a sum over all allocations is estimated without bias by the sum over the samples, each times 1/p. This holds for
+ *     any figure of an allocation: 1 (their number), s (their bytes), how long they lived.
+ *
+ * Logarithm and exponential function are here, by their series, because the library does not need libm otherwise. They
+ * are used at samples only.
+ */
+#include "debug/sampling.h"
+
+#include "os/os.h"
+
+uint64_t sampling_rate READ_MOSTLY = 0;
+uint64_t sampling_seed;
+__thread int64_t sampling_left;
+
+static __thread uint64_t randomness; /* 0: not seeded yet */
+static uint64_t seeds;               /* handed out; atomic */
+
+/* ln(x) for 0 < x <= 1: x = m / 2^halvings with m in (1/2, 1], and ln(m) = 2 artanh((m - 1) / (m + 1)). */
+static double logarithm(double x)
+{
+    double y, power, sum = 0;
+    unsigned halvings = 0;
+
+    for (; x <= 0.5; x *= 2)
+        halvings++;
+    y = (x - 1) / (x + 1);
+    power = y;
+    for (unsigned n = 1; n <= 35; n += 2, power *= y * y)
+        sum += power / n;
+    return 2 * sum - halvings * 0.693147180559945309417;
+}
+
+/* 1 - exp(-x) for x >= 0. Halved until the series is short; then 1 - exp(-2x) = (1 - exp(-x)) (1 + exp(-x)). */
+static double one_minus_exp(double x)
+{
+    double term, sum = 0;
+    unsigned doublings = 0;
+
+    if (x > 50)
+        return 1;
+    for (; x > 0.125; x /= 2)
+        doublings++;
+    term = x;
+    for (unsigned n = 2; n <= 12; n++) {
+        sum += term;
+        term *= -x / n;
+    }
+    while (doublings-- > 0)
+        sum *= 2 - sum;
+    return sum;
+}
+
+static void seed(void)
+{
+    uint64_t words[2];
+
+    if (sampling_seed)
+        words[0] = (sampling_seed + add_relaxed(&seeds, 1)) * UINT64_C(0x9e3779b97f4a7c15);
+    else
+        os_secret(words);
+    randomness = words[0] | 1;
+}
+
+/* More than 0, at most 1. */
+static double draw_uniform(void)
+{
+    randomness ^= randomness << 13;
+    randomness ^= randomness >> 7;
+    randomness ^= randomness << 17;
+    return (double)((randomness >> 11) + 1) / (double)(UINT64_C(1) << 53);
+}
+
+/* At least 1, because 0 stands for no draw. Rounded up: an allocation is sampled if its bytes reach the point. */
+static int64_t draw_distance(void)
+{
+    return (int64_t)(-logarithm(draw_uniform()) * (double)sampling_rate) + 1;
+}
+
+bool sampling_is_due(size_t size)
+{
+    if (unlikely(!randomness)) {
+        seed();
+        sampling_left = draw_distance();
+    }
+    sampling_left -= (int64_t)size;
+    if (likely(sampling_left > 0))
+        return false;
+    sampling_left = draw_distance();
+    return true;
+}
+
+uint64_t sampling_weight(size_t size)
+{
+    double sampled = one_minus_exp((double)size / (double)sampling_rate);
+
+    return (uint64_t)((double)SAMPLING_UNIT / sampled + 0.5);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The profile as a file: prudence_profile_dump, and the options profile_file (at exit) and profile_signal.
+ *
+ * Lines of text, which prudence-profile(1) reads and turns into what pprof reads. Addresses are written as they are; the
+ * process's mappings, which follow, say what they are of. The last line is "end", so a file that is cut is noticed.
+ * By system calls alone and without a lock, so any thread may do it at any time, in a handler as well. Sums that change
+ * meanwhile are values that they had at some instant of the call.
+ */
+#define _GNU_SOURCE /* program_invocation_short_name, syscall */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prudence/stats.h>
+
+#include "debug/profile.h"
+#include "debug/profile_sites.h"
+#include "debug/stack_depot.h"
+#include "process.h"
+#include "runtime/option_file.h"
+#include "runtime/options.h"
+#include "runtime/output.h"
+#include "runtime/signals.h"
+
+#define FORMAT 1 /* what the lines mean; another one has another number */
+
+typedef unsigned long long number;
+
+static void print_head(struct output *output)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    output_print(output, "prudence profile %d\n", FORMAT);
+    output_text(output, "version " PRUDENCE_VERSION "\n");
+    output_print(output, "program %d %s\n", (int)getpid(), program_invocation_short_name);
+    output_print(output, "time %lld%09ld\n", (long long)now.tv_sec, now.tv_nsec);
+    output_print(output, "rate %llu\n", (number)sampling_rate);
+    output_print(output, "unit %llu\n", (number)SAMPLING_UNIT);
+    output_print(output, "dropped %llu\n", (number)profile_dropped());
+}
+
+/* Below 0: an object that one thread allocated and another freed was seen between the two additions. */
+static number not_below_zero(const uint64_t *sum)
+{
+    uint64_t now = load_relaxed(sum);
+
+    return (int64_t)now < 0 ? 0 : now;
+}
+
+/* A double, as whole microseconds: what has no sense but to be divided, so a large sum may stand for a larger one. */
+static number microseconds(const uint64_t *sum)
+{
+    uint64_t bits = load_relaxed(sum);
+    double ns;
+
+    memcpy(&ns, &bits, sizeof ns);
+    return ns / 1000 < 1e19 ? (number)(ns / 1000) : (number)1e19;
+}
+
+/* site ROLE "CACHE" objects and bytes now, objects and bytes ever, us; its ages and its calls on lines of their own. */
+static void print_site(const struct profile_site *site, void *data)
+{
+    struct output *output = data;
+    void *const *frames;
+    unsigned count = stack_depot_trace(site->trace, &frames);
+
+    output_text(output, site->role == SITE_ALLOCATES ? "allocates " : "defers ");
+    output_print(output, "%llu %llu %llu %llu %llu ", not_below_zero(&site->now.objects),
+                 not_below_zero(&site->now.bytes), (number)load_relaxed(&site->ever.objects),
+                 (number)load_relaxed(&site->ever.bytes), microseconds(&site->age));
+    output_json_string(output, site->cache);
+    output_text(output, "\nages");
+    for (unsigned i = 0; i < SITE_AGES; i++)
+        if (load_relaxed(&site->ages[i]))
+            output_print(output, " %u:%llu", i, (number)load_relaxed(&site->ages[i]));
+    output_text(output, "\ncalls");
+    for (unsigned i = 0; i < count; i++)
+        output_print(output, " %llx", (number)(uintptr_t)frames[i]);
+    output_text(output, "\n");
+}
+
+static void print_mappings(struct output *output)
+{
+    int maps = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    char text[513];
+    long length = 0;
+
+    output_text(output, "mappings\n");
+    while (maps >= 0 && (length = syscall(SYS_read, maps, text, sizeof text - 1)) > 0) {
+        text[length] = '\0';
+        output_text(output, text);
+    }
+    if (maps >= 0)
+        option_file_close(maps);
+    output_text(output, "end\n");
+}
+
+static int print_to(int fd)
+{
+    struct output output = {.fd = fd};
+
+    print_head(&output);
+    profile_sites_visit(print_site, &output);
+    print_mappings(&output);
+    return output_end(&output);
+}
+
+/* `fd`: just opened for it, or not: then errno says why. */
+static int print_and_close(int fd)
+{
+    int error = fd < 0 ? errno : print_to(fd);
+
+    if (fd >= 0)
+        option_file_close(fd);
+    return error;
+}
+
+int prudence_profile_dump(const char *path)
+{
+    int saved_errno = errno, error;
+
+    if (!path) {
+        os_report("prudence_profile_dump: the path is NULL");
+        return EINVAL;
+    }
+    if (!os_busy)
+        process_start();
+    error = !sampling_rate
+                ? ENODATA
+                : print_and_close((int)syscall(SYS_openat, AT_FDCWD, path,
+                                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    errno = saved_errno;
+    return error;
+}
+
+/* ------------------------------------------------------------------------------------ at a signal, at exit */
+
+static struct option_file file;
+
+bool profile_set_file(const char *path)
+{
+    return option_file_set(&file, path);
+}
+
+static void write_and_report(const char *path)
+{
+    int saved_errno = errno;
+    int error = sampling_rate ? print_and_close(option_file_open(path, O_TRUNC)) : 0;
+
+    if (error)
+        os_report("option 'profile_file': the profile cannot be written to '%s' (error %d)", path,
+                  error);
+    errno = saved_errno;
+}
+
+void profile_to_file(void)
+{
+    const char *path = load_acquire(&file.path);
+
+    write_and_report(path ? path : "prudence-%p.profile");
+}
+
+/* Late, as exit_stats.c: what is in use then, nobody frees any more. */
+__attribute__((destructor(101))) static void at_exit(void)
+{
+    const char *path = load_acquire(&file.path);
+
+    if (path)
+        write_and_report(path);
+}

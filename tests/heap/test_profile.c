@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sampling profiler: its sums are within what chance allows for a fixed seed, whatever the sizes and the order; each
+ * view follows an object from its allocation over its deferral to the end of its grace period, for every kind of cache;
+ * what is sampled behaves as what is not; without memory samples are dropped, and nothing else fails; the file can be written
+ * anywhere.
+ *
+ * ctest: inlined-too
+ */
+#define _GNU_SOURCE /* memfd_create */
+#include "support/slab_test.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "debug/profile.h"
+#include "debug/profile_sites.h"
+#include "debug/stack_depot.h"
+#include "support/gp_child.h"
+
+#define RATE     4096
+#define FUNCTION 1024 /* bytes of one that is looked for */
+
+/* ------------------------------------------------------------------------------------------ looking */
+
+struct sums {
+    const char *cache; /* what to add up: of this cache, */
+    enum site_role role;
+    uintptr_t calls; /* with a call in the function that begins there; 0: any */
+    double objects_now, objects_ever, objects_over, bytes_now, bytes_ever, age;
+};
+
+static bool is_called_by(const struct profile_site *site, uintptr_t function)
+{
+    void *const *frames;
+    unsigned count = stack_depot_trace(site->trace, &frames);
+
+    for (unsigned i = 0; i < count; i++)
+        if ((uintptr_t)frames[i] - function < FUNCTION)
+            return true;
+    return false;
+}
+
+static void add_site(const struct profile_site *site, void *data)
+{
+    struct sums *sums = data;
+    double age;
+
+    if (site->role != sums->role || strcmp(site->cache, sums->cache) != 0 ||
+        (sums->calls && !is_called_by(site, sums->calls)))
+        return;
+    memcpy(&age, &site->age, sizeof age);
+    sums->age += age;
+    sums->objects_now += (double)site->now.objects / (double)SAMPLING_UNIT;
+    sums->objects_ever += (double)site->ever.objects / (double)SAMPLING_UNIT;
+    sums->bytes_now += (double)site->now.bytes;
+    sums->bytes_ever += (double)site->ever.bytes;
+    for (unsigned i = 0; i < SITE_AGES; i++)
+        sums->objects_over += (double)site->ages[i] / (double)SAMPLING_UNIT;
+}
+
+static struct sums sums_of(enum site_role role, const char *cache, uintptr_t calls)
+{
+    struct sums sums = {.cache = cache, .role = role, .calls = calls};
+
+    profile_sites_visit(add_site, &sums);
+    return sums;
+}
+
+/* An estimate of `count` objects of `size` bytes, from as many draws: within four standard deviations. */
+static void assert_about(double estimate, double count, double size)
+{
+    double sampled = 1 - exp(-size / RATE);
+    double deviation = sqrt(count * (1 - sampled) / sampled);
+
+    if (fabs(estimate - count) > 4 * deviation + count * 0.001)
+        fail_msg("%.1f objects of %.0f bytes, not about %.0f (deviation %.1f)", estimate, size,
+                 count, deviation);
+}
+
+static void assert_equal(double a, double b)
+{
+    if (fabs(a - b) > 1e-6 * fabs(b))
+        fail_msg("%f is not %f", a, b);
+}
+
+/* ---------------------------------------------------------------------------------------- the sums */
+
+static void weights_are_exact(void **state)
+{
+    (void)state;
+    assert_int_equal(sampling_weight(RATE), 6480);       /* 4096 / (1 - 1/e) = 6479.8 */
+    assert_int_equal(sampling_weight(1), 16779264);      /* 4096 x 4096.5 */
+    assert_int_equal(sampling_weight(RATE / 16), 67605); /* 4096 / 0.0605869 */
+    assert_int_equal(sampling_weight(RATE * 3), 4311);   /* 4096 / 0.950213 */
+    assert_int_equal(sampling_weight((size_t)1 << 40), 4096);
+}
+
+/* In one order and in another, one after the other and mixed: the chance of a byte is the same. */
+static void sums_are_unbiased(void **state)
+{
+    static const size_t sizes[] = {8, 40, 100, 700, 4000, 20000};
+    enum { KINDS = sizeof sizes / sizeof sizes[0], MANY = 50000 };
+    struct prudence_cache *caches[KINDS];
+    char name[16];
+
+    (void)state;
+    for (unsigned i = 0; i < KINDS; i++) {
+        snprintf(name, sizeof name, "kind %zu", sizes[i]);
+        caches[i] = prudence_cache_create(name, sizes[i], NULL);
+    }
+    for (unsigned n = 0; n < MANY; n++)
+        for (unsigned i = 0; i < KINDS; i++)
+            prudence_cache_free(caches[i], prudence_cache_alloc(caches[i]));
+    for (unsigned i = 0; i < KINDS; i++) {
+        struct sums sums;
+
+        snprintf(name, sizeof name, "kind %zu", sizes[i]);
+        sums = sums_of(SITE_ALLOCATES, name, 0);
+        assert_about(sums.objects_ever, MANY, (double)sizes[i]);
+        assert_about(sums.bytes_ever / (double)sizes[i], MANY, (double)sizes[i]);
+        assert_equal(sums.objects_over, sums.objects_ever);
+        assert_true(sums.objects_now == 0 && sums.bytes_now == 0);
+        check_books(caches[i]);
+        assert_int_equal(prudence_cache_destroy(caches[i]), 0);
+    }
+}
+
+/* By size as asked for, not that of the class. */
+static void sizes_are_those_asked_for(void **state)
+{
+    enum { MANY = 20000 };
+    struct sums before = sums_of(SITE_ALLOCATES, "size-640", 0), after;
+
+    (void)state;
+    for (unsigned n = 0; n < MANY; n++)
+        prudence_free(prudence_malloc(600));
+    after = sums_of(SITE_ALLOCATES, "size-640", 0);
+    assert_about(after.objects_ever - before.objects_ever, MANY, 600);
+    assert_about((after.bytes_ever - before.bytes_ever) / 600, MANY, 600);
+}
+
+/* ---------------------------------------------------------------------------------------- the views */
+
+static __attribute__((noinline, aligned(FUNCTION))) void defer_here(struct prudence_cache *cache,
+                                                                    void **objects, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        prudence_cache_free_deferred(cache, objects[i]);
+    compiler_barrier();
+}
+
+static __attribute__((noinline, aligned(FUNCTION))) void defer_there(struct prudence_cache *cache,
+                                                                     void **objects, unsigned count)
+{
+    for (unsigned i = count; i-- > 0;)
+        prudence_cache_free_deferred(cache, objects[i]);
+    compiler_barrier();
+}
+
+static void touch(void *object, void *context)
+{
+    (void)context;
+    memset(object, 1, 8);
+}
+
+enum kind { PLAIN, CONSTRUCTED, DESTRUCTED, TYPESAFE, KINDS };
+
+static struct prudence_cache *cache_of_kind(enum kind kind)
+{
+    static const char *const names[] = {"plain", "constructed", "destructed", "typesafe"};
+    struct prudence_cache_attr attr = {.size = sizeof attr};
+
+    attr.constructor = kind == CONSTRUCTED ? touch : NULL;
+    attr.destructor = kind == DESTRUCTED ? touch : NULL;
+    attr.flags = kind == TYPESAFE ? PRUDENCE_CACHE_TYPESAFE : 0;
+    attr.domain = kind == DESTRUCTED ? NULL : manual_domain();
+    return prudence_cache_create(names[kind], 1000, &attr);
+}
+
+#define HELD 6000
+static void *held[HELD];
+
+static void end_grace_periods(struct prudence_cache *cache)
+{
+    if (cache->domain != prudence_default_domain())
+        for (unsigned i = 0; i < 3; i++) {
+            prudence_manual_advance(cache->domain);
+            prudence_cache_shrink(cache);
+        }
+    else
+        prudence_cache_barrier(cache);
+    prudence_cache_shrink(cache);
+}
+
+/* A reader keeps the destructed ones latent, where the domain cannot be manual. */
+static void view_of_kind(enum kind kind)
+{
+    struct prudence_cache *cache = cache_of_kind(kind);
+    const char *name = cache->name;
+    struct sums in_use, latent, there;
+    double began, sampled;
+
+    allocate_all(cache, held, HELD);
+    in_use = sums_of(SITE_ALLOCATES, name, 0);
+    assert_about(in_use.objects_now, HELD, 1000);
+    assert_true(in_use.objects_over == 0);
+    sampled = in_use.objects_now;
+    check_books(cache);
+    for (unsigned i = 0; i < HELD; i++)
+        fill_pattern(held[i], 1000);
+    prudence_read_lock();
+    began = (double)os_clock_ns();
+    defer_here(cache, held, HELD / 3);
+    defer_there(cache, held + HELD / 3, HELD / 3);
+    in_use = sums_of(SITE_ALLOCATES, name, 0);
+    latent = sums_of(SITE_DEFERS, name, (uintptr_t)defer_here);
+    there = sums_of(SITE_DEFERS, name, (uintptr_t)defer_there);
+    assert_about(latent.objects_now, HELD / 3, 1000);
+    assert_about(there.bytes_now / 1000, HELD / 3, 1000);
+    assert_equal(in_use.objects_now + latent.objects_now + there.objects_now, sampled);
+    assert_equal(in_use.objects_over, latent.objects_now + there.objects_now);
+    assert_true(latent.objects_over == 0);
+    for (unsigned i = 0; i < HELD; i++)
+        assert_true(has_pattern(held[i], 1000));
+    prudence_read_unlock();
+    end_grace_periods(cache);
+    latent = sums_of(SITE_DEFERS, name, 0);
+    assert_true(latent.objects_now == 0 && latent.bytes_now == 0);
+    assert_equal(latent.objects_over, latent.objects_ever);
+    assert_true(latent.age <= latent.objects_ever * ((double)os_clock_ns() - began));
+    for (unsigned i = HELD * 2 / 3; i < HELD; i++)
+        prudence_cache_free(cache, held[i]);
+    in_use = sums_of(SITE_ALLOCATES, name, 0);
+    assert_true(in_use.objects_now == 0 && in_use.bytes_now == 0);
+    assert_equal(in_use.objects_over, sampled);
+    destroy_empty(cache);
+}
+
+static void views_of_all_kinds(void **state)
+{
+    (void)state;
+    for (enum kind kind = 0; kind < KINDS; kind++)
+        view_of_kind(kind);
+}
+
+/* With a size of a large block, and one that stays in its class: what is in use follows. */
+static void reallocations_are_followed(void **state)
+{
+    struct sums before = sums_of(SITE_ALLOCATES, "large", 0), after;
+    char *block = prudence_malloc(100000);
+
+    (void)state;
+    after = sums_of(SITE_ALLOCATES, "large", 0);
+    assert_equal(after.bytes_now - before.bytes_now, 100000);
+    block = prudence_realloc(block, 700000);
+    after = sums_of(SITE_ALLOCATES, "large", 0);
+    assert_equal(after.bytes_now - before.bytes_now, 700000);
+    block = prudence_realloc(block, 50000);
+    after = sums_of(SITE_ALLOCATES, "large", 0);
+    assert_equal(after.bytes_now - before.bytes_now, 50000);
+    prudence_free_deferred(block);
+    assert_equal(sums_of(SITE_ALLOCATES, "large", 0).bytes_now, before.bytes_now);
+    before = sums_of(SITE_ALLOCATES, "size-1024", 0);
+    for (unsigned i = 0; i < HELD; i++)
+        held[i] = prudence_malloc(1000);
+    for (unsigned i = 0; i < HELD; i++) {
+        void *kept = prudence_realloc(held[i], 600);
+
+        assert_ptr_equal(kept, held[i]);
+    }
+    after = sums_of(SITE_ALLOCATES, "size-1024", 0);
+    assert_about(after.objects_now - before.objects_now, HELD, 1000);
+    assert_about((after.bytes_now - before.bytes_now) / 600, HELD, 1000);
+    for (unsigned i = 0; i < HELD; i++)
+        prudence_free(held[i]);
+    assert_equal(sums_of(SITE_ALLOCATES, "size-1024", 0).bytes_now, before.bytes_now);
+}
+
+/* --------------------------------------------------------------------------------------- no memory */
+
+/* Whatever call for memory fails, one by one, every allocation that a sample is not needed for succeeds. */
+static void without_memory_samples_are_dropped(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(3000, 16, manual_domain());
+    uint64_t dropped = profile_dropped();
+    void *object;
+
+    (void)state;
+    allocate_all(cache, held, 100); /* slabs are there */
+    free_all(cache, held, 100);
+    for (unsigned first = 0; first < 8; first++) {
+        for (unsigned n = 0; n < 20; n++) {
+            memory_fail(first, 1);
+            object = prudence_cache_alloc(cache);
+            memory_succeed();
+            assert_non_null(object);
+            memory_fail(first, 1);
+            prudence_cache_free_deferred(cache, object);
+            memory_succeed();
+            prudence_manual_advance(cache->domain);
+        }
+    }
+    assert_true(profile_dropped() > dropped);
+    end_grace_periods(cache);
+    assert_true(sums_of(SITE_ALLOCATES, cache->name, 0).objects_now == 0);
+    assert_true(sums_of(SITE_DEFERS, cache->name, 0).objects_now == 0);
+    destroy_empty(cache);
+}
+
+/* The same of slabs that have tables of samples: what is sampled without one is dropped, and later slabs have theirs. */
+static void without_memory_for_tables(void **state)
+{
+    (void)state;
+    for (unsigned first = 0; first < 12; first++) {
+        struct prudence_cache *cache = cache_of_kind(CONSTRUCTED);
+        unsigned count = 0;
+
+        memory_fail(first, 1);
+        for (unsigned i = 0; i < 200; i++) {
+            held[count] = prudence_cache_alloc(cache);
+            count += held[count] != NULL;
+        }
+        memory_succeed();
+        assert_true(count >= 199);
+        defer_all(cache, held, count);
+        end_grace_periods(cache);
+        assert_true(sums_of(SITE_ALLOCATES, cache->name, 0).objects_now == 0);
+        assert_true(sums_of(SITE_DEFERS, cache->name, 0).objects_now == 0);
+        destroy_empty(cache);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------- the file */
+
+static char text[1 << 20];
+
+/* A file in memory, which programs that this one executes have as well. */
+#define MEMORY_FILE "/proc/self/fd/99"
+
+static void make_file(void)
+{
+    int fd = memfd_create("profile", 0);
+
+    assert_int_equal(dup2(fd, 99), 99);
+    close(fd);
+}
+
+static void take_file(void)
+{
+    ssize_t length = pread(99, text, sizeof text - 1, 0);
+
+    text[length > 0 ? length : 0] = '\0';
+    close(99);
+}
+
+static void write_file(void)
+{
+    make_file();
+    errno = 77;
+    assert_int_equal(prudence_profile_dump(MEMORY_FILE), 0);
+    assert_int_equal(errno, 77);
+    take_file();
+}
+
+static void assert_whole(void)
+{
+    assert_int_equal(strncmp(text, "prudence profile 1\nversion " PRUDENCE_VERSION "\n", 27), 0);
+    assert_non_null(strstr(text, "\nrate 4096\n"));
+    assert_non_null(strstr(text, "\nmappings\n"));
+    assert_string_equal(text + strlen(text) - 5, "\nend\n");
+}
+
+static void errors_are_told(void **state)
+{
+    (void)state;
+    assert_int_equal(prudence_profile_dump(NULL), EINVAL);
+    assert_int_equal(prudence_profile_dump("/nowhere/at/all"), ENOENT);
+    assert_int_equal(prudence_profile_dump("/dev/full"), ENOSPC);
+    write_file();
+    assert_whole();
+    assert_non_null(strstr(text, "allocates "));
+    assert_non_null(strstr(text, "\"typesafe\"\nages "));
+}
+
+static struct prudence_cache *stormy;
+static uint32_t storm_ends;
+
+static void *storm(void *ignored)
+{
+    void *objects[50];
+
+    while (!load_relaxed(&storm_ends)) {
+        allocate_all(stormy, objects, 50);
+        defer_here(stormy, objects, 25);
+        free_all(stormy, objects + 25, 25);
+    }
+    return ignored;
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    prudence_profile_dump("/dev/null");
+}
+
+/* Beside threads that allocate, and in a handler that interrupts them anywhere. */
+static void a_profile_is_written_beside_all(void **state)
+{
+    pthread_t threads[2];
+
+    (void)state;
+    stormy = prudence_cache_create("storm", 2000, NULL);
+    signal(SIGUSR1, on_signal);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, storm, NULL), 0);
+    for (unsigned n = 0; n < 100; n++) {
+        pthread_kill(threads[n % 2], SIGUSR1);
+        write_file();
+        assert_whole();
+    }
+    store_relaxed(&storm_ends, 1u);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    signal(SIGUSR1, SIG_DFL);
+    prudence_cache_barrier(stormy);
+    prudence_cache_shrink(stormy);
+    assert_true(sums_of(SITE_ALLOCATES, "storm", 0).objects_now == 0);
+    assert_true(sums_of(SITE_DEFERS, "storm", 0).objects_now == 0);
+    destroy_empty(stormy);
+}
+
+/* ------------------------------------------------------------------------------------- the process */
+
+/* It has the memory, and so the profile; what it frees is its own. */
+static int use_in_child(void *cache)
+{
+    double before = sums_of(SITE_ALLOCATES, "inherited", 0).objects_now;
+
+    free_all(cache, held, 1000);
+    if (before < 900 || sums_of(SITE_ALLOCATES, "inherited", 0).objects_now != 0)
+        return 1;
+    allocate_all(cache, held, 1000);
+    return sums_of(SITE_ALLOCATES, "inherited", 0).objects_now > 900 ? 42 : 2;
+}
+
+static void a_child_has_it_all(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("inherited", 4096, NULL);
+    double before;
+
+    (void)state;
+    allocate_all(cache, held, 1000);
+    before = sums_of(SITE_ALLOCATES, "inherited", 0).objects_now;
+    assert_child(use_in_child, cache);
+    assert_equal(sums_of(SITE_ALLOCATES, "inherited", 0).objects_now, before);
+    free_all(cache, held, 1000);
+    destroy_empty(cache);
+}
+
+static void add_bytes(const struct profile_site *site, void *sum)
+{
+    *(int64_t *)sum += (int64_t)site->now.bytes;
+}
+
+/* Of every size: allocated, grown, shrunk, freed or deferred; then nothing more is in use or latent than before. */
+static int use_all_sizes(void)
+{
+    int64_t before = 0, after = 0;
+    char *large = prudence_malloc(102390); /* of 102400 that it has: its red zone is short */
+
+    large = prudence_realloc(large, 300000);
+    large = prudence_realloc(large, 60000);
+    prudence_free(large);
+    profile_sites_visit(add_bytes, &before);
+    for (size_t size = 1; size < 400000; size += 1 + size / 7) {
+        char *object = prudence_malloc(size);
+
+        for (size_t next = size / 3; next < 4 * size; next += 1 + size / 2) {
+            object = prudence_realloc(object, next + 1);
+            memset(object, 1, next + 1);
+        }
+        if (size % 2)
+            prudence_free(object);
+        else
+            prudence_free_deferred(object);
+    }
+    prudence_synchronize();
+    prudence_trim();
+    prudence_trim(); /* what rested may have been deferred */
+    profile_sites_visit(add_bytes, &after);
+    return before == after ? 42 : 1;
+}
+
+/* As another program: nothing is sampled, nothing was asked for, or a file where none can be. */
+static int role(const char *name)
+{
+    if (strcmp(name, "sizes") == 0)
+        return use_all_sizes();
+    prudence_free(prudence_malloc(100));
+    if (strcmp(name, "off") == 0)
+        return prudence_profile_dump("/dev/null") == ENODATA ? 42 : 1;
+    if (strcmp(name, "late") == 0)
+        return prudence_option_set("profile", "1") == EBUSY ? 42 : 1;
+    return raise(SIGUSR2) ? 1 : 42;
+}
+
+static void options_are_obeyed(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_again("off", NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    child_again("late", NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    child_again("signal", "profile=1,profile_signal=SIGUSR2,profile_file=/nowhere/%p", &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_int_equal(child_count(&result, "option 'profile_file': the profile cannot be written"),
+                     2); /* at the signal, and at exit */
+    make_file();
+    child_again("signal", "profile=4K,profile_signal=SIGUSR2,profile_file=" MEMORY_FILE, &result);
+    take_file();
+    assert_true(child_exited_with(&result, 42));
+    assert_whole();
+    make_file();
+    child_again("signal", "profile_signal=SIGUSR2,profile_file=" MEMORY_FILE, &result);
+    take_file();
+    assert_true(child_exited_with(&result, 42));
+    assert_string_equal(text, "");
+    child_again("off", "profile=1Q", &result);
+    assert_true(child_said(&result, "option 'profile': bad value '1Q'"));
+}
+
+static void other_options_beside_it(void **state)
+{
+    static const char *const options[] = {
+        "",         "check=1",       "red_zones=1", "red_zones=1,zero_on_free=1",
+        "guard=10", "quarantine=1M", "shuffle=1",   "hardened=1,check=1,quarantine=64K,guard=10",
+        "rseq=0",   "limit=8M"};
+    struct child_result result;
+    char all[128];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
+        snprintf(all, sizeof all, "profile=4K,trace=4,%s", options[i]);
+        child_again("sizes", all, &result);
+        if (!child_exited_with(&result, 42))
+            fail_msg("%s: status %#x: %s", all, (unsigned)result.status, result.output);
+    }
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_exact),
+        cmocka_unit_test(sums_are_unbiased),
+        cmocka_unit_test(sizes_are_those_asked_for),
+        cmocka_unit_test(views_of_all_kinds),
+        cmocka_unit_test(reallocations_are_followed),
+        cmocka_unit_test(without_memory_samples_are_dropped),
+        cmocka_unit_test(without_memory_for_tables),
+        cmocka_unit_test(errors_are_told),
+        cmocka_unit_test(a_profile_is_written_beside_all),
+        cmocka_unit_test(a_child_has_it_all),
+        cmocka_unit_test(options_are_obeyed),
+        cmocka_unit_test(other_options_beside_it),
+    };
+
+    sampling_seed = 4711;
+    if (count > 1)
+        return role(arguments[1]);
+    assert_int_equal(prudence_option_set("profile", "4K"), 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

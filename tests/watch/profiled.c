@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program whose profile is known: compiled by test_profile.py.
+ *   - leaks_some: 64 MB of 1000 bytes each that nobody frees; uses_much: 256 MB that are freed at once.
+ *   - storms: 10 MB of the cache 'routes' deferred, which a reader keeps latent until the profile is written.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#define NOINLINE __attribute__((noinline))
+
+static void *volatile kept[64 << 10];
+
+static NOINLINE void leaks_some(void)
+{
+    for (int i = 0; i < 64 << 10; i++)
+        kept[i] = prudence_malloc(1000);
+}
+
+static NOINLINE void uses_much(void)
+{
+    for (int i = 0; i < 256 << 10; i++) {
+        kept[0] = prudence_malloc(1024);
+        prudence_free(kept[0]);
+    }
+}
+
+static NOINLINE void storms(struct prudence_cache *routes)
+{
+    for (int i = 0; i < 20 << 10; i++) {
+        void *route = prudence_cache_alloc(routes);
+
+        memset(route, 1, 512);
+        prudence_cache_free_deferred(routes, route);
+    }
+}
+
+int main(int count, char **arguments)
+{
+    struct prudence_cache *routes = prudence_cache_create("routes", 512, NULL);
+    int error;
+
+    leaks_some();
+    uses_much();
+    prudence_read_lock();
+    storms(routes);
+    error = count > 1 ? prudence_profile_dump(arguments[1]) : 0;
+    prudence_read_unlock();
+    return error;
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""A profile as pprof reads it: a protocol buffer, compressed by gzip. The messages are described here by number, name and
+type of their fields (https://github.com/google/pprof, proto/profile.proto), and written by python3-protobuf."""
+
+import gzip
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from . import modules
+
+INT, UNSIGNED, TEXT, MESSAGE = (descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
+                                descriptor_pb2.FieldDescriptorProto.TYPE_UINT64,
+                                descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
+                                descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE)
+PACKAGE = "perftools.profiles"
+# Of those that are written: number, name, type (or the message's name), and whether there may be many.
+MESSAGES = {
+    "ValueType": [(1, "type", INT, False), (2, "unit", INT, False)],
+    "Label": [(1, "key", INT, False), (2, "str", INT, False)],
+    "Sample": [(1, "location_id", UNSIGNED, True), (2, "value", INT, True), (3, "label", "Label", True)],
+    "Mapping": [(1, "id", UNSIGNED, False), (2, "memory_start", UNSIGNED, False),
+                (3, "memory_limit", UNSIGNED, False), (4, "file_offset", UNSIGNED, False),
+                (5, "filename", INT, False), (6, "build_id", INT, False)],
+    "Location": [(1, "id", UNSIGNED, False), (2, "mapping_id", UNSIGNED, False), (3, "address", UNSIGNED, False)],
+    "Profile": [(1, "sample_type", "ValueType", True), (2, "sample", "Sample", True), (3, "mapping", "Mapping", True),
+                (4, "location", "Location", True), (6, "string_table", TEXT, True), (9, "time_nanos", INT, False),
+                (11, "period_type", "ValueType", False), (12, "period", INT, False), (13, "comment", INT, True),
+                (14, "default_sample_type", INT, False)],
+}
+# Name, unit, and what it is of a site of that role.
+VALUES = [
+    ("inuse_objects", "count", "allocates", lambda site: site.objects_now),
+    ("inuse_space", "bytes", "allocates", lambda site: site.bytes_now),
+    ("alloc_objects", "count", "allocates", lambda site: site.objects_ever),
+    ("alloc_space", "bytes", "allocates", lambda site: site.bytes_ever),
+    ("lifetime", "microseconds", "allocates", lambda site: site.age_us),
+    ("latent_objects", "count", "defers", lambda site: site.objects_now),
+    ("latent_space", "bytes", "defers", lambda site: site.bytes_now),
+    ("deferred_objects", "count", "defers", lambda site: site.objects_ever),
+    ("deferred_space", "bytes", "defers", lambda site: site.bytes_ever),
+    ("deferred_time", "microseconds", "defers", lambda site: site.age_us),
+]
+DEFAULT = "inuse_space"
+
+
+def message_class():
+    file = descriptor_pb2.FileDescriptorProto(name="prudence/profile.proto", package=PACKAGE, syntax="proto3")
+    for name, fields in MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for number, field, kind, many in fields:
+            added = message.field.add(number=number, name=field, label=3 if many else 1,
+                                      type=kind if isinstance(kind, int) else MESSAGE)
+            if added.type == MESSAGE:
+                added.type_name = f".{PACKAGE}.{kind}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    profile = pool.FindMessageTypeByName(f"{PACKAGE}.Profile")
+    if hasattr(message_factory, "GetMessageClass"): # since protobuf 4.22
+        return message_factory.GetMessageClass(profile)
+    return message_factory.MessageFactory(pool).GetPrototype(profile)
+
+
+class Writer:
+    """One profile on its way into the message."""
+
+    def __init__(self, profile):
+        self.profile, self.out = profile, message_class()()
+        self.strings, self.locations, self.mappings = {}, {}, {}
+        self.text("") # the first must be empty
+
+    def text(self, text):
+        if text not in self.strings:
+            self.strings[text] = len(self.strings)
+            self.out.string_table.append(text)
+        return self.strings[text]
+
+    def mapping(self, mapping):
+        if mapping not in self.mappings:
+            self.mappings[mapping] = len(self.mappings) + 1
+            self.out.mapping.add(id=self.mappings[mapping], memory_start=mapping.start, memory_limit=mapping.end,
+                                 file_offset=mapping.offset, filename=self.text(mapping.path),
+                                 build_id=self.text(modules.module(mapping.path).build_id))
+        return self.mappings[mapping]
+
+    def location(self, address):
+        if address not in self.locations:
+            mapping = self.profile.mapping_of(address)
+            self.locations[address] = len(self.locations) + 1
+            self.out.location.add(id=self.locations[address], address=address,
+                                  mapping_id=self.mapping(mapping) if mapping else 0)
+        return self.locations[address]
+
+    def sample(self, site):
+        values = [round(of(site)) if site.role == role else 0 for _, _, role, of in VALUES]
+        added = self.out.sample.add(location_id=[self.location(call - 1) for call in site.calls], value=values)
+        added.label.add(key=self.text("cache"), str=self.text(site.cache))
+
+    def write(self):
+        for name, unit, _, _ in VALUES:
+            self.out.sample_type.add(type=self.text(name), unit=self.text(unit))
+        for site in self.profile.sites:
+            self.sample(site)
+        self.out.default_sample_type = self.text(DEFAULT)
+        self.out.time_nanos, self.out.period = self.profile.time_ns, self.profile.rate
+        self.out.period_type.type, self.out.period_type.unit = self.text("space"), self.text("bytes")
+        self.out.comment.append(self.text(f"process {self.profile.pid} ({self.profile.program}), "
+                                          f"prudence {self.profile.version}"))
+        return gzip.compress(self.out.SerializeToString(), mtime=0)
+
+
+def converted(profile):
+    """Bytes of a file for pprof, which takes the first mapping for the program's."""
+    writer = Writer(profile)
+    for mapping in profile.mappings:
+        if mapping.path.rsplit("/", 1)[-1] == profile.program:
+            writer.mapping(mapping)
+    return writer.write()

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""prudence-profile: a heap profile as text, as a leak report, or for pprof."""
+
+import argparse
+import os
+import sys
+
+from . import profile_file, text
+from .source import set_encoding, write
+
+# What is listed: a site's role, its objects and bytes, and the words for both.
+VIEWS = {
+    "in-use": ("allocates", "objects_now", "bytes_now", "in use, by the calls that allocated them"),
+    "allocated": ("allocates", "objects_ever", "bytes_ever", "ever allocated, by the calls that did"),
+    "latent": ("defers", "objects_now", "bytes_now", "deferred and not yet safe, by the calls that deferred them"),
+    "deferred": ("defers", "objects_ever", "bytes_ever", "ever deferred, by the calls that did"),
+}
+CALLS = 6 # of a site, in a table
+
+
+def mean_age(site):
+    """Of the objects that were; "-": all are still there."""
+    return text.of_seconds(site.age_us / 1e6 / site.objects_over) if site.objects_over else "-"
+
+
+def calls_of(profile, site, most):
+    from . import modules # python3-pyelftools is looked for when a name is
+    names = [modules.describe(profile, call) for call in site.calls[:most]]
+    return names or ["(unknown)"]
+
+
+def head(profile, sites, view):
+    _, objects, size, words = VIEWS[view]
+    lines = [f"process {profile.pid} ({profile.program}), prudence {profile.version}, "
+             f"one sample in {text.of_bytes(profile.rate)}",
+             f"{text.of_bytes(sum(getattr(site, size) for site in sites))} in "
+             f"{sum(getattr(site, objects) for site in sites):.0f} objects {words}"]
+    if profile.dropped:
+        lines.append(f"{profile.dropped} samples are missing, because there was no memory for them")
+    return lines
+
+
+def sites_of(profile, view):
+    role, _, size, _ = VIEWS[view]
+    return sorted((site for site in profile.sites if site.role == role and getattr(site, size)),
+                  key=lambda site: -getattr(site, size))
+
+
+def top(profile, view, count):
+    """One line a calling place."""
+    _, objects, size, _ = VIEWS[view]
+    sites = sites_of(profile, view)
+    total = sum(getattr(site, size) for site in sites)
+    age = "lifetime" if VIEWS[view][0] == "allocates" else "until safe"
+    lines = head(profile, sites, view) + ["", f"{'bytes':>10} {'%':>5} {'objects':>10} {age:>10}  cache: calls"]
+    for site in sites[:count]:
+        lines.append(f"{text.of_bytes(getattr(site, size)):>10} {100 * getattr(site, size) / total:5.1f} "
+                     f"{getattr(site, objects):10.0f} {mean_age(site):>10}  {site.cache}: "
+                     f"{' < '.join(calls_of(profile, site, CALLS))}")
+    return lines
+
+
+def leaks(profile, count):
+    """What is in use, with all its calls: after the program's end nobody frees that any more."""
+    sites = sites_of(profile, "in-use")
+    lines = head(profile, sites, "in-use")
+    for site in sites[:count]:
+        lines += ["", f"{text.of_bytes(site.bytes_now)} in {site.objects_now:.0f} objects of cache '{site.cache}', "
+                  f"{site.bytes_now / site.objects_now:.0f} bytes each, allocated by:"]
+        lines += [f"    {name}" for name in calls_of(profile, site, None)]
+    return lines
+
+
+def ages(profile, view, count):
+    """How long objects lived, or waited: shares by power of two."""
+    sites = [site for site in sites_of(profile, "allocated" if VIEWS[view][0] == "allocates" else "deferred")
+             if site.ages]
+    lines = head(profile, sites_of(profile, view), view)
+    for site in sites[:count]:
+        lines += ["", f"{site.cache}: {' < '.join(calls_of(profile, site, CALLS))}: "
+                  f"{site.objects_over:.0f} objects, {mean_age(site)} on average"]
+        for place, objects in sorted(site.ages.items()):
+            share = objects / site.objects_over
+            lines.append(f"{'from ' + text.of_seconds(1e-9 * 2**place):>15} {100 * share:5.1f} % {'#' * round(50 * share)}")
+    return lines
+
+
+def arguments(words):
+    parser = argparse.ArgumentParser(
+        prog="prudence-profile", description="Shows a heap profile that a program wrote (option profile), or turns it "
+        "into what pprof reads. Figures are estimates from samples.")
+    parser.add_argument("file", help="what prudence_profile_dump or the option profile_file wrote")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--top", action="store_true", help="a line for each calling place (the default)")
+    what.add_argument("--leaks", action="store_true", help="what is in use, with all calls that led there")
+    what.add_argument("--ages", action="store_true", help="how long objects lived, or waited until they were safe")
+    what.add_argument("-o", "--output", metavar="OUT", help="write OUT for pprof (go tool pprof OUT)")
+    parser.add_argument("--view", choices=VIEWS, default="in-use", help="of --top and --ages (default: in-use)")
+    parser.add_argument("-n", "--count", type=int, default=20, help="calling places at most (default: 20)")
+    return parser.parse_args(words)
+
+
+def write_for_pprof(profile, path):
+    from . import pprof # python3-protobuf is needed for nothing else
+    with open(path, "wb") as file:
+        file.write(pprof.converted(profile))
+
+
+def run(words):
+    """The program. Returns its exit status."""
+    wanted = arguments(words)
+    try:
+        with open(wanted.file, encoding="utf-8", errors="surrogateescape") as file:
+            profile = profile_file.read(file.read())
+        if wanted.output:
+            write_for_pprof(profile, wanted.output)
+            return 0
+        lines = (leaks(profile, wanted.count) if wanted.leaks else
+                 ages(profile, wanted.view, wanted.count) if wanted.ages else top(profile, wanted.view, wanted.count))
+    except (OSError, profile_file.BadProfile) as error:
+        print(f"prudence-profile: {wanted.file}: {error}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"prudence-profile: {error} (Debian: python3-protobuf, python3-pyelftools)", file=sys.stderr)
+        return 1
+    set_encoding(False)
+    try:
+        write("\n".join(lines))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()) # or Python's end complains
+    return 0

@@ -166,7 +166,7 @@ void instruments_start(void)
     slab_redzone = annotate_on ? ANNOTATE_REDZONE : red_zones_wanted ? RED_ZONE : 0;
     red_zones_start();
     large_guard_start();
-    if (slab_margin || empty_guard_wanted)
+    if (slab_margin)
         faults_watch();
 }
 

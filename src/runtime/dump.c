@@ -72,11 +72,12 @@ static int open_file(const char *name)
                         0600);
 }
 
-void dump_to_file(void)
+void dump_at_signal(uint64_t choice)
 {
     const char *name = load_acquire(&file);
     int fd = name ? open_file(name) : -1;
 
+    (void)choice;
     if (name && fd < 0)
         os_report("option 'dump_file': '%s' cannot be opened (error %d); it goes to standard error",
                   name, errno);

@@ -12,8 +12,8 @@
 enum signal_action { SIGNAL_DUMP, SIGNAL_EXPORT };
 void signal_choose(enum signal_action action, uint64_t choice);
 
-/* Both async-signal-safe: dump.c, export.c. */
-void dump_to_file(void);
-void export_begin(void);
+/* Both async-signal-safe: dump.c, export.c. `choice`: of the signal that came. */
+void dump_at_signal(uint64_t choice);
+void export_at_signal(uint64_t choice);
 
 #endif /* RUNTIME_SIGNALS_H */

@@ -23,8 +23,8 @@ static const struct slab_extension *take_first(uint32_t *set)
 
 /* The sets of extensions that have a function for a frequent step. Constant after start; until then every one may have. */
 static struct {
-    uint32_t instead, taken, allocated, freed, deferred, safe, released, keeps;
-} having = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+    uint32_t instead, taken, allocated, freed, deferred, after_deferral, safe, released, keeps;
+} having = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
 
 #define SET_OF(step)                                                                               \
     do {                                                                                           \
@@ -41,9 +41,17 @@ void extensions_start(void)
     SET_OF(allocated);
     SET_OF(freed);
     SET_OF(deferred);
+    SET_OF(after_deferral);
     SET_OF(safe);
     SET_OF(released);
     SET_OF(keeps);
+}
+
+bool extensions_meet_objects(uint32_t extensions)
+{
+    return extensions &
+           (having.instead | having.taken | having.allocated | having.freed | having.deferred |
+            having.after_deferral | having.safe | having.released | having.keeps);
 }
 
 /* ------------------------------------------------------------------------------------ caches, slabs */
@@ -250,7 +258,7 @@ void extensions_after_deferral(struct prudence_cache *cache, uint32_t extensions
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, extensions)
+    for_each_extension(extension, extensions & having.after_deferral)
     {
         if (extension->after_deferral)
             extension->after_deferral(cache, alone);

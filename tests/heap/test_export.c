@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,8 +157,8 @@ static bool over;
 static void *switch_on(void *ignored)
 {
     while (!load_relaxed(&over)) {
-        export_begin();
-        export_end();
+        export_ask(0, true);
+        export_ask(0, false);
     }
     return ignored;
 }
@@ -174,6 +175,68 @@ static void threads_may_meet(void **state)
         assert_in_range(descriptions(&text), 0, 1);
     store_relaxed(&over, true);
     for (unsigned i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(descriptions(&text), 0);
+}
+
+/* A handler that has seen that its signal is chosen may be held up until that is no longer so. */
+static void a_late_signal_is_too_late(void **state)
+{
+    const uint64_t sigusr1 = 1, sigusr2 = 2;
+    const char *text;
+
+    (void)state;
+    prudence_option_set("export", "SIGUSR1");
+    prudence_option_set("export", "0");
+    export_at_signal(sigusr1);
+    assert_int_equal(descriptions(&text), 0);
+    prudence_option_set("export", "SIGUSR2");
+    export_at_signal(sigusr1);
+    assert_int_equal(descriptions(&text), 0);
+    export_at_signal(sigusr2);
+    assert_int_equal(descriptions(&text), 1);
+    prudence_option_set("export", "SIGUSR1"); /* leaves it on */
+    assert_int_equal(descriptions(&text), 1);
+    prudence_option_set("export", "0");
+    assert_int_equal(descriptions(&text), 0);
+}
+
+static void *signal_all_the_time(void *ignored)
+{
+    while (!load_relaxed(&over))
+        export_at_signal(1);
+    return ignored;
+}
+
+/* A thread that found another one at it has left it to that one. */
+static void wait_until(unsigned wanted)
+{
+    const char *text;
+
+    while (descriptions(&text) != wanted)
+        sched_yield();
+}
+
+static void signals_beside_the_option(void **state)
+{
+    pthread_t threads[2];
+    const char *text;
+
+    (void)state;
+    store_relaxed(&over, false);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, signal_all_the_time, NULL);
+    for (unsigned i = 0; i < 200; i++) {
+        prudence_option_set("export", "SIGUSR1");
+        sched_yield();
+        prudence_option_set("export", "0");
+        wait_until(0);
+        prudence_option_set("export", "1");
+        wait_until(1);
+    }
+    prudence_option_set("export", "0");
+    store_relaxed(&over, true);
+    for (unsigned i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(descriptions(&text), 0);
 }
@@ -204,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_there_while_it_is_on),  cmocka_unit_test(a_signal_switches_it_on),
         cmocka_unit_test(a_child_has_its_own),         cmocka_unit_test(threads_may_meet),
+        cmocka_unit_test(a_late_signal_is_too_late),   cmocka_unit_test(signals_beside_the_option),
         cmocka_unit_test(what_cannot_be_done_is_said),
     };
 

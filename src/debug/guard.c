@@ -182,7 +182,7 @@ static void settle_all(void)
 static bool can_be_guarded(const struct prudence_cache *cache, size_t size)
 {
     return round_up(size, cache->alignment) <= OS_PAGE_SIZE && !cache->constructor &&
-           !cache->destructor && !(cache->flags & CACHE_TYPESAFE);
+           !cache->destructor && !(cache->flags & (CACHE_TYPESAFE | CACHE_CLOSED));
 }
 
 /* Places the object on its open page. */

@@ -8,8 +8,8 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -201,44 +201,36 @@ static void a_late_signal_is_too_late(void **state)
     assert_int_equal(descriptions(&text), 0);
 }
 
-static void *signal_all_the_time(void *ignored)
+static unsigned alarms;
+
+static void switch_off(int number)
 {
-    while (!load_relaxed(&over))
-        export_at_signal(1);
-    return ignored;
+    (void)number;
+    export_ask(0, false);
+    alarms++;
 }
 
-/* A thread that found another one at it has left it to that one. */
-static void wait_until(unsigned wanted)
+/* The option is switched off at any time while a signal switches it on: before, then that comes late; in between, where the
+ * interrupted thread goes on until it is off; or afterwards. */
+static void the_option_has_the_last_word(void **state)
 {
-    const char *text;
-
-    while (descriptions(&text) != wanted)
-        sched_yield();
-}
-
-static void signals_beside_the_option(void **state)
-{
-    pthread_t threads[2];
+    struct sigaction action = {.sa_handler = switch_off};
     const char *text;
 
     (void)state;
-    store_relaxed(&over, false);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_create(&threads[i], NULL, signal_all_the_time, NULL);
-    for (unsigned i = 0; i < 200; i++) {
-        prudence_option_set("export", "SIGUSR1");
-        sched_yield();
-        prudence_option_set("export", "0");
-        wait_until(0);
-        prudence_option_set("export", "1");
-        wait_until(1);
+    sigaction(SIGALRM, &action, NULL);
+    for (unsigned i = 0; i < 300; i++) {
+        struct itimerval soon = {.it_value = {.tv_usec = 1 + i % 100}};
+
+        alarms = 0;
+        export_ask(1, false);
+        setitimer(ITIMER_REAL, &soon, NULL);
+        export_at_signal(1);
+        while (!load_relaxed(&alarms))
+            compiler_barrier();
+        assert_int_equal(descriptions(&text), 0);
     }
-    prudence_option_set("export", "0");
-    store_relaxed(&over, true);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(descriptions(&text), 0);
+    signal(SIGALRM, SIG_DFL);
 }
 
 static int without_files(void *limit)
@@ -265,9 +257,12 @@ static void what_cannot_be_done_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_there_while_it_is_on),  cmocka_unit_test(a_signal_switches_it_on),
-        cmocka_unit_test(a_child_has_its_own),         cmocka_unit_test(threads_may_meet),
-        cmocka_unit_test(a_late_signal_is_too_late),   cmocka_unit_test(signals_beside_the_option),
+        cmocka_unit_test(it_is_there_while_it_is_on),
+        cmocka_unit_test(a_signal_switches_it_on),
+        cmocka_unit_test(a_child_has_its_own),
+        cmocka_unit_test(threads_may_meet),
+        cmocka_unit_test(a_late_signal_is_too_late),
+        cmocka_unit_test(the_option_has_the_last_word),
         cmocka_unit_test(what_cannot_be_done_is_said),
     };
 

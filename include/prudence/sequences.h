@@ -53,7 +53,7 @@ struct prudence_inline_line {
     uint64_t ring_tail;   /* 32: objects ever appended */
     uint64_t ring_stop;   /* 40: the tail from which on appending needs the slow path; closed: 0 */
     uintptr_t ring_turn;  /* 48: slot 0, less the tail at which this turn of the ring began */
-    void **stack;         /* 56 */
+    void **stack;         /* 56: and NULL below it */
 };
 
 /* The first words of a cache. Reading them as what they are here, and the library as another structure, is no error. */
@@ -136,7 +136,8 @@ static inline __attribute__((always_inline)) void *prudence_sequence_pop(void *c
     return object;
 }
 
-/* Puts an object on this CPU's stack; false when it is full or closed. */
+/* Puts an object on this CPU's stack; false when it is full or closed, or the object is on top of it: then it is freed
+ * twice. Below the first there is NULL. */
 static inline __attribute__((always_inline)) bool
 prudence_sequence_push(void *const *lines, void *object, ptrdiff_t rseq)
 {
@@ -147,6 +148,8 @@ prudence_sequence_push(void *const *lines, void *object, ptrdiff_t rseq)
                               "cmpq %%r9, %%r8\n\t"
                               "jae %l[out]\n\t"
                               "movq 56(%%rcx), %%r9\n\t"
+                              "cmpq %[object], -8(%%r9,%%r8,8)\n\t"
+                              "je %l[out]\n\t"
                               "movq %[object], (%%r9,%%r8,8)\n\t"
                               "incq %%rdx\n\t"
                               "movq %%rdx, 8(%%rcx)\n"

@@ -37,20 +37,26 @@ static uint64_t settled_at; /* ns; atomic */
 
 static __thread uint64_t countdown, randomness;
 
+static bool pool_make(void)
+{
+    if (!guard_slots)
+        guard_slots = os_meta_alloc(GUARD_SLOTS * sizeof *guard_slots);
+    if (guard_slots)
+        guard_pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * OS_PAGE_SIZE);
+    for (unsigned i = 0; i < GUARD_SLOTS; i++)
+        resting[i] = (uint16_t)i;
+    resting_count = GUARD_SLOTS;
+    return guard_pool != NULL;
+}
+
 void guard_start(void)
 {
     if (!guard_interval)
         return;
-    if (!guard_pool) {
-        guard_pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * OS_PAGE_SIZE);
-        if (!guard_pool) {
-            os_report("option 'guard': no address space for guarded objects; nothing is guarded");
-            guard_interval = 0;
-            return;
-        }
-        for (unsigned i = 0; i < GUARD_SLOTS; i++)
-            resting[i] = (uint16_t)i;
-        resting_count = GUARD_SLOTS;
+    if (!guard_pool && !pool_make()) {
+        os_report("option 'guard': no address space for guarded objects; nothing is guarded");
+        guard_interval = 0;
+        return;
     }
     faults_watch();
 }
@@ -184,7 +190,7 @@ static void settle_all(void)
 static bool can_be_guarded(const struct prudence_cache *cache, size_t size)
 {
     return round_up(size, cache->alignment) <= OS_PAGE_SIZE && !cache->constructor &&
-           !cache->destructor && !(cache->flags & CACHE_TYPESAFE);
+           !cache->destructor && !(cache->flags & (CACHE_TYPESAFE | CACHE_CLOSED));
 }
 
 /* Places the object on its open page. */

@@ -29,7 +29,8 @@ struct guard_slot {
     enum guard_state { GUARD_UNUSED, GUARD_IN_USE, GUARD_FREED } state;
     char cache_name[CACHE_NAME_SIZE];
 };
-extern struct guard_slot guard_slots[GUARD_SLOTS];
+/* Made with the option: a process that locks its memory would pay for them without it, too. The slots come first. */
+extern struct guard_slot *guard_slots;
 extern char *guard_pool;
 
 static inline char *guard_page(unsigned slot)

@@ -2,7 +2,7 @@
 /* The pool of guarded objects, as guard.c fills it and guard_report.c reads it. */
 #include "debug/guard.h"
 
-struct guard_slot guard_slots[GUARD_SLOTS];
+struct guard_slot *guard_slots;
 char *guard_pool;
 
 /* The trace of a slot in use is with its slab. Reports read it without a lock: another thread may be freeing the

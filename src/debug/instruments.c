@@ -168,7 +168,7 @@ void instruments_start(void)
     profile_start();
     red_zones_start();
     large_guard_start();
-    if (slab_margin || empty_guard_wanted)
+    if (slab_margin)
         faults_watch();
 }
 

@@ -28,13 +28,19 @@ struct rest {
 };
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
-static struct rest rests[REST_BLOCKS];
+static struct rest *rests; /* made with the option */
 static unsigned oldest, count;
 static size_t bytes, kept_bytes;
 
 void large_guard_start(void)
 {
-    slab_margin = large_guard_wanted && !annotate_on ? OS_PAGE_SIZE : 0;
+    bool wanted = large_guard_wanted && !annotate_on;
+
+    if (wanted && !rests)
+        rests = os_meta_alloc(REST_BLOCKS * sizeof *rests);
+    if (wanted && !rests)
+        os_report("option 'guard_large': no memory; large blocks are not guarded");
+    slab_margin = wanted && rests ? OS_PAGE_SIZE : 0;
 }
 
 static bool wants(const struct cache_layout *layout)
@@ -155,7 +161,7 @@ static void let_all_go(void)
 
 static const struct rest *rest_at(const char *address)
 {
-    for (unsigned i = 0; i < REST_BLOCKS; i++)
+    for (unsigned i = 0; rests && i < REST_BLOCKS; i++)
         if (address >= rests[i].pages && address < rests[i].pages + rests[i].bytes)
             return &rests[i];
     return NULL;

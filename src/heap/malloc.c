@@ -82,6 +82,7 @@ size_t prudence_usable_size(const void *object)
         return 0;
     slab = object_slab(object, "prudence_usable_size");
     slab_check_live(slab, object, "prudence_usable_size");
+    object_require_unfreed(slab, object, "prudence_usable_size");
     return object_usable(slab, object);
 }
 
@@ -143,6 +144,7 @@ void *prudence_realloc(void *object, size_t size)
     slab = object_slab(object, "prudence_realloc");
     if (unlikely(load_relaxed(&slab->extensions)))
         slab_check_live(slab, object, "prudence_realloc");
+    object_require_unfreed(slab, object, "prudence_realloc");
     usable = object_usable(slab, object);
     owned = extensions_own(slab, object);
     if (instruments_move(slab)) {

@@ -50,6 +50,15 @@ struct slab *object_slab(const void *object, const char *what)
     return likely(slab) ? slab : report(OBJECT_ANY_CACHE, object, what);
 }
 
+void object_require_unfreed(const struct slab *slab, const void *object, const char *what)
+{
+    const struct prudence_cache *cache = slab->cache;
+
+    if (likely(os_percpu_rseq) && cache->percpu &&
+        unlikely(os_percpu_top(&cache->percpu) == object))
+        report_not_live(slab, object, false, what);
+}
+
 void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
                       const char *what)
 {

@@ -28,6 +28,9 @@ void *malloc_slow(size_t size);
 /* malloc.c: reports an object that was not allocated with `size`, and never reallocated. */
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);
 
+/* Reports an object that is freed already, as far as that is seen at a glance: it is on top of this CPU's stack. */
+void object_require_unfreed(const struct slab *slab, const void *object, const char *what);
+
 /* The slab of an object; misuse, if it has none. */
 struct slab *object_slab(const void *object, const char *what);
 

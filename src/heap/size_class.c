@@ -86,6 +86,15 @@ static struct prudence_cache *make_class(unsigned class)
     return cache;
 }
 
+static struct prudence_cache *make_empty_class(void)
+{
+    struct prudence_cache *cache = make(&empty_class, "size", 0, LINEAR_STEP);
+
+    if (cache && !zone())
+        store_release(&small_classes[0], cache);
+    return cache;
+}
+
 static struct prudence_cache *aligned_cache(size_t size, size_t alignment)
 {
     size_t power = round_up_to_power_of_two(max_size(size, alignment));
@@ -106,7 +115,7 @@ struct prudence_cache *size_class_cache(size_t size, size_t alignment, bool *fai
     } else if (!size && empty_guard_wanted) {
         cache = load_acquire(&empty_class);
         if (!cache)
-            cache = make(&empty_class, "size", 0, LINEAR_STEP);
+            cache = make_empty_class();
     } else {
         unsigned class = size_class_of(max_size(size, 1) + zone());
 

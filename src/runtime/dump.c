@@ -40,11 +40,12 @@ bool dump_set_file(const char *path)
     return option_file_set(&file, path);
 }
 
-void dump_to_file(void)
+void dump_at_signal(uint64_t choice)
 {
     const char *name = load_acquire(&file.path);
     int fd = name ? option_file_open(name, O_APPEND) : -1;
 
+    (void)choice;
     if (name && fd < 0)
         os_report("option 'dump_file': '%s' cannot be opened (error %d); it goes to standard error",
                   name, errno);

@@ -9,7 +9,8 @@
  * process, with exec, and with the option. A child of fork gets none of its parent's mapping, and makes its own.
  *
  * Async-signal-safe: system calls of our own, and text that is formatted on the stack. One thread at a time makes or
- * unmakes the description, the one that has changed `state` from a state at rest; any other one finds it as good as done.
+ * unmakes the description, the one that has changed `state` from a state at rest; others say what they want (`asked`), and it
+ * goes on until that is so.
  */
 #define _GNU_SOURCE /* F_ADD_SEALS, syscall */
 #include <errno.h>
@@ -33,6 +34,12 @@
 enum export_state { EXPORT_OFF, EXPORT_CHANGES, EXPORT_ON };
 static uint32_t state; /* by compare-and-swap */
 static void *mapping;  /* of the thread that has changed the state */
+
+/* The signal that switches it on, as options choose it (0: none), and whether it is to be on: one word, so that a signal and
+ * a change of the option come one after the other. By compare-and-swap. */
+static uint32_t asked;
+#define ASKED_ON UINT32_C(256)
+_Static_assert(SIGNAL_CHOICES <= ASKED_ON, "both fit a word");
 
 /* A file that is larger than the process may write would end it by a signal (SIGXFSZ). */
 static bool file_may_be_so_large(void)
@@ -96,36 +103,81 @@ static void *description_make(void)
     return mapped;
 }
 
-void export_begin(void)
+static bool is_asked(void)
 {
-    uint32_t off = EXPORT_OFF;
-    int saved_errno = errno;
+    return load_relaxed(&asked) & ASKED_ON;
+}
 
-    if (!compare_exchange(&state, &off, EXPORT_CHANGES))
-        return;
+/* Not asked for any more, because it cannot be: the next one to ask tries again. */
+static void give_up(void)
+{
+    uint32_t word = load_relaxed(&asked);
+
+    while (!compare_exchange(&asked, &word, word & ~ASKED_ON))
+        ;
+}
+
+/* By the thread that has changed the state; returns the next one. */
+static uint32_t change(uint32_t present)
+{
+    if (present == EXPORT_ON) {
+        syscall(SYS_munmap, mapping, EXPORT_MOST);
+        return EXPORT_OFF;
+    }
     mapping = description_make();
-    store_release(&state, (uint32_t)(mapping ? EXPORT_ON : EXPORT_OFF));
+    if (!mapping)
+        give_up();
+    return mapping ? EXPORT_ON : EXPORT_OFF;
+}
+
+/*
+ * Makes it as is asked for. A thread that finds another one at it leaves the rest to that one, which looks again at what is
+ * asked for when it is done. The fences see to that: either the first thread finds the state at rest, or the other finds
+ * what the first has asked for.
+ */
+static void follow(void)
+{
+    int saved_errno = errno;
+    uint32_t present;
+
+    os_full_fence();
+    present = load_acquire(&state);
+    while (present != EXPORT_CHANGES && (present == EXPORT_ON) != is_asked()) {
+        if (!compare_exchange(&state, &present, EXPORT_CHANGES))
+            continue;
+        present = change(present);
+        store_release(&state, present);
+        os_full_fence();
+    }
     errno = saved_errno;
 }
 
-void export_end(void)
+void export_ask(uint64_t signal, bool on)
 {
-    uint32_t on = EXPORT_ON;
-    int saved_errno = errno;
+    uint32_t word = load_relaxed(&asked), wish;
 
-    if (!compare_exchange(&state, &on, EXPORT_CHANGES))
-        return;
-    syscall(SYS_munmap, mapping, EXPORT_MOST);
-    store_release(&state, (uint32_t)EXPORT_OFF);
-    errno = saved_errno;
+    do
+        wish = (uint32_t)signal | (on ? ASKED_ON : signal ? word & ASKED_ON : 0);
+    while (!compare_exchange(&asked, &word, wish));
+    follow();
+}
+
+/* A handler that comes late, when its signal has lost its meaning, does nothing. */
+void export_at_signal(uint64_t choice)
+{
+    uint32_t word = load_relaxed(&asked);
+
+    while ((word & ~ASKED_ON) == choice)
+        if (compare_exchange(&asked, &word, word | ASKED_ON)) {
+            follow();
+            return;
+        }
 }
 
 /* The child does not have the mapping. If another thread was making it, the child has not asked for less. */
 void export_fork_child(bool whole)
 {
     (void)whole;
-    if (load_relaxed(&state) == EXPORT_OFF)
-        return;
     store_relaxed(&state, (uint32_t)EXPORT_OFF);
-    export_begin();
+    follow();
 }

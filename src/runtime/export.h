@@ -6,7 +6,8 @@
 #include "base/base.h"
 #include "runtime/output.h"
 
-void export_end(void);
+/* Not by a signal: what options choose. A signal, which is to switch it on, leaves on what is on. */
+void export_ask(uint64_t signal, bool on);
 void export_fork_child(bool whole);
 
 /* The number of the description's meaning: of names in it and of what they stand for. What is merely added, moved or resized does

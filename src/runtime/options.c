@@ -188,14 +188,12 @@ static void set_profile(uint64_t rate)
     sampling_rate = rate == 1 ? SAMPLING_RATE_DEFAULT : min_size(rate, SAMPLING_RATE_MOST);
 }
 
-/* A signal leaves on what is on. */
 static void set_export(uint64_t choice)
 {
-    signal_choose(SIGNAL_EXPORT, choice == EXPORT_NOW ? 0 : choice);
-    if (choice == EXPORT_NOW)
-        export_begin();
-    else if (!choice)
-        export_end();
+    uint64_t signal = choice == EXPORT_NOW ? 0 : choice;
+
+    export_ask(signal, choice == EXPORT_NOW);
+    signal_choose(SIGNAL_EXPORT, signal);
 }
 
 static void set_check(uint64_t wanted)
@@ -208,8 +206,8 @@ static void set_check(uint64_t wanted)
 /* All its parts; an option behind it may change one. */
 static void set_hardened(uint64_t wanted)
 {
-    zero_on_free = red_zones_wanted = shuffle_wanted = wanted;
-    large_guard_wanted = empty_guard_wanted = wanted;
+    zero_on_free = red_zones_wanted = shuffle_wanted = large_guard_wanted = wanted;
+    empty_guard_wanted = true; /* as it is by default */
 }
 
 static void set_max_extension(uint64_t units)

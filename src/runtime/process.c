@@ -18,6 +18,7 @@
 #include "rcu/destruct.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
+#include "slab/drain.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
 #include "slab/tidy.h"
@@ -111,10 +112,19 @@ __attribute__((constructor)) static void when_loaded(void)
     process_loaded();
 }
 
+/* Not when a signal handler that has interrupted the library ends the process: this thread may hold what is needed here. Nor
+ * in a copy of the process, where nobody may ever release it. */
+static void look_for_doubles(void)
+{
+    if (!os_busy && !os_lock_forking && !os_copy_is_unnoticed())
+        drain_for_doubles();
+}
+
 __attribute__((destructor)) static void when_unloaded(void)
 {
     background_end();
     quarantine_flush(); /* what rests is looked at for the last time */
     shuffle_flush_all();
+    look_for_doubles();
     posix_trace_end();
 }

@@ -158,10 +158,11 @@ static void write_and_report(const char *path)
     errno = saved_errno;
 }
 
-void profile_to_file(void)
+void profile_at_signal(uint64_t choice)
 {
     const char *path = load_acquire(&file.path);
 
+    (void)choice;
     write_and_report(path ? path : "prudence-%p.profile");
 }
 

@@ -23,9 +23,9 @@ static struct {
                              {.number = SIGHUP},
                              {.number = SIGQUIT}};
 
-static void (*const actions[])(void) = {[SIGNAL_DUMP] = dump_to_file,
-                                        [SIGNAL_EXPORT] = export_begin,
-                                        [SIGNAL_PROFILE] = profile_to_file};
+static void (*const actions[])(uint64_t choice) = {[SIGNAL_DUMP] = dump_at_signal,
+                                                   [SIGNAL_EXPORT] = export_at_signal,
+                                                   [SIGNAL_PROFILE] = profile_at_signal};
 #define ACTIONS (sizeof actions / sizeof actions[0])
 
 static uint64_t chosen[ACTIONS]; /* of signals; atomic */
@@ -39,7 +39,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
             continue;
         for (unsigned action = 0; action < ACTIONS; action++)
             if (load_relaxed(&chosen[action]) == i)
-                actions[action]();
+                actions[action](i);
         posix_signal_pass_on(&signals[i].before, number, info, context);
     }
     errno = saved_errno;

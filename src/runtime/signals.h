@@ -12,9 +12,9 @@
 enum signal_action { SIGNAL_DUMP, SIGNAL_EXPORT, SIGNAL_PROFILE };
 void signal_choose(enum signal_action action, uint64_t choice);
 
-/* All async-signal-safe: dump.c, export.c, profile_dump.c. */
-void dump_to_file(void);
-void export_begin(void);
-void profile_to_file(void);
+/* All async-signal-safe: dump.c, export.c, profile_dump.c. `choice`: of the signal that came. */
+void dump_at_signal(uint64_t choice);
+void export_at_signal(uint64_t choice);
+void profile_at_signal(uint64_t choice);
 
 #endif /* RUNTIME_SIGNALS_H */

@@ -164,9 +164,9 @@ static bool lines_make(struct prudence_cache *cache)
     cache->percpu = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         os_percpu_line_init(&cpu_cache_of(cache, i)->line, i);
-    if (os_percpu_rseq && !cache->extensions)
+    if (os_percpu_rseq && !extensions_meet_objects(cache->extensions))
         cache->fast_percpu = cache->percpu;
-    if (os_percpu_rseq && !cache->slab_extensions)
+    if (os_percpu_rseq && !extensions_meet_objects(cache->slab_extensions))
         cache->slab_percpu = cache->percpu;
     return cache->percpu != NULL;
 }

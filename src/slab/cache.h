@@ -37,7 +37,8 @@ enum window_wish { WINDOW_NEVER, WINDOW_IF_WANTED, WINDOW_WANTED };
 
 struct prudence_cache {
     /* What fast paths look at; constant, but that `fast_percpu` may be closed (slab_extend). */
-    void *fast_percpu; /* = lines, or os_percpu_owned_lines (extensions, no rseq, large blocks) */
+    void *
+        fast_percpu; /* = lines, or os_percpu_owned_lines (extensions for its objects, no rseq, large blocks) */
     const void *page_map; /* os_page_map_root(), which programs that inline fast paths find here */
     /* For objects in its window: base and extent, and where they begin in a place. Inlined code looks here, too. */
     struct os_window_words window_words;

@@ -21,10 +21,15 @@ static const struct slab_extension *take_first(uint32_t *set)
 #define for_each_extension(extension, set)                                                         \
     for (uint32_t left_ = (set); ((extension) = take_first(&left_)) != NULL;)
 
-/* The sets of extensions that have a function for a frequent step. Constant after start; until then every one may have. */
+/* The sets of extensions that have a function for a frequent step. Constant after start; there is no cache before. */
 static struct {
-    uint32_t instead, taken, allocated, freed, deferred, safe, released, keeps;
-} having = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+    uint32_t instead, taken, allocated, freed, deferred, after_deferral, safe, released, keeps;
+} having;
+
+/* Those of a set that have a function for the step. */
+#define for_each_having(extension, step, set)                                                      \
+    for (uint32_t left_ = (set)&having.step;                                                       \
+         left_ && ((extension) = slab_extensions[__builtin_ctz(left_)], true); left_ &= left_ - 1)
 
 #define SET_OF(step)                                                                               \
     do {                                                                                           \
@@ -41,9 +46,17 @@ void extensions_start(void)
     SET_OF(allocated);
     SET_OF(freed);
     SET_OF(deferred);
+    SET_OF(after_deferral);
     SET_OF(safe);
     SET_OF(released);
     SET_OF(keeps);
+}
+
+bool extensions_meet_objects(uint32_t extensions)
+{
+    return extensions &
+           (having.instead | having.taken | having.allocated | having.freed | having.deferred |
+            having.after_deferral | having.safe | having.released | having.keeps);
 }
 
 /* ------------------------------------------------------------------------------------ caches, slabs */
@@ -193,9 +206,9 @@ void *extensions_instead(struct prudence_cache *cache, size_t size)
     const struct slab_extension *extension;
     void *object = NULL;
 
-    for_each_extension(extension, cache->extensions & having.instead)
+    for_each_having(extension, instead, cache->extensions)
     {
-        if (extension->instead && !object)
+        if (!object)
             object = extension->instead(cache, size);
     }
     return object;
@@ -205,9 +218,9 @@ void *extensions_taken(struct prudence_cache *cache, void *object)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, cache->slab_extensions & having.taken)
+    for_each_having(extension, taken, cache->slab_extensions)
     {
-        if (extension->taken && object)
+        if (object)
             object = extension->taken(cache, object);
     }
     return object;
@@ -217,10 +230,9 @@ void extensions_allocated(struct slab *slab, void *object, size_t size, bool zer
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions) & having.allocated)
+    for_each_having(extension, allocated, load_relaxed(&slab->extensions))
     {
-        if (extension->allocated)
-            extension->allocated(slab, object, size, zeroed);
+        extension->allocated(slab, object, size, zeroed);
     }
 }
 
@@ -239,10 +251,9 @@ void extensions_freed(struct slab *slab, void *object, const char *what)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions) & having.freed)
+    for_each_having(extension, freed, load_relaxed(&slab->extensions))
     {
-        if (extension->freed)
-            extension->freed(slab, object, what);
+        extension->freed(slab, object, what);
     }
 }
 
@@ -250,10 +261,9 @@ void extensions_deferred(struct slab *slab, void *object, const char *what)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions) & having.deferred)
+    for_each_having(extension, deferred, load_relaxed(&slab->extensions))
     {
-        if (extension->deferred)
-            extension->deferred(slab, object, what);
+        extension->deferred(slab, object, what);
     }
 }
 
@@ -262,10 +272,9 @@ void extensions_after_deferral(struct prudence_cache *cache, uint32_t extensions
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, extensions)
+    for_each_having(extension, after_deferral, extensions)
     {
-        if (extension->after_deferral)
-            extension->after_deferral(cache, alone);
+        extension->after_deferral(cache, alone);
     }
 }
 
@@ -273,10 +282,9 @@ void extensions_released(struct slab *slab, void *object)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions) & having.released)
+    for_each_having(extension, released, load_relaxed(&slab->extensions))
     {
-        if (extension->released)
-            extension->released(slab, object);
+        extension->released(slab, object);
     }
 }
 
@@ -285,9 +293,9 @@ void extensions_safe(struct slab *slab, void *object)
     const struct slab_extension *extension;
     bool released = true;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions) & having.safe)
+    for_each_having(extension, safe, load_relaxed(&slab->extensions))
     {
-        if (extension->safe && !extension->safe(slab, object))
+        if (!extension->safe(slab, object))
             released = false;
     }
     if (released)
@@ -298,9 +306,9 @@ bool extensions_keep(struct slab *slab, void *object)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, load_relaxed(&slab->extensions) & having.keeps)
+    for_each_having(extension, keeps, load_relaxed(&slab->extensions))
     {
-        if (extension->keeps && extension->keeps(slab, object))
+        if (extension->keeps(slab, object))
             return true;
     }
     return false;

@@ -3,9 +3,9 @@
  * Extensions: what a process wants done to objects beyond the paper, such as checks, destructors and expiration dates.
  *
  * A cache has the extensions that want it when it is made. Its slabs have the same, except those that look at allocations
- * only (only_instead), and a slab may get one more later (slab_extend). Fast paths of what has an extension are closed, so
- * its objects come to the gate (gate.c). There the extensions are called at each step of an object's life, from the first
- * to the last of the table:
+ * only (only_instead), and a slab may get one more later (slab_extend). Fast paths of what has an extension that does
+ * something in an object's life are closed, so its objects come to the gate (gate.c). There the extensions are called at
+ * each step, from the first to the last of the table:
  *
  *   allocate   instead; or an object of the cache: taken; then allocated
  *   free       freed, released, keeps
@@ -81,6 +81,9 @@ extern const struct slab_extension *const slab_extensions[OS_EXTENSIONS];
 
 /* Before the first cache is made. */
 void extensions_start(void);
+
+/* Whether some of a set have something to do in an object's life: then its fast paths are closed. */
+bool extensions_meet_objects(uint32_t extensions);
 
 /* A set of extensions, bit by bit. */
 uint32_t extensions_wanted(const struct cache_layout *layout);

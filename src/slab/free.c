@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An object's way in, when no reader can hold it: object cache; when that is full, a flush first.
+ * An object's way in, when no reader can hold it: object cache; when that is full, a flush first. An object that is on
+ * top of the object cache is freed twice; fast paths send it here.
  */
 #include "os/os.h"
 #include "slab/cache.h"
 #include "slab/cpu_cache.h"
+#include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
 #include "slab/slow_path.h"
@@ -13,6 +15,7 @@
 /* Objects on their way from the object cache to their slabs. */
 struct flush {
     bool no_arrays;  /* what was found out on the way: the CPU has no arrays yet */
+    bool twice;      /* ... or the object is in its stack */
     unsigned wanted; /* still to be taken */
     unsigned taken;
     void *objects[TRANSFER_MAX];
@@ -37,11 +40,12 @@ static bool push_or_flush(struct prudence_cache *cache, void *object, struct flu
     flush->no_arrays = cpu && !cpu->slots;
     if (!cpu)
         return false;
-    if (cpu->slots && stack_count(&cpu->line) >= cpu->size) {
+    flush->twice = object_cache_is_top(cpu, object);
+    if (cpu->slots && stack_count(&cpu->line) >= cpu->size && !flush->twice) {
         flush->wanted = object_cache_flush_count(cpu);
         take_for_flush(cpu, flush);
     }
-    pushed = object_cache_push(cpu, &object, 1);
+    pushed = flush->twice || object_cache_push(cpu, &object, 1);
     cpu_cache_release(cpu);
     return pushed;
 }
@@ -58,12 +62,14 @@ static void flush_more(struct prudence_cache *cache, struct flush *flush)
     cpu_cache_release(cpu);
 }
 
-static void free_past_stack(struct prudence_cache *cache, void *object)
+static void free_past_stack(struct slab *slab, void *object)
 {
+    struct prudence_cache *cache = slab->cache;
     struct flush flush UNINITIALIZED;
     bool pushed = false, comes_by = true;
 
     flush.wanted = flush.taken = 0;
+    flush.twice = false;
     os_carry_begin();
     if (cache->percpu) {
         pushed = push_or_flush(cache, object, &flush);
@@ -77,6 +83,10 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
     if (!pushed)
         node_put(cache, &object, 1);
     os_carry_end();
+    if (unlikely(flush.twice)) {
+        describe_double(slab, object, false, "free");
+        os_misuse();
+    }
     if (comes_by)
         pages_decay();
 }
@@ -84,7 +94,7 @@ static void free_past_stack(struct prudence_cache *cache, void *object)
 void cache_put(struct slab *slab, void *object)
 {
     if (likely(!slab->alone)) {
-        free_past_stack(slab->cache, object);
+        free_past_stack(slab, object);
         return;
     }
     node_put(slab->cache, &object, 1);

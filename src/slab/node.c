@@ -135,10 +135,13 @@ static bool is_waiting(const struct slab *slab)
     return !list_is_empty(&slab->waiting_link);
 }
 
+bool slab_process_ends = false;
+
 /* Reports objects that are free or latent already. That ends a process; in a kernel the objects stay as they were. */
 static void refuse(struct run *run, uint64_t bits, bool latent, const char *what)
 {
-    describe_double(run->slab, run_object(run, bits), latent, what);
+    describe_double(run->slab, run_object(run, bits), latent,
+                    load_relaxed(&slab_process_ends) ? "end of the process" : what);
     os_misuse();
     run->bits &= ~bits;
     run->count -= (unsigned)__builtin_popcountll(bits);

@@ -30,6 +30,14 @@ void *object_cache_pop(struct cpu_cache *cpu)
     return object;
 }
 
+/* It is there already, and is freed once more. */
+bool object_cache_is_top(const struct cpu_cache *cpu, const void *object)
+{
+    unsigned count = stack_count(&cpu->line);
+
+    return count && cpu->line.stack[count - 1] == object;
+}
+
 /* Puts as many as fit, the first on top; returns how many. */
 unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count)
 {

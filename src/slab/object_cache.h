@@ -8,6 +8,7 @@
 struct cpu_cache;
 
 void *object_cache_pop(struct cpu_cache *cpu);
+bool object_cache_is_top(const struct cpu_cache *cpu, const void *object);
 unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count);
 unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count);
 unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsigned count);

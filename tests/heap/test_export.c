@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,8 +157,8 @@ static bool over;
 static void *switch_on(void *ignored)
 {
     while (!load_relaxed(&over)) {
-        export_begin();
-        export_end();
+        export_ask(0, true);
+        export_ask(0, false);
     }
     return ignored;
 }
@@ -176,6 +177,60 @@ static void threads_may_meet(void **state)
     for (unsigned i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(descriptions(&text), 0);
+}
+
+/* A handler that has seen that its signal is chosen may be held up until that is no longer so. */
+static void a_late_signal_is_too_late(void **state)
+{
+    const uint64_t sigusr1 = 1, sigusr2 = 2;
+    const char *text;
+
+    (void)state;
+    prudence_option_set("export", "SIGUSR1");
+    prudence_option_set("export", "0");
+    export_at_signal(sigusr1);
+    assert_int_equal(descriptions(&text), 0);
+    prudence_option_set("export", "SIGUSR2");
+    export_at_signal(sigusr1);
+    assert_int_equal(descriptions(&text), 0);
+    export_at_signal(sigusr2);
+    assert_int_equal(descriptions(&text), 1);
+    prudence_option_set("export", "SIGUSR1"); /* leaves it on */
+    assert_int_equal(descriptions(&text), 1);
+    prudence_option_set("export", "0");
+    assert_int_equal(descriptions(&text), 0);
+}
+
+static unsigned alarms;
+
+static void switch_off(int number)
+{
+    (void)number;
+    export_ask(0, false);
+    alarms++;
+}
+
+/* The option is switched off at any time while a signal switches it on: before, then that comes late; in between, where the
+ * interrupted thread goes on until it is off; or afterwards. */
+static void the_option_has_the_last_word(void **state)
+{
+    struct sigaction action = {.sa_handler = switch_off};
+    const char *text;
+
+    (void)state;
+    sigaction(SIGALRM, &action, NULL);
+    for (unsigned i = 0; i < 300; i++) {
+        struct itimerval soon = {.it_value = {.tv_usec = 1 + i % 100}};
+
+        alarms = 0;
+        export_ask(1, false);
+        setitimer(ITIMER_REAL, &soon, NULL);
+        export_at_signal(1);
+        while (!load_relaxed(&alarms))
+            compiler_barrier();
+        assert_int_equal(descriptions(&text), 0);
+    }
+    signal(SIGALRM, SIG_DFL);
 }
 
 static int without_files(void *limit)
@@ -202,8 +257,12 @@ static void what_cannot_be_done_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_there_while_it_is_on),  cmocka_unit_test(a_signal_switches_it_on),
-        cmocka_unit_test(a_child_has_its_own),         cmocka_unit_test(threads_may_meet),
+        cmocka_unit_test(it_is_there_while_it_is_on),
+        cmocka_unit_test(a_signal_switches_it_on),
+        cmocka_unit_test(a_child_has_its_own),
+        cmocka_unit_test(threads_may_meet),
+        cmocka_unit_test(a_late_signal_is_too_late),
+        cmocka_unit_test(the_option_has_the_last_word),
         cmocka_unit_test(what_cannot_be_done_is_said),
     };
 

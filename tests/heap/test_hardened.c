@@ -11,6 +11,7 @@
 
 #include "debug/annotate.h"
 #include "debug/red_zones.h"
+#include "posix.h"
 #include "support/slab_test.h"
 
 #define SIZE  100
@@ -228,6 +229,14 @@ static void no_memory_at_any_call(void **state)
     }
 }
 
+/* As before Linux 6.13. */
+static int use_protection(void **state)
+{
+    (void)state;
+    posix_guard_marks = false;
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,5 +255,7 @@ int main(void)
     assert_int_equal(prudence_option_set("hardened", "1"), 0);
     if (annotate_on) /* the tool has its own red zones, and sees what red zones would */
         return 0;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("pages with marks", tests, NULL, NULL) ||
+           cmocka_run_group_tests_name("pages closed by their protection", tests, use_protection,
+                                       NULL);
 }

@@ -97,6 +97,11 @@ static void misuse(const char *how)
         kept = (char *)prudence_cache_replace(other, object);
     if (!strcmp(how, "double")) {
         prudence_cache_free(cache, object);
+        prudence_cache_free(cache, kept);
+        prudence_cache_free(cache, object);
+    }
+    if (!strcmp(how, "double-at-once")) {
+        prudence_cache_free(cache, object);
         prudence_cache_free(cache, object);
     }
     if (!strcmp(how, "double-deferred")) {
@@ -110,6 +115,7 @@ static void misuse(const char *how)
         kept = (char *)prudence_cache_alloc(cache);
     }
     printf("%p: nothing was said\n", (void *)kept);
+    fflush(stdout);
 }
 
 #ifdef PLUGIN

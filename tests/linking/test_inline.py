@@ -134,7 +134,8 @@ class Inline(unittest.TestCase):
                              "prudence_cache_free: ")
         self.assertRegex(self.run_it(program, "double-deferred", status=-6, PRUDENCE_OPTIONS="check=1"),
                          "deferred free: .* is already deferred and not yet safe")
-        self.assertIn("nothing was said", self.run_it(program, "double"), "this test cannot fail")
+        self.assertRegex(self.run_it(program, "double", status=-6), "nothing was said\n.*end of the process: double free")
+        self.assertRegex(self.run_it(program, "double-at-once", status=-6), "free: double free")
 
     # ------------------------------------------------------------------------------ other layouts
 

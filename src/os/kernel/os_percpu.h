@@ -100,6 +100,8 @@ static __always_inline bool os_percpu_push_here(void *const *lines, void *object
     word = line->stack_word;
     if (unlikely((word & STACK_COUNT_MASK) >= line->stack_limit))
         return false;
+    if (unlikely(line->stack[(long)(word & STACK_COUNT_MASK) - 1] == object)) /* freed twice */
+        return false;
     line->stack[word & STACK_COUNT_MASK] = object;
     store_relaxed(&line->stack_word, word + 1);
     return true;

@@ -56,11 +56,16 @@ extern HIDDEN uint32_t
 extern HIDDEN bool os_copy_made;
 void os_copy_check_slow(void);
 
-static inline void os_copy_check(void)
+static inline bool os_copy_is_unnoticed(void)
 {
     const uint32_t *page = load_relaxed(&os_copy_page);
 
-    if (unlikely(page && !load_relaxed(page)))
+    return unlikely(page && !load_relaxed(page));
+}
+
+static inline void os_copy_check(void)
+{
+    if (os_copy_is_unnoticed())
         os_copy_check_slow();
 }
 

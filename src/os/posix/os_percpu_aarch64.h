@@ -84,7 +84,27 @@ static inline void *os_percpu_pop(void *const *lines)
     return object;
 }
 
-/* Puts an object on this CPU's stack; false when it is full or owned. */
+/* As pop, but the object stays. */
+static inline void *os_percpu_top(void *const *lines)
+{
+    void *object;
+
+    __asm__ __volatile__(RSEQ_BEGIN "mov %[object], xzr\n\t" RSEQ_LINE_UNOWNED("2f")
+                         "ldr x10, [x9, #8]\n\t"
+                         "ands x11, x10, #0xffff\n\t"
+                         "b.eq 2f\n\t"
+                         "ldr %[object], [x9, #56]\n\t"
+                         "sub x11, x11, #1\n\t"
+                         "ldr %[object], [%[object], x11, lsl #3]\n"
+                         "2:"
+                         : [object] "=&r"(object)
+                         : RSEQ_INPUTS
+                         : "memory", "cc", "x9", "x10", "x11");
+    return object;
+}
+
+/* Puts an object on this CPU's stack; false when it is full or owned, or the object is on top of it: then it is freed
+ * twice. Below the first there is NULL. */
 static inline bool os_percpu_push(void *const *lines, void *object)
 {
     __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED("%l[out]")
@@ -94,7 +114,11 @@ static inline bool os_percpu_push(void *const *lines, void *object)
                               "cmp x11, x12\n\t"
                               "b.hs %l[out]\n\t"
                               "ldr x12, [x9, #56]\n\t"
-                              "str %[object], [x12, x11, lsl #3]\n\t"
+                              "add x12, x12, x11, lsl #3\n\t"
+                              "ldur x11, [x12, #-8]\n\t"
+                              "cmp x11, %[object]\n\t"
+                              "b.eq %l[out]\n\t"
+                              "str %[object], [x12]\n\t"
                               "add x10, x10, #1\n\t"
                               "str x10, [x9, #8]\n"
                               "2:"

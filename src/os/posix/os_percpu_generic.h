@@ -15,6 +15,12 @@ static inline void *os_percpu_pop(void *const *lines)
     return NULL;
 }
 
+static inline void *os_percpu_top(void *const *lines)
+{
+    (void)lines;
+    return NULL;
+}
+
 static inline bool os_percpu_push(void *const *lines, void *object)
 {
     (void)lines, (void)object;

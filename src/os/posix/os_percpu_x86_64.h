@@ -74,6 +74,23 @@ static inline bool os_percpu_append(void *const *lines, void *object)
     return prudence_sequence_append(lines, object, os_percpu_rseq_offset);
 }
 
+/* As pop, but the object stays. */
+static inline void *os_percpu_top(void *const *lines)
+{
+    ptrdiff_t rseq = os_percpu_rseq_offset;
+    void *object;
+
+    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE
+                         "movq 16(%%rcx), %[object]\n\t"
+                         "movzwl 8(%%rcx), %%edx\n\t"
+                         "movq -8(%[object],%%rdx,8), %[object]\n"
+                         "2:"
+                         : [object] "=&r"(object)
+                         : PRUDENCE_RSEQ_INPUTS
+                         : "memory", "cc", "rcx", "rdx");
+    return object;
+}
+
 /* Local take: closes the line, and commits the token; NULL when it is owned. Interrupted in between it leaves a line closed
  * that is nobody's: the next owner opens it when it lets go, and each fast path that finds it closed becomes one. */
 static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)

@@ -63,6 +63,9 @@ extern bool (*posix_cpu_injected)(int thread, bool *wants, uint64_t *had);
 /* From a handler that stands in front of `to`: calls that one, unless it is the default action or none. Async-signal-safe. */
 void posix_signal_pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context);
 
+/* Whether guarded pages may be marked in the page table: false as before Linux 6.13. For tests. */
+extern bool posix_guard_marks;
+
 /* Reads the limits, events and stalls of this control group (a folder that ends in '/') from now on,
  * instead of the process's own, and this file for the machine's stalls. For tests. */
 void posix_pressure_inject(const char *group, const char *machine);

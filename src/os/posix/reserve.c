@@ -7,11 +7,14 @@
 #include <sys/mman.h>
 
 #include "mapping.h"
+#include "posix.h"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE  103
 #endif
+
+bool posix_guard_marks READ_MOSTLY = true;
 
 /* Some pages are guarded by their protection. Atomic; set before the first of them is. */
 static bool by_protection;
@@ -45,7 +48,7 @@ bool os_pages_guard(void *pages, size_t bytes)
 {
     if (injected_failure())
         return false;
-    if (madvise(pages, bytes, MADV_GUARD_INSTALL) == 0)
+    if (likely(posix_guard_marks) && madvise(pages, bytes, MADV_GUARD_INSTALL) == 0)
         return true;
     store_relaxed(&by_protection, true);
     if (mprotect(pages, bytes, PROT_NONE) != 0) {

@@ -455,11 +455,14 @@ bool os_percpu_push(void *const *lines, void *object)
         struct os_percpu_line *line = begin_section(lines);
         uint64_t limit = look_first(&line->stack_limit);
         uint64_t word = look(&line->stack_word);
+        void **slot;
 
         if ((word & STACK_COUNT_MASK) >= limit)
             return false;
-        if (explore_commit(&((void **)look(&line->stack))[word & STACK_COUNT_MASK], 8,
-                           (uintptr_t)object, HERE) &&
+        slot = (void **)look(&line->stack) + (word & STACK_COUNT_MASK);
+        if (look(slot - 1) == (uintptr_t)object)
+            return false;
+        if (explore_commit(slot, 8, (uintptr_t)object, HERE) &&
             explore_commit(&line->stack_word, 8, word + 1, HERE))
             return true;
     }

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is seen of a freed object without any option, at the call: it is on top of this CPU's stack. That a double free is
+ * found when the process ends is tested by preload/test_faults.py; here, that a forked child does not look.
+ *
+ * ctest: inlined-too
+ * ctest: not-with thread (one thread)
+ */
+#include "support/slab_test.h"
+
+static struct prudence_cache *cache;
+static void *object, *other;
+
+static void free_twice(void *unused)
+{
+    (void)unused;
+    prudence_cache_free(cache, object);
+    prudence_cache_free(cache, object);
+    os_report("not at the call");
+}
+
+static void free_twice_without_sequences(void *unused)
+{
+    struct prudence_cache *slow;
+
+    (void)unused;
+    os_percpu_rseq = false;
+    slow = fixed_cache(64, 16, manual_domain());
+    object = prudence_cache_alloc(slow);
+    prudence_cache_free(slow, object);
+    prudence_cache_free(slow, object);
+}
+
+/* The stack is full: nothing is flushed for an object that is on it. */
+static void free_twice_on_a_full_stack(void *unused)
+{
+    struct prudence_cache *small = fixed_cache(64, 8, manual_domain());
+    void *objects[16];
+
+    (void)unused;
+    allocate_all(small, objects, 16);
+    for (unsigned i = 0; i < 16; i++) {
+        prudence_cache_free(small, objects[i]);
+        if (stack_count(&cpu_here(small)->line) == cpu_here(small)->size)
+            prudence_cache_free(small, objects[i]);
+    }
+}
+
+static void ask_size(void *unused)
+{
+    (void)unused;
+    object = prudence_malloc(100);
+    prudence_free(object);
+    prudence_usable_size(object);
+}
+
+static void reallocate(void *unused)
+{
+    (void)unused;
+    object = prudence_malloc(100);
+    prudence_free(object);
+    object = prudence_realloc(object, 101);
+}
+
+static void first_is_freed_again(void *unused)
+{
+    (void)unused;
+    prudence_cache_free(cache, object);
+    prudence_cache_free(cache, other);
+    prudence_cache_free(cache, object);
+    exit(0);
+}
+
+static void it_is_reported_at_the_call(void **state)
+{
+    void *others[4]; /* the stack has room for as many: the fast path serves both frees */
+
+    (void)state;
+    cache = fixed_cache(100, 16, manual_domain());
+    allocate_all(cache, others, 4);
+    object = prudence_cache_alloc(cache);
+    expect_death(free_twice, NULL, "free: double free", "already free", "check=1");
+    expect_death(free_twice_without_sequences, NULL, "double free", "already free", "");
+    expect_death(free_twice_on_a_full_stack, NULL, "double free", "already free", "");
+    if (os_percpu_rseq) {
+        expect_death(ask_size, NULL, "prudence_usable_size", "already free", "");
+        expect_death(reallocate, NULL, "prudence_realloc", "already free", "");
+    }
+    free_all(cache, others, 4);
+    prudence_cache_free(cache, object);
+    destroy_empty(cache);
+}
+
+static void a_child_does_not_look_when_it_ends(void **state)
+{
+    char output[512];
+
+    (void)state;
+    cache = fixed_cache(100, 16, manual_domain());
+    object = prudence_cache_alloc(cache);
+    other = prudence_cache_alloc(cache);
+    expect_life(first_is_freed_again, NULL, output, sizeof output);
+    assert_string_equal(output, "");
+    prudence_cache_free(cache, object);
+    prudence_cache_free(cache, other);
+    destroy_empty(cache);
+}
+
+static void what_is_used_again_is_live(void **state)
+{
+    void *again, *moved;
+
+    (void)state;
+    cache = fixed_cache(100, 16, manual_domain());
+    for (unsigned i = 0; i < 100; i++) {
+        object = prudence_cache_alloc(cache);
+        prudence_cache_free(cache, object);
+        again = prudence_cache_alloc(cache);
+        assert_ptr_equal(again, object);
+        prudence_cache_free(cache, again);
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        object = prudence_malloc(100);
+        prudence_free(object);
+        again = prudence_malloc(100);
+        assert_true(prudence_usable_size(again) >= 100);
+        moved = prudence_realloc(again, 101);
+        prudence_free(moved);
+    }
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_reported_at_the_call),
+        cmocka_unit_test(a_child_does_not_look_when_it_ends),
+        cmocka_unit_test(what_is_used_again_is_live),
+    };
+
+    pin_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -5,6 +5,7 @@
  */
 #include "slab/all_caches.h"
 #include "slab/latent_account.h"
+#include "slab/latent_cache.h"
 #include "slab/tidy.h"
 #include "slab/upkeep.h"
 #include "support/pages.h"
@@ -102,6 +103,100 @@ static void what_a_trickle_does_not_reach_goes(void **state)
         free_all(cache, objects, 4);
     }
     assert_int_equal(stats_of(cache).refills, misses);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+static void allocate_and_free(struct prudence_cache *cache, unsigned count)
+{
+    void *some[2 * TRANSFER_MAX];
+
+    assert_true(count <= 2 * TRANSFER_MAX);
+    allocate_all(cache, some, count);
+    free_all(cache, some, count);
+}
+
+/*
+ * A load has left objects of many slabs in an object cache, and some live ones. A CPU that only trickles since gives all
+ * of them back, not only those that it does not reach: each would keep its slab. What it wants comes from few slabs.
+ * Then it keeps that: it is not emptied each round.
+ */
+static void a_cpu_at_rest_keeps_few_slabs(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 256, manual_domain());
+    unsigned slabs;
+    uint64_t refills;
+
+    (void)state;
+    injected_cpu = 7;
+    allocate_all(cache, objects, OBJECTS_MAX);
+    slabs = slabs_of(cache);
+    assert_true(slabs >= 8);
+    for (unsigned i = 0; i < OBJECTS_MAX; i++) /* those that go last are of all slabs */
+        if (i % 64)
+            prudence_cache_free(cache, objects[i]);
+    for (unsigned i = 0; i < OBJECTS_MAX; i += 64)
+        prudence_cache_free(cache, objects[i]);
+    assert_true(stack_count(&cpu_here(cache)->line) > TRANSFER_MAX);
+    for (unsigned i = 0; i < 6; i++) {
+        rounds(1);
+        allocate_and_free(cache, 10);
+    }
+    assert_in_range(slabs_of(cache), 1, 1);
+    assert_in_range(stack_count(&cpu_here(cache)->line), 10, TRANSFER_MAX);
+    refills = stats_of(cache).refills;
+    for (unsigned i = 0; i < 6; i++) {
+        rounds(1);
+        allocate_and_free(cache, 10);
+    }
+    assert_int_equal(stats_of(cache).refills, refills);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* One that is at work keeps what it reaches, round after round. */
+static void a_cpu_at_work_keeps_what_it_wants(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(64, 256, manual_domain());
+    uint64_t refills = 0;
+
+    (void)state;
+    injected_cpu = 7;
+    allocate_all(cache, objects, OBJECTS);
+    free_all(cache, objects, OBJECTS);
+    for (unsigned i = 0; i < 10; i++) {
+        if (i == 2)
+            refills = stats_of(cache).refills;
+        allocate_and_free(cache, TRANSFER_MAX);
+        rounds(1);
+    }
+    assert_int_equal(stats_of(cache).refills, refills);
+    destroy_empty(cache);
+}
+
+/* The same of what is safe in a ring: a deferral now and then does not keep more of it than a move brings. */
+static void a_ring_at_rest_is_emptied(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(64, 256, domain);
+
+    (void)state;
+    injected_cpu = 9;
+    allocate_all(cache, objects, 400);
+    defer_all(cache, objects, 250);
+    assert_int_equal(latent_count(cpu_here(cache)), 250);
+    for (unsigned i = 0; i < 3; i++) {
+        prudence_manual_advance(domain);
+        rounds(1);
+        defer_all(cache, objects + 250 + i, 1);
+    }
+    assert_in_range(latent_count(cpu_here(cache)), 1, TRANSFER_MAX);
+    prudence_manual_advance(domain);
+    rounds(2); /* and when none comes any more it is empty */
+    prudence_manual_advance(domain);
+    rounds(1);
+    assert_int_equal(latent_count(cpu_here(cache)), 0);
+    free_all(cache, objects + 253, 400 - 253);
     check_books(cache);
     destroy_empty(cache);
 }
@@ -323,6 +418,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_lies_on_quiet_cpus_goes, begin, end),
         cmocka_unit_test_setup_teardown(what_a_trickle_does_not_reach_goes, begin, end),
+        cmocka_unit_test_setup_teardown(a_cpu_at_rest_keeps_few_slabs, begin, end),
+        cmocka_unit_test_setup_teardown(a_cpu_at_work_keeps_what_it_wants, begin, end),
+        cmocka_unit_test_setup_teardown(a_ring_at_rest_is_emptied, begin, end),
         cmocka_unit_test_setup_teardown(what_a_stall_left_goes, begin, end),
         cmocka_unit_test_setup_teardown(what_demand_wants_stays, begin, end),
         cmocka_unit_test_setup_teardown(a_visit_is_bounded, begin, end),

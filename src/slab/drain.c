@@ -380,13 +380,13 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 #define SPARE_LEAST ((size_t)64 << 10)
 
 /*
- * Whether a CPU is at rest that `had` more than one move brings: since the last look so little has moved there that one
- * refill serves it. What lies there came from many slabs, and each object keeps its slab from going back. A refill
- * takes from few (ADR 97).
+ * Whether a CPU is at rest: since the last look so little has moved there that one refill serves it. What lies there
+ * came from many slabs, and each object keeps its slab from going back. A refill takes from few (ADR 97). Not one that
+ * `had` no more than it then keeps in use: a refill's objects, and as many that are latent.
  */
 static bool is_at_rest(uint64_t had, uint64_t moved)
 {
-    return had > TRANSFER_MAX && moved < TRANSFER_MAX;
+    return had > (uint64_t)2 * TRANSFER_MAX && moved < TRANSFER_MAX;
 }
 
 /*

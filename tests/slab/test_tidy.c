@@ -116,6 +116,20 @@ static void allocate_and_free(struct prudence_cache *cache, unsigned count)
     free_all(cache, some, count);
 }
 
+/* One whose object cache a load has made large, on a CPU of its own. */
+static struct prudence_cache *grown_cache(void)
+{
+    struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
+
+    injected_cpu = 7;
+    for (unsigned i = 0; i < 20 && cpu_here(cache)->size < 8 * TRANSFER_MAX; i++) {
+        allocate_all(cache, objects, OBJECTS_MAX);
+        free_all(cache, objects, OBJECTS_MAX);
+    }
+    assert_true(cpu_here(cache)->size >= 8 * TRANSFER_MAX);
+    return cache;
+}
+
 /*
  * A load has left objects of many slabs in an object cache, and some live ones. A CPU that only trickles since gives all
  * of them back, not only those that it does not reach: each would keep its slab. What it wants comes from few slabs.
@@ -123,12 +137,11 @@ static void allocate_and_free(struct prudence_cache *cache, unsigned count)
  */
 static void a_cpu_at_rest_keeps_few_slabs(void **state)
 {
-    struct prudence_cache *cache = fixed_cache(64, 256, manual_domain());
+    struct prudence_cache *cache = grown_cache();
     unsigned slabs;
     uint64_t refills;
 
     (void)state;
-    injected_cpu = 7;
     allocate_all(cache, objects, OBJECTS_MAX);
     slabs = slabs_of(cache);
     assert_true(slabs >= 8);
@@ -137,7 +150,7 @@ static void a_cpu_at_rest_keeps_few_slabs(void **state)
             prudence_cache_free(cache, objects[i]);
     for (unsigned i = 0; i < OBJECTS_MAX; i += 64)
         prudence_cache_free(cache, objects[i]);
-    assert_true(stack_count(&cpu_here(cache)->line) > TRANSFER_MAX);
+    assert_true(stack_count(&cpu_here(cache)->line) > 2 * TRANSFER_MAX);
     for (unsigned i = 0; i < 6; i++) {
         rounds(1);
         allocate_and_free(cache, 10);
@@ -157,11 +170,10 @@ static void a_cpu_at_rest_keeps_few_slabs(void **state)
 /* One that is at work keeps what it reaches, round after round. */
 static void a_cpu_at_work_keeps_what_it_wants(void **state)
 {
-    struct prudence_cache *cache = fixed_cache(64, 256, manual_domain());
+    struct prudence_cache *cache = grown_cache();
     uint64_t refills = 0;
 
     (void)state;
-    injected_cpu = 7;
     allocate_all(cache, objects, OBJECTS);
     free_all(cache, objects, OBJECTS);
     for (unsigned i = 0; i < 10; i++) {
@@ -174,29 +186,28 @@ static void a_cpu_at_work_keeps_what_it_wants(void **state)
     destroy_empty(cache);
 }
 
-/* The same of what is safe in a ring: a deferral now and then does not keep more of it than a move brings. */
+/* The same of what is safe in a ring: a deferral now and then does not keep more of it than two moves bring. */
 static void a_ring_at_rest_is_emptied(void **state)
 {
-    struct prudence_domain *domain = manual_domain();
-    struct prudence_cache *cache = fixed_cache(64, 256, domain);
+    struct prudence_cache *cache = grown_cache();
+    unsigned many = 6 * TRANSFER_MAX;
 
     (void)state;
-    injected_cpu = 9;
-    allocate_all(cache, objects, 400);
-    defer_all(cache, objects, 250);
-    assert_int_equal(latent_count(cpu_here(cache)), 250);
+    allocate_all(cache, objects, 2 * many);
+    defer_all(cache, objects, many);
+    assert_int_equal(latent_count(cpu_here(cache)), many);
     for (unsigned i = 0; i < 3; i++) {
-        prudence_manual_advance(domain);
+        prudence_manual_advance(cache->domain);
         rounds(1);
-        defer_all(cache, objects + 250 + i, 1);
+        defer_all(cache, objects + many + i, 1);
     }
-    assert_in_range(latent_count(cpu_here(cache)), 1, TRANSFER_MAX);
-    prudence_manual_advance(domain);
+    assert_in_range(latent_count(cpu_here(cache)), 1, 2 * TRANSFER_MAX);
+    prudence_manual_advance(cache->domain);
     rounds(2); /* and when none comes any more it is empty */
-    prudence_manual_advance(domain);
+    prudence_manual_advance(cache->domain);
     rounds(1);
     assert_int_equal(latent_count(cpu_here(cache)), 0);
-    free_all(cache, objects + 253, 400 - 253);
+    free_all(cache, objects + many + 3, many - 3);
     check_books(cache);
     destroy_empty(cache);
 }

@@ -99,11 +99,17 @@ def kernel_of(mode):
     return KERNELS / f"6.1-tree/build-{MODES[mode]}/arch/x86/boot/bzImage"
 
 
+def append_of(side):
+    """To the kernel's command line."""
+    return f"{loads.BOTH} {loads.SIDES[side].append}"
+
+
 def identity_of(mode, load, side, request, work):
     """What a run depends on, except its round."""
     digest = hashlib.sha256()
     for file in (kernel_of(mode), work / "load"):
         digest.update(file.read_bytes())
+    digest.update(append_of(side).encode())
     digest.update(loads.script_of(load, side, request.scale, mode == "counts").encode())
     return {"digest": digest.hexdigest(), "memory": request.memory,
             **({"cpus": 1, "nodes": 1} if mode == "instructions" else {"cpus": request.cpus, "nodes": request.nodes})}
@@ -144,7 +150,7 @@ def boot(mode, load, side, request, work, disks, place):
     few = mode == "instructions"
     console = place.with_suffix(".console")
     environment = {
-        **os.environ, "FILES": str(work / "load"), "APPEND": f"{loads.BOTH} {loads.SIDES[side].append}", "CONSOLE": str(console),
+        **os.environ, "FILES": str(work / "load"), "APPEND": append_of(side), "CONSOLE": str(console),
         "VMLINUZ": str(kernel_of(mode)), "MEMORY": str(request.memory), "TIMEOUT": str(request.timeout),
         "CPUS": "1" if few else str(request.cpus), "NODES": "1" if few else str(request.nodes), **({"ICOUNT": "1"} if few else {})}
     # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0083).

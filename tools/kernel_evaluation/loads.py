@@ -27,8 +27,9 @@ SIDES = {
                        f"radix_tree_node; do echo {LIST} >/sys/kernel/slab/$cache/cpu_partial || exit 1; done"),
 }
 PAIR = ("slub", "prudence")  # what the paper compares
-# As tools/kernel-tree has it: the same for both sides.
-BOTH = "cgroup.memory=nokmem slab_nomerge rcutree.gp_preinit_delay=0"
+# As tools/kernel-tree has it: the same for both sides. Random numbers are there from the beginning: otherwise the first program that wants some (ab) has
+# the kernel collect jitter for a second, a thousand million instructions, some per cent more or fewer each time.
+BOTH = "cgroup.memory=nokmem slab_nomerge rcutree.gp_preinit_delay=0 random.trust_cpu=on"
 
 
 @dataclasses.dataclass(frozen=True)

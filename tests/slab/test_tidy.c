@@ -116,6 +116,8 @@ static void allocate_and_free(struct prudence_cache *cache, unsigned count)
     free_all(cache, some, count);
 }
 
+#define SCATTERED 4096
+
 /* One whose object cache a load has made large, on a CPU of its own. */
 static struct prudence_cache *grown_cache(void)
 {
@@ -138,24 +140,22 @@ static struct prudence_cache *grown_cache(void)
 static void a_cpu_at_rest_keeps_few_slabs(void **state)
 {
     struct prudence_cache *cache = grown_cache();
-    unsigned slabs;
     uint64_t refills;
 
     (void)state;
-    allocate_all(cache, objects, OBJECTS_MAX);
-    slabs = slabs_of(cache);
-    assert_true(slabs >= 8);
-    for (unsigned i = 0; i < OBJECTS_MAX; i++) /* those that go last are of all slabs */
-        if (i % 64)
-            prudence_cache_free(cache, objects[i]);
-    for (unsigned i = 0; i < OBJECTS_MAX; i += 64)
+    allocate_all(cache, objects, SCATTERED);
+    for (unsigned i = 0; i < SCATTERED; i++) {
+        injected_cpu = i % 8 ? 8 : 7; /* few go here, of all slabs; the rest where nothing moves afterwards */
         prudence_cache_free(cache, objects[i]);
-    assert_true(stack_count(&cpu_here(cache)->line) > 2 * TRANSFER_MAX);
-    for (unsigned i = 0; i < 6; i++) {
+    }
+    injected_cpu = 7;
+    assert_in_range(stack_count(&cpu_here(cache)->line), 2 * TRANSFER_MAX + 1, 8 * TRANSFER_MAX);
+    assert_true(slabs_of(cache) >= 20);
+    for (unsigned i = 0; i < 8; i++) {
         rounds(1);
         allocate_and_free(cache, 10);
     }
-    assert_in_range(slabs_of(cache), 1, 1);
+    assert_in_range(slabs_of(cache), 1, 2);
     assert_in_range(stack_count(&cpu_here(cache)->line), 10, TRANSFER_MAX);
     refills = stats_of(cache).refills;
     for (unsigned i = 0; i < 6; i++) {

@@ -45,10 +45,6 @@ void prudence_tree_add(struct prudence_tree *tree, struct kmem_cache *slub);
 /* Before `slub` is destroyed: no object is live, nobody allocates, and rcu_barrier() has been called. May sleep. */
 void prudence_tree_remove(struct prudence_tree *tree);
 
-/* Of an object, whichever cache it has: true when it was Prudence's. Any context but NMI. */
-bool prudence_tree_try_free(void *object);
-bool prudence_tree_try_defer(void *object);
-
 /* As kmem_cache_alloc_bulk() and kmem_cache_free_bulk(); the latter for objects that no reader can find. */
 int prudence_tree_alloc_bulk(struct prudence_tree *tree, struct kmem_cache *slub, gfp_t gfp,
                              size_t count, void **objects);
@@ -91,7 +87,7 @@ static inline void *prudence_tree_alloc_lru(struct prudence_tree *tree, struct k
 static inline void prudence_tree_free(struct prudence_tree *tree, struct kmem_cache *slub,
                                       void *object)
 {
-    if (!prudence_tree_cache(tree) || !prudence_tree_try_free(object))
+    if (!prudence_tree_cache(tree) || !prudence_try_kfree(object))
         kmem_cache_free(slub, object);
 }
 
@@ -99,7 +95,7 @@ static inline void prudence_tree_free(struct prudence_tree *tree, struct kmem_ca
 static inline bool prudence_tree_defer(struct prudence_tree *tree, void *object)
 {
     if (prudence_tree_cache(tree))
-        return prudence_tree_try_defer(object);
+        return prudence_try_kfree_deferred(object);
     if (!READ_ONCE(tree->kfree_rcu))
         return false;
     kvfree_call_rcu(object + tree->head, (rcu_callback_t)tree->head); /* as kfree_rcu() */
@@ -114,14 +110,14 @@ static inline void *prudence_tree_kmalloc(struct prudence_tree *tree, size_t siz
 
 static inline void prudence_tree_kfree(struct prudence_tree *tree, void *object)
 {
-    if (!prudence_tree_cache(tree) || !prudence_tree_try_free(object))
+    if (!prudence_tree_cache(tree) || !prudence_try_kfree(object))
         kfree(object);
 }
 
 /* The same when readers may still find it. False: it is not Prudence's, and nothing has happened. */
 static inline bool prudence_tree_kfree_deferred(struct prudence_tree *tree, void *object)
 {
-    return prudence_tree_cache(tree) && prudence_tree_try_defer(object);
+    return prudence_tree_cache(tree) && prudence_try_kfree_deferred(object);
 }
 
 #else

@@ -145,7 +145,8 @@ static void a_cpu_at_rest_keeps_few_slabs(void **state)
     (void)state;
     allocate_all(cache, objects, SCATTERED);
     for (unsigned i = 0; i < SCATTERED; i++) {
-        injected_cpu = i % 8 ? 8 : 7; /* few go here, of all slabs; the rest where nothing moves afterwards */
+        injected_cpu =
+            i % 8 ? 8 : 7; /* few go here, of all slabs; the rest where nothing moves afterwards */
         prudence_cache_free(cache, objects[i]);
     }
     injected_cpu = 7;

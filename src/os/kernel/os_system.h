@@ -71,7 +71,7 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
 #define OS_CACHE_OBJECTS_MIN       64
 #define OS_CACHE_START_BATCHES     0
 #define OS_CACHE_BYTES_ARE_A_LIMIT true
-#define OS_CACHE_OBJECTS_MAX (IS_ENABLED(CONFIG_PREEMPT_RT) ? 16384 : 65536)
+#define OS_CACHE_OBJECTS_MAX       (IS_ENABLED(CONFIG_PREEMPT_RT) ? 16384 : 65536)
 
 /* What may be cached for a CPU, and for all of them (slab/budget.c). Each cache here has its own limit (kernel/caches.c), and
  * the shrinker empties them, so they do not give to each other. */

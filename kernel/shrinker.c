@@ -20,6 +20,8 @@
 #define TIDY_AFTER  (HZ / 4) /* between two rounds of tidying */
 #define WAIT_AFTER  HZ       /* ... while all that is left is latent, and stays */
 #define VAIN_ROUNDS 4        /* in a row: there are no more of them */
+#define VISIT_MOVES 16 /* of a batch of objects, perhaps from another CPU, before others may run */
+#define VISITS_MAX  64 /* at a time */
 
 /*
  * Tidying (slab/tidy.c) is done by a work item, because callers on slow paths may be where the list's lock must not be taken. A
@@ -56,10 +58,12 @@ static unsigned long next_round(void)
 static void tidy(struct work_struct *work)
 {
     unsigned long after;
+    unsigned visits = 0;
 
     (void)work;
     store_release(&tidying, 0u);
-    tidy_some(UINT_MAX, UINT_MAX); /* a whole round, unless another has the list's lock: then the rest is for the next */
+    while (visits++ < VISITS_MAX && tidy_some(UINT_MAX, VISIT_MOVES))
+        cond_resched(); /* the rest of a long round is for the next time */
     after = next_round();
     if (after && !exchange_relaxed(&tidying, 1u)) {
         if (latent_bytes())

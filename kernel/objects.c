@@ -294,24 +294,48 @@ void *prudence_kmalloc(size_t size, gfp_t gfp)
 }
 EXPORT_SYMBOL_GPL(prudence_kmalloc);
 
-void prudence_kfree(const void *object)
+static __always_inline bool try_kfree(const void *object)
 {
     struct slab *slab = slab_of(object);
 
-    if (likely(slab))
-        free_object(slab, &slab->fast_percpu, (void *)object);
-    else
+    if (unlikely(!slab))
+        return false;
+    free_object(slab, &slab->fast_percpu, (void *)object);
+    return true;
+}
+
+static __always_inline bool try_kfree_deferred(const void *object)
+{
+    struct slab *slab = slab_of(object);
+
+    if (unlikely(!slab))
+        return false;
+    defer_object(slab, &slab->fast_percpu, (void *)object);
+    return true;
+}
+
+void prudence_kfree(const void *object)
+{
+    if (unlikely(!try_kfree(object)))
         misuse(NULL, object);
 }
 EXPORT_SYMBOL_GPL(prudence_kfree);
 
 void prudence_kfree_deferred(const void *object)
 {
-    struct slab *slab = slab_of(object);
-
-    if (likely(slab))
-        defer_object(slab, &slab->fast_percpu, (void *)object);
-    else
+    if (unlikely(!try_kfree_deferred(object)))
         misuse(NULL, object);
 }
 EXPORT_SYMBOL_GPL(prudence_kfree_deferred);
+
+bool prudence_try_kfree(const void *object)
+{
+    return try_kfree(object);
+}
+EXPORT_SYMBOL_GPL(prudence_try_kfree);
+
+bool prudence_try_kfree_deferred(const void *object)
+{
+    return try_kfree_deferred(object);
+}
+EXPORT_SYMBOL_GPL(prudence_try_kfree_deferred);

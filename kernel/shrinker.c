@@ -12,19 +12,24 @@
 #include "slab/all_caches.h"
 #include "slab/drain.h"
 #include "slab/latent_account.h"
-#include "slab/node.h"
 #include "slab/stats.h"
+#include "slab/tidy.h"
 #include "slab/wait.h"
 
-#define LOOK_EVERY 16 /* slow deferrals between two looks at the budget */
-#define TIDY_AFTER HZ /* latent memory that nobody comes back to is merged so much later */
+#define LOOK_EVERY  16       /* slow deferrals between two looks at the budget */
+#define TIDY_AFTER  (HZ / 4) /* between two rounds of tidying */
+#define WAIT_AFTER  HZ       /* ... while all that is left is latent, and stays */
+#define VAIN_ROUNDS 4        /* in a row: there are no more of them */
+#define VISIT_MOVES 16 /* of a batch of objects, perhaps from another CPU, before others may run */
+#define VISITS_MAX  64 /* at a time */
 
 /*
- * Latent memory of caches that went quiet, and large blocks, which no CPU keeps: nobody's miss merges
- * them. While there is any, a work item runs now and then. The work is deferrable: an idle CPU sleeps on.
+ * Tidying (slab/tidy.c) is done by a work item, because callers on slow paths may be where the list's lock must not be taken. A
+ * slow deferral begins it. It ends when nothing is latent and some rounds in a row brought nothing back: free slabs stay for two
+ * rounds. Its timer is not deferrable: what a load has left would stay for as long as the machine idles (ADR 97).
  */
 static void tidy(struct work_struct *work);
-static DECLARE_DEFERRABLE_WORK(tidy_work, tidy);
+static DECLARE_DELAYED_WORK(tidy_work, tidy);
 static uint32_t tidying;
 
 /* This one, or where it was set apart one that was not. */
@@ -33,25 +38,37 @@ static int tidy_cpu(void)
     return housekeeping_any_cpu(HK_TYPE_DOMAIN);
 }
 
+/* When the next round begins, after this one; 0: there is none. */
+static unsigned long next_round(void)
+{
+    static uint64_t kept_before;
+    static unsigned vain; /* rounds in a row */
+    uint64_t kept = tidy_kept();
+
+    vain = kept < kept_before ? 0 : vain + 1;
+    kept_before = kept;
+    if (vain < VAIN_ROUNDS)
+        return TIDY_AFTER;
+    if (latent_bytes())
+        return WAIT_AFTER;
+    vain = 0;
+    return 0;
+}
+
 static void tidy(struct work_struct *work)
 {
-    struct list *item;
+    unsigned long after;
+    unsigned visits = 0;
 
     (void)work;
     store_release(&tidying, 0u);
-    os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-
-        drain_quiet_cpus(cache);
-        for (unsigned i = 0; i < os_node_count(); i++)
-            node_shrink(&cache->nodes[i], cache->free_limit);
-    }
-    os_lock_release(&slab_caches_lock);
-    if (latent_bytes() && !exchange_relaxed(&tidying, 1u)) {
-        gp_snapshot(gp_default_domain()); /* somebody waits: so it is asked for again */
-        schedule_delayed_work_on(tidy_cpu(), &tidy_work, TIDY_AFTER);
+    while (visits++ < VISITS_MAX && tidy_some(UINT_MAX, VISIT_MOVES))
+        cond_resched(); /* the rest of a long round is for the next time */
+    after = next_round();
+    if (after && !exchange_relaxed(&tidying, 1u)) {
+        if (latent_bytes())
+            gp_snapshot(gp_default_domain()); /* somebody waits: so it is asked for again */
+        schedule_delayed_work_on(tidy_cpu(), &tidy_work, after);
     }
 }
 

@@ -13,7 +13,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from kernel_evaluation import findings, loads
+from kernel_evaluation import figures, findings, loads
 from report import OURS, THEIRS, document_arguments, plt, print_markdown_table, write_page, write_pictures
 
 NOTES = [
@@ -89,13 +89,39 @@ def whole_runs(runs, cpus):
     return cells
 
 
+def slub_hits(run):
+    """Of all caches that are watched."""
+    rows = [figures.of_slub(run, name) for name in figures.watched(run)]
+    return sum(one["hits"] for one in rows) / sum(one["allocations"] for one in rows)
+
+
+def other_sides(runs):
+    """What else SLUB can be compared with: of each load, the sides that were run."""
+    cells = []
+    for name, load in loads.LOADS.items():
+        for side in loads.SIDES:
+            if side in loads.PAIR:
+                continue
+            found = [findings.percent(one) for one in findings.improvement(runs, name, side)]
+            cell = {"subject": f"{load.name}: {side}", "throughput": " ".join(found)}
+            for cpus in findings.cpus_of(runs):
+                rounds = findings.by_round(runs, "counts", cpus, name, ("slub", side))
+                cell[f"hits, {cpus} CPUs"] = " → ".join(spread([slub_hits(one) for one in some], share) for some in zip(*rounds))
+                cell[f"peak of all slabs, MB, {cpus} CPUs"] = " → ".join(spread([one["peak_kb"] / 1024 for one in some], lambda mb: f"{mb:.1f}")
+                                                                        for some in zip(*rounds))
+            if any(list(cell.values())[1:]):
+                cells.append(cell)
+    return cells
+
+
 def sections_of(runs, scale):
     found = []
     for cpus in findings.cpus_of(runs) or [1]:
         found += [(f"Findings of the paper ({cpus} CPUs)", findings.check(runs, cpus, scale)),
                   (f"Caches, SLUB → Prudence ({cpus} CPUs)", caches(runs, cpus, scale)),
                   (f"Deferred frees (Figure 12) and memory, SLUB → Prudence ({cpus} CPUs)", whole_runs(runs, cpus))]
-    return [section for section in (*found, ("Throughput (Figure 13), SLUB → Prudence", throughput(runs))) if section[1]]
+    return [section for section in (*found, ("Throughput (Figure 13), SLUB → Prudence", throughput(runs)),
+                                ("Other sides, SLUB → the other", other_sides(runs))) if section[1]]
 
 
 def draw(runs):

@@ -322,6 +322,30 @@ void replacing_defers_and_allocates(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
+void objects_of_others_are_told_apart(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    void *foreign = kmalloc(SIZE, GFP_KERNEL);
+    unsigned int i;
+
+    EXPECT(!prudence_try_kfree(foreign));
+    EXPECT(!prudence_try_kfree_deferred(foreign));
+    EXPECT(!prudence_try_kfree(NULL));
+    EXPECT(!prudence_try_kfree_deferred(NULL));
+    EXPECT_EQ(fill(cache, 2), 2);
+    EXPECT(prudence_try_kfree(objects[0]));
+    EXPECT(prudence_try_kfree_deferred(objects[1]));
+    EXPECT_EQ(STAT(cache, frees), 1);
+    EXPECT_EQ(STAT(cache, deferred_frees), 1);
+    kfree(foreign);
+    for (i = 0; i < 2; i++) { /* large blocks as well */
+        objects[i] = prudence_kmalloc(4 * PAGE_SIZE, GFP_KERNEL);
+        EXPECT(objects[i] != NULL);
+        EXPECT(i ? prudence_try_kfree(objects[i]) : prudence_try_kfree_deferred(objects[i]));
+    }
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
 void pointers_that_are_no_objects_are_refused(void)
 {
     struct prudence_cache *cache = cache_of(SIZE), *other = cache_of(2 * SIZE);

@@ -161,7 +161,7 @@ void shrinker_gives_what_is_asked_for(void)
     struct prudence_cache *cache = cache_of(LARGE_BYTES);
     const unsigned long pages[] = {1, SLAB_PAGES, SLAB_PAGES + 1};
     unsigned long freed;
-    unsigned int i, cpu, disturbed = 0;
+    unsigned int i, cpu, disturbed = 0, emptied = 0;
     u64 cached, interrupts;
 
     scan_everything(NULL); /* what others have left */
@@ -169,17 +169,18 @@ void shrinker_gives_what_is_asked_for(void)
         if (housekeeping_cpu(cpu, HK_TYPE_DOMAIN))
             work_on_cpu(cpu, fill_here, cache);
     EXPECT_EQ(STAT(cache, slab_size), SLAB_PAGES * PAGE_SIZE);
-    cached = STAT(cache, objects_cached);
-    EXPECT(cached > 0);
     for (i = 0; i < ARRAY_SIZE(pages); i++) {
         interrupts = totals().interrupts;
+        cached = STAT(cache, objects_cached);
+        EXPECT(i || cached > 0);
         freed = scan(pages[i]);
         disturbed += totals().interrupts != interrupts;
+        emptied += STAT(cache, objects_cached) != cached;
         EXPECT(freed >= pages[i]);
         EXPECT(freed < pages[i] + SLAB_PAGES);
     }
     EXPECT(disturbed < ARRAY_SIZE(pages));
-    EXPECT_EQ(STAT(cache, objects_cached), cached);
+    EXPECT(emptied < ARRAY_SIZE(pages));
     defer(cache, fill(cache, MANY)); /* what is latent goes as well */
     scan_everything(cache);
     EXPECT_EQ(STAT(cache, slabs_now), 0);

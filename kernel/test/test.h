@@ -68,6 +68,7 @@
     TEST(destroy_waits_for_its_own_deferred_objects)                                               \
     TEST(destroy_waits_for_nobody_else)                                                            \
     TEST(invalid_caches_are_refused)                                                               \
+    TEST(objects_of_others_are_told_apart)                                                         \
     TEST(pointers_that_are_no_objects_are_refused)                                                 \
     TEST(replacing_defers_and_allocates)                                                           \
     TEST(double_deferral_is_reported_and_all_goes_on)

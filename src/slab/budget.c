@@ -168,7 +168,7 @@ bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *c
 /* Whether the caches of a CPU may grow before demand says so. */
 bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
-    return cpu->size < 2 * cache->batch &&
+    return cpu->size < OS_CACHE_START_BATCHES * cache->batch &&
            load_relaxed(&slab_budgets[cpu->line.cpu].used) < most_of_a_cpu() / START_PART;
 }
 

@@ -116,7 +116,7 @@ static void choose_sizes(struct prudence_cache *cache, size_t budget)
     cache->size_max = (unsigned)clamp_size(budget / cache->stride, 4, OS_CACHE_OBJECTS_MAX);
     cache->batch = (unsigned)min_size(cache->batch, cache->size_max / 2);
     cache->size_min = (unsigned)min_size((size_t)2 * cache->batch, cache->size_max);
-    if (!fixed)
+    if (!fixed || OS_CACHE_BYTES_ARE_A_LIMIT)
         cache->size_min = (unsigned)min_size(cache->size_min, OS_CACHE_OBJECTS_MIN);
 }
 

@@ -418,22 +418,34 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 #define SPARE_LEAST ((size_t)64 << 10)
 
 /*
+ * Whether a CPU is at rest: since the last look so little has moved there that one refill serves it. What lies there
+ * came from many slabs, and each object keeps its slab from going back. A refill takes from few (ADR 97). Not one that
+ * `had` no more than it then keeps in use: a refill's objects, and as many that are latent.
+ */
+static bool is_at_rest(uint64_t had, uint64_t moved)
+{
+    return had > (uint64_t)2 * TRANSFER_MAX && moved < TRANSFER_MAX;
+}
+
+/*
  * What a CPU has kept in vain since the last look. So many pops reach at most so many objects deep into the object
- * cache: what was below was not wanted. If nothing at all has moved, that is everything.
+ * cache: what was below was not wanted. If nothing at all has moved, or the CPU is at rest, that is everything.
  */
 static void look_at_cpu(const struct prudence_cache *cache, struct cpu_cache *cpu,
                         struct drain_place *place)
 {
     uint64_t word = load_relaxed(&cpu->line.stack_word), before = cpu->tidy_word;
-    uint64_t tail = load_relaxed(&cpu->line.ring_tail);
+    uint64_t tail = load_relaxed(&cpu->line.ring_tail), deferred = tail - cpu->tidy_tail;
     uint64_t pops = (word >> STACK_COUNT_BITS) - (before >> STACK_COUNT_BITS);
     size_t count = word & STACK_COUNT_MASK, had = before & STACK_COUNT_MASK;
     size_t spare = pops < had ? min_size(count, had - pops) : 0;
 
     place->looked = true;
-    place->ring = tail == cpu->tidy_tail;
-    if ((word != before || !place->ring) &&
-        (spare < count / 2 || spare * cache->stride < SPARE_LEAST))
+    place->ring = !deferred || is_at_rest(latent_count(cpu), deferred);
+    if (is_at_rest(had, pops))
+        spare = count;
+    else if ((word != before || deferred) &&
+             (spare < count / 2 || spare * cache->stride < SPARE_LEAST))
         spare = 0;
     place->spare = (unsigned)spare;
     place->left += (count - spare) * cache->stride;
@@ -472,8 +484,11 @@ bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, uns
 
         if (!load_relaxed(&cpu->slots) || !os_may_disturb(place->cpu))
             continue;
-        if (!place->looked)
+        if (!place->looked) {
             look_at_cpu(cache, cpu, place);
+            if (place->spare)
+                add_relaxed(&cache->remote_drains, 1);
+        }
         while (place->spare || (place->ring && latent_count(cpu))) {
             if (!*moves)
                 return false;

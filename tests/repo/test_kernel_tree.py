@@ -92,7 +92,7 @@ class Patches(unittest.TestCase):
     def test_a_cache_that_is_named_is_added_allocated_and_deferred(self):
         added = "".join(line[1:] for name in series()
                         for line in PATCHES.joinpath(name).read_text().splitlines(keepends=True) if line.startswith("+"))
-        names = re.findall(r"DEFINE_PRUDENCE_TREE\((\w+)\)", added)
+        names = re.findall(r"DEFINE_PRUDENCE_TREE\((\w+), struct \w+, [\w.]+\)", added)
         self.assertGreater(len(names), 9)
         for name in names:
             with self.subTest(name):

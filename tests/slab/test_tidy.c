@@ -5,6 +5,7 @@
  */
 #include "slab/all_caches.h"
 #include "slab/latent_account.h"
+#include "slab/latent_cache.h"
 #include "slab/tidy.h"
 #include "slab/upkeep.h"
 #include "support/pages.h"
@@ -102,6 +103,112 @@ static void what_a_trickle_does_not_reach_goes(void **state)
         free_all(cache, objects, 4);
     }
     assert_int_equal(stats_of(cache).refills, misses);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+static void allocate_and_free(struct prudence_cache *cache, unsigned count)
+{
+    void *some[2 * TRANSFER_MAX];
+
+    assert_true(count <= 2 * TRANSFER_MAX);
+    allocate_all(cache, some, count);
+    free_all(cache, some, count);
+}
+
+#define SCATTERED 4096
+
+/* One whose object cache a load has made large, on a CPU of its own. */
+static struct prudence_cache *grown_cache(void)
+{
+    struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
+
+    injected_cpu = 7;
+    for (unsigned i = 0; i < 20 && cpu_here(cache)->size < 8 * TRANSFER_MAX; i++) {
+        allocate_all(cache, objects, OBJECTS_MAX);
+        free_all(cache, objects, OBJECTS_MAX);
+    }
+    assert_true(cpu_here(cache)->size >= 8 * TRANSFER_MAX);
+    return cache;
+}
+
+/*
+ * A load has left objects of many slabs in an object cache, and some live ones. A CPU that only trickles since gives all
+ * of them back, not only those that it does not reach: each would keep its slab. What it wants comes from few slabs.
+ * Then it keeps that: it is not emptied each round.
+ */
+static void a_cpu_at_rest_keeps_few_slabs(void **state)
+{
+    struct prudence_cache *cache = grown_cache();
+    uint64_t refills;
+
+    (void)state;
+    allocate_all(cache, objects, SCATTERED);
+    for (unsigned i = 0; i < SCATTERED; i++) {
+        injected_cpu =
+            i % 8 ? 8 : 7; /* few go here, of all slabs; the rest where nothing moves afterwards */
+        prudence_cache_free(cache, objects[i]);
+    }
+    injected_cpu = 7;
+    assert_in_range(stack_count(&cpu_here(cache)->line), 2 * TRANSFER_MAX + 1, 8 * TRANSFER_MAX);
+    assert_true(slabs_of(cache) >= 20);
+    for (unsigned i = 0; i < 8; i++) {
+        rounds(1);
+        allocate_and_free(cache, 10);
+    }
+    assert_in_range(slabs_of(cache), 1, 2);
+    assert_in_range(stack_count(&cpu_here(cache)->line), 10, TRANSFER_MAX);
+    refills = stats_of(cache).refills;
+    for (unsigned i = 0; i < 6; i++) {
+        rounds(1);
+        allocate_and_free(cache, 10);
+    }
+    assert_int_equal(stats_of(cache).refills, refills);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* One that is at work keeps what it reaches, round after round. */
+static void a_cpu_at_work_keeps_what_it_wants(void **state)
+{
+    struct prudence_cache *cache = grown_cache();
+    uint64_t refills = 0;
+
+    (void)state;
+    allocate_all(cache, objects, OBJECTS);
+    free_all(cache, objects, OBJECTS);
+    for (unsigned i = 0; i < 10; i++) {
+        if (i == 2)
+            refills = stats_of(cache).refills;
+        allocate_and_free(cache, TRANSFER_MAX);
+        rounds(1);
+    }
+    assert_int_equal(stats_of(cache).refills, refills);
+    destroy_empty(cache);
+}
+
+/* The same of what is safe in a ring: a deferral now and then does not keep more of it than two moves bring. */
+static void a_ring_at_rest_is_emptied(void **state)
+{
+    struct prudence_cache *cache = grown_cache();
+    unsigned many = 6 * TRANSFER_MAX;
+
+    (void)state;
+    allocate_all(cache, objects, 2 * many);
+    defer_all(cache, objects, many);
+    assert_int_equal(latent_count(cpu_here(cache)), many);
+    for (unsigned i = 0; i < 3; i++) {
+        prudence_manual_advance(cache->domain);
+        rounds(1);
+        defer_all(cache, objects + many + i, 1);
+    }
+    assert_in_range(latent_count(cpu_here(cache)), 1, 2 * TRANSFER_MAX);
+    prudence_manual_advance(cache->domain);
+    rounds(2); /* and when none comes any more it is empty */
+    prudence_manual_advance(cache->domain);
+    rounds(1);
+    assert_int_equal(latent_count(cpu_here(cache)), 0);
+    free_all(cache, objects + many + 3, many - 3);
     check_books(cache);
     destroy_empty(cache);
 }
@@ -323,6 +430,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_lies_on_quiet_cpus_goes, begin, end),
         cmocka_unit_test_setup_teardown(what_a_trickle_does_not_reach_goes, begin, end),
+        cmocka_unit_test_setup_teardown(a_cpu_at_rest_keeps_few_slabs, begin, end),
+        cmocka_unit_test_setup_teardown(a_cpu_at_work_keeps_what_it_wants, begin, end),
+        cmocka_unit_test_setup_teardown(a_ring_at_rest_is_emptied, begin, end),
         cmocka_unit_test_setup_teardown(what_a_stall_left_goes, begin, end),
         cmocka_unit_test_setup_teardown(what_demand_wants_stays, begin, end),
         cmocka_unit_test_setup_teardown(a_visit_is_bounded, begin, end),

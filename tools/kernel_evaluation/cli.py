@@ -40,6 +40,9 @@ def parse_arguments(arguments):
     parser.add_argument("--load", metavar="NAME,...", default=",".join(loads.LOADS), help="only these of " + ", ".join(loads.LOADS))
     parser.add_argument("--mode", metavar="NAME,...", default=",".join(MODES),
                         help="instructions (one emulated CPU that counts them), counts (SLUB counts too), or both (default)")
+    parser.add_argument("--side", metavar="NAME,...", default=",".join(loads.PAIR),
+                        help=f"of {', '.join(loads.SIDES)}: kfree_rcu is SLUB with kfree_rcu for call_rcu, slub_lists is SLUB with per-CPU lists of "
+                        f"{loads.LIST} objects ({','.join(loads.PAIR)})")
     parser.add_argument("--scale", metavar="X", default=1.0, type=number(0.001, 1000, float, "a number from 0.001 to 1000"),
                         help="how many transactions; with 1, a cache has 5,000 to 200,000 pairs, the paper's over a million (1)")
     parser.add_argument("--rounds", metavar="N", default=2, type=number(1, 100, int, "a number from 1 to 100"),
@@ -55,7 +58,7 @@ def parse_arguments(arguments):
                         help="for runs (build/report/kernel-evaluate); all of them together in FOLDER.json")
     parser.add_argument("--list", action="store_true", help="list loads, and end")
     request = parser.parse_args(arguments)
-    for option, known in (("load", loads.LOADS), ("mode", MODES)):
+    for option, known in (("load", loads.LOADS), ("mode", MODES), ("side", loads.SIDES)):
         names = getattr(request, option).split(",")
         for name in names:
             if name not in known:
@@ -96,12 +99,18 @@ def kernel_of(mode):
     return KERNELS / f"6.1-tree/build-{MODES[mode]}/arch/x86/boot/bzImage"
 
 
-def identity_of(mode, load, request, work):
-    """What a run depends on, except its side and its round."""
+def append_of(side):
+    """To the kernel's command line."""
+    return f"{loads.BOTH} {loads.SIDES[side].append}"
+
+
+def identity_of(mode, load, side, request, work):
+    """What a run depends on, except its round."""
     digest = hashlib.sha256()
     for file in (kernel_of(mode), work / "load"):
         digest.update(file.read_bytes())
-    digest.update(loads.script_of(load, request.scale, mode == "counts").encode())
+    digest.update(append_of(side).encode())
+    digest.update(loads.script_of(load, side, request.scale, mode == "counts").encode())
     return {"digest": digest.hexdigest(), "memory": request.memory,
             **({"cpus": 1, "nodes": 1} if mode == "instructions" else {"cpus": request.cpus, "nodes": request.nodes})}
 
@@ -111,7 +120,7 @@ def identity_of(mode, load, request, work):
 def boot(mode, load, side, request, work, disks, place):
     """What the guest printed, as figures."""
     script = work / "script"
-    script.write_text(loads.script_of(load, request.scale, mode == "counts"))
+    script.write_text(loads.script_of(load, side, request.scale, mode == "counts"))
     devices = []
     for i, disk in enumerate(disks):
         devices += ["-drive", f"file={disk},if=none,id=disk{i},format=raw,snapshot=on,cache=unsafe",
@@ -119,7 +128,7 @@ def boot(mode, load, side, request, work, disks, place):
     few = mode == "instructions"
     console = place.with_suffix(".console")
     environment = {
-        **os.environ, "FILES": str(work / "load"), "APPEND": f"{loads.BOTH} {loads.SIDES[side]}", "CONSOLE": str(console),
+        **os.environ, "FILES": str(work / "load"), "APPEND": append_of(side), "CONSOLE": str(console),
         "VMLINUZ": str(kernel_of(mode)), "MEMORY": str(request.memory), "TIMEOUT": str(request.timeout),
         "CPUS": "1" if few else str(request.cpus), "NODES": "1" if few else str(request.nodes), **({"ICOUNT": "1"} if few else {})}
     # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0083).
@@ -137,7 +146,7 @@ def boot(mode, load, side, request, work, disks, place):
 def plan(request):
     """Rounds outermost, sides innermost, so that both sides meet the same disturbance."""
     return [(mode, request.load[i], side, turn) for turn in range(request.rounds) for mode in request.mode
-            for i in range(len(request.load)) for side in loads.SIDES]
+            for i in range(len(request.load)) for side in request.side]
 
 
 def run_once(mode, load, side, turn, request, work, disks, place):
@@ -149,7 +158,7 @@ def run_once(mode, load, side, turn, request, work, disks, place):
 def run_all(request, work, disks):
     folder, tasks = request.folder / "runs", []
     for mode, name, side, turn in plan(request):
-        identity = identity_of(mode, loads.LOADS[name], request, work)
+        identity = identity_of(mode, loads.LOADS[name], side, request, work)
         file = f"{mode}-{identity['cpus']}x{identity['nodes']}-{name}-{side}-{turn}"
         run = functools.partial(run_once, mode, loads.LOADS[name], side, turn, request, work, disks, folder / f"{file}.json")
         tasks.append(kept_runs.Task(file, f"{mode}, {name}, {side}, round {turn + 1}", (mode, name), identity, run))

@@ -26,13 +26,13 @@ class Row:
         return [(metric(slub), metric(ours)) for slub, ours in zip(self.slub, self.ours)]
 
 
-def by_round(runs, mode, cpus, load):
-    """[(SLUB's run, Prudence's run)] of the rounds that have both."""
+def by_round(runs, mode, cpus, load, pair=loads.PAIR):
+    """[(SLUB's run, Prudence's run)], or of another pair of sides, of the rounds that have both."""
     found = {}
     for run in runs:
         if (run["mode"], run["cpus"], run["load"]) == (mode, cpus, load):
             found.setdefault(run["round"], {})[run["side"]] = run
-    return [(sides["slub"], sides["prudence"]) for _, sides in sorted(found.items()) if len(sides) == 2]
+    return [tuple(sides[side] for side in pair) for _, sides in sorted(found.items()) if all(side in sides for side in pair)]
 
 
 def cpus_of(runs):
@@ -87,9 +87,9 @@ def judge(found, metric, allowed):
 
 # ---------------------------------------------------------------------------------------------------- findings
 
-def improvement(runs, load):
-    """Of throughput by instructions: [share of each round]."""
-    return [slub["busy_ns"] / ours["busy_ns"] - 1 for slub, ours in by_round(runs, "instructions", 1, load)]
+def improvement(runs, load, side="prudence"):
+    """Of throughput by instructions, against SLUB's: [share of each round]."""
+    return [slub["busy_ns"] / ours["busy_ns"] - 1 for slub, ours in by_round(runs, "instructions", 1, load, ("slub", side))]
 
 
 def faster(runs, load, paper):

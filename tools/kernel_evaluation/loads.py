@@ -10,9 +10,26 @@ SAMPLE_MS = 10
 INSTANCES = 4    # of Postmark, and threads of the loads of our own
 CLIENTS = 16     # of pgbench
 
-SIDES = {"slub": "", "prudence": "prudence_tree=all"}
-# As tools/kernel-tree has it: the same for both sides.
-BOTH = "cgroup.memory=nokmem slab_nomerge rcutree.gp_preinit_delay=0"
+LIST = 1000      # objects of a per-CPU list of slub_lists; SLUB's own are 24 to 120
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    append: str         # to the kernel's command line
+    setup: str = "true"
+
+
+SIDES = {
+    "slub": Side(""),
+    "prudence": Side("prudence_tree=all"),
+    "kfree_rcu": Side("prudence_tree=all prudence_tree_side=kfree_rcu"),
+    "slub_lists": Side("", "for cache in filp dentry inode_cache shmem_inode_cache ext4_inode_cache eventpoll_epi sock_inode_cache lsm_inode_cache "
+                       f"radix_tree_node; do echo {LIST} >/sys/kernel/slab/$cache/cpu_partial || exit 1; done"),
+}
+PAIR = ("slub", "prudence")  # what the paper compares
+# As tools/kernel-tree has it: the same for both sides. Random numbers are there from the beginning: otherwise the first program that wants some (ab) has
+# the kernel collect jitter for a second, a thousand million instructions, some per cent more or fewer each time.
+BOTH = "cgroup.memory=nokmem slab_nomerge rcutree.gp_preinit_delay=0 random.trust_cpu=on"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +75,7 @@ def transactions_of(load, scale):
     return max(1, round(load.transactions * scale / load.shares)) * load.shares
 
 
-def script_of(load, scale, sampled):
+def script_of(load, side, scale, sampled):
     """For busybox's sh in the guest."""
     count = transactions_of(load, scale)
     command = load.command.replace("{n}", str(count)).replace("{share}", str(count // load.shares))
@@ -68,6 +85,7 @@ for place in tmp run var/lib; do mount -t tmpfs none /guest/$place || exit 1; do
 mkdir -p /dev/shm && mount -t tmpfs none /dev/shm; chmod 1777 /guest/tmp /dev/shm; ip link set lo up
 for place in dev proc sys; do mount -o rbind /$place /guest/$place || exit 1; done
 cp load /guest/tmp/
+{SIDES[side].setup}
 cat >/guest/tmp/prepare <<'END'
 {load.prepare}
 END

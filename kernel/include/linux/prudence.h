@@ -64,6 +64,10 @@ void *prudence_kmalloc(size_t size, gfp_t gfp) __must_check;
 void prudence_kfree(const void *object);
 void prudence_kfree_deferred(const void *object);
 
+/* The same for an object that may be another allocator's. False: it is, or NULL, and nothing has happened. */
+bool prudence_try_kfree(const void *object) __must_check;
+bool prudence_try_kfree_deferred(const void *object) __must_check;
+
 /* The paper's names, for a subsystem that switches over. */
 #define kfree_deferred(object)                  prudence_kfree_deferred(object)
 #define kmem_cache_free_deferred(cache, object) prudence_cache_free_deferred(cache, object)

@@ -65,10 +65,13 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
 #define OS_EXTENSIONS      1
 #define OS_EXTENSION_SIDES 1
 
-/* A grace period takes milliseconds: of small objects a CPU defers some ten thousand meanwhile. When the
- * caches grow they are copied with interrupts off. */
-#define OS_CACHE_OBJECTS_MIN 256
-#define OS_CACHE_OBJECTS_MAX (IS_ENABLED(CONFIG_PREEMPT_RT) ? 16384 : 65536)
+/* A grace period takes milliseconds: of small objects a CPU defers some ten thousand meanwhile. But most caches of a kernel
+ * are hardly used on most CPUs: they begin with one refill, grow by demand alone, and may grow to what their creator said.
+ * When they grow they are copied with interrupts off. */
+#define OS_CACHE_OBJECTS_MIN       64
+#define OS_CACHE_START_BATCHES     0
+#define OS_CACHE_BYTES_ARE_A_LIMIT true
+#define OS_CACHE_OBJECTS_MAX       (IS_ENABLED(CONFIG_PREEMPT_RT) ? 16384 : 65536)
 
 /* What may be cached for a CPU, and for all of them (slab/budget.c). Each cache here has its own limit (kernel/caches.c), and
  * the shrinker empties them, so they do not give to each other. */

@@ -69,6 +69,10 @@ void os_stay_loaded(const void *address);
 #define OS_CACHE_OBJECTS_MAX 16384
 #define OS_CACHE_OBJECTS_MIN 16
 
+/* Caches grow to so many batches before demand says so; and one whose creator said how many bytes begins with them. */
+#define OS_CACHE_START_BATCHES     2
+#define OS_CACHE_BYTES_ARE_A_LIMIT false
+
 /* What may be cached for a CPU, and for all of them (slab/budget.c), until options say otherwise. */
 #define OS_CACHE_PER_CPU (UINT64_C(8) << 20)
 #define OS_CACHE_TOTAL   (UINT64_C(256) << 20)

@@ -9,6 +9,8 @@
  *
  * Where prudence_tree_defer() returns false, and always when the cache has not changed, nothing has happened, and the caller goes
  * on with its call_rcu().
+ *
+ * With prudence_tree_side=kfree_rcu objects stay SLUB's, and prudence_tree_defer() hands them to kfree_rcu: for comparison.
  */
 #ifndef LINUX_PRUDENCE_TREE_H
 #define LINUX_PRUDENCE_TREE_H
@@ -19,26 +21,29 @@
 #include <linux/cache.h>
 #include <linux/list.h>
 #include <linux/prudence.h>
+#include <linux/rcupdate.h>
 
 struct prudence_tree {
     struct prudence_cache *cache; /* NULL: allocations are SLUB's; written once, with release */
     struct kmem_cache *slub;      /* whose size, alignment and constructor it has */
     const char *name;             /* in prudence_tree= and in debugfs */
+    unsigned long head;           /* where an object's rcu_head is */
+    bool kfree_rcu;               /* objects are SLUB's, and freed by kfree_rcu; written once */
     struct list_head link;
 };
 
-#define DEFINE_PRUDENCE_TREE(cache)                                                                \
-    static struct prudence_tree cache##_tree __read_mostly = {.name = #cache}
+#define PRUDENCE_TREE_NO_HEAD (~0ul)
+
+/* Of objects of that type. Their rcu_head is theirs from the moment on that they are deferred. */
+#define DEFINE_PRUDENCE_TREE(cache, type, member)                                                  \
+    static struct prudence_tree cache##_tree __read_mostly = {.name = #cache,                      \
+                                                              .head = offsetof(type, member)}
 
 /* `slub` has been made. Changes at late_initcall, or now if that is over. Not in an interrupt. */
 void prudence_tree_add(struct prudence_tree *tree, struct kmem_cache *slub);
 
 /* Before `slub` is destroyed: no object is live, nobody allocates, and rcu_barrier() has been called. May sleep. */
 void prudence_tree_remove(struct prudence_tree *tree);
-
-/* Of an object, whichever cache it has: true when it was Prudence's. Any context but NMI. */
-bool prudence_tree_try_free(void *object);
-bool prudence_tree_try_defer(void *object);
 
 /* As kmem_cache_alloc_bulk() and kmem_cache_free_bulk(); the latter for objects that no reader can find. */
 int prudence_tree_alloc_bulk(struct prudence_tree *tree, struct kmem_cache *slub, gfp_t gfp,
@@ -55,10 +60,10 @@ static inline struct prudence_cache *prudence_tree_cache(const struct prudence_t
     return READ_ONCE(tree->cache);
 }
 
-/* Whether an object that was allocated before this may be Prudence's. */
+/* Whether an object that was deferred before this may have been freed without a callback. */
 static inline bool prudence_tree_changed(const struct prudence_tree *tree)
 {
-    return prudence_tree_cache(tree);
+    return prudence_tree_cache(tree) || READ_ONCE(tree->kfree_rcu);
 }
 
 static inline void *prudence_tree_alloc(struct prudence_tree *tree, struct kmem_cache *slub,
@@ -82,14 +87,19 @@ static inline void *prudence_tree_alloc_lru(struct prudence_tree *tree, struct k
 static inline void prudence_tree_free(struct prudence_tree *tree, struct kmem_cache *slub,
                                       void *object)
 {
-    if (!prudence_tree_cache(tree) || !prudence_tree_try_free(object))
+    if (!prudence_tree_cache(tree) || !prudence_try_kfree(object))
         kmem_cache_free(slub, object);
 }
 
 /* An object that no reader can find from now on. */
 static inline bool prudence_tree_defer(struct prudence_tree *tree, void *object)
 {
-    return prudence_tree_cache(tree) && prudence_tree_try_defer(object);
+    if (prudence_tree_cache(tree))
+        return prudence_try_kfree_deferred(object);
+    if (!READ_ONCE(tree->kfree_rcu))
+        return false;
+    kvfree_call_rcu(object + tree->head, (rcu_callback_t)tree->head); /* as kfree_rcu() */
+    return true;
 }
 
 /* Memory of any size that goes with the objects of a cache, as kmalloc() gives it. */
@@ -100,13 +110,19 @@ static inline void *prudence_tree_kmalloc(struct prudence_tree *tree, size_t siz
 
 static inline void prudence_tree_kfree(struct prudence_tree *tree, void *object)
 {
-    if (!prudence_tree_cache(tree) || !prudence_tree_try_free(object))
+    if (!prudence_tree_cache(tree) || !prudence_try_kfree(object))
         kfree(object);
+}
+
+/* The same when readers may still find it. False: it is not Prudence's, and nothing has happened. */
+static inline bool prudence_tree_kfree_deferred(struct prudence_tree *tree, void *object)
+{
+    return prudence_tree_cache(tree) && prudence_try_kfree_deferred(object);
 }
 
 #else
 
-#define DEFINE_PRUDENCE_TREE(cache)                                                                \
+#define DEFINE_PRUDENCE_TREE(cache, type, member)                                                  \
     struct prudence_tree /* the semicolon that follows ends this declaration */
 #define prudence_tree_add(tree, slub)                                                              \
     do {                                                                                           \
@@ -125,6 +141,7 @@ static inline void prudence_tree_kfree(struct prudence_tree *tree, void *object)
     kmem_cache_free_bulk(slub, count, objects)
 #define prudence_tree_kmalloc(tree, size, gfp) kmalloc(size, gfp)
 #define prudence_tree_kfree(tree, object)      kfree(object)
+#define prudence_tree_kfree_deferred(tree, object) false
 
 #endif
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * Caches of the kernel that change to Prudence: prudence_tree=NAME,NAME or prudence_tree=all, at late_initcall. The lock protects
- * the list of all caches that could, and is held while one changes.
+ * the list of all caches that could, and is held while one changes. With prudence_tree_side=kfree_rcu they change to kfree_rcu.
  */
 #include <linux/init.h>
 #include <linux/mm.h>
@@ -17,6 +17,7 @@ static DEFINE_MUTEX(lock);
 static LIST_HEAD(trees);
 static bool changing; /* late_initcall is over, and Prudence has started */
 static char *wanted;  /* the parameter */
+static bool kfree_rcu_side;
 
 static int __init parameter(char *text)
 {
@@ -24,6 +25,16 @@ static int __init parameter(char *text)
     return 1;
 }
 __setup("prudence_tree=", parameter);
+
+static int __init side_parameter(char *text)
+{
+    kfree_rcu_side = !strcmp(text, "kfree_rcu");
+    if (!kfree_rcu_side && strcmp(text, "prudence"))
+        pr_warn("prudence: prudence_tree_side=%s is neither prudence nor kfree_rcu: prudence\n",
+                text);
+    return 1;
+}
+__setup("prudence_tree_side=", side_parameter);
 
 /* Whether the parameter names it; `length` characters of it are looked at. */
 static bool is_named(const char *name, size_t length)
@@ -47,6 +58,10 @@ static void change(struct prudence_tree *tree)
 
     if (!is_named(tree->name, strlen(tree->name)))
         return;
+    if (kfree_rcu_side) {
+        WRITE_ONCE(tree->kfree_rcu, tree->head != PRUDENCE_TREE_NO_HEAD);
+        return;
+    }
     cache = prudence_cache_create(tree->name, slub->object_size, slub->align,
                                   slub->flags & SLAB_TYPESAFE_BY_RCU ? PRUDENCE_TYPESAFE : 0,
                                   slub->ctor);

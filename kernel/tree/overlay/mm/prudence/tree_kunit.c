@@ -10,7 +10,7 @@
 #define OBJECTS 4000 /* more than a CPU caches at first */
 #define MARK    0x50727564u
 
-DEFINE_PRUDENCE_TREE(kunit);
+static struct prudence_tree kunit_tree = {.name = "kunit", .head = PRUDENCE_TREE_NO_HEAD};
 static struct kmem_cache *slub;
 static u32 *before; /* an object from before the change */
 static u32 *objects[OBJECTS];

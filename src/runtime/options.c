@@ -206,8 +206,8 @@ static void set_check(uint64_t wanted)
 /* All its parts; an option behind it may change one. */
 static void set_hardened(uint64_t wanted)
 {
-    zero_on_free = red_zones_wanted = shuffle_wanted = large_guard_wanted = wanted;
-    empty_guard_wanted = true; /* as it is by default */
+    zero_on_free = red_zones_wanted = shuffle_wanted = wanted;
+    large_guard_wanted = empty_guard_wanted = wanted;
 }
 
 static void set_max_extension(uint64_t units)

@@ -21,6 +21,7 @@
 extern "C" {
 #endif
 
+/* Where an object is. */
 enum prudence_object_state {
     PRUDENCE_OBJECT_LIVE, /* the program's: allocated, and neither freed nor deferred; also while its destructor runs */
     PRUDENCE_OBJECT_CACHED, /* free, in a CPU's object cache */

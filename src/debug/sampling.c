@@ -29,8 +29,10 @@ static double logarithm(double x)
     double y, power, sum = 0;
     unsigned halvings = 0;
 
-    for (; x <= 0.5; x *= 2)
+    while (x <= 0.5) {
+        x *= 2;
         halvings++;
+    }
     y = (x - 1) / (x + 1);
     power = y;
     for (unsigned n = 1; n <= 35; n += 2, power *= y * y)
@@ -46,8 +48,10 @@ static double one_minus_exp(double x)
 
     if (x > 50)
         return 1;
-    for (; x > 0.125; x /= 2)
+    while (x > 0.125) {
+        x /= 2;
         doublings++;
+    }
     term = x;
     for (unsigned n = 2; n <= 12; n++) {
         sum += term;

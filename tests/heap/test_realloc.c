@@ -37,7 +37,7 @@ static void null_and_zero(void **state)
     assert_true(prudence_usable_size(object) >= 100);
     object = prudence_realloc(object, 0);
     assert_non_null(object);
-    assert_int_equal(prudence_usable_size(object), 0);
+    assert_true(prudence_usable_size(object) > 0);
     prudence_free(object);
 }
 

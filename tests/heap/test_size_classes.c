@@ -64,7 +64,7 @@ static void usable_size_is_the_class(void **state)
 
         assert_non_null(object);
         assert_int_equal(prudence_usable_size(object),
-                         size ? size_classes[size_class_of(size)]->object_size : 0);
+                         size_classes[size_class_of(max_size(size, 1))]->object_size);
         memset(object, 1, prudence_usable_size(object));
         prudence_free_sized(object, size);
     }

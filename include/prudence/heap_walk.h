@@ -49,7 +49,7 @@ struct prudence_heap_slab {
     uint64_t object_stride; /* bytes from one object to the next */
     uint64_t node;          /* whose memory was asked for */
     uint64_t
-        is_large; /* 1: one block of more than 32 KiB, or a guarded object; each is a slab of its own */
+        is_large; /* 1: one object, in a slab of its own: more than 32 KiB, guarded, or sampled */
     uint64_t objects; /* = live + cached + latent + free + resting */
     uint64_t live, cached, latent, free, resting;
 };

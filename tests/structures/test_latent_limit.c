@@ -14,11 +14,12 @@
 
 #include "support/gp_reader.h"
 
-#define WRITERS 3
-#define KEYS    2000 /* of each writer: tides */
-#define IDS     600
-#define ROUNDS  12
-#define LIMIT   ((uint64_t)256 << 10)
+#define WRITERS    3
+#define KEYS       2000 /* of each writer: tides */
+#define IDS        600
+#define ROUNDS     12
+#define LIMIT      ((uint64_t)256 << 10)
+#define ARRAY_MOST ((uint64_t)64 << 10) /* of the table, with all keys of all writers */
 
 static struct prudence_hash *table;
 static struct prudence_id_table *ids;
@@ -86,7 +87,7 @@ static void until_all_wait(uint64_t waits)
     do {
         before = __atomic_load_n(&operations, __ATOMIC_RELAXED);
         pause_ms(100);
-        assert_true(stats().bytes_latent <= LIMIT);
+        assert_true(stats().bytes_latent <= LIMIT + ARRAY_MOST);
     } while (stats().throttle_waits == waits ||
              __atomic_load_n(&operations, __ATOMIC_RELAXED) != before);
 }
@@ -112,6 +113,7 @@ static void garbage_stays_under_its_limit(void **state)
     struct held_reader reader = {.domain = NULL};
     struct prudence_hash_stats stood;
     pthread_t writers[WRITERS];
+    uint64_t overruns;
 
     (void)state;
     before = stats();
@@ -125,9 +127,11 @@ static void garbage_stays_under_its_limit(void **state)
     for (unsigned i = 0; i < WRITERS; i++)
         pthread_join(writers[i], NULL);
     after = stats();
-    assert_int_equal(after.latent_overruns, before.latent_overruns);
+    /* Other threads may take the room that an array was promised: once, as the next array waits (structures/views.h). */
+    overruns = after.latent_overruns - before.latent_overruns;
+    assert_true(overruns <= 1);
     assert_int_equal(after.throttle_expiries, before.throttle_expiries);
-    assert_true(after.bytes_latent_peak <= LIMIT);
+    assert_true(after.bytes_latent_peak <= LIMIT + overruns * ARRAY_MOST);
     assert_int_equal(prudence_hash_count(table), 0);
     resizes_go_on(&stood);
     check_chains(table);

@@ -60,3 +60,9 @@ def all_rounds(good):
 
 def percent(share):
     return "from none" if share == float("inf") else f"{100 * share:+.1f} %"
+
+
+def spread(values, show):
+    """The median; least and most behind it, if they look different."""
+    texts = [show(value) for value in (statistics.median(values), min(values), max(values))]
+    return texts[0] if len(set(texts)) == 1 else f"{texts[0]} [{texts[1]}, {texts[2]}]"

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from kernel_evaluation import figures, findings, loads
+from paper_findings import spread
 from report import OURS, THEIRS, document_arguments, plt, print_markdown_table, write_page, write_pictures
 
 NOTES = [
@@ -27,12 +28,6 @@ NOTES = [
     "Peaks of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 10 ms.",
     "Figures are medians of rounds, with the least and the most where they differ.",
 ]
-
-
-def spread(values, show):
-    """The median; least and most behind it, if they look different."""
-    texts = [show(value) for value in (statistics.median(values), min(values), max(values))]
-    return texts[0] if len(set(texts)) == 1 else f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
 def whole(value):

@@ -8,6 +8,8 @@
 
 #include "measure.h"
 
+#define TOO_BUSY 0.1 /* CPUs: figures are then of the order only */
+
 uint64_t busy_ticks(const char *line)
 {
     uint64_t user, nice, system, idle, waiting, irq, softirq, steal;
@@ -47,19 +49,14 @@ double others_between(const struct others *begun, const struct others *ended)
     return busy > 0 ? busy / (double)(ended->when_ns - begun->when_ns) : 0;
 }
 
-double others_cpus(const struct others *others)
-{
-    struct others now;
-
-    others_begin(&now);
-    return others_between(others, &now);
-}
-
 double others_report(const struct others *others, const char *program)
 {
-    const double busy = others_cpus(others);
+    struct others now;
+    double busy;
 
-    if (busy > OTHERS_TOO_BUSY)
+    others_begin(&now);
+    busy = others_between(others, &now);
+    if (busy > TOO_BUSY)
         fprintf(
             stderr,
             "%s: the machine was busy: others used %.2f CPUs meanwhile; measure again when it is "

@@ -13,13 +13,9 @@ struct others {
 void others_begin(struct others *others);
 
 /* How many CPUs others kept busy since then, on average; 0 where the system does not say. A virtual machine that waited for a CPU of
- * its host counts as busy. */
-double others_cpus(const struct others *others);
-/* The same; says on standard error when it is too much for figures to count. */
+ * its host counts as busy. Says on standard error when it is too much for figures to count. */
 double others_report(const struct others *others, const char *program);
 double others_between(const struct others *begun, const struct others *ended);
-
-#define OTHERS_TOO_BUSY 0.1 /* CPUs: figures are then of the order only */
 
 /* The busy ticks (user, nice, system, irq, softirq, steal) in the first line of /proc/stat; 0: it is no such line. */
 uint64_t busy_ticks(const char *line);

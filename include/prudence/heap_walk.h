@@ -54,6 +54,7 @@ struct prudence_heap_slab {
     uint64_t live, cached, latent, free, resting;
 };
 
+/* One of its objects, at the same instant. */
 struct prudence_heap_object {
     const void *address;
     uint64_t size;  /* bytes that its user may use */

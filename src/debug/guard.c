@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/pace.h"
+#include "base/random.h"
 #include "debug/faults.h"
 #include "debug/guard.h"
 #include "debug/stack_depot.h"
@@ -66,9 +67,7 @@ static uint64_t draw(void)
 {
     if (!randomness)
         randomness = (os_clock_ns() ^ (uintptr_t)&randomness) | 1;
-    randomness ^= randomness << 13;
-    randomness ^= randomness >> 7;
-    randomness ^= randomness << 17;
+    randomness = random_behind(randomness);
     return 1 + randomness % (2 * guard_interval - 1);
 }
 

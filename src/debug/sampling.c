@@ -14,6 +14,7 @@
  */
 #include "debug/sampling.h"
 
+#include "base/random.h"
 #include "os/os.h"
 
 uint64_t sampling_rate READ_MOSTLY = 0;
@@ -76,9 +77,7 @@ static void seed(void)
 /* More than 0, at most 1. */
 static double draw_uniform(void)
 {
-    randomness ^= randomness << 13;
-    randomness ^= randomness >> 7;
-    randomness ^= randomness << 17;
+    randomness = random_behind(randomness);
     return (double)((randomness >> 11) + 1) / (double)(UINT64_C(1) << 53);
 }
 

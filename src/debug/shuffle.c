@@ -13,6 +13,7 @@
  */
 #include "debug/shuffle.h"
 
+#include "base/random.h"
 #include "debug/instruments.h"
 #include "slab/all_caches.h"
 #include "slab/gate.h"
@@ -72,11 +73,8 @@ static void cache_going(struct prudence_cache *cache)
 /* Below `limit`, by a product, which takes a fraction of a division's time. */
 static uint32_t draw(struct shelf *shelf, uint32_t limit)
 {
-    uint64_t word = load_relaxed(&shelf->randomness);
+    uint64_t word = random_behind(load_relaxed(&shelf->randomness));
 
-    word ^= word << 13;
-    word ^= word >> 7;
-    word ^= word << 17;
     store_relaxed(&shelf->randomness, word);
     return (uint32_t)((word >> 32) * limit >> 32);
 }

@@ -140,9 +140,10 @@ static inline bool callback_push(struct callback_queue *queue, struct prudence_h
     bool look = callback_push_quietly(queue, head, bytes);
 
     /* The compare-and-swap fenced: the worker sees the head, or this that it sleeps. */
-    callback_kick(queue->worker);
     if (unlikely(look))
         callback_hurry(queue->worker);
+    else
+        callback_kick(queue->worker);
     return look;
 }
 

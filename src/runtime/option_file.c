@@ -34,11 +34,10 @@ int option_file_open(const char *path, int flags)
     const char *mark = strstr(path, "%p");
     char name[OPTION_FILE_SIZE + 12];
 
-    if (!mark)
-        return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC | flags,
-                            0600);
-    snprintf(name, sizeof name, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2);
-    return (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+    if (mark)
+        snprintf(name, sizeof name, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2);
+    return (int)syscall(SYS_openat, AT_FDCWD, mark ? name : path,
+                        O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
 }
 
 void option_file_close(int fd)

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from watching import BUILD, PATIENCE, ROOT
+from watching import BUILD, PATIENCE, ROOT, Tools
 
 try:
     from prudence_watch import modules, pprof, profile, profile_file
@@ -28,7 +28,7 @@ PROFILE = BUILD / "bin/prudence-profile"
 MB = 1 << 20
 
 
-class Profile(unittest.TestCase):
+class Profile(Tools):
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="prudence-profile-")
@@ -41,9 +41,7 @@ class Profile(unittest.TestCase):
             "PRUDENCE_OPTIONS": f"profile=64K,profile_file={cls.at_exit}"})
 
     def run_tool(self, *words, status=0):
-        done = subprocess.run([PROFILE, *map(str, words)], text=True, capture_output=True, timeout=PATIENCE, check=False)
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertNotIn("Traceback", done.stderr)
+        done = super().run_tool(PROFILE, *words, status=status)
         return done.stdout + done.stderr
 
     def read(self, path):

@@ -56,7 +56,15 @@ class Watched:
         self.process.stdout.close()
 
 
-class Case(unittest.TestCase):
+class Tools(unittest.TestCase):
+    def run_tool(self, tool, *arguments, status=0, **more):
+        done = subprocess.run([tool, *map(str, arguments)], text=True, capture_output=True, timeout=PATIENCE, check=False, **more)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done
+
+
+class Case(Tools):
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="prudence-watch-")
@@ -74,9 +82,3 @@ class Case(unittest.TestCase):
         watched = Watched(self.folder / name, **more)
         self.addCleanup(watched.end)
         return watched
-
-    def run_tool(self, tool, *arguments, status=0, **more):
-        done = subprocess.run([tool, *map(str, arguments)], text=True, capture_output=True, timeout=PATIENCE, check=False, **more)
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertNotIn("Traceback", done.stderr)
-        return done

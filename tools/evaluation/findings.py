@@ -5,7 +5,7 @@ The paper's SLUB is `classic` here: the same slabs as Prudence's, with a queue o
 
 import statistics
 
-from paper_findings import FAILS, HOLDS, MISSING, SAME, all_rounds, change, judge, percent
+from paper_findings import FAILS, HOLDS, MISSING, SAME, all_rounds, change, judge, percent, spread
 
 from . import figures
 
@@ -40,12 +40,6 @@ def row_changes(rows, figure, none=0.0, theirs=CLASSIC, kind=""):
 def times(rows, load, theirs=CLASSIC):
     """How many times as fast ours is, in each round."""
     return [other / ours for other, ours in figures.beside(rows, load, theirs, OURS, "ns")]
-
-
-def spread(values, show):
-    """The median; least and most behind it, if they look different."""
-    texts = [show(value) for value in (statistics.median(values), min(values), max(values))]
-    return texts[0] if len(set(texts)) == 1 else f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
 def as_times(value):
